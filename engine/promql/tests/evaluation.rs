@@ -13,7 +13,7 @@ use tidepool_promql::eval::{Query, ResultSeries};
 use tidepool_promql::model::{FloatPoint, HistogramPoint, Labels, STALE_NAN_BITS, Samples};
 use tidepool_promql::plan::Options;
 use tidepool_promql::source::{Selection, SeriesSet, Source, SourceError};
-use tidepool_promql::syntax::{Matcher, ParserOptions, parse};
+use tidepool_promql::syntax::{Expr, Matcher, ParserOptions, parse};
 
 /// Samples that are read at once, so that windows cross the ends of what was read.
 const READ_MAX: usize = 7;
@@ -39,21 +39,25 @@ fn joins_of_equal_selectors_give_what_prometheus_gives() {
 
 fn compare_all(table: &str) {
     let mut store = Rc::new(Store::default());
-    let (mut count, mut wrong) = (0, Vec::new());
+    let (mut count, mut in_pieces, mut wrong) = (0, 0, Vec::new());
     for (_, kind, fields) in rows(table) {
         if kind == "store" {
             store = Rc::new(Store::of(&fields[0]));
             continue;
         }
         count += 1;
-        if let Err(error) = compare(&store, &fields) {
-            wrong.push(format!("{} {}\n    {error}", fields[0], fields[1]));
+        match compare(&store, &fields) {
+            Ok(is_in_pieces) => in_pieces += usize::from(is_in_pieces),
+            Err(error) => wrong.push(format!("{} {}\n    {error}", fields[0], fields[1])),
         }
     }
     golden::assert_none(count, &wrong);
+    println!("{in_pieces} of {count} in pieces, too");
+    assert!(in_pieces * 20 > count, "{in_pieces} of {count} were compared in pieces");
 }
 
-fn compare(store: &Rc<Store>, fields: &[Json]) -> Result<(), String> {
+/// Compares an answer; gives whether that in pieces was compared, too.
+fn compare(store: &Rc<Store>, fields: &[Json]) -> Result<bool, String> {
     let text = fields[0].as_str().expect("an expression");
     let times: Vec<i64> = (0..3).map(|i| fields[1][i].as_i64().expect("a time")).collect();
     let failure = fields[2].as_str().expect("a failure");
@@ -64,7 +68,7 @@ fn compare(store: &Rc<Store>, fields: &[Json]) -> Result<(), String> {
     let delayed_name_removal = fields[1][3].as_bool().expect("whether names are delayed");
     let options = Options { delayed_name_removal, ..options };
     let expr = parse(text, &ParserOptions::all()).map_err(|error| error.to_string())?;
-    let query = Query::new(&expr, options).map_err(|error| error.to_string())?;
+    let query = Query::new(&expr, options.clone()).map_err(|error| error.to_string())?;
     let mut evaluation = query.evaluate(store.clone()).map_err(|error| error.to_string())?;
     let series: Result<Vec<ResultSeries>, _> = evaluation.by_ref().collect();
     let is_range = times[2] != 0;
@@ -76,11 +80,16 @@ fn compare(store: &Rc<Store>, fields: &[Json]) -> Result<(), String> {
     }
     let mut series = match (series, failure.is_empty()) {
         // Of several failures any one may be found first.
-        (Err(_), false) => return Ok(()),
+        (Err(_), false) => return Ok(false),
         (Err(error), true) => return Err(format!("fails with {error}")),
         (Ok(_), false) => return Err(format!("does not fail with {failure}")),
         (Ok(series), true) => series,
     };
+    let is_in_pieces =
+        is_range && evaluation.is_stepwise() && evaluation.annotations().iter().next().is_none();
+    if is_in_pieces {
+        compare_pieces(store, &expr, &options, &series)?;
+    }
     series.sort_by(|a, b| a.labels.cmp(&b.labels));
     let mut wanted: Vec<(Labels, Samples)> =
         fields[3].as_array().expect("series").iter().map(series_of).collect();
@@ -105,6 +114,48 @@ fn compare(store: &Rc<Store>, fields: &[Json]) -> Result<(), String> {
         wanted.sort();
         if found != wanted {
             return Err(format!("says {found:?} instead of {wanted:?}"));
+        }
+    }
+    Ok(is_in_pieces)
+}
+
+/// A range whose steps do not depend on each other gives the same in two pieces, bit by bit, except
+/// where it is split so that a piece says that it depends on more.
+fn compare_pieces(
+    store: &Rc<Store>,
+    expr: &Expr,
+    options: &Options,
+    whole: &[ResultSeries],
+) -> Result<(), String> {
+    let step_ms = options.step_ms.expect("a range");
+    let steps = (options.end_ms - options.start_ms) / step_ms + 1;
+    for first in (1..steps).step_by(5) {
+        let split_ms = options.start_ms + first * step_ms;
+        let mut joined: BTreeMap<Labels, (Vec<FloatPoint>, Vec<HistogramPoint>)> = BTreeMap::new();
+        for (start_ms, end_ms) in
+            [(options.start_ms, split_ms - step_ms), (split_ms, options.end_ms)]
+        {
+            let options = Options { start_ms, end_ms, ..options.clone() };
+            let query = Query::new(expr, options).map_err(|error| error.to_string())?;
+            let mut evaluation =
+                query.evaluate(store.clone()).map_err(|error| error.to_string())?;
+            for series in evaluation.by_ref() {
+                let ResultSeries { labels, samples } = series.map_err(|error| error.to_string())?;
+                let (floats, histograms) = joined.entry(labels).or_default();
+                floats.extend(samples.floats);
+                histograms.extend(samples.histograms);
+            }
+            if !evaluation.is_stepwise() {
+                return Err("is said to be independent of its range, but not in pieces".to_owned());
+            }
+        }
+        let found = joined.iter().map(|it| format!("{it:?}"));
+        let wanted = whole.iter().map(|series| {
+            let Samples { floats, histograms, .. } = &series.samples;
+            format!("{:?}", (&series.labels, (floats, histograms)))
+        });
+        if !found.eq(wanted) {
+            return Err(format!("is something else in pieces, split at {split_ms}"));
         }
     }
     Ok(())

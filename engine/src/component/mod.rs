@@ -330,6 +330,7 @@ impl Guest for Component {
             memory_bytes: memory::linear_bytes(),
             memory_used_bytes: brief.memory_used_bytes,
             newest_time_ms: brief.newest_time_ms,
+            oldest_stored_ms: brief.oldest_stored_ms,
         })
     }
 

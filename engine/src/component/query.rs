@@ -181,6 +181,10 @@ impl GuestEvaluation for OpenEvaluation {
     fn samples_per_step(&self) -> Vec<u64> {
         self.0.borrow().stats().samples_per_step
     }
+
+    fn is_stepwise(&self) -> bool {
+        self.0.borrow().is_stepwise()
+    }
 }
 
 impl From<ParseError> for wit_query::ParseError {

@@ -141,6 +141,8 @@ pub struct BriefFigures {
     pub memory_used_bytes: u64,
     /// Time of the newest sample that the head or a block holds; the smallest time without any.
     pub newest_time_ms: i64,
+    /// Time of the oldest sample that was stored since the last call; the largest time without any.
+    pub oldest_stored_ms: i64,
 }
 
 /// The median time of the samples of a decompressed remote-write body; `None` without any.
@@ -526,15 +528,20 @@ impl Engine {
         })
     }
 
-    /// What changes with every write, at no cost to speak of.
+    /// What changes with every write, at no cost to speak of. What was stored is told once.
     pub fn brief_figures(&self) -> BriefFigures {
         let Some(owned) = &self.owned else {
-            return BriefFigures { memory_used_bytes: 0, newest_time_ms: i64::MIN };
+            return BriefFigures {
+                memory_used_bytes: 0,
+                newest_time_ms: i64::MIN,
+                oldest_stored_ms: i64::MAX,
+            };
         };
         let head = owned.head.borrow();
         BriefFigures {
             memory_used_bytes: head.memory_used_bytes(),
             newest_time_ms: head.newest_time_ms(),
+            oldest_stored_ms: head.take_oldest_stored_ms(),
         }
     }
 }

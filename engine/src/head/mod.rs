@@ -71,6 +71,7 @@ use observers::Observers;
 use postings::Postings;
 use replay::Replay;
 use series_table::SeriesTable;
+use std::cell::Cell;
 use window::Window;
 
 /// The head.
@@ -89,6 +90,8 @@ pub struct Head {
     pub exemplars: Exemplars,
     /// Counts since the head was made.
     pub counters: HeadCounters,
+    /// Time of the oldest sample that was stored since that was asked; the largest time without.
+    oldest_stored_ms: Cell<i64>,
 }
 
 impl Head {
@@ -105,6 +108,7 @@ impl Head {
             metadata: MetadataTable::default(),
             exemplars: Exemplars::new(options.exemplars_max, options.hash_seed),
             counters: HeadCounters::default(),
+            oldest_stored_ms: Cell::new(i64::MAX),
         }
     }
 
@@ -138,6 +142,12 @@ impl Head {
     /// Time of the newest sample that the head or a block holds; the smallest time without any.
     pub fn newest_time_ms(&self) -> i64 {
         self.window.newest_ms()
+    }
+
+    /// Time of the oldest sample that batches stored since the last call; the largest time if none
+    /// did.
+    pub fn take_oldest_stored_ms(&self) -> i64 {
+        self.oldest_stored_ms.replace(i64::MAX)
     }
 
     /// Whether neither the head nor a block holds anything.

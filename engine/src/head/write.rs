@@ -187,8 +187,10 @@ impl Head {
 
     /// Makes a checked batch visible, once the log has it.
     pub fn apply(&mut self, batch: &mut Batch) -> WriteOutcome {
+        let mut oldest_ms = self.oldest_stored_ms.get();
         for row in &batch.rows {
             let Row { slot, sample: Sample { timestamp_ms, value }, is_out_of_order, .. } = *row;
+            oldest_ms = oldest_ms.min(timestamp_ms);
             if row.histogram == IS_FLOAT && !is_out_of_order {
                 batch.outcome.samples_written += 1;
                 self.append_float(slot, timestamp_ms, value);
@@ -202,6 +204,7 @@ impl Head {
             }
             self.counters.samples_out_of_order += u64::from(is_out_of_order);
         }
+        self.oldest_stored_ms.set(oldest_ms);
         for (slot, exemplar) in batch.exemplars.drain(..) {
             let labels = self.table.packed_labels(slot);
             self.exemplars.add(&labels, exemplar);

@@ -176,6 +176,12 @@ impl Answer {
         self.evaluation.stats()
     }
 
+    /// Whether the answer at a step depends on nothing but its time and samples that are not newer;
+    /// known at the end.
+    pub fn is_stepwise(&self) -> bool {
+        self.evaluation.is_stepwise()
+    }
+
     fn next_series(&mut self) -> Result<Option<ResultSeries>, Problem> {
         match self.evaluation.next() {
             None => Ok(None),

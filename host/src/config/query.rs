@@ -4,7 +4,7 @@ use super::values::{concurrency, count};
 use crate::store::{QueryConfig, QueryFeatures};
 use clap::{Args, ValueEnum};
 use std::time::Duration;
-use tidepool_settings::duration::{duration, duration_or_zero};
+use tidepool_settings::duration::{bytes, duration, duration_or_zero};
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Queries")]
@@ -36,6 +36,13 @@ pub(super) struct QueryArgs {
     /// A line has the query, its times, what it has cost and how it ended.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration_or_zero)]
     query_log_min_duration: Duration,
+
+    /// Maximum memory of answers that are kept for repeated range queries, 0 for none
+    ///
+    /// Of a range that has moved on since, only the new steps are evaluated. The memory is part of
+    /// that of reads, and at most an eighth of it.
+    #[arg(long, value_name = "BYTES", default_value = "8MiB", value_parser = bytes)]
+    query_cache_size: u64,
 
     /// Experimental features of PromQL, separated by commas; repeatable
     ///
@@ -88,6 +95,7 @@ impl QueryArgs {
             samples_max: self.query_max_samples,
             lookback: self.query_lookback_delta,
             logged_from: self.query_log_min_duration,
+            cache_bytes_max: self.query_cache_size,
             features: QueryFeatures {
                 experimental_functions: has(Feature::PromqlExperimentalFunctions),
                 extended_range_selectors: has(Feature::PromqlExtendedRangeSelectors),
@@ -116,6 +124,7 @@ mod tests {
             samples_max: 50_000_000,
             lookback: Duration::from_secs(300),
             logged_from: Duration::ZERO,
+            cache_bytes_max: 8 << 20,
             features: QueryFeatures::default(),
         };
         assert_eq!(read(&[])?.0.store.queries, expected);

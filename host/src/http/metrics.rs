@@ -52,6 +52,7 @@ pub async fn page(context: &Context) -> String {
     instances(&mut text, context.store.counters());
     let running_max = context.store.config().queries.running_max;
     context.store.query_figures().show(&mut text, running_max);
+    context.store.show_query_cache(&mut text);
     space(&mut text, &context.store).await;
     wear(&mut text, context.store.wear());
     // While the store starts there is no head to ask.
@@ -490,7 +491,7 @@ fn memory(text: &mut MetricsText, store: &Store) {
     text.gauge(
         "tidepool_reads_memory_bytes",
         "Memory in use by running reads.",
-        store.read_memory().used_bytes(),
+        store.running_reads_bytes(),
     );
 }
 

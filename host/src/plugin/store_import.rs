@@ -117,6 +117,7 @@ impl PluginState {
             series_max: 0,
             timeout: Some(self.deadline.saturating_duration_since(Instant::now())),
             per_step: false,
+            is_fresh: false,
         };
         let begun = match store.query(expression).await {
             Ok(mut parts) => parts.recv().await.map(|first| first.map(|first| (first, parts))),

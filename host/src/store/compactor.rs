@@ -181,6 +181,12 @@ impl Compactor {
                 Ok(progress) => {
                     // What is deleted takes space as long as it is open somewhere.
                     self.shared.drop_outdated_readers();
+                    if progress.block.is_some()
+                        || !progress.deleted.is_empty()
+                        || !progress.bad.is_empty()
+                    {
+                        self.shared.results.changed();
+                    }
                     report(&self.shared, &progress, &self.waiting.all, started);
                     if let Some(block) = &progress.block {
                         self.hold_new(&mut instance, block)?;
@@ -199,6 +205,7 @@ impl Compactor {
                     std::thread::sleep(BUSY_PAUSE);
                 }
                 Err(error) => {
+                    self.shared.results.changed();
                     let limit_bytes = self.shared.config.memory.compactor_bytes;
                     return Err(StoreError::from(error).of_compaction(limit_bytes));
                 }

@@ -5,6 +5,7 @@ use super::space::SpaceFigures;
 use super::{Store, StoreError};
 use crate::disk::wal::{ReplayStats, WalStats};
 use crate::disk::{QuarantineStats, Wear};
+use crate::telemetry::MetricsText;
 use crate::wasm::Figures;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -101,6 +102,17 @@ impl Store {
     /// The figures of queries since the store was opened.
     pub fn query_figures(&self) -> &QueryFigures {
         &self.shared.query_figures
+    }
+
+    /// Bytes of the memory of reads that those that run take.
+    pub fn running_reads_bytes(&self) -> usize {
+        let kept_bytes = self.shared.results.shared_bytes();
+        self.shared.read_memory.pool.used_bytes().saturating_sub(kept_bytes)
+    }
+
+    /// Shows what is kept of answers.
+    pub fn show_query_cache(&self, text: &mut MetricsText) {
+        self.shared.results.show(text);
     }
 
     /// The counters of the store since it was opened.

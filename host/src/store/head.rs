@@ -100,6 +100,7 @@ impl HeadThread {
             let state = &self.shared.head.state;
             state.start_nanos.store(started.elapsed().as_nanos() as u64, Relaxed);
             state.generation.fetch_add(1, Relaxed);
+            self.shared.results.changed();
             state.ready.store(true, Relaxed);
             let stopped = self.work(&mut head, &logs, jobs);
             self.shared.head.state.ready.store(false, Relaxed);
@@ -166,6 +167,9 @@ impl HeadThread {
         let brief = instance.brief_stats()?;
         self.shared.head.state.memory_used_bytes.store(brief.memory_used_bytes, Relaxed);
         self.shared.clock.stored(brief.newest_time_ms);
+        if brief.oldest_stored_ms < i64::MAX {
+            self.shared.results.stored(brief.oldest_stored_ms);
+        }
         Ok(())
     }
 
@@ -211,6 +215,7 @@ impl HeadThread {
                 Some(due_at) => jobs.recv_timeout(due_at.saturating_duration_since(Instant::now())),
             };
             let mut stop = matches!(next, Err(RecvTimeoutError::Disconnected));
+            let mut is_changed = false;
             let mut next = next.ok();
             while let Some(job) = next.take() {
                 head.instance.set_deadline(Some(self.shared.config.head_timeout));
@@ -219,6 +224,7 @@ impl HeadThread {
                         // The queue may hold more than the disk has room for.
                         let stored = self.shared.space.check();
                         let stored = stored.and_then(|()| self.append(head, rows));
+                        is_changed = true;
                         match stored {
                             Ok(outcome) => group.push((reply, outcome, room)),
                             Err(error) => answer(reply, Err(error)),
@@ -231,6 +237,11 @@ impl HeadThread {
                     next = jobs.try_recv().ok();
                 }
             }
+            // Before its senders are answered, and before anything can read what is new.
+            if std::mem::take(&mut is_changed) && head.crashed.is_none() {
+                let looked = self.take_brief_stats(&mut head.instance);
+                let _ = head.noting_crash(looked);
+            }
             self.finish_group(&mut group, logs, &mut held);
             self.close_unused(head);
             // After all writes that wait, one call: writes wait for one of them at most.
@@ -239,10 +250,13 @@ impl HeadThread {
             {
                 head.instance.set_deadline(Some(self.shared.config.head_timeout));
                 call(head);
+                is_changed = true;
             }
             if head.crashed.is_none() {
-                let looked = self.take_brief_stats(&mut head.instance);
-                let _ = head.noting_crash(looked);
+                if is_changed {
+                    let looked = self.take_brief_stats(&mut head.instance);
+                    let _ = head.noting_crash(looked);
+                }
                 // Until the next job, which may be long.
                 head.instance.set_deadline(None);
             }

@@ -28,7 +28,9 @@ mod promql;
 mod queries;
 mod query;
 mod readers;
+mod repeated;
 mod replay_status;
+mod results;
 mod room;
 mod space;
 mod starts;
@@ -74,6 +76,7 @@ use lookup::Strings;
 use memory::ReadMemory;
 use oldest::OldestTimes;
 use readers::Readers;
+use results::Results;
 use space::Space;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -106,6 +109,7 @@ struct Shared {
     read_slots: Arc<Semaphore>,
     query_turns: QueryTurns,
     query_figures: Arc<QueryFigures>,
+    results: Results,
     active_queries: ActiveQueries,
     counters: StoreCounters,
     oldest: OldestTimes,
@@ -134,6 +138,7 @@ impl Store {
         }
         let (head, jobs) = HeadHandle::new();
         let (sender, tasks) = task_queue();
+        let read_memory = ReadMemory::new(&config.memory);
         let shared = Arc::new(Shared {
             runtime,
             blocks: BlockDirs::open(&data),
@@ -145,7 +150,8 @@ impl Store {
             head,
             tasks: sender,
             clock: Clock::new(millis(config.future_limit)),
-            read_memory: ReadMemory::new(&config.memory),
+            results: Results::new(config.queries.cache_bytes_max, &read_memory.pool),
+            read_memory,
             readers: Arc::default(),
             read_slots: Arc::new(Semaphore::new(config.reads_max)),
             query_turns: QueryTurns::new(config.queries.running_max),

@@ -1,22 +1,20 @@
 //! Queries in PromQL: as reads, an instance for each, on a thread of its own.
 
-use super::query::{Part, ReceiverGone, SMALL_BYTES_MAX, answer_parts, answer_until};
+mod evaluator;
+
+use super::query::{Part, ReceiverGone, SMALL_BYTES_MAX, answer_parts, answer_ready, answer_until};
+use super::repeated::Repeated;
 use super::{Shared, Store, StoreError, millis};
 use crate::wasm::{
-    Annotation, EvaluationHandle, Instance, Matcher, ParseError, QueryError, QueryOptions,
-    QueryStats, QueryTimes, ResultFormat, ValueType,
+    Annotation, Instance, Matcher, ParseError, QueryError, QueryOptions, QueryStats, QueryTimes,
+    ResultFormat, ValueType,
 };
 use bytes::Bytes;
+use evaluator::{Evaluator, give_known};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{Receiver, Sender};
 use tracing::Span;
-
-/// Bytes of answer that one call into the instance returns at least, if there are as many.
-const PART_BYTES: u32 = 64 * 1024;
-
-/// Remarks of each kind that an answer carries; of more there is only their number. Upstream's.
-const ANNOTATIONS_MAX: u32 = 10;
 
 /// Part of an instance's memory that the evaluation may hold, in percent: the engine itself, blocks
 /// that are open, and the answer's bytes take the rest.
@@ -42,6 +40,8 @@ pub struct Expression {
     pub timeout: Option<Duration>,
     /// Whether samples are counted for each step, if the configuration allows it.
     pub per_step: bool,
+    /// Whether all is evaluated, whatever is known of an earlier answer.
+    pub is_fresh: bool,
 }
 
 /// A part of a query's answer.
@@ -206,16 +206,24 @@ fn run(
     let mut cost = Cost {
         begun: Instant::now(),
         timings: QueryTimings { queue, ..QueryTimings::default() },
+        is_prepared: false,
+        before: NO_COST,
         stats: None,
         answer_bytes: 0,
         error: None,
     };
-    answer_until(shared, deadline, parts, StoreError::of_query, |instance, send| {
-        let evaluated = evaluate(expression, shared, instance, &mut cost, send);
-        let evaluated = evaluated.map_err(StoreError::of_query);
-        cost.error = evaluated.as_ref().err().map(ToString::to_string);
-        evaluated
-    });
+    let repeated = Repeated::of(expression, shared);
+    match repeated.as_ref().and_then(Repeated::whole) {
+        Some((answer, steps)) => {
+            answer_ready(parts, deadline, |send| give_known(&answer, steps, &mut cost, send));
+        }
+        None => answer_until(shared, deadline, parts, StoreError::of_query, |instance, send| {
+            let evaluated = evaluate(expression, repeated, shared, instance, &mut cost, send);
+            let evaluated = evaluated.map_err(StoreError::of_query);
+            cost.error = evaluated.as_ref().err().map(ToString::to_string);
+            evaluated
+        }),
+    }
     shared.query_figures.add_run(&cost.timings, cost.stats.as_ref());
     let logged_from = shared.live().queries.logged_from;
     if !logged_from.is_zero() && cost.total() >= logged_from {
@@ -227,12 +235,39 @@ fn run(
 struct Cost {
     begun: Instant,
     timings: QueryTimings,
+    is_prepared: bool,
+    /// Of evaluations that are done.
+    before: QueryStats,
+    /// Of all.
     stats: Option<QueryStats>,
     answer_bytes: u64,
     error: Option<String>,
 }
 
+/// Of a query that reads nothing.
+const NO_COST: QueryStats =
+    QueryStats { samples: 0, samples_read: 0, samples_peak: 0, memory_peak_bytes: 0, series: 0 };
+
 impl Cost {
+    /// A preparation is done, which began at this time; the first one began with the query.
+    fn add_preparation(&mut self, begun: Instant) {
+        let is_first = !std::mem::replace(&mut self.is_prepared, true);
+        let begun = if is_first { self.begun } else { begun };
+        self.timings.preparation += begun.elapsed();
+    }
+
+    /// Sets what the evaluation that runs has cost until now.
+    fn set_stats(&mut self, stats: QueryStats) {
+        let before = self.before;
+        self.stats = Some(QueryStats {
+            samples: before.samples + stats.samples,
+            samples_read: before.samples_read + stats.samples_read,
+            samples_peak: before.samples_peak.max(stats.samples_peak),
+            memory_peak_bytes: before.memory_peak_bytes.max(stats.memory_peak_bytes),
+            series: before.series + stats.series,
+        });
+    }
+
     /// From the request to now.
     fn total(&self) -> Duration {
         self.timings.queue + self.begun.elapsed()
@@ -269,6 +304,7 @@ impl Cost {
 
 fn evaluate(
     expression: &Expression,
+    repeated: Option<Repeated<'_>>,
     shared: &Shared,
     instance: &mut Instance,
     cost: &mut Cost,
@@ -285,53 +321,17 @@ fn evaluate(
     if let Some(lookback) = expression.lookback {
         options.lookback_ms = millis(lookback);
     }
-    let begun_evaluation = instance.evaluate(&expression.text, expression.times, options);
-    cost.timings.preparation = cost.begun.elapsed();
-    let evaluation = begun_evaluation??;
-    let (kind, text) = instance.type_of_query(evaluation)?;
+    let mut evaluator = Evaluator { expression, options, instance, cost };
+    if let Some(repeated) = &repeated
+        && let Some((answer, steps)) =
+            repeated.complete(|times, reader| evaluator.piece(times, reader))?
+    {
+        return give_known(&answer, steps, cost, send);
+    }
+    let evaluation = evaluator.begin(expression.times)??;
+    let (kind, text) = evaluator.instance.type_of_query(evaluation)?;
     if send(QueryPart::Begin { kind, text }).is_ok() {
-        give(instance, evaluation, expression.format, cost, send)?;
+        evaluator.give(evaluation, repeated, send)?;
     }
-    Ok(instance.close_evaluation(evaluation)?)
-}
-
-/// Sends part after part, then the end.
-fn give(
-    instance: &mut Instance,
-    evaluation: EvaluationHandle,
-    format: ResultFormat,
-    cost: &mut Cost,
-    send: &dyn Fn(QueryPart) -> Result<(), ReceiverGone>,
-) -> Result<(), StoreError> {
-    loop {
-        let begun = Instant::now();
-        let next = instance.next_of_query(evaluation, format, PART_BYTES);
-        cost.timings.evaluation += begun.elapsed();
-        let bytes = next?;
-        // An evaluation that fails has cost something, too; an instance that ended cannot say what.
-        cost.stats = Some(instance.query_stats(evaluation)?);
-        let bytes = bytes?;
-        cost.answer_bytes += bytes.len() as u64;
-        let part = match bytes.is_empty() {
-            false => QueryPart::Bytes(bytes.into()),
-            true => QueryPart::End(Box::new(end(instance, evaluation, cost.timings)?)),
-        };
-        let is_end = matches!(part, QueryPart::End(_));
-        if send(part).is_err() || is_end {
-            return Ok(());
-        }
-    }
-}
-
-fn end(
-    instance: &mut Instance,
-    evaluation: EvaluationHandle,
-    timings: QueryTimings,
-) -> Result<QueryEnd, StoreError> {
-    Ok(QueryEnd {
-        annotations: instance.annotations(evaluation, ANNOTATIONS_MAX)?,
-        stats: instance.query_stats(evaluation)?,
-        samples_per_step: instance.samples_per_step(evaluation)?,
-        timings,
-    })
+    evaluator.end(evaluation)
 }

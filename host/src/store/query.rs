@@ -177,6 +177,19 @@ pub(super) fn answer_until<P: Part + Send + 'static>(
     }
 }
 
+/// Gives an answer that needs no instance.
+pub(super) fn answer_ready<P: Send + 'static>(
+    parts: &Sender<Result<P, StoreError>>,
+    deadline: Option<Instant>,
+    answer: impl FnOnce(&dyn Fn(P) -> Result<(), ReceiverGone>) -> Result<(), StoreError>,
+) {
+    let outlet = Outlet { parts, runtime: Handle::current(), deadline };
+    if let Err(error) = answer(&|part| outlet.send(Ok(part))) {
+        // The receiver may be dropped: the client disconnected.
+        let _ = outlet.send(Err(error));
+    }
+}
+
 fn instantiate(shared: &Arc<Shared>, deadline: Option<Instant>) -> Result<Instance, StoreError> {
     let storage = InstanceStorage {
         logs: InstanceLogs::None,

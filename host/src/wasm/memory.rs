@@ -41,6 +41,11 @@ impl MemoryPool {
 }
 
 impl PoolShare {
+    /// Bytes taken.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// What it is a share of.
     pub fn pool(&self) -> &MemoryPool {
         &self.pool

@@ -90,6 +90,13 @@ impl Instance {
         samples.map_err(|trap| why_ended(self.store.data(), trap))
     }
 
+    /// `query.evaluation.is-stepwise`
+    pub fn is_stepwise(&mut self, evaluation: EvaluationHandle) -> Result<bool, CallError> {
+        let guest = self.bindings.tidepool_tsdb_query().evaluation();
+        let is_stepwise = guest.call_is_stepwise(&mut self.store, evaluation.0);
+        is_stepwise.map_err(|trap| why_ended(self.store.data(), trap))
+    }
+
     /// `query.evaluation.annotations`
     pub fn annotations(
         &mut self,

@@ -71,6 +71,7 @@ impl Query {
             source,
             returns: self.plan.returns,
             text: self.plan.text.take(),
+            is_stepwise: self.plan.is_stepwise,
             pipeline: pipeline(&mut self.plan, is_delayed),
             context,
             leaves: std::mem::take(&mut self.plan.leaves).into(),
@@ -109,6 +110,7 @@ pub struct Evaluation {
     source: Rc<dyn Source>,
     returns: ValueType,
     text: Option<String>,
+    is_stepwise: bool,
     pipeline: Pipeline,
     context: Context,
     leaves: VecDeque<Leaf>,
@@ -154,6 +156,12 @@ impl Evaluation {
     /// The answer, if it is a text.
     pub fn text(&self) -> Option<&str> {
         self.text.as_deref()
+    }
+
+    /// Whether the answer at a step depends on nothing but its time and samples that are not newer.
+    /// Series that may become equal are known at the end only.
+    pub fn is_stepwise(&self) -> bool {
+        self.is_stepwise && !self.context.may_fail && !self.has_metadata
     }
 
     /// A series of the answer, if one is ready.

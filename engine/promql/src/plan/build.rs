@@ -4,7 +4,7 @@ use super::call::noted_at;
 use super::invariant::{Invariance, bare};
 use super::order::{Order, Safety};
 use super::types::*;
-use super::{PlanError, constant, duration, lockstep};
+use super::{PlanError, constant, duration, lockstep, stepwise};
 use crate::eval::key::KeyLabels;
 use crate::eval::{EvalError, Limit, number_of_steps};
 use crate::functions::Dropped;
@@ -41,9 +41,15 @@ pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
     let whole = builder.grid(options.start_ms, step_ms, steps, expr.span)?;
     let grid = whole;
     if let ExprKind::String(text) = &root.kind {
-        let text = Some(text.as_str().to_owned());
-        let sorts = Vec::new();
-        return Ok(Plan { nodes: Vec::new(), leaves: Vec::new(), grid, sorts, returns, text });
+        return Ok(Plan {
+            nodes: Vec::new(),
+            leaves: Vec::new(),
+            grid,
+            sorts: Vec::new(),
+            returns,
+            text: Some(text.as_str().to_owned()),
+            is_stepwise: false,
+        });
     }
     let top = match &root.kind {
         ExprKind::Matrix(matrix) => builder.samples(matrix, grid, root.span)?,
@@ -78,7 +84,10 @@ pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
     builder.check_bytes(expr.span)?;
     let Builder { nodes, mut leaves, .. } = builder;
     leaves.splice(..0, checks.into_iter().map(Leaf::Check));
-    Ok(Plan { nodes, leaves, grid: whole, sorts, returns, text: None })
+    let is_stepwise = !options.delayed_name_removal
+        && stepwise::names_no_range(expr)
+        && stepwise::look_back(&nodes, &leaves);
+    Ok(Plan { nodes, leaves, grid: whole, sorts, returns, text: None, is_stepwise })
 }
 
 /// Refuses trees that are too deep before anything goes down in them by itself.

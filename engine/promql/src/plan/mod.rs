@@ -24,6 +24,7 @@ mod lockstep;
 mod order;
 mod selector;
 mod sorting;
+mod stepwise;
 mod types;
 
 pub use binary::{dropped, key as match_key};

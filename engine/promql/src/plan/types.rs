@@ -107,6 +107,8 @@ pub struct Plan {
     pub returns: ValueType,
     /// The answer, if it is a text.
     pub text: Option<String>,
+    /// Whether the answer at a step depends on nothing but its time and samples that are not newer.
+    pub is_stepwise: bool,
 }
 
 /// A part of the expression.

@@ -40,7 +40,10 @@ impl Compactor {
     ) -> Result<Deletion, StoreError> {
         // No cut can come between the head and the blocks: it would be done by this thread.
         let mut instance = self.instance(self.shared.blocks.clone())?;
-        let deletion = instance.delete(&selectors, range)?;
+        let deletion = instance.delete(&selectors, range);
+        // A deletion that failed may have deleted something.
+        self.shared.results.changed();
+        let deletion = deletion?;
         tracing::info!(
             head_series = deletion.head_series,
             blocks = deletion.blocks.len(),

@@ -35,12 +35,14 @@ pub struct QueryConfig {
     pub lookback: Duration,
     /// Queries that take as long are logged; zero logs none.
     pub logged_from: Duration,
+    /// Bytes of answers that are kept for the next time; zero keeps none. Fixed at the start.
+    pub cache_bytes_max: u64,
     /// What is not on by default.
     pub features: QueryFeatures,
 }
 
 /// Features of the language that Prometheus has behind a flag.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct QueryFeatures {
     /// Experimental functions and aggregations.
     pub experimental_functions: bool,

@@ -6,4 +6,5 @@ mod hostile;
 mod lists;
 mod pages;
 mod queries;
+mod repeated;
 mod tools;

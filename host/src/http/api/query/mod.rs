@@ -107,6 +107,7 @@ async fn answer(
         series_max: parameters.limit()?,
         timeout,
         per_step: stats::is_per_step(stats),
+        is_fresh: !matches!(parameters.first("nocache"), "" | "0" | "false"),
     };
     let warning = stats::warning(stats);
     let stats = (!stats.is_empty()).then(|| Stats::new(times));

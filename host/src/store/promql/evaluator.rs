@@ -1,0 +1,158 @@
+//! An evaluation in an instance, and its answer on its way to the client; or an answer that is known
+//! without one.
+
+use super::{Cost, Expression, NO_COST, QueryEnd, QueryPart};
+use crate::store::StoreError;
+use crate::store::query::ReceiverGone;
+use crate::store::repeated::Repeated;
+use crate::store::results::{Answer, Reader, Steps};
+use crate::wasm::{
+    EvaluationHandle, Instance, QueryError, QueryOptions, QueryTimes, ResultFormat, ValueType,
+};
+use std::time::Instant;
+
+/// Bytes of answer that one call into the instance returns at least, if there are as many.
+const PART_BYTES: u32 = 64 * 1024;
+
+/// Remarks of each kind that an answer carries; of more there is only their number. Upstream's.
+const ANNOTATIONS_MAX: u32 = 10;
+
+/// An expression in an instance.
+pub(super) struct Evaluator<'a> {
+    pub expression: &'a Expression,
+    pub options: QueryOptions,
+    pub instance: &'a mut Instance,
+    pub cost: &'a mut Cost,
+}
+
+impl Evaluator<'_> {
+    pub fn begin(
+        &mut self,
+        times: QueryTimes,
+    ) -> Result<Result<EvaluationHandle, QueryError>, StoreError> {
+        let begun = Instant::now();
+        let evaluation = self.instance.evaluate(&self.expression.text, times, self.options);
+        self.cost.add_preparation(begun);
+        Ok(evaluation?)
+    }
+
+    fn next(
+        &mut self,
+        evaluation: EvaluationHandle,
+        format: ResultFormat,
+    ) -> Result<Result<Vec<u8>, QueryError>, StoreError> {
+        let begun = Instant::now();
+        let next = self.instance.next_of_query(evaluation, format, PART_BYTES);
+        self.cost.timings.evaluation += begun.elapsed();
+        let bytes = next?;
+        // An evaluation that fails has cost something, too; an instance that ended cannot say what.
+        self.cost.set_stats(self.instance.query_stats(evaluation)?);
+        Ok(bytes)
+    }
+
+    pub fn end(&mut self, evaluation: EvaluationHandle) -> Result<(), StoreError> {
+        self.cost.before = self.cost.stats.unwrap_or(NO_COST);
+        Ok(self.instance.close_evaluation(evaluation)?)
+    }
+
+    /// Evaluates some of the steps. None if there is no answer that may be kept: then all of them
+    /// are to be evaluated at once, which says why.
+    pub fn piece(
+        &mut self,
+        times: QueryTimes,
+        mut reader: Reader,
+    ) -> Result<Option<Answer>, StoreError> {
+        let Ok(evaluation) = self.begin(times)? else { return Ok(None) };
+        let is_read = loop {
+            match self.next(evaluation, ResultFormat::Json)? {
+                Ok(bytes) if bytes.is_empty() => break self.may_be_kept(evaluation)?,
+                Ok(bytes) if reader.read(&bytes).is_some() => {}
+                Ok(_) | Err(_) => break false,
+            }
+        };
+        self.end(evaluation)?;
+        Ok(if is_read { reader.finish() } else { None })
+    }
+
+    /// Whether an answer that is complete is one of steps that do not depend on each other. Remarks
+    /// may be about some of the steps only.
+    fn may_be_kept(&mut self, evaluation: EvaluationHandle) -> Result<bool, StoreError> {
+        Ok(self.instance.is_stepwise(evaluation)?
+            && self.instance.annotations(evaluation, 1)?.is_empty())
+    }
+
+    /// Sends part after part, then the end; and keeps the answer for the next time.
+    pub fn give(
+        &mut self,
+        evaluation: EvaluationHandle,
+        repeated: Option<Repeated<'_>>,
+        send: &dyn Fn(QueryPart) -> Result<(), ReceiverGone>,
+    ) -> Result<(), StoreError> {
+        let mut reader = repeated.as_ref().map(Repeated::reader);
+        loop {
+            let bytes = self.next(evaluation, self.expression.format)??;
+            self.cost.answer_bytes += bytes.len() as u64;
+            let is_end = bytes.is_empty();
+            if reader.as_mut().is_some_and(|reader| reader.read(&bytes).is_none()) {
+                reader = None;
+            }
+            let part = match is_end {
+                false => QueryPart::Bytes(bytes.into()),
+                true => {
+                    if let (Some(repeated), Some(reader)) = (&repeated, reader.take())
+                        && self.may_be_kept(evaluation)?
+                        && let Some(answer) = reader.finish()
+                    {
+                        repeated.keep(answer);
+                    }
+                    QueryPart::End(Box::new(QueryEnd {
+                        annotations: self.instance.annotations(evaluation, ANNOTATIONS_MAX)?,
+                        stats: self.cost.stats.unwrap_or(NO_COST),
+                        samples_per_step: self.instance.samples_per_step(evaluation)?,
+                        timings: self.cost.timings,
+                    }))
+                }
+            };
+            if send(part).is_err() || is_end {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Sends an answer that is known.
+pub(super) fn give_known(
+    answer: &Answer,
+    steps: Steps,
+    cost: &mut Cost,
+    send: &dyn Fn(QueryPart) -> Result<(), ReceiverGone>,
+) -> Result<(), StoreError> {
+    if !cost.is_prepared {
+        cost.add_preparation(cost.begun);
+    }
+    if send(QueryPart::Begin { kind: ValueType::Matrix, text: String::new() }).is_err() {
+        return Ok(());
+    }
+    let mut writer = answer.write(steps);
+    loop {
+        let begun = Instant::now();
+        let bytes = writer.next_part(PART_BYTES as usize);
+        cost.timings.evaluation += begun.elapsed();
+        if bytes.is_empty() {
+            break;
+        }
+        cost.answer_bytes += bytes.len() as u64;
+        if send(QueryPart::Bytes(bytes.into())).is_err() {
+            return Ok(());
+        }
+    }
+    let end = QueryEnd {
+        annotations: Vec::new(),
+        stats: cost.stats.unwrap_or(NO_COST),
+        samples_per_step: Vec::new(),
+        timings: cost.timings,
+    };
+    // The receiver may be dropped: the client disconnected.
+    let _ = send(QueryPart::End(Box::new(end)));
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! Range queries that may have been asked before: what is known of their answers (`results`), and
+//! what is still to be evaluated.
+
+use super::promql::Expression;
+use super::results::{Answer, Kept, Key, Known, Reader, Results, Steps};
+use super::{Shared, StoreError, millis};
+use crate::wasm::{QueryTimes, ResultFormat};
+use std::sync::Arc;
+
+/// A range query, and what is known of its answer.
+pub(super) struct Repeated<'a> {
+    results: &'a Results,
+    key: Key,
+    asked: Steps,
+    known: Known,
+}
+
+impl<'a> Repeated<'a> {
+    /// Looks a query up; none if its answer is not to be kept.
+    pub fn of(expression: &Expression, shared: &'a Shared) -> Option<Repeated<'a>> {
+        let results = &shared.results;
+        if !results.are_kept()
+            || expression.is_fresh
+            || expression.per_step
+            || expression.series_max > 0
+            || expression.format != ResultFormat::Json
+        {
+            return None;
+        }
+        let asked = Steps::of(expression.times)?;
+        results.look_at(&shared.blocks);
+        let queries = shared.live().queries;
+        let key = Key {
+            text: expression.text.clone(),
+            step_ms: asked.step_ms,
+            phase_ms: asked.first_ms.rem_euclid(asked.step_ms),
+            lookback_ms: millis(expression.lookback.unwrap_or(queries.lookback)),
+            samples_max: queries.samples_max,
+            features: queries.features,
+        };
+        let known = results.known(&key, asked);
+        Some(Repeated { results, key, asked, known })
+    }
+
+    /// The answer, if all of its steps are known.
+    pub fn whole(&self) -> Option<(Arc<Answer>, Steps)> {
+        let (kept, right) = self.known.found.as_ref()?;
+        let is_whole = right.intersect(self.asked) == Some(self.asked);
+        is_whole.then(|| (Arc::clone(&kept.answer), self.asked))
+    }
+
+    /// Completes the answer with what is evaluated of the other steps. None if nothing is known, or
+    /// if the pieces do not make an answer.
+    pub fn complete(
+        &self,
+        mut evaluate: impl FnMut(QueryTimes, Reader) -> Result<Option<Answer>, StoreError>,
+    ) -> Result<Option<(Arc<Answer>, Steps)>, StoreError> {
+        let Some((kept, right)) = &self.known.found else { return Ok(None) };
+        let asked = self.asked;
+        let mut new = Vec::new();
+        for missing in [
+            asked.between(asked.first_ms, right.first_ms - asked.step_ms),
+            asked.between(right.last_ms + asked.step_ms, asked.last_ms),
+        ] {
+            let answer = match missing {
+                Some(steps) => {
+                    let answer = evaluate(steps.times(), self.results.reader(steps))?;
+                    let Some(answer) = answer else { return Ok(None) };
+                    Some((answer, steps))
+                }
+                None => None,
+            };
+            new.push(answer);
+        }
+        let joined = self.join(kept, *right, &new);
+        Ok(joined.map(|answer| {
+            self.keep_shared(Arc::clone(&answer));
+            (answer, asked)
+        }))
+    }
+
+    /// Reads an answer to all that is asked for.
+    pub fn reader(&self) -> Reader {
+        self.results.reader(self.asked)
+    }
+
+    /// Keeps an answer to all that is asked for.
+    pub fn keep(&self, answer: Answer) {
+        self.keep_shared(Arc::new(answer));
+    }
+
+    fn keep_shared(&self, answer: Arc<Answer>) {
+        self.results.keep(self.key.clone(), self.known.moment, answer, self.widest());
+    }
+
+    /// The most steps that were asked for at once. As many are kept, so that two that ask for
+    /// ranges of different lengths do not shorten each other's answers.
+    fn widest(&self) -> u64 {
+        let before = self.known.found.as_ref().map_or(0, |(kept, _)| kept.widest);
+        before.max(self.asked.count())
+    }
+
+    /// The new pieces and what is kept between them.
+    fn join(
+        &self,
+        kept: &Kept,
+        right: Steps,
+        new: &[Option<(Answer, Steps)>],
+    ) -> Option<Arc<Answer>> {
+        let asked = self.asked;
+        let last_ms = right.last_ms.max(asked.last_ms);
+        let widest_ms = i64::try_from(self.widest() - 1).ok()?.saturating_mul(asked.step_ms);
+        let first_ms = right.first_ms.max(last_ms.saturating_sub(widest_ms));
+        // Too much may be just enough without what is not asked for.
+        let long = right.between(first_ms.min(asked.first_ms.max(right.first_ms)), right.last_ms);
+        [long, right.intersect(asked)].into_iter().flatten().find_map(|middle| {
+            let piece = |place: usize| {
+                let piece: &Option<(Answer, Steps)> = &new[place];
+                piece.as_ref().map(|(answer, steps)| (answer, *steps))
+            };
+            let pieces = [piece(0), Some((&*kept.answer, middle)), piece(1)];
+            let pieces: Vec<_> = pieces.into_iter().flatten().collect();
+            self.results.join(&pieces).map(Arc::new)
+        })
+    }
+}
