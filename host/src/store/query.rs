@@ -178,15 +178,15 @@ pub(super) fn answer_until<P: Part + Send + 'static>(
 }
 
 /// Gives an answer that needs no instance.
-pub(super) fn answer_ready<P: Send + 'static>(
+pub(super) fn answer_ready<P: Part + Send + 'static>(
     parts: &Sender<Result<P, StoreError>>,
     deadline: Option<Instant>,
     answer: impl FnOnce(&dyn Fn(P) -> Result<(), ReceiverGone>) -> Result<(), StoreError>,
 ) {
-    let outlet = Outlet { parts, runtime: Handle::current(), deadline };
-    if let Err(error) = answer(&|part| outlet.send(Ok(part))) {
-        // The receiver may be dropped: the client disconnected.
-        let _ = outlet.send(Err(error));
+    let held = RefCell::default();
+    let outlet = Outlet { parts, held, runtime: Handle::current(), deadline };
+    if let Err(error) = answer(&|part| outlet.send(part)) {
+        outlet.fail(error);
     }
 }
 
