@@ -165,16 +165,12 @@ pub fn plan(
     levels: &Levels,
     fits: impl Fn(&[&BlockMeta]) -> bool,
 ) -> Option<Plan> {
-    // Merged with others, a block of out-of-order samples from the head's own times would look as
-    // if all of that time were in blocks.
-    let head_start_ms = head_start_ms(metas);
-    let is_of_head =
-        |meta: &BlockMeta| is_perhaps_out_of_order(meta) && meta.max_time_ms > head_start_ms;
+    let head_start = HeadStart::of(metas);
     for class in 0..=HINTS_PARTIAL.len() {
         let mut blocks: Vec<&BlockMeta> = metas
             .iter()
             .filter(|meta| !meta.compaction.deletable && partial_class(meta) == class)
-            .filter(|meta| !is_of_head(meta))
+            .filter(|meta| !head_start.is_of_head(meta))
             .collect();
         blocks.sort_by_key(|meta| (meta.min_time_ms, &meta.ulid));
         if let Some(due) = plan_class(&blocks, levels, &fits) {
@@ -217,15 +213,47 @@ pub fn superseded(metas: &[BlockMeta]) -> Vec<String> {
 
 /// Up to where blocks hold all in-order samples; `i64::MIN` without blocks.
 pub fn head_start_ms(metas: &[BlockMeta]) -> i64 {
-    let ends = metas.iter().filter(|meta| ends_a_head(meta)).map(|meta| meta.max_time_ms);
-    ends.max().unwrap_or(i64::MIN)
+    HeadStart::of(metas).time_ms
 }
 
-/// Whether the block means that all in-order samples up to its end are in blocks. One of
-/// out-of-order samples, or of a part of a head's series, may reach into the time that the log
-/// still has alone.
-fn ends_a_head(meta: &BlockMeta) -> bool {
-    partial_class(meta) == 0 && !is_perhaps_out_of_order(meta)
+/// What the blocks say of the time from which on only the log has all in-order samples.
+struct HeadStart {
+    /// End of the last block that means that all in-order samples up to there are in blocks.
+    time_ms: i64,
+    /// End of the last block that may hold nothing but out-of-order samples.
+    out_of_order_end_ms: i64,
+}
+
+impl HeadStart {
+    fn of(metas: &[BlockMeta]) -> HeadStart {
+        let whole = || metas.iter().filter(|meta| partial_class(meta) == 0);
+        let end_ms = |meta: &BlockMeta| meta.max_time_ms;
+        let out_of_order = whole().filter(|meta| is_perhaps_out_of_order(meta));
+        let mut start = HeadStart {
+            time_ms: i64::MIN,
+            out_of_order_end_ms: out_of_order.map(end_ms).max().unwrap_or(i64::MIN),
+        };
+        let proofs = whole().filter(|meta| !start.is_doubtful(meta));
+        start.time_ms = proofs.map(end_ms).max().unwrap_or(i64::MIN);
+        start
+    }
+
+    /// Whether the block may reach into the time that the log still has alone.
+    ///
+    /// Prometheus (also 3.15) merges a block of out-of-order samples with the blocks before it as
+    /// soon as there is a later one, and drops the hint: the head may begin in the middle of the
+    /// new block. The later block is then one of out-of-order samples, too, and the newest of them
+    /// is merged only if it overlaps another. Without a later one, a merged block proves its end.
+    fn is_doubtful(&self, meta: &BlockMeta) -> bool {
+        let is_merged = meta.compaction.parents.len() > 1 && !has_hint(meta, HINT_IN_ORDER);
+        is_perhaps_out_of_order(meta) || (is_merged && meta.max_time_ms < self.out_of_order_end_ms)
+    }
+
+    /// Whether the block has to stay as it is: merged with others, it would look as if all of its
+    /// time were in blocks.
+    fn is_of_head(&self, meta: &BlockMeta) -> bool {
+        meta.max_time_ms > self.time_ms && self.is_doubtful(meta)
+    }
 }
 
 /// Whether the block may hold nothing but out-of-order samples.
@@ -233,7 +261,8 @@ fn ends_a_head(meta: &BlockMeta) -> bool {
 /// Prometheus before its issue 18379 was mended drops the hint when it merges two blocks of
 /// out-of-order samples, and loses what its log then has alone. It merges the newest blocks only if
 /// they overlap, so a block whose newest parents overlap proves nothing unless it says so: at worst
-/// some samples stay in the log that are in blocks, too.
+/// some samples stay in the log that are in blocks, too. For others, see
+/// [`HeadStart::is_doubtful()`].
 fn is_perhaps_out_of_order(meta: &BlockMeta) -> bool {
     has_hint(meta, HINT_OUT_OF_ORDER)
         || (do_newest_overlap(&meta.compaction.parents) && !has_hint(meta, HINT_IN_ORDER))

@@ -10,7 +10,7 @@ use tidepool_tests::node::{End, KILL, Node, Owner, PROMETHEUS_2, PROMETHEUS_3, S
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;
 use tidepool_tests::sender::{recent_data, uncut_ms_max};
-use tidepool_tests::series::{Dataset, Row, Shape, Texture};
+use tidepool_tests::series::{Dataset, Labels, Row, Sample, Shape, Texture};
 use tidepool_tests::wait;
 
 /// Rough data of some hours that end now.
@@ -158,4 +158,55 @@ fn blocks_and_both_logs_move_from_tidepool() {
         (PROMETHEUS_3, STOP),
     ];
     move_everything(105, &turns);
+}
+
+/// Prometheus merges a block of out-of-order samples of the head's own time with the blocks before
+/// it, and the merged block does not say so. Started again, both releases take its end for the
+/// start of their head, and have lost the in-order samples there (2.42 and 3.15; Prometheus' issue
+/// 18379 is about such losses). The log still has them.
+#[test]
+fn in_order_samples_beside_merged_out_of_order_ones_move() {
+    for release in Release::ALL {
+        let mut node = Node::default().out_of_order_window("40m").blocks(5, 45);
+        let server = node.start(Owner::Prometheus(release));
+        merge_within_the_head(&mut node, &server);
+        node.assert_holds(&server, &format!("{release:?} has merged"));
+        KILL(server).expect("it ends");
+        for end in [KILL, STOP] {
+            let server = node.start(TIDEPOOL);
+            node.assert_holds(&server, &format!("tidepool has taken over from {release:?}"));
+            end(server).expect("it ends");
+        }
+    }
+}
+
+/// Sends samples such that blocks of out-of-order samples are cut from the last ten minutes, and
+/// the first of them merged with those before, while the head is left alone: it is cut only when it
+/// spans more than 7.5 minutes.
+fn merge_within_the_head(node: &mut Node, server: &Server) {
+    let start_ms = now_ms() / (3 * node.block_ms()) * 3 * node.block_ms() - 6 * node.block_ms();
+    let labels = ["api", "db"].map(|job| Labels::from_pairs([("__name__", "up"), ("job", job)]));
+    let steps: [(i64, i64, &[i64], &[(i64, i64)]); 3] = [
+        (0, 450, &[], &[]),
+        (450, 750, &[], &[(0, 1)]),
+        (750, 1050, &[667, 967], &[(0, 3), (3, 4)]),
+    ];
+    for (from_s, to_s, out_of_order_s, ranges) in steps {
+        let in_order_s = (from_s..to_s).step_by(15);
+        let sample = |s: i64| Sample { timestamp_ms: start_ms + s * 1000, value: s as f64 };
+        let samples: Vec<Sample> =
+            in_order_s.chain(out_of_order_s.iter().copied()).map(sample).collect();
+        let in_order = &samples[..samples.len() - out_of_order_s.len()];
+        let rows = [(&labels[0], &samples[..]), (&labels[1], in_order)];
+        node.send(server, &rows.map(|(labels, samples)| Row { labels, samples }));
+        let wanted = ranges.iter().map(|(from, to)| (from * node.block_ms(), to * node.block_ms()));
+        let wanted: Vec<(i64, i64)> = wanted.collect();
+        let are_there = || {
+            let blocks = data_dir::blocks(&node.data_dir()).ok()?;
+            let found = blocks.iter().map(|b| (b.min_ms - start_ms, b.end_ms - start_ms));
+            found.eq(wanted.iter().copied()).then_some(())
+        };
+        wait::until("blocks", Duration::from_secs(90), are_there)
+            .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", server.log()));
+    }
 }

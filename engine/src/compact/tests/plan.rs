@@ -167,6 +167,33 @@ fn merged_blocks_whose_newest_parents_overlap_wait() {
     assert_eq!(planned(&metas), "1 2 3");
 }
 
+/// Prometheus merges three blocks when a later one is there, be they in order or not.
+#[test]
+fn merged_blocks_before_one_of_out_of_order_samples_wait() {
+    let mut metas = metas(&[(-60, -40), (-40, -20), (-20, 0), (0, 60), (60, 80), (60, 120)]);
+    metas[3].compaction.parents =
+        [(0, 20), (20, 40), (40, 60)].map(|(start, end)| meta("", start, end).desc()).to_vec();
+    let merged = &metas[..4];
+    assert_eq!((head_start_ms(merged), planned(merged).as_str()), (60, "1 2 3"), "none is later");
+    metas[4].compaction.hints.push(HINT_OUT_OF_ORDER.to_owned());
+    let with_later = &metas[..5];
+    assert_eq!((head_start_ms(with_later), planned(with_later).as_str()), (0, ""));
+    // One cut over a part of the merged block's time does not make its end sure.
+    let mut recut = with_later.to_vec();
+    recut.push(meta("7", 20, 40));
+    assert_eq!(head_start_ms(&recut), 40);
+    assert_eq!(planned(&recut), "1 2 3", "the merged block takes no part");
+    // The head was cut beyond it.
+    assert_eq!((head_start_ms(&metas), planned(&metas).as_str()), (120, "5 6"));
+    // What was merged of the doubtful one is no better; what was merged here is.
+    let mut newest = metas[..5].to_vec();
+    newest[4].compaction.hints.clear();
+    newest[4].compaction.parents = vec![newest[4].desc(), newest[4].desc()];
+    assert_eq!(head_start_ms(&newest), 0, "the later one has lost its hint, too");
+    newest[3].compaction.hints.push("from-in-order".to_owned());
+    assert_eq!(head_start_ms(&newest), 60);
+}
+
 #[test]
 fn blocks_merged_here_say_that_they_end_a_head() {
     let mut metas = metas(&[(0, 20), (0, 20), (20, 40)]);
