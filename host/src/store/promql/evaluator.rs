@@ -1,5 +1,5 @@
-//! An evaluation in an instance, and its answer on its way to the client; or an answer that is known
-//! without one.
+//! An evaluation in an instance, and its answer on its way to the client; or an answer that is
+//! known without one.
 
 use super::{Cost, Expression, NO_COST, QueryEnd, QueryPart};
 use crate::store::StoreError;
