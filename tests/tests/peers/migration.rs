@@ -180,13 +180,17 @@ fn in_order_samples_beside_merged_out_of_order_ones_move() {
     }
 }
 
+/// Seconds in order, from and to; seconds out of order; the blocks that are there then, from and to
+/// in block durations.
+type Step = (i64, i64, &'static [i64], &'static [(i64, i64)]);
+
 /// Sends samples such that blocks of out-of-order samples are cut from the last ten minutes, and
 /// the first of them merged with those before, while the head is left alone: it is cut only when it
 /// spans more than 7.5 minutes.
 fn merge_within_the_head(node: &mut Node, server: &Server) {
     let start_ms = now_ms() / (3 * node.block_ms()) * 3 * node.block_ms() - 6 * node.block_ms();
     let labels = ["api", "db"].map(|job| Labels::from_pairs([("__name__", "up"), ("job", job)]));
-    let steps: [(i64, i64, &[i64], &[(i64, i64)]); 3] = [
+    let steps: [Step; 3] = [
         (0, 450, &[], &[]),
         (450, 750, &[], &[(0, 1)]),
         (750, 1050, &[667, 967], &[(0, 3), (3, 4)]),
