@@ -33,7 +33,8 @@ fn decompression_bombs_take_no_memory() {
         assert!(response.text().contains("cannot have 31457280 bytes"), "{}", response.text());
     }
     let after = usage().peak_memory_bytes;
-    assert!(after - before < 8 << 20, "{before} bytes before, {after} after");
+    // The kernel counts by processor: what it says may be a little less than before.
+    assert!(after.saturating_sub(before) < 8 << 20, "{before} bytes before, {after} after");
 
     // As much as the format can give, eight at a time.
     let zeros = compress(&vec![0; 31 << 20]);
@@ -57,7 +58,7 @@ fn decompression_bombs_take_no_memory() {
     // The bodies in flight have a bound (64 MiB by default), whatever they are made from.
     let most = IN_FLIGHT_BYTES_MAX + head_bytes + NOISE_BYTES;
     assert!(first - before < most, "{before} before, {first} after, the head {head_bytes}");
-    assert!(again - first < NOISE_BYTES, "{first} after the first, {again} after the same again");
+    assert!(again.saturating_sub(first) < NOISE_BYTES, "{first} after the first, {again} after the same again");
     assert_left_nothing(&store);
     // What they took goes back to the system, but for what the sandbox of the head has grown to.
     let head_bytes = figure(&store, "tidepool_head_memory_bytes") as u64;
