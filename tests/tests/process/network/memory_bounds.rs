@@ -58,7 +58,10 @@ fn decompression_bombs_take_no_memory() {
     // The bodies in flight have a bound (64 MiB by default), whatever they are made from.
     let most = IN_FLIGHT_BYTES_MAX + head_bytes + NOISE_BYTES;
     assert!(first - before < most, "{before} before, {first} after, the head {head_bytes}");
-    assert!(again.saturating_sub(first) < NOISE_BYTES, "{first} after the first, {again} after the same again");
+    assert!(
+        again.saturating_sub(first) < NOISE_BYTES,
+        "{first} after the first, {again} after the same again"
+    );
     assert_left_nothing(&store);
     // What they took goes back to the system, but for what the sandbox of the head has grown to.
     let head_bytes = figure(&store, "tidepool_head_memory_bytes") as u64;
