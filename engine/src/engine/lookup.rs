@@ -115,20 +115,19 @@ impl Engine {
         id: &str,
         range: TimeRange,
     ) -> std::result::Result<Option<Rc<BlockReader>>, BlockError> {
-        // A store of its own may replace tombstones between two reads.
-        let keeps = self.role == Role::Query;
         let mut kept = self.kept_blocks.borrow_mut();
         match kept.get(id, range) {
-            Kept::Open(block) if keeps => return Ok(Some(block)),
-            Kept::Elsewhere if keeps => return Ok(None),
-            _ => {}
+            Kept::Open(block) => return Ok(Some(block)),
+            Kept::Elsewhere => return Ok(None),
+            Kept::Nothing => {}
         }
         let meta = read_meta(&*self.blocks, id)?;
         let block = match range.overlaps(&meta.time_range()) {
             true => Some(Rc::new(BlockReader::reopen(&*self.blocks, id)?)),
             false => None,
         };
-        if keeps {
+        // A store of its own may replace tombstones between two reads: it keeps nothing.
+        if self.role == Role::Query {
             kept.put(id, &meta, block.as_ref());
         }
         Ok(block)

@@ -231,7 +231,7 @@ mod tests {
                 0..80,
             ),
             is_counter: bool,
-            cuts in prop::collection::vec(0..40usize, 0..3),
+            mut cuts in prop::collection::vec(0..40usize, 0..3),
             end_ms in -50_000..300_000i64,
             step_ms in prop_oneof![Just(15_000i64), Just(60_000), 1..100_000i64],
             range_ms in prop_oneof![Just(300_000i64), 1..300_000i64],
@@ -246,7 +246,6 @@ mod tests {
                 })
                 .collect();
             let steps = 40;
-            let mut cuts = cuts.clone();
             cuts.push(steps);
             cuts.sort_unstable();
             for entry in TABLES.iter().copied().flatten() {
@@ -272,7 +271,7 @@ mod tests {
                 }
                 let mut annotations = Annotations::default();
                 let mut memory = Memory::default();
-                for step in 0..steps {
+                for (step, value) in values.iter().enumerate() {
                     let end_ms = end_ms + step as i64 * step_ms;
                     let start_ms = end_ms - range_ms;
                     let is_in = |p: &&FloatPoint| p.time_ms > start_ms && p.time_ms <= end_ms;
@@ -293,7 +292,7 @@ mod tests {
                         true => None,
                         false => (function.window)(&window, &[], &mut context).expect("a value"),
                     };
-                    let found = (present[0] >> step & 1 == 1).then(|| bits(values[step]));
+                    let found = (present[0] >> step & 1 == 1).then(|| bits(*value));
                     let expected = expected.map(|value| match value {
                         Value::Float(value) => bits(value),
                         Value::Histogram(_) => unreachable!("there are floats only"),

@@ -65,15 +65,7 @@ impl Reader {
     /// The same of metrics.
     fn select(&self, op: MatchOp, name: &str) -> (Vec<i64>, usize) {
         let matchers = vec![MatcherSpec { name: LABEL_NAME.into(), op, value: name.into() }];
-        let selection = Selection {
-            matchers,
-            range: TimeRange::ALL,
-            format: FrameFormat::ChunkedSeries,
-            query_index: 0,
-            frame_bytes_max: 0,
-            samples_max: 0,
-            external: Labels::default(),
-        };
+        let selection = all_of(matchers, TimeRange::ALL);
         self.opened.set(0);
         let mut cursor = self.engine.select(&selection).expect("a selection");
         let series = cursor.next(u32::MAX).expect("sound data");

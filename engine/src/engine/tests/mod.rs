@@ -62,6 +62,19 @@ struct Node {
     engine: Engine,
 }
 
+/// All chunks of the series that matchers select.
+fn all_of(matchers: Vec<MatcherSpec>, range: TimeRange) -> Selection {
+    Selection {
+        matchers,
+        range,
+        format: FrameFormat::ChunkedSeries,
+        query_index: 0,
+        frame_bytes_max: 0,
+        samples_max: 0,
+        external: Labels::default(),
+    }
+}
+
 impl Node {
     fn new() -> Node {
         Node::with(OPTIONS)
@@ -124,15 +137,7 @@ impl Node {
     }
 
     fn select(&self, matchers: Vec<MatcherSpec>, range: TimeRange) -> Model {
-        let selection = Selection {
-            matchers,
-            range,
-            format: FrameFormat::ChunkedSeries,
-            query_index: 0,
-            frame_bytes_max: 0,
-            samples_max: 0,
-            external: Labels::default(),
-        };
+        let selection = all_of(matchers, range);
         let mut cursor = self.engine.select(&selection).expect("a valid selection");
         let mut model = Model::new();
         let mut last = Labels::default();
@@ -207,15 +212,7 @@ fn an_open_cursor_keeps_what_it_will_show() {
     for time_ms in (0..1600).step_by(10) {
         node.append("s", time_ms, 1);
     }
-    let selection = Selection {
-        matchers: Vec::new(),
-        range: TimeRange::ALL,
-        format: FrameFormat::ChunkedSeries,
-        query_index: 0,
-        frame_bytes_max: 0,
-        samples_max: 0,
-        external: Labels::default(),
-    };
+    let selection = all_of(Vec::new(), TimeRange::ALL);
     let mut cursor = node.engine.select(&selection).expect("a valid selection");
     let busy = loop {
         match node.engine.compact(1_000_000, ROOM) {

@@ -211,15 +211,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// What an engine holds, by all labels.
 fn held(node: &Node) -> BTreeMap<String, BTreeMap<i64, u64>> {
-    let selection = Selection {
-        matchers: Vec::new(),
-        range: TimeRange::ALL,
-        format: FrameFormat::ChunkedSeries,
-        query_index: 0,
-        frame_bytes_max: 0,
-        samples_max: 0,
-        external: Labels::default(),
-    };
+    let selection = all_of(Vec::new(), TimeRange::ALL);
     let mut cursor = node.engine.select(&selection).expect("a valid selection");
     let mut held = BTreeMap::new();
     loop {

@@ -77,15 +77,7 @@ fn answers_have_chunks_that_clients_know() -> TestResult {
     let (node, sent) = (Node::new(), sent()?);
     put_block(&node.blocks, &sent)?;
     assert!(sent.iter().flat_map(|(_, chunks)| chunks).all(|chunk| !chunk.encoding.is_plain()));
-    let selection = Selection {
-        matchers: Vec::new(),
-        range: TimeRange::ALL,
-        format: FrameFormat::ChunkedSeries,
-        query_index: 0,
-        frame_bytes_max: 0,
-        samples_max: 0,
-        external: Labels::default(),
-    };
+    let selection = all_of(Vec::new(), TimeRange::ALL);
     let direct = node.engine.select(&selection)?.next(u32::MAX)?;
     let frames = node.engine.select(&selection)?.next_frames(u32::MAX)?;
     let (mut framed, mut rest) = (Vec::new(), &frames[..]);

@@ -19,6 +19,7 @@ use crate::functions::{self, Dropped, RangeFunction, Window};
 use crate::model::{HistogramPoint, Labels, Samples, Value};
 use crate::plan::{CounterCheck, FoldKind, FoldPlan, Grid, Port};
 use crate::syntax::{RangeBounds, Span};
+use std::ops::Range;
 
 /// Ends of names of counters.
 const COUNTER_ENDS: [&str; 4] = ["_total", "_sum", "_count", "_bucket"];
@@ -276,6 +277,15 @@ impl Fold {
         Some(end_ms)
     }
 
+    /// The window's places in lists that begin at `base`: of floats, and of histograms.
+    fn in_window(&self, base: Places) -> (Range<usize>, Range<usize>) {
+        let Fold { first, behind, .. } = self;
+        (
+            first.float - base.float..behind.float - base.float,
+            first.histogram - base.histogram..behind.histogram - base.histogram,
+        )
+    }
+
     /// A function of the window.
     fn windows(
         &mut self,
@@ -305,9 +315,7 @@ impl Fold {
         let (samples, _, base) = buffer.parts();
         while self.step < self.grid.steps {
             let Some(end_ms) = self.window(buffer) else { break };
-            let floats = self.first.float - base.float..self.behind.float - base.float;
-            let histograms =
-                self.first.histogram - base.histogram..self.behind.histogram - base.histogram;
+            let (floats, histograms) = self.in_window(base);
             let count = floats.len() + histograms.len();
             if count > 0 {
                 let window = Window {
@@ -338,9 +346,7 @@ impl Fold {
         let (samples, _, base) = buffer.parts();
         while self.step < self.grid.steps {
             let Some(end_ms) = self.window(buffer) else { break };
-            let floats = self.first.float - base.float..self.behind.float - base.float;
-            let histograms =
-                self.first.histogram - base.histogram..self.behind.histogram - base.histogram;
+            let (floats, histograms) = self.in_window(base);
             self.count(&mut context.stats, floats.len(), &samples.histograms[histograms.clone()]);
             let value = extend::between(
                 &samples.floats[floats],
@@ -360,9 +366,7 @@ impl Fold {
     fn samples(&mut self, buffer: &Buffer, context: &mut Context) -> Result<(), EvalError> {
         let Some(end_ms) = self.window(buffer) else { return Ok(()) };
         let (samples, _, base) = buffer.parts();
-        let floats = self.first.float - base.float..self.behind.float - base.float;
-        let histograms =
-            self.first.histogram - base.histogram..self.behind.histogram - base.histogram;
+        let (floats, histograms) = self.in_window(base);
         let start_ms = end_ms.saturating_sub(self.plan.range_ms);
         let answer = Samples {
             floats: extend::floats(&samples.floats[floats], start_ms, end_ms, self.plan.bounds),
