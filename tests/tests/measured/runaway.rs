@@ -89,7 +89,7 @@ fn quiet(store: &Store) -> Latencies {
 /// Writes beside other work, which must not delay them.
 #[track_caller]
 fn beside(store: &Store, what: &str, quiet: &Latencies, work: impl FnOnce()) {
-    writes_beside(store, work).assert_not_held_up(what, quiet);
+    writes_beside(store, work).assert_not_held_up(99, what, quiet);
 }
 
 fn writes_beside(store: &Store, work: impl FnOnce()) -> Latencies {

@@ -88,11 +88,9 @@ fn queries_take_turns_and_a_client_that_goes_away_gives_its_turn_back() {
         let labels = format!("{}/api/v1/labels", store.server.url());
         assert_eq!(Client::default().get(&labels).expect("an answer").status, 200);
 
+        // The first would keep its turn for an hour.
         drop(first);
-        let gone = Instant::now();
         assert_eq!(ask(&store.server, "1 + 1", "&timeout=30s").status, 200);
-        let waited = gone.elapsed();
-        assert!(waited < Duration::from_secs(1), "{waited:?}");
     }
     let freed = || (store.metric("tidepool_reads_memory_bytes")? == 0.0).then_some(());
     wait::until("the queries' memory", TIMEOUT, freed).expect("given back");
