@@ -18,9 +18,10 @@ use crate::supervisor::Supervisor;
 use crate::telemetry::{self, LogLevel};
 use crate::wasm::Image;
 use std::io::Write as _;
+use std::num::NonZero;
 use std::process::ExitCode;
 use std::sync::Arc;
-use tokio::runtime::Handle;
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::watch;
 
 /// Reads the command line, runs what it asks for with this image of the engine, and returns the
@@ -41,7 +42,7 @@ pub fn run(engine: Image) -> ExitCode {
         }
     };
     let log_level = telemetry::init(config.log_format, &config.log_level.to_string());
-    let runtime = match tokio::runtime::Runtime::new() {
+    let runtime = match network_runtime() {
         Ok(runtime) => runtime,
         Err(error) => {
             tracing::error!(%error, "could not start the async runtime");
@@ -55,6 +56,13 @@ pub fn run(engine: Image) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The threads of the network: half as many as processors, because the engine's own threads need
+/// the others. Each request wakes all of them in turn, which costs more than a small answer does.
+fn network_runtime() -> std::io::Result<Runtime> {
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    Builder::new_multi_thread().worker_threads((processors / 2).max(1)).enable_all().build()
 }
 
 async fn serve(

@@ -66,6 +66,11 @@ pub trait SeriesSet {
     /// those before; false if there were none left.
     fn read(&mut self, samples: &mut Samples) -> Result<bool, SourceError>;
 
+    /// About how many series there are, as far as that is known before they are read.
+    fn estimate(&mut self) -> Result<usize, SourceError> {
+        Ok(0)
+    }
+
     /// Memory of what was made to open the selection, such as compiled expressions, roughly.
     fn bytes(&self) -> usize {
         0

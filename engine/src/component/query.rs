@@ -12,7 +12,7 @@ use crate::query::{Answer, Kind, Problem, StoreSource};
 use std::cell::RefCell;
 use std::rc::Rc;
 use tidepool_promql::annotations::Severity;
-use tidepool_promql::eval::ResultSeries;
+use tidepool_promql::eval::{Estimate, ResultSeries};
 use tidepool_promql::model::{CounterReset, Histogram, Span};
 use tidepool_promql::plan::Options;
 use tidepool_promql::syntax::{self, LINE_BYTES_MAX, ParseError, ParserOptions, parse};
@@ -180,6 +180,15 @@ impl GuestEvaluation for OpenEvaluation {
 
     fn samples_per_step(&self) -> Vec<u64> {
         self.0.borrow().stats().samples_per_step
+    }
+
+    fn prepare(&self) -> Result<wit_query::Estimate, QueryError> {
+        let Estimate { series, start_ms, end_ms } = self.0.borrow_mut().prepare()?;
+        Ok(wit_query::Estimate { series: series as u64, start_ms, end_ms })
+    }
+
+    fn is_sorted(&self) -> bool {
+        self.0.borrow().is_sorted()
     }
 
     fn is_stepwise(&self) -> bool {

@@ -100,7 +100,8 @@ impl View {
         let head =
             self.in_head(First { matchers: specs, range: windows.range, taken: Taken::Series })?;
         let blocks = self.blocks_in(windows.range).cloned().collect();
-        Ok((Box::new(Selected::Open { head: Some(head), blocks, matchers, windows }), bytes))
+        let head = Some(head);
+        Ok((Box::new(Selected { head, blocks, matchers, windows, begun: None }), bytes))
     }
 
     /// The same without chunks. There may be series that have samples near the range only.
@@ -129,36 +130,43 @@ impl View {
 
 /// Series of a selection. Blocks are read from the first series on: many selections may be open
 /// that wait for others.
-enum Selected {
-    Open {
-        head: Option<Box<dyn SeriesSource>>,
-        blocks: Vec<Rc<BlockReader>>,
-        matchers: Vec<Matcher>,
-        windows: Windows,
-    },
-    Begun(Box<dyn SeriesSource>),
+struct Selected {
+    head: Option<Box<dyn SeriesSource>>,
+    blocks: Vec<Rc<BlockReader>>,
+    matchers: Vec<Matcher>,
+    windows: Windows,
+    /// All of them, once they were looked up.
+    begun: Option<Box<dyn SeriesSource>>,
+}
+
+impl Selected {
+    fn begun(&mut self) -> Result<&mut dyn SeriesSource> {
+        let series = match self.begun.take() {
+            Some(series) => series,
+            None => {
+                let mut sources: Vec<Box<dyn SeriesSource>> =
+                    self.head.take().into_iter().collect();
+                for block in std::mem::take(&mut self.blocks) {
+                    let series = BlockSeries::select(block, &self.matchers, self.windows.range)?;
+                    sources.push(Box::new(series.touched_by(self.windows)));
+                }
+                merged(sources)?
+            }
+        };
+        Ok(&mut **self.begun.insert(series))
+    }
 }
 
 impl SeriesSource for Selected {
     fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
-        if let Selected::Open { head, blocks, matchers, windows } = self {
-            let mut sources: Vec<Box<dyn SeriesSource>> = head.take().into_iter().collect();
-            for block in std::mem::take(blocks) {
-                let series = BlockSeries::select(block, matchers, windows.range)?;
-                sources.push(Box::new(series.touched_by(*windows)));
-            }
-            *self = Selected::Begun(merged(sources)?);
-        }
-        match self {
-            Selected::Begun(series) => series.next_series(),
-            Selected::Open { .. } => Ok(None),
-        }
+        self.begun()?.next_series()
     }
 
     fn rewind(&mut self) -> Result<()> {
-        match self {
-            Selected::Begun(series) => series.rewind(),
-            Selected::Open { .. } => Ok(()),
-        }
+        self.begun.as_mut().map_or(Ok(()), |series| series.rewind())
+    }
+
+    fn estimate(&mut self) -> Result<usize> {
+        self.begun()?.estimate()
     }
 }

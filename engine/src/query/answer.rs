@@ -6,7 +6,7 @@ use std::rc::Rc;
 use tidepool_promql::annotations::Severity;
 pub use tidepool_promql::answer::AnswerKind as Kind;
 use tidepool_promql::answer::{Json, protobuf_series};
-use tidepool_promql::eval::{EvalError, Evaluation, Limit, Query, ResultSeries, Stats};
+use tidepool_promql::eval::{Estimate, EvalError, Evaluation, Limit, Query, ResultSeries, Stats};
 use tidepool_promql::plan::{Options, PlanError};
 use tidepool_promql::source::Source;
 use tidepool_promql::syntax::{Expr, Span, ValueType};
@@ -174,6 +174,18 @@ impl Answer {
     /// The cost until now.
     pub fn stats(&self) -> Stats {
         self.evaluation.stats()
+    }
+
+    /// Opens the selections, so that they show the store as it is now, and returns what is known of
+    /// them before they are read.
+    pub fn prepare(&mut self) -> Result<Estimate, Problem> {
+        let estimate = self.evaluation.prepare();
+        estimate.map_err(|error| problem(error, &self.expression, &self.source))
+    }
+
+    /// Whether the series of a range are in the order of their labels; known at the first one.
+    pub fn is_sorted(&self) -> bool {
+        self.evaluation.comes_sorted()
     }
 
     /// Whether the answer at a step depends on nothing but its time and samples that are not newer;

@@ -80,6 +80,10 @@ impl SeriesSet for StoreSeries {
         self.read_chunk(samples).map_err(|error| failed(&self.failure, error))
     }
 
+    fn estimate(&mut self) -> std::result::Result<usize, SourceError> {
+        self.source.estimate().map_err(|error| failed(&self.failure, error))
+    }
+
     fn bytes(&self) -> usize {
         self.bytes
     }

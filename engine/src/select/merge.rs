@@ -96,6 +96,13 @@ impl SeriesSource for Merge {
         }
         Ok(())
     }
+
+    fn estimate(&mut self) -> Result<usize> {
+        self.sources
+            .iter_mut()
+            .map(|peeked| peeked.source.estimate())
+            .try_fold(0, |most, estimate| Ok(estimate?.max(most)))
+    }
 }
 
 /// Brings chunks of one series into time order without overlap. Chunks that overlap no other stay

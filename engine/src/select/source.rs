@@ -18,6 +18,12 @@ pub trait SeriesSource {
 
     /// Starts again, and returns the same series once more.
     fn rewind(&mut self) -> Result<()>;
+
+    /// About how many series there are, as far as that is known before they are read: those of the
+    /// block that has most of them. None are known of the head.
+    fn estimate(&mut self) -> Result<usize> {
+        Ok(0)
+    }
 }
 
 /// A head, wherever it is.
@@ -199,6 +205,10 @@ impl SeriesSource for BlockSeries {
     fn rewind(&mut self) -> Result<()> {
         self.given = 0;
         Ok(())
+    }
+
+    fn estimate(&mut self) -> Result<usize> {
+        Ok(self.refs.len())
     }
 }
 

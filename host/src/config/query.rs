@@ -3,6 +3,7 @@
 use super::values::{concurrency, count};
 use crate::store::{QueryConfig, QueryFeatures};
 use clap::{Args, ValueEnum};
+use std::num::NonZero;
 use std::time::Duration;
 use tidepool_settings::duration::{bytes, duration, duration_or_zero};
 
@@ -36,6 +37,19 @@ pub(super) struct QueryArgs {
     /// A line has the query, its times, what it has cost and how it ended.
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration_or_zero)]
     query_log_min_duration: Duration,
+
+    /// Maximum number of threads that evaluate one query; default: the number of processors
+    ///
+    /// The steps of a large range query are split among them while no other query runs. Each takes
+    /// a turn of --query-max-concurrency, and up to --query-memory-limit of memory.
+    #[arg(long, value_name = "COUNT", value_parser = concurrency)]
+    query_max_threads: Option<usize>,
+
+    /// Samples for which a range query uses one more thread, roughly
+    ///
+    /// A thread takes some ten milliseconds for the default.
+    #[arg(long, value_name = "COUNT", default_value_t = 500_000, value_parser = clap::value_parser!(u64).range(1..))]
+    query_thread_samples: u64,
 
     /// Maximum memory of answers that are kept for repeated range queries, 0 for none
     ///
@@ -95,6 +109,8 @@ impl QueryArgs {
             samples_max: self.query_max_samples,
             lookback: self.query_lookback_delta,
             logged_from: self.query_log_min_duration,
+            threads_max: self.query_max_threads.unwrap_or_else(processors),
+            thread_samples: self.query_thread_samples,
             cache_bytes_max: self.query_cache_size,
             features: QueryFeatures {
                 experimental_functions: has(Feature::PromqlExperimentalFunctions),
@@ -109,6 +125,11 @@ impl QueryArgs {
     }
 }
 
+/// How many there are, if that is known.
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
+
 #[cfg(test)]
 mod tests {
     use crate::config::ConfigError;
@@ -119,6 +140,8 @@ mod tests {
     #[test]
     fn the_defaults_are_those_of_prometheus() -> Result<(), ConfigError> {
         let expected = QueryConfig {
+            threads_max: super::processors(),
+            thread_samples: 500_000,
             running_max: 20,
             timeout: Duration::from_secs(120),
             samples_max: 50_000_000,

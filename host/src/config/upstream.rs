@@ -126,10 +126,11 @@ pub(super) fn with_names(command: Command) -> Command {
         arg.help("Nothing: it is always so")
     });
     let hidden = |arg: Arg| {
+        let has_values = arg.get_action().takes_values();
         arg.long_help(None::<&str>)
             .help_heading(HEADING)
             .hide_short_help(true)
-            .hide_possible_values(true)
+            .hide_possible_values(has_values)
     };
     let names: Vec<Arg> = same.chain(always).map(hidden).collect();
     command.args(names)

@@ -1,6 +1,7 @@
 //! Queries in PromQL: as reads, an instance for each, on a thread of its own.
 
 mod evaluator;
+mod split;
 
 use super::query::{Part, ReceiverGone, SMALL_BYTES_MAX, answer_parts, answer_ready, answer_until};
 use super::repeated::Repeated;
@@ -11,6 +12,7 @@ use crate::wasm::{
 };
 use bytes::Bytes;
 use evaluator::{Evaluator, give_known};
+use split::Splitter;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{Receiver, Sender};
@@ -218,7 +220,14 @@ fn run(
             answer_ready(parts, deadline, |send| give_known(&answer, steps, &mut cost, send));
         }
         None => answer_until(shared, deadline, parts, StoreError::of_query, |instance, send| {
-            let evaluated = evaluate(expression, repeated, shared, instance, &mut cost, send);
+            let is_gone = {
+                let parts = parts.clone();
+                Arc::new(move || parts.is_closed())
+            };
+            let options = options(expression, shared);
+            let splitter = Splitter { expression, options, shared, deadline, is_gone };
+            let mut evaluator = Evaluator { expression, options, instance, cost: &mut cost };
+            let evaluated = evaluate(&mut evaluator, &splitter, repeated, send);
             let evaluated = evaluated.map_err(StoreError::of_query);
             cost.error = evaluated.as_ref().err().map(ToString::to_string);
             evaluated
@@ -249,6 +258,24 @@ const NO_COST: QueryStats =
     QueryStats { samples: 0, samples_read: 0, samples_peak: 0, memory_peak_bytes: 0, series: 0 };
 
 impl Cost {
+    /// What all of it has cost until now.
+    fn stats(&self) -> QueryStats {
+        self.stats.unwrap_or(NO_COST)
+    }
+
+    /// Adds what another thread needed beside this one, which waited so long for it.
+    fn add_other(&mut self, waited: Duration, other: QueryStats) {
+        self.timings.evaluation += waited;
+        let own = self.stats();
+        self.stats = Some(QueryStats {
+            samples: own.samples + other.samples,
+            samples_read: own.samples_read + other.samples_read,
+            samples_peak: own.samples_peak + other.samples_peak,
+            memory_peak_bytes: own.memory_peak_bytes + other.memory_peak_bytes,
+            series: own.series.max(other.series),
+        });
+    }
+
     /// A preparation is done, which began at this time; the first one began with the query.
     fn add_preparation(&mut self, begun: Instant) {
         let is_first = !std::mem::replace(&mut self.is_prepared, true);
@@ -302,36 +329,48 @@ impl Cost {
     }
 }
 
-fn evaluate(
-    expression: &Expression,
-    repeated: Option<Repeated<'_>>,
-    shared: &Shared,
-    instance: &mut Instance,
-    cost: &mut Cost,
-    send: &dyn Fn(QueryPart) -> Result<(), ReceiverGone>,
-) -> Result<(), StoreError> {
+/// The engine's options for an expression.
+fn options(expression: &Expression, shared: &Shared) -> QueryOptions {
     let live = shared.live();
     let memory_bytes = live.query_limits.memory_bytes_max as u64;
-    let mut options = QueryOptions {
+    let options = QueryOptions {
         series_max: expression.series_max,
         memory_bytes_max: memory_bytes / 100 * MEMORY_PERCENT,
         stats_per_step: expression.per_step && live.queries.features.per_step_stats,
         ..live.queries.options()
     };
-    if let Some(lookback) = expression.lookback {
-        options.lookback_ms = millis(lookback);
+    match expression.lookback {
+        Some(lookback) => QueryOptions { lookback_ms: millis(lookback), ..options },
+        None => options,
     }
-    let mut evaluator = Evaluator { expression, options, instance, cost };
+}
+
+fn evaluate(
+    evaluator: &mut Evaluator<'_>,
+    splitter: &Splitter<'_>,
+    repeated: Option<Repeated<'_>>,
+    send: &dyn Fn(QueryPart) -> Result<(), ReceiverGone>,
+) -> Result<(), StoreError> {
     if let Some(repeated) = &repeated
         && let Some((answer, steps)) =
             repeated.complete(|times, reader| evaluator.piece(times, reader))?
     {
-        return give_known(&answer, steps, cost, send);
+        return give_known(&answer, steps, evaluator.cost, send);
     }
-    let evaluation = evaluator.begin(expression.times)??;
+    let times = evaluator.expression.times;
+    let mut evaluation = evaluator.begin(times)??;
+    if let Some(parts) = splitter.parts(evaluator, evaluation)?
+        && let Some(_turns) = splitter.shared.query_turns.more_for_one(parts.len() - 1)
+    {
+        evaluator.end(evaluation)?;
+        if splitter.give(evaluator, &parts, repeated.as_ref(), send)? {
+            return Ok(());
+        }
+        evaluation = evaluator.begin(times)??;
+    }
     let (kind, text) = evaluator.instance.type_of_query(evaluation)?;
     if send(QueryPart::Begin { kind, text }).is_ok() {
-        evaluator.give(evaluation, repeated, send)?;
+        evaluator.give(evaluation, repeated.as_ref(), send)?;
     }
     evaluator.end(evaluation)
 }

@@ -152,17 +152,8 @@ pub(super) fn answer_until<P: Part + Send + 'static>(
         let parts = parts.clone();
         move || parts.is_closed()
     };
-    // Before the instance looks at them.
-    let changes = shared.blocks.changes();
-    let waiting = shared.readers.instance(changes).map(Ok);
-    let instance = waiting.unwrap_or_else(|| instantiate(shared, deadline));
-    let answered = instance.and_then(|mut instance| {
-        instance.end_when(deadline, is_gone);
-        answer(&mut instance, &|part| outlet.send(part))?;
-        shared.readers.keep(changes, instance);
-        // Some may have come meanwhile.
-        shared.drop_outdated_readers();
-        Ok(())
+    let answered = with_instance(shared, deadline, is_gone, |instance| {
+        answer(instance, &|part| outlet.send(part))
     });
     if let Err(error) = answered.map_err(of_error) {
         if let StoreError::Crashed(_)
@@ -175,6 +166,27 @@ pub(super) fn answer_until<P: Part + Send + 'static>(
         }
         outlet.fail(error);
     }
+}
+
+/// Lends an instance, which ends at the deadline, or once `is_gone` returns true.
+pub(super) fn with_instance<T>(
+    shared: &Arc<Shared>,
+    deadline: Option<Instant>,
+    is_gone: impl Fn() -> bool + Send + Sync + 'static,
+    work: impl FnOnce(&mut Instance) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    // Before the instance looks at them.
+    let changes = shared.blocks.changes();
+    let mut instance = match shared.readers.instance(changes) {
+        Some(waiting) => waiting,
+        None => instantiate(shared, deadline)?,
+    };
+    instance.end_when(deadline, is_gone);
+    let done = work(&mut instance)?;
+    shared.readers.keep(changes, instance);
+    // Some may have come meanwhile.
+    shared.drop_outdated_readers();
+    Ok(done)
 }
 
 /// Gives an answer that needs no instance.

@@ -58,8 +58,8 @@ pub use instance::{
 pub use memory::{INSTANCE_BYTES_MAX, MemoryBound, MemoryPool, PoolShare};
 pub use precompiled::Image;
 pub use query::{
-    Annotation, EvaluationHandle, ParseError, QueryError, QueryOptions, QueryStats, QueryTimes,
-    ResultFormat, ValueType,
+    Annotation, Estimate, EvaluationHandle, ParseError, QueryError, QueryOptions, QueryStats,
+    QueryTimes, ResultFormat, ValueType,
 };
 pub use runtime::{InstanceLimits, Runtime};
 pub use state::{InstanceLogs, InstanceStorage};

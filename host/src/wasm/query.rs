@@ -5,7 +5,7 @@ use super::instance::why_ended;
 use super::state::InstanceState;
 use super::{CallError, FirstPage, Instance, Matcher};
 pub use query::{
-    Annotation, ParseError, QueryError, QueryOptions, QueryStats, ResultFormat, ValueType,
+    Annotation, Estimate, ParseError, QueryError, QueryOptions, QueryStats, ResultFormat, ValueType,
 };
 use wasmtime::Store;
 use wasmtime::component::ResourceAny;
@@ -56,6 +56,11 @@ impl Instance {
         self.drop_resource(evaluation.0)
     }
 
+    /// `query.evaluation.prepare`
+    pub fn prepare_evaluation(&mut self, evaluation: EvaluationHandle) -> Answer<Estimate> {
+        self.query(|guest, store| guest.evaluation().call_prepare(store, evaluation.0))
+    }
+
     /// `query.evaluation.next-bytes`
     pub fn next_of_query(
         &mut self,
@@ -95,6 +100,13 @@ impl Instance {
         let guest = self.bindings.tidepool_tsdb_query().evaluation();
         let is_stepwise = guest.call_is_stepwise(&mut self.store, evaluation.0);
         is_stepwise.map_err(|trap| why_ended(self.store.data(), trap))
+    }
+
+    /// `query.evaluation.is-sorted`
+    pub fn is_sorted(&mut self, evaluation: EvaluationHandle) -> Result<bool, CallError> {
+        let guest = self.bindings.tidepool_tsdb_query().evaluation();
+        let is_sorted = guest.call_is_sorted(&mut self.store, evaluation.0);
+        is_sorted.map_err(|trap| why_ended(self.store.data(), trap))
     }
 
     /// `query.evaluation.annotations`

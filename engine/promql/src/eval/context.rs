@@ -31,6 +31,8 @@ pub struct Context {
     /// Whether series that come later may be found to have the labels of earlier ones, or to match
     /// several others: then the answer must not begin before it is whole.
     pub may_fail: bool,
+    /// Whether series of the answer come by ascending labels.
+    pub is_sorted: bool,
     /// Whether the scan that runs gives series to both sides of joins one after the other.
     pub is_lockstep: bool,
     /// Calls that are put off, so that the stack stays small.
@@ -68,6 +70,7 @@ impl Context {
             is_delayed,
             has_held_series: false,
             may_fail: false,
+            is_sorted: false,
             is_lockstep: false,
             deferred: VecDeque::new(),
             results: VecDeque::new(),

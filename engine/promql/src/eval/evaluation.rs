@@ -51,10 +51,7 @@ impl Query {
 
     /// What is read of the store.
     pub fn scans(&self) -> impl Iterator<Item = &Scan> {
-        self.plan.leaves.iter().filter_map(|leaf| match leaf {
-            Leaf::Scan(scan) => Some(scan),
-            Leaf::Generate(_) | Leaf::Check(_) => None,
-        })
+        scans(&self.plan.leaves)
     }
 
     /// Begins to evaluate.
@@ -62,6 +59,7 @@ impl Query {
         let is_delayed = self.options.delayed_name_removal;
         let stats = Stats::new(self.plan.grid, self.options.stats_per_step);
         let mut context = Context::new(self.options.limits, is_delayed, stats);
+        context.is_sorted = self.plan.is_sorted;
         take_nodes(&self.plan.nodes, &mut context)?;
         for span in &self.plan.sorts {
             context.annotations.set_noting(*span);
@@ -103,6 +101,17 @@ fn take_nodes(nodes: &[Node], context: &mut Context) -> Result<(), EvalError> {
         context.budget.take(Held { bytes: more, samples: 0 }, node.span)?;
     }
     Ok(())
+}
+
+/// What is known of an evaluation before samples are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Estimate {
+    /// About how many series the first selection has.
+    pub series: usize,
+    /// Oldest time that is read.
+    pub start_ms: i64,
+    /// Newest time that is read.
+    pub end_ms: i64,
 }
 
 /// The evaluation of a query.
@@ -164,6 +173,26 @@ impl Evaluation {
         self.is_stepwise && !self.context.may_fail && !self.has_metadata
     }
 
+    /// Whether the series of a range come by ascending labels; known when the first one is ready.
+    pub fn comes_sorted(&self) -> bool {
+        self.context.is_sorted
+    }
+
+    /// Opens the selections, so that they show the store as it is now, and gives what is known of
+    /// them before they are read.
+    pub fn prepare(&mut self) -> Result<Estimate, EvalError> {
+        let (start_ms, end_ms) = self.range().unwrap_or_default();
+        let estimate = self.open_once().and_then(|()| {
+            let first = self.opened.front_mut();
+            let series = first.map_or(Ok(0), |(set, _)| set.estimate())?;
+            Ok(Estimate { series, start_ms, end_ms })
+        });
+        if estimate.is_err() {
+            self.give_up();
+        }
+        estimate
+    }
+
     /// A series of the answer, if one is ready.
     pub fn take_ready(&mut self) -> Option<ResultSeries> {
         self.context.take_answer().map(result)
@@ -180,10 +209,7 @@ impl Evaluation {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),
                 Err(error) => {
-                    self.leaves.clear();
-                    self.opened.clear();
-                    self.running = None;
-                    self.source.end();
+                    self.give_up();
                     return Err(error);
                 }
             }
@@ -204,11 +230,17 @@ impl Evaluation {
         stats
     }
 
+    /// Nothing comes behind an error.
+    fn give_up(&mut self) {
+        self.leaves.clear();
+        self.opened.clear();
+        self.running = None;
+        self.source.end();
+    }
+
     /// Some samples of a series, or the beginning or end of a scan; gives whether there is more.
     fn step(&mut self) -> Result<bool, EvalError> {
-        if !std::mem::replace(&mut self.is_begun, true) {
-            self.open()?;
-        }
+        self.open_once()?;
         match self.running.take() {
             None => self.begin_leaf(),
             Some(Running::Scan(running)) => self.scan(running).map(|()| true),
@@ -217,23 +249,26 @@ impl Evaluation {
     }
 
     /// Opens the first scans, so that they show the store as of one moment.
-    fn open(&mut self) -> Result<(), EvalError> {
-        let scans = || {
-            self.leaves.iter().filter_map(|leaf| match leaf {
-                Leaf::Scan(scan) => Some(scan),
-                Leaf::Generate(_) | Leaf::Check(_) => None,
-            })
-        };
-        let Some(start_ms) = scans().map(|scan| scan.start_ms).min() else { return Ok(()) };
-        let end_ms = scans().map(|scan| scan.end_ms).max().unwrap_or(start_ms);
+    fn open_once(&mut self) -> Result<(), EvalError> {
+        if std::mem::replace(&mut self.is_begun, true) {
+            return Ok(());
+        }
+        let Some((start_ms, end_ms)) = self.range() else { return Ok(()) };
         self.source.begin(start_ms, end_ms);
-        for scan in scans().take(OPEN_SCANS_MAX) {
+        for scan in scans(&self.leaves).take(OPEN_SCANS_MAX) {
             let set = self.source.select(&selection(scan))?;
             let held = Held { bytes: set.bytes(), samples: 0 };
             self.context.budget.take(held, scan.span)?;
             self.opened.push_back((set, held));
         }
         Ok(())
+    }
+
+    /// The oldest and the newest time that scans read, if there are any.
+    fn range(&self) -> Option<(i64, i64)> {
+        let start_ms = scans(&self.leaves).map(|scan| scan.start_ms).min()?;
+        let end_ms = scans(&self.leaves).map(|scan| scan.end_ms).max()?;
+        Some((start_ms, end_ms))
     }
 
     /// Begins with the next leaf; gives whether there is one.
@@ -388,6 +423,13 @@ impl Iterator for Evaluation {
             }
         }
     }
+}
+
+fn scans<'a>(leaves: impl IntoIterator<Item = &'a Leaf>) -> impl Iterator<Item = &'a Scan> {
+    leaves.into_iter().filter_map(|leaf| match leaf {
+        Leaf::Scan(scan) => Some(scan),
+        Leaf::Generate(_) | Leaf::Check(_) => None,
+    })
 }
 
 fn selection(scan: &Scan) -> Selection {

@@ -32,7 +32,7 @@ mod unite;
 
 pub use budget::{Limit, Limits};
 pub use error::EvalError;
-pub use evaluation::{Evaluation, Query};
+pub use evaluation::{Estimate, Evaluation, Query};
 pub use series::ResultSeries;
 pub(crate) use series::is_metadata;
 pub use stats::Stats;

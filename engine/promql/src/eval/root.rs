@@ -85,6 +85,7 @@ impl Operator for Root {
         self.waiting.push(series);
         if !may_fail && out.context.budget.is_too_much_to_sort(self.held) {
             self.plan.sorting = Sorting::None;
+            out.context.is_sorted = false;
             return self.release(out);
         }
         Ok(())

@@ -49,6 +49,7 @@ pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
             returns,
             text: Some(text.as_str().to_owned()),
             is_stepwise: false,
+            is_sorted: false,
         });
     }
     let top = match &root.kind {
@@ -80,6 +81,7 @@ pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
         Safety::If(checks) => (!checks.is_empty(), Vec::new()),
         Safety::Unknown => (true, Vec::new()),
     };
+    let is_sorted = sorting != Sorting::None;
     builder.add(Kind::Root(Root { sorting, may_fail }), grid, expr.span, names, &[top]);
     builder.check_bytes(expr.span)?;
     let Builder { nodes, mut leaves, .. } = builder;
@@ -87,7 +89,7 @@ pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
     let is_stepwise = !options.delayed_name_removal
         && stepwise::names_no_range(expr)
         && stepwise::look_back(&nodes, &leaves);
-    Ok(Plan { nodes, leaves, grid: whole, sorts, returns, text: None, is_stepwise })
+    Ok(Plan { nodes, leaves, grid: whole, sorts, returns, text: None, is_stepwise, is_sorted })
 }
 
 /// Refuses trees that are too deep before anything goes down in them by itself.

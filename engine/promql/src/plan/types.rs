@@ -109,6 +109,8 @@ pub struct Plan {
     pub text: Option<String>,
     /// Whether the answer at a step depends on nothing but its time and samples that are not newer.
     pub is_stepwise: bool,
+    /// Whether the series of the answer are in the order of their labels, if that can be afforded.
+    pub is_sorted: bool,
 }
 
 /// A part of the expression.

@@ -1,21 +1,22 @@
 //! An evaluation in an instance, and its answer on its way to the client; or an answer that is
 //! known without one.
 
-use super::{Cost, Expression, NO_COST, QueryEnd, QueryPart};
+use super::{Cost, Expression, QueryEnd, QueryPart};
 use crate::store::StoreError;
 use crate::store::query::ReceiverGone;
 use crate::store::repeated::Repeated;
 use crate::store::results::{Answer, Reader, Steps};
 use crate::wasm::{
-    EvaluationHandle, Instance, QueryError, QueryOptions, QueryTimes, ResultFormat, ValueType,
+    Estimate, EvaluationHandle, Instance, QueryError, QueryOptions, QueryTimes, ResultFormat,
+    ValueType,
 };
 use std::time::Instant;
 
 /// Bytes of answer that one call into the instance returns at least, if there are as many.
-const PART_BYTES: u32 = 64 * 1024;
+pub(super) const PART_BYTES: u32 = 64 * 1024;
 
 /// Remarks of each kind that an answer carries; of more there is only their number. Upstream's.
-const ANNOTATIONS_MAX: u32 = 10;
+pub(super) const ANNOTATIONS_MAX: u32 = 10;
 
 /// An expression in an instance.
 pub(super) struct Evaluator<'a> {
@@ -36,7 +37,18 @@ impl Evaluator<'_> {
         Ok(evaluation?)
     }
 
-    fn next(
+    /// Opens the selections.
+    pub fn prepare(
+        &mut self,
+        evaluation: EvaluationHandle,
+    ) -> Result<Result<Estimate, QueryError>, StoreError> {
+        let begun = Instant::now();
+        let estimate = self.instance.prepare_evaluation(evaluation);
+        self.cost.add_preparation(begun);
+        Ok(estimate?)
+    }
+
+    pub fn next(
         &mut self,
         evaluation: EvaluationHandle,
         format: ResultFormat,
@@ -51,7 +63,7 @@ impl Evaluator<'_> {
     }
 
     pub fn end(&mut self, evaluation: EvaluationHandle) -> Result<(), StoreError> {
-        self.cost.before = self.cost.stats.unwrap_or(NO_COST);
+        self.cost.before = self.cost.stats();
         Ok(self.instance.close_evaluation(evaluation)?)
     }
 
@@ -76,7 +88,7 @@ impl Evaluator<'_> {
 
     /// Whether an answer that is complete is one of steps that do not depend on each other. Remarks
     /// may be about some of the steps only.
-    fn may_be_kept(&mut self, evaluation: EvaluationHandle) -> Result<bool, StoreError> {
+    pub fn may_be_kept(&mut self, evaluation: EvaluationHandle) -> Result<bool, StoreError> {
         Ok(self.instance.is_stepwise(evaluation)?
             && self.instance.annotations(evaluation, 1)?.is_empty())
     }
@@ -85,10 +97,10 @@ impl Evaluator<'_> {
     pub fn give(
         &mut self,
         evaluation: EvaluationHandle,
-        repeated: Option<Repeated<'_>>,
+        repeated: Option<&Repeated<'_>>,
         send: &dyn Fn(QueryPart) -> Result<(), ReceiverGone>,
     ) -> Result<(), StoreError> {
-        let mut reader = repeated.as_ref().map(Repeated::reader);
+        let mut reader = repeated.map(Repeated::reader);
         loop {
             let bytes = self.next(evaluation, self.expression.format)??;
             self.cost.answer_bytes += bytes.len() as u64;
@@ -99,7 +111,7 @@ impl Evaluator<'_> {
             let part = match is_end {
                 false => QueryPart::Bytes(bytes.into()),
                 true => {
-                    if let (Some(repeated), Some(reader)) = (&repeated, reader.take())
+                    if let (Some(repeated), Some(reader)) = (repeated, reader.take())
                         && self.may_be_kept(evaluation)?
                         && let Some(answer) = reader.finish()
                     {
@@ -107,7 +119,7 @@ impl Evaluator<'_> {
                     }
                     QueryPart::End(Box::new(QueryEnd {
                         annotations: self.instance.annotations(evaluation, ANNOTATIONS_MAX)?,
-                        stats: self.cost.stats.unwrap_or(NO_COST),
+                        stats: self.cost.stats(),
                         samples_per_step: self.instance.samples_per_step(evaluation)?,
                         timings: self.cost.timings,
                     }))
@@ -148,7 +160,7 @@ pub(super) fn give_known(
     }
     let end = QueryEnd {
         annotations: Vec::new(),
-        stats: cost.stats.unwrap_or(NO_COST),
+        stats: cost.stats(),
         samples_per_step: Vec::new(),
         timings: cost.timings,
     };

@@ -28,6 +28,7 @@ pub struct QueryFigures {
     current: AtomicU64,
     samples: AtomicU64,
     samples_read: AtomicU64,
+    split: AtomicU64,
     slices: [Mutex<Slice>; SLICES.len()],
 }
 
@@ -66,6 +67,11 @@ impl QueryFigures {
         }
     }
 
+    /// A query is evaluated by several threads.
+    pub fn add_split(&self) {
+        self.split.fetch_add(1, Relaxed);
+    }
+
     fn add(&self, slice: usize, took: Duration) {
         let now = Instant::now();
         self.slices[slice].lock().unwrap_or_else(PoisonError::into_inner).add(now, took);
@@ -92,6 +98,11 @@ impl QueryFigures {
             "prometheus_engine_query_samples_read_total",
             "Samples that queries read of the store.",
             self.samples_read.load(Relaxed),
+        );
+        text.counter(
+            "tidepool_queries_split_total",
+            "Queries whose steps were evaluated by several threads.",
+            self.split.load(Relaxed),
         );
         let now = Instant::now();
         let labels = SLICES.map(|slice| format!("slice=\"{slice}\""));

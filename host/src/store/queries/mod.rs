@@ -35,6 +35,10 @@ pub struct QueryConfig {
     pub lookback: Duration,
     /// Queries that take as long are logged; zero logs none.
     pub logged_from: Duration,
+    /// Threads that evaluate one query at most.
+    pub threads_max: usize,
+    /// Samples, at least one, for which one more thread is used.
+    pub thread_samples: u64,
     /// Bytes of answers that are kept for the next time; zero keeps none. Fixed at the start.
     pub cache_bytes_max: u64,
     /// What is not on by default.
@@ -84,6 +88,7 @@ impl QueryConfig {
 /// Turns of queries, in the order in which the queries arrived.
 pub(super) struct QueryTurns {
     running: Arc<Semaphore>,
+    running_max: usize,
     waiting: AtomicUsize,
     waiting_max: usize,
 }
@@ -96,6 +101,7 @@ impl QueryTurns {
     pub fn new(running_max: usize) -> QueryTurns {
         QueryTurns {
             running: Arc::new(Semaphore::new(running_max)),
+            running_max,
             waiting: AtomicUsize::new(0),
             waiting_max: running_max.saturating_mul(WAITING_FACTOR),
         }
@@ -118,6 +124,15 @@ impl QueryTurns {
                 .map_err(|_| StoreError::QueryTimeout(QUEUE))?,
         };
         turn.map_err(|_| StoreError::Stopped)
+    }
+
+    /// So many more turns for the one query that runs; none if it is not alone.
+    pub fn more_for_one(&self, turns: usize) -> Option<OwnedSemaphorePermit> {
+        if self.running.available_permits() + 1 < self.running_max {
+            return None;
+        }
+        let turns = u32::try_from(turns).ok()?;
+        Arc::clone(&self.running).try_acquire_many_owned(turns).ok()
     }
 
     /// Refuses all further turns.

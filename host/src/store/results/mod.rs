@@ -20,6 +20,7 @@
 
 mod answer;
 mod changes;
+mod joined;
 mod labels;
 mod points;
 mod reader;
@@ -29,6 +30,7 @@ mod tests;
 
 pub use answer::Answer;
 pub use changes::Moment;
+pub use joined::{Joined, Source};
 pub use reader::Reader;
 pub use steps::Steps;
 
@@ -145,19 +147,15 @@ impl Results {
 
     /// Samples were stored, of which this is the oldest time; to be said before any read sees them.
     pub fn stored(&self, oldest_ms: i64) {
-        if self.are_kept() {
-            lock(&self.changes).stored(oldest_ms);
-        }
+        lock(&self.changes).stored(oldest_ms);
     }
 
     /// Anything but a write changed what the store has: a deletion, blocks, a start of the head. To
     /// be said once that is done.
     pub fn changed(&self) {
-        if self.are_kept() {
-            lock(&self.changes).changed();
-            let dropped = std::mem::take(&mut *lock(&self.answers));
-            drop(dropped);
-        }
+        lock(&self.changes).changed();
+        let dropped = std::mem::take(&mut *lock(&self.answers));
+        drop(dropped);
     }
 
     /// For blocks that other programs add or take away: a change of their list is one.
@@ -176,6 +174,17 @@ impl Results {
             // Queries say what is wrong with the directory.
             Err(_) => self.changed(),
         }
+    }
+
+    /// This moment.
+    pub fn moment(&self) -> Moment {
+        lock(&self.changes).now()
+    }
+
+    /// Whether nothing changed since a moment that steps until this time may have read.
+    pub fn is_unchanged_until(&self, time_ms: i64, since: Moment) -> bool {
+        let before_ms = lock(&self.changes).unchanged_before_ms(since);
+        before_ms.is_some_and(|before_ms| before_ms > time_ms)
     }
 
     /// What is known of the steps that a query asks for. To be asked before the query is evaluated.

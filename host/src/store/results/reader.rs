@@ -112,16 +112,16 @@ impl Reader {
 }
 
 /// What is still to be read of a part.
-struct Rest<'a>(&'a [u8]);
+pub(super) struct Rest<'a>(pub(super) &'a [u8]);
 
 impl<'a> Rest<'a> {
-    fn take(&mut self, text: &[u8]) -> bool {
+    pub(super) fn take(&mut self, text: &[u8]) -> bool {
         let rest = self.0.strip_prefix(text);
         self.0 = rest.unwrap_or(self.0);
         rest.is_some()
     }
 
-    fn expect(&mut self, text: &[u8]) -> Option<()> {
+    pub(super) fn expect(&mut self, text: &[u8]) -> Option<()> {
         self.take(text).then_some(())
     }
 
@@ -132,7 +132,7 @@ impl<'a> Rest<'a> {
     }
 
     /// A text with its quotes, or an object.
-    fn value(&mut self) -> Option<&'a [u8]> {
+    pub(super) fn value(&mut self) -> Option<&'a [u8]> {
         if self.0.first() == Some(&b'"') {
             return self.split(text_length(&self.0[1..])? + 2);
         }
@@ -155,7 +155,7 @@ impl<'a> Rest<'a> {
     }
 
     /// Seconds with no decimals or three, as milliseconds.
-    fn time_ms(&mut self) -> Option<i64> {
+    pub(super) fn time_ms(&mut self) -> Option<i64> {
         let is_negative = self.take(b"-");
         let mut number = self.digits()?;
         number = match self.take(b".") {

@@ -52,6 +52,21 @@ impl Steps {
         self.between(self.first_ms, self.first_ms.checked_add(steps.checked_mul(self.step_ms)?)?)
     }
 
+    /// The same in so many parts that follow one another, as even as can be; at most one for each
+    /// step.
+    pub fn split(self, parts: u64) -> Vec<Steps> {
+        let count = self.count();
+        let parts = parts.clamp(1, count);
+        let time_ms = |step: u64| self.first_ms + step as i64 * self.step_ms;
+        (0..parts)
+            .map(|part| Steps {
+                first_ms: time_ms(count * part / parts),
+                last_ms: time_ms(count * (part + 1) / parts - 1),
+                ..self
+            })
+            .collect()
+    }
+
     /// How many there are.
     pub fn count(self) -> u64 {
         self.index(self.last_ms) as u64 + 1
@@ -79,6 +94,13 @@ mod tests {
         assert_eq!([4, 5].map(before), [None, None]);
         assert_eq!([6, 15, 16, 35, 36].map(before), [5, 5, 15, 25, 35].map(Some));
         assert_eq!([i64::MIN, i64::MAX].map(before), [None, Some(35)]);
+        let ends = |parts| {
+            let split = steps.split(parts).into_iter();
+            split.map(|part| (part.first_ms, part.last_ms)).collect::<Vec<_>>()
+        };
+        assert_eq!(ends(1), [(5, 35)]);
+        assert_eq!(ends(3), [(5, 5), (15, 15), (25, 35)]);
+        assert_eq!(ends(9), [(5, 5), (15, 15), (25, 25), (35, 35)]);
         let others = of(25, 60).expect("a range");
         assert_eq!(steps.intersect(others), steps.between(25, 35));
         assert_eq!(steps.intersect(of(45, 60).expect("a range")), None);

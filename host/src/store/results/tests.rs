@@ -111,6 +111,46 @@ proptest! {
         prop_assert!(json.is_ok());
     }
 
+    /// Answers that come in parts, cut between any two series, are joined while they come.
+    #[test]
+    fn answers_are_joined_as_they_come(
+        table in tables(),
+        cuts in (0..23_usize, 0..23_usize),
+        lengths in prop::collection::vec(1..4_usize, 12),
+        part in 1..400_usize,
+    ) {
+        let (one, two) = (cuts.0.min(cuts.1), cuts.0.max(cuts.1));
+        let mut ranges = vec![(0, one), (one + 1, two), (two + 1, 23)];
+        ranges.retain(|(first, last)| first <= last);
+        let mut lengths = lengths.into_iter().cycle();
+        let pieces = ranges.into_iter().map(|(first, last)| {
+            let text = written(&table, first, last);
+            // Behind each series but the last: the comma belongs to the next one.
+            let ends = text.match_indices(",{\"metric\"").map(|(at, _)| at);
+            let ends: Vec<usize> =
+                ends.step_by(lengths.next().unwrap_or(1)).chain([text.len()]).collect();
+            let mut at = 0;
+            let mut parts = ends.into_iter().map(move |end| {
+                let part = text.as_bytes()[at..end].to_vec();
+                at = end;
+                part
+            });
+            let first = parts.next().unwrap_or_default();
+            let rest: Source<'static> = Box::new(move || Ok(parts.next().unwrap_or_default()));
+            (first, rest)
+        });
+        let mut joined = Joined::new(pieces);
+        let mut found = Vec::new();
+        loop {
+            let bytes = joined.next_part(part).expect("they fit");
+            if bytes.is_empty() {
+                break;
+            }
+            found.extend(bytes);
+        }
+        prop_assert_eq!(String::from_utf8(found).expect("text"), written(&table, 0, 23));
+    }
+
     /// Parts of an answer, each of whole series, and texts that are none.
     #[test]
     fn other_texts_are_not_kept(table in tables(), at in any::<prop::sample::Index>()) {
@@ -131,6 +171,26 @@ proptest! {
             prop_assert!(read(&results, late, &text).is_none());
         }
     }
+}
+
+/// Nothing is made up of answers that are cut short or out of order.
+#[test]
+fn what_does_not_fit_is_not_joined() {
+    let text = written(&full(), 0, 23);
+    let join = |first: &str| {
+        let nothing = || -> Source<'static> { Box::new(|| Ok(Vec::new())) };
+        let other = text.clone().into_bytes();
+        let mut joined = Joined::new([(first.as_bytes().to_vec(), nothing()), (other, nothing())]);
+        joined.next_part(usize::MAX).is_ok()
+    };
+    assert!(join(&text));
+    for cut in (1..text.len()).filter(|cut| text.is_char_boundary(*cut)) {
+        assert!(!join(&text[..cut]), "{}", &text[..cut]);
+    }
+    let (metric, other) = (METRICS[1], METRICS[2]);
+    assert!(join(&text.replacen(metric, "{\"a\":\"a\"}", 1)));
+    assert!(!join(&text.replacen(metric, other, 1)));
+    assert!(!join(&text.replacen("\"resultType\"", "\"result\"", 1)));
 }
 
 #[test]

@@ -7,4 +7,5 @@ mod lists;
 mod pages;
 mod queries;
 mod repeated;
+mod threads;
 mod tools;

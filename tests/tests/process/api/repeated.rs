@@ -25,13 +25,13 @@ const INTERVAL_MS: i64 = 15_000;
 
 /// A range query.
 #[derive(Clone, Copy, Debug)]
-struct Range {
-    start_ms: i64,
-    end_ms: i64,
-    step_ms: i64,
+pub struct Range {
+    pub start_ms: i64,
+    pub end_ms: i64,
+    pub step_ms: i64,
 }
 
-fn ask(server: &Server, expression: &str, range: Range, more: &str) -> (u16, String) {
+pub fn ask(server: &Server, expression: &str, range: Range, more: &str) -> (u16, String) {
     let seconds = |ms: i64| format!("{}.{:03}", ms / 1000, ms % 1000);
     let Range { start_ms, end_ms, step_ms } = range;
     let [start, end, step] = [start_ms, end_ms, step_ms].map(seconds);
@@ -47,7 +47,7 @@ fn counter(server: &Server, what: &str) -> f64 {
 }
 
 /// What a dashboard asks, besides random expressions.
-const PANELS: [&str; 16] = [
+pub const PANELS: [&str; 16] = [
     "cpu_seconds_total",
     "rate(cpu_seconds_total[5m])",
     "sum by (job) (rate(cpu_seconds_total[1m]))",
@@ -146,7 +146,7 @@ fn repeated_queries_answer_as_new_ones() {
 }
 
 /// Series of a metric with a sample at each scrape of the two hours before a time.
-fn fleet(name: &str, series: usize, end_ms: i64) -> Vec<Series> {
+pub fn fleet(name: &str, series: usize, end_ms: i64) -> Vec<Series> {
     let of = |number: usize| {
         let samples: Vec<(i64, f64)> = (0..480)
             .rev()
@@ -159,7 +159,7 @@ fn fleet(name: &str, series: usize, end_ms: i64) -> Vec<Series> {
     (0..series).map(of).collect()
 }
 
-fn write(store: &Store, series: &[Series]) {
+pub fn write(store: &Store, series: &[Series]) {
     for series in series.chunks(10) {
         let rows: Vec<_> = series.iter().map(Series::row).collect();
         let response = store.writer().send(Version::V2, &rows).expect("an answer");
