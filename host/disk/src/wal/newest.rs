@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The first record that is sought, of the newest segment that has one. Every run of a program
 /// begins a segment of its own, so that record tells who wrote last. At most about `bytes_max` of
-/// the log are read; damage and what cannot be read are passed over, since the replay tells of them.
+/// the log are read; damage and what cannot be read are passed over: the replay reports them.
 pub fn newest_record(
     data: &DataDir,
     bytes_max: u64,
