@@ -72,6 +72,7 @@ fn the_directory_says_which_format_it_gets() -> TestResult {
         State { what: "start timestamps", names: &[MARK], log: &[&[SERIES, COLUMNS], &[&[SAMPLES_V2_RECORD, 7]]], expected: (Prometheus, Log), marked: false },
         State { what: "a snapshot of Prometheus' head", names: &[MARK, "chunk_snapshot.000007.0000065536/"], log: &[&[SERIES]], expected: (Prometheus, PrometheusWorked), marked: false },
         State { what: "columns after Prometheus", names: &[], log: &[&[SERIES, SAMPLES], &[SERIES, COLUMNS]], expected: (Columns, Log), marked: true },
+        State { what: "a segment that a checkpoint has replaced", names: &["wal/checkpoint.00000001/"], log: &[&[SERIES, COLUMNS], &[SERIES]], expected: (Prometheus, NotMade), marked: false },
         State { what: "lives without floats", names: &[MARK], log: &[&[SERIES, SAMPLES], &[SERIES], &[HISTOGRAMS]], expected: (Prometheus, Log), marked: false },
     ];
     for State { what, names, log, expected, marked } in states {

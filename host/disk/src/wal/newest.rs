@@ -19,7 +19,11 @@ pub fn newest_record(
 ) -> Result<Option<Vec<u8>>> {
     let disk = data.disk();
     let (mut unpacker, mut bytes_left) = (Unpacker::default(), bytes_max);
-    for found in WalListing::read(&*disk, &data.wal_path())?.segments.into_iter().rev() {
+    let WalListing { segments, checkpoints, .. } = WalListing::read(&*disk, &data.wal_path())?;
+    // What a checkpoint has replaced may be there in part, after a crash: it tells nothing.
+    let replaced = checkpoints.last().map(|checkpoint| checkpoint.number);
+    let segments = segments.into_iter().filter(|found| Some(found.number) > replaced);
+    for found in segments.rev() {
         let Ok(file) = disk.open(&found.path, Access::Read) else { continue };
         let counters = Arc::new(Counters::default());
         let mut reader = SegmentReader::new(file, found.path, found.size_bytes, counters);
