@@ -6,7 +6,7 @@ use crate::data_dir;
 use crate::remote_write::Version;
 use crate::sender::{hours_of_data, send_all, wait_for_blocks};
 use crate::series::Dataset;
-use crate::tidepool::Store;
+use crate::tidepool::{Config, Store};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,7 +18,13 @@ pub const WAIT: Duration = Duration::from_secs(10);
 
 /// A running store with many blocks and a head that is only in the log.
 pub fn busy_store(seed: u64) -> (Store, Dataset) {
-    let store = Store::start_with(|c| c.block_duration(BLOCK)).expect("tidepool starts");
+    busy_store_with(seed, |config| config)
+}
+
+/// The same with other flags.
+pub fn busy_store_with(seed: u64, configure: impl FnOnce(Config) -> Config) -> (Store, Dataset) {
+    let started = Store::start_with(|config| configure(config.block_duration(BLOCK)));
+    let store = started.expect("tidepool starts");
     let data = hours_of_data(seed);
     send_all(&store, Version::V2, &data);
     wait_for_blocks(&store, &data, BLOCK_MS);

@@ -41,7 +41,12 @@ fn out_of_order_samples(data: &Dataset) -> Vec<Series> {
 
 /// Blocks, a head, and out-of-order samples in it; what the store holds, in label order.
 pub fn filled(seed: u64) -> (Store, Vec<Series>) {
-    let store = Store::start_with(with_admin).expect("tidepool starts");
+    filled_with(seed, with_admin)
+}
+
+/// The same with flags of one's own.
+pub fn filled_with(seed: u64, configure: impl FnOnce(Config) -> Config) -> (Store, Vec<Series>) {
+    let store = Store::start_with(configure).expect("tidepool starts");
     let data = hours_of_data(seed);
     send_all(&store, Version::V2, &data);
     let out_of_order = out_of_order_samples(&data);

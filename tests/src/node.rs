@@ -82,6 +82,11 @@ impl Node {
             .prometheus_flag(&format!("--storage.tsdb.max-block-duration={longest}"))
     }
 
+    /// With a log that Prometheus reads, also where tidepool comes first.
+    pub fn prometheus_records(self) -> Node {
+        self.tidepool_flag(tidepool::PROMETHEUS_RECORDS)
+    }
+
     /// With any flag for Prometheus.
     pub fn prometheus_flag(mut self, flag: &str) -> Node {
         self.prometheus_flags.push(flag.to_string());

@@ -18,6 +18,8 @@ use tempfile::TempDir;
 
 /// The variable that names another binary.
 pub const BINARY_VARIABLE: &str = "TIDEPOOL_BIN";
+/// Has it write a log that Prometheus reads as well.
+pub const PROMETHEUS_RECORDS: &str = "--wal-records=prometheus";
 /// How errors call it.
 pub const NAME: &str = "tidepool";
 /// The page that says whether it is ready.
@@ -164,6 +166,11 @@ impl Config {
     /// With shorter blocks, such as `10m`, that are merged as far as the retention allows.
     pub fn merged_block_duration(self, duration: &str) -> Config {
         self.flag(&format!("--block-duration={duration}"))
+    }
+
+    /// With a log that Prometheus reads as well, for its programs to be started on it.
+    pub fn prometheus_records(self) -> Config {
+        self.flag(PROMETHEUS_RECORDS)
     }
 
     /// With the data elsewhere; the log stays where it is.

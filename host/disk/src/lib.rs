@@ -10,6 +10,7 @@
 //! ├── wbl/                           the same for out-of-order samples, without checkpoints
 //! ├── chunks_head/                   a cache that Prometheus left, removed: see `head_caches`
 //! ├── head_snapshot                  the head at the last clean stop: see `head_snapshot`
+//! ├── wal-by-columns                 tidepool's own log holds columns: see `record_format`
 //! ├── set-aside/                     what was damaged, as it was found: see `quarantine`
 //! ├── failed-starts.2, starting      while starting: how many starts failed: see `failed_starts`
 //! ├── thanos.shipper.json            blocks copied to object storage: see `ship`
@@ -20,7 +21,8 @@
 //! ```
 //!
 //! This is a Prometheus data directory (`tsdb/docs/format` in prometheus/prometheus), down to the
-//! lock: either program can open what the other left, never both at once (but Debian's build of
+//! lock: either program can open what the other left, but for records that only one of them reads
+//! (`record_format`), and never both at once (but Debian's build of
 //! Prometheus locks only when started with `--storage.tsdb.use-lockfile`).
 //!
 //! Names that end in `.tmp`, `.tmp-for-creation` or `.tmp-for-deletion` are unfinished work. Work
@@ -35,6 +37,7 @@ pub mod fs;
 mod head_caches;
 pub mod head_snapshot;
 pub mod quarantine;
+mod record_format;
 mod replace;
 mod snapshot;
 mod staging;
@@ -49,6 +52,7 @@ pub use blocks::{BlockDirs, BlockFile, BlockWriter};
 pub use error::{DiskError, Result};
 pub use failed_starts::{FailedStarts, StartNote};
 pub use quarantine::{QUARANTINE_BYTES_DEFAULT, Quarantine, QuarantineStats};
+pub use record_format::{FormatReason, RecordFormat};
 pub use snapshot::SnapshotWriter;
 pub use staging::Staging;
 pub use wal::{Compression, ReplayBatch, SyncPolicy, Wal, WalOptions};

@@ -24,7 +24,7 @@ impl From<ServeArgs> for ServeConfig {
         let store = StoreConfig {
             data_dir: args.storage.data_dir,
             wal: args.wal.options(),
-            wal_by_columns: args.wal.by_columns(),
+            record_format: args.wal.record_format(),
             quarantine_bytes_max: args.wal.quarantine_size,
             failed_starts_max: args.wal.max_failed_starts,
             block_duration: args.storage.block_duration,

@@ -2,7 +2,7 @@
 
 use super::values::{at_least, segment_size, sync_interval};
 use crate::disk::wal::{BATCH_INTERVAL_DEFAULT, SEGMENT_BYTES_DEFAULT, SYNC_INTERVAL_DEFAULT};
-use crate::disk::{Compression, QUARANTINE_BYTES_DEFAULT, SyncPolicy, WalOptions};
+use crate::disk::{Compression, QUARANTINE_BYTES_DEFAULT, RecordFormat, SyncPolicy, WalOptions};
 use clap::{ArgAction, Args, ValueEnum};
 use std::time::Duration;
 use tidepool_settings::duration::bytes;
@@ -55,8 +55,9 @@ pub(super) struct WalArgs {
 
     /// Format of in-order float samples in the WAL
     ///
-    /// Both formats are read, whichever is written.
-    #[arg(long, value_enum, value_name = "FORMAT", default_value = "prometheus")]
+    /// Both formats are read, whichever is written. The log says at each start which one is
+    /// written, and why.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "auto")]
     wal_records: WalRecords,
 
     /// Maximum size of a WAL segment, a multiple of 32KiB
@@ -110,9 +111,13 @@ impl WalArgs {
         WalOptions { segment_bytes_max: self.wal_segment_size, compression, sync }
     }
 
-    /// Whether float samples are written as column records.
-    pub fn by_columns(&self) -> bool {
-        self.wal_records == WalRecords::Columns
+    /// The format of float samples; nothing leaves the choice to the data directory.
+    pub fn record_format(&self) -> Option<RecordFormat> {
+        match self.wal_records {
+            WalRecords::Auto => None,
+            WalRecords::Prometheus => Some(RecordFormat::Prometheus),
+            WalRecords::Columns => Some(RecordFormat::Columns),
+        }
     }
 }
 
@@ -134,6 +139,9 @@ enum WalCompression {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum WalRecords {
+    /// Columns in a directory that tidepool made or whose log has columns, unless Prometheus has
+    /// worked there since; prometheus in all others
+    Auto,
     /// Prometheus' records; it can take over the directory at any time
     Prometheus,
     /// Column records, a fifth of the size, which only tidepool reads; run `tidepool tsdb compact

@@ -5,7 +5,7 @@ use super::memory::MemorySplit;
 use super::pinned::PinConfig;
 use super::queries::QueryConfig;
 use super::space::DiskShare;
-use crate::disk::{DataDir, WalOptions};
+use crate::disk::{DataDir, RecordFormat, WalOptions};
 use crate::wasm::{InstanceLimits, LabelLimits};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,8 +17,8 @@ pub struct StoreConfig {
     pub data_dir: PathBuf,
     /// How the log is written.
     pub wal: WalOptions,
-    /// Whether floats lie in the log by columns, which Prometheus does not read.
-    pub wal_by_columns: bool,
+    /// How floats lie in the log; nothing leaves that to what the directory shows.
+    pub record_format: Option<RecordFormat>,
     /// Bytes that are kept of what was quarantined.
     pub quarantine_bytes_max: u64,
     /// Times in a row that the engine may fail at the log, and get no further, before the log is

@@ -16,7 +16,7 @@ pub(super) use walk::OnHead;
 use super::starts::{StartError, Starts};
 use super::{BodyRoom, Shared, StoreError};
 use crate::disk::wal::Logs;
-use crate::disk::{DataDir, DiskError};
+use crate::disk::{DataDir, DiskError, RecordFormat};
 use crate::wasm::{
     CallError, Instance, InstanceLimits, InstanceLogs, InstanceStorage, RemoteWriteVersion, Role,
     WriteOutcome,
@@ -142,7 +142,7 @@ impl HeadThread {
         let limits = InstanceLimits { memory_bytes_max, deadline: None };
         let options = self.shared.options(Role::Head);
         let mut instance = self.shared.runtime.instantiate(options, storage, limits)?;
-        if self.shared.config.wal_by_columns {
+        if self.shared.record_format == RecordFormat::Columns {
             instance.log_by_columns()?;
         }
         Ok((instance, logs))

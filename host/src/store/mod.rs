@@ -63,7 +63,7 @@ pub use space::{DiskShare, SpaceFigures};
 pub use status::Cardinality;
 
 pub(crate) use crate::clock::system_now_ms;
-use crate::disk::{BlockDirs, DataDir, Quarantine, Wear};
+use crate::disk::{BlockDirs, DataDir, Quarantine, RecordFormat, Wear};
 use crate::prom::selection::SelectionCount;
 use crate::wasm::{
     Instance, InstanceLimits, InstanceLogs, InstanceStorage, Label, Lookup, MemoryPool, Options,
@@ -96,6 +96,8 @@ struct Shared {
     config: StoreConfig,
     runtime: Runtime,
     data: DataDir,
+    /// How floats are written to the log, in this life of the process.
+    record_format: RecordFormat,
     blocks: BlockDirs,
     space: Space,
     wear: Arc<Wear>,
@@ -133,6 +135,8 @@ impl Store {
         let data = DataDir::open(&config.data_dir)?;
         data.quarantine().set_clock(system_now_ms);
         data.quarantine().set_bytes_max(config.quarantine_bytes_max);
+        let (record_format, reason) = data.settle_record_format(config.record_format)?;
+        tracing::info!(records = %record_format, %reason, "format of floats in the WAL");
         if config.holds_log {
             data.holding().turn_on();
         }
@@ -146,6 +150,7 @@ impl Store {
             wear: data.wear(),
             live: Mutex::new(Live::of(&config, &data)?),
             data: data.clone(),
+            record_format,
             quarantine: data.quarantine().clone(),
             head,
             tasks: sender,

@@ -14,6 +14,7 @@ mod errors;
 mod image;
 mod model;
 mod node;
+mod record_format;
 mod run;
 mod sim_disk;
 

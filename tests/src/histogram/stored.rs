@@ -11,7 +11,7 @@ use crate::process::Server;
 use crate::remote_read::Reader;
 use crate::remote_write::{Version, Writer};
 use crate::sender::read_all;
-use crate::tidepool::Store;
+use crate::tidepool::{Config, Store};
 use crate::wait::{self, chain};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -114,7 +114,17 @@ pub fn wait_for(what: &str, data_dir: &Path, is_enough: impl Fn(&[Block]) -> boo
 
 /// A store with blocks of this duration, which takes out-of-order samples.
 pub fn start(block_duration: &str, merges: bool) -> Store {
+    start_with(block_duration, merges, |config| config)
+}
+
+/// The same with other flags.
+pub fn start_with(
+    block_duration: &str,
+    merges: bool,
+    configure: impl FnOnce(Config) -> Config,
+) -> Store {
     Store::start_with(|config| {
+        let config = configure(config);
         let config = match merges {
             false => config.block_duration(block_duration),
             true => config.merged_block_duration(block_duration),

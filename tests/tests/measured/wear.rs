@@ -64,7 +64,8 @@ fn a_gathered_log_writes_nothing_until_it_is_time_and_reads_see_all() {
     let store =
         Store::start_with(|config| config.wal_sync(WalSync::Batch).flag("--wal-sync-interval=1h"));
     let store = store.expect("tidepool starts");
-    let data = recent_data(102, 100, 100);
+    // Some 80 kB by columns.
+    let data = recent_data(102, 100, 200);
     send_all(&store, Version::V2, &data);
     assert_eq!(written(&store, "log"), 0.0);
     assert!(unwritten(&store) > 50_000.0);

@@ -5,7 +5,7 @@ use std::path::Path;
 use tidepool_tests::admin::Admin;
 use tidepool_tests::checksum::assert_same;
 use tidepool_tests::data_dir::{self, blocks, total_bytes};
-use tidepool_tests::deletions::{assert_reads, filled, name};
+use tidepool_tests::deletions::{assert_reads, filled, filled_with, name, with_admin};
 use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;
 use tidepool_tests::promtool::{self, clear_nan_bits, parse_dump};
@@ -76,7 +76,7 @@ fn tombstones(store: &Store) -> u64 {
 
 #[test]
 fn what_is_deleted_is_gone_for_tidepool_and_for_prometheus() {
-    let (store, all) = filled(91);
+    let (store, all) = filled_with(91, |config| with_admin(config).prometheus_records());
     let (first_ms, last_ms) = (all[0].samples[0].timestamp_ms, i64::MAX / 2);
     let hour_ms = 3_600_000;
     let names = [name(&all[0]), name(&all[40])];
@@ -145,7 +145,7 @@ fn what_is_deleted_is_gone_for_tidepool_and_for_prometheus() {
 #[test]
 fn what_prometheus_deleted_is_gone_for_tidepool() {
     for release in Release::ALL {
-        let (store, all) = filled(93);
+        let (store, all) = filled_with(93, |config| with_admin(config).prometheus_records());
         let Store { server, config, directory } = store;
         server.terminate().expect("tidepool ends");
         let prometheus = prometheus::Config::new(release, directory.path()).expect("a directory");

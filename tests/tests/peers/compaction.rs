@@ -9,7 +9,8 @@ use tidepool_tests::tidepool::Store;
 
 #[test]
 fn promtool_reads_merged_blocks_and_the_log() {
-    let store = Store::start_with(|c| c.merged_block_duration("5m")).expect("tidepool starts");
+    let store = Store::start_with(|c| c.merged_block_duration("5m").prometheus_records());
+    let store = store.expect("tidepool starts");
     let data = hours_of_data(81);
     send_all(&store, Version::V2, &data);
     wait_for_blocks(&store, &data, 300_000);

@@ -8,12 +8,12 @@ use tidepool_tests::process::Server;
 use tidepool_tests::remote_read::{Reader, everything};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{read_all, recent_data, send_all};
-use tidepool_tests::tidepool::Store;
+use tidepool_tests::tidepool::{Config, Store};
 use tidepool_tests::{data_dir, prometheus};
 
 #[test]
 fn prometheus_reads_all_of_a_repaired_log() {
-    let store = Store::start().expect("tidepool starts");
+    let store = Store::start_with(Config::prometheus_records).expect("tidepool starts");
     let data = recent_data(201, 200, 150);
     send_all(&store, Version::V2, &data);
     let data_dir = store.config.data_dir().to_owned();

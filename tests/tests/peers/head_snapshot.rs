@@ -20,7 +20,7 @@ fn part(data: &Dataset, number: usize, parts: usize) -> Vec<Row<'_>> {
 #[test]
 fn a_snapshot_from_before_prometheus_is_not_used() {
     for release in [Release::V2, Release::V3] {
-        let mut node = Node::default().out_of_order_window("30m");
+        let mut node = Node::default().out_of_order_window("30m").prometheus_records();
         let data = recent_data(74, 50, 300);
         for round in 0..3 {
             let server = node.start(Owner::Tidepool);

@@ -160,7 +160,7 @@ fn receiver(directory: &Path) -> prometheus::Config {
 #[test]
 fn what_is_said_by_2_0_is_kept_and_prometheus_reads_it_in_our_log() {
     let wanted = wanted();
-    let store = Store::start().expect("tidepool starts");
+    let store = Store::start_with(Config::prometheus_records).expect("tidepool starts");
     let response = store.writer().send_message(Version::V2, &message(now_ms()));
     assert_eq!(response.expect("an answer").status, 204);
     wait_for_all("metadata", &store.server, &wanted);

@@ -105,6 +105,9 @@ fn the_head_moves_there_and_back() {
 fn move_everything(seed: u64, turns: &[(Owner, End)]) {
     let data = hours(seed, 6, 60);
     let mut node = Node::default().out_of_order_window("40m").blocks(5, 45);
+    if turns[0].0 == TIDEPOOL {
+        node = node.prometheus_records();
+    }
     take_turns(&mut node, &data, true, turns);
     let blocks = data_dir::blocks(&node.data_dir()).expect("blocks");
     assert!(blocks.len() >= 5, "{blocks:?}");

@@ -224,7 +224,7 @@ fn merge_what_the_other_merged(first: Owner, second: Owner) {
     let texture = Texture::Rough;
     let data =
         Dataset::generate(Shape { seed: 115, series: 60, scrapes, start_ms, interval_ms, texture });
-    let mut node = Node::default().blocks(5, 45);
+    let mut node = Node::default().blocks(5, 45).prometheus_records();
     let server = node.start(first);
     send_part(&mut node, &server, &data, (0, 1));
     wait_for_level(&node, &server, 3);
@@ -234,7 +234,7 @@ fn merge_what_the_other_merged(first: Owner, second: Owner) {
     assert!(merged.contains(&1) && merged.contains(&3), "{merged:?}");
 
     // Longer blocks: what is there goes into blocks of the next level.
-    let node = node.without_flags().blocks(5, 135);
+    let node = node.without_flags().blocks(5, 135).prometheus_records();
     let server = node.start(second);
     node.assert_holds(&server, &format!("{second:?} serves what {first:?} has merged"));
     wait_for_level(&node, &server, 4);

@@ -12,7 +12,7 @@ use tidepool_tests::remote_read::{Reader, everything};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{assert_holds, hours_of_data, recent_data, send_all, wait_for_blocks};
 use tidepool_tests::series::{Dataset, Series};
-use tidepool_tests::tidepool::Store;
+use tidepool_tests::tidepool::{Config, Store};
 
 const BLOCK: &str = "10m";
 const BLOCK_MS: i64 = 600_000;
@@ -24,7 +24,8 @@ fn dump(release: Release, data_dir: &Path) -> Vec<Series> {
 
 /// A stopped store with many blocks and a head that is only in the log.
 fn stopped_store() -> (Store, Dataset, Vec<Block>) {
-    let mut store = Store::start_with(|c| c.block_duration(BLOCK)).expect("tidepool starts");
+    let store = Store::start_with(|config| config.block_duration(BLOCK).prometheus_records());
+    let mut store = store.expect("tidepool starts");
     let data = hours_of_data(61);
     send_all(&store, Version::V2, &data);
     let blocks = wait_for_blocks(&store, &data, BLOCK_MS);
@@ -81,7 +82,7 @@ fn promtool_lists_analyzes_and_dumps_our_blocks() {
 /// A log that has never been cut reads as Prometheus' own.
 #[test]
 fn promtool_dumps_our_log() {
-    let store = Store::start().expect("tidepool starts");
+    let store = Store::start_with(Config::prometheus_records).expect("tidepool starts");
     let data = recent_data(62, 300, 100);
     send_all(&store, Version::V1, &data);
     assert_holds(&store, &data);

@@ -1,6 +1,7 @@
 //! Damaged logs: a start costs the damaged records and nothing else, the damage is quarantined, and
 //! everything after it goes on as if nothing had been.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tidepool_tests::arguments;
@@ -15,8 +16,8 @@ use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{
     assert_holds, hours_of_data, read_all, recent_data, send_all, wait_for_blocks,
 };
-use tidepool_tests::series::Series;
-use tidepool_tests::tidepool::Store;
+use tidepool_tests::series::{Sample, Series};
+use tidepool_tests::tidepool::{Config, Store};
 
 /// Most samples of one request, so of one record.
 const RECORD_SAMPLES: usize = 2_000;
@@ -38,7 +39,7 @@ fn get(server: &Server, path: &str) -> String {
 /// In the middle of the only segment, which is also the last: what follows the damage stays.
 #[test]
 fn a_bad_byte_costs_one_record() {
-    let store = Store::start().expect("tidepool starts");
+    let store = Store::start_with(Config::prometheus_records).expect("tidepool starts");
     let data = recent_data(201, 200, 150);
     send_all(&store, Version::V2, &data);
     let data_dir = store.config.data_dir().to_owned();
@@ -92,6 +93,62 @@ fn a_bad_byte_costs_one_record() {
     fs::copy(&aside[0], segment(alone.path(), 0)).expect("a copy");
     let dump = parse_dump(&tsdb(arguments!["dump", alone.path()])).expect("a dump");
     assert_same("quarantined", &clear_nan_bits(&kept), &dump);
+}
+
+/// How many samples of each series are gone; the others are as they were.
+fn lost_of_each(sent: &[Series], kept: &[Series]) -> Vec<usize> {
+    let kept: BTreeMap<_, _> = kept.iter().map(|series| (&series.labels, series)).collect();
+    let lost_of = |sent: &Series| {
+        let kept = kept.get(&sent.labels).map_or(&[][..], |series| &series.samples);
+        let mut rest = kept.iter().peekable();
+        let lost = sent.samples.iter().filter(|sample| {
+            let is_it = |kept: &&Sample| {
+                kept.timestamp_ms == sample.timestamp_ms
+                    && kept.value.to_bits() == sample.value.to_bits()
+            };
+            rest.next_if(is_it).is_none()
+        });
+        let lost = lost.count();
+        assert_eq!(rest.next(), None, "{} was not sent like this", sent.labels);
+        lost
+    };
+    sent.iter().map(lost_of).collect()
+}
+
+/// A record of columns needs those before it, up to the last one that needs none. So a bad byte
+/// costs more there, but no more than the page about flash says: 64 samples of each series, or
+/// 65,536 samples where there are fewer than 1,024 series; and the request that ends them.
+#[test]
+fn a_bad_byte_in_columns_costs_no_more_than_is_said() {
+    for (series, scrapes) in [(200, 1_200), (1_500, 200)] {
+        let store = Store::start().expect("tidepool starts");
+        let data = recent_data(208, series, scrapes);
+        send_all(&store, Version::V2, &data);
+        let Store { server, config, directory: _own } = store;
+        server.kill().expect("tidepool ends");
+        let size = fs::read(segment(config.data_dir(), 0)).expect("a segment").len();
+        // A record of Prometheus' takes nine for each of these.
+        assert!((size as u64) < 6 * data.sample_count(), "{size} bytes are no columns");
+        let all_max = (64 * series).max(65_536) + RECORD_SAMPLES;
+        let mut most = 0;
+        for part in [2, 4, 5, 7] {
+            let directory = tempfile::tempdir().expect("a temporary directory");
+            let copy = Config::new(directory.path());
+            data_dir::copy(config.data_dir(), copy.data_dir()).expect("a copy");
+            data_dir::flip(&segment(copy.data_dir(), 0), size * part / 9).expect("a file");
+            let server = copy.start().expect("tidepool starts");
+            let kept = read(&Store { server, config: copy, directory });
+            let lost_of_each = lost_of_each(&data.series, &kept);
+            let lost: usize = lost_of_each.iter().sum();
+            assert!((1..=all_max).contains(&lost), "{lost} samples of {series} series are lost");
+            let most_of_one = lost_of_each.into_iter().max().unwrap_or(0);
+            // The request at the end may have two of one series.
+            let is_bounded = series < 1_024 || most_of_one <= 64 + 2;
+            assert!(is_bounded, "{most_of_one} samples of one of {series} series are lost");
+            most = most.max(lost);
+        }
+        assert!(most > RECORD_SAMPLES, "one record is the least; {most} samples are no test");
+    }
 }
 
 /// A checkpoint is made of what the head knows, so bad bytes that are not read again do no harm.

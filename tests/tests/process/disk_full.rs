@@ -26,7 +26,7 @@ fn start_on(disk: &SmallDisk, configure: impl FnOnce(Config) -> Config) -> Store
     Store { server, config, directory }
 }
 
-/// About nine bytes of log a sample.
+/// About four bytes of log a sample, by columns.
 fn data(seed: u64, series: usize, scrapes: usize, interval_ms: i64) -> Dataset {
     let start_ms = now_ms() - scrapes as i64 * interval_ms;
     let texture = Texture::Rough;
@@ -88,14 +88,14 @@ fn below_the_reserve_writes_pause_and_reads_go_on() {
         let data = data(91, 300, 2_000, 500);
         let sender = Sender::new(&data, Version::V2);
         assert_eq!(sender.send_next(&store.writer()).expect("data").status, 204);
-        let filler = disk.fill(7 * MIB);
+        let filler = disk.fill(5 * MIB);
 
         let refusal = send_until_refused(&store, &sender);
         for word in ["--disk-reserve", "4194304", "free"] {
             assert!(refusal.text().contains(word), "{:?} lacks {word}", refusal.text());
         }
         let acknowledged = sender.acknowledged();
-        assert!(acknowledged > 100, "{acknowledged} requests of 7 MiB are too few");
+        assert!(acknowledged > 100, "{acknowledged} requests of 1 MiB are too few");
         assert!(disk.free_bytes() < 4 * MIB, "it stops at the reserve");
         assert!(disk.free_bytes() > 2 * MIB, "and does not use it up: {}", disk.free_bytes());
         assert_eq!(paused(&store), 1.0);
@@ -137,7 +137,7 @@ fn a_disk_without_a_free_byte_loses_nothing_and_starts() {
         let data = data(93, 300, 1_500, 500);
         let sender = Sender::new(&data, Version::V2);
         assert_eq!(sender.send_next(&store.writer()).expect("data").status, 204);
-        let filler = disk.fill(2 * MIB);
+        let filler = disk.fill(MIB);
         let refusal = send_until_refused(&store, &sender);
         assert!(refusal.text().contains("free space on the device"), "{}", refusal.text());
         for _ in 0..20 {

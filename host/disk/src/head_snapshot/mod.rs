@@ -36,7 +36,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-const FILE: &str = "head_snapshot";
+pub(super) const FILE: &str = "head_snapshot";
 /// What bears this name at start is swept.
 const UNFINISHED_FILE: &str = "head_snapshot.tmp";
 const MAGIC: &[u8; 8] = b"TIDEHEAD";

@@ -13,9 +13,9 @@
 //! whole or nowhere; a sync that failed is reported, and never made good by another one.
 //!
 //! Read on in `page` (framing), `pack` (compression), `segment` (names), `writer`, `gather`
-//! (waiting in memory), `reader`, `replay`, `ahead` (on a thread), `repair`, `look` (without
-//! touching), `checkpoint`, `removal`, `held` (moved, not deleted), `behind` (a new log), `follow`
-//! (behind the writer), `rewrite`, `sync` (when), `stats` (figures).
+//! (waiting in memory), `reader`, `replay`, `ahead` (on a thread), `repair`, `look` and
+//! `newest` (without touching), `checkpoint`, `removal`, `held` (moved, not deleted), `behind` (a
+//! new log), `follow` (behind the writer), `rewrite`, `sync` (when), `stats` (figures).
 
 mod ahead;
 mod behind;
@@ -25,6 +25,7 @@ mod gather;
 mod held;
 mod logs;
 mod look;
+mod newest;
 mod pack;
 mod page;
 mod plan;
@@ -49,6 +50,7 @@ pub use follow::{Followed, LogFollower, SeriesFiles};
 pub use held::{FORWARD_DIR, HeldSegments, Holding};
 pub use logs::{LogKind, Logs, LogsMonitor};
 pub use look::{LogPiece, LogReader, wal_bytes};
+pub use newest::newest_record;
 pub use pack::RECORD_BYTES_MAX;
 pub use page::{Compression, DamageCause};
 pub use plan::Oddity;

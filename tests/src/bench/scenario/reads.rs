@@ -10,13 +10,15 @@ use crate::process::{READY_TIMEOUT, Server};
 use crate::remote_read::everything;
 use crate::remote_write::Version;
 use crate::series::Dataset;
+use crate::tidepool::PROMETHEUS_RECORDS;
 
 const HOUR_MS: i64 = 3_600_000;
 const HOURS: i64 = 8;
 const INTERVAL_MS: i64 = 15_000;
 /// Each read is repeated so often; the mean counts.
 const READS: u32 = 3;
-const COLUMNS: &str = "--wal-records=columns";
+/// Rows of a log that Prometheus reads as well.
+const PROMETHEUS_ROWS: &str = "8h-prometheus-records";
 
 /// By 2.0, and by 1.0 where that is all.
 pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
@@ -36,9 +38,9 @@ pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
             add_write("8h", contender, &write, &mut outcome);
             // The log of the others has one kind of records.
             if contender == Contender::Tidepool {
-                by_columns(context, &load, &mut outcome)?;
+                prometheus_records(context, &load, &mut outcome)?;
             } else {
-                add_write("8h-columns", contender, &write, &mut outcome);
+                add_write(PROMETHEUS_ROWS, contender, &write, &mut outcome);
             }
             if contender.is_like_prometheus() {
                 reads(&trial, load.time_range_ms, &mut outcome)?;
@@ -59,12 +61,17 @@ fn add_write(rows: &str, contender: Contender, write: &WriteCost, outcome: &mut 
     outcome.add(&format!("{rows}-written"), contender, written);
 }
 
-fn by_columns(context: &Context, load: &Load, outcome: &mut Outcome) -> Result<(), BenchError> {
-    let flags = [COLUMNS.to_owned()];
+/// The log that a directory of Prometheus' gets; a new one gets columns.
+fn prometheus_records(
+    context: &Context,
+    load: &Load,
+    outcome: &mut Outcome,
+) -> Result<(), BenchError> {
+    let flags = [PROMETHEUS_RECORDS.to_owned()];
     let contender = Contender::Tidepool;
     let (trial, _) = Trial::start_on(context, contender, &flags, |_| Ok(()), READY_TIMEOUT)?;
     let write = trial.write(load)?;
-    add_write("8h-columns", contender, &write, outcome);
+    add_write(PROMETHEUS_ROWS, contender, &write, outcome);
     let (trial, _) = trial.restart(Server::kill)?;
     trial.check(load)?;
     trial.server.terminate()?;

@@ -8,7 +8,7 @@ use tidepool_tests::data_dir::{self, Block};
 use tidepool_tests::histogram::assert_same_values;
 use tidepool_tests::histogram::generate::{Family, SentSeries};
 use tidepool_tests::histogram::stored::{
-    assert_holds, read, rows, send, start, two_hours, wait_for,
+    assert_holds, read, rows, send, start_with, two_hours, wait_for,
 };
 use tidepool_tests::histogram::wire::SentRow;
 use tidepool_tests::peers::Release;
@@ -46,7 +46,8 @@ fn dump(data_dir: &Path) -> BTreeSet<String> {
 #[test]
 fn promtool_and_prometheus_read_our_directory() {
     for merges in [false, true] {
-        let store = start(if merges { "5m" } else { "10m" }, merges);
+        let store =
+            start_with(if merges { "5m" } else { "10m" }, merges, Config::prometheus_records);
         let directory = tempfile::tempdir().expect("a temporary directory");
         let data: Vec<SentSeries> =
             two_hours(401).into_iter().filter(|s| s.family != Family::Mixed).collect();
@@ -83,7 +84,7 @@ fn promtool_and_prometheus_read_our_directory() {
 
 #[test]
 fn prometheus_compacts_our_blocks_and_we_merge_theirs() {
-    let store = start("10m", false);
+    let store = start_with("10m", false, Config::prometheus_records);
     let directory = tempfile::tempdir().expect("a temporary directory");
     let data = two_hours(403);
     send_with_out_of_order(&store.server, &data);

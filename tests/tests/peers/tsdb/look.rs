@@ -1,16 +1,17 @@
 //! `list`, `dump`, `export`, `analyze`: they print what promtool prints, and change nothing.
 
 use rustix::process::Signal;
-use tidepool_tests::busy::{WAIT, assert_unchanged, busy_store, copy, files};
+use tidepool_tests::busy::{WAIT, assert_unchanged, busy_store, busy_store_with, copy, files};
 use tidepool_tests::checksum::assert_same;
 use tidepool_tests::cli::tsdb;
 use tidepool_tests::peers::Release;
 use tidepool_tests::promtool::{self, clear_nan_bits, parse_dump};
+use tidepool_tests::tidepool::Config;
 use tidepool_tests::{arguments, data_dir};
 
 #[test]
 fn what_is_printed_is_what_promtool_prints() {
-    let (mut store, data) = busy_store(91);
+    let (mut store, data) = busy_store_with(91, Config::prometheus_records);
     let data_dir = store.config.data_dir().to_owned();
     let sent = clear_nan_bits(&data.series);
 
