@@ -7,8 +7,8 @@
 //! Pages of code: what reads the command line, the configuration and the log is used once, but
 //! counts as memory of the process for as long as nothing else wants the room: a quarter of what an
 //! idle node shows, and what a limit on a container counts. The pages stay in the system's cache,
-//! so what is used again comes back without a read. The same holds for the component's machine code,
-//! with all the tables that only loading reads: two megabytes of each kind.
+//! so what is used again comes back without a read. The same holds for the component's machine
+//! code, with all the tables that only loading reads: two megabytes of each kind.
 
 #[cfg(target_env = "gnu")]
 use libc::{M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, c_int, mallopt};
