@@ -1,5 +1,5 @@
-//! Builds the engine's component and compiles it to machine code. `cargo run` is then the whole
-//! set-up.
+//! Builds the engine's component and compiles it to machine code, of each kind that the host
+//! carries. `cargo run` is then the whole set-up.
 
 // The runtime's configuration, which must be the same here and in the host.
 #[path = "../src/wasm/tuning.rs"]
@@ -8,6 +8,7 @@ mod tuning;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tuning::Code;
 
 const TARGET: &str = "wasm32-wasip2";
 /// The component of nodes, and the one for tests that measure nothing: built in half the time.
@@ -29,8 +30,22 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-env-changed={PROFILE_VARIABLE}");
     let component = build_component(&workspace, &out_dir, &profile()?)?;
     println!("cargo::metadata=component={}", component.display());
-    let machine_code = precompile(&component)?;
-    write_machine_code(&machine_code, &out_dir.join("engine.cwasm"))?;
+    // A host that is built for size carries one kind, which does for all instances.
+    println!("cargo::rustc-check-cfg=cfg(for_size)");
+    let is_for_size = is_for_size()?;
+    if is_for_size {
+        println!("cargo::rustc-cfg=for_size");
+    } else {
+        let machine_code = precompile(&component, Code::Uninterruptible)?;
+        std::fs::write(out_dir.join("uninterruptible.cwasm"), machine_code)?;
+    }
+    let machine_code = precompile(&component, Code::Interruptible)?;
+    // As it is, to be run where it lies; in a host that is built for size packed, to a third.
+    let machine_code = match is_for_size {
+        true => zstd::encode_all(machine_code.as_slice(), PACKING_LEVEL)?,
+        false => machine_code,
+    };
+    std::fs::write(out_dir.join("interruptible.cwasm"), machine_code)?;
     Ok(())
 }
 
@@ -101,8 +116,8 @@ const X86_64_V2: [&str; 6] =
     ["has_sse3", "has_ssse3", "has_sse41", "has_sse42", "has_popcnt", "has_cmpxchg16b"];
 
 #[allow(unsafe_code)]
-fn precompile(component: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
-    let mut config = tuning::config();
+fn precompile(component: &Path, code: Code) -> Result<Vec<u8>, Box<dyn Error>> {
+    let mut config = tuning::config(code);
     let target = std::env::var("TARGET")?;
     config.target(&target)?;
     if target.starts_with("x86_64") {
@@ -117,18 +132,6 @@ fn precompile(component: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
     config.generate_address_map(false).native_unwind_info(false);
     let engine = wasmtime::Engine::new(&config)?;
     Ok(engine.precompile_component(&std::fs::read(component)?)?)
-}
-
-/// As it is, to be run where it lies; in a host that is built for size packed, to a third.
-fn write_machine_code(machine_code: &[u8], out: &Path) -> Result<(), Box<dyn Error>> {
-    println!("cargo::rustc-check-cfg=cfg(packed_machine_code)");
-    if is_for_size()? {
-        println!("cargo::rustc-cfg=packed_machine_code");
-        std::fs::write(out, zstd::encode_all(machine_code, PACKING_LEVEL)?)?;
-    } else {
-        std::fs::write(out, machine_code)?;
-    }
-    Ok(())
 }
 
 fn is_for_size() -> Result<bool, std::env::VarError> {

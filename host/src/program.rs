@@ -121,7 +121,7 @@ async fn serve(
         Ok((server, shipping, forwarding)) => {
             tracing::info!(address = %server.address(), "listening");
             let started = store.clone();
-            tokio::spawn(resident::give_back_start(move || started.is_ready()));
+            tokio::spawn(resident::give_back_start(move || started.is_ready(), Image::carried()));
             let followed = supervisor.clone().follow(store.clone(), shutdown.clone());
             tokio::spawn(followed);
             let reloader = Reloader {

@@ -7,7 +7,8 @@
 //! Pages of code: what reads the command line, the configuration and the log is used once, but
 //! counts as memory of the process for as long as nothing else wants the room: a quarter of what an
 //! idle node shows, and what a limit on a container counts. The pages stay in the system's cache,
-//! so what is used again comes back without a read.
+//! so what is used again comes back without a read. The same holds for the component's machine
+//! code, with all the tables that only loading reads: two megabytes of each kind.
 
 #[cfg(target_env = "gnu")]
 use libc::{M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, c_int, mallopt};
@@ -47,13 +48,17 @@ pub fn give_back_large() {
 #[cfg(not(target_env = "gnu"))]
 pub fn give_back_large() {}
 
-/// Waits until the start is over, then gives back its code.
-pub async fn give_back_start(is_over: impl Fn() -> bool) {
+/// Waits until the start is over, then gives back its code, and the pages of constants of this
+/// program that it read.
+pub async fn give_back_start(is_over: impl Fn() -> bool, constants: Vec<&'static [u8]>) {
     loop {
         tokio::time::sleep(START_POLL).await;
         if is_over() {
             break;
         }
+    }
+    for bytes in constants {
+        give_back(whole_pages(bytes, rustix::param::page_size()));
     }
     let code = match std::fs::read_to_string("/proc/self/maps") {
         Ok(maps) => code(&maps),
@@ -83,10 +88,18 @@ fn code(maps: &str) -> Vec<Range<usize>> {
     maps.lines().filter_map(range).collect()
 }
 
+/// The pages that hold nothing else.
+fn whole_pages(bytes: &'static [u8], page_bytes: usize) -> Range<usize> {
+    let begin = bytes.as_ptr().expose_provenance();
+    let end = begin + bytes.len();
+    let begin = begin.next_multiple_of(page_bytes);
+    begin..(end - end % page_bytes).max(begin)
+}
+
 #[allow(unsafe_code)]
 fn give_back(range: Range<usize>) {
     let begin = std::ptr::with_exposed_provenance_mut::<c_void>(range.start);
-    // SAFETY: the range is a private mapping that was never written to, so that its pages can be
+    // SAFETY: the range is of a private mapping that was never written to, so that its pages can be
     // dropped at any time: the next access reads the same bytes from the file.
     let given = unsafe { madvise(begin, range.len(), Advice::LinuxDontNeed) };
     if let Err(error) = given {
@@ -96,7 +109,17 @@ fn give_back(range: Range<usize>) {
 
 #[cfg(test)]
 mod tests {
-    use super::code;
+    use super::{code, whole_pages};
+
+    #[test]
+    fn pages_that_hold_other_things_are_kept() {
+        static BYTES: [u8; 100] = [0; 100];
+        let begin = BYTES.as_ptr().addr();
+        let pages = whole_pages(&BYTES, 16);
+        assert!(pages.start >= begin && pages.end <= begin + BYTES.len());
+        assert!(pages.start % 16 == 0 && pages.end % 16 == 0 && pages.len() >= 80, "{pages:?}");
+        assert!(whole_pages(&BYTES[..10], 4096).is_empty());
+    }
 
     #[test]
     fn code_of_files_is_found_and_nothing_else() {

@@ -1,15 +1,27 @@
 //! The engine's component as machine code, which the build script compiled for the target of the
-//! build.
+//! build: what `wasmtime::Engine::precompile_component` gave.
 
 /// Bytes that begin on a page, whatever the size of pages: the code runs where it lies.
 #[repr(C, align(65536))]
 struct OnPages<B: ?Sized>(B);
 
-static ON_PAGES: &OnPages<[u8]> =
-    &OnPages(*include_bytes!(concat!(env!("OUT_DIR"), "/engine.cwasm")));
+static INTERRUPTIBLE_ON_PAGES: &OnPages<[u8]> =
+    &OnPages(*include_bytes!(concat!(env!("OUT_DIR"), "/interruptible.cwasm")));
 
-/// What `wasmtime::Engine::precompile_component` gave.
-pub static MACHINE_CODE: &[u8] = &ON_PAGES.0;
+#[cfg(not(for_size))]
+static UNINTERRUPTIBLE_ON_PAGES: &OnPages<[u8]> =
+    &OnPages(*include_bytes!(concat!(env!("OUT_DIR"), "/uninterruptible.cwasm")));
+
+/// Whose calls end at a deadline.
+pub static INTERRUPTIBLE: &[u8] = &INTERRUPTIBLE_ON_PAGES.0;
+
+/// Whose calls do not. Programs built for size have none, and use the other for everything.
+#[cfg(not(for_size))]
+pub static UNINTERRUPTIBLE: Option<&[u8]> = Some(&UNINTERRUPTIBLE_ON_PAGES.0);
+
+/// Whose calls do not. Programs built for size have none, and use the other for everything.
+#[cfg(for_size)]
+pub static UNINTERRUPTIBLE: Option<&[u8]> = None;
 
 /// Whether it is packed with Zstandard, as in programs built for size.
-pub const IS_PACKED: bool = cfg!(packed_machine_code);
+pub const IS_PACKED: bool = cfg!(for_size);

@@ -3,10 +3,11 @@
 
 use std::process::ExitCode;
 use tidepool_host::wasm::Image;
+use tidepool_image::{INTERRUPTIBLE, IS_PACKED, UNINTERRUPTIBLE};
 
 fn main() -> ExitCode {
     // SAFETY: the build script of the image compiled this code, and nothing writes to it.
     #[allow(unsafe_code)]
-    let image = unsafe { Image::new(tidepool_image::MACHINE_CODE, tidepool_image::IS_PACKED) };
+    let image = unsafe { Image::new(INTERRUPTIBLE, UNINTERRUPTIBLE, IS_PACKED) };
     tidepool_host::program::run(image)
 }

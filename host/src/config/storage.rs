@@ -60,7 +60,9 @@ pub(super) struct StorageArgs {
 
     /// Maximum duration of one call of the head
     ///
-    /// A head that takes longer is stopped and restarted from the WAL.
+    /// If the head takes longer, tidepool writes what waits in memory, logs an error and ends with
+    /// exit code 70: the call cannot be interrupted. Have a supervisor start it again. The small
+    /// build restarts the head alone.
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     pub head_timeout: Duration,
 }

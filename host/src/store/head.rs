@@ -5,6 +5,7 @@
 //! then one sync serves them all.
 
 mod handle;
+mod overdue;
 mod replay;
 mod scrape;
 mod snapshot;
@@ -18,8 +19,8 @@ use super::{BodyRoom, Shared, StoreError};
 use crate::disk::wal::Logs;
 use crate::disk::{DataDir, DiskError, RecordFormat};
 use crate::wasm::{
-    CallError, Instance, InstanceLimits, InstanceLogs, InstanceStorage, RemoteWriteVersion, Role,
-    WriteOutcome,
+    CallError, CallLimit, Instance, InstanceLimits, InstanceLogs, InstanceStorage,
+    RemoteWriteVersion, Role, WriteOutcome,
 };
 use handle::Call;
 use std::collections::VecDeque;
@@ -142,10 +143,17 @@ impl HeadThread {
         let limits = InstanceLimits { memory_bytes_max, deadline: None };
         let options = self.shared.options(Role::Head);
         let mut instance = self.shared.runtime.instantiate(options, storage, limits)?;
+        let kept = Arc::clone(&logs);
+        instance.on_overdue(move |overdue| overdue::end_process(overdue, &kept));
         if self.shared.record_format == RecordFormat::Columns {
             instance.log_by_columns()?;
         }
         Ok((instance, logs))
+    }
+
+    /// How long calls for such a purpose may take together.
+    fn limit(&self, what: &'static str) -> Option<CallLimit> {
+        Some(CallLimit { what, time: self.shared.config.head_timeout })
     }
 
     /// Makes an instance with what was there at the last stop.
@@ -177,6 +185,7 @@ impl HeadThread {
     fn append(&self, head: &mut HeadInstance, rows: Rows) -> Result<Stored, StoreError> {
         match rows {
             Rows::RemoteWrite { version, body } => {
+                head.instance.set_limit(self.limit("a write"));
                 let stored = self.append_body(&mut head.instance, version, &body);
                 let stored = head.noting_crash(stored);
                 stored.map(Stored::from).map_err(|error| StoreError::from(error).of_head())
@@ -218,7 +227,6 @@ impl HeadThread {
             let mut is_changed = false;
             let mut next = next.ok();
             while let Some(job) = next.take() {
-                head.instance.set_deadline(Some(self.shared.config.head_timeout));
                 match job {
                     Job::Append { rows, reply, room } => {
                         // The queue may hold more than the disk has room for.
@@ -248,7 +256,7 @@ impl HeadThread {
             if head.crashed.is_none()
                 && let Some(call) = calls.pop_front()
             {
-                head.instance.set_deadline(Some(self.shared.config.head_timeout));
+                head.instance.set_limit(self.limit("a read, a cut or a deletion"));
                 call(head);
                 is_changed = true;
             }
@@ -258,7 +266,7 @@ impl HeadThread {
                     let _ = head.noting_crash(looked);
                 }
                 // Until the next job, which may be long.
-                head.instance.set_deadline(None);
+                head.instance.set_limit(None);
             }
             if stop {
                 let synced = lock(logs).sync();
@@ -282,7 +290,7 @@ impl HeadThread {
         if unused.is_empty() || head.crashed.is_some() {
             return;
         }
-        head.instance.set_deadline(Some(self.shared.config.head_timeout));
+        head.instance.set_limit(self.limit("the end of a read"));
         for number in unused {
             head.close_number(number);
         }

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! A query or a cut that crashes or passes its limits ends alone. If the head instance crashes, it
-//! is created again and replays the log; senders are asked to retry meanwhile.
+//! is created again and replays the log; senders are asked to retry meanwhile. If it is stuck, the
+//! process ends.
 
 mod blocks;
 mod buffer;
@@ -350,11 +351,7 @@ impl Store {
     /// Ends the head's instance as a fault in it would. For tests of what comes then.
     #[doc(hidden)]
     pub async fn crash_head(&self) -> Result<(), StoreError> {
-        let crash = |head: &mut HeadInstance| {
-            head.instance.set_deadline(Some(Duration::ZERO));
-            head.instance.brief_stats().map(drop)
-        };
-        self.shared.head.call(crash).await
+        self.shared.head.call(|head: &mut HeadInstance| head.instance.run_out_of_memory()).await
     }
 
     /// What it was opened with.

@@ -41,7 +41,7 @@ fn broken(
 
 #[test]
 fn the_imports_keep_the_contract() -> Result<(), Box<dyn Error>> {
-    let engine = Engine::new(&tuning::config())?;
+    let engine = Engine::new(&tuning::config(tuning::Code::Interruptible))?;
     let checks = Checks::load(&engine)?;
     let interval = Duration::from_secs(3600);
     let policies = [

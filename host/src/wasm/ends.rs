@@ -1,7 +1,9 @@
 //! Every exported interface distinguishes a deadline, exhausted memory and a trap.
 
 use super::bindings::exports::tidepool::tsdb::store::RemoteWriteVersion;
-use super::{CallError, Destination, ForwardSettings, Instance, InstanceLimits, MemoryBound};
+use super::{
+    CallError, CallLimit, Destination, ForwardSettings, Instance, InstanceLimits, MemoryBound,
+};
 use super::{InstanceLogs, InstanceStorage, Place, Runtime, ShardPosition};
 use crate::disk::{BlockDirs, DataDir};
 use std::error::Error;
@@ -29,7 +31,7 @@ fn a_deadline_is_told_by_all_interfaces() -> Result<()> {
     let data = DataDir::open(dir.path())?;
     let out_of_order = || -> Result<Instance> {
         let mut instance = instance(&data)?;
-        instance.set_deadline(Some(Duration::ZERO));
+        instance.set_limit(Some(CallLimit { what: "nothing", time: Duration::ZERO }));
         Ok(instance)
     };
     let is_deadline = |error: Option<CallError>| matches!(error, Some(CallError::Deadline));

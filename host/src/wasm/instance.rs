@@ -3,16 +3,16 @@
 use super::bindings::EngineWithQueries;
 use super::bindings::exports::tidepool::tsdb::store::Guest;
 use super::memory::MemoryBound;
-use super::runtime::epoch_ticks;
+use super::runtime::{Ends, epoch_ticks};
 use super::state::InstanceState;
-use super::ticker::Ticks;
+use super::watchdog::{CallLimit, Overdue, Running};
 use super::words::with_flags;
 use super::{
     BriefFigures, Columns, ColumnsOutcome, CompactProgress, Deletion, Error, Figures, FirstPage,
     HeadLost, Label, Lookup, Matcher, Measured, Options, RemoteWriteVersion, ReplayProgress, Room,
     Selection, TextFormat, TimeRange, WriteOutcome,
 };
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use wasmtime::component::ResourceAny;
 use wasmtime::{Store, Trap, UpdateDeadline};
 
@@ -75,7 +75,7 @@ pub struct SavedHeadHandle(ResourceAny);
 pub struct Instance {
     pub(super) store: Store<InstanceState>,
     pub(super) bindings: EngineWithQueries,
-    ticks: Ticks,
+    ends: Ends,
     /// When calls end; within one, only ticks tell.
     deadline: Option<Instant>,
 }
@@ -95,13 +95,21 @@ pub(super) fn why_ended(state: &InstanceState, trap: wasmtime::Error) -> CallErr
     }
 }
 
+/// A call begins.
+fn begin(ends: &Ends) -> Option<Running<'_>> {
+    match ends {
+        Ends::Instance(_) => None,
+        Ends::Process(watch) => Some(watch.begin()),
+    }
+}
+
 impl Instance {
     pub(super) fn new(
         store: Store<InstanceState>,
         bindings: EngineWithQueries,
-        ticks: Ticks,
+        ends: Ends,
     ) -> Instance {
-        Instance { store, bindings, ticks, deadline: None }
+        Instance { store, bindings, ends, deadline: None }
     }
 
     /// `store.open`
@@ -114,6 +122,7 @@ impl Instance {
         call: impl FnOnce(&Guest, &mut Store<InstanceState>) -> wasmtime::Result<Result<T, Error>>,
     ) -> Result<T, CallError> {
         self.check_deadline()?;
+        let _running = begin(&self.ends);
         let guest = self.bindings.tidepool_tsdb_store();
         match call(guest, &mut self.store) {
             Ok(Ok(answer)) => Ok(answer),
@@ -132,19 +141,45 @@ impl Instance {
 
     /// Drops what the instance handed out, which may run code of its own.
     pub(super) fn drop_resource(&mut self, resource: ResourceAny) -> Result<(), CallError> {
+        let _running = begin(&self.ends);
         let dropped = resource.resource_drop(&mut self.store);
         dropped.map_err(|trap| why_ended(self.store.data(), trap))
     }
 
-    /// Gives the calls from now on so much time together; none at all lets the next one end the
-    /// instance as one would that never came to an end.
-    pub fn set_deadline(&mut self, deadline: Option<Duration>) {
-        self.ticks.set_needed(deadline.is_some());
-        self.store.set_epoch_deadline(epoch_ticks(deadline));
+    /// Gives the calls from now on so much time together. Beyond it, interruptible machine code
+    /// ends with [`CallError::Deadline`], and with no time at all at once. The other goes on, and
+    /// is told to [`Instance::on_overdue`].
+    pub fn set_limit(&mut self, limit: Option<CallLimit>) {
+        match &mut self.ends {
+            Ends::Instance(ticks) => {
+                ticks.set_needed(limit.is_some());
+                self.store.set_epoch_deadline(epoch_ticks(limit.map(|limit| limit.time)));
+            }
+            Ends::Process(watch) => watch.set_limit(limit),
+        }
+    }
+
+    /// Says what is done, on a thread of its own, about a call that exceeds its limit and that
+    /// nothing can end.
+    pub fn on_overdue(&mut self, act: impl Fn(Overdue) + Send + 'static) {
+        if let Ends::Process(watch) = &self.ends {
+            watch.set_act(act);
+        }
+    }
+
+    /// Ends the instance as a call does that needs more memory than it may have. For tests of what
+    /// comes then.
+    #[doc(hidden)]
+    pub fn run_out_of_memory(&mut self) -> Result<(), CallError> {
+        self.store.data_mut().limits.stop_growth();
+        // As large as all memory there is, which has other things in it.
+        let body = vec![0; self.memory_bytes()];
+        self.sample_time(RemoteWriteVersion::V1, &body).map(drop)
     }
 
     /// Ends later calls at the deadline, or within a tick after `is_cancelled` returns true. It is
-    /// called once a tick, on the calling thread.
+    /// called once a tick, on the calling thread. Calls of uninterruptible machine code are not
+    /// begun after the deadline, and end by themselves.
     pub fn end_when(
         &mut self,
         deadline: Option<Instant>,
@@ -160,7 +195,9 @@ impl Instance {
             }
         });
         self.deadline = deadline;
-        self.ticks.set_needed(true);
+        if let Ends::Instance(ticks) = &mut self.ends {
+            ticks.set_needed(true);
+        }
         self.store.set_epoch_deadline(1);
     }
 
@@ -169,7 +206,7 @@ impl Instance {
     /// blocks, which the engine keeps open.
     pub fn rest(&mut self) -> bool {
         self.store.epoch_deadline_trap();
-        self.set_deadline(None);
+        self.set_limit(None);
         self.deadline = None;
         self.store.data_mut().rests()
     }

@@ -100,6 +100,11 @@ impl MemoryLimiter {
         let bytes_max = bytes_max.min(addressable);
         MemoryLimiter { bytes_max, bytes: 0, share: pool.map(MemoryPool::share), refused_by: None }
     }
+
+    /// Leaves it at what it has.
+    pub fn stop_growth(&mut self) {
+        self.bytes_max = self.bytes;
+    }
 }
 
 impl ResourceLimiter for MemoryLimiter {

@@ -25,6 +25,7 @@ mod status;
 mod ticker;
 mod tuning;
 mod wasi;
+mod watchdog;
 mod words;
 
 pub use bindings::exports::tidepool::tsdb::backfill::{AppendStep, PassStep, Rows, WrittenBlock};
@@ -65,6 +66,7 @@ pub use runtime::{InstanceLimits, Runtime};
 pub use state::{InstanceLogs, InstanceStorage};
 pub use status::{ExemplarsHandle, ScanHandle, WalkHandle};
 pub use ticker::EPOCH_TICK;
+pub use watchdog::{CallLimit, Overdue};
 pub use words::{in_words, nothing_written};
 
 impl LabelLimits {

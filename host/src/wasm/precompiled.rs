@@ -16,6 +16,7 @@
 //! What is made executable is the range that the runtime names, which holds code and nothing else,
 //! and lies on pages of its own inside these bytes: both is checked.
 
+use super::tuning::Code;
 use rustix::mm::{MprotectFlags, mprotect};
 use std::borrow::Cow;
 use std::ptr::NonNull;
@@ -26,7 +27,8 @@ use wasmtime::{Config, CustomCodeMemory};
 /// The component as machine code.
 #[derive(Clone, Copy, Debug)]
 pub struct Image {
-    code: &'static [u8],
+    interruptible: &'static [u8],
+    uninterruptible: Option<&'static [u8]>,
     is_packed: bool,
 }
 
@@ -34,15 +36,20 @@ pub struct Image {
 static IMAGE: OnceLock<Image> = OnceLock::new();
 
 impl Image {
-    /// Machine code that begins on a page, or is packed with Zstandard.
+    /// Machine code of both kinds, each of which begins on a page, or is packed with Zstandard.
+    /// Without the second, all instances run the first.
     ///
     /// # Safety
     ///
     /// It must be what `wasmtime::Engine::precompile_component` made, and it must never be written
     /// to.
     #[allow(unsafe_code)]
-    pub const unsafe fn new(code: &'static [u8], is_packed: bool) -> Image {
-        Image { code, is_packed }
+    pub const unsafe fn new(
+        interruptible: &'static [u8],
+        uninterruptible: Option<&'static [u8]>,
+        is_packed: bool,
+    ) -> Image {
+        Image { interruptible, uninterruptible, is_packed }
     }
 
     /// Lets all instances of this process run it. The first image counts.
@@ -50,45 +57,65 @@ impl Image {
         IMAGE.get_or_init(|| self);
     }
 
-    fn installed() -> wasmtime::Result<Image> {
+    /// All bytes of the one that is installed, none of which is ever written to. Loading reads much
+    /// that running never does.
+    pub fn carried() -> Vec<&'static [u8]> {
+        let image = IMAGE.get();
+        image.map_or_else(Vec::new, |image| {
+            [Some(image.interruptible), image.uninterruptible].into_iter().flatten().collect()
+        })
+    }
+
+    /// The one that is installed.
+    pub(super) fn installed() -> wasmtime::Result<Image> {
         #[cfg(test)]
         // SAFETY: its build script compiled it.
         #[allow(unsafe_code)]
         IMAGE.get_or_init(|| unsafe {
-            Image::new(tidepool_image::MACHINE_CODE, tidepool_image::IS_PACKED)
+            use tidepool_image::{INTERRUPTIBLE, IS_PACKED, UNINTERRUPTIBLE};
+            Image::new(INTERRUPTIBLE, UNINTERRUPTIBLE, IS_PACKED)
         });
         IMAGE.get().copied().ok_or_else(|| wasmtime::format_err!("no machine code was installed"))
+    }
+
+    /// The machine code of a kind, if it has that.
+    pub(super) fn code(self, code: Code) -> Option<&'static [u8]> {
+        match code {
+            Code::Interruptible => Some(self.interruptible),
+            Code::Uninterruptible => self.uninterruptible,
+        }
+    }
+
+    /// Lets an engine of this configuration load such code.
+    pub(super) fn configure(self, code: &'static [u8], config: &mut Config) {
+        if self.is_in_place() {
+            config.with_custom_code_memory(Some(Arc::new(Pages(code))));
+        }
+    }
+
+    /// Loads the component from such code.
+    #[allow(unsafe_code)]
+    pub(super) fn load(
+        self,
+        code: &'static [u8],
+        engine: &wasmtime::Engine,
+    ) -> wasmtime::Result<Component> {
+        if self.is_in_place() {
+            // SAFETY: see above.
+            return unsafe { Component::deserialize_raw(engine, NonNull::from(code)) };
+        }
+        let unpacked = match self.is_packed {
+            true => Cow::Owned(zstd::decode_all(code)?),
+            false => Cow::Borrowed(code),
+        };
+        // SAFETY: see above.
+        unsafe { Component::deserialize(engine, unpacked) }
     }
 
     /// Whether the code runs where it lies in the program.
     fn is_in_place(self) -> bool {
         !cfg!(feature = "profiling") && !self.is_packed
     }
-}
-
-/// Lets an engine of this configuration load the component.
-pub fn configure(config: &mut Config) -> wasmtime::Result<()> {
-    let image = Image::installed()?;
-    if image.is_in_place() {
-        config.with_custom_code_memory(Some(Arc::new(Pages(image.code))));
-    }
-    Ok(())
-}
-
-/// Loads the component from the image that is installed.
-#[allow(unsafe_code)]
-pub fn load(engine: &wasmtime::Engine) -> wasmtime::Result<Component> {
-    let image = Image::installed()?;
-    if image.is_in_place() {
-        // SAFETY: see above.
-        return unsafe { Component::deserialize_raw(engine, NonNull::from(image.code)) };
-    }
-    let unpacked = match image.is_packed {
-        true => Cow::Owned(zstd::decode_all(image.code)?),
-        false => Cow::Borrowed(image.code),
-    };
-    // SAFETY: see above.
-    unsafe { Component::deserialize(engine, unpacked) }
 }
 
 /// The pages of the program that hold the code.

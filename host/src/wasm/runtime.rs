@@ -1,11 +1,13 @@
-//! The runtime that all instances share.
+//! The runtime that all instances share: the component as machine code of both kinds.
 
 use super::bindings::EngineWithQueriesPre;
 use super::instance::{CallError, Instance, why_ended};
-use super::precompiled;
+use super::precompiled::Image;
 use super::state::{InstanceState, InstanceStorage};
 use super::ticker::{EPOCH_TICK, Ticker, Ticks};
-use super::{Options, tuning, wasi};
+use super::tuning::{self, Code};
+use super::watchdog::Watch;
+use super::{Options, Role, wasi};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use wasmtime::component::Linker;
@@ -19,16 +21,41 @@ pub struct InstanceLimits {
     pub deadline: Option<Duration>,
 }
 
+/// What ends calls of an instance that take too long.
+pub(super) enum Ends {
+    /// Ticks end the instance.
+    Instance(Ticks),
+    /// Its machine code has no place where it could end. Whoever made it ends the process.
+    Process(Watch),
+}
+
 /// The compiled component, linked and ready to be instantiated.
 #[derive(Clone)]
 pub struct Runtime {
+    interruptible: Linked,
+    /// Programs built for size have none.
+    uninterruptible: Option<Linked>,
+    ticker: Arc<Ticker>,
+}
+
+/// The component as machine code of one kind.
+#[derive(Clone)]
+struct Linked {
     engine: wasmtime::Engine,
     component: EngineWithQueriesPre<InstanceState>,
-    ticker: Arc<Ticker>,
 }
 
 /// The one of this process: the machine code runs where it lies in the binary, which is one place.
 static SHARED: Mutex<Option<Runtime>> = Mutex::new(None);
+
+/// The machine code for a role. Queries must be able to end alone; the head is one for the whole
+/// process, and the compactor stops between slices of its work.
+fn code_of(role: Role) -> Code {
+    match role {
+        Role::Query => Code::Interruptible,
+        Role::Head | Role::Compactor | Role::All => Code::Uninterruptible,
+    }
+}
 
 impl Runtime {
     /// The runtime of this process; the first who asks loads the component.
@@ -42,46 +69,77 @@ impl Runtime {
         Ok(runtime)
     }
 
-    /// Loads the component and starts the thread that ticks deadlines.
+    /// Loads the component and starts the thread that looks at deadlines.
     fn load() -> wasmtime::Result<Runtime> {
-        let mut config = tuning::config();
-        precompiled::configure(&mut config)?;
-        if cfg!(feature = "profiling") {
-            config.profiler(wasmtime::ProfilingStrategy::PerfMap);
-        }
-        let engine = wasmtime::Engine::new(&config)?;
-        let component = precompiled::load(&engine)?;
-        let component = EngineWithQueriesPre::new(linker(&engine)?.instantiate_pre(&component)?)?;
-        let ticker = Ticker::start(engine.clone())?;
-        Ok(Runtime { engine, component, ticker })
+        let image = Image::installed()?;
+        let load = |code| {
+            let machine_code = image.code(code);
+            machine_code.map(|machine_code| Linked::load(image, code, machine_code)).transpose()
+        };
+        let interruptible = load(Code::Interruptible)?;
+        let interruptible =
+            interruptible.ok_or_else(|| wasmtime::format_err!("the program has no engine"))?;
+        let uninterruptible = load(Code::Uninterruptible)?;
+        let ticker = Ticker::start(interruptible.engine.clone())?;
+        Ok(Runtime { interruptible, uninterruptible, ticker })
     }
 
-    /// A fresh instance, opened as `options` say.
+    /// A fresh instance, opened as `options` say. Calls of queries can be ended; those of other
+    /// roles cannot, if the program has machine code for that.
     pub fn instantiate(
         &self,
         options: Options,
         storage: InstanceStorage,
         limits: InstanceLimits,
     ) -> Result<Instance, CallError> {
-        let mut instance = self.instantiate_closed(storage, limits)?;
+        let mut instance = self.instantiate_as(code_of(options.role), storage, limits)?;
         instance.open(options)?;
         Ok(instance)
     }
 
-    /// A fresh instance that is not opened as a store.
+    /// A fresh instance that is not opened as a store. Its calls can be ended.
     pub fn instantiate_closed(
         &self,
         storage: InstanceStorage,
         limits: InstanceLimits,
     ) -> Result<Instance, CallError> {
+        self.instantiate_as(Code::Interruptible, storage, limits)
+    }
+
+    fn instantiate_as(
+        &self,
+        code: Code,
+        storage: InstanceStorage,
+        limits: InstanceLimits,
+    ) -> Result<Instance, CallError> {
+        let uninterruptible = self.uninterruptible.as_ref();
+        let uninterruptible = uninterruptible.filter(|_| code == Code::Uninterruptible);
+        let linked = uninterruptible.unwrap_or(&self.interruptible);
         let state = InstanceState::new(storage, limits.memory_bytes_max);
-        let mut store = wasmtime::Store::new(&self.engine, state);
+        let mut store = wasmtime::Store::new(&linked.engine, state);
         store.limiter(|state| &mut state.limits);
-        let ticks = Ticks::new(&self.ticker, limits.deadline.is_some());
         store.set_epoch_deadline(epoch_ticks(limits.deadline));
-        let bindings = self.component.instantiate(&mut store);
+        let ends = match uninterruptible {
+            Some(_) => Ends::Process(Watch::new(&self.ticker)),
+            None => Ends::Instance(Ticks::new(&self.ticker, limits.deadline.is_some())),
+        };
+        let bindings = linked.component.instantiate(&mut store);
         let bindings = bindings.map_err(|trap| why_ended(store.data(), trap))?;
-        Ok(Instance::new(store, bindings, ticks))
+        Ok(Instance::new(store, bindings, ends))
+    }
+}
+
+impl Linked {
+    fn load(image: Image, code: Code, machine_code: &'static [u8]) -> wasmtime::Result<Linked> {
+        let mut config = tuning::config(code);
+        image.configure(machine_code, &mut config);
+        if cfg!(feature = "profiling") {
+            config.profiler(wasmtime::ProfilingStrategy::PerfMap);
+        }
+        let engine = wasmtime::Engine::new(&config)?;
+        let component = image.load(machine_code, &engine)?;
+        let component = EngineWithQueriesPre::new(linker(&engine)?.instantiate_pre(&component)?)?;
+        Ok(Linked { engine, component })
     }
 }
 

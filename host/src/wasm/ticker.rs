@@ -1,6 +1,7 @@
-//! The ticks by which deadlines end instances. They rest while no instance has a deadline: a node
-//! that does nothing wakes no processor for them.
+//! The ticks by which deadlines end instances. They rest while no instance has a deadline and no
+//! call is watched: a node that does nothing wakes no processor for them.
 
+use super::watchdog::Watchdog;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,6 +15,8 @@ pub(super) struct Ticker {
     /// How many instances have a deadline.
     instances: Mutex<usize>,
     begun: Condvar,
+    /// Looks at calls that no tick ends.
+    pub(super) watchdog: Watchdog,
 }
 
 impl Ticker {
@@ -28,16 +31,25 @@ impl Ticker {
                 // Before the tick: the first one ends no deadline early.
                 std::thread::sleep(EPOCH_TICK);
                 engine.increment_epoch();
+                waiting.watchdog.look();
             }
         })?;
         Ok(ticker)
     }
 
-    /// Waits until an instance has a deadline.
+    /// Waits until an instance has a deadline, or a watched call runs.
     fn wait(&self) {
         let instances = self.instances.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.begun.wait_while(instances, |instances| *instances == 0);
+        let has_nothing_to_do = |instances: &mut usize| *instances == 0 && self.watchdog.rests();
+        let waited = self.begun.wait_while(instances, has_nothing_to_do);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Wakes the thread for a watched call.
+    pub(super) fn wake(&self) {
+        // With the lock it either waits already or looks again before it does.
+        drop(self.instances.lock().unwrap_or_else(PoisonError::into_inner));
+        self.begun.notify_one();
     }
 
     fn count(&self, change: impl FnOnce(usize) -> usize) {

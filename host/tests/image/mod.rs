@@ -1,10 +1,11 @@
 //! The engine that tests and benchmarks of the host run.
 
 use tidepool_host::wasm::Image;
+use tidepool_image::{INTERRUPTIBLE, IS_PACKED, UNINTERRUPTIBLE};
 
 /// Installs it, as the program does.
 pub fn install() {
     // SAFETY: its build script compiled it.
     #[allow(unsafe_code)]
-    unsafe { Image::new(tidepool_image::MACHINE_CODE, tidepool_image::IS_PACKED) }.install();
+    unsafe { Image::new(INTERRUPTIBLE, UNINTERRUPTIBLE, IS_PACKED) }.install();
 }

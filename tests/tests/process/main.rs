@@ -14,6 +14,7 @@ mod durability;
 mod failed_starts;
 mod forward;
 mod head_snapshot;
+mod head_timeout;
 mod histograms;
 mod host_metrics;
 mod kill;

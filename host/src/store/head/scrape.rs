@@ -19,6 +19,9 @@ use crate::wasm::{CallError, Columns, ColumnsOutcome, Error, RefusedRow, nothing
 /// MB in the instance.
 const ROWS_PER_CALL: usize = 64 * 1024;
 
+/// What such calls are for.
+const A_SCRAPE: &str = "storing a scrape";
+
 impl HeadThread {
     /// Stores a scrape. With [`StoreError::SeriesGone`] the numbers have to be asked for again, and
     /// all is to be stored again: what is there already is the same.
@@ -34,7 +37,7 @@ impl HeadThread {
         }
         let mut all = Stored::from(nothing_written());
         for (version, body) in bodies {
-            head.instance.set_deadline(Some(self.shared.config.head_timeout));
+            head.instance.set_limit(self.limit(A_SCRAPE));
             let stored = self.append_body(&mut head.instance, *version, body);
             let stored = head.noting_crash(stored);
             all.add(stored.map_err(|error| StoreError::from(error).of_head())?.into(), 0);
@@ -62,8 +65,8 @@ impl HeadThread {
         rows: &Columns,
         ended: &[u64],
     ) -> Result<Stored, StoreError> {
-        let (now_ms, timeout) = (self.shared.clock.now_ms(), self.shared.config.head_timeout);
-        head.instance.set_deadline(Some(timeout));
+        let now_ms = self.shared.clock.now_ms();
+        head.instance.set_limit(self.limit(A_SCRAPE));
         let stored = head.instance.append_and_end(rows, ended, scrape.ended_at_ms, now_ms);
         match head.noting_crash(stored) {
             // Each refused row is named. That a marker is refused is no news: the target came back.

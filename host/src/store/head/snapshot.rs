@@ -3,7 +3,7 @@
 use super::{HeadInstance, HeadThread, StartError, Started, StoreError};
 use crate::disk::head_snapshot::{HeadSnapshot, HeadSnapshotError, HeadSnapshotWriter};
 use crate::disk::wal::Logs;
-use crate::wasm::CallError;
+use crate::wasm::{CallError, CallLimit};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,10 @@ const PIECE_BYTES: u32 = 1024 * 1024;
 
 /// How long writing may take: a service manager waits only so long for a stop.
 const WRITE_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// The same for one call: a slow device ends the snapshot between two of them.
+pub(super) const CALL_LIMIT: CallLimit =
+    CallLimit { what: "the head snapshot", time: WRITE_TIME_MAX };
 
 /// Why a head snapshot was not used or not written.
 #[derive(Debug, thiserror::Error)]
@@ -102,9 +106,10 @@ impl HeadThread {
 
     fn write_snapshot(&self, head: &mut HeadInstance) -> Result<u64, SnapshotError> {
         let mut writer = HeadSnapshotWriter::begin(&self.data, WRITE_TIME_MAX)?;
-        head.instance.set_deadline(Some(WRITE_TIME_MAX));
+        head.instance.set_limit(Some(CALL_LIMIT));
         let saved = head.instance.save_head()?;
         loop {
+            head.instance.set_limit(Some(CALL_LIMIT));
             let piece = head.instance.next_of_saved_head(saved, PIECE_BYTES)?;
             if piece.is_empty() {
                 return Ok(writer.commit()?);

@@ -1,0 +1,138 @@
+//! A head that works on one call for longer than `--head-timeout`. Nothing can interrupt it: the
+//! process says so and ends, also while it is being stopped, and what it acknowledged is there
+//! after the next start.
+//!
+//! The call is a request of so many new series that no machine takes them in so short a time.
+
+use rustix::process::Signal;
+use std::fs;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tidepool_tests::checksum::assert_same;
+use tidepool_tests::clock::now_ms;
+use tidepool_tests::http::HttpError;
+use tidepool_tests::remote_write::{Version, Writer};
+use tidepool_tests::sender::read_all;
+use tidepool_tests::series::Series;
+use tidepool_tests::tidepool::{Config, Store, WalSync};
+use tidepool_tests::wait;
+
+const WAIT: Duration = Duration::from_secs(60);
+/// Far longer than a small write takes, and far shorter than [`MANY`] series.
+const TIMEOUT: &str = "--head-timeout=100ms";
+/// A request of 27 MB, which is less than the largest that is taken.
+const MANY: usize = 600_000;
+const EXIT_CODE: i32 = 70;
+
+/// Records wait in memory, or are written before the answer.
+const POLICIES: [WalSync; 2] = [WalSync::Batch, WalSync::Off];
+
+/// A server with the short timeout, and what starts one without.
+fn start(policy: WalSync) -> Store {
+    let directory = tempfile::tempdir().expect("a directory");
+    let config = Config::new(directory.path()).wal_sync(policy).flag("--memory-limit=2GiB");
+    let config = match policy {
+        WalSync::Batch => config.flag("--wal-sync-interval=1h"),
+        _ => config,
+    };
+    let server = config.clone().flag(TIMEOUT).start().expect("tidepool starts");
+    Store { server, config, directory }
+}
+
+/// Writes a few samples, all of which are acknowledged.
+fn acknowledged(store: &Store) -> Vec<Series> {
+    let series: Vec<Series> = (0..10)
+        .map(|number| {
+            let labels = [("__name__", "acknowledged"), ("number", &number.to_string())];
+            Series::new(&labels, &[(now_ms(), f64::from(number))])
+        })
+        .collect();
+    for series in &series {
+        let answer = store.writer().send(Version::V1, &[series.row()]).expect("an answer");
+        assert_eq!(answer.status, 204, "{}", answer.text());
+    }
+    series
+}
+
+/// Sends what takes the head longer than it may; returns the status of the answer, if there is one.
+fn keep_busy(store: &Store) -> JoinHandle<Result<u16, HttpError>> {
+    let url = store.server.url();
+    let time_ms = now_ms();
+    let many = (0..MANY).map(move |number| {
+        Series::new(&[("__name__", "many"), ("n", &number.to_string())], &[(time_ms, 1.0)])
+    });
+    std::thread::spawn(move || {
+        let many: Vec<Series> = many.collect();
+        let rows: Vec<_> = many.iter().map(Series::row).collect();
+        Writer::new(&url).send(Version::V1, &rows).map(|answer| answer.status)
+    })
+}
+
+/// Ticks of the processor's time that the head thread has had (proc(5)).
+fn head_ticks(process_id: u32) -> Option<u64> {
+    let tasks = fs::read_dir(format!("/proc/{process_id}/task")).ok()?;
+    let stats = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("stat")).ok());
+    let mut fields = stats.filter_map(|stat| {
+        let (name, rest) = stat.split_once('(')?.1.rsplit_once(") ")?;
+        let user = rest.split(' ').nth(11)?.parse().ok()?;
+        (name == "head").then_some(user)
+    });
+    fields.next()
+}
+
+/// The process ends by itself, and says why.
+#[track_caller]
+fn assert_ends(store: &mut Store, sender: JoinHandle<Result<u16, HttpError>>) {
+    let status = store.server.wait_end(WAIT).expect("tidepool ends");
+    let log = store.server.log();
+    assert_eq!(status.code(), Some(EXIT_CODE), "{log}");
+    for words in [
+        "a call of the head takes longer than 100ms (--head-timeout)",
+        "call=\"a write\"",
+        "exit code 70. The next start replays the WAL",
+        "raise --head-timeout",
+    ] {
+        assert!(log.contains(words), "{words:?} is missing: {log}");
+    }
+    let answered = sender.join().expect("the sender ends");
+    assert!(answered.is_err(), "what the head worked on is not acknowledged: {answered:?}");
+}
+
+/// The next start has what was acknowledged, and counts no failed start.
+#[track_caller]
+fn assert_nothing_is_lost(store: Store, acknowledged: &[Series]) {
+    let Store { config, directory, .. } = store;
+    let server = config.start().expect("tidepool starts again");
+    let store = Store { server, config, directory };
+    assert_eq!(store.metric("tidepool_failed_starts_total"), Some(0.0));
+    let mut found = store.reader().streamed(&[read_all()]).expect("a stream").remove(0);
+    // Of the request that was not acknowledged, anything may be there.
+    found.retain(|series| series.labels.value("__name__") == "acknowledged");
+    assert_same("after the end", acknowledged, &found);
+}
+
+#[test]
+fn a_stuck_head_ends_the_process_and_nothing_acknowledged_is_lost() {
+    for policy in POLICIES {
+        let mut store = start(policy);
+        let acknowledged = acknowledged(&store);
+        let sender = keep_busy(&store);
+        assert_ends(&mut store, sender);
+        assert_nothing_is_lost(store, &acknowledged);
+    }
+}
+
+/// The stop waits for the head, but no longer than the head may take.
+#[test]
+fn a_stuck_head_does_not_keep_the_process_from_stopping() {
+    let mut store = start(WalSync::Interval);
+    let acknowledged = acknowledged(&store);
+    let process_id = store.server.process_id();
+    let before = head_ticks(process_id).expect("a head thread");
+    let sender = keep_busy(&store);
+    let is_busy = || head_ticks(process_id).filter(|ticks| *ticks > before + 1);
+    wait::until("a head that works", WAIT, is_busy).expect("it gets the request");
+    store.server.signal(Signal::TERM).expect("the signal is sent");
+    assert_ends(&mut store, sender);
+    assert_nothing_is_lost(store, &acknowledged);
+}
