@@ -1,4 +1,5 @@
-//! Queries in PromQL: as reads, an instance for each, on a thread of its own.
+//! Queries in PromQL: as reads, an instance for each, on a thread of its own; several for a large
+//! one.
 
 mod evaluator;
 mod split;
