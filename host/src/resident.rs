@@ -117,7 +117,10 @@ mod tests {
         let begin = BYTES.as_ptr().addr();
         let pages = whole_pages(&BYTES, 16);
         assert!(pages.start >= begin && pages.end <= begin + BYTES.len());
-        assert!(pages.start % 16 == 0 && pages.end % 16 == 0 && pages.len() >= 80, "{pages:?}");
+        assert!(
+            pages.start.is_multiple_of(16) && pages.end.is_multiple_of(16) && pages.len() >= 80,
+            "{pages:?}"
+        );
         assert!(whole_pages(&BYTES[..10], 4096).is_empty());
     }
 
