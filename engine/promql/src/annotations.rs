@@ -3,6 +3,7 @@
 //! Source: prometheus/prometheus, `util/annotations`.
 
 mod note;
+mod remarks;
 
 pub use note::{HistogramOperation, Note};
 

@@ -167,6 +167,14 @@ impl GuestEvaluation for OpenEvaluation {
         of(Severity::Warning).chain(of(Severity::Info)).collect()
     }
 
+    fn remarks(&self) -> Vec<u8> {
+        self.0.borrow().remarks()
+    }
+
+    fn add_remarks(&self, remarks: Vec<u8>) -> Result<(), QueryError> {
+        Ok(self.0.borrow_mut().add_remarks(&remarks)?)
+    }
+
     fn stats(&self) -> wit_query::QueryStats {
         let stats = self.0.borrow().stats();
         wit_query::QueryStats {

@@ -171,6 +171,17 @@ impl Answer {
         texts
     }
 
+    /// Remarks until now, for [`Answer::add_remarks`].
+    pub fn remarks(&self) -> Vec<u8> {
+        self.evaluation.annotations().to_bytes()
+    }
+
+    /// Adds remarks of another evaluation of the same expression.
+    pub fn add_remarks(&mut self, remarks: &[u8]) -> Result<(), Problem> {
+        let added = self.evaluation.add_annotations(remarks);
+        added.ok_or_else(|| Problem::Invalid("these bytes are no remarks".into()))
+    }
+
     /// The cost until now.
     pub fn stats(&self) -> Stats {
         self.evaluation.stats()

@@ -38,7 +38,7 @@ pub(super) struct QueryArgs {
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = duration_or_zero)]
     query_log_min_duration: Duration,
 
-    /// Maximum number of threads that evaluate one query; default: the number of processors
+    /// Maximum number of threads of one query [default: number of processors]
     ///
     /// The steps of a large range query are split among them while no other query runs. Each takes
     /// a turn of --query-max-concurrency, and up to --query-memory-limit of memory.

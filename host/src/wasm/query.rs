@@ -120,6 +120,18 @@ impl Instance {
         noted.map_err(|trap| why_ended(self.store.data(), trap))
     }
 
+    /// `query.evaluation.remarks`
+    pub fn remarks(&mut self, evaluation: EvaluationHandle) -> Result<Vec<u8>, CallError> {
+        let guest = self.bindings.tidepool_tsdb_query();
+        let remarks = guest.evaluation().call_remarks(&mut self.store, evaluation.0);
+        remarks.map_err(|trap| why_ended(self.store.data(), trap))
+    }
+
+    /// `query.evaluation.add-remarks`
+    pub fn add_remarks(&mut self, evaluation: EvaluationHandle, remarks: &[u8]) -> Answer<()> {
+        self.query(|guest, store| guest.evaluation().call_add_remarks(store, evaluation.0, remarks))
+    }
+
     /// `query.evaluation.stats`
     pub fn query_stats(&mut self, evaluation: EvaluationHandle) -> Result<QueryStats, CallError> {
         let guest = self.bindings.tidepool_tsdb_query();

@@ -222,6 +222,12 @@ impl Evaluation {
         &self.context.annotations
     }
 
+    /// Adds what another evaluation of the same expression noted, as
+    /// [`Annotations::to_bytes`] gives it; none if it is something else.
+    pub fn add_annotations(&mut self, bytes: &[u8]) -> Option<()> {
+        self.context.annotations.add_bytes(bytes)
+    }
+
     /// What was read and held so far.
     pub fn stats(&self) -> Stats {
         let peak = self.context.budget.peak();

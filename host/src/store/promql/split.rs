@@ -12,8 +12,7 @@ use crate::store::repeated::Repeated;
 use crate::store::results::{Joined, Source, Steps};
 use crate::store::{Shared, StoreError};
 use crate::wasm::{
-    Annotation, Estimate, EvaluationHandle, Instance, QueryOptions, QueryStats, ResultFormat,
-    ValueType,
+    Estimate, EvaluationHandle, Instance, QueryOptions, QueryStats, ResultFormat, ValueType,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -136,20 +135,17 @@ impl Splitter<'_> {
         }
         drop(joined);
         evaluator.cost.answer_bytes += answer_bytes;
-        let mut may_be_kept = evaluator.may_be_kept(own)?;
-        let mut annotations = evaluator.instance.annotations(own, ANNOTATIONS_MAX)?;
-        evaluator.end(own)?;
+        let (mut may_be_kept, mut costs) = (true, Vec::new());
         for other in others {
             let (waited, end) = other.end()?;
-            evaluator.cost.add_other(waited, end.stats);
-            may_be_kept &= end.may_be_kept;
-            for annotation in end.annotations {
-                if !annotations.iter().any(|known| known.text == annotation.text) {
-                    annotations.push(annotation);
-                }
-            }
+            evaluator.instance.add_remarks(own, &end.remarks)??;
+            may_be_kept &= end.is_stepwise;
+            costs.push((waited, end.stats));
         }
-        annotations.sort_by_key(|annotation| !annotation.is_warning);
+        may_be_kept &= evaluator.may_be_kept(own)?;
+        let annotations = evaluator.instance.annotations(own, ANNOTATIONS_MAX)?;
+        evaluator.end(own)?;
+        costs.into_iter().for_each(|(waited, stats)| evaluator.cost.add_other(waited, stats));
         if let Some((repeated, reader)) = kept
             && may_be_kept
             && let Some(answer) = reader.finish()
@@ -208,9 +204,9 @@ enum Said {
 
 /// What is known of a part once it is evaluated.
 struct End {
-    annotations: Vec<Annotation>,
+    remarks: Vec<u8>,
     stats: QueryStats,
-    may_be_kept: bool,
+    is_stepwise: bool,
 }
 
 /// Says all of an evaluation. Whoever waits for it may go away.
@@ -225,10 +221,9 @@ fn say_all(
         let bytes = instance.next_of_query(evaluation, ResultFormat::Json, PART_BYTES)??;
         let is_fit = can_be_joined(instance, evaluation)?;
         if bytes.is_empty() {
-            let annotations = instance.annotations(evaluation, ANNOTATIONS_MAX)?;
-            let may_be_kept = is_fit && annotations.is_empty();
+            let remarks = instance.remarks(evaluation)?;
             let stats = instance.query_stats(evaluation)?;
-            let end = End { annotations, stats, may_be_kept };
+            let end = End { remarks, stats, is_stepwise: is_fit };
             let _ = says.send(Ok(Said::End(Box::new(end))));
             break;
         }
