@@ -3,6 +3,7 @@
 //! ```text
 //! used ──────────┬──────────────┬──────────────┬───────────────┬───────────▶ bytes_max
 //!   all is well  │ caches go    │ a cut is due │ no new series │ no writes
+//!                               │ columns go
 //!               45 %           55 %           65 %            80 %
 //! ```
 //!
@@ -43,6 +44,11 @@ impl MemoryBudget {
     pub fn cut_is_due(&self, left_by_last_cut_bytes: u64) -> bool {
         let again_bytes = left_by_last_cut_bytes.saturating_add(self.part(CUT_AGAIN_PERCENT));
         self.is_beyond(CUT_PERCENT) && (self.used_bytes)() > again_bytes
+    }
+
+    /// Whether floats go to the log without columns, which need memory for each series.
+    pub fn columns_go(&self) -> bool {
+        self.is_beyond(CUT_PERCENT)
     }
 
     /// Whether new series are to be refused.

@@ -106,6 +106,7 @@ impl Log {
             let segment = self.wal.append(LogKind::OutOfOrder, &out_of_order.records)?;
             self.note_out_of_order(segment, out_of_order.newest_ms, head.generation());
         }
+        self.turn_columns_off(head.columns_go());
         let mut is_chained = self.columns.as_ref().is_some_and(Columns::is_chained);
         let mut in_order = self.in_order_rows(head, batch);
         if self.ends_segment(in_order.newest_ms) {

@@ -210,6 +210,11 @@ impl Head {
         (self.options.memory.used_bytes)()
     }
 
+    /// Whether memory is so short that floats go to the log without columns.
+    pub fn columns_go(&self) -> bool {
+        self.options.memory.columns_go()
+    }
+
     /// Whether memory is so short that no write can be taken before a cut frees some.
     pub fn is_out_of_memory(&self) -> bool {
         self.options.memory.refuses_writes()

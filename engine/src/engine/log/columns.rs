@@ -13,6 +13,8 @@ pub(super) struct Columns {
     seed: u64,
     /// With the first float.
     writer: Option<ColumnWriter>,
+    /// Whether floats go to the log without columns for now.
+    are_off: bool,
     /// The segment that the last record went to.
     segment: Option<u32>,
 }
@@ -27,14 +29,26 @@ impl Columns {
 impl Log {
     /// Writes floats by columns from now on.
     pub fn write_columns(&mut self, seed: u64) {
-        self.columns = Some(Columns { seed, writer: None, segment: None });
+        self.columns = Some(Columns { seed, writer: None, are_off: false, segment: None });
     }
 
-    /// The writer of columns. Whatever the seed, it names no chain as a life before did.
+    /// Lets floats go to the log without columns, as long as memory is short.
+    pub(super) fn turn_columns_off(&mut self, are_off: bool) {
+        let Some(columns) = &mut self.columns else { return };
+        let were_off = std::mem::replace(&mut columns.are_off, are_off);
+        if are_off
+            && !were_off
+            && let Some(writer) = &mut columns.writer
+        {
+            writer.give_back();
+        }
+    }
+
+    /// The writer of columns, if they are on. Whatever the seed, it names no chain as a life before did.
     pub(super) fn column_writer(&mut self) -> Option<&mut ColumnWriter> {
         let newest = self.segments.keys().next_back();
         let life = newest.map_or(0, |segment| u64::from(*segment) + 1);
-        let Columns { seed, writer, .. } = self.columns.as_mut()?;
+        let Columns { seed, writer, .. } = self.columns.as_mut().filter(|it| !it.are_off)?;
         let words = [*seed, life, self.progress.records];
         let seed = words.into_iter().fold(0, hash_word);
         Some(writer.get_or_insert_with(|| ColumnWriter::new(seed)))

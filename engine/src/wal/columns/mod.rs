@@ -114,6 +114,12 @@ impl Chain {
         self.last = None;
     }
 
+    fn give_back(&mut self) {
+        self.refs = RefTable::default();
+        self.series = Vec::new();
+        self.last = None;
+    }
+
     /// The series that is expected next.
     #[inline]
     fn expected(&self) -> Option<u32> {

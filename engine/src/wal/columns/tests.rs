@@ -41,6 +41,25 @@ fn the_documented_bytes() {
 }
 
 #[test]
+fn memory_that_was_given_back_begins_an_epoch() {
+    let (mut writer, mut reader) = (ColumnWriter::new(1), ColumnReader::default());
+    let rows = |time_ms| -> Rows { (0..1000).map(|series| row(series, time_ms, 7)).collect() };
+    let mut epochs = Vec::new();
+    for time_ms in 0..6 {
+        if time_ms % 2 == 0 {
+            writer.give_back();
+            assert!(!writer.is_chained());
+            assert_eq!(writer.chain.series.capacity(), 0);
+        }
+        let record = writer.record(&rows(time_ms)).expect("few series");
+        assert_eq!(read(&mut reader, &record), Ok(rows(time_ms)));
+        epochs.push(record[1..9].to_vec());
+    }
+    epochs.dedup();
+    assert_eq!(epochs.len(), 3);
+}
+
+#[test]
 fn regular_rows_take_few_bytes_however_requests_are_cut() {
     let mut writer = ColumnWriter::new(1);
     let mut rows = Vec::new();

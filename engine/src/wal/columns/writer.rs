@@ -45,6 +45,13 @@ impl ColumnWriter {
         self.rows = 0;
     }
 
+    /// Gives back the memory for series. The next record begins an epoch.
+    pub fn give_back(&mut self) {
+        self.rows = 0;
+        self.places = Vec::new();
+        self.chain.give_back();
+    }
+
     /// Whether the next record needs the ones before it.
     pub fn is_chained(&self) -> bool {
         self.rows > 0
