@@ -19,6 +19,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
+/// What one series costs, its labels and its place in a group, comes again in each part. So a part
+/// has at least as many samples of each series as are worth a thread if there are so many series.
+const SERIES_PER_THREAD: u64 = 200;
+
 /// Assumed between two samples of a series, in milliseconds.
 const INTERVAL_MS: u64 = 15_000;
 
@@ -39,10 +43,15 @@ pub(super) struct Splitter<'a> {
 fn parts_of(estimate: Estimate, steps: Steps, thread_samples: u64) -> u64 {
     let span_ms = steps.last_ms.abs_diff(steps.first_ms);
     let read_ms = estimate.end_ms.abs_diff(estimate.start_ms);
-    let samples = estimate.series.saturating_mul(span_ms / INTERVAL_MS);
+    let of_series = span_ms / INTERVAL_MS;
+    let of_all = estimate.series.saturating_mul(of_series);
     // Each part reads what lies before its first step, too: at most a fourth of it.
     let window_ms = read_ms.saturating_sub(span_ms).max(1);
-    (samples / thread_samples).min(span_ms / 4 / window_ms).min(steps.count())
+    let of_series_min = (thread_samples / SERIES_PER_THREAD).max(1);
+    (of_all / thread_samples)
+        .min(of_series / of_series_min)
+        .min(span_ms / 4 / window_ms)
+        .min(steps.count())
 }
 
 impl Splitter<'_> {
@@ -63,6 +72,10 @@ impl Splitter<'_> {
             || expression.series_max > 0
             || self.options.stats_per_step
         {
+            return Ok(None);
+        }
+        // Of what can never be joined, the plan says so.
+        if !can_be_joined(evaluator.instance, evaluation)? {
             return Ok(None);
         }
         let estimate = evaluator.prepare(evaluation)??;
@@ -304,16 +317,21 @@ mod tests {
     #[test]
     fn parts_are_worth_their_thread() {
         let hour_ms = 3_600_000;
-        let day = QueryTimes::Range { start_ms: 0, end_ms: 24 * hour_ms, step_ms: 60_000 };
-        let day = Steps::of(day).expect("steps");
-        let of = |series, window_ms: i64| {
-            let estimate = Estimate { series, start_ms: -window_ms, end_ms: day.last_ms };
-            parts_of(estimate, day, 500_000)
+        let steps = |hours| {
+            let times = QueryTimes::Range { start_ms: 0, end_ms: hours * hour_ms, step_ms: 60_000 };
+            Steps::of(times).expect("steps")
+        };
+        let of = |series, hours, window_ms: i64| {
+            let steps = steps(hours);
+            let estimate = Estimate { series, start_ms: -window_ms, end_ms: steps.last_ms };
+            parts_of(estimate, steps, 500_000)
         };
         // A series has 5760 samples a day.
-        assert_eq!([86, 87, 174, 1000].map(|series| of(series, 60_000)), [0, 1, 2, 11]);
-        // Four parts of an hour and a half, each with as much before it, are no less work.
-        assert_eq!([1, 2, 3, 6, 12].map(|hours| of(1000, hours * hour_ms)), [6, 3, 2, 1, 0]);
+        assert_eq!([86, 87, 174, 1000].map(|series| of(series, 24, 60_000)), [0, 1, 2, 2]);
+        // However many series there are, a part has 2500 samples of each: ten hours and a half.
+        assert_eq!([8, 10, 11, 21, 168].map(|hours| of(1000, hours, 60_000)), [0, 0, 1, 2, 16]);
+        // Parts whose windows reach far into the others are no less work.
+        assert_eq!([1, 3, 6, 7].map(|hours| of(1000, 24, hours * hour_ms)), [2, 2, 1, 0]);
         let once = QueryTimes::Range { start_ms: 5, end_ms: 5, step_ms: 1 };
         let once = Steps::of(once).expect("a step");
         let estimate = Estimate { series: u64::MAX, start_ms: i64::MIN, end_ms: i64::MAX };

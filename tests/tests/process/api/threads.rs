@@ -72,15 +72,16 @@ fn several_threads_answer_as_one() {
     assert_eq!(split(&one.server), 0.0);
 }
 
-/// By default a query is split that reads a million samples; and it may be cached, too.
+/// A query is split that reads enough samples for two threads; and it may be kept, too.
 #[test]
 fn large_queries_are_split_beside_writes() {
     let end_ms = now_ms() / 60_000 * 60_000 - 600_000;
     let store = Store::start_with(|config| {
-        config.block_duration("20m").flag("--query-max-threads=2").flag("--out-of-order-window=3h")
+        let config = config.block_duration("20m").flag("--out-of-order-window=3h");
+        config.flag("--query-max-threads=2").flag("--query-thread-samples=20000")
     });
     let store = store.expect("tidepool starts");
-    write(&store, &fleet("requests_total", 3000, end_ms));
+    write(&store, &fleet("requests_total", 300, end_ms));
     wait_for_blocks(store.config.data_dir(), 4);
     let range = Range { start_ms: end_ms - 6_600_000, end_ms: end_ms - 60_000, step_ms: 30_000 };
     let large = "sum by (job) (rate(requests_total[2m]))";
