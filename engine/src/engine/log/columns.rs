@@ -44,7 +44,8 @@ impl Log {
         }
     }
 
-    /// The writer of columns, if they are on. Whatever the seed, it names no chain as a life before did.
+    /// The writer of columns, if they are on. Whatever the seed, it names no chain as a life before
+    /// did.
     pub(super) fn column_writer(&mut self) -> Option<&mut ColumnWriter> {
         let newest = self.segments.keys().next_back();
         let life = newest.map_or(0, |segment| u64::from(*segment) + 1);
