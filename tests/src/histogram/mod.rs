@@ -238,15 +238,25 @@ fn joined(kind: Kind, buckets: &[(i64, u64)], steps: u32) -> Vec<(i64, u64)> {
 /// an end depends on what was stored before it, and does not count. A series may come in parts.
 #[track_caller]
 pub fn assert_same_values(what: &str, wanted: &[ValueSeries], got: &[ValueSeries]) {
-    let (wanted, got) = (by_time(wanted), by_time(got));
-    if wanted == got {
-        return;
-    }
+    assert_values_between(what, wanted, wanted, got);
+}
+
+/// The same for a store that may have lost some: it holds at least the values of `least`, and
+/// beyond them only values of `most`.
+#[track_caller]
+pub fn assert_values_between(
+    what: &str,
+    least: &[ValueSeries],
+    most: &[ValueSeries],
+    got: &[ValueSeries],
+) {
+    let (least, most, got) = (by_time(least), by_time(most), by_time(got));
     let mut text = String::new();
     let mut count = 0;
-    let keys: std::collections::BTreeSet<_> = wanted.keys().chain(got.keys()).collect();
+    let keys: std::collections::BTreeSet<_> = least.keys().chain(got.keys()).collect();
     for key in keys {
-        let (wanted, got) = (wanted.get(key), got.get(key));
+        let wanted = least.get(key).or_else(|| most.get(key));
+        let got = got.get(key);
         if wanted != got {
             count += 1;
             if count <= DIFFERENCES_MAX {
@@ -259,7 +269,7 @@ pub fn assert_same_values(what: &str, wanted: &[ValueSeries], got: &[ValueSeries
             }
         }
     }
-    panic!("{what}: {} wanted, {} came, {count} differ{text}", wanted.len(), got.len());
+    assert!(count == 0, "{what}: {} wanted, {} came, {count} differ{text}", least.len(), got.len());
 }
 
 type ByTime<'a> = BTreeMap<(&'a Labels, i64), Vec<Value>>;
