@@ -21,6 +21,7 @@ pub mod otlp;
 #[cfg_attr(not(feature = "plugins"), path = "plugin/absent.rs")]
 pub mod plugin;
 mod priority;
+mod processors;
 pub mod program;
 pub mod prom;
 pub mod reload;

@@ -8,6 +8,7 @@ use crate::http::{Server, ServerConfig};
 use crate::intake::Intake;
 use crate::plugin::Plugins;
 use crate::plugin::config::PluginsConfig;
+use crate::processors::processors;
 use crate::reload::{ConfigFiles, Live, ReloadHandle, Reloader};
 use crate::resident;
 use crate::scrape::Scraping;
@@ -18,7 +19,6 @@ use crate::supervisor::Supervisor;
 use crate::telemetry::{self, LogLevel};
 use crate::wasm::Image;
 use std::io::Write as _;
-use std::num::NonZero;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -61,8 +61,7 @@ pub fn run(engine: Image) -> ExitCode {
 /// The threads of the network: half as many as processors, because the engine's own threads need
 /// the others. Each request wakes all of them in turn, which costs more than a small answer does.
 fn network_runtime() -> std::io::Result<Runtime> {
-    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-    Builder::new_multi_thread().worker_threads((processors / 2).max(1)).enable_all().build()
+    Builder::new_multi_thread().worker_threads((processors() / 2).max(1)).enable_all().build()
 }
 
 async fn serve(

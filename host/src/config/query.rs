@@ -1,9 +1,9 @@
 //! Flags about queries in PromQL.
 
 use super::values::{concurrency, count};
+use crate::processors::processors;
 use crate::store::{QueryConfig, QueryFeatures};
 use clap::{Args, ValueEnum};
-use std::num::NonZero;
 use std::time::Duration;
 use tidepool_settings::duration::{bytes, duration, duration_or_zero};
 
@@ -125,22 +125,18 @@ impl QueryArgs {
     }
 }
 
-/// How many there are, if that is known.
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZero::get)
-}
-
 #[cfg(test)]
 mod tests {
     use crate::config::ConfigError;
     use crate::config::tests::read;
+    use crate::processors::processors;
     use crate::store::{QueryConfig, QueryFeatures};
     use std::time::Duration;
 
     #[test]
     fn the_defaults_are_those_of_prometheus() -> Result<(), ConfigError> {
         let expected = QueryConfig {
-            threads_max: super::processors(),
+            threads_max: processors(),
             thread_samples: 500_000,
             running_max: 20,
             timeout: Duration::from_secs(120),

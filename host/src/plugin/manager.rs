@@ -18,6 +18,7 @@ use super::pool::Plugin;
 use super::set::{Entry, Set};
 use super::transforms::{Request, Transformed};
 use super::watch::{Event, LiveSet, Watcher};
+use crate::processors::processors;
 use crate::store::{Body, Store, StoreError};
 use crate::wasm::{MemoryPool, RemoteWriteVersion};
 use std::sync::mpsc::Sender;
@@ -66,8 +67,7 @@ impl Plugins {
         let thread = std::thread::Builder::new().name("plugins".into());
         let watching = thread.spawn(move || watcher.run(&live));
         watching.map_err(|error| format!("could not start a thread: {error}"))?;
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let turns = Arc::new(Semaphore::new(processors.max(2)));
+        let turns = Arc::new(Semaphore::new(processors().max(2)));
         Ok(Plugins { shared: Arc::new(Shared { loader, set, events, turns }) })
     }
 

@@ -5,6 +5,7 @@ use crate::access::machine_name;
 use crate::clock::system_now;
 use crate::http::context::Context;
 use crate::http::reply::Reply;
+use crate::processors::processors;
 use jiff::Timestamp;
 use serde_json::json;
 use tidepool_settings::duration::duration_text;
@@ -30,7 +31,6 @@ pub fn runtime_info(context: &Context) -> Reply {
     let (damaged, _) = context.store.quarantine_figures();
     let started = time_text(context.started_ms);
     let directory = std::env::current_dir().unwrap_or_default();
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
     success(json!({
         "startTime": started,
         "CWD": directory.to_string_lossy(),
@@ -40,7 +40,7 @@ pub fn runtime_info(context: &Context) -> Reply {
         "lastConfigTime": time_text(context.reload.success_ms()),
         "corruptionCount": damaged.damaged_places,
         "goroutineCount": 0,
-        "GOMAXPROCS": processors,
+        "GOMAXPROCS": processors(),
         "GOMEMLIMIT": config.memory.limit_bytes,
         "GOGC": "",
         "GODEBUG": "",

@@ -48,10 +48,7 @@ fn parts_of(estimate: Estimate, steps: Steps, thread_samples: u64) -> u64 {
     // Each part reads what lies before its first step, too: at most a fourth of it.
     let window_ms = read_ms.saturating_sub(span_ms).max(1);
     let of_series_min = (thread_samples / SERIES_PER_THREAD).max(1);
-    (of_all / thread_samples)
-        .min(of_series / of_series_min)
-        .min(span_ms / 4 / window_ms)
-        .min(steps.count())
+    (of_all / thread_samples).min(of_series / of_series_min).min(span_ms / 4 / window_ms)
 }
 
 impl Splitter<'_> {
