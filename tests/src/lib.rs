@@ -70,6 +70,7 @@ pub mod target;
 pub mod text_push;
 pub mod thanos;
 pub mod tidepool;
+pub mod upstream_race;
 pub mod victoria_metrics;
 pub mod vmagent;
 pub mod wait;

@@ -11,7 +11,7 @@ pub use usage::{Usage, UsageError};
 
 use crate::clock;
 use crate::http::Client;
-use crate::wait;
+use crate::{upstream_race, wait};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::fs::File;
@@ -292,6 +292,9 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            upstream_race::note_log(&self.log());
+        }
         // A panicking test must not leave a server behind; it may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();

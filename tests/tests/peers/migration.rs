@@ -11,6 +11,7 @@ use tidepool_tests::peers::Release;
 use tidepool_tests::process::Server;
 use tidepool_tests::sender::{recent_data, uncut_ms_max};
 use tidepool_tests::series::{Dataset, Labels, Row, Sample, Shape, Texture};
+use tidepool_tests::upstream_race::again_after_race;
 use tidepool_tests::wait;
 
 /// Rough data of some hours that end now.
@@ -125,42 +126,48 @@ fn move_everything(seed: u64, turns: &[(Owner, End)]) {
 
 #[test]
 fn blocks_and_both_logs_move_from_prometheus_2() {
-    let turns = [
-        (PROMETHEUS_2, STOP),
-        (TIDEPOOL, STOP),
-        (PROMETHEUS_2, KILL),
-        (TIDEPOOL, KILL),
-        (PROMETHEUS_2, KILL),
-        (TIDEPOOL, STOP),
-    ];
-    move_everything(103, &turns);
+    again_after_race(|| {
+        let turns = [
+            (PROMETHEUS_2, STOP),
+            (TIDEPOOL, STOP),
+            (PROMETHEUS_2, KILL),
+            (TIDEPOOL, KILL),
+            (PROMETHEUS_2, KILL),
+            (TIDEPOOL, STOP),
+        ];
+        move_everything(103, &turns);
+    });
 }
 
 #[test]
 fn blocks_and_both_logs_move_from_prometheus_3() {
-    let turns = [
-        (PROMETHEUS_3, KILL),
-        (TIDEPOOL, KILL),
-        (PROMETHEUS_3, STOP),
-        (TIDEPOOL, KILL),
-        (PROMETHEUS_3, KILL),
-        (TIDEPOOL, STOP),
-    ];
-    move_everything(104, &turns);
+    again_after_race(|| {
+        let turns = [
+            (PROMETHEUS_3, KILL),
+            (TIDEPOOL, KILL),
+            (PROMETHEUS_3, STOP),
+            (TIDEPOOL, KILL),
+            (PROMETHEUS_3, KILL),
+            (TIDEPOOL, STOP),
+        ];
+        move_everything(104, &turns);
+    });
 }
 
 /// A node that was tidepool's from the first day, and an upgrade of Prometheus on the way.
 #[test]
 fn blocks_and_both_logs_move_from_tidepool() {
-    let turns = [
-        (TIDEPOOL, STOP),
-        (PROMETHEUS_2, STOP),
-        (TIDEPOOL, KILL),
-        (PROMETHEUS_3, KILL),
-        (TIDEPOOL, STOP),
-        (PROMETHEUS_3, STOP),
-    ];
-    move_everything(105, &turns);
+    again_after_race(|| {
+        let turns = [
+            (TIDEPOOL, STOP),
+            (PROMETHEUS_2, STOP),
+            (TIDEPOOL, KILL),
+            (PROMETHEUS_3, KILL),
+            (TIDEPOOL, STOP),
+            (PROMETHEUS_3, STOP),
+        ];
+        move_everything(105, &turns);
+    });
 }
 
 /// Prometheus merges a block of out-of-order samples of the head's own time with the blocks before
@@ -169,18 +176,20 @@ fn blocks_and_both_logs_move_from_tidepool() {
 /// 18379 is about such losses). The log still has them.
 #[test]
 fn in_order_samples_beside_merged_out_of_order_ones_move() {
-    for release in Release::ALL {
-        let mut node = Node::default().out_of_order_window("40m").blocks(5, 45);
-        let server = node.start(Owner::Prometheus(release));
-        merge_within_the_head(&mut node, &server);
-        node.assert_holds(&server, &format!("{release:?} has merged"));
-        KILL(server).expect("it ends");
-        for end in [KILL, STOP] {
-            let server = node.start(TIDEPOOL);
-            node.assert_holds(&server, &format!("tidepool has taken over from {release:?}"));
-            end(server).expect("it ends");
+    again_after_race(|| {
+        for release in Release::ALL {
+            let mut node = Node::default().out_of_order_window("40m").blocks(5, 45);
+            let server = node.start(Owner::Prometheus(release));
+            merge_within_the_head(&mut node, &server);
+            node.assert_holds(&server, &format!("{release:?} has merged"));
+            KILL(server).expect("it ends");
+            for end in [KILL, STOP] {
+                let server = node.start(TIDEPOOL);
+                node.assert_holds(&server, &format!("tidepool has taken over from {release:?}"));
+                end(server).expect("it ends");
+            }
         }
-    }
+    });
 }
 
 /// Seconds in order, from and to; seconds out of order; the blocks that are there then, from and to

@@ -14,6 +14,7 @@ use tidepool_tests::process::Server;
 use tidepool_tests::remote_read::{Reader, everything};
 use tidepool_tests::sender::recent_data;
 use tidepool_tests::series::{Dataset, Row, Series, Shape, Texture};
+use tidepool_tests::upstream_race::again_after_race;
 use tidepool_tests::wait;
 
 /// Sends the part of the data whose turn it is, of so many.
@@ -246,20 +247,28 @@ fn merge_what_the_other_merged(first: Owner, second: Owner) {
 
 #[test]
 fn prometheus_2_merges_our_blocks() {
-    merge_what_the_other_merged(TIDEPOOL, PROMETHEUS_2);
+    again_after_race(|| {
+        merge_what_the_other_merged(TIDEPOOL, PROMETHEUS_2);
+    });
 }
 
 #[test]
 fn prometheus_3_merges_our_blocks() {
-    merge_what_the_other_merged(TIDEPOOL, PROMETHEUS_3);
+    again_after_race(|| {
+        merge_what_the_other_merged(TIDEPOOL, PROMETHEUS_3);
+    });
 }
 
 #[test]
 fn blocks_that_prometheus_2_merged_are_merged_on() {
-    merge_what_the_other_merged(PROMETHEUS_2, TIDEPOOL);
+    again_after_race(|| {
+        merge_what_the_other_merged(PROMETHEUS_2, TIDEPOOL);
+    });
 }
 
 #[test]
 fn blocks_that_prometheus_3_merged_are_merged_on() {
-    merge_what_the_other_merged(PROMETHEUS_3, TIDEPOOL);
+    again_after_race(|| {
+        merge_what_the_other_merged(PROMETHEUS_3, TIDEPOOL);
+    });
 }

@@ -16,6 +16,7 @@ use tidepool_tests::proto::prometheus::{
 use tidepool_tests::proto::write_v2;
 use tidepool_tests::remote_read::{Reader, everything};
 use tidepool_tests::remote_write::{Version, Writer};
+use tidepool_tests::upstream_race::again_after_race;
 use tidepool_tests::wait;
 
 /// What a series' samples are.
@@ -270,19 +271,25 @@ const HISTOGRAMS_OF_2_X: &str = "--enable-feature=native-histograms";
 
 #[test]
 fn histograms_move_from_prometheus_2() {
-    let turns = [(PROMETHEUS_2, STOP), (TIDEPOOL, KILL), (PROMETHEUS_2, KILL), (TIDEPOOL, STOP)];
-    let node = Node::default().prometheus_flag(HISTOGRAMS_OF_2_X);
-    move_kinds(&node, &OF_2_X, &turns, 60);
-    let node = Node::default().prometheus_flag(HISTOGRAMS_OF_2_X).blocks(5, 45);
-    move_kinds(&node, &OF_2_X, &turns, 200);
+    again_after_race(|| {
+        let turns =
+            [(PROMETHEUS_2, STOP), (TIDEPOOL, KILL), (PROMETHEUS_2, KILL), (TIDEPOOL, STOP)];
+        let node = Node::default().prometheus_flag(HISTOGRAMS_OF_2_X);
+        move_kinds(&node, &OF_2_X, &turns, 60);
+        let node = Node::default().prometheus_flag(HISTOGRAMS_OF_2_X).blocks(5, 45);
+        move_kinds(&node, &OF_2_X, &turns, 200);
+    });
 }
 
 #[test]
 fn histograms_move_from_prometheus_3() {
-    let turns = [(PROMETHEUS_3, KILL), (TIDEPOOL, STOP), (PROMETHEUS_3, STOP), (TIDEPOOL, KILL)];
-    move_kinds(&Node::default(), &OF_3_X, &turns, 60);
-    let node = Node::default().blocks(5, 45).out_of_order_window("30m");
-    move_kinds(&node, &OF_3_X, &turns, 200);
+    again_after_race(|| {
+        let turns =
+            [(PROMETHEUS_3, KILL), (TIDEPOOL, STOP), (PROMETHEUS_3, STOP), (TIDEPOOL, KILL)];
+        move_kinds(&Node::default(), &OF_3_X, &turns, 60);
+        let node = Node::default().blocks(5, 45).out_of_order_window("30m");
+        move_kinds(&node, &OF_3_X, &turns, 200);
+    });
 }
 
 #[test]

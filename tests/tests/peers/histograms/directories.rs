@@ -16,6 +16,7 @@ use tidepool_tests::process::Server;
 use tidepool_tests::promtool::tsdb;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::tidepool::{Config, Store};
+use tidepool_tests::upstream_race::again_after_race;
 
 const BLOCK_MS: i64 = 600_000;
 
@@ -128,26 +129,30 @@ fn prometheus_compacts_our_blocks_and_we_merge_theirs() {
 
 #[test]
 fn we_serve_and_merge_a_directory_of_prometheus() {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let theirs = BLOCK_FLAGS.iter().fold(receiver(directory.path(), "theirs"), |c, f| c.flag(f));
-    let data = two_hours(404);
-    let server = theirs.start().expect("Prometheus starts");
-    send_with_out_of_order(&server, &data);
-    let blocks = wait_for("their blocks", &theirs.data_dir(), |blocks| blocks.len() >= 9);
-    assert_holds("Prometheus", &server, &data);
-    server.kill().expect("Prometheus ends");
+    again_after_race(|| {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let theirs =
+            BLOCK_FLAGS.iter().fold(receiver(directory.path(), "theirs"), |c, f| c.flag(f));
+        let data = two_hours(404);
+        let server = theirs.start().expect("Prometheus starts");
+        send_with_out_of_order(&server, &data);
+        let blocks = wait_for("their blocks", &theirs.data_dir(), |blocks| blocks.len() >= 9);
+        assert_holds("Prometheus", &server, &data);
+        server.kill().expect("Prometheus ends");
 
-    let config =
-        Config::new(directory.path()).merged_block_duration("10m").flag("--out-of-order-window=3h");
-    data_dir::copy(&theirs.data_dir(), config.data_dir()).expect("a copy");
-    let server = config.start().expect("tidepool starts");
-    assert_holds("tidepool on the directory of Prometheus", &server, &data);
-    let theirs: BTreeSet<String> = blocks.into_iter().map(|block| block.ulid).collect();
-    // A block of theirs ends behind its last sample: three of them are shorter than three ranges.
-    // How many are left over depends on the time of day.
-    wait_for("our merges", config.data_dir(), |blocks| {
-        blocks.iter().filter(|block| theirs.contains(&block.ulid)).count() + 3 <= theirs.len()
-            && blocks.iter().any(|block| block.end_ms - block.min_ms > 2 * BLOCK_MS)
+        let config = Config::new(directory.path())
+            .merged_block_duration("10m")
+            .flag("--out-of-order-window=3h");
+        data_dir::copy(&theirs.data_dir(), config.data_dir()).expect("a copy");
+        let server = config.start().expect("tidepool starts");
+        assert_holds("tidepool on the directory of Prometheus", &server, &data);
+        let theirs: BTreeSet<String> = blocks.into_iter().map(|block| block.ulid).collect();
+        // A block of theirs ends behind its last sample: three of them are shorter than three ranges.
+        // How many are left over depends on the time of day.
+        wait_for("our merges", config.data_dir(), |blocks| {
+            blocks.iter().filter(|block| theirs.contains(&block.ulid)).count() + 3 <= theirs.len()
+                && blocks.iter().any(|block| block.end_ms - block.min_ms > 2 * BLOCK_MS)
+        });
+        assert_holds("merged", &server, &data);
     });
-    assert_holds("merged", &server, &data);
 }
