@@ -56,7 +56,8 @@ fn chunked_bodies_without_end_are_cut_off() {
         writer.join().expect("the client ends");
     }
     let peak = store.server.usage().expect("tidepool runs").peak_memory_bytes;
-    assert!(peak - before < 12 << 20, "{before} bytes before, {peak} after");
+    // The kernel counts by processor: what it says may be a little less than before.
+    assert!(peak.saturating_sub(before) < 12 << 20, "{before} bytes before, {peak} after");
     assert_left_nothing(&store);
 }
 

@@ -57,7 +57,10 @@ fn decompression_bombs_take_no_memory() {
     let again = send_bombs();
     // The bodies in flight have a bound (64 MiB by default), whatever they are made from.
     let most = IN_FLIGHT_BYTES_MAX + head_bytes + NOISE_BYTES;
-    assert!(first - before < most, "{before} before, {first} after, the head {head_bytes}");
+    assert!(
+        first.saturating_sub(before) < most,
+        "{before} before, {first} after, the head {head_bytes}"
+    );
     assert!(
         again.saturating_sub(first) < NOISE_BYTES,
         "{first} after the first, {again} after the same again"
