@@ -10,7 +10,8 @@ fuzz_target!(|input: (Vec<Vec<u8>>, Vec<Vec<(u16, i64, u64)>>)| {
     let (records, batches) = input;
     let mut reader = ColumnReader::default();
     for record in &records {
-        let record = [&[201][..], record].concat();
+        let kind = if record.len() % 2 == 0 { 203 } else { 201 };
+        let record = [&[kind][..], record].concat();
         if let Ok(Record::Columns(record)) = decode(&record) {
             let _ = reader.read(&record, 0);
         }

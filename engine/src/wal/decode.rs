@@ -5,9 +5,9 @@ use super::others::{
 };
 use super::samples_v2::{RowHeads, SampleV2Records};
 use super::{
-    COLUMNS, ColumnRecord, DELETIONS_APPLIED, EXEMPLARS, FLOAT_HISTOGRAMS_V2, HISTOGRAMS_V2,
-    HistogramRecords, METADATA, MMAP_MARKERS, RETIRED, SAMPLES, SAMPLES_V2, SERIES, TOMBSTONES,
-    WalCount, own_records,
+    COLUMNS, COLUMNS_201, ColumnRecord, DELETIONS_APPLIED, EXEMPLARS, FLOAT_HISTOGRAMS_V2,
+    HISTOGRAMS_V2, HistogramRecords, METADATA, MMAP_MARKERS, RETIRED, SAMPLES, SAMPLES_V2, SERIES,
+    TOMBSTONES, WalCount, own_records,
 };
 use crate::codec::{split_uvarint, split_varint};
 use crate::model::Sample;
@@ -118,7 +118,7 @@ pub fn decode(record: &[u8]) -> Result<Record<'_>, RecordError> {
             let heads = RowHeads::with_start();
             Ok(Record::FloatHistograms(HistogramRecords::new(record, rest, heads)))
         }
-        COLUMNS => Ok(Record::Columns(ColumnRecord::split(record, rest)?)),
+        COLUMNS | COLUMNS_201 => Ok(Record::Columns(ColumnRecord::split(record, rest)?)),
         DELETIONS_APPLIED => {
             Ok(Record::DeletionsApplied(own_records::number(record, rest)? as i64))
         }

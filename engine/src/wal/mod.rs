@@ -18,7 +18,7 @@
 //!
 //! The other types: `others.rs` for tombstones, exemplars, markers and metadata (3 to 6),
 //! `histograms.rs` (7 to 10), `samples_v2.rs` for those with start timestamps (11 to 13),
-//! `own_records.rs` and `columns/` for those that are not upstream's (200 and 202, 201).
+//! `own_records.rs` and `columns/` for those that are not upstream's (200 and 202; 201 and 203).
 
 pub mod columns;
 mod decode;
@@ -54,8 +54,9 @@ const SAMPLES_V2: u8 = 11;
 const HISTOGRAMS_V2: u8 = 12;
 const FLOAT_HISTOGRAMS_V2: u8 = 13;
 const DELETIONS_APPLIED: u8 = 200;
-const COLUMNS: u8 = 201;
+const COLUMNS_201: u8 = 201;
 const RETIRED: u8 = 202;
+const COLUMNS: u8 = 203;
 
 #[cfg(test)]
 mod histogram_tests;

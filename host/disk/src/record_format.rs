@@ -43,10 +43,10 @@ const DATA: [&str; 5] = [
 const LOOK_BYTES_MAX: u64 = 16 << 20;
 
 /// First bytes of records of floats: upstream's (`tsdb/record/record.go`), without and with start
-/// timestamps, and the engine's columns.
+/// timestamps, and the engine's columns, of which it wrote 201 before.
 const SAMPLES_RECORD: u8 = 2;
 const SAMPLES_V2_RECORD: u8 = 11;
-const COLUMNS_RECORD: u8 = 201;
+const COLUMNS_RECORDS: [u8; 2] = [201, 203];
 
 /// How floats lie in the in-order log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,7 +172,7 @@ fn is_data(name: &str) -> bool {
 fn float_format(record: &[u8]) -> Option<RecordFormat> {
     match *record.first()? {
         SAMPLES_RECORD | SAMPLES_V2_RECORD => Some(RecordFormat::Prometheus),
-        COLUMNS_RECORD => Some(RecordFormat::Columns),
+        kind if COLUMNS_RECORDS.contains(&kind) => Some(RecordFormat::Columns),
         _ => None,
     }
 }

@@ -1,8 +1,9 @@
-//! Type 201: floats that came in order, by columns. Ours alone: upstream passes over it.
+//! Type 203: floats that came in order, by columns. Ours alone: upstream passes over it. Type 201,
+//! which earlier versions wrote, has other values (`values_201.rs`).
 //!
 //! ```text
 //! ┌──────────┬──────────┬─────────────┬──────────────┬────────┬───────┬────────┐
-//! │ type 201 │ epoch 8B │ seq uvarint │ rows uvarint │ series │ times │ values │
+//! │ type 203 │ epoch 8B │ seq uvarint │ rows uvarint │ series │ times │ values │
 //! └──────────┴──────────┴─────────────┴──────────────┴────────┴───────┴────────┘
 //! series: ( known uvarint │ Δref varint )…
 //!         so many rows whose series came behind the one before the last time, too; then one of
@@ -11,19 +12,29 @@
 //!         so many rows that lie so many milliseconds behind their series' time before; in a
 //!         series' first row, behind the row before (in the first row, behind 0)
 //! values: bits; each value beside its series' value before (at first 0)
-//!   0                           the same bits
-//!   10   + change               both are exact at the series' scale: how much their difference,
-//!                               scaled, differs from the one before (0 behind any other row)
-//!   110  + the window's bits    XORed; all differing bits lie in the series' window
-//!   1110 + 5 bits leading zeros + 6 bits width (0 is 64) + the bits   XORed; a new window
-//!   1111 + 3 bits scale + change   as 10, at a new scale, at which both are exact
-//!   change: 0, or a number of ones, a zero (but for the longest) and as many bits:
-//!   10 + 8   110 + 12   1110 + 20   11110 + 32   11111 + 64, in two's complement
+//!   0     the same bits; behind a difference, another one
+//!   10    a difference; behind one, the same bits
+//!         difference: both are exact at the series' scale. A folded number: how much their
+//!         difference, scaled, differs from the one before (0 behind any other row)
+//!   110   + the window's bits    XORed; all differing bits lie in the series' window
+//!   1110  + 5 bits leading zeros + 6 bits width (0 is 64) + the bits   XORed; a new window
+//!   1111  + 3 bits scale + 6 bits shift + 6 bits width - 1 + so many bits
+//!         a new scale and shift: both are exact at it; their difference, scaled, as a folded
+//!         number. Counts as a difference for what 0 and 10 say, but not as the one before
+//! folded number: a signed number without its lowest bits, which are 0 and as many as the shift
+//!         says; then 0, -1, 1, -2 are 0, 1, 2, 3. But for its lowest k bits as that many ones
+//!         and a zero, then these k bits; from eight ones on:
+//!   1111 1111 + 6 bits width - 1 + so many bits
 //! ```
 //!
 //! The scales are those of [`SCALES`], at first the first. A value is *exact* at a scale if it
 //! times the scale, rounded to the nearest integer, lies below 2^53 and, divided by the scale,
 //! gives the value again, bit by bit: -0 and NaN never are.
+//!
+//! Shift and k belong to the series and keep numbers short: counters of bytes grow by whole pages,
+//! and the steps of a series are about equally wide. `1111` sets k to (width - 1) / 2. A difference
+//! moves k by one: up if two ones or more were written, down if the number is narrower than k. If
+//! the width was written out, k becomes the width - 1.
 //!
 //! A record goes on where the one before left off, so that what it says needs few bytes: the
 //! *epoch* names a chain of records, `seq` counts them from 0. Only the first needs none before it.
@@ -35,6 +46,7 @@
 mod reader;
 #[cfg(test)]
 mod tests;
+mod values_201;
 mod writer;
 
 pub use reader::{ColumnError, ColumnReader, ColumnRecord};
@@ -54,6 +66,12 @@ const SCALES: [f64; 7] = [1.0, 1e1, 1e2, 1e3, 1e4, 1e6, 1e9];
 
 /// Largest count of leading zeros that the five bits for it can say.
 const LEADING_ZEROS_MAX: u32 = 31;
+
+/// Marks that no scaled difference is known. None but 0 has so many lowest bits that are 0.
+const NO_SHIFT: u8 = 63;
+
+/// Ones in front of a folded number from which on its width is written out.
+const ONES_MAX: u32 = 8;
 
 /// Marks that no series is known to follow.
 const NO_SERIES: u32 = u32::MAX;
@@ -88,8 +106,14 @@ struct Series {
     trailing_zeros: u8,
     /// Number of the scale.
     scale: u8,
+    /// Lowest bits of scaled differences that are 0, or [`NO_SHIFT`].
+    shift: u8,
+    /// Lowest bits of a folded number that are written as they are.
+    low_bits: u8,
     /// Whether the value is exact at that scale.
     is_exact: bool,
+    /// Whether the last row was written as a scaled difference.
+    is_change: bool,
     /// How often the writer has found no scale.
     misses: u8,
 }
@@ -102,6 +126,46 @@ fn scaled(value_bits: u64, scale: u8) -> Option<i64> {
     let is_exact =
         integer.unsigned_abs() < 1 << 53 && (integer as f64 / scale).to_bits() == value_bits;
     is_exact.then_some(integer)
+}
+
+/// Small numbers for small differences of either sign.
+#[inline]
+fn fold(difference: i64) -> u64 {
+    (difference << 1 ^ difference >> 63) as u64
+}
+
+#[inline]
+fn unfold(folded: u64) -> i64 {
+    (folded >> 1) as i64 ^ -((folded & 1) as i64)
+}
+
+/// Bits of a number, at least one.
+#[inline]
+fn width(number: u64) -> u32 {
+    64 - (number | 1).leading_zeros()
+}
+
+impl Series {
+    /// Learns from a folded number how wide the next will be.
+    #[inline]
+    fn learn(&mut self, folded: u64) {
+        let width = width(folded) as u8;
+        let ones = folded >> self.low_bits;
+        if ones >= u64::from(ONES_MAX) {
+            self.low_bits = width - 1;
+        } else if ones >= 2 {
+            self.low_bits = (self.low_bits + 1).min(63);
+        } else if width < self.low_bits || folded == 0 && self.low_bits > 0 {
+            self.low_bits -= 1;
+        }
+    }
+
+    /// Begins anew with a difference at a scale.
+    fn begin_steps(&mut self, scale: u8, shift: u8, folded: u64) {
+        (self.scale, self.shift) = (scale, shift);
+        self.low_bits = (width(folded) as u8 - 1) / 2;
+        (self.is_exact, self.is_change) = (true, true);
+    }
 }
 
 impl Chain {
@@ -146,7 +210,10 @@ impl Chain {
                     leading_zeros: 0,
                     trailing_zeros: 0,
                     scale: 0,
+                    shift: NO_SHIFT,
+                    low_bits: 0,
                     is_exact: true,
+                    is_change: false,
                     misses: 0,
                 });
                 at

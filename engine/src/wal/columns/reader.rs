@@ -1,10 +1,10 @@
 //! Records to rows.
 
-use super::{Chain, ROWS_MAX, SCALES, Series, scaled};
+use super::{Chain, ONES_MAX, ROWS_MAX, SCALES, Series, scaled, unfold, values_201};
 use crate::codec::{BitReader, split_uvarint, split_varint};
 use crate::model::Sample;
-use crate::wal::RecordError;
 use crate::wal::decode::split_be_u64;
+use crate::wal::{COLUMNS_201, RecordError};
 
 /// A record's head, and what is behind it.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +106,10 @@ impl ColumnReader {
         let rows = usize::try_from(record.rows).ok()?;
         self.read_series(chain, rows, rest)?;
         self.read_times(chain, rows, rest)?;
-        self.read_values(chain, rest)
+        match record.record.first() {
+            Some(&COLUMNS_201) => self.read_values(chain, rest, values_201::take_value),
+            _ => self.read_values(chain, rest, take_value),
+        }
     }
 
     fn read_series(&mut self, chain: &mut Chain, rows: usize, rest: &mut &[u8]) -> Option<()> {
@@ -155,11 +158,17 @@ impl ColumnReader {
         Some(())
     }
 
-    fn read_values(&mut self, chain: &mut Chain, rest: &mut &[u8]) -> Option<()> {
+    #[inline]
+    fn read_values(
+        &mut self,
+        chain: &mut Chain,
+        rest: &mut &[u8],
+        take: impl Fn(&mut BitReader<'_>, &mut Series) -> Option<u64>,
+    ) -> Option<()> {
         let mut bits = BitReader::new(rest);
         for (place, (_, sample)) in self.places.iter().zip(&mut self.rows) {
             let series = chain.series.get_mut(*place as usize)?;
-            sample.value = f64::from_bits(take_value(&mut bits, series)?);
+            sample.value = f64::from_bits(take(&mut bits, series)?);
         }
         Some(())
     }
@@ -174,20 +183,37 @@ fn take_uvarint(rest: &mut &[u8]) -> Option<u64> {
 #[inline]
 fn take_value(bits: &mut BitReader<'_>, series: &mut Series) -> Option<u64> {
     let step_before = std::mem::take(&mut series.step);
-    if bits.take(1)? == 0 {
-        return Some(series.value_bits);
-    }
-    if bits.take(1)? == 0 {
-        let change = take_change(bits)?;
-        return take_scaled(series, step_before.wrapping_add(change));
-    }
-    if bits.take(1)? == 1 {
-        if bits.take(1)? == 1 {
-            series.scale = bits.take(3)? as u8;
-            series.is_exact = true;
-            let step = take_change(bits)?;
-            return take_scaled(series, step);
+    let was_change = std::mem::take(&mut series.is_change);
+    let is_likely = bits.take(1)? == 0;
+    if is_likely || bits.take(1)? == 0 {
+        if is_likely != was_change {
+            return Some(series.value_bits);
         }
+        let change = unfold(take_folded(bits, series)?).wrapping_shl(u32::from(series.shift));
+        let step = step_before.wrapping_add(change);
+        (series.step, series.is_change) = (step, true);
+        return take_scaled(series, step);
+    }
+    if bits.take(1)? == 0 {
+        return take_xored(bits, series, false);
+    }
+    if bits.take(1)? == 0 {
+        return take_xored(bits, series, true);
+    }
+    let (scale, shift) = (bits.take(3)? as u8, bits.take(6)? as u8);
+    let folded = take_wide(bits)?;
+    series.begin_steps(scale, shift, folded);
+    take_scaled(series, unfold(folded).wrapping_shl(u32::from(shift)))
+}
+
+/// The differing bits, in the series' window or in a new one.
+#[inline]
+pub(super) fn take_xored(
+    bits: &mut BitReader<'_>,
+    series: &mut Series,
+    is_new_window: bool,
+) -> Option<u64> {
+    if is_new_window {
         let leading_zeros = bits.take(5)? as u8;
         let width = match bits.take(6)? as u8 {
             0 => 64,
@@ -207,23 +233,29 @@ fn take_value(bits: &mut BitReader<'_>, series: &mut Series) -> Option<u64> {
 
 /// A value that lies so far from the one before, at the series' scale.
 #[inline]
-fn take_scaled(series: &mut Series, step: i64) -> Option<u64> {
+pub(super) fn take_scaled(series: &mut Series, step: i64) -> Option<u64> {
     let before = scaled(series.value_bits, series.scale).filter(|_| series.is_exact)?;
     let scale = SCALES.get(usize::from(series.scale))?;
-    series.step = step;
     series.value_bits = (before.wrapping_add(step) as f64 / scale).to_bits();
     Some(series.value_bits)
 }
 
 #[inline]
-fn take_change(bits: &mut BitReader<'_>) -> Option<i64> {
-    for width in [0, 8, 12, 20, 32] {
-        if bits.take(1)? == 0 {
-            let folded = bits.take(width)?;
-            // The topmost of the bits is the sign.
-            let unused = (64 - width) % 64;
-            return Some((folded << unused) as i64 >> unused);
-        }
+fn take_folded(bits: &mut BitReader<'_>, series: &mut Series) -> Option<u64> {
+    let mut ones = 0;
+    while ones < ONES_MAX && bits.take(1)? == 1 {
+        ones += 1;
     }
-    bits.take(64).map(|change| change as i64)
+    let folded = match ones {
+        ONES_MAX => take_wide(bits)?,
+        _ => u64::from(ones) << series.low_bits | bits.take(u32::from(series.low_bits))?,
+    };
+    series.learn(folded);
+    Some(folded)
+}
+
+/// A number whose width is written out.
+fn take_wide(bits: &mut BitReader<'_>) -> Option<u64> {
+    let width = bits.take(6)? as u32 + 1;
+    bits.take(width)
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::codec::BitWriter;
 use crate::model::Sample;
 use crate::wal::{Record, decode};
 use proptest::prelude::*;
@@ -22,22 +23,50 @@ fn the_documented_bytes() {
     let mut writer = ColumnWriter::new(1);
     let one = 1f64.to_bits();
     let first = writer.record(&[row(7, 1000, one), row(9, 1000, 0)]).expect("two series");
-    assert_eq!((first[0], &first[9..11]), (201, &[0, 2][..]), "the first record, two rows");
+    assert_eq!((first[0], &first[9..11]), (203, &[0, 2][..]), "the first record, two rows");
     // No reference is predicted: the first is 7 from 0, the other 2 behind it.
     assert_eq!(first[11..15], [0, 14, 0, 4]);
     // One row 1000 ms behind 0, the next one in the same time.
     assert_eq!(first[15..20], [1, 0xd0, 0x0f, 1, 0]);
-    // 1 is an integer, and by 1 more than 0; then the same bits as before.
-    assert_eq!(first[20..], [0b1010_0000, 0b0001_0000]);
+    // 1 is an integer, and by 1 more than 0: no scale, no shift, two bits. Then the same bits as
+    // before, which is 0 in the second series.
+    assert_eq!(first[20..], [0b1111_0000, 0b0000_0000, 0b0011_0000]);
 
     let second = writer.record(&[row(7, 2000, one), row(9, 2000, 0)]).expect("two series");
     assert_eq!((&second[1..9], &second[9..11]), (&first[1..9], &[1, 2][..]), "of one epoch");
-    // 7 was never seen behind 9; 9 is expected behind 7. Both lie 1000 ms behind their last row.
-    assert_eq!(second[11..], [0, 14, 1, 2, 0xd0, 0x0f, 0]);
+    // 7 was never seen behind 9; 9 is expected behind 7. Both lie 1000 ms behind their last row,
+    // with the same bits, which is 10 behind a difference.
+    assert_eq!(second[11..], [0, 14, 1, 2, 0xd0, 0x0f, 0b1000_0000]);
 
     let mut reader = ColumnReader::default();
     assert_eq!(read(&mut reader, &first), Ok(vec![row(7, 1000, one), row(9, 1000, 0)]));
     assert_eq!(read(&mut reader, &second), Ok(vec![row(7, 2000, one), row(9, 2000, 0)]));
+}
+
+/// A log of a version that wrote type 201: 1 at scale 1, then 12, 1.5 at scale 10, and 0.1 + 0.2.
+#[test]
+fn records_of_type_201_are_read() {
+    let head = |seq: u8| [&[201, 1, 2, 3, 4, 5, 6, 7, 8, seq, 2][..], &[0, 14, 0, 4]].concat();
+    let first = [&head(0)[..], &[1, 0xd0, 0x0f, 1, 0], &[0b1010_0000, 0b0001_0000]].concat();
+    let known = [&[201, 1, 2, 3, 4, 5, 6, 7, 8, 1, 2][..], &[0, 14, 1]].concat();
+    // 10 and 10 + 8 bits: 10 more than the difference before; 1111, scale 1, 10 + 8 bits: 15.
+    let values = [0b1010_0000, 0b1010_1111, 0b0011_0000, 0b0111_1000];
+    let second = [&known[..], &[2, 0xd0, 0x0f], &values].concat();
+    let mut reader = ColumnReader::default();
+    let bits = f64::to_bits;
+    assert_eq!(read(&mut reader, &first), Ok(vec![row(7, 1000, bits(1.0)), row(9, 1000, 0)]));
+    let rows = vec![row(7, 2000, bits(12.0)), row(9, 2000, bits(1.5))];
+    assert_eq!(read(&mut reader, &second), Ok(rows));
+    // 1110, 1 leading zero, all 63 other bits; and the same window once more.
+    let difference = bits(0.1 + 0.2) ^ bits(12.0);
+    let mut bytes = vec![0; 40];
+    let mut writer = BitWriter::resume(&mut bytes, 0);
+    for (value, width) in [(0b1110, 4), (1, 5), (63, 6), (difference, 63), (0, 1)] {
+        writer.put(value, width);
+    }
+    let third = [&known[..9], &[2, 2, 0, 14, 1, 2, 0xd0, 0x0f], &bytes].concat();
+    let rows = vec![row(7, 3000, bits(0.1 + 0.2)), row(9, 3000, bits(1.5))];
+    assert_eq!(read(&mut reader, &third), Ok(rows));
 }
 
 #[test]
@@ -78,6 +107,24 @@ fn regular_rows_take_few_bytes_however_requests_are_cut() {
     }
     let per_row = bytes as f64 / rows.len() as f64;
     assert!(per_row < 2.0, "{per_row} bytes a row");
+}
+
+/// Steps are random numbers of nine bits, so two of them differ by a signed number of ten bits, of
+/// which two bits say how wide it is, at most: twelve bits and the kind of row.
+#[test]
+fn widths_follow_the_series_and_whole_pages_cost_nothing_more() {
+    for page in [1u64, 4096] {
+        let (mut pages, mut random) = (1u64 << 30, 1u64);
+        let rows = (0..1000).map(|number| {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            pages += random >> 55;
+            row(1, number, ((pages * page) as f64).to_bits())
+        });
+        let rows: Rows = rows.collect();
+        let record = ColumnWriter::new(1).record(&rows).expect("one series");
+        assert_eq!(read(&mut ColumnReader::default(), &record), Ok(rows));
+        assert!(record.len() < 1000 * 13 / 8, "{} bytes for pages of {page}", record.len());
+    }
 }
 
 #[test]
@@ -150,6 +197,7 @@ fn step() -> impl Strategy<Value = Step> {
         }),
         1 => Just((-0.0f64).to_bits()),
         2 => any::<u64>(),
+        4 => (0u64..1 << 40, 0u32..13).prop_map(|(n, shift)| ((n << shift) as f64).to_bits()),
     ];
     let rows = prop::collection::vec((refs, times, bits), 1..40);
     prop_oneof![
@@ -206,7 +254,9 @@ proptest! {
             }
             let _ = decode(&record).map(|_| read(&mut reader, &record));
         }
-        let noise = [&[201][..], &bytes].concat();
-        let _ = decode(&noise).map(|_| read(&mut reader, &noise));
+        for kind in [201, 203] {
+            let noise = [&[kind][..], &bytes].concat();
+            let _ = decode(&noise).map(|_| read(&mut reader, &noise));
+        }
     }
 }

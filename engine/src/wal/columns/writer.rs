@@ -2,7 +2,7 @@
 
 #[cfg(doc)]
 use super::ROWS_MAX;
-use super::{Chain, LEADING_ZEROS_MAX, SCALES, Series, scaled};
+use super::{Chain, LEADING_ZEROS_MAX, ONES_MAX, SCALES, Series, fold, scaled, width};
 use crate::codec::{BitWriter, hash_word, put_uvarint, put_varint};
 use crate::model::Sample;
 use crate::wal::COLUMNS;
@@ -14,8 +14,8 @@ const ROWS_PER_SERIES: u64 = 64;
 /// Fewest rows of an epoch: a small store gains nothing from many.
 const ROWS_MIN: u64 = 64 * 1024;
 
-/// Most bits of a value.
-const VALUE_BITS_MAX: usize = 4 + 5 + 6 + 64;
+/// Most bits of a value: with a new scale and shift.
+const VALUE_BITS_MAX: usize = 4 + 3 + 6 + 6 + 64;
 
 /// How often a scale is looked for: values without one are many in most series that have any.
 const MISSES_MAX: u8 = 3;
@@ -161,44 +161,80 @@ impl ColumnWriter {
 fn put_value(writer: &mut BitWriter<'_>, series: &mut Series, value_bits: u64) {
     let before_bits = std::mem::replace(&mut series.value_bits, value_bits);
     let step_before = std::mem::take(&mut series.step);
+    let was_change = std::mem::take(&mut series.is_change);
     if value_bits == before_bits {
-        return writer.put(0, 1);
+        return writer.put(u64::from(was_change) << 1, 1 + u32::from(was_change));
     }
-    let difference = value_bits ^ before_bits;
-    let leading_zeros = difference.leading_zeros().min(LEADING_ZEROS_MAX);
-    let trailing_zeros = difference.trailing_zeros();
-    let width = 64 - leading_zeros - trailing_zeros;
-    let fits = series.has_window
-        && leading_zeros >= u32::from(series.leading_zeros)
-        && trailing_zeros >= u32::from(series.trailing_zeros);
-    let window_width = u32::from(64 - series.leading_zeros - series.trailing_zeros);
-    let xor_width = if fits { 3 + window_width } else { 4 + 5 + 6 + width };
-
     let scaled_value = scaled(value_bits, series.scale);
     if let Some(value) = scaled_value.filter(|_| series.is_exact) {
         let step = value - scaled(before_bits, series.scale).unwrap_or_default();
-        let (bits, width) = change(step - step_before);
-        if 2 + width.bits() <= xor_width {
-            series.step = step;
-            writer.put(0b10, 2);
-            return width.put(writer, bits);
+        let change = step - step_before;
+        if change.trailing_zeros() < u32::from(series.shift) {
+            return put_step(writer, series, series.scale, step);
         }
-    } else if scaled_value.is_none()
-        && series.misses < MISSES_MAX
-        && let Some((scale, step)) = new_scale(series.scale, before_bits, value_bits)
-    {
-        (series.scale, series.is_exact, series.step) = (scale, true, step);
-        writer.put(0b1111 << 3 | u64::from(scale), 7);
-        let (bits, width) = change(step);
-        return width.put(writer, bits);
-    } else {
-        series.misses = series.misses.saturating_add(u8::from(scaled_value.is_none()));
+        (series.step, series.is_change) = (step, true);
+        return put_change(writer, series, was_change, fold(change >> series.shift));
+    }
+    if scaled_value.is_none() {
+        if series.misses < MISSES_MAX
+            && let Some((scale, step)) = new_scale(series.scale, before_bits, value_bits)
+        {
+            return put_step(writer, series, scale, step);
+        }
+        series.misses = series.misses.saturating_add(1);
     }
     series.is_exact = scaled_value.is_some();
-    if fits {
-        writer.put(0b110, 3);
-        return writer.put(difference >> series.trailing_zeros, window_width);
+    put_xored(writer, series, value_bits ^ before_bits);
+}
+
+/// A difference to the value before, with the scale and shift from here on.
+#[cold]
+fn put_step(writer: &mut BitWriter<'_>, series: &mut Series, scale: u8, step: i64) {
+    let shift = step.trailing_zeros() as u8;
+    let folded = fold(step >> shift);
+    let width = width(folded);
+    let head = u64::from(scale) << 12 | u64::from(shift) << 6 | u64::from(width - 1);
+    writer.put(0b1111 << 15 | head, 19);
+    writer.put(folded, width);
+    series.begin_steps(scale, shift, folded);
+}
+
+#[inline]
+fn put_change(writer: &mut BitWriter<'_>, series: &mut Series, was_change: bool, folded: u64) {
+    let low_bits = u32::from(series.low_bits);
+    let ones = folded >> low_bits;
+    series.learn(folded);
+    // `10` is one bit more than `0`.
+    let (kind, kind_bits) = if was_change { (0, 1) } else { (0b10, 2) };
+    if ones >= u64::from(ONES_MAX) {
+        let width = width(folded);
+        let head = u64::MAX >> (64 - ONES_MAX) << 6 | u64::from(width - 1);
+        writer.put(kind << (ONES_MAX + 6) | head, kind_bits + ONES_MAX + 6);
+        return writer.put(folded, width);
     }
+    // As many ones, and a zero.
+    let ones_bits = ones as u32 + 1;
+    let head = kind << ones_bits | (2 << ones) - 2;
+    let low = folded & !(u64::MAX << low_bits);
+    if low_bits > 32 {
+        writer.put(head, kind_bits + ones_bits);
+        return writer.put(low, low_bits);
+    }
+    writer.put(head << low_bits | low, kind_bits + ones_bits + low_bits);
+}
+
+fn put_xored(writer: &mut BitWriter<'_>, series: &mut Series, difference: u64) {
+    let leading_zeros = difference.leading_zeros().min(LEADING_ZEROS_MAX);
+    let trailing_zeros = difference.trailing_zeros();
+    if series.has_window
+        && leading_zeros >= u32::from(series.leading_zeros)
+        && trailing_zeros >= u32::from(series.trailing_zeros)
+    {
+        let width = u32::from(64 - series.leading_zeros - series.trailing_zeros);
+        writer.put(0b110, 3);
+        return writer.put(difference >> series.trailing_zeros, width);
+    }
+    let width = 64 - leading_zeros - trailing_zeros;
     let window = u64::from(leading_zeros) << 6 | u64::from(width & 63);
     writer.put(0b1110 << 11 | window, 15);
     writer.put(difference >> trailing_zeros, width);
@@ -214,42 +250,4 @@ fn new_scale(scale: u8, before_bits: u64, value_bits: u64) -> Option<(u8, i64)> 
         let step = scaled(value_bits, scale)? - scaled(before_bits, scale)?;
         Some((scale, step))
     })
-}
-
-/// How a change is written: so many bits behind some that say how many.
-#[derive(Clone, Copy)]
-struct ChangeWidth {
-    prefix: u64,
-    prefix_bits: u32,
-    bits: u32,
-}
-
-impl ChangeWidth {
-    fn bits(self) -> u32 {
-        self.prefix_bits + self.bits
-    }
-
-    #[inline]
-    fn put(self, writer: &mut BitWriter<'_>, bits: u64) {
-        if self.bits > 32 {
-            writer.put(self.prefix, self.prefix_bits);
-            return writer.put(bits, self.bits);
-        }
-        writer.put(self.prefix << self.bits | bits, self.bits());
-    }
-}
-
-/// The bits of a change.
-#[inline]
-fn change(change: i64) -> (u64, ChangeWidth) {
-    let (prefix, prefix_bits, bits) = match change {
-        0 => (0b0, 1, 0),
-        -0x80..=0x7f => (0b10, 2, 8),
-        -0x800..=0x7ff => (0b110, 3, 12),
-        -0x8_0000..=0x7_ffff => (0b1110, 4, 20),
-        -0x8000_0000..=0x7fff_ffff => (0b1_1110, 5, 32),
-        _ => (0b1_1111, 5, 64),
-    };
-    let low = if bits == 0 { 0 } else { change as u64 & u64::MAX >> (64 - bits) };
-    (low, ChangeWidth { prefix, prefix_bits, bits })
 }

@@ -13,7 +13,7 @@ type TestResult = std::result::Result<(), Box<dyn std::error::Error>>;
 
 const SERIES: &[u8] = &[1, 7];
 const SAMPLES: &[u8] = &[SAMPLES_RECORD, 7];
-const COLUMNS: &[u8] = &[COLUMNS_RECORD, 7];
+const COLUMNS: &[u8] = &[COLUMNS_RECORDS[1], 7];
 const HISTOGRAMS: &[u8] = &[9, 7];
 const ULID: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 
@@ -59,6 +59,7 @@ fn the_directory_says_which_format_it_gets() -> TestResult {
         State { what: "a mark, blocks", names: &[MARK, "01ARZ3NDEKTSV4RRFFQ69G5FAV/", "set-aside/"], log: &[&[SERIES]], expected: (Columns, Marked), marked: true },
         State { what: "own columns", names: &[MARK], log: &[&[SERIES, COLUMNS]], expected: (Columns, Log), marked: true },
         State { what: "a lost mark", names: &[], log: &[&[SERIES, COLUMNS]], expected: (Columns, Log), marked: true },
+        State { what: "columns of an earlier version", names: &[], log: &[&[SERIES, &[COLUMNS_RECORDS[0], 7]]], expected: (Columns, Log), marked: true },
         State { what: "a lost mark, histograms", names: &[], log: &[&[SERIES, HISTOGRAMS]], expected: (Prometheus, NotMade), marked: false },
         State { what: "an old directory", names: &["head_snapshot"], log: &[&[SERIES, SAMPLES]], expected: (Prometheus, Log), marked: false },
         State { what: "an old directory with a checkpoint alone", names: &["wal/checkpoint.00000003/"], log: &[], expected: (Prometheus, NotMade), marked: false },
