@@ -197,7 +197,7 @@ fn old_segments_that_go_bad_while_it_runs_hinder_nothing() {
 /// The bound holds, and the oldest goes.
 #[test]
 fn what_is_quarantined_is_bounded() {
-    let mut store = Store::start_with(|c| c.flag("--quarantine-size=200KB")).expect("it starts");
+    let mut store = Store::start_with(|c| c.flag("--quarantine-size=100KB")).expect("it starts");
     let data_dir = store.config.data_dir().to_owned();
     for round in 0..4 {
         send_all(&store, Version::V2, &recent_data(203 + round, 200, 60));
@@ -210,7 +210,7 @@ fn what_is_quarantined_is_bounded() {
     }
     let aside = quarantine(&data_dir);
     let bytes = data_dir::total_bytes(&data_dir.join("set-aside"));
-    assert!(aside.len() == 1 || bytes <= 200 << 10, "{aside:?}: {bytes} bytes");
+    assert!(aside.len() == 1 || bytes <= 100 << 10, "{aside:?}: {bytes} bytes");
     assert!(aside[0].to_string_lossy().contains("/00000") && aside.len() < 4, "{aside:?}");
     assert!(store.server.log().contains("deleted the oldest quarantined files"));
     assert!(get(&store.server, "/metrics").contains("tidepool_quarantine_bytes"));

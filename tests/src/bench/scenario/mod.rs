@@ -4,6 +4,7 @@ mod churn;
 mod compaction;
 mod cuts;
 mod days;
+mod flash;
 mod idle;
 mod reads;
 mod replay;
@@ -40,6 +41,8 @@ pub enum Scenario {
     Restart,
     /// 10k series × 8 h: bytes written, reads of everything and of the last 2 h.
     Reads,
+    /// 1000 series × 5 days: bytes written on the first and the last day, and kept.
+    Flash,
     /// Merges blocks that upstream's packages wrote: CPU, memory, bytes kept.
     Compaction,
     /// Memory of an empty server without requests.
@@ -83,6 +86,7 @@ impl Scenario {
             Scenario::Billion => replay::billion(context),
             Scenario::Restart => restart::measure(context),
             Scenario::Reads => reads::measure(context),
+            Scenario::Flash => flash::measure(context),
             Scenario::Compaction => compaction::measure(context),
             Scenario::Idle => idle::measure(context),
             Scenario::Wasm => wasm::measure(context),
