@@ -1,4 +1,5 @@
-//! The files `chunks/000001`, `chunks/000002`, …: all chunks of a block, in the index's order.
+//! The files `chunks/000001`, `chunks/000002`, …: all chunks of a block, each file's in the index's
+//! order.
 //!
 //! ```text
 //! ┌────────────┬───┬───────┐ ┌─────────────┬─────────────┬──────┬───────┐
@@ -23,8 +24,11 @@ pub const CHUNK_FILE_BYTES_MAX: u64 = 512 * 1024 * 1024;
 /// Longest chunk data that is written, or believed when read.
 pub const CHUNK_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// How much is read ahead of chunks.
+/// How much is read ahead of chunks, of all files of a block together.
 const AHEAD_BYTES_MAX: usize = 256 * 1024;
+
+/// The least that is read ahead of a file, however many there are.
+const AHEAD_BYTES_MIN: usize = 8 * 1024;
 
 pub(crate) const MAGIC: u32 = 0x85bd_40dd;
 pub(crate) const VERSION: u8 = 1;
@@ -51,9 +55,10 @@ pub(super) struct ChunkFileWriter {
 }
 
 impl ChunkFileWriter {
-    /// Begins the first file; `file_bytes_max` is [`CHUNK_FILE_BYTES_MAX`] but in tests.
-    pub(super) fn new(file_bytes_max: u64) -> ChunkFileWriter {
-        ChunkFileWriter { sink: begin_file(0), number: 0, file_bytes_max }
+    /// Begins with the file of this number, behind those that are linked; `file_bytes_max` is
+    /// [`CHUNK_FILE_BYTES_MAX`] but in tests.
+    pub(super) fn new(number: u32, file_bytes_max: u64) -> ChunkFileWriter {
+        ChunkFileWriter { sink: begin_file(number), number, file_bytes_max }
     }
 
     pub(super) fn put(
@@ -80,8 +85,12 @@ impl ChunkFileWriter {
         Ok(chunk_ref)
     }
 
+    /// A block has one file at least; one without chunks is not written behind others.
     pub(super) fn finish(mut self, out: &mut dyn BlockWriter) -> StorageResult<()> {
-        self.sink.flush(out)
+        match self.number == 0 || self.sink.position() > HEADER_BYTES {
+            true => self.sink.flush(out),
+            false => Ok(()),
+        }
     }
 }
 
@@ -100,8 +109,9 @@ const FILE_BYTES: usize = 100;
 pub(super) struct ChunkFileReader {
     block: Box<str>,
     files: Vec<NamedFile>,
-    /// The piece of a file that is in memory, and the file's number.
-    window: RefCell<Option<(u32, ReadAhead)>>,
+    /// The pieces that are in memory, by the file's number. A series of a block that was merged has
+    /// chunks in several files, and each of them is read from front to back.
+    windows: RefCell<Vec<Option<ReadAhead>>>,
 }
 
 impl ChunkFileReader {
@@ -125,19 +135,19 @@ impl ChunkFileReader {
             }
             files.push(file);
         }
-        Ok(ChunkFileReader { block: block.into(), files, window: RefCell::new(None) })
+        Ok(ChunkFileReader { block: block.into(), files, windows: RefCell::new(Vec::new()) })
     }
 
     /// Drops what was read ahead.
     pub(super) fn rest(&self) {
-        self.window.replace(None);
+        self.windows.replace(Vec::new());
     }
 
     /// Memory that it takes now, about.
     pub(super) fn memory_bytes(&self) -> usize {
-        let window = self.window.borrow();
-        let window = window.as_ref().map_or(0, |(_, window)| window.memory_bytes());
-        window + self.files.len() * FILE_BYTES
+        let windows = self.windows.borrow();
+        let windows: usize = windows.iter().flatten().map(ReadAhead::memory_bytes).sum();
+        windows + self.files.len() * FILE_BYTES
     }
 
     /// How many files there are.
@@ -145,20 +155,36 @@ impl ChunkFileReader {
         self.files.len()
     }
 
+    /// The file that an index says a chunk is in.
+    fn file(&self, number: u32) -> Result<&NamedFile, BlockError> {
+        let what = || format!("{}/{}", self.block, chunk_file_name(number));
+        let missing = || StorageError::NotFound { what: what() };
+        Ok(self.files.get(number as usize).ok_or_else(missing)?)
+    }
+
+    /// Checks that a chunk that an index describes can be where it says, without reading it.
+    pub(super) fn check_place(&self, meta: &ChunkMeta) -> Result<(), BlockError> {
+        let (file, offset) =
+            (self.file(meta.chunk_ref.file())?, u64::from(meta.chunk_ref.offset()));
+        match offset >= HEADER_BYTES && offset < file.size() {
+            true => Ok(()),
+            false => Err(file.damage(offset, "no chunk begins here").into()),
+        }
+    }
+
     /// The chunk that an index describes.
     pub(super) fn chunk(&self, meta: &ChunkMeta) -> Result<Chunk, BlockError> {
         let (number, offset) = (meta.chunk_ref.file(), u64::from(meta.chunk_ref.offset()));
-        let what = || format!("{}/{}", self.block, chunk_file_name(number));
-        let missing = || StorageError::NotFound { what: what() };
-        let file = self.files.get(number as usize).ok_or_else(missing)?;
-        let mut window = self.window.borrow_mut();
-        let window = match &mut *window {
-            Some((current, window)) if *current == number => window,
-            other => {
-                let ahead = ReadAhead::new(file.clone(), AHEAD_BYTES_MAX);
-                &mut other.insert((number, ahead)).1
-            }
+        let file = self.file(number)?;
+        let mut windows = self.windows.borrow_mut();
+        if windows.is_empty() {
+            windows.resize_with(self.files.len(), || None);
+        }
+        let ahead_bytes = (AHEAD_BYTES_MAX / self.files.len().max(1)).max(AHEAD_BYTES_MIN);
+        let Some(window) = windows.get_mut(number as usize) else {
+            return Err(file.damage(offset, "no chunk begins here").into());
         };
+        let window = window.get_or_insert_with(|| ReadAhead::new(file.clone(), ahead_bytes));
         let damage = |what| BlockError::from(file.damage(offset, what));
         let head = window.at_least(offset, CHUNK_HEAD_BYTES_MAX)?;
         let (len, rest) = split_uvarint(head)

@@ -136,6 +136,15 @@ fn to_json(content: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
     Ok(json)
 }
 
+impl BlockStats {
+    /// Counts the samples that others count, too; nothing else.
+    pub(crate) fn add_samples(&mut self, other: &BlockStats) {
+        self.num_samples += other.num_samples;
+        self.num_float_samples += other.num_float_samples;
+        self.num_histogram_samples += other.num_histogram_samples;
+    }
+}
+
 impl BlockMeta {
     /// A block's name, range, statistics and origin, as the current version.
     pub(super) fn new(desc: BlockDesc, stats: BlockStats, compaction: CompactionMeta) -> BlockMeta {

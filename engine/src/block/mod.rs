@@ -32,6 +32,6 @@ pub use meta::{
 };
 pub use reader::BlockReader;
 pub use tombstones::{TOMBSTONES_BYTES_MAX, TOMBSTONES_FILE, Tombstones};
-pub use writer::{BlockBuilder, BlockMetaParams, SealedBlock};
+pub use writer::{BlockBuilder, BlockMetaParams, LinkedChunks, SealedBlock};
 
-pub use crate::index::{ChunkMeta, SeriesRef, SymbolCollector, SymbolList};
+pub use crate::index::{ChunkMeta, ChunkRef, SeriesRef, SymbolCollector, SymbolList};

@@ -102,6 +102,17 @@ impl BlockReader {
         Ok(self.index.label_count(series)?)
     }
 
+    /// How many files of chunks it has.
+    pub fn chunk_file_count(&self) -> usize {
+        self.chunk_files.file_count()
+    }
+
+    /// Checks that there is a file with room for a chunk where the index says; the chunk itself is
+    /// not read.
+    pub fn check_place(&self, meta: &ChunkMeta) -> Result<(), BlockError> {
+        self.chunk_files.check_place(meta)
+    }
+
     /// A chunk's bytes, checked. Chunks asked for in the order of their series cost few reads.
     pub fn chunk(&self, meta: &ChunkMeta) -> Result<Chunk, BlockError> {
         self.chunk_files.chunk(meta)

@@ -10,6 +10,15 @@ use crate::index::{ChunkMeta, IndexWriter, SymbolList};
 use crate::model::{Labels, TimeRange};
 use crate::storage::BlockWriter;
 
+/// Files of chunks that a block being written shares with others: those of the first numbers.
+#[derive(Clone, Debug, Default)]
+pub struct LinkedChunks {
+    /// How many files.
+    pub files: u32,
+    /// How many samples are in them, of every kind; nothing else.
+    pub stats: BlockStats,
+}
+
 /// A block being written. Dropped without [`finish`](Self::finish) it leaves no trace.
 pub struct BlockBuilder {
     out: Box<dyn BlockWriter>,
@@ -64,11 +73,20 @@ impl BlockBuilder {
         Ok(BlockBuilder {
             out,
             index,
-            chunk_files: ChunkFileWriter::new(CHUNK_FILE_BYTES_MAX),
+            chunk_files: ChunkFileWriter::new(0, CHUNK_FILE_BYTES_MAX),
             stats: BlockStats::default(),
             span: TimeRange { start_ms: i64::MAX, end_ms: i64::MIN },
             chunk_metas: Vec::new(),
         })
+    }
+
+    /// Goes on behind files of chunks that are linked. Before the first series.
+    pub fn behind(self, LinkedChunks { files, stats }: LinkedChunks) -> BlockBuilder {
+        if files == 0 {
+            return self;
+        }
+        let chunk_files = ChunkFileWriter::new(files, CHUNK_FILE_BYTES_MAX);
+        BlockBuilder { chunk_files, stats, ..self }
     }
 
     /// The new block's ULID.
@@ -89,23 +107,41 @@ impl BlockBuilder {
     /// Cuts files of chunks early, so that a test sees several.
     #[cfg(test)]
     pub(super) fn with_chunk_file_bytes_max(self, bytes_max: u64) -> BlockBuilder {
-        BlockBuilder { chunk_files: ChunkFileWriter::new(bytes_max), ..self }
+        BlockBuilder { chunk_files: ChunkFileWriter::new(0, bytes_max), ..self }
     }
 
     /// Adds a series: after all before in label order, its chunks in time order. A series without
     /// chunks is left out.
     pub fn add_series(&mut self, labels: &Labels, chunks: &[Chunk]) -> Result<(), BlockError> {
-        if chunks.is_empty() {
+        self.add_linked_series(labels, &[], chunks)
+    }
+
+    /// The same with chunks that lie in linked files, by their places in this block; they overlap
+    /// no other of the series, and those with them are in time order.
+    pub fn add_linked_series(
+        &mut self,
+        labels: &Labels,
+        linked: &[ChunkMeta],
+        chunks: &[Chunk],
+    ) -> Result<(), BlockError> {
+        if chunks.is_empty() && linked.is_empty() {
             return Ok(());
         }
         self.chunk_metas.clear();
+        self.chunk_metas.extend_from_slice(linked);
+        self.stats.num_chunks += linked.len() as u64;
         for chunk in chunks {
             self.count(labels, chunk)?;
             let chunk_ref = self.chunk_files.put(chunk, &mut *self.out)?;
             let Chunk { min_time_ms, max_time_ms, .. } = *chunk;
             self.chunk_metas.push(ChunkMeta { min_time_ms, max_time_ms, chunk_ref });
-            self.span.start_ms = self.span.start_ms.min(min_time_ms);
-            self.span.end_ms = self.span.end_ms.max(max_time_ms);
+        }
+        if !linked.is_empty() {
+            self.chunk_metas.sort_unstable_by_key(|meta| meta.min_time_ms);
+        }
+        if let (Some(first), Some(last)) = (self.chunk_metas.first(), self.chunk_metas.last()) {
+            self.span.start_ms = self.span.start_ms.min(first.min_time_ms);
+            self.span.end_ms = self.span.end_ms.max(last.max_time_ms);
         }
         self.index.add_series(labels, &self.chunk_metas, &mut *self.out)?;
         self.stats.num_series += 1;

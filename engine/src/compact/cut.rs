@@ -25,7 +25,7 @@
 
 use super::series_pass::SeriesPass;
 use super::{HINT_OUT_OF_ORDER, MEMORY_BYTES_BASE, SERIES_PER_SLICE};
-use crate::block::{BlockMetaParams, SealedBlock, SymbolCollector};
+use crate::block::{BlockMetaParams, LinkedChunks, SealedBlock, SymbolCollector};
 use crate::error::Result;
 use crate::model::{Labels, TimeRange};
 use crate::select::{HeadSource, SeriesSource};
@@ -222,7 +222,8 @@ impl Cut {
         let SymbolPass { symbols, series_count, span, .. } = pass;
         let range = self.range.unwrap_or(span);
         series.rewind()?;
-        let pass = SeriesPass::begin(&*self.blocks, now_ms, symbols)?;
+        let pass =
+            SeriesPass::begin(self.blocks.create(now_ms)?, LinkedChunks::default(), symbols)?;
         let pass = pass.with_bounds(range, series_count, self.piece_bytes_max);
         Ok(State::Series {
             series,

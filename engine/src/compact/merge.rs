@@ -17,16 +17,16 @@
 //! the samples, but that of one series all chunks are in memory at once. A merge that comes to
 //! need more than it may take gives up.
 
+use super::linked::{self, Begun, LinkedParent, MergedSeries};
 use super::parent::{Blame, Parent, find_undecodable, tombstones_crc};
-use super::repack::Repacker;
+use super::repack::{Repacked, Repacker};
 use super::series_pass::SeriesPass;
 use super::{BadBlock, MEMORY_BYTES_BASE, MergeError, Plan, SAMPLES_PER_CHUNK_COMPACTED};
 use crate::block::{BlockMeta, BlockMetaParams, SymbolCollector};
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::index::IndexError;
 use crate::select::{Merge, SeriesSource};
 use crate::storage::{Blocks, StorageError};
-use crate::wire::ChunkedSeries;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
@@ -58,7 +58,7 @@ enum State {
     Symbols(SymbolPass),
     Series {
         pass: SeriesPass,
-        series: Box<dyn SeriesSource>,
+        series: Box<MergedSeries>,
     },
     /// Parents not yet deleted.
     Delete(Vec<String>),
@@ -86,12 +86,6 @@ pub struct MergeProgress {
     pub committed: Option<BlockMeta>,
     /// Parents that this slice deleted.
     pub deleted: Vec<String>,
-}
-
-/// Joins small chunks of what passes through.
-struct Repacked {
-    series: Merge,
-    repacker: Repacker,
 }
 
 impl BlockMerge {
@@ -147,7 +141,8 @@ impl BlockMerge {
         self.state = match std::mem::replace(&mut self.state, State::Done) {
             State::Symbols(pass) => self.collect(pass, now_ms)?,
             State::Series { mut pass, mut series } => {
-                let ended = pass.step(&mut *series).map_err(|error| self.explain(error))?;
+                let ended =
+                    pass.step_of(|| series.next_series()).map_err(|error| self.explain(error))?;
                 self.check_memory(pass.memory_bytes())?;
                 progress.series = pass.series_count();
                 match ended {
@@ -204,16 +199,26 @@ impl BlockMerge {
             (parent.meta().newest_source().to_owned(), ulid.clone())
         };
         parents.sort_by_cached_key(age);
+        let begun = linked::begin(&*self.blocks, now_ms, &parents, self.samples_per_chunk);
+        let Begun { out, linked, first_files } = begun?;
         let mut sources: Vec<Box<dyn SeriesSource>> = Vec::with_capacity(parents.len());
-        for (ulid, parent) in parents.into_iter().rev() {
-            sources.push(Box::new(parent.into_series(&ulid, &self.blame)?));
+        let mut linked_parents = Vec::new();
+        for ((ulid, parent), first_file) in parents.into_iter().zip(first_files).rev() {
+            match first_file {
+                None => sources.push(Box::new(parent.into_series(&ulid, &self.blame)?)),
+                Some(first_file) => {
+                    let parent = LinkedParent::new(&ulid, parent, first_file, &self.blame);
+                    linked_parents.push(parent.map_err(|error| self.explain(error))?);
+                }
+            }
         }
-        let series = Merge::new(sources).map_err(|error| self.explain(error))?;
-        let repacker = Repacker::new(self.samples_per_chunk);
-        let series = Box::new(Repacked { series, repacker });
-        let pass = SeriesPass::begin(&*self.blocks, now_ms, pass.symbols)
-            .map_err(|error| self.explain(error))?;
-        Ok(State::Series { pass, series })
+        let begin = || {
+            let series = Merge::new(sources)?;
+            let series = Repacked::new(series, Repacker::new(self.samples_per_chunk));
+            let series = Box::new(MergedSeries::new(series, linked_parents)?);
+            Ok(State::Series { pass: SeriesPass::begin(out, linked, pass.symbols)?, series })
+        };
+        begin().map_err(|error| self.explain(error))
     }
 
     fn commit(&self, pass: SeriesPass) -> std::result::Result<Option<BlockMeta>, MergeError> {
@@ -298,21 +303,5 @@ impl SymbolPass {
             ControlFlow::Continue(())
         })?;
         Ok(count)
-    }
-}
-
-impl SeriesSource for Repacked {
-    fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
-        let Some(ChunkedSeries { labels, chunks }) = self.series.next_series()? else {
-            return Ok(None);
-        };
-        let packed = self.repacker.repack(chunks);
-        let chunks =
-            packed.map_err(|source| Error::Chunk { series: labels.to_string(), source })?;
-        Ok(Some(ChunkedSeries { labels, chunks }))
-    }
-
-    fn rewind(&mut self) -> Result<()> {
-        self.series.rewind()
     }
 }

@@ -15,6 +15,7 @@
 mod cut;
 mod deletion;
 mod error;
+mod linked;
 mod merge;
 mod narrow_xor;
 mod parent;

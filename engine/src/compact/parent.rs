@@ -5,7 +5,7 @@ use crate::block::{BlockError, BlockMeta, BlockReader, Tombstones, chunk_file_na
 use crate::chunk::values;
 use crate::codec::crc32c;
 use crate::error::{Error, Result};
-use crate::model::TimeRange;
+use crate::model::{Labels, TimeRange};
 use crate::select::{BlockSeries, SeriesSource, merge_chunks};
 use crate::storage::Blocks;
 use crate::wire::ChunkedSeries;
@@ -82,11 +82,21 @@ impl ParentSeries {
         if self.range.covers(&span) {
             return Ok(series);
         }
-        Err(Error::Invalid(format!(
-            "block {} has samples of series {labels} at {}..={} ms, outside of its range {}..={} ms",
-            self.block, span.start_ms, span.end_ms, self.range.start_ms, self.range.end_ms
-        )))
+        Err(outside_of_range(&self.block, self.range, labels, span))
     }
+}
+
+/// The error for samples of a series outside of their block's range.
+pub(super) fn outside_of_range(
+    block: &str,
+    range: TimeRange,
+    labels: &Labels,
+    span: TimeRange,
+) -> Error {
+    Error::Invalid(format!(
+        "block {block} has samples of series {labels} at {}..={} ms, outside of its range {}..={} ms",
+        span.start_ms, span.end_ms, range.start_ms, range.end_ms
+    ))
 }
 
 /// Checksum of what was deleted from a block until now.
@@ -145,7 +155,7 @@ fn undecodable_in(
     Ok(None)
 }
 
-fn bad_block(block: &str, error: &Error) -> BadBlock {
+pub(super) fn bad_block(block: &str, error: &Error) -> BadBlock {
     match error {
         Error::Block(error) => BadBlock::of(block, error),
         error => BadBlock {

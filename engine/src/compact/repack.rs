@@ -16,7 +16,10 @@ use super::narrow_xor::NarrowXor;
 use crate::chunk::{
     Chunk, ChunkError, Encoding, Xor2Iter, is_plain_floats, read_floats, sample_count,
 };
+use crate::error::Error;
 use crate::model::Sample;
+use crate::select::{Merge, SeriesSource};
+use crate::wire::ChunkedSeries;
 
 /// Samples up to which neighbouring chunks are joined. Every reader of upstream's takes up to
 /// 65,535; who asks for a moment decodes a whole chunk, so it is not made longer than pays.
@@ -25,12 +28,36 @@ pub const SAMPLES_PER_CHUNK_COMPACTED: usize = 960;
 /// Bytes of a chunk that its data does not show: length, encoding, checksum, entry in the index.
 const CHUNK_OVERHEAD_BYTES: usize = 14;
 
+/// Series whose small chunks are joined.
+pub(super) struct Repacked {
+    series: Merge,
+    repacker: Repacker,
+}
+
 /// Joins small chunks.
 pub(super) struct Repacker {
     samples_max: usize,
     narrow: NarrowXor,
     /// Kept for its memory.
     samples: Vec<Sample>,
+}
+
+impl Repacked {
+    /// Joins what passes through.
+    pub(super) fn new(series: Merge, repacker: Repacker) -> Repacked {
+        Repacked { series, repacker }
+    }
+
+    /// The next series, with chunks that are joined.
+    pub(super) fn next_series(&mut self) -> Result<Option<ChunkedSeries>, Error> {
+        let Some(ChunkedSeries { labels, chunks }) = self.series.next_series()? else {
+            return Ok(None);
+        };
+        let packed = self.repacker.repack(chunks);
+        let chunks =
+            packed.map_err(|source| Error::Chunk { series: labels.to_string(), source })?;
+        Ok(Some(ChunkedSeries { labels, chunks }))
+    }
 }
 
 impl Repacker {

@@ -3,11 +3,14 @@
 //! come from.
 
 use super::SERIES_PER_SLICE;
-use crate::block::{BlockBuilder, BlockMeta, BlockMetaParams, SealedBlock, SymbolList};
+use crate::block::{
+    BlockBuilder, BlockMeta, BlockMetaParams, ChunkMeta, LinkedChunks, SealedBlock, SymbolList,
+};
+use crate::chunk::Chunk;
 use crate::error::Result;
-use crate::model::TimeRange;
+use crate::model::{Labels, TimeRange};
 use crate::select::{SeriesSource, clip_chunks};
-use crate::storage::Blocks;
+use crate::storage::BlockWriter;
 use crate::wire::ChunkedSeries;
 
 /// Bytes of chunks that one slice writes, but for one series more.
@@ -24,14 +27,30 @@ pub(super) struct SeriesPass {
     memory_bytes_max: u64,
 }
 
+/// A series to be written.
+pub(super) struct NextSeries {
+    pub(super) labels: Labels,
+    /// Chunks in files that are linked.
+    pub(super) linked: Vec<ChunkMeta>,
+    /// The others.
+    pub(super) chunks: Vec<Chunk>,
+}
+
+impl From<ChunkedSeries> for NextSeries {
+    fn from(ChunkedSeries { labels, chunks }: ChunkedSeries) -> NextSeries {
+        NextSeries { labels, linked: Vec::new(), chunks }
+    }
+}
+
 impl SeriesPass {
-    /// Begins a block; `symbols` are those of all series that it will be given.
+    /// Begins a block, which may have linked files; `symbols` are those of all series that it will
+    /// be given.
     pub(super) fn begin(
-        blocks: &dyn Blocks,
-        now_ms: i64,
+        out: Box<dyn BlockWriter>,
+        linked: LinkedChunks,
         symbols: impl Into<SymbolList>,
     ) -> Result<SeriesPass> {
-        let builder = Box::new(BlockBuilder::new(blocks.create(now_ms)?, symbols)?);
+        let builder = Box::new(BlockBuilder::new(out, symbols)?.behind(linked));
         let (range, left, memory_bytes_max) = (TimeRange::ALL, u64::MAX, u64::MAX);
         Ok(SeriesPass { builder, range, left, taken: 0, memory_bytes_max })
     }
@@ -49,17 +68,24 @@ impl SeriesPass {
 
     /// Writes a slice of the series; returns whether it was the last.
     pub(super) fn step(&mut self, series: &mut dyn SeriesSource) -> Result<bool> {
+        self.step_of(|| Ok(series.next_series()?.map(NextSeries::from)))
+    }
+
+    /// The same with series that may have linked chunks.
+    pub(super) fn step_of(
+        &mut self,
+        mut next: impl FnMut() -> Result<Option<NextSeries>>,
+    ) -> Result<bool> {
         let mut bytes = 0;
         for _ in 0..SERIES_PER_SLICE {
             if self.left == 0 {
                 return Ok(true);
             }
-            let Some(next) = series.next_series()? else { return Ok(true) };
-            let ChunkedSeries { labels, mut chunks } = next;
+            let Some(NextSeries { labels, linked, mut chunks }) = next()? else { return Ok(true) };
             if self.range != TimeRange::ALL {
                 chunks = clip_chunks(&labels, chunks, self.range)?;
             }
-            self.builder.add_series(&labels, &chunks)?;
+            self.builder.add_linked_series(&labels, &linked, &chunks)?;
             self.left -= 1;
             self.taken += 1;
             if self.memory_bytes() > self.memory_bytes_max {

@@ -1,5 +1,6 @@
 mod crash;
 mod deletion;
+mod linked;
 mod merge;
 mod plan;
 mod start_timestamps;

@@ -133,6 +133,10 @@ impl BlockWriter for HostBlockWriter {
         Ok(self.writer.write_at(file, offset, bytes)?)
     }
 
+    fn link_file(&mut self, block: &str, file: &str, new_file: &str) -> StorageResult<bool> {
+        Ok(self.writer.link_file(block, file, new_file)?)
+    }
+
     fn commit(self: Box<Self>) -> StorageResult<()> {
         Ok(blocks::Writer::commit(self.writer)?)
     }

@@ -54,7 +54,7 @@ pub enum IndexError {
         /// The series that is out of order.
         labels: String,
     },
-    /// A series' chunks must ascend in time, not overlap, and ascend in place.
+    /// A series' chunks must ascend in time, not overlap, and ascend in place within each file.
     #[error("the chunks of series {labels} are not in time order")]
     UnsortedChunks {
         /// The series.

@@ -15,7 +15,8 @@
 //! not grow with the number of series, apart from one string in 32.
 //!
 //! Invariants: symbols ascend; series ascend by labels, so ascending [`SeriesRef`]s mean label
-//! order; lists of postings ascend; lists of chunks ascend in time and in place.
+//! order; lists of postings ascend; lists of chunks ascend in time, and within each file in
+//! place.
 
 mod error;
 mod label_samples;

@@ -11,6 +11,7 @@ use super::{
 use crate::codec::{crc32c, put_uvarint};
 use crate::model::Labels;
 use crate::storage::BlockWriter;
+use std::collections::BTreeMap;
 
 /// Longest index: what references of 32 bits reach, in steps of 16 bytes.
 const INDEX_BYTES_MAX: u64 = 16 * (u32::MAX as u64);
@@ -25,7 +26,8 @@ pub struct IndexWriter {
     symbols_at: u64,
     series_at: u64,
     last_series: Vec<LabelNumbers>,
-    last_chunk: u64,
+    /// By file of chunks, the place of its last chunk.
+    last_chunks: BTreeMap<u32, u32>,
     /// Kept between series for its memory.
     entry: Vec<u8>,
     numbers: Vec<LabelNumbers>,
@@ -52,7 +54,7 @@ impl IndexWriter {
             symbols_at,
             series_at,
             last_series: Vec::new(),
-            last_chunk: 0,
+            last_chunks: BTreeMap::new(),
             entry: Vec::new(),
             numbers: Vec::new(),
         })
@@ -77,8 +79,7 @@ impl IndexWriter {
         if self.numbers <= self.last_series {
             return Err(IndexError::UnsortedSeries { labels: labels.to_string() });
         }
-        let last_chunk = self
-            .check_chunks(chunks)
+        self.check_chunks(chunks)
             .ok_or_else(|| IndexError::UnsortedChunks { labels: labels.to_string() })?;
         self.sink.pad_to(SERIES_ALIGN_BYTES);
         let series_ref = self.next_ref()?;
@@ -90,7 +91,6 @@ impl IndexWriter {
         self.sink.flush_full(out)?;
         self.postings.add(series_ref, &self.numbers);
         std::mem::swap(&mut self.last_series, &mut self.numbers);
-        self.last_chunk = last_chunk;
         Ok(series_ref)
     }
 
@@ -113,20 +113,20 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// The last chunk's place, if the chunks ascend in time without overlap, and in place.
-    fn check_chunks(&self, chunks: &[ChunkMeta]) -> Option<u64> {
-        let mut last_chunk = self.last_chunk;
+    /// Nothing unless the chunks ascend in time without overlap, and those of each file in place.
+    fn check_chunks(&mut self, chunks: &[ChunkMeta]) -> Option<()> {
         let mut last_time_ms = None;
         for chunk in chunks {
+            let last_place = self.last_chunks.entry(chunk.chunk_ref.file()).or_default();
             let in_order = chunk.min_time_ms <= chunk.max_time_ms
                 && last_time_ms.is_none_or(|last| last < chunk.min_time_ms)
-                && last_chunk <= chunk.chunk_ref.0;
+                && *last_place <= chunk.chunk_ref.offset();
             if !in_order {
                 return None;
             }
-            (last_chunk, last_time_ms) = (chunk.chunk_ref.0, Some(chunk.max_time_ms));
+            (*last_place, last_time_ms) = (chunk.chunk_ref.offset(), Some(chunk.max_time_ms));
         }
-        Some(last_chunk)
+        Some(())
     }
 
     fn next_ref(&self) -> Result<SeriesRef, IndexError> {

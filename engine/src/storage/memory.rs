@@ -44,6 +44,7 @@ struct MemoryFile(Rc<Vec<u8>>);
 struct MemoryBlockWriter {
     id: String,
     files: BTreeMap<String, Vec<u8>>,
+    linked: Files,
     blocks: Rc<RefCell<BTreeMap<String, Files>>>,
 }
 
@@ -151,7 +152,7 @@ impl Blocks for MemoryBlocks {
         *self.created.borrow_mut() += 1;
         let id = ulid_text(now_ms, *self.created.borrow());
         let blocks = Rc::clone(&self.blocks);
-        Ok(Box::new(MemoryBlockWriter { id, files: BTreeMap::new(), blocks }))
+        Ok(Box::new(MemoryBlockWriter { id, files: BTreeMap::new(), linked: Files::new(), blocks }))
     }
 
     fn delete(&self, block: &str) -> StorageResult<()> {
@@ -193,6 +194,9 @@ impl BlockWriter for MemoryBlockWriter {
     }
 
     fn write_at(&mut self, file: &str, offset: u64, bytes: &[u8]) -> StorageResult<()> {
+        if self.linked.contains_key(file) {
+            return Err(taken(file));
+        }
         let content = self.files.entry(file.to_owned()).or_default();
         let hole =
             || StorageError::Io { reason: format!("write at {offset} leaves a hole in {file}") };
@@ -203,11 +207,28 @@ impl BlockWriter for MemoryBlockWriter {
         Ok(())
     }
 
+    fn link_file(&mut self, block: &str, file: &str, new_file: &str) -> StorageResult<bool> {
+        if self.linked.contains_key(new_file) || self.files.contains_key(new_file) {
+            return Err(taken(new_file));
+        }
+        let blocks = self.blocks.borrow();
+        let found = blocks.get(block).and_then(|files| files.get(file));
+        let missing = || StorageError::NotFound { what: format!("{block}/{file}") };
+        self.linked.insert(new_file.to_owned(), Rc::clone(found.ok_or_else(missing)?));
+        Ok(true)
+    }
+
     fn commit(self: Box<Self>) -> StorageResult<()> {
-        let files = self.files.into_iter().map(|(name, bytes)| (name, Rc::new(bytes))).collect();
+        let mut files = self.linked;
+        files.extend(self.files.into_iter().map(|(name, bytes)| (name, Rc::new(bytes))));
         self.blocks.borrow_mut().insert(self.id, files);
         Ok(())
     }
+}
+
+/// A file that is linked is another block's, too, and never written.
+fn taken(file: &str) -> StorageError {
+    StorageError::Io { reason: format!("{file} is there already, or is linked") }
 }
 
 /// A ULID's text: 48 bits of milliseconds, then 80 bits that here are a counter.

@@ -173,6 +173,13 @@ pub trait BlockWriter {
     /// Writing past the end is an error: files have no holes.
     fn write_at(&mut self, file: &str, offset: u64, bytes: &[u8]) -> StorageResult<()>;
 
+    /// Makes a file of a committed block a file of this block, too, under a new name: no byte is
+    /// written again, and each block keeps it when the other is deleted. Returns whether it did;
+    /// storage that cannot says no, and has done nothing.
+    fn link_file(&mut self, _block: &str, _file: &str, _new_file: &str) -> StorageResult<bool> {
+        Ok(false)
+    }
+
     /// Makes the block durable and, in one step, visible.
     fn commit(self: Box<Self>) -> StorageResult<()>;
 }

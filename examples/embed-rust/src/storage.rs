@@ -47,6 +47,8 @@ pub type File = Arc<[u8]>;
 pub struct Writer {
     id: String,
     files: BTreeMap<String, Vec<u8>>,
+    /// Files that committed blocks have, too.
+    linked: BTreeMap<String, File>,
 }
 
 impl Storage {
@@ -133,7 +135,7 @@ impl blocks::Host for State {
     fn create(&mut self, now_ms: i64) -> Answer<Resource<Writer>> {
         self.storage.blocks_created += 1;
         let id = ulid(now_ms, self.storage.blocks_created);
-        Ok(Ok(self.table.push(Writer { id, files: BTreeMap::new() })?))
+        Ok(Ok(self.table.push(Writer { id, files: BTreeMap::new(), linked: BTreeMap::new() })?))
     }
 
     fn delete(&mut self, block: String) -> Answer<()> {
@@ -191,7 +193,10 @@ impl blocks::HostWriter for State {
         offset: u64,
         bytes: Vec<u8>,
     ) -> Answer<()> {
-        let files = &mut self.table.get_mut(&this)?.files;
+        let Writer { files, linked, .. } = self.table.get_mut(&this)?;
+        if linked.contains_key(&name) {
+            return Ok(Err(StorageError::Io(format!("{name} is another block's, too"))));
+        }
         let size = files.get(&name).map_or(0, Vec::len);
         let Some(offset) = usize::try_from(offset).ok().filter(|offset| *offset <= size) else {
             return Ok(Err(StorageError::Io(format!("a write at {offset} leaves a hole"))));
@@ -201,9 +206,29 @@ impl blocks::HostWriter for State {
         Ok(Ok(()))
     }
 
+    /// Answering `false` is allowed: then the engine writes the bytes once more.
+    fn link_file(
+        &mut self,
+        this: Resource<Writer>,
+        block: String,
+        name: String,
+        new_name: String,
+    ) -> Answer<bool> {
+        let Writer { files, linked, .. } = self.table.get_mut(&this)?;
+        if files.contains_key(&new_name) || linked.contains_key(&new_name) {
+            return Ok(Err(StorageError::Io(format!("{new_name} is there already"))));
+        }
+        match self.storage.blocks.get(&block).and_then(|files| files.get(&name)) {
+            Some(file) => linked.insert(new_name, Arc::clone(file)),
+            None => return Ok(Err(StorageError::NotFound(format!("{block}/{name}")))),
+        };
+        Ok(Ok(true))
+    }
+
     fn commit(&mut self, this: Resource<Writer>) -> Answer<()> {
-        let Writer { id, files } = self.table.delete(this)?;
-        let files = files.into_iter().map(|(name, bytes)| (name, bytes.into())).collect();
+        let Writer { id, files, linked: mut all } = self.table.delete(this)?;
+        all.extend(files.into_iter().map(|(name, bytes)| (name, bytes.into())));
+        let files = all;
         self.storage.blocks.insert(id, files);
         Ok(Ok(()))
     }

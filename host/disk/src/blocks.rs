@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Invariants: a directory named by a ULID is whole and durable, and nothing in it changes but
-//! `tombstones` and `meta.json`, each as a whole (`tombstones.rs`); an open [`BlockFile`] outlives
+//! `tombstones` and `meta.json`, each as a whole (`tombstones.rs`), so that blocks can share the
+//! other files (`links.rs`); an open [`BlockFile`] outlives
 //! its block; a listing is of one moment. What the files hold is not known here. Names and layout
 //! are upstream's (`tsdb/docs/format` and `tsdb/db.go` in prometheus/prometheus).
 
@@ -14,6 +15,7 @@ use super::DataDir;
 use super::error::{Action, DiskError, Result};
 use super::fs::{Access, Disk, DiskFile, Lock, remove_tree, tree_bytes};
 use super::wear::{CountingDisk, WrittenFor};
+use links::LinkedFile;
 pub(super) use names::Names;
 use std::collections::BTreeMap;
 use std::io;
@@ -23,6 +25,7 @@ use std::time::{Duration, SystemTime};
 use summaries::Summaries;
 use ulid::Ulid;
 
+mod links;
 mod names;
 mod summaries;
 mod tombstones;
@@ -69,6 +72,8 @@ pub struct BlockWriter {
     dir: PathBuf,
     id: String,
     files: BTreeMap<String, GrowingFile>,
+    /// Files of other blocks.
+    linked: BTreeMap<String, LinkedFile>,
     has_chunks_dir: bool,
     committed: bool,
     names: Names,
@@ -201,6 +206,7 @@ impl BlockDirs {
             dir,
             id,
             files: BTreeMap::new(),
+            linked: BTreeMap::new(),
             has_chunks_dir: false,
             committed: false,
             names: self.names.clone(),
@@ -263,10 +269,14 @@ impl BlockDirs {
     }
 
     fn block_path(&self, block: &str) -> Result<PathBuf> {
-        match is_block_name(block) {
-            true => Ok(self.dir.join(block)),
-            false => Err(DiskError::BlockName { name: block.to_owned() }),
-        }
+        block_path(&self.dir, block)
+    }
+}
+
+fn block_path(dir: &Path, block: &str) -> Result<PathBuf> {
+    match is_block_name(block) {
+        true => Ok(dir.join(block)),
+        false => Err(DiskError::BlockName { name: block.to_owned() }),
     }
 }
 
@@ -322,6 +332,9 @@ impl BlockWriter {
     /// Writes bytes at an offset of a file of the block, which is created by its first write.
     /// Writing past its end is an error: files have no holes.
     pub fn write_at(&mut self, file: &str, offset: u64, bytes: &[u8]) -> Result<()> {
+        if self.linked.contains_key(file) {
+            return Err(DiskError::LinkedFile { path: self.dir.join(file) });
+        }
         if !self.files.contains_key(file) {
             let created = self.create_file(file, offset)?;
             self.files.insert(file.to_owned(), created);
@@ -350,6 +363,7 @@ impl BlockWriter {
         for file in self.files.values() {
             file.file.sync_data().map_err(Action::Sync.failed(&file.path))?;
         }
+        self.linked.values().try_for_each(LinkedFile::sync)?;
         if self.has_chunks_dir {
             let chunks = self.dir.join(CHUNKS_DIR);
             self.disk.sync_dir(&chunks).map_err(Action::Sync.failed(&chunks))?;
@@ -373,17 +387,22 @@ impl BlockWriter {
         Ok(())
     }
 
+    fn create_chunks_dir(&mut self, file: &str) -> Result<()> {
+        if file.starts_with(CHUNKS_DIR) && !self.has_chunks_dir {
+            let chunks = self.dir.join(CHUNKS_DIR);
+            self.disk.create_dir(&chunks).map_err(Action::Create.failed(&chunks))?;
+            self.has_chunks_dir = true;
+        }
+        Ok(())
+    }
+
     fn create_file(&mut self, file: &str, offset: u64) -> Result<GrowingFile> {
         check_file_name(file)?;
         let path = self.dir.join(file);
         if offset > 0 {
             return Err(DiskError::Hole { path, offset, size_bytes: 0 });
         }
-        if file.starts_with(CHUNKS_DIR) && !self.has_chunks_dir {
-            let chunks = self.dir.join(CHUNKS_DIR);
-            self.disk.create_dir(&chunks).map_err(Action::Create.failed(&chunks))?;
-            self.has_chunks_dir = true;
-        }
+        self.create_chunks_dir(file)?;
         let file = self.disk.create(&path).map_err(Action::Create.failed(&path))?;
         Ok(GrowingFile { file, path, size_bytes: 0 })
     }
@@ -395,6 +414,7 @@ impl Drop for BlockWriter {
             return;
         }
         self.files.clear();
+        self.linked.clear();
         if let Err(error) = remove_tree(&*self.disk, &self.dir) {
             let path = self.dir.display();
             tracing::warn!(

@@ -185,6 +185,12 @@ pub enum DiskError {
         /// How long the file is.
         size_bytes: u64,
     },
+    /// A file of a block that is being written was to be a link, or was one.
+    #[error("{path} is there already, or is shared with another block: it cannot be written")]
+    LinkedFile {
+        /// The file.
+        path: PathBuf,
+    },
     /// A block without `meta.json` would be invisible.
     #[error("block {block} has no meta.json and cannot be committed")]
     BlockWithoutMeta {

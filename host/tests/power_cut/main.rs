@@ -12,6 +12,7 @@ mod disk_itself;
 mod errors;
 #[path = "../image/mod.rs"]
 mod image;
+mod links;
 mod model;
 mod node;
 mod record_format;

@@ -7,7 +7,7 @@
  * ```
  *
  * A directory named by a ULID is whole and durable, and nothing in it changes but `tombstones` and
- * `meta.json`, each as a whole.
+ * `meta.json`, each as a whole; so blocks can share the other files, where a disk has links.
  */
 
 import { StorageError } from '../errors.js';
@@ -90,6 +90,8 @@ class FileBlockWriter implements BlockWriter {
   readonly #disk: Disk;
   readonly #dir: string;
   readonly #files = new Map<string, { file: DiskFile; sizeBytes: number }>();
+  /** Files of other blocks, by their names here. */
+  readonly #linked = new Map<string, DiskFile>();
   #hasChunks = false;
 
   constructor(disk: Disk, id: string) {
@@ -99,7 +101,28 @@ class FileBlockWriter implements BlockWriter {
     disk.createDir(this.#dir);
   }
 
+  linkFile(block: string, name: string, newName: string): boolean {
+    const [from, to] = [join(checkedBlock(block), checkedFile(name)), checkedFile(newName)];
+    if (this.#files.has(to) || this.#linked.has(to)) {
+      throw new StorageError('io', `${this.#dir}/${to} is there already`);
+    }
+    // It may not be on the device yet, if the block was copied here by hand: the commit syncs it.
+    const file = this.#disk.open(from, 'read');
+    this.#createChunksDir(to);
+    let isLinked = false;
+    try {
+      isLinked = this.#disk.link?.(from, join(this.#dir, to)) ?? false;
+    } finally {
+      if (!isLinked) file.close();
+    }
+    if (isLinked) this.#linked.set(to, file);
+    return isLinked;
+  }
+
   writeAt(name: string, offset: number, bytes: Uint8Array): void {
+    if (this.#linked.has(name)) {
+      throw new StorageError('io', `${this.#dir}/${name} is shared with another block`);
+    }
     const known = this.#files.get(name);
     if (offset > (known?.sizeBytes ?? 0)) {
       throw new StorageError('io', `a write at ${offset} leaves a hole in ${this.#dir}/${name}`);
@@ -122,6 +145,7 @@ class FileBlockWriter implements BlockWriter {
         throw new StorageError('io', `block ${this.id} has no ${META_FILE}`);
       }
       for (const { file } of this.#files.values()) file.sync();
+      for (const file of this.#linked.values()) file.sync();
       this.#close();
       if (this.#hasChunks) this.#disk.syncDir(join(this.#dir, CHUNKS_DIR));
       this.#disk.syncDir(this.#dir);
@@ -146,13 +170,17 @@ class FileBlockWriter implements BlockWriter {
 
   #close(): void {
     for (const { file } of this.#files.values()) file.close();
+    for (const file of this.#linked.values()) file.close();
+  }
+
+  #createChunksDir(name: string): void {
+    if (!name.startsWith(CHUNKS_DIR) || this.#hasChunks) return;
+    this.#disk.createDir(join(this.#dir, CHUNKS_DIR));
+    this.#hasChunks = true;
   }
 
   #create(name: string) {
-    if (name.startsWith(CHUNKS_DIR) && !this.#hasChunks) {
-      this.#disk.createDir(join(this.#dir, CHUNKS_DIR));
-      this.#hasChunks = true;
-    }
+    this.#createChunksDir(name);
     const target = { file: this.#disk.create(join(this.#dir, name)), sizeBytes: 0 };
     this.#files.set(name, target);
     return target;

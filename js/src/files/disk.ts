@@ -26,6 +26,8 @@ export interface Disk {
   list(dir: string): DiskEntry[];
   /** Gives a file or directory a new name; a file takes the place of one that has it. */
   rename(from: string, to: string): void;
+  /** Gives a file a second name, which is free; false if there are no such names here. */
+  link?(from: string, to: string): boolean;
   removeFile(path: string): void;
   /** Removes an empty directory. */
   removeDir(path: string): void;

@@ -68,6 +68,9 @@ export function storageImports({ wal, wbl, blocks }: Storage): Record<string, ob
     writeAt(name: string, offset: bigint, bytes: Uint8Array): void {
       tell(() => this.#writer.writeAt(name, Number(offset), bytes));
     }
+    linkFile(block: string, name: string, newName: string): boolean {
+      return tell(() => this.#writer.linkFile?.(block, name, newName) ?? false);
+    }
     static commit(writer: Writer): void {
       writer.#isCommitted = true;
       tell(() => writer.#writer.commit());

@@ -117,9 +117,11 @@ class MemoryBlocks implements Blocks {
     // In memory the rest need not be random.
     const id = ulid(nowMs, BigInt(this.#created));
     const files = new Map<string, GrowingFile>();
+    const linked = new Map<string, Uint8Array>();
     return {
       id,
       writeAt: (name, offset, bytes) => {
+        if (linked.has(name)) throw new StorageError('io', `${name} is linked`);
         const file = files.get(name) ?? new GrowingFile();
         if (offset > file.length) {
           throw new StorageError('io', `a write at ${offset} leaves a hole in ${name}`);
@@ -127,9 +129,18 @@ class MemoryBlocks implements Blocks {
         file.writeAt(offset, bytes);
         files.set(name, file);
       },
+      linkFile: (block, name, newName) => {
+        const file = this.#blocks.get(block)?.get(name);
+        if (file === undefined) throw new StorageError('not-found', `${block}/${name}`);
+        if (files.has(newName) || linked.has(newName)) {
+          throw new StorageError('io', `${newName} is there already`);
+        }
+        linked.set(newName, file);
+        return true;
+      },
       commit: () => {
         const contents = [...files].map(([name, file]) => [name, file.content()] as const);
-        this.#blocks.set(id, new Map(contents));
+        this.#blocks.set(id, new Map([...linked, ...contents]));
       },
       abort: () => {},
     };

@@ -90,6 +90,12 @@ export interface BlockWriter {
   readonly id: string;
   /** Writes into a file, which its first write creates. Past the end is an error: no holes. */
   writeAt(name: string, offset: number, bytes: Uint8Array): void;
+  /**
+   * Makes a file of a committed block a file of this one, too, under a name that is free here:
+   * neither writes its bytes again, and each keeps it when the other is deleted. Returns whether it
+   * did; a storage that cannot share files says no, or leaves this out.
+   */
+  linkFile?(block: string, name: string, newName: string): boolean;
   /** Makes the block durable and then, in one step, visible. */
   commit(): void;
   /** Ends it without a trace. Not called after `commit`. */

@@ -8,6 +8,9 @@ import type { Disk, DiskEntry, DiskFile } from '../files/disk.js';
 /** Codes that mean: no room here. */
 const NO_SPACE = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
+/** Codes that mean: no hard links here, or no more of this file. */
+const NO_LINKS = new Set(['EPERM', 'EACCES', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EXDEV', 'EMLINK']);
+
 /** A directory and all below it. */
 export class NodeDisk implements Disk {
   readonly #root: string;
@@ -41,6 +44,18 @@ export class NodeDisk implements Disk {
 
   rename(from: string, to: string): void {
     attempt('rename', from, () => fs.renameSync(this.#at(from), this.#at(to)));
+  }
+
+  link(from: string, to: string): boolean {
+    return attempt('link', from, () => {
+      try {
+        fs.linkSync(this.#at(from), this.#at(to));
+        return true;
+      } catch (error) {
+        if (NO_LINKS.has((error as NodeJS.ErrnoException).code ?? '')) return false;
+        throw error;
+      }
+    });
   }
 
   removeFile(path: string): void {

@@ -59,6 +59,13 @@ export class MemoryDisk implements Disk {
       }
     });
   }
+  link(from: string, to: string): boolean {
+    const inode = this.files.get(from);
+    if (inode === undefined) throw new StorageError('not-found', from);
+    if (this.files.has(to)) throw new StorageError('io', to);
+    this.#change(() => this.files.set(to, inode));
+    return true;
+  }
   removeFile(path: string): void {
     if (!this.files.has(path)) throw new StorageError('not-found', path);
     this.#change(() => this.files.delete(path));

@@ -73,6 +73,11 @@ impl BlockWriter for DyingWriter {
         self.inner.write_at(file, offset, bytes)
     }
 
+    fn link_file(&mut self, block: &str, file: &str, new_file: &str) -> StorageResult<bool> {
+        self.life.call().1?;
+        self.inner.link_file(block, file, new_file)
+    }
+
     fn commit(self: Box<Self>) -> StorageResult<()> {
         let (takes_effect, answer) = self.life.call();
         if takes_effect {
@@ -96,8 +101,31 @@ fn three_blocks() -> TestResult<MemoryBlocks> {
     Ok(blocks)
 }
 
+/// Three blocks with long chunks, of which one has a deletion: the files of two are taken over.
+fn three_packed_blocks() -> TestResult<MemoryBlocks> {
+    let blocks = MemoryBlocks::default();
+    for start in [0, 1000, 2000] {
+        let samples = || (start..start + 1000).map(|time| (time, time as u64)).collect();
+        let model = (0..5).map(|series| (series.to_string(), samples())).collect();
+        write(&blocks, &model, SAMPLES_PER_CHUNK_COMPACTED, start..start + 1000)?;
+    }
+    let spec = MatcherSpec { name: "n".to_owned(), op: MatchOp::Equal, value: "3".to_owned() };
+    let range = TimeRange { start_ms: 1100, end_ms: 1270 };
+    delete_from_blocks(&blocks, &[vec![Matcher::new(&spec)?]], range)?;
+    Ok(blocks)
+}
+
 #[test]
 fn a_crash_loses_and_doubles_nothing() -> TestResult {
+    crash_at_each_call(three_blocks)
+}
+
+#[test]
+fn a_crash_of_a_merge_that_links_loses_and_doubles_nothing() -> TestResult {
+    crash_at_each_call(three_packed_blocks)
+}
+
+fn crash_at_each_call(three_blocks: fn() -> TestResult<MemoryBlocks>) -> TestResult {
     let expected = read(&three_blocks()?)?;
     let (mut before_commit, mut after_commit, mut completed) = (0, 0, 0);
     for takes_effect in [false, true] {

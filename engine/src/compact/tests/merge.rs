@@ -4,12 +4,12 @@ use super::*;
 use crate::chunk::sample_count;
 use proptest::prelude::*;
 
-fn fail(error: Box<dyn std::error::Error>) -> TestCaseError {
+pub(super) fn fail(error: Box<dyn std::error::Error>) -> TestCaseError {
     TestCaseError::fail(error.to_string())
 }
 
 /// Blocks of few series over times that overlap, with chunks of some length.
-fn any_blocks() -> impl Strategy<Value = Vec<(Model, usize)>> {
+pub(super) fn any_blocks() -> impl Strategy<Value = Vec<(Model, usize)>> {
     let samples = prop::collection::btree_map(0i64..2000, any::<u64>(), 0..300);
     let model = prop::collection::btree_map("[a-e]", samples, 0..5);
     prop::collection::vec((model, 1usize..200), 1..5)
@@ -20,7 +20,10 @@ fn any_deletions() -> impl Strategy<Value = Vec<(u8, i64, i64)>> {
     prop::collection::vec((0u8..5, 0i64..2000, 0i64..500), 0..4)
 }
 
-fn delete(blocks: &dyn Blocks, (series, start_ms, len_ms): (u8, i64, i64)) -> TestResult {
+pub(super) fn delete(
+    blocks: &dyn Blocks,
+    (series, start_ms, len_ms): (u8, i64, i64),
+) -> TestResult {
     let value = char::from(b'a' + series).to_string();
     let op = crate::model::MatchOp::Equal;
     let spec = crate::model::MatcherSpec { name: "n".to_owned(), op, value };
@@ -31,7 +34,10 @@ fn delete(blocks: &dyn Blocks, (series, start_ms, len_ms): (u8, i64, i64)) -> Te
 
 /// What blocks hold together: of two samples of one time, that of the block that was written last;
 /// nothing of what was deleted from all of them, whose ends are deleted, too.
-fn united<'a>(models: impl IntoIterator<Item = &'a Model>, deletions: &[(u8, i64, i64)]) -> Model {
+pub(super) fn united<'a>(
+    models: impl IntoIterator<Item = &'a Model>,
+    deletions: &[(u8, i64, i64)],
+) -> Model {
     let mut united = Model::new();
     for (name, samples) in models.into_iter().flatten() {
         united.entry(name.clone()).or_default().extend(samples);

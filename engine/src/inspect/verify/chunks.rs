@@ -1,6 +1,6 @@
 //! The chunk files: each chunk that a series has, and what lies between them.
 //!
-//! Series and chunks come in the same order, so the files are read from front to back once. Bytes
+//! Series and chunks come in the same order, so each file is read from front to back once. Bytes
 //! that no series leads to are still read as chunks, so that damage there is found.
 
 use super::series::SeriesEntry;
@@ -12,8 +12,8 @@ use crate::index::{ChunkMeta, INDEX_FILE, NamedFile, ReadAhead};
 use crate::model::TimeRange;
 use crate::storage::{Blocks, StorageError, StorageResult};
 
-/// How much is read ahead.
-const AHEAD_BYTES_MAX: usize = 256 * 1024;
+/// How much is read ahead of a file.
+const AHEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Most bytes that a chunk's length and encoding take.
 const CHUNK_HEAD_BYTES_MAX: usize = 6;

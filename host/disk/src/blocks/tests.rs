@@ -216,6 +216,105 @@ fn a_crash_anywhere_leaves_whole_blocks_only() {
     }
 }
 
+/// A block that takes over the chunks of another, which is then deleted.
+fn merge_by_link(blocks: &BlockDirs, parent: &str) -> Result<String> {
+    let mut writer = blocks.create(NOW_MS + 1)?;
+    assert!(writer.link_file(parent, "chunks/000001", "chunks/000002")?);
+    writer.write_at("chunks/000001", 0, b"new")?;
+    writer.write_at("meta.json", 0, b"{}")?;
+    let id = writer.id().to_owned();
+    writer.commit()?;
+    blocks.delete(parent)?;
+    Ok(id)
+}
+
+fn content(blocks: &BlockDirs, block: &str, file: &str) -> Result<Vec<u8>> {
+    let file = blocks.open_file(block, file)?;
+    file.read_at(0, file.size_bytes() as u32)
+}
+
+#[test]
+fn a_linked_file_outlives_the_block_that_wrote_it() -> Result<()> {
+    let fixture = fixture();
+    let parent = fixture.commit()?;
+    let mut writer = fixture.blocks.create(NOW_MS)?;
+    let chunks = "chunks/000001";
+    assert!(writer.link_file(&parent, "chunks/000009", chunks).is_err_and(|e| e.is_not_found()));
+    let none = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    assert!(writer.link_file(none, chunks, chunks).is_err_and(|e| e.is_not_found()));
+    assert!(writer.link_file(&parent, chunks, "../x").is_err());
+    assert!(writer.link_file("../x", chunks, chunks).is_err());
+    assert!(writer.link_file(&parent, chunks, chunks)?);
+    let is_taken = |error: DiskError| matches!(error, DiskError::LinkedFile { .. });
+    assert!(writer.link_file(&parent, "index", chunks).is_err_and(is_taken));
+    assert!(writer.write_at(chunks, 0, b"x").is_err_and(is_taken));
+    assert_eq!(content(&fixture.blocks, &parent, chunks)?, b"chunks!");
+    drop(writer);
+    assert_eq!(fixture.names(), [parent.as_str()]);
+
+    let child = merge_by_link(&fixture.blocks, &parent)?;
+    assert_eq!(fixture.names(), [child.as_str()]);
+    assert_eq!(content(&fixture.blocks, &child, "chunks/000002")?, b"chunks!");
+    assert_eq!(content(&fixture.blocks, &child, chunks)?, b"new");
+    assert_eq!(fixture.blocks.size_bytes(&child)?, 7 + 3 + 2);
+    fixture.blocks.delete(&child)?;
+    assert!(fixture.names().is_empty());
+    Ok(())
+}
+
+#[test]
+fn where_there_are_no_links_nothing_happens() -> Result<()> {
+    let fixture = fixture();
+    let parent = fixture.commit()?;
+    for kind in [
+        io::ErrorKind::PermissionDenied,
+        io::ErrorKind::Unsupported,
+        io::ErrorKind::CrossesDevices,
+        io::ErrorKind::TooManyLinks,
+    ] {
+        let mut writer = fixture.blocks.create(NOW_MS)?;
+        fixture.disk.set(Fault { kind, ..Fault::next(Op::Link) });
+        assert!(!writer.link_file(&parent, "chunks/000001", "chunks/000001")?, "{kind}");
+        writer.write_at("chunks/000001", 0, b"its own")?;
+    }
+    let mut writer = fixture.blocks.create(NOW_MS)?;
+    let kind = io::ErrorKind::StorageFull;
+    fixture.disk.set(Fault { kind, ..Fault::next(Op::Link) });
+    let full = writer.link_file(&parent, "chunks/000001", "chunks/000001");
+    assert!(full.is_err_and(|error| error.is_no_space()));
+    Ok(())
+}
+
+#[test]
+fn a_crash_anywhere_leaves_the_linked_bytes_once() -> Result<()> {
+    for after in 0.. {
+        let fixture = fixture();
+        let parent = fixture.commit()?;
+        fixture.disk.take_log();
+        fixture.disk.set(Fault::crash(after));
+        let merged = merge_by_link(&fixture.blocks, &parent).is_ok();
+        let log = fixture.disk.take_log();
+        let Fixture { root, blocks, .. } = fixture;
+        drop(blocks);
+        let data = DataDir::open(root.path())?;
+        let blocks = BlockDirs::open(&data);
+        let left = blocks.list()?;
+        for id in &left {
+            let file = if *id == parent { "chunks/000001" } else { "chunks/000002" };
+            assert_eq!(content(&blocks, id, file)?, b"chunks!", "after {after}");
+        }
+        let names = std::fs::read_dir(root.path()).map_err(Action::List.failed(root.path()))?;
+        assert!(!left.is_empty() && names.count() == 2 + left.len(), "after {after}: {left:?}");
+        if merged {
+            assert_eq!(left.len(), 1);
+            let committed = log.iter().position(|op| *op == Op::Rename);
+            assert!(log.iter().position(|op| *op == Op::Link) < committed, "{log:?}");
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn a_crash_anywhere_leaves_the_old_or_the_new_tombstones() -> Result<()> {
     for after in 0.. {

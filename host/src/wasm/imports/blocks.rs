@@ -93,6 +93,17 @@ impl HostWriter for InstanceState {
         Ok(writer.write_at(&name, offset, &bytes).map_err(storage_error))
     }
 
+    fn link_file(
+        &mut self,
+        writer: Resource<BlockWriter>,
+        block: String,
+        name: String,
+        new_name: String,
+    ) -> Result<Result<bool, StorageError>> {
+        let writer = self.table.get_mut(&writer)?;
+        Ok(writer.link_file(&block, &name, &new_name).map_err(storage_error))
+    }
+
     fn commit(&mut self, writer: Resource<BlockWriter>) -> Result<Result<(), StorageError>> {
         Ok(self.table.delete(writer)?.commit().map_err(storage_error))
     }

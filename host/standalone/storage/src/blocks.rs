@@ -69,6 +69,15 @@ impl GuestWriter for OpenWriter {
         self.0.borrow_mut().write_at(&name, offset, &bytes).map_err(storage_error)
     }
 
+    fn link_file(
+        &self,
+        block: String,
+        name: String,
+        new_name: String,
+    ) -> Result<bool, StorageError> {
+        self.0.borrow_mut().link_file(&block, &name, &new_name).map_err(storage_error)
+    }
+
     fn commit(this: Writer) -> Result<(), StorageError> {
         let OpenWriter(writer) = this.into_inner();
         writer.into_inner().commit().map_err(storage_error)

@@ -88,6 +88,7 @@ pub fn write(broken: &mut Broken) {
     broken.holds("tombstones of no block are not-found", not_found(none));
 
     summaries(broken, &later);
+    linked(broken, &earlier);
     broken.done("delete", blocks::delete(&earlier));
     let found = listed(broken);
     broken.same("a deleted block is not listed", found, vec![later]);
@@ -114,6 +115,34 @@ fn names(broken: &mut Broken) {
     broken.holds("a ULID begins with its time", one.starts_with("01HF7YAT00"));
     broken.holds("a ULID from before the epoch has the time zero", early.starts_with("0000000000"));
     broken.holds("each block has a ULID of its own", one != other);
+}
+
+/// A storage that cannot share files says so; one that can lets a block keep what another one had.
+fn linked(broken: &mut Broken, block: &str) {
+    let chunks = "chunks/000001";
+    let Some(writer) = broken.done("create", blocks::create(TIME_MS + 3)) else { return };
+    let (id, not_there) = (writer.id(), "chunks/000009");
+    let missing = writer.link_file(block, not_there, "chunks/000004");
+    let is_right = matches!(missing, Ok(false) | Err(StorageError::NotFound(_)));
+    broken.holds("link-file of a missing file is not-found", is_right);
+    let linked = broken.done("link-file", writer.link_file(block, chunks, "chunks/000003"));
+    if linked == Some(false) {
+        return;
+    }
+    let again = writer.link_file(block, chunks, "chunks/000003");
+    broken.holds("a name that is taken cannot be linked", again.is_err());
+    let written = writer.write_at("chunks/000003", 0, b"x");
+    broken.holds("a linked file cannot be written", written.is_err());
+    broken.done("write-at of chunks/000001", writer.write_at(chunks, 0, b"its own"));
+    broken.done("write-at of meta.json", writer.write_at("meta.json", 0, b"{}"));
+    broken.done("commit", Writer::commit(writer));
+    let all = Some([vec![1; 70_000], vec![2; 30_000]].concat());
+    let is_all = content(broken, &id, "chunks/000003") == all;
+    broken.holds("a linked file has the bytes of the other block's", is_all);
+    broken.same("a file of its own", content(broken, &id, chunks), Some(b"its own".to_vec()));
+    broken.done("delete", blocks::delete(&id));
+    let is_left = content(broken, block, chunks) == all;
+    broken.holds("a linked file stays when a block that has it is deleted", is_left);
 }
 
 /// Summaries may be kept or not, but never those of another file.

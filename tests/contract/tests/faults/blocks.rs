@@ -205,6 +205,41 @@ fn an_open_that_makes_what_is_missing() {
     .says("open of a missing file is not-found");
 }
 
+type LinkFile = (Resource<Writer>, String, String, String);
+
+#[test]
+fn a_link_to_nothing() {
+    faulty("[method]writer.link-file", |_, (_, _, _, _): LinkFile| -> Answer<bool> {
+        Ok(Ok(true))
+    })
+    .says("link-file of a missing file is not-found");
+}
+
+#[test]
+fn a_link_that_is_not_there() {
+    faulty("[method]writer.link-file", |state, (this, block, name, _): LinkFile| {
+        state.link_file(this, block, name, "chunks/000008".into())
+    })
+    .says("a linked file cannot be written");
+}
+
+#[test]
+fn a_linked_file_that_is_written() {
+    faulty("[method]writer.write-at", |state, (this, name, offset, bytes): WriteAt| {
+        Ok(state.write_at(this, name, offset, bytes)?.or(Ok(())))
+    })
+    .says("a linked file cannot be written");
+}
+
+/// A storage may be unable to.
+#[test]
+fn no_links_are_no_fault() {
+    let found = faulty("[method]writer.link-file", |_, (_, _, _, _): LinkFile| -> Answer<bool> {
+        Ok(Ok(false))
+    });
+    assert_eq!(found.0, Vec::<String>::new());
+}
+
 #[test]
 fn a_delete_that_leaves_the_block() {
     faulty("delete", |state, (block,): (String,)| -> Answer<()> {
