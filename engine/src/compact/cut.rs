@@ -24,7 +24,7 @@
 //! nor drops anything for it.
 
 use super::series_pass::SeriesPass;
-use super::{HINT_OUT_OF_ORDER, MEMORY_BYTES_BASE, SERIES_PER_SLICE};
+use super::{HINT_OUT_OF_ORDER, MEMORY_BYTES_BASE, SAMPLES_PER_CHUNK_COMPACTED, SERIES_PER_SLICE};
 use crate::block::{BlockMetaParams, LinkedChunks, SealedBlock, SymbolCollector};
 use crate::error::Result;
 use crate::model::{Labels, TimeRange};
@@ -222,8 +222,9 @@ impl Cut {
         let SymbolPass { symbols, series_count, span, .. } = pass;
         let range = self.range.unwrap_or(span);
         series.rewind()?;
-        let pass =
-            SeriesPass::begin(self.blocks.create(now_ms)?, LinkedChunks::default(), symbols)?;
+        let out = self.blocks.create(now_ms)?;
+        let linked = LinkedChunks::default();
+        let pass = SeriesPass::begin(out, linked, symbols, SAMPLES_PER_CHUNK_COMPACTED)?;
         let pass = pass.with_bounds(range, series_count, self.piece_bytes_max);
         Ok(State::Series {
             series,

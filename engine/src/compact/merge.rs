@@ -19,7 +19,6 @@
 
 use super::linked::{self, Begun, LinkedParent, MergedSeries};
 use super::parent::{Blame, Parent, find_undecodable, tombstones_crc};
-use super::repack::{Repacked, Repacker};
 use super::series_pass::SeriesPass;
 use super::{BadBlock, MEMORY_BYTES_BASE, MergeError, Plan, SAMPLES_PER_CHUNK_COMPACTED};
 use crate::block::{BlockMeta, BlockMetaParams, SymbolCollector};
@@ -214,9 +213,9 @@ impl BlockMerge {
         }
         let begin = || {
             let series = Merge::new(sources)?;
-            let series = Repacked::new(series, Repacker::new(self.samples_per_chunk));
             let series = Box::new(MergedSeries::new(series, linked_parents)?);
-            Ok(State::Series { pass: SeriesPass::begin(out, linked, pass.symbols)?, series })
+            let pass = SeriesPass::begin(out, linked, pass.symbols, self.samples_per_chunk)?;
+            Ok(State::Series { pass, series })
         };
         begin().map_err(|error| self.explain(error))
     }

@@ -1,9 +1,10 @@
-//! Larger and narrower chunks for merged blocks.
+//! Larger and narrower chunks for blocks than the head has.
 //!
 //! A chunk costs some thirty bytes before its third sample: length, encoding and checksum, a count,
 //! the first two samples in full, and its entry in the index. With 120 samples a chunk that is a
-//! quarter of a byte a sample. From level 2 up, runs of neighbouring XOR chunks become one, whose
-//! windows are chosen again (`narrow_xor.rs`).
+//! quarter of a byte a sample. In blocks that are cut, and in merged ones whose parents had short
+//! chunks, runs of neighbouring XOR chunks become one, whose windows are chosen again
+//! (`narrow_xor.rs`).
 //!
 //! Invariants: samples stay what they are, bit by bit; what does not get smaller, or is not in time
 //! order, is left as it is; a chunk that is at least half as long as it may become is left alone,
@@ -16,10 +17,7 @@ use super::narrow_xor::NarrowXor;
 use crate::chunk::{
     Chunk, ChunkError, Encoding, Xor2Iter, is_plain_floats, read_floats, sample_count,
 };
-use crate::error::Error;
 use crate::model::Sample;
-use crate::select::{Merge, SeriesSource};
-use crate::wire::ChunkedSeries;
 
 /// Samples up to which neighbouring chunks are joined. Every reader of upstream's takes up to
 /// 65,535; who asks for a moment decodes a whole chunk, so it is not made longer than pays.
@@ -28,36 +26,12 @@ pub const SAMPLES_PER_CHUNK_COMPACTED: usize = 960;
 /// Bytes of a chunk that its data does not show: length, encoding, checksum, entry in the index.
 const CHUNK_OVERHEAD_BYTES: usize = 14;
 
-/// Series whose small chunks are joined.
-pub(super) struct Repacked {
-    series: Merge,
-    repacker: Repacker,
-}
-
 /// Joins small chunks.
 pub(super) struct Repacker {
     samples_max: usize,
     narrow: NarrowXor,
     /// Kept for its memory.
     samples: Vec<Sample>,
-}
-
-impl Repacked {
-    /// Joins what passes through.
-    pub(super) fn new(series: Merge, repacker: Repacker) -> Repacked {
-        Repacked { series, repacker }
-    }
-
-    /// The next series, with chunks that are joined.
-    pub(super) fn next_series(&mut self) -> Result<Option<ChunkedSeries>, Error> {
-        let Some(ChunkedSeries { labels, chunks }) = self.series.next_series()? else {
-            return Ok(None);
-        };
-        let packed = self.repacker.repack(chunks);
-        let chunks =
-            packed.map_err(|source| Error::Chunk { series: labels.to_string(), source })?;
-        Ok(Some(ChunkedSeries { labels, chunks }))
-    }
 }
 
 impl Repacker {

@@ -3,11 +3,12 @@
 //! come from.
 
 use super::SERIES_PER_SLICE;
+use super::repack::Repacker;
 use crate::block::{
     BlockBuilder, BlockMeta, BlockMetaParams, ChunkMeta, LinkedChunks, SealedBlock, SymbolList,
 };
 use crate::chunk::Chunk;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::{Labels, TimeRange};
 use crate::select::{SeriesSource, clip_chunks};
 use crate::storage::BlockWriter;
@@ -19,6 +20,7 @@ const CHUNK_BYTES_PER_SLICE: usize = 4 * 1024 * 1024;
 /// A block whose series are being written. Dropped before it is finished it leaves no trace.
 pub(super) struct SeriesPass {
     builder: Box<BlockBuilder>,
+    repacker: Repacker,
     /// What chunks are clipped to.
     range: TimeRange,
     /// Series that are still to be taken, at most.
@@ -43,16 +45,18 @@ impl From<ChunkedSeries> for NextSeries {
 }
 
 impl SeriesPass {
-    /// Begins a block, which may have linked files; `symbols` are those of all series that it will
-    /// be given.
+    /// Begins a block, which may have linked files, and whose other chunks get so many samples;
+    /// `symbols` are those of all series that it will be given.
     pub(super) fn begin(
         out: Box<dyn BlockWriter>,
         linked: LinkedChunks,
         symbols: impl Into<SymbolList>,
+        samples_per_chunk: usize,
     ) -> Result<SeriesPass> {
+        let repacker = Repacker::new(samples_per_chunk);
         let builder = Box::new(BlockBuilder::new(out, symbols)?.behind(linked));
         let (range, left, memory_bytes_max) = (TimeRange::ALL, u64::MAX, u64::MAX);
-        Ok(SeriesPass { builder, range, left, taken: 0, memory_bytes_max })
+        Ok(SeriesPass { builder, repacker, range, left, taken: 0, memory_bytes_max })
     }
 
     /// Takes so many series and no more, of their samples those in the range, and ends earlier if
@@ -85,6 +89,10 @@ impl SeriesPass {
             if self.range != TimeRange::ALL {
                 chunks = clip_chunks(&labels, chunks, self.range)?;
             }
+            chunks = self
+                .repacker
+                .repack(chunks)
+                .map_err(|source| Error::Chunk { series: labels.to_string(), source })?;
             self.builder.add_linked_series(&labels, &linked, &chunks)?;
             self.left -= 1;
             self.taken += 1;

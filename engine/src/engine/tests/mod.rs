@@ -187,6 +187,26 @@ fn blocks_are_cut_and_the_log_shrinks() {
     assert_eq!(node.select(Vec::new(), TimeRange::ALL)["s"].len(), 200);
 }
 
+/// The head has chunks of 120 samples, blocks have longer ones from the beginning: a merge has
+/// nothing to join in them, and writes them no more.
+#[test]
+fn cuts_join_the_chunks_of_the_head() -> Result<()> {
+    let mut node = Node::new();
+    for time_ms in (0..2000).step_by(2) {
+        node.append("s", time_ms, ((time_ms / 7) as f64).to_bits());
+    }
+    let chunks = node.engine.select(&all_of(Vec::new(), TimeRange::ALL))?.next(100)?;
+    assert_eq!(chunks[0].chunks.len(), 10, "five for each second");
+    node.compact();
+    let cut = survey(&node.blocks)?.metas;
+    let stats: Vec<_> = cut.iter().map(|m| (m.stats.num_samples, m.stats.num_chunks)).collect();
+    assert_eq!(stats, [(500, 1)], "one block of a second");
+    let read = &node.select(Vec::new(), TimeRange::ALL)["s"];
+    let sent = (0..2000).step_by(2).map(|t| (t, Value::Float((t / 7) as f64)));
+    assert!(read.iter().map(|(t, v)| (*t, v.clone())).eq(sent));
+    Ok(())
+}
+
 #[test]
 fn what_is_pinned_is_not_merged_until_it_is_let_go() -> Result<()> {
     let mut node = Node::new();
