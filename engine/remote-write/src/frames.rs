@@ -8,8 +8,8 @@
 //! └────────────────┴──────────────────────────────┴─────────┘
 //! ```
 //!
-//! The payload is a `prometheus.ChunkedReadResponse`: `chunked_series` 1, of which there is one, and
-//! `query_index` 2. A series whose chunks exceed the frame's bound continues in further frames,
+//! The payload is a `prometheus.ChunkedReadResponse`: `chunked_series` 1, of which there is one,
+//! and `query_index` 2. A series whose chunks exceed the frame's bound continues in further frames,
 //! labels repeated.
 //!
 //! Source: Prometheus' remote read API document, section "Streamed chunks".

@@ -1,7 +1,7 @@
 //! Remote-write requests: bodies to series without copying, and series to bodies; the frames of a
-//! streamed remote read, and the stored chunks that they are made of. The engine stores and forwards
-//! by it; the host writes what other protocols bring, shows requests to plugins, and copies chunks
-//! from files into frames.
+//! streamed remote read, and the stored chunks that they are made of. The engine stores and
+//! forwards by it; the host writes what other protocols bring, shows requests to plugins, and
+//! copies chunks from files into frames.
 //!
 //! Hand-written for speed and bounded memory; the schemas are in `proto/`. What a native histogram
 //! is, its users know. Compression, sockets and HTTP are the host's.

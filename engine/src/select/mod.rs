@@ -1,8 +1,8 @@
 //! Reading: series of blocks and head, merged in label order, one at a time.
 //!
 //! A [`Cursor`] holds one series of each source and never more than one answer frame, however
-//! large the selection is. It reads the chunks of blocks last, once it is known that an answer needs
-//! their bytes: a plan only names them. Nothing here writes.
+//! large the selection is. It reads the chunks of blocks last, once it is known that an answer
+//! needs their bytes: a plan only names them. Nothing here writes.
 //!
 //! Duplicates: where several sources have a sample of the same series and time, the head's counts,
 //! then that of the newest block.

@@ -39,8 +39,8 @@ pub struct ReadQuery {
 /// How a read is answered, and within which limits.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadFormat {
-    /// What is written. A part of `samples` may end inside of a field, one of the other formats ends
-    /// between two frames or series.
+    /// What is written. A part of `samples` may end inside of a field, one of the other formats
+    /// ends between two frames or series.
     pub frames: FrameFormat,
     /// Size of a streamed frame; 0 means the engine's default.
     pub frame_bytes_max: u32,
