@@ -6,7 +6,7 @@
 //! timestamps, a file that cannot be read. It has the words for what is wrong.
 
 use super::chunk_files::ChunkFiles;
-use super::{Cut, Parts, Read, each_part};
+use super::{Cut, PART_BYTES, Parts, Read, each_part};
 use crate::store::StoreError;
 use crate::wasm::{CursorHandle, FrameFormat, Instance};
 use tidepool_remote_write::{
@@ -16,8 +16,9 @@ use tidepool_remote_write::{
 /// Bytes of a plan that one call into the instance returns, about: some thousand chunks.
 const PLAN_BYTES: u32 = 64 * 1024;
 
-/// Bytes of a part at least, if there are as many.
-const PART_BYTES: usize = 512 * 1024;
+/// Bytes of a part at least, if there are as many. The first may be sooner: a client sees that the
+/// answer has begun.
+const LATER_PART_BYTES: usize = 512 * 1024;
 
 /// What a part may take beyond its bytes, in most cases.
 const OVERSHOOT_BYTES: usize = 32 * 1024;
@@ -78,6 +79,7 @@ fn stream_cursor(
 ) -> Result<(), Cut> {
     let mut files = ChunkFiles::default();
     let mut out = Vec::new();
+    let mut part_bytes = PART_BYTES as usize;
     loop {
         let plan = instance.next_plan(cursor, PLAN_BYTES)?;
         if plan.is_empty() {
@@ -90,8 +92,9 @@ fn stream_cursor(
             let whole = rest.get(..rest.len() - after.len()).unwrap_or_default();
             put_series(instance, cursor, &mut files, (series, whole), frames, &mut out)?;
             rest = after;
-            if out.len() >= PART_BYTES {
-                let next = Vec::with_capacity(PART_BYTES + OVERSHOOT_BYTES);
+            if out.len() >= part_bytes {
+                part_bytes = LATER_PART_BYTES;
+                let next = Vec::with_capacity(part_bytes + OVERSHOOT_BYTES);
                 parts.send(std::mem::replace(&mut out, next))?;
             }
         }
