@@ -8,7 +8,9 @@ use tidepool_engine::block::{BlockBuilder, BlockMetaParams, BlockReader, SymbolC
 use tidepool_engine::chunk::{Chunk, encode};
 use tidepool_engine::compact::{BlockMerge, Levels, plan, survey};
 use tidepool_engine::model::{Labels, MatchOp, Matcher, MatcherSpec, TimeRange, Value};
-use tidepool_engine::select::{BlockSeries, Cursor, FrameFormat, Merge, Selection, SeriesSource};
+use tidepool_engine::select::{
+    BlockChunks, BlockSeries, Cursor, FoundChunk, FrameFormat, Merge, Selection, SeriesSource,
+};
 use tidepool_engine::storage::Blocks;
 use tidepool_engine::storage::memory::MemoryBlocks;
 
@@ -68,10 +70,11 @@ fn blocks() -> Outcome<MemoryBlocks> {
 fn read(blocks: &MemoryBlocks, format: FrameFormat, (name, value): (&str, &str)) -> Outcome<usize> {
     let spec = MatcherSpec { name: name.into(), op: MatchOp::Equal, value: value.into() };
     let matchers = [Matcher::new(&spec)?];
-    let mut sources: Vec<Box<dyn SeriesSource>> = Vec::new();
+    let mut sources: Vec<Box<dyn SeriesSource<FoundChunk>>> = Vec::new();
     for id in blocks.list()?.iter().rev() {
         let block = Rc::new(BlockReader::open(blocks, id)?);
-        sources.push(Box::new(BlockSeries::select(block, &matchers, TimeRange::ALL)?));
+        let series = BlockSeries::select(block, &matchers, TimeRange::ALL)?;
+        sources.push(Box::new(BlockChunks(series)));
     }
     let selection = Selection {
         matchers: vec![spec],

@@ -1,5 +1,6 @@
-//! Frames of a streamed remote read. Their checksums may be put in later, by whom that costs less:
-//! a host has instructions for it.
+//! Frames of a streamed remote read, and the rule by which a series is cut into them. The engine
+//! and the host both write them: who has the bytes of the chunks does. Checksums may be put in
+//! later, by whom that costs less: a host has instructions for it.
 //!
 //! ```text
 //! ┌────────────────┬──────────────────────────────┬─────────┐
@@ -7,14 +8,109 @@
 //! └────────────────┴──────────────────────────────┴─────────┘
 //! ```
 //!
+//! The payload is a `prometheus.ChunkedReadResponse`: `chunked_series` 1, of which there is one,
+//! and `query_index` 2. A series whose chunks exceed the frame's bound continues in further frames,
+//! labels repeated.
+//!
 //! Source: Prometheus' remote read API document, section "Streamed chunks".
 
-use crate::varint::{put_uvarint, split_uvarint};
+use crate::varint::{put_uvarint, split_uvarint, uvarint_bytes};
 
-/// Begins a frame whose payload will have so many bytes; zeros stand where its checksum belongs.
-pub fn put_frame_head(out: &mut Vec<u8>, payload_bytes: usize) {
-    put_uvarint(out, payload_bytes as u64);
-    out.extend_from_slice(&[0; 4]);
+/// Computes a CRC-32C.
+pub type Crc32c = fn(&[u8]) -> u32;
+
+/// How frames are written.
+#[derive(Clone, Copy, Debug)]
+pub struct FrameOptions {
+    /// Number of the query in its request.
+    pub query_index: u32,
+    /// Size at which a frame is closed.
+    pub bytes_max: usize,
+    /// What computes the checksums of frames; zeros stand there otherwise.
+    pub crc32c: Option<Crc32c>,
+}
+
+/// Bytes before the labels in a frame of 128 to 16,383 bytes, as nearly all are: two lengths of two
+/// bytes, the checksum and a tag.
+const USUAL_HEAD_BYTES: usize = 9;
+
+/// Writes one series as one or more frames. Unless [`FrameWriter::finish`] is called, the last
+/// frame is not whole.
+pub struct FrameWriter<'a> {
+    out: &'a mut Vec<u8>,
+    options: FrameOptions,
+    labels: &'a [u8],
+    /// Where the current frame begins.
+    frame_at: usize,
+    /// Bytes of labels and chunks in it, which its bound counts.
+    counted_bytes: usize,
+    /// Chunks in it.
+    chunks: usize,
+}
+
+impl<'a> FrameWriter<'a> {
+    /// Begins a series, whose labels are given as fields of a `prometheus.ChunkedSeries`. Frames
+    /// are appended to `out`.
+    pub fn new(out: &'a mut Vec<u8>, options: FrameOptions, labels: &'a [u8]) -> FrameWriter<'a> {
+        let frame_at = out.len();
+        FrameWriter { out, options, labels, frame_at, counted_bytes: 0, chunks: 0 }
+    }
+
+    /// Begins a chunk, as a `prometheus.Chunk` of so many bytes, which the caller has to append to
+    /// what is returned.
+    #[inline]
+    pub fn chunk(&mut self, message_bytes: usize) -> &mut Vec<u8> {
+        if self.chunks > 0 && self.counted_bytes >= self.options.bytes_max {
+            self.end_frame();
+        }
+        if self.chunks == 0 {
+            self.frame_at = self.out.len();
+            self.counted_bytes = self.labels.len();
+            self.out.extend_from_slice(&[0; USUAL_HEAD_BYTES]);
+            self.out.extend_from_slice(self.labels);
+        }
+        self.chunks += 1;
+        self.counted_bytes += message_bytes;
+        self.out.push(0x12);
+        put_uvarint(self.out, message_bytes as u64);
+        self.out
+    }
+
+    /// Ends the last frame. A series without chunks has no frame.
+    pub fn finish(mut self) {
+        if self.chunks > 0 {
+            self.end_frame();
+        }
+    }
+
+    fn end_frame(&mut self) {
+        let FrameWriter { out, options, frame_at, .. } = self;
+        let series_bytes = out.len() - *frame_at - USUAL_HEAD_BYTES;
+        if options.query_index != 0 {
+            out.push(0x10);
+            put_uvarint(out, u64::from(options.query_index));
+        }
+        let content_bytes = out.len() - *frame_at - USUAL_HEAD_BYTES;
+        let payload_bytes = 1 + uvarint_bytes(series_bytes as u64) + content_bytes;
+        let mut head = Vec::with_capacity(2 * USUAL_HEAD_BYTES);
+        put_uvarint(&mut head, payload_bytes as u64);
+        let checksum_at = head.len();
+        head.extend_from_slice(&[0; 4]);
+        head.push(0x0a);
+        put_uvarint(&mut head, series_bytes as u64);
+        match out.get_mut(*frame_at..*frame_at + USUAL_HEAD_BYTES) {
+            Some(place) if head.len() == USUAL_HEAD_BYTES => place.copy_from_slice(&head),
+            _ => drop(out.splice(*frame_at..*frame_at + USUAL_HEAD_BYTES, head)),
+        }
+        let checksum_at = *frame_at + checksum_at;
+        if let Some(crc32c) = options.crc32c
+            && let Some((checksum, payload)) =
+                out.get_mut(checksum_at..).and_then(<[u8]>::split_first_chunk_mut::<4>)
+        {
+            *checksum = crc32c(payload).to_be_bytes();
+        }
+        self.chunks = 0;
+    }
 }
 
 /// Puts the checksum, a CRC-32C, into each of some whole frames. Bytes that are no frame return
@@ -39,6 +135,61 @@ pub fn seal_frames(frames: &mut [u8], crc32c: impl Fn(&[u8]) -> u32) -> Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A frame as it would be written by whoever knows all lengths before.
+    fn frame(labels: &[u8], chunks: &[Vec<u8>], query_index: u32) -> Vec<u8> {
+        let mut series = labels.to_vec();
+        for chunk in chunks {
+            series.push(0x12);
+            put_uvarint(&mut series, chunk.len() as u64);
+            series.extend_from_slice(chunk);
+        }
+        let mut payload = vec![0x0a];
+        put_uvarint(&mut payload, series.len() as u64);
+        payload.extend(series);
+        if query_index > 0 {
+            payload.push(0x10);
+            put_uvarint(&mut payload, u64::from(query_index));
+        }
+        let mut frame = Vec::new();
+        put_uvarint(&mut frame, payload.len() as u64);
+        frame.extend(crc32c::crc32c(&payload).to_be_bytes());
+        frame.extend(payload);
+        frame
+    }
+
+    #[test]
+    fn frames_of_all_sizes_are_those_of_the_layout() {
+        let labels = *b"\x0a\x04\x0a\x00\x12\x00";
+        for bytes in [0, 1, 90, 110, 120, 130, 16_300, 16_370, 16_384, 3_000_000] {
+            for query_index in [0, 1, 300] {
+                let chunks = [vec![7; bytes], vec![8; 3]];
+                let crc32c = Some(crc32c::crc32c as Crc32c);
+                let options = FrameOptions { query_index, bytes_max: bytes + 6, crc32c };
+                let mut out = b"before".to_vec();
+                let mut writer = FrameWriter::new(&mut out, options, &labels);
+                chunks.iter().for_each(|chunk| writer.chunk(chunk.len()).extend(chunk));
+                writer.finish();
+                let mut expected = b"before".to_vec();
+                for chunk in &chunks {
+                    expected.extend(frame(&labels, std::slice::from_ref(chunk), query_index));
+                }
+                assert_eq!(out, expected, "{bytes}, {query_index}");
+                // One byte more, and both are in one frame; a frame without a sum can get it.
+                let options = FrameOptions { bytes_max: bytes + 7, crc32c: None, ..options };
+                out.clear();
+                let mut writer = FrameWriter::new(&mut out, options, &labels);
+                chunks.iter().for_each(|chunk| writer.chunk(chunk.len()).extend(chunk));
+                writer.finish();
+                assert_eq!(seal_frames(&mut out, crc32c::crc32c), Ok(()));
+                assert_eq!(out, frame(&labels, &chunks, query_index), "{bytes}, {query_index}");
+            }
+        }
+        let options = FrameOptions { query_index: 0, bytes_max: 1, crc32c: None };
+        let mut out = Vec::new();
+        FrameWriter::new(&mut out, options, &labels).finish();
+        assert_eq!(out, b"", "nothing but labels");
+    }
 
     #[test]
     fn each_frame_gets_its_checksum() {

@@ -12,17 +12,18 @@
 
 use super::BlockError;
 use crate::chunk::{Chunk, ChunkError, Encoding};
-use crate::codec::{crc32c, put_uvarint, split_uvarint};
+use crate::codec::{crc32c, put_uvarint};
 use crate::index::{ChunkMeta, ChunkRef, FileSink, NamedFile, ReadAhead};
 use crate::storage::{BlockWriter, Blocks, StorageError, StorageResult};
 use std::cell::RefCell;
 use std::rc::Rc;
+use tidepool_remote_write::{BadChunk, CHUNK_HEAD_BYTES_MAX, checked_chunk, chunk_extent};
 
 /// Longest file; the next chunk goes to the next file.
 pub const CHUNK_FILE_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
 /// Longest chunk data that is written, or believed when read.
-pub const CHUNK_BYTES_MAX: usize = 16 * 1024 * 1024;
+pub use tidepool_remote_write::CHUNK_BYTES_MAX;
 
 /// How much is read ahead of chunks, of all files of a block together.
 const AHEAD_BYTES_MAX: usize = 256 * 1024;
@@ -38,9 +39,6 @@ pub(crate) const HEADER_BYTES: u64 = 8;
 
 /// Longest encoding of a chunk's length, the encoding's number, and the checksum.
 const CHUNK_OVERHEAD_BYTES_MAX: u64 = 5 + 1 + 4;
-
-/// Most bytes that a chunk's length and encoding take.
-const CHUNK_HEAD_BYTES_MAX: usize = 6;
 
 /// Name of a file of chunks inside a block; counted from 0.
 pub fn chunk_file_name(number: u32) -> String {
@@ -157,8 +155,7 @@ impl ChunkFileReader {
 
     /// The file that an index says a chunk is in.
     fn file(&self, number: u32) -> Result<&NamedFile, BlockError> {
-        let what = || format!("{}/{}", self.block, chunk_file_name(number));
-        let missing = || StorageError::NotFound { what: what() };
+        let missing = || StorageError::NotFound { what: self.full_name(number) };
         Ok(self.files.get(number as usize).ok_or_else(missing)?)
     }
 
@@ -172,39 +169,39 @@ impl ChunkFileReader {
         }
     }
 
+    /// Block and name of a file.
+    pub(super) fn full_name(&self, number: u32) -> String {
+        format!("{}/{}", self.block, chunk_file_name(number))
+    }
+
     /// The chunk that an index describes.
     pub(super) fn chunk(&self, meta: &ChunkMeta) -> Result<Chunk, BlockError> {
         let (number, offset) = (meta.chunk_ref.file(), u64::from(meta.chunk_ref.offset()));
         let file = self.file(number)?;
+        let damage = |bad| {
+            let what = match bad {
+                BadChunk::NoLength => "no chunk begins here",
+                BadChunk::TooLong => "the chunk is longer than any chunk may be",
+                BadChunk::CutShort => "the file ends within this chunk",
+                BadChunk::Checksum => "the chunk's checksum does not match",
+            };
+            BlockError::from(file.damage(offset, what))
+        };
         let mut windows = self.windows.borrow_mut();
         if windows.is_empty() {
             windows.resize_with(self.files.len(), || None);
         }
         let ahead_bytes = (AHEAD_BYTES_MAX / self.files.len().max(1)).max(AHEAD_BYTES_MIN);
-        let Some(window) = windows.get_mut(number as usize) else {
-            return Err(file.damage(offset, "no chunk begins here").into());
-        };
+        let window = windows.get_mut(number as usize).filter(|_| offset >= HEADER_BYTES);
+        let window = window.ok_or_else(|| damage(BadChunk::NoLength))?;
         let window = window.get_or_insert_with(|| ReadAhead::new(file.clone(), ahead_bytes));
-        let damage = |what| BlockError::from(file.damage(offset, what));
-        let head = window.at_least(offset, CHUNK_HEAD_BYTES_MAX)?;
-        let (len, rest) = split_uvarint(head)
-            .filter(|_| offset >= HEADER_BYTES)
-            .ok_or_else(|| damage("no chunk begins here"))?;
-        let start = head.len() - rest.len();
-        let len = usize::try_from(len).ok().filter(|len| *len <= CHUNK_BYTES_MAX);
-        let len = len.ok_or_else(|| damage("the chunk is longer than any chunk may be"))?;
-        let bytes = window.get(offset, start + 1 + len + 4)?.and_then(|bytes| bytes.get(start..));
-        let bytes = bytes.ok_or_else(|| damage("the file ends within this chunk"))?;
-        let (content, crc) = bytes.split_at_checked(1 + len).unwrap_or_default();
-        if crc != crc32c(content).to_be_bytes() {
-            return Err(damage("the chunk's checksum does not match"));
-        }
-        let Some((number, data)) = content.split_first() else {
-            return Err(damage("the chunk has no encoding"));
-        };
-        let encoding = Encoding::try_from_u8(*number).ok_or_else(|| {
-            self.undecodable(meta, ChunkError::UnknownEncoding { number: *number })
-        })?;
+        let extent =
+            chunk_extent(window.at_least(offset, CHUNK_HEAD_BYTES_MAX)?).map_err(damage)?;
+        let bytes = window.get(offset, extent.end)?.and_then(|bytes| bytes.get(extent));
+        let content = bytes.ok_or_else(|| damage(BadChunk::CutShort))?;
+        let (number, data) = checked_chunk(content, crc32c).map_err(damage)?;
+        let encoding = Encoding::try_from_u8(number)
+            .ok_or_else(|| self.undecodable(meta, ChunkError::UnknownEncoding { number }))?;
         let ChunkMeta { min_time_ms, max_time_ms, .. } = *meta;
         Ok(Chunk { encoding, min_time_ms, max_time_ms, data: data.into() })
     }

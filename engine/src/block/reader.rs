@@ -82,14 +82,15 @@ impl BlockReader {
     }
 
     /// Labels of a series, and those of its chunks that reach into a range, in time order, in
-    /// `chunks`; none without such chunks.
+    /// `chunks`; none without such chunks. See [`IndexReader::series_in`].
     pub fn series_in(
         &self,
         series: SeriesRef,
         range: TimeRange,
+        likely: &Labels,
         chunks: &mut Vec<ChunkMeta>,
     ) -> Result<Option<Labels>, BlockError> {
-        Ok(self.index.series_in(series, range, chunks)?)
+        Ok(self.index.series_in(series, range, likely, chunks)?)
     }
 
     /// Labels of a series.
@@ -124,6 +125,11 @@ impl BlockReader {
         let decoded = values(&chunk).and_then(|mut all| all.try_for_each(|value| value.map(drop)));
         decoded.map_err(|source| self.chunk_files.undecodable(meta, source))?;
         Ok(chunk)
+    }
+
+    /// The block's name and that of one of its files of chunks, counted from 0.
+    pub fn chunk_file_name(&self, number: u32) -> String {
+        self.chunk_files.full_name(number)
     }
 
     /// All label names, ascending.

@@ -392,6 +392,14 @@ impl GuestCursor for OpenCursor {
         Ok(self.0.borrow_mut().next_frames(bytes_max)?)
     }
 
+    fn next_plan(&self, bytes_max: u32) -> Result<Vec<u8>, wit::Error> {
+        Ok(self.0.borrow_mut().next_plan(bytes_max)?)
+    }
+
+    fn read_planned(&self, series: Vec<u8>) -> Result<Vec<u8>, wit::Error> {
+        Ok(self.0.borrow().read_planned(&series)?)
+    }
+
     fn measure(&self, bytes_max: u32) -> Result<store::Measured, wit::Error> {
         let Measured { done, bytes, samples } = self.0.borrow_mut().measure(bytes_max)?;
         Ok(store::Measured { done, bytes, samples })

@@ -12,6 +12,12 @@ use crate::wire::{ChunkedSeries, put_chunked_series};
 use std::cell::RefCell;
 use std::rc::Rc;
 
+/// Most bytes of a page for which room is made at once.
+const PAGE_BYTES_USUAL: usize = 64 * 1024;
+
+/// What a page may take beyond the bytes that are asked for, in most cases.
+const OVERSHOOT_BYTES: usize = 4 * 1024;
+
 /// The own head and its log.
 type OwnHead = (Rc<RefCell<Head>>, Rc<RefCell<Log>>);
 
@@ -214,7 +220,8 @@ fn page(
     bytes_max: u32,
     mut put_next: impl FnMut(&mut Vec<u8>) -> Result<Slice<()>>,
 ) -> Result<HeadPage> {
-    let mut page = HeadPage::default();
+    let room = PAGE_BYTES_USUAL.min(bytes_max as usize) + OVERSHOOT_BYTES;
+    let mut page = HeadPage { series: Vec::with_capacity(room), is_last: false };
     while page.series.len() < bytes_max.max(1) as usize {
         match put_next(&mut page.series)? {
             Slice::Next(()) => {}

@@ -7,7 +7,8 @@ use crate::error::{Error, Result};
 use crate::index::IndexError;
 use crate::model::TimeRange;
 use crate::select::{
-    BlockLabels, BlockNames, BlockValues, Cursor, Lookup, Merge, SeriesSource, StringCursor,
+    AllRead, BlockLabels, BlockNames, BlockValues, Cursor, Lookup, Merge, Mergeable, SeriesSource,
+    StringCursor,
 };
 use crate::storage::StorageError;
 use std::collections::BTreeMap;
@@ -50,7 +51,7 @@ impl Engine {
         for block in self.blocks_in(range)? {
             sources.push(Box::new(BlockLabels::select(block, &sets, range)?));
         }
-        Ok(Cursor::of_labels(merged(sources)?, range, lookup.limit))
+        Ok(Cursor::of_labels(Box::new(AllRead(merged(sources)?)), range, lookup.limit))
     }
 
     /// Whether a cut was planned while the log is read. Only a head's owner takes part in that: a
@@ -135,7 +136,9 @@ impl Engine {
 }
 
 /// Several sources as one.
-pub(super) fn merged(mut sources: Vec<Box<dyn SeriesSource>>) -> Result<Box<dyn SeriesSource>> {
+pub(super) fn merged<C: Mergeable + 'static>(
+    mut sources: Vec<Box<dyn SeriesSource<C>>>,
+) -> Result<Box<dyn SeriesSource<C>>> {
     match sources.len() {
         1 => Ok(sources.remove(0)),
         _ => Ok(Box::new(Merge::new(sources)?)),

@@ -28,7 +28,8 @@ use crate::model::{
     Labels, Matcher, MatcherError, MatcherSpec, OrderGroup, Sample, TimeRange, Value,
 };
 use crate::select::{
-    BlockSeries, Cursor, Damages, HeadSource, LineCursor, Merge, Selection, SeriesSource,
+    AllRead, BlockChunks, BlockSeries, Cursor, Damages, FoundChunk, HeadSource, LatestLabels,
+    LineCursor, Merge, Selection, SeriesSource,
 };
 use crate::storage::{Blocks, Wal};
 use crate::text::TextFormat;
@@ -168,6 +169,12 @@ pub struct Engine {
     head: Rc<dyn HeadSource>,
     /// Roles other than `Head` read and make blocks.
     upkeep: Option<Upkeep>,
+}
+
+/// Where the series of a selection are, in the order of their authority.
+struct Sources {
+    head: Box<dyn SeriesSource>,
+    blocks: Vec<BlockSeries>,
 }
 
 /// What only the owner of a head has.
@@ -386,7 +393,18 @@ impl Engine {
             let max = OrderGroup::EXTERNAL_MAX as u64;
             return Err(Error::LimitExceeded { what: "external labels", max });
         }
-        let source = self.source(&selection.matchers, selection.range, external, None)?;
+        let Sources { head, blocks } =
+            self.sources(&selection.matchers, selection.range, external, None)?;
+        let mut sources: Vec<Box<dyn SeriesSource<FoundChunk>>> = vec![Box::new(AllRead(head))];
+        let latest = LatestLabels::default();
+        for series in blocks {
+            sources.push(Box::new(BlockChunks(series.in_turn(&latest))));
+        }
+        let source: Box<dyn SeriesSource<FoundChunk>> = match external.is_empty() {
+            true => merged(sources)?,
+            // Even in one source there may be series that become the same.
+            false => Box::new(Merge::new(sources)?),
+        };
         Ok(Cursor::new(source, selection))
     }
 
@@ -399,50 +417,46 @@ impl Engine {
         format: TextFormat,
     ) -> Result<LineCursor> {
         let (none, damages) = (Labels::default(), Damages::default());
-        let source =
-            |matchers: &Vec<MatcherSpec>| self.source(matchers, range, &none, Some(&damages));
+        let source = |matchers: &Vec<MatcherSpec>| {
+            let Sources { head, blocks } = self.sources(matchers, range, &none, Some(&damages))?;
+            let mut sources = vec![head];
+            for series in blocks {
+                sources.push(Box::new(series.stepping_over(&damages)));
+            }
+            merged(sources)
+        };
         let sources = selectors.iter().map(source);
         let source = merged(sources.collect::<Result<_>>()?)?;
         Ok(LineCursor::new(source, damages, range, format))
     }
 
     /// The series that all of some matchers select, from the head and the blocks, with external
-    /// labels besides their own. Damage of blocks is stepped over if there is where to put it.
-    fn source(
+    /// labels besides their own. Blocks whose index is damaged are stepped over if there is where
+    /// to put that.
+    fn sources(
         &self,
         specs: &[MatcherSpec],
         range: TimeRange,
         external: &Labels,
         damages: Option<&Damages>,
-    ) -> Result<Box<dyn SeriesSource>> {
+    ) -> Result<Sources> {
         if !self.is_cut_while_replaying() {
             self.check_replayed()?;
         }
         let matchers = compile(specs)?;
         // The head comes before the list of blocks: once its cursor is open it truncates nothing,
         // so what is cut meanwhile is in the head, in a block, or in both, but never in neither.
-        let mut sources = vec![self.head.select(specs, range, external)?];
+        let head = self.head.select(specs, range, external)?;
+        let mut blocks = Vec::new();
         for block in self.blocks_in(range)? {
             let selected = BlockSeries::select(block, &matchers, range);
             let selected = selected.and_then(|series| series.with_external(external));
             match (selected, damages) {
                 (Err(error), Some(damages)) => damages.put(error),
-                (selected, _) => {
-                    for series in selected? {
-                        let series = match damages {
-                            Some(damages) => series.stepping_over(damages),
-                            None => series,
-                        };
-                        sources.push(Box::new(series));
-                    }
-                }
+                (selected, _) => blocks.extend(selected?),
             }
         }
-        match external.is_empty() {
-            true => merged(sources),
-            // Even in one source there may be series that become the same.
-            false => Ok(Box::new(Merge::new(sources)?)),
-        }
+        Ok(Sources { head, blocks })
     }
 
     /// Excludes these blocks from merges: those that earlier calls, of other engines too, gave as

@@ -5,7 +5,9 @@ use super::{Engine, check_count, compile};
 use crate::block::BlockReader;
 use crate::error::Result;
 use crate::model::{Labels, Matcher, MatcherSets, MatcherSpec, TimeRange};
-use crate::select::{BlockLabels, BlockSeries, HeadSource, Lookup, SeriesSource, Windows};
+use crate::select::{
+    BlockLabels, BlockSeries, HeadSource, LatestLabels, Lookup, SeriesSource, Windows,
+};
 use crate::wire::ChunkedSeries;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -146,9 +148,10 @@ impl Selected {
             None => {
                 let mut sources: Vec<Box<dyn SeriesSource>> =
                     self.head.take().into_iter().collect();
+                let latest = LatestLabels::default();
                 for block in std::mem::take(&mut self.blocks) {
                     let series = BlockSeries::select(block, &self.matchers, self.windows.range)?;
-                    sources.push(Box::new(series.touched_by(self.windows)));
+                    sources.push(Box::new(series.touched_by(self.windows).in_turn(&latest)));
                 }
                 merged(sources)?
             }

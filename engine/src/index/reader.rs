@@ -191,17 +191,18 @@ impl IndexReader {
     pub fn series(&self, series: SeriesRef) -> Result<(Labels, Vec<ChunkMeta>), IndexError> {
         self.entry(series, |numbers, chunks, symbols| {
             let chunks = decode_chunks(chunks).map_err(|what| self.damaged_series(series, what))?;
-            Ok((labels(numbers, symbols)?, chunks))
+            Ok((labels(numbers, symbols, None)?, chunks))
         })
     }
 
     /// Labels of a series, and those of its chunks that reach into a range, in time order, in
     /// `chunks`. Returns `None` for a series without such chunks, and does not look up its
-    /// labels then.
+    /// labels then. Labels that equal `likely` are copied from there, which costs less.
     pub fn series_in(
         &self,
         series: SeriesRef,
         range: TimeRange,
+        likely: &Labels,
         chunks: &mut Vec<ChunkMeta>,
     ) -> Result<Option<Labels>, IndexError> {
         chunks.clear();
@@ -212,13 +213,16 @@ impl IndexReader {
                 }
             });
             found.map_err(|what| self.damaged_series(series, what))?;
-            if chunks.is_empty() { Ok(None) } else { labels(numbers, symbols).map(Some) }
+            match chunks.is_empty() {
+                true => Ok(None),
+                false => labels(numbers, symbols, Some(likely)).map(Some),
+            }
         })
     }
 
     /// Labels of a series.
     pub fn series_labels(&self, series: SeriesRef) -> Result<Labels, IndexError> {
-        self.entry(series, |numbers, _, symbols| labels(numbers, symbols))
+        self.entry(series, |numbers, _, symbols| labels(numbers, symbols, None))
     }
 
     /// How many labels a series has.
@@ -316,12 +320,21 @@ impl IndexReader {
     }
 }
 
-fn labels(numbers: &[LabelNumbers], symbols: &mut SymbolTable) -> Result<Labels, IndexError> {
+fn labels(
+    numbers: &[LabelNumbers],
+    symbols: &mut SymbolTable,
+    likely: Option<&Labels>,
+) -> Result<Labels, IndexError> {
     for (name, value) in numbers {
         symbols.load(*name)?;
         symbols.load(*value)?;
     }
+    let symbols = &*symbols;
     let pairs = numbers.iter().map(|(name, value)| (symbols.text(*name), symbols.text(*value)));
     // An empty value means the same as no label; no index of ours or upstream's has one.
-    Ok(Labels::from_sorted(pairs.filter(|(_, value)| !value.is_empty())))
+    let pairs = pairs.filter(|(_, value)| !value.is_empty());
+    match likely.filter(|likely| likely.is_of(pairs.clone())) {
+        Some(same) => Ok(same.clone()),
+        None => Ok(Labels::from_sorted(pairs)),
+    }
 }

@@ -195,6 +195,22 @@ impl Labels {
         Labels::from_sorted(with_others(self.iter(), others))
     }
 
+    /// Whether it is what [`Labels::from_sorted`] makes of these pairs, without making it.
+    pub fn is_of<'a>(&self, pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> bool {
+        let mut rest = &*self.packed;
+        for (name, value) in pairs {
+            let Some((label, after)) = split_field(rest, TAG_FIRST) else { return false };
+            let is_next = split_label(label).is_some_and(|(own_name, own_value)| {
+                bytes_equal(own_name, name.as_bytes()) && bytes_equal(own_value, value.as_bytes())
+            });
+            if !is_next {
+                return false;
+            }
+            rest = after;
+        }
+        rest.is_empty()
+    }
+
     /// Whether the set has no label.
     pub fn is_empty(&self) -> bool {
         self.packed.is_empty()
@@ -349,6 +365,26 @@ mod tests {
         assert_eq!(labels.get("job"), "node");
         assert_eq!(labels.get("gone"), "");
         assert_eq!(labels.to_string(), r#"{__name__="up", job="node"}"#);
+    }
+
+    #[test]
+    fn a_set_knows_the_pairs_that_it_is_of() {
+        let long = "x".repeat(300);
+        let sets: [&[(&str, &str)]; 7] = [
+            &[],
+            &[("a", "b")],
+            &[("a", "bc")],
+            &[("ab", "c")],
+            &[("a", "b"), ("c", "d")],
+            &[("a", "b"), ("c", &long)],
+            &[("a", "b"), ("d", &long)],
+        ];
+        for (at, set) in sets.iter().enumerate() {
+            let labels = Labels::from_sorted(set.iter().copied());
+            for (of, pairs) in sets.iter().enumerate() {
+                assert_eq!(labels.is_of(pairs.iter().copied()), at == of, "{set:?} {pairs:?}");
+            }
+        }
     }
 
     #[test]

@@ -1,13 +1,18 @@
 //! A position in an answer, and the answer's bytes.
 
-use super::SeriesSource;
+use super::merge::Mergeable;
 use super::samples::{Extent, SeriesWriter, extent};
-use crate::chunk::{ChunkError, plain};
+use super::{FoundChunk, SeriesSource};
+use crate::block::{BlockReader, ChunkMeta};
+use crate::codec::crc32c;
 use crate::error::{Error, Result};
+use crate::index::ChunkRef;
 use crate::model::{Labels, MatcherSpec, TimeRange};
 use crate::wire::{
-    ChunkedSeries, DEFAULT_FRAME_BYTES_MAX, FrameOptions, put_chunked_series, put_streamed_frames,
+    ChunkedSeries, Crc32c, DEFAULT_FRAME_BYTES_MAX, FrameOptions, PlannedChunk, put_chunked_series,
+    put_planned_series, put_streamed_frames, split_planned_series,
 };
+use std::rc::Rc;
 
 /// Most bytes of frames for which room is made at once.
 const FRAMES_BYTES_USUAL: usize = 256 * 1024;
@@ -72,7 +77,7 @@ pub struct Lookup {
 
 /// A position in the answer to a selection or to a lookup of series.
 pub struct Cursor {
-    source: Box<dyn SeriesSource>,
+    source: Box<dyn SeriesSource<FoundChunk>>,
     range: TimeRange,
     format: FrameFormat,
     query_index: u32,
@@ -85,11 +90,24 @@ pub struct Cursor {
     series_max: u64,
     series_given: u64,
     is_truncated: bool,
+    plan: Plan,
+}
+
+/// What the plans of a cursor have named, and memory to make them in.
+#[derive(Default)]
+struct Plan {
+    /// Files of chunks, by block and number, in the order of their own numbers.
+    files: Vec<(Rc<BlockReader>, u32)>,
+    /// The file that a chunk was named of last.
+    last: usize,
+    /// Names of files that no plan has had yet.
+    names: Vec<String>,
+    chunks: Vec<PlannedChunk>,
 }
 
 impl Cursor {
     /// Writes what a source returns as the selection asks.
-    pub fn new(source: Box<dyn SeriesSource>, selection: &Selection) -> Cursor {
+    pub fn new(source: Box<dyn SeriesSource<FoundChunk>>, selection: &Selection) -> Cursor {
         let frame_bytes_max = match selection.frame_bytes_max {
             0 => DEFAULT_FRAME_BYTES_MAX as usize,
             bytes => bytes as usize,
@@ -107,11 +125,16 @@ impl Cursor {
             series_max: 0,
             series_given: 0,
             is_truncated: false,
+            plan: Plan::default(),
         }
     }
 
     /// Returns series that come without chunks, at most so many; 0 means no limit.
-    pub fn of_labels(source: Box<dyn SeriesSource>, range: TimeRange, limit: u64) -> Cursor {
+    pub fn of_labels(
+        source: Box<dyn SeriesSource<FoundChunk>>,
+        range: TimeRange,
+        limit: u64,
+    ) -> Cursor {
         Cursor {
             source,
             range,
@@ -125,6 +148,7 @@ impl Cursor {
             series_max: limit,
             series_given: 0,
             is_truncated: false,
+            plan: Plan::default(),
         }
     }
 
@@ -133,11 +157,19 @@ impl Cursor {
         self.is_truncated
     }
 
+    /// The next series with all bytes, in encodings that all clients know.
     fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
+        let Some(ChunkedSeries { labels, chunks }) = self.next_found()? else { return Ok(None) };
+        let chunks = chunks.into_iter().map(|chunk| chunk.into_plain(&labels));
+        let chunks = chunks.collect::<Result<_>>()?;
+        Ok(Some(ChunkedSeries { labels, chunks }))
+    }
+
+    fn next_found(&mut self) -> Result<Option<ChunkedSeries<FoundChunk>>> {
         if self.is_truncated {
             return Ok(None);
         }
-        let next = self.next_in_range()?.map(with_plain_chunks).transpose()?;
+        let next = self.next_in_range()?;
         if next.is_some() && self.series_max > 0 && self.series_given >= self.series_max {
             self.is_truncated = true;
             return Ok(None);
@@ -148,13 +180,11 @@ impl Cursor {
 
     /// The source's next series. If chunks were merged, and so encoded again, some may lie outside
     /// the range.
-    fn next_in_range(&mut self) -> Result<Option<ChunkedSeries>> {
+    fn next_in_range(&mut self) -> Result<Option<ChunkedSeries<FoundChunk>>> {
         while let Some(mut series) = self.source.next_series()? {
             let had_chunks = !series.chunks.is_empty();
             let range = self.range;
-            series.chunks.retain(|chunk| {
-                chunk.max_time_ms >= range.start_ms && chunk.min_time_ms <= range.end_ms
-            });
+            series.chunks.retain(|chunk| chunk.span().overlaps(&range));
             if !had_chunks || !series.chunks.is_empty() {
                 return Ok(Some(series));
             }
@@ -201,11 +231,42 @@ impl Cursor {
         Ok(out)
     }
 
+    /// A plan of the next series, until it fills `bytes_max`: at least one, none at the end. It
+    /// gives what [`Cursor::next_frames`] would give, but where blocks have the chunks it names
+    /// their places.
+    pub fn next_plan(&mut self, bytes_max: u32) -> Result<Vec<u8>> {
+        if self.format == FrameFormat::Samples {
+            return Err(Error::Invalid("samples have no plan: their chunks are decoded".into()));
+        }
+        let room = FRAMES_BYTES_USUAL.min(bytes_max as usize) + OVERSHOOT_BYTES;
+        let mut out = Vec::with_capacity(room);
+        while out.len() < bytes_max.max(1) as usize
+            && let Some(series) = self.next_found()?
+        {
+            self.plan.put(&mut out, series)?;
+        }
+        Ok(out)
+    }
+
+    /// A series of a plan, with the bytes of all its chunks.
+    pub fn read_planned(&self, series: &[u8]) -> Result<Vec<u8>> {
+        let (ChunkedSeries { labels, chunks }, rest) = split_planned_series(series)?;
+        let chunks = chunks.into_iter().map(|chunk| self.plan.found(chunk)?.into_plain(&labels));
+        let chunks: Vec<_> = chunks.collect::<Result<_>>()?;
+        if !rest.is_empty() {
+            return Err(Error::Invalid("more than one series of a plan".into()));
+        }
+        let mut out = Vec::new();
+        put_chunked_series(&mut out, &labels, &chunks);
+        Ok(out)
+    }
+
     /// Starts again from the first series.
     pub fn rewind(&mut self) -> Result<()> {
         self.source.rewind()?;
         self.writing = None;
         self.measured = Extent::default();
+        self.plan = Plan::default();
         (self.samples_given, self.series_given, self.is_truncated) = (0, 0, false);
         Ok(())
     }
@@ -247,7 +308,7 @@ impl Cursor {
             let frames = FrameOptions {
                 query_index: self.query_index,
                 bytes_max: self.frame_bytes_max,
-                is_sealed,
+                crc32c: is_sealed.then_some(crc32c as Crc32c),
             };
             put_streamed_frames(out, frames, labels, chunks);
         } else {
@@ -265,12 +326,59 @@ impl Cursor {
     }
 }
 
-/// The series with chunks of encodings that all clients know.
-fn with_plain_chunks(series: ChunkedSeries) -> Result<ChunkedSeries> {
-    let ChunkedSeries { labels, chunks } = series;
-    let plain: std::result::Result<Vec<_>, ChunkError> = chunks.into_iter().map(plain).collect();
-    match plain {
-        Ok(chunks) => Ok(ChunkedSeries { labels, chunks }),
-        Err(source) => Err(Error::Chunk { series: labels.to_string(), source }),
+impl Plan {
+    fn put(&mut self, out: &mut Vec<u8>, series: ChunkedSeries<FoundChunk>) -> Result<()> {
+        let ChunkedSeries { labels, chunks } = series;
+        self.chunks.clear();
+        for chunk in chunks {
+            let planned = match chunk {
+                FoundChunk::InBlock(block, meta) => PlannedChunk::Stored {
+                    span: TimeRange { start_ms: meta.min_time_ms, end_ms: meta.max_time_ms },
+                    file: self.file(&block, meta.chunk_ref.file()),
+                    offset: meta.chunk_ref.offset(),
+                },
+                read => PlannedChunk::Given(read.into_plain(&labels)?),
+            };
+            self.chunks.push(planned);
+        }
+        put_planned_series(out, &labels, &self.names, &self.chunks);
+        self.names.clear();
+        Ok(())
+    }
+
+    /// The number of a file. Chunks follow one another in the order of their blocks, again and
+    /// again.
+    #[inline]
+    fn file(&mut self, block: &Rc<BlockReader>, number: u32) -> u32 {
+        let is_it = |file: &(Rc<BlockReader>, u32)| file.1 == number && Rc::ptr_eq(&file.0, block);
+        let next = (self.last + 1) % self.files.len().max(1);
+        for near in [self.last, next] {
+            if self.files.get(near).is_some_and(is_it) {
+                self.last = near;
+                return near as u32;
+            }
+        }
+        self.last = self.files.iter().position(is_it).unwrap_or_else(|| {
+            self.names.push(block.chunk_file_name(number));
+            self.files.push((Rc::clone(block), number));
+            self.files.len() - 1
+        });
+        self.last as u32
+    }
+
+    fn found(&self, chunk: PlannedChunk) -> Result<FoundChunk> {
+        let (span, file, offset) = match chunk {
+            PlannedChunk::Given(chunk) => return Ok(FoundChunk::Read(chunk)),
+            PlannedChunk::Stored { span, file, offset } => (span, file, offset),
+        };
+        let Some((block, number)) = self.files.get(file as usize) else {
+            return Err(Error::Invalid(format!("no plan of this cursor named file {file}")));
+        };
+        let meta = ChunkMeta {
+            min_time_ms: span.start_ms,
+            max_time_ms: span.end_ms,
+            chunk_ref: ChunkRef::new(*number, offset),
+        };
+        Ok(FoundChunk::InBlock(Rc::clone(block), meta))
     }
 }

@@ -7,22 +7,42 @@ use crate::model::{Labels, TimeRange};
 use crate::wire::ChunkedSeries;
 use std::cmp::Ordering;
 
+/// A chunk that can be merged with others.
+pub trait Mergeable: Clone + From<Chunk> {
+    /// The times of its first and last sample.
+    fn span(&self) -> TimeRange;
+
+    /// The chunk with its bytes.
+    fn into_chunk(self) -> Result<Chunk>;
+}
+
+impl Mergeable for Chunk {
+    #[inline]
+    fn span(&self) -> TimeRange {
+        TimeRange { start_ms: self.min_time_ms, end_ms: self.max_time_ms }
+    }
+
+    fn into_chunk(self) -> Result<Chunk> {
+        Ok(self)
+    }
+}
+
 /// Merges sources; of samples at the same time the one of the earlier source counts.
-pub struct Merge {
-    sources: Vec<Peeked>,
+pub struct Merge<C = Chunk> {
+    sources: Vec<Peeked<C>>,
     /// Which sources have the series that comes next; kept for its memory.
     holders: Vec<usize>,
 }
 
-struct Peeked {
-    source: Box<dyn SeriesSource>,
-    next: Option<ChunkedSeries>,
+struct Peeked<C> {
+    source: Box<dyn SeriesSource<C>>,
+    next: Option<ChunkedSeries<C>>,
 }
 
-impl Merge {
+impl<C> Merge<C> {
     /// Sources in the order of their authority.
-    pub fn new(sources: Vec<Box<dyn SeriesSource>>) -> Result<Merge> {
-        let peek = |mut source: Box<dyn SeriesSource>| {
+    pub fn new(sources: Vec<Box<dyn SeriesSource<C>>>) -> Result<Merge<C>> {
+        let peek = |mut source: Box<dyn SeriesSource<C>>| {
             let next = source.next_series()?;
             Ok(Peeked { source, next })
         };
@@ -37,7 +57,11 @@ impl Merge {
         let mut first: Option<&Labels> = None;
         for (number, peeked) in sources.iter().enumerate() {
             let Some(ChunkedSeries { labels, .. }) = &peeked.next else { continue };
-            match first.map_or(Ordering::Less, |first| labels.cmp(first)) {
+            let order = |first: &Labels| match labels == first {
+                true => Ordering::Equal,
+                false => labels.cmp(first),
+            };
+            match first.map_or(Ordering::Less, order) {
                 Ordering::Greater => {}
                 Ordering::Equal => holders.push(number),
                 Ordering::Less => {
@@ -50,8 +74,8 @@ impl Merge {
     }
 }
 
-impl Peeked {
-    fn take(&mut self) -> Result<Option<ChunkedSeries>> {
+impl<C> Peeked<C> {
+    fn take(&mut self) -> Result<Option<ChunkedSeries<C>>> {
         let taken = self.next.take();
         if taken.is_some() {
             self.next = self.source.next_series()?;
@@ -60,10 +84,10 @@ impl Peeked {
     }
 }
 
-impl SeriesSource for Merge {
-    fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
+impl<C: Mergeable> SeriesSource<C> for Merge<C> {
+    fn next_series(&mut self) -> Result<Option<ChunkedSeries<C>>> {
         self.find_holders();
-        let mut merged: Option<ChunkedSeries> = None;
+        let mut merged: Option<ChunkedSeries<C>> = None;
         let mut has_several = false;
         for number in &self.holders {
             let Some(peeked) = self.sources.get_mut(*number) else { continue };
@@ -76,7 +100,7 @@ impl SeriesSource for Merge {
                     }
                 }
                 // With external labels, a source can have several that became the same.
-                let is_same = |next: &ChunkedSeries| {
+                let is_same = |next: &ChunkedSeries<C>| {
                     merged.as_ref().is_some_and(|merged| merged.labels == next.labels)
                 };
                 if !peeked.next.as_ref().is_some_and(is_same) {
@@ -108,21 +132,31 @@ impl SeriesSource for Merge {
 /// Brings chunks of one series into time order without overlap. Chunks that overlap no other stay
 /// as they are; the others are taken apart, and of samples at the same time the one from the
 /// chunk that was listed first stays.
-pub fn merge_chunks(labels: &Labels, chunks: Vec<Chunk>) -> Result<Vec<Chunk>> {
-    let mut by_time: Vec<(usize, Chunk)> = chunks.into_iter().enumerate().collect();
-    by_time.sort_by_key(|(rank, chunk)| (chunk.min_time_ms, *rank));
-    if by_time.is_sorted_by(|(_, a), (_, b)| a.max_time_ms < b.min_time_ms) {
+pub fn merge_chunks<C: Mergeable>(labels: &Labels, chunks: Vec<C>) -> Result<Vec<C>> {
+    // Mostly each source has chunks of its own time, and the one with the newest comes first.
+    let follows = |a: &C, b: &C| a.span().end_ms < b.span().start_ms;
+    let runs: Vec<&[C]> = chunks.chunk_by(follows).collect();
+    let is_before = |later: &[C], earlier: &[C]| match (earlier.last(), later.first()) {
+        (Some(last), Some(first)) => follows(last, first),
+        _ => false,
+    };
+    if runs.is_sorted_by(|later, earlier| is_before(later, earlier)) {
+        return Ok(runs.into_iter().rev().flatten().cloned().collect());
+    }
+    let mut by_time: Vec<(usize, C)> = chunks.into_iter().enumerate().collect();
+    by_time.sort_by_key(|(rank, chunk)| (chunk.span().start_ms, *rank));
+    if by_time.is_sorted_by(|(_, a), (_, b)| a.span().end_ms < b.span().start_ms) {
         return Ok(by_time.into_iter().map(|(_, chunk)| chunk).collect());
     }
     let mut merged = Vec::with_capacity(by_time.len());
     let mut rest = by_time.as_slice();
     while let Some((_, first)) = rest.first() {
-        let mut end_ms = first.max_time_ms;
+        let mut end_ms = first.span().end_ms;
         let mut count = 1;
         while let Some((_, chunk)) = rest.get(count)
-            && chunk.min_time_ms <= end_ms
+            && chunk.span().start_ms <= end_ms
         {
-            end_ms = end_ms.max(chunk.max_time_ms);
+            end_ms = end_ms.max(chunk.span().end_ms);
             count += 1;
         }
         let (group, later) = rest.split_at(count);
@@ -135,11 +169,21 @@ pub fn merge_chunks(labels: &Labels, chunks: Vec<Chunk>) -> Result<Vec<Chunk>> {
     Ok(merged)
 }
 
-fn merge_overlapping(
+fn merge_overlapping<C: Mergeable>(
     labels: &Labels,
-    group: &[(usize, Chunk)],
-    merged: &mut Vec<Chunk>,
+    group: &[(usize, C)],
+    merged: &mut Vec<C>,
 ) -> Result<()> {
+    let mut chunks = Vec::with_capacity(group.len());
+    for (rank, chunk) in group {
+        chunks.push((*rank, chunk.clone().into_chunk()?));
+    }
+    merged.extend(encode_merged(labels, &chunks)?.into_iter().map(C::from));
+    Ok(())
+}
+
+/// Of samples at the same time the one with the lowest rank stays.
+fn encode_merged(labels: &Labels, group: &[(usize, Chunk)]) -> Result<Vec<Chunk>> {
     let mut ranked: Vec<(usize, StartedValue)> = Vec::new();
     for (rank, chunk) in group {
         ranked.extend(decoded(labels, chunk)?.into_iter().map(|sample| (*rank, sample)));
@@ -154,8 +198,7 @@ fn merge_overlapping(
         let value = if follows { value } else { value.without_reset_hint() };
         StartedValue { timestamp_ms, start_ms, value }
     });
-    merged.extend(encode_started(samples).map_err(in_series(labels))?);
-    Ok(())
+    encode_started(samples).map_err(in_series(labels))
 }
 
 /// Only what lies in the range: chunks that reach out of it are taken apart.

@@ -1,7 +1,8 @@
 //! Reading: series of blocks and head, merged in label order, one at a time.
 //!
 //! A [`Cursor`] holds one series of each source and never more than one answer frame, however
-//! large the selection is. Nothing here writes.
+//! large the selection is. It reads the chunks of blocks last, once it is known that an answer
+//! needs their bytes: a plan only names them. Nothing here writes.
 //!
 //! Duplicates: where several sources have a sample of the same series and time, the head's counts,
 //! then that of the newest block.
@@ -11,6 +12,7 @@
 
 mod cursor;
 mod exemplars;
+mod found;
 mod lines;
 mod merge;
 mod remote;
@@ -21,10 +23,13 @@ mod windows;
 
 pub use cursor::{Cursor, FrameFormat, Lookup, Measured, Selection};
 pub use exemplars::{EXEMPLAR_PAGE_BYTES, ExemplarCursor, ExemplarSource, RemoteExemplars};
+pub use found::{AllRead, FoundChunk};
 pub use lines::LineCursor;
-pub use merge::{Merge, clip_chunks, merge_chunks};
+pub use merge::{Merge, Mergeable, clip_chunks, merge_chunks};
 pub use remote::{HeadDeletion, HeadPage, Opened, RemoteCursor, RemoteHead, RemoteStrings};
-pub use source::{BlockLabels, BlockSeries, Damages, HeadSource, SeriesSource};
+pub use source::{
+    BlockChunks, BlockLabels, BlockSeries, Damages, HeadSource, LatestLabels, SeriesSource,
+};
 pub use strings::{BlockNames, BlockValues, StringCursor, StringSource, page_of_strings};
 pub use windows::Windows;
 

@@ -11,7 +11,7 @@ use crate::wire::{ChunkedSeries, split_chunked_series};
 use std::collections::BTreeSet;
 
 /// Bytes of head series that are fetched at a time: little enough that writes do not wait long.
-const PAGE_BYTES: u32 = 32 * 1024;
+const PAGE_BYTES: u32 = 64 * 1024;
 
 /// Bytes of names or values that are fetched at a time.
 const STRINGS_BYTES: u32 = 64 * 1024;

@@ -1,6 +1,6 @@
 //! Where series come from: blocks, and the head of this or another instance.
 
-use super::{ExemplarSource, Lookup, StringSource, Windows};
+use super::{ExemplarSource, FoundChunk, Lookup, StringSource, Windows};
 use crate::block::{BlockReader, ChunkMeta, SeriesRef};
 use crate::chunk::{Chunk, without};
 use crate::error::{Error, Result};
@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 /// Returns series in label order, each with chunks in time order that touch the selected range.
-pub trait SeriesSource {
+pub trait SeriesSource<C = Chunk> {
     /// The next series; `None` at the end.
-    fn next_series(&mut self) -> Result<Option<ChunkedSeries>>;
+    fn next_series(&mut self) -> Result<Option<ChunkedSeries<C>>>;
 
     /// Starts again, and returns the same series once more.
     fn rewind(&mut self) -> Result<()>;
@@ -77,6 +77,20 @@ pub struct BlockSeries {
     damages: Option<Damages>,
     /// Kept between series for its memory.
     metas: Vec<ChunkMeta>,
+    /// Most likely those of the next series.
+    latest: LatestLabels,
+}
+
+/// The stored labels that one of several sources found last. Blocks have the same series, for the
+/// most part, and are read in turn.
+#[derive(Clone, Default)]
+pub struct LatestLabels(Rc<RefCell<Labels>>);
+
+impl LatestLabels {
+    /// Whether there is another source that may find the same.
+    fn is_shared(&self) -> bool {
+        Rc::strong_count(&self.0) > 1
+    }
 }
 
 /// What a read that goes on behind damage could not read, in the order in which it was met; clones
@@ -118,8 +132,9 @@ impl BlockSeries {
         range: TimeRange,
         external: Labels,
     ) -> BlockSeries {
-        let (windows, metas) = (Windows::whole(range), Vec::new());
-        BlockSeries { block, refs, given: 0, range, windows, external, damages: None, metas }
+        let (windows, metas, latest) = (Windows::whole(range), Vec::new(), LatestLabels::default());
+        let damages = None;
+        BlockSeries { block, refs, given: 0, range, windows, external, damages, metas, latest }
     }
 
     /// Only chunks that windows touch are read, and series that have such chunks.
@@ -128,18 +143,57 @@ impl BlockSeries {
         BlockSeries { windows, ..self }
     }
 
+    /// Is read in turn with other sources that have the same series, for the most part.
+    pub fn in_turn(self, latest: &LatestLabels) -> BlockSeries {
+        BlockSeries { latest: latest.clone(), ..self }
+    }
+
     /// Goes on behind what is damaged. What is remembered of it grows with the index at most: a few
     /// words for each entry and chunk that it lists.
     pub fn stepping_over(self, damages: &Damages) -> BlockSeries {
         BlockSeries { damages: Some(damages.clone()), ..self }
     }
 
-    /// A series with its chunks, if it has any that count.
-    fn read(&mut self, series_ref: SeriesRef) -> Result<Option<ChunkedSeries>> {
-        let found = self.block.series_in(series_ref, self.range, &mut self.metas)?;
+    /// A series' labels, the external ones included, if it has chunks that count; `metas` has these
+    /// then.
+    fn look_up(&mut self, series_ref: SeriesRef) -> Result<Option<Labels>> {
+        let latest = &self.latest.0;
+        let likely = latest.borrow();
+        let found = self.block.series_in(series_ref, self.range, &likely, &mut self.metas)?;
         let Some(labels) = found else { return Ok(None) };
+        let is_new = *likely != labels;
+        drop(likely);
+        if is_new && self.latest.is_shared() {
+            latest.replace(labels.clone());
+        }
         let windows = self.windows;
         self.metas.retain(|meta| windows.touch(meta.min_time_ms, meta.max_time_ms));
+        let has_all = self.external.is_empty();
+        Ok(Some(if has_all { labels } else { labels.with_others(&self.external) }))
+    }
+
+    /// A series with its chunks, if it has any that count.
+    fn read(&mut self, series_ref: SeriesRef) -> Result<Option<ChunkedSeries>> {
+        let Some(labels) = self.look_up(series_ref)? else { return Ok(None) };
+        let chunks = self.read_chunks(series_ref, &labels)?;
+        Ok((!chunks.is_empty()).then_some(ChunkedSeries { labels, chunks }))
+    }
+
+    /// The same, but chunks are read only if samples of them may be deleted.
+    fn find(&mut self, series_ref: SeriesRef) -> Result<Option<ChunkedSeries<FoundChunk>>> {
+        let Some(labels) = self.look_up(series_ref)? else { return Ok(None) };
+        let chunks: Vec<FoundChunk> = if self.block.deleted_ranges(series_ref).is_empty() {
+            let found = |meta: &ChunkMeta| FoundChunk::InBlock(Rc::clone(&self.block), *meta);
+            self.metas.iter().map(found).collect()
+        } else {
+            let read = self.read_chunks(series_ref, &labels)?;
+            read.into_iter().map(FoundChunk::Read).collect()
+        };
+        Ok((!chunks.is_empty()).then_some(ChunkedSeries { labels, chunks }))
+    }
+
+    /// The chunks of `metas`, without deleted samples.
+    fn read_chunks(&self, series_ref: SeriesRef, labels: &Labels) -> Result<Vec<Chunk>> {
         let mut chunks: Vec<Chunk> = Vec::with_capacity(self.metas.len());
         for meta in &self.metas {
             let chunk = match &self.damages {
@@ -154,16 +208,16 @@ impl BlockSeries {
             };
             chunks.push(chunk);
         }
-        let deleted = self.block.deleted_ranges(series_ref);
-        if !deleted.is_empty() {
-            chunks = without_deleted(&labels, &chunks, deleted)?;
+        match self.block.deleted_ranges(series_ref) {
+            [] => Ok(chunks),
+            deleted => without_deleted(labels, &chunks, deleted),
         }
-        if chunks.is_empty() {
-            return Ok(None);
-        }
-        let has_all = self.external.is_empty();
-        let labels = if has_all { labels } else { labels.with_others(&self.external) };
-        Ok(Some(ChunkedSeries { labels, chunks }))
+    }
+
+    fn next_ref(&mut self) -> Option<SeriesRef> {
+        let next = self.refs.get(self.given).copied();
+        self.given += 1;
+        next
     }
 
     /// Gives the series external labels besides their own: as several sources, since one alone
@@ -191,8 +245,7 @@ impl BlockSeries {
 
 impl SeriesSource for BlockSeries {
     fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
-        while let Some(series_ref) = self.refs.get(self.given).copied() {
-            self.given += 1;
+        while let Some(series_ref) = self.next_ref() {
             match (self.read(series_ref), &self.damages) {
                 (Ok(None), _) => {}
                 (Err(error), Some(damages)) => damages.put(error),
@@ -209,6 +262,28 @@ impl SeriesSource for BlockSeries {
 
     fn estimate(&mut self) -> Result<usize> {
         Ok(self.refs.len())
+    }
+}
+
+/// The series of a block, whose chunks are read by whoever needs their bytes.
+pub struct BlockChunks(pub BlockSeries);
+
+impl SeriesSource<FoundChunk> for BlockChunks {
+    fn next_series(&mut self) -> Result<Option<ChunkedSeries<FoundChunk>>> {
+        while let Some(series_ref) = self.0.next_ref() {
+            if let Some(found) = self.0.find(series_ref)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    fn rewind(&mut self) -> Result<()> {
+        self.0.rewind()
+    }
+
+    fn estimate(&mut self) -> Result<usize> {
+        self.0.estimate()
     }
 }
 

@@ -62,7 +62,7 @@ fn chunks_that_merging_left_outside_the_range_are_not_given() -> Result<()> {
         let range = TimeRange { start_ms, end_ms: 400 };
         let sources = vec![Given::boxed(of(0)), Given::boxed(of(1)), Given::boxed(lonely.clone())];
         let mut cursor = Cursor::new(
-            Box::new(Merge::new(sources)?),
+            Box::new(AllRead(Box::new(Merge::new(sources)?))),
             &Selection {
                 matchers: Vec::new(),
                 range,
@@ -126,10 +126,10 @@ fn a_samples_answer_has_a_limit() -> Result<()> {
     };
     let rows: Vec<_> = (0..5).map(|time| (time, 1.0)).collect();
     let source = || Given::boxed(vec![("a", vec![chunk(&rows)])]);
-    let within = Cursor::new(source(), &selection).next_frames(1000)?;
+    let within = Cursor::new(Box::new(AllRead(source())), &selection).next_frames(1000)?;
     assert!(!within.is_empty());
     let selection = Selection { samples_max: 2, ..selection };
-    let beyond = Cursor::new(source(), &selection).next_frames(1000);
+    let beyond = Cursor::new(Box::new(AllRead(source())), &selection).next_frames(1000);
     assert!(matches!(beyond, Err(crate::Error::LimitExceeded { max: 2, .. })));
     Ok(())
 }

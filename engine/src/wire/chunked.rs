@@ -1,39 +1,27 @@
 //! Selected series to bytes: streamed frames, and the form in which one instance hands series to
 //! another.
 //!
-//! The payload of a streamed frame is a `prometheus.ChunkedReadResponse` (remote read 1.0,
-//! STREAMED_XOR_CHUNKS): `chunked_series` 1, of which there is one, and `query_index` 2.
-//! A series whose chunks exceed the frame's bound continues in further frames, labels repeated.
+//! Streamed frames (remote read 1.0, STREAMED_XOR_CHUNKS) are laid out by
+//! `engine/remote-write/src/frames.rs`, which the host shares.
 
 use super::{Fields, Value, WireError};
 use crate::chunk::{Chunk, Encoding};
-use crate::codec::{crc32c, put_uvarint, split_uvarint, uvarint_bytes};
+use crate::codec::{put_uvarint, split_uvarint, uvarint_bytes};
 use crate::model::Labels;
-use tidepool_remote_write::{put_frame_head, seal_frames};
+use tidepool_remote_write::{FrameOptions, FrameWriter};
 
 /// Size at which a streamed frame is closed, in bytes: upstream's default.
 pub const DEFAULT_FRAME_BYTES_MAX: u32 = 1024 * 1024;
 
-const CHUNKED_SERIES: &str = "prometheus.ChunkedSeries";
+pub(super) const CHUNKED_SERIES: &str = "prometheus.ChunkedSeries";
 
-/// A series as one instance hands it to another.
+/// A series as one instance hands it to another, or with chunks of another form.
 #[derive(Debug)]
-pub struct ChunkedSeries {
+pub struct ChunkedSeries<C = Chunk> {
     /// Its labels.
     pub labels: Labels,
     /// Its chunks in time order.
-    pub chunks: Vec<Chunk>,
-}
-
-/// How streamed frames are written.
-#[derive(Clone, Copy, Debug)]
-pub struct FrameOptions {
-    /// Number of the query in its request.
-    pub query_index: u32,
-    /// Size at which a frame is closed.
-    pub bytes_max: usize,
-    /// Whether frames get their checksums; zeros stand there otherwise.
-    pub is_sealed: bool,
+    pub chunks: Vec<C>,
 }
 
 /// Appends a series as one or more streamed frames.
@@ -43,39 +31,11 @@ pub fn put_streamed_frames(
     labels: &Labels,
     chunks: &[Chunk],
 ) {
-    let mut rest = chunks;
-    while !rest.is_empty() {
-        let mut bytes = labels.packed().len();
-        let mut count = 0;
-        while count < rest.len() && (count == 0 || bytes < options.bytes_max) {
-            bytes += chunk_message_bytes(&rest[count]);
-            count += 1;
-        }
-        let (now, later) = rest.split_at(count);
-        put_frame(out, options, labels, now);
-        rest = later;
+    let mut frames = FrameWriter::new(out, options, labels.packed());
+    for chunk in chunks {
+        put_chunk_content(frames.chunk(chunk_message_bytes(chunk)), chunk);
     }
-}
-
-fn put_frame(out: &mut Vec<u8>, options: FrameOptions, labels: &Labels, chunks: &[Chunk]) {
-    let FrameOptions { query_index, is_sealed, .. } = options;
-    let series_bytes = chunked_series_bytes(labels, chunks);
-    let index_bytes = if query_index == 0 { 0 } else { 1 + uvarint_bytes(u64::from(query_index)) };
-    let payload_bytes = 1 + uvarint_bytes(series_bytes as u64) + series_bytes + index_bytes;
-    out.reserve(payload_bytes + 16);
-    let frame_at = out.len();
-    put_frame_head(out, payload_bytes);
-    out.push(0x0a);
-    put_uvarint(out, series_bytes as u64);
-    put_series_content(out, labels, chunks);
-    if query_index != 0 {
-        out.push(0x10);
-        put_uvarint(out, u64::from(query_index));
-    }
-    if is_sealed {
-        let sealed = seal_frames(&mut out[frame_at..], crc32c);
-        debug_assert_eq!(sealed, Ok(()));
-    }
+    frames.finish();
 }
 
 /// Appends a series as a length-delimited `prometheus.ChunkedSeries`.
@@ -122,31 +82,41 @@ fn put_series_content(out: &mut Vec<u8>, labels: &Labels, chunks: &[Chunk]) {
     for chunk in chunks {
         out.push(0x12);
         put_uvarint(out, chunk_message_bytes(chunk) as u64);
-        for (tag, time_ms) in [(0x08, chunk.min_time_ms), (0x10, chunk.max_time_ms)] {
-            if time_ms != 0 {
-                out.push(tag);
-                put_uvarint(out, time_ms as u64);
-            }
-        }
-        out.push(0x18);
-        out.push(chunk.encoding as u8);
-        out.push(0x22);
-        put_uvarint(out, chunk.data.len() as u64);
-        out.extend_from_slice(&chunk.data);
+        put_chunk_content(out, chunk);
     }
 }
 
-fn chunk_message_bytes(chunk: &Chunk) -> usize {
-    let time_bytes = |time: i64| if time == 0 { 0 } else { 1 + uvarint_bytes(time as u64) };
-    let data = chunk.data.len();
-    time_bytes(chunk.min_time_ms)
-        + time_bytes(chunk.max_time_ms)
-        + 3
-        + uvarint_bytes(data as u64)
-        + data
+pub(super) fn put_chunk_content(out: &mut Vec<u8>, chunk: &Chunk) {
+    put_times(out, chunk.min_time_ms, chunk.max_time_ms);
+    out.push(0x18);
+    out.push(chunk.encoding as u8);
+    out.push(0x22);
+    put_uvarint(out, chunk.data.len() as u64);
+    out.extend_from_slice(&chunk.data);
 }
 
-fn decode_chunk(message: &[u8]) -> Result<Chunk, &'static str> {
+pub(super) fn chunk_message_bytes(chunk: &Chunk) -> usize {
+    let data = chunk.data.len();
+    times_bytes(chunk.min_time_ms, chunk.max_time_ms) + 3 + uvarint_bytes(data as u64) + data
+}
+
+/// The first two fields of a `prometheus.Chunk`.
+pub(super) fn put_times(out: &mut Vec<u8>, min_time_ms: i64, max_time_ms: i64) {
+    for (tag, time_ms) in [(0x08, min_time_ms), (0x10, max_time_ms)] {
+        if time_ms != 0 {
+            out.push(tag);
+            put_uvarint(out, time_ms as u64);
+        }
+    }
+}
+
+/// How many bytes [`put_times`] appends.
+pub(super) fn times_bytes(min_time_ms: i64, max_time_ms: i64) -> usize {
+    let time_bytes = |time: i64| if time == 0 { 0 } else { 1 + uvarint_bytes(time as u64) };
+    time_bytes(min_time_ms) + time_bytes(max_time_ms)
+}
+
+pub(super) fn decode_chunk(message: &[u8]) -> Result<Chunk, &'static str> {
     let (mut min_time_ms, mut max_time_ms, mut kind, mut data) = (0, 0, 0, &[][..]);
     for field in Fields::new(message) {
         match field.map_err(|malformed| malformed.what)? {

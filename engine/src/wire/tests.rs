@@ -151,7 +151,7 @@ fn frames_are_checksummed_and_cut_at_their_bound() {
     let chunks = [chunk(0..120), chunk(120..240), chunk(240..360)];
     let mut out = Vec::new();
     let bytes_max = chunks[0].data.len() * 3 / 2;
-    let options = FrameOptions { query_index: 300, bytes_max, is_sealed: true };
+    let options = FrameOptions { query_index: 300, bytes_max, crc32c: Some(crate::codec::crc32c) };
     put_streamed_frames(&mut out, options, &labels, &chunks);
     let mut rest = out.as_slice();
     let mut chunk_counts = Vec::new();

@@ -174,8 +174,7 @@ impl BlockDirs {
     /// Opens a file of a block: `meta.json`, `index`, `tombstones` or `chunks/NNNNNN`. It stays
     /// readable after the block was deleted.
     pub fn open_file(&self, block: &str, file: &str) -> Result<BlockFile> {
-        check_file_name(file)?;
-        let path = self.block_path(block)?.join(file);
+        let path = self.file_path(block, file)?;
         let opened = match self.disk.open(&path, Access::Read) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(DiskError::NotFound { path });
@@ -268,6 +267,12 @@ impl BlockDirs {
         }
     }
 
+    /// Where a file of a block is, or would be.
+    pub fn file_path(&self, block: &str, file: &str) -> Result<PathBuf> {
+        check_file_name(file)?;
+        Ok(self.block_path(block)?.join(file))
+    }
+
     fn block_path(&self, block: &str) -> Result<PathBuf> {
         block_path(&self.dir, block)
     }
@@ -284,6 +289,16 @@ impl BlockFile {
     /// Length in bytes.
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
+    }
+
+    /// Where it is, or was when it was opened.
+    pub fn path(&self) -> &Arc<Path> {
+        &self.path
+    }
+
+    /// Whether it is a file of chunks.
+    pub fn has_chunks(&self) -> bool {
+        self.path.parent().is_some_and(|dir| dir.ends_with(CHUNKS_DIR))
     }
 
     /// Exactly `len` bytes from `offset`.

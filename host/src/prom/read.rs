@@ -39,9 +39,8 @@ pub struct ReadQuery {
 /// How a read is answered, and within which limits.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadFormat {
-    /// What the engine writes. A part of `samples` may end inside of a field, one of the other
-    /// formats ends between two frames or series. The store computes the checksums of frames that
-    /// come without.
+    /// What is written. A part of `samples` may end inside of a field, one of the other formats
+    /// ends between two frames or series.
     pub frames: FrameFormat,
     /// Size of a streamed frame; 0 means the engine's default.
     pub frame_bytes_max: u32,
@@ -74,10 +73,9 @@ impl ReadFormat {
                 message_bytes_max: Some(bytes_max),
                 ..ReadFormat::of_frames(FrameFormat::Samples)
             },
-            ResponseType::StreamedXorChunks => ReadFormat {
-                frame_bytes_max,
-                ..ReadFormat::of_frames(FrameFormat::UnsealedStreamedChunks)
-            },
+            ResponseType::StreamedXorChunks => {
+                ReadFormat { frame_bytes_max, ..ReadFormat::of_frames(FrameFormat::StreamedChunks) }
+            }
         }
     }
 

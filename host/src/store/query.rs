@@ -1,19 +1,19 @@
 //! Reads: an instance for each, on a thread of its own.
 
+mod chunk_files;
 mod samples;
+mod streamed;
 
 use super::{Shared, StoreError};
 use crate::prom::read::{ReadFormat, ReadQuery};
 use crate::wasm::{
-    CursorHandle, FrameFormat, Instance, InstanceLimits, InstanceLogs, InstanceStorage, Label,
-    Role, Selection,
+    CursorHandle, Instance, InstanceLimits, InstanceLogs, InstanceStorage, Label, Role, Selection,
 };
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
-use tidepool_remote_write::seal_frames;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::mpsc::error::TrySendError;
@@ -268,22 +268,6 @@ impl Read {
         });
     }
 
-    /// Sends all parts as they come.
-    fn stream(&self, instance: &mut Instance, parts: &Parts<'_>) -> Result<(), Cut> {
-        for query_index in 0..self.queries.len() {
-            let selection = self.selection(query_index);
-            let cursor = instance.select(&selection)?;
-            each_part(instance, cursor, |mut frames| {
-                if selection.format == FrameFormat::UnsealedStreamedChunks {
-                    seal(&mut frames)?;
-                }
-                parts.send(frames)
-            })?;
-            instance.close_cursor(cursor)?;
-        }
-        Ok(())
-    }
-
     fn selection(&self, query_index: usize) -> Selection {
         let query = &self.queries[query_index];
         let ReadFormat { frames: format, frame_bytes_max, samples_max, .. } = self.format;
@@ -297,14 +281,6 @@ impl Read {
             external_labels: self.external_labels.clone(),
         }
     }
-}
-
-/// Puts checksums into frames, with the instructions that this machine has for them.
-fn seal(frames: &mut [u8]) -> Result<(), StoreError> {
-    let failed = |offset| {
-        StoreError::Runtime(format!("the answer was not made: no frame begins at byte {offset}"))
-    };
-    seal_frames(frames, crc32c::crc32c).map_err(failed)
 }
 
 /// Returns all that a cursor has.

@@ -12,6 +12,7 @@ use super::{
     HeadLost, Label, Lookup, Matcher, Measured, Options, RemoteWriteVersion, ReplayProgress, Room,
     Selection, TextFormat, TimeRange, WriteOutcome,
 };
+use crate::disk::BlockFile;
 use std::time::Instant;
 use wasmtime::component::ResourceAny;
 use wasmtime::{Store, Trap, UpdateDeadline};
@@ -312,6 +313,29 @@ impl Instance {
         bytes_max: u32,
     ) -> Result<Vec<u8>, CallError> {
         self.call(|guest, store| guest.cursor().call_next_frames(store, cursor.0, bytes_max))
+    }
+
+    /// `store.cursor.next-plan`
+    pub fn next_plan(
+        &mut self,
+        cursor: CursorHandle,
+        bytes_max: u32,
+    ) -> Result<Vec<u8>, CallError> {
+        self.call(|guest, store| guest.cursor().call_next_plan(store, cursor.0, bytes_max))
+    }
+
+    /// `store.cursor.read-planned`
+    pub fn read_planned(
+        &mut self,
+        cursor: CursorHandle,
+        series: &[u8],
+    ) -> Result<Vec<u8>, CallError> {
+        self.call(|guest, store| guest.cursor().call_read_planned(store, cursor.0, series))
+    }
+
+    /// A file of chunks that the instance has open, by the name that a plan gives it.
+    pub fn chunk_file(&self, name: &str) -> Option<BlockFile> {
+        self.store.data().chunk_file(name)
     }
 
     /// `store.cursor.measure`

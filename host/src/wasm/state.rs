@@ -4,6 +4,8 @@ use super::memory::{MemoryLimiter, MemoryPool};
 use super::{FirstPage, HeadAccess};
 use crate::disk::wal::{LogReader, Logs};
 use crate::disk::{BlockDirs, BlockFile};
+use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 
@@ -37,6 +39,8 @@ pub struct InstanceState {
     pub(super) storage: InstanceStorage,
     pub(super) limits: MemoryLimiter,
     pub(super) table: ResourceTable,
+    /// The files of chunks in the table, which the host reads itself for streamed answers.
+    chunk_files: HashMap<Arc<Path>, BlockFile>,
     /// Cloned by everything that is open on another instance's head.
     pub(super) open_on_head: Arc<()>,
     /// What the running call will ask first of a cursor on the head, as far as that is known.
@@ -50,9 +54,28 @@ impl InstanceState {
         let wasi = WasiCtx::builder().inherit_stderr().build();
         let limits = MemoryLimiter::new(memory_bytes_max, storage.memory.as_ref());
         let open_on_head = Arc::default();
-        let table = ResourceTable::new();
+        let (table, chunk_files) = (ResourceTable::new(), HashMap::new());
         let first_page = None;
-        InstanceState { storage, limits, table, open_on_head, first_page, wasi }
+        InstanceState { storage, limits, table, chunk_files, open_on_head, first_page, wasi }
+    }
+
+    /// Notes a file of a block that is put into the table.
+    pub(super) fn note_opened(&mut self, file: &BlockFile) {
+        if file.has_chunks() {
+            self.chunk_files.insert(Arc::clone(file.path()), file.clone());
+        }
+    }
+
+    /// Notes that it is not in the table any more.
+    pub(super) fn note_closed(&mut self, file: &BlockFile) {
+        self.chunk_files.remove(file.path());
+    }
+
+    /// A file of chunks that is in the table, by the name of its block and its own.
+    pub(super) fn chunk_file(&self, name: &str) -> Option<BlockFile> {
+        let (block, name) = name.split_once('/')?;
+        let path = self.storage.blocks.file_path(block, name).ok()?;
+        self.chunk_files.get(&*path).cloned()
     }
 
     /// Whether nothing is open that the host gives, but for a few files of blocks.

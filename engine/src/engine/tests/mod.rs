@@ -15,6 +15,7 @@ mod model;
 mod moving_blocks;
 mod numbers;
 mod pieces;
+mod plans;
 mod repeated;
 mod replay_cuts;
 mod requests;

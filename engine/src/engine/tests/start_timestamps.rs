@@ -86,7 +86,17 @@ fn answers_have_chunks_that_clients_know() -> TestResult {
         framed.push(series);
         rest = after;
     }
-    for answer in [direct, framed] {
+    // A host that meets them in a block asks for the series.
+    let (mut planned, mut cursor) = (Vec::new(), node.engine.select(&selection)?);
+    loop {
+        let plan = cursor.next_plan(0)?;
+        if plan.is_empty() {
+            break;
+        }
+        let read = cursor.read_planned(&plan)?;
+        planned.push(split_chunked_series(&read)?.0);
+    }
+    for answer in [direct, framed, planned] {
         assert_eq!(answer.len(), sent.len());
         for (series, (name, chunks)) in answer.iter().zip(&sent) {
             assert_eq!(series.labels, labels(name));

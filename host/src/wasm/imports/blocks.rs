@@ -19,7 +19,10 @@ impl Host for InstanceState {
         name: String,
     ) -> Result<Result<Resource<BlockFile>, StorageError>> {
         match self.storage.blocks.open_file(&block, &name) {
-            Ok(file) => Ok(Ok(self.table.push(file)?)),
+            Ok(file) => {
+                self.note_opened(&file);
+                Ok(Ok(self.table.push(file)?))
+            }
             Err(error) => Ok(Err(storage_error(error))),
         }
     }
@@ -72,7 +75,8 @@ impl HostFile for InstanceState {
     }
 
     fn drop(&mut self, file: Resource<BlockFile>) -> Result<()> {
-        self.table.delete(file)?;
+        let file = self.table.delete(file)?;
+        self.note_closed(&file);
         Ok(())
     }
 }

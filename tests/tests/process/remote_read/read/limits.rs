@@ -3,9 +3,11 @@
 
 use super::{dataset, status, store_with};
 use std::io::{Seek, SeekFrom, Write};
+use tidepool_tests::busy::busy_store;
+use tidepool_tests::data_dir;
 use tidepool_tests::proto::prometheus::label_matcher::Type;
 use tidepool_tests::proto::prometheus::read_request::ResponseType::{Samples, StreamedXorChunks};
-use tidepool_tests::remote_read::{ReadError, matcher, query};
+use tidepool_tests::remote_read::{ReadError, Reader, everything, matcher, query};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::sender::{hours_of_data, read_all, send_all, wait_for_blocks};
 use tidepool_tests::tidepool::Store;
@@ -70,6 +72,37 @@ fn a_late_error_ends_the_connection() {
     let (found, text) = status(&store.reader(), &[read_all()], Samples);
     assert_eq!(found, 500, "{text}");
     assert!(text.contains(&last.ulid), "it names the block: {text}");
+}
+
+/// Whoever reads the chunk, the engine or the host, says the same about it. What does not need it
+/// is answered.
+#[test]
+fn a_damaged_chunk_is_named() {
+    let (store, data) = busy_store(36);
+    let dir = store.config.data_dir().to_owned();
+    store.server.terminate().expect("tidepool ends");
+    let blocks = data_dir::blocks(&dir).expect("blocks");
+    let damaged = blocks.first().expect("a block");
+    // The first chunk begins after a header of eight bytes.
+    data_dir::flip(&damaged.path.join("chunks/000001"), 8 + 30).expect("a file of chunks");
+    let server = store.config.start().expect("tidepool starts");
+    let reader = Reader::new(&server.url());
+    let named = format!(
+        "{}/chunks/000001 is damaged at byte 8: the chunk's checksum does not match",
+        damaged.ulid
+    );
+    for kind in [Samples, StreamedXorChunks] {
+        let (found, text) = status(&reader, &[read_all()], kind);
+        assert_eq!(found, 500, "{kind:?}: {text}");
+        assert!(text.contains(&named), "{kind:?}: {text}");
+    }
+    let behind = everything(damaged.end_ms, i64::MAX);
+    let streamed = reader.streamed(std::slice::from_ref(&behind)).expect("a stream");
+    let samples: usize = streamed[0].iter().map(|series| series.samples.len()).sum();
+    assert!(samples > 0);
+    assert_eq!(reader.samples(&[behind]).expect("samples"), streamed);
+    let (first_ms, last_ms) = data.time_range_ms().expect("samples");
+    assert!(first_ms < damaged.end_ms && damaged.end_ms < last_ms);
 }
 
 /// Ninety million bytes before they are compressed.

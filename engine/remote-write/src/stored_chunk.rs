@@ -1,0 +1,123 @@
+//! A chunk as a block's files hold it.
+//!
+//! ```text
+//! ┌─────────────┬─────────────┬──────┬───────┐
+//! │ len uvarint │ encoding u8 │ data │ CRC32 │
+//! └─────────────┴─────────────┴──────┴───────┘
+//! ```
+//!
+//! `len` counts `data` alone; the checksum (big-endian, Castagnoli) covers encoding and data. The
+//! engine reads chunks to decode them; the host, to copy them into frames.
+//!
+//! Source: upstream's `tsdb/docs/format/chunks.md`.
+
+use crate::frames::Crc32c;
+use crate::varint::split_uvarint;
+use std::ops::Range;
+
+/// Longest chunk data that is believed, in bytes.
+pub const CHUNK_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Most bytes that a chunk's length and encoding take.
+pub const CHUNK_HEAD_BYTES_MAX: usize = 6;
+
+/// Bytes of a chunk's checksum.
+const CHECKSUM_BYTES: usize = 4;
+
+/// Why bytes are no chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadChunk {
+    /// There is no length.
+    #[error("no chunk begins here")]
+    NoLength,
+    /// The length is not believed.
+    #[error("the chunk is longer than any chunk may be")]
+    TooLong,
+    /// Bytes are missing.
+    #[error("the file ends within this chunk")]
+    CutShort,
+    /// The bytes are not those that were written.
+    #[error("the chunk's checksum does not match")]
+    Checksum,
+}
+
+/// Where a chunk has its encoding, data and checksum, counted from its first byte. `head` is
+/// [`CHUNK_HEAD_BYTES_MAX`] of its bytes, fewer only where the file ends before.
+#[inline]
+pub fn chunk_extent(head: &[u8]) -> Result<Range<usize>, BadChunk> {
+    let (len, rest) = split_uvarint(head).ok_or(BadChunk::NoLength)?;
+    let start = head.len() - rest.len();
+    let len = usize::try_from(len).ok().filter(|len| *len <= CHUNK_BYTES_MAX);
+    Ok(start..start + 1 + len.ok_or(BadChunk::TooLong)? + CHECKSUM_BYTES)
+}
+
+/// The number of the encoding, and the data, of what lies in the extent of a chunk.
+#[inline]
+pub fn checked_chunk(content: &[u8], crc32c: Crc32c) -> Result<(u8, &[u8]), BadChunk> {
+    let (covered, checksum) =
+        content.split_last_chunk::<CHECKSUM_BYTES>().ok_or(BadChunk::CutShort)?;
+    let (encoding, data) = covered.split_first().ok_or(BadChunk::CutShort)?;
+    match *checksum == crc32c(covered).to_be_bytes() {
+        true => Ok((*encoding, data)),
+        false => Err(BadChunk::Checksum),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Reads a chunk that begins with these bytes.
+    fn read(bytes: &[u8]) -> Result<(u8, &[u8]), BadChunk> {
+        let extent = chunk_extent(&bytes[..bytes.len().min(CHUNK_HEAD_BYTES_MAX)])?;
+        checked_chunk(bytes.get(extent).ok_or(BadChunk::CutShort)?, crc32c::crc32c)
+    }
+
+    fn stored(encoding: u8, data: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        crate::put_uvarint(&mut bytes, data.len() as u64);
+        let start = bytes.len();
+        bytes.push(encoding);
+        bytes.extend_from_slice(data);
+        bytes.extend(crc32c::crc32c(&bytes[start..]).to_be_bytes());
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_come_back(encoding: u8, data in prop::collection::vec(any::<u8>(), 0..300)) {
+            let mut bytes = stored(encoding, &data);
+            let end = bytes.len();
+            bytes.extend([9; 3]);
+            prop_assert_eq!(read(&bytes), Ok((encoding, &*data)));
+            for cut in 0..end {
+                prop_assert!(read(&bytes[..cut]).is_err(), "{} of {}", cut, end);
+            }
+        }
+
+        #[test]
+        fn each_wrong_bit_is_found(data in prop::collection::vec(any::<u8>(), 1..200), at: usize) {
+            let mut bytes = stored(1, &data);
+            let at = at % (8 * bytes.len());
+            bytes[at / 8] ^= 1 << (at % 8);
+            prop_assert!(read(&bytes).is_err());
+        }
+
+        #[test]
+        fn hostile_bytes_are_survived(bytes: Vec<u8>) {
+            let _ = read(&bytes);
+            let _ = checked_chunk(&bytes, crc32c::crc32c);
+        }
+    }
+
+    #[test]
+    fn lengths_that_no_chunk_has_are_refused() {
+        assert_eq!(read(&[]), Err(BadChunk::NoLength));
+        assert_eq!(read(&[0xff; 20]), Err(BadChunk::NoLength));
+        assert_eq!(read(&[0xff, 0xff, 0xff, 0xff, 0x0f, 1]), Err(BadChunk::TooLong));
+        assert_eq!(chunk_extent(&[0x80, 0x80, 0x80, 0x08]), Ok(4..4 + 1 + CHUNK_BYTES_MAX + 4));
+        assert_eq!(chunk_extent(&[0x81, 0x80, 0x80, 0x08]), Err(BadChunk::TooLong));
+        assert_eq!(read(&[0, 1]), Err(BadChunk::CutShort));
+    }
+}
