@@ -147,8 +147,8 @@ fn we_serve_and_merge_a_directory_of_prometheus() {
         let server = config.start().expect("tidepool starts");
         assert_holds("tidepool on the directory of Prometheus", &server, &data);
         let theirs: BTreeSet<String> = blocks.into_iter().map(|block| block.ulid).collect();
-        // A block of theirs ends behind its last sample: three of them are shorter than three ranges.
-        // How many are left over depends on the time of day.
+        // A block of theirs ends behind its last sample: three of them are shorter than three
+        // ranges. How many are left over depends on the time of day.
         wait_for("our merges", config.data_dir(), |blocks| {
             blocks.iter().filter(|block| theirs.contains(&block.ulid)).count() + 3 <= theirs.len()
                 && blocks.iter().any(|block| block.end_ms - block.min_ms > 2 * BLOCK_MS)
