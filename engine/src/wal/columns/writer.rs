@@ -214,7 +214,7 @@ fn put_change(writer: &mut BitWriter<'_>, series: &mut Series, was_change: bool,
     }
     // As many ones, and a zero.
     let ones_bits = ones as u32 + 1;
-    let head = kind << ones_bits | (2 << ones) - 2;
+    let head = kind << ones_bits | ((2 << ones) - 2);
     let low = folded & !(u64::MAX << low_bits);
     if low_bits > 32 {
         writer.put(head, kind_bits + ones_bits);
