@@ -11,9 +11,9 @@
 //! ```
 //!
 //! The cheapest cut is found by going from left to right, keeping the cheapest way to each place
-//! and a few spans that may still become part of the answer: those that are cheapest so far, and one
-//! that begins anew. So work does not depend on the values, and a loop over the spans becomes a few
-//! instructions for all of them at once.
+//! and a few spans that may still become part of the answer: those that are cheapest so far, and
+//! one that begins anew. So work does not depend on the values, and a loop over the spans becomes a
+//! few instructions for all of them at once.
 
 use crate::codec::{BitWriter, put_uvarint, put_varint};
 use crate::model::Sample;
