@@ -226,10 +226,9 @@ impl blocks::HostWriter for State {
     }
 
     fn commit(&mut self, this: Resource<Writer>) -> Answer<()> {
-        let Writer { id, files, linked: mut all } = self.table.delete(this)?;
-        all.extend(files.into_iter().map(|(name, bytes)| (name, bytes.into())));
-        let files = all;
-        self.storage.blocks.insert(id, files);
+        let Writer { id, files, mut linked } = self.table.delete(this)?;
+        linked.extend(files.into_iter().map(|(name, bytes)| (name, bytes.into())));
+        self.storage.blocks.insert(id, linked);
         Ok(Ok(()))
     }
 

@@ -139,8 +139,8 @@ fn linked(broken: &mut Broken, block: &str) {
     let all = Some([vec![1; 70_000], vec![2; 30_000]].concat());
     let is_all = content(broken, &id, "chunks/000003") == all;
     broken.holds("a linked file has the bytes of the other block's", is_all);
-    let is_own = content(broken, &id, chunks) == Some(b"its own".to_vec());
-    broken.holds("a file beside a linked one has its own bytes", is_own);
+    let own = content(broken, &id, chunks);
+    broken.same("a file of its own", own, Some(b"its own".to_vec()));
     broken.done("delete", blocks::delete(&id));
     let is_left = content(broken, block, chunks) == all;
     broken.holds("a linked file stays when a block that has it is deleted", is_left);

@@ -225,9 +225,12 @@ fn a_link_that_is_not_there() {
 
 #[test]
 fn a_linked_file_that_is_written() {
-    faulty("[method]writer.write-at", |state, (this, name, offset, bytes): WriteAt| {
-        Ok(state.write_at(this, name, offset, bytes)?.or(Ok(())))
-    })
+    faulty(
+        "[method]writer.write-at",
+        |state, (this, name, offset, bytes): WriteAt| -> Answer<()> {
+            Ok(state.write_at(this, name, offset, bytes)?.or(Ok(())))
+        },
+    )
     .says("a linked file cannot be written");
 }
 
