@@ -85,6 +85,8 @@ fn follow(
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     /// Series whose chunks lie in several files, some of them given, chunks of all sizes, in any
     /// order: the frames are those of the engine.
     #[test]
