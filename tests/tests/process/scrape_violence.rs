@@ -5,7 +5,7 @@ use super::scrape::{TIMEOUT, assert_page, job, samples, series_of, wait_for_scra
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tidepool_tests::process::Server;
-use tidepool_tests::series::{STALE_MARKER_BITS, Sample};
+use tidepool_tests::series::{Random, STALE_MARKER_BITS, Sample};
 use tidepool_tests::small_disk::on_small_disk;
 use tidepool_tests::soak;
 use tidepool_tests::target::{COUNTER, Target};
@@ -84,11 +84,16 @@ fn a_full_disk_pauses_scrapes_which_go_on_by_themselves() {
 /// Series of a page that took several calls of the store.
 const WIDE: usize = 20_000;
 
-/// One whose values all are the number of the scrape.
+/// Values of a page have this many random bits, so that the log cannot compress them.
+const NOISE_BITS: u32 = 20;
+
+/// One whose values all have the number of the scrape in front of their random bits.
 fn wide_page(scrape: u64) -> String {
     let mut page = format!("{COUNTER} {scrape}\n");
+    let mut random = Random::new(scrape, 0);
     for number in 0..WIDE {
-        page += &format!("wide{{number=\"{number}\"}} {scrape}\n");
+        let value = scrape << NOISE_BITS | random.below(1 << NOISE_BITS);
+        page += &format!("wide{{number=\"{number}\"}} {value}\n");
     }
     page
 }
@@ -106,8 +111,9 @@ fn assert_whole(store: &Store) -> usize {
             if sample.value.to_bits() == STALE_MARKER_BITS {
                 continue;
             }
-            let entry = found.entry(sample.timestamp_ms).or_insert((sample.value.to_bits(), 0));
-            assert_eq!(entry.0, sample.value.to_bits(), "two pages at {}", sample.timestamp_ms);
+            let page = sample.value as u64 >> NOISE_BITS;
+            let entry = found.entry(sample.timestamp_ms).or_insert((page, 0));
+            assert_eq!(entry.0, page, "two pages at {}", sample.timestamp_ms);
             entry.1 += 1;
         }
     }
