@@ -13,7 +13,7 @@ use tidepool_remote_write::{FrameOptions, FrameWriter};
 /// Size at which a streamed frame is closed, in bytes: upstream's default.
 pub const DEFAULT_FRAME_BYTES_MAX: u32 = 1024 * 1024;
 
-pub(super) const CHUNKED_SERIES: &str = "prometheus.ChunkedSeries";
+const CHUNKED_SERIES: &str = "prometheus.ChunkedSeries";
 
 /// A series as one instance hands it to another, or with chunks of another form.
 #[derive(Debug)]
@@ -46,6 +46,16 @@ pub fn put_chunked_series(out: &mut Vec<u8>, labels: &Labels, chunks: &[Chunk]) 
 
 /// Takes a length-delimited `prometheus.ChunkedSeries` off the front.
 pub fn split_chunked_series(bytes: &[u8]) -> Result<(ChunkedSeries, &[u8]), WireError> {
+    split_series(bytes, false, decode_chunk)
+}
+
+/// Takes a series off the front whose chunks `decode` knows. One of a plan may have names of files,
+/// which are skipped.
+pub(super) fn split_series<C>(
+    bytes: &[u8],
+    is_of_plan: bool,
+    decode: impl Fn(&[u8]) -> Result<C, &'static str>,
+) -> Result<(ChunkedSeries<C>, &[u8]), WireError> {
     let error = |reason| WireError { message: CHUNKED_SERIES, offset: 0, reason };
     let message = split_uvarint(bytes)
         .and_then(|(len, rest)| rest.split_at_checked(usize::try_from(len).ok()?));
@@ -59,7 +69,8 @@ pub fn split_chunked_series(bytes: &[u8]) -> Result<(ChunkedSeries, &[u8]), Wire
             Ok((1, Value::Bytes(_))) if chunks.is_empty() => {
                 labels_end = message.len() - fields.rest().len();
             }
-            Ok((2, Value::Bytes(chunk))) => chunks.push(decode_chunk(chunk).map_err(error)?),
+            Ok((2, Value::Bytes(chunk))) => chunks.push(decode(chunk).map_err(error)?),
+            Ok((3, Value::Bytes(_))) if is_of_plan => {}
             Ok(_) => return Err(error("an unexpected field")),
             Err(malformed) => return Err(error(malformed.what)),
         }

@@ -11,11 +11,11 @@
 //!   it at which the chunk begins.
 
 use super::chunked::{
-    CHUNKED_SERIES, chunk_message_bytes, decode_chunk, put_chunk_content, put_times, times_bytes,
+    chunk_message_bytes, decode_chunk, put_chunk_content, put_times, split_series, times_bytes,
 };
 use super::{ChunkedSeries, Fields, Value, WireError};
 use crate::chunk::Chunk;
-use crate::codec::{put_uvarint, split_uvarint, uvarint_bytes};
+use crate::codec::{put_uvarint, uvarint_bytes};
 use crate::model::{Labels, TimeRange};
 
 /// A chunk of a plan.
@@ -84,28 +84,7 @@ pub fn put_planned_series(
 pub fn split_planned_series(
     bytes: &[u8],
 ) -> Result<(ChunkedSeries<PlannedChunk>, &[u8]), WireError> {
-    let error = |reason| WireError { message: CHUNKED_SERIES, offset: 0, reason };
-    let message = split_uvarint(bytes)
-        .and_then(|(len, rest)| rest.split_at_checked(usize::try_from(len).ok()?));
-    let (message, rest) = message.ok_or_else(|| error("the message is cut short"))?;
-    let mut chunks = Vec::new();
-    // Labels come first, as they are packed.
-    let mut labels_end = 0;
-    let mut fields = Fields::new(message);
-    while let Some(field) = fields.next() {
-        match field {
-            Ok((1, Value::Bytes(_))) if chunks.is_empty() => {
-                labels_end = message.len() - fields.rest().len();
-            }
-            Ok((2, Value::Bytes(chunk))) => chunks.push(decode_planned(chunk).map_err(error)?),
-            Ok((3, Value::Bytes(_))) => {}
-            Ok(_) => return Err(error("an unexpected field")),
-            Err(malformed) => return Err(error(malformed.what)),
-        }
-    }
-    let labels = message.get(..labels_end).and_then(Labels::from_packed);
-    let labels = labels.ok_or_else(|| error("the labels are not a valid label set"))?;
-    Ok((ChunkedSeries { labels, chunks }, rest))
+    split_series(bytes, true, decode_planned)
 }
 
 fn decode_planned(message: &[u8]) -> Result<PlannedChunk, &'static str> {
