@@ -31,7 +31,8 @@ pub use request::{
 };
 pub use sample::{Sample, float_bytes, put_float};
 pub use stored_chunk::{
-    BadChunk, CHUNK_BYTES_MAX, CHUNK_HEAD_BYTES_MAX, checked_chunk, chunk_extent,
+    BadChunk, CHUNK_BYTES_MAX, CHUNK_HEAD_BYTES_MAX, checked_chunk, checked_ends, chunk_extent,
+    known_chunk,
 };
 pub use varint::{put_uvarint, split_uvarint, uvarint_bytes, uvarint_of_six};
 pub use write::{

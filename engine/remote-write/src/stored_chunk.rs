@@ -56,11 +56,34 @@ pub fn chunk_extent(head: &[u8]) -> Result<Range<usize>, BadChunk> {
 pub fn checked_chunk(content: &[u8], crc32c: Crc32c) -> Result<(u8, &[u8]), BadChunk> {
     let (covered, checksum) =
         content.split_last_chunk::<CHECKSUM_BYTES>().ok_or(BadChunk::CutShort)?;
-    let (encoding, data) = covered.split_first().ok_or(BadChunk::CutShort)?;
     match *checksum == crc32c(covered).to_be_bytes() {
-        true => Ok((*encoding, data)),
+        true => known_chunk(content),
         false => Err(BadChunk::Checksum),
     }
+}
+
+/// The same of what was checked before.
+#[inline]
+pub fn known_chunk(content: &[u8]) -> Result<(u8, &[u8]), BadChunk> {
+    let covered = content.split_last_chunk::<CHECKSUM_BYTES>().map(|(covered, _)| covered);
+    let (encoding, data) = covered.and_then(<[u8]>::split_first).ok_or(BadChunk::CutShort)?;
+    Ok((*encoding, data))
+}
+
+/// Where chunks end that follow one another from the first byte on: up to the first that is not
+/// whole, or whose checksum does not match.
+pub fn checked_ends(bytes: &[u8], crc32c: Crc32c) -> Vec<u32> {
+    let mut ends = Vec::new();
+    let mut rest = bytes;
+    while let Ok(extent) = chunk_extent(rest.get(..CHUNK_HEAD_BYTES_MAX).unwrap_or(rest))
+        && let Some((chunk, after)) = rest.split_at_checked(extent.end)
+        && chunk.get(extent).is_some_and(|content| checked_chunk(content, crc32c).is_ok())
+        && let Ok(end) = u32::try_from(bytes.len() - after.len())
+    {
+        ends.push(end);
+        rest = after;
+    }
+    ends
 }
 
 #[cfg(test)]
@@ -105,7 +128,32 @@ mod tests {
         }
 
         #[test]
+        fn chunks_are_checked_up_to_the_first_that_is_not_right(
+            chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..200), 1..8),
+            wrong: prop::sample::Index,
+            cut in 1..5usize,
+        ) {
+            let stored: Vec<Vec<u8>> = chunks.iter().map(|data| stored(1, data)).collect();
+            let ends: Vec<u32> = stored
+                .iter()
+                .scan(0, |end, chunk| {
+                    *end += chunk.len() as u32;
+                    Some(*end)
+                })
+                .collect();
+            let mut bytes = stored.concat();
+            prop_assert_eq!(&checked_ends(&bytes, crc32c::crc32c), &ends);
+            let shorter = &bytes[..bytes.len() - cut];
+            prop_assert_eq!(checked_ends(shorter, crc32c::crc32c), &ends[..ends.len() - 1]);
+            let wrong = wrong.index(bytes.len());
+            bytes[wrong] ^= 0x10;
+            let right = ends.iter().filter(|end| **end as usize <= wrong).count();
+            prop_assert_eq!(checked_ends(&bytes, crc32c::crc32c), &ends[..right]);
+        }
+
+        #[test]
         fn hostile_bytes_are_survived(bytes: Vec<u8>) {
+            let _ = checked_ends(&bytes, crc32c::crc32c);
             let _ = read(&bytes);
             let _ = checked_chunk(&bytes, crc32c::crc32c);
         }

@@ -17,7 +17,9 @@ use crate::index::{ChunkMeta, ChunkRef, FileSink, NamedFile, ReadAhead};
 use crate::storage::{BlockWriter, Blocks, StorageError, StorageResult};
 use std::cell::RefCell;
 use std::rc::Rc;
-use tidepool_remote_write::{BadChunk, CHUNK_HEAD_BYTES_MAX, checked_chunk, chunk_extent};
+use tidepool_remote_write::{
+    BadChunk, CHUNK_HEAD_BYTES_MAX, checked_chunk, chunk_extent, known_chunk,
+};
 
 /// Longest file; the next chunk goes to the next file.
 pub const CHUNK_FILE_BYTES_MAX: u64 = 512 * 1024 * 1024;
@@ -194,12 +196,15 @@ impl ChunkFileReader {
         let ahead_bytes = (AHEAD_BYTES_MAX / self.files.len().max(1)).max(AHEAD_BYTES_MIN);
         let window = windows.get_mut(number as usize).filter(|_| offset >= HEADER_BYTES);
         let window = window.ok_or_else(|| damage(BadChunk::NoLength))?;
-        let window = window.get_or_insert_with(|| ReadAhead::new(file.clone(), ahead_bytes));
+        let window = window.get_or_insert_with(|| ReadAhead::of_chunks(file.clone(), ahead_bytes));
         let extent =
             chunk_extent(window.at_least(offset, CHUNK_HEAD_BYTES_MAX)?).map_err(damage)?;
+        window.at_least(offset, extent.end)?;
+        let is_checked = window.is_checked(offset, extent.end);
         let bytes = window.get(offset, extent.end)?.and_then(|bytes| bytes.get(extent));
         let content = bytes.ok_or_else(|| damage(BadChunk::CutShort))?;
-        let (number, data) = checked_chunk(content, crc32c).map_err(damage)?;
+        let read = if is_checked { known_chunk(content) } else { checked_chunk(content, crc32c) };
+        let (number, data) = read.map_err(damage)?;
         let encoding = Encoding::try_from_u8(number)
             .ok_or_else(|| self.undecodable(meta, ChunkError::UnknownEncoding { number }))?;
         let ChunkMeta { min_time_ms, max_time_ms, .. } = *meta;

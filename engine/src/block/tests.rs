@@ -1,3 +1,4 @@
+mod checked;
 mod damage;
 mod far_offsets;
 mod files;

@@ -9,7 +9,8 @@ use crate::select::{
     RemoteHead, RemoteStrings,
 };
 use crate::storage::{
-    BlockFile, BlockWriter, Blocks, LogKind, Records, StorageResult, Wal, WalBatch, WalCheckpoint,
+    BlockFile, BlockWriter, Blocks, ChunkBytes, LogKind, Records, StorageResult, Wal, WalBatch,
+    WalCheckpoint,
 };
 use std::rc::Rc;
 
@@ -108,6 +109,11 @@ impl BlockFile for HostFile {
 
     fn read_at(&self, offset: u64, len: u32) -> StorageResult<Vec<u8>> {
         Ok(self.0.read_at(offset, len)?)
+    }
+
+    fn read_chunks(&self, offset: u64, len: u32) -> StorageResult<ChunkBytes> {
+        let blocks::ChunkBytes { bytes, ends } = self.0.read_chunks(offset, len)?;
+        Ok(ChunkBytes { bytes, ends })
     }
 
     fn summary(&self) -> Option<Vec<u8>> {

@@ -2,7 +2,7 @@
 
 use super::{Damage, IndexError};
 use crate::codec::{crc32c, crc32c_append};
-use crate::storage::{BlockFile, StorageError, StorageResult};
+use crate::storage::{BlockFile, ChunkBytes, StorageError, StorageResult};
 use std::rc::Rc;
 
 /// How much is read at once when a section is read from front to back.
@@ -30,6 +30,12 @@ pub(crate) struct ReadAhead {
     file: NamedFile,
     start: u64,
     bytes: Vec<u8>,
+    /// Whether these are chunks.
+    has_chunks: bool,
+    /// Where chunks end in these bytes that the storage has checked, and how many of them end before
+    /// the one that was asked for last, or where it did.
+    ends: Vec<u32>,
+    ends_passed: usize,
     ahead_bytes: usize,
     ahead_bytes_max: usize,
 }
@@ -61,15 +67,33 @@ impl NamedFile {
 
     /// Exactly `len` bytes, or `None` if the file ends before.
     pub(crate) fn read(&self, offset: u64, len: usize) -> StorageResult<Option<Vec<u8>>> {
-        let fits = offset.checked_add(len as u64).is_some_and(|end| end <= self.size());
-        let Some(len) = u32::try_from(len).ok().filter(|_| fits) else { return Ok(None) };
+        let Some(len) = self.fitting(offset, len) else { return Ok(None) };
         let bytes = self.file.read_at(offset, len)?;
-        if bytes.len() != len as usize {
-            let NamedFile { block, name, .. } = self;
-            let reason = format!("{block}/{name}: {} of {len} bytes at {offset}", bytes.len());
-            return Err(StorageError::Io { reason });
-        }
+        self.check_len(offset, len, &bytes)?;
         Ok(Some(bytes))
+    }
+
+    /// The same of a file of chunks, of which one begins at the offset.
+    fn read_chunks(&self, offset: u64, len: usize) -> StorageResult<Option<ChunkBytes>> {
+        let Some(len) = self.fitting(offset, len) else { return Ok(None) };
+        let read = self.file.read_chunks(offset, len)?;
+        self.check_len(offset, len, &read.bytes)?;
+        Ok(Some(read))
+    }
+
+    /// A length, if the file has so many bytes there.
+    fn fitting(&self, offset: u64, len: usize) -> Option<u32> {
+        let fits = offset.checked_add(len as u64).is_some_and(|end| end <= self.size());
+        u32::try_from(len).ok().filter(|_| fits)
+    }
+
+    fn check_len(&self, offset: u64, len: u32, bytes: &[u8]) -> StorageResult<()> {
+        if bytes.len() == len as usize {
+            return Ok(());
+        }
+        let NamedFile { block, name, .. } = self;
+        let reason = format!("{block}/{name}: {} of {len} bytes at {offset}", bytes.len());
+        Err(StorageError::Io { reason })
     }
 
     /// The summary of the file that was kept, if any.
@@ -146,8 +170,24 @@ impl NamedFile {
 
 impl ReadAhead {
     pub(crate) fn new(file: NamedFile, ahead_bytes_max: usize) -> ReadAhead {
-        let ahead_bytes = AHEAD_BYTES_MIN.min(ahead_bytes_max);
-        ReadAhead { file, start: 0, bytes: Vec::new(), ahead_bytes, ahead_bytes_max }
+        let (ahead_bytes, bytes, ends) =
+            (AHEAD_BYTES_MIN.min(ahead_bytes_max), Vec::new(), Vec::new());
+        let (start, has_chunks, ends_passed) = (0, false, 0);
+        ReadAhead {
+            file,
+            start,
+            bytes,
+            has_chunks,
+            ends,
+            ends_passed,
+            ahead_bytes,
+            ahead_bytes_max,
+        }
+    }
+
+    /// Of a file of chunks: where something is read, a chunk begins.
+    pub(crate) fn of_chunks(file: NamedFile, ahead_bytes_max: usize) -> ReadAhead {
+        ReadAhead { has_chunks: true, ..ReadAhead::new(file, ahead_bytes_max) }
     }
 
     /// Reads in large pieces from the first one on.
@@ -157,13 +197,31 @@ impl ReadAhead {
 
     /// Forgets what was read, and begins small again.
     pub(crate) fn rest(&mut self) {
-        self.bytes = Vec::new();
+        (self.bytes, self.ends) = (Vec::new(), Vec::new());
         self.ahead_bytes = AHEAD_BYTES_MIN.min(self.ahead_bytes_max);
     }
 
     /// Memory of what was read.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.bytes.capacity()
+        self.bytes.capacity() + size_of_val(&*self.ends)
+    }
+
+    /// Whether the storage has checked the chunk of this place and length. Mostly the next one is
+    /// asked for, or one that is not far behind.
+    #[inline]
+    pub(crate) fn is_checked(&mut self, offset: u64, len: usize) -> bool {
+        let Some(start) = offset.checked_sub(self.start) else { return false };
+        let end_at = |number: usize| self.ends.get(number).map(|end| u64::from(*end));
+        let begins_at = |number: usize| number.checked_sub(1).map_or(Some(0), end_at);
+        let mut number = self.ends_passed;
+        if begins_at(number).is_none_or(|begin| begin > start) {
+            number = 0;
+        }
+        while begins_at(number).is_some_and(|begin| begin < start) {
+            number += 1;
+        }
+        self.ends_passed = number;
+        begins_at(number) == Some(start) && end_at(number) == Some(start + len as u64)
     }
 
     /// Exactly `len` bytes, or `None` if the file ends before.
@@ -203,8 +261,14 @@ impl ReadAhead {
         let left = self.file.size().saturating_sub(offset);
         let len = len.max(self.ahead_bytes).min(usize::try_from(left).unwrap_or(usize::MAX));
         // One piece is in memory at a time.
-        self.bytes = Vec::new();
-        self.bytes = self.file.read(offset, len)?.unwrap_or_default();
+        (self.bytes, self.ends) = (Vec::new(), Vec::new());
+        if self.has_chunks {
+            let ChunkBytes { bytes, ends } =
+                self.file.read_chunks(offset, len)?.unwrap_or_default();
+            (self.bytes, self.ends, self.ends_passed) = (bytes, ends, 0);
+        } else {
+            self.bytes = self.file.read(offset, len)?.unwrap_or_default();
+        }
         self.start = offset;
         Ok(())
     }

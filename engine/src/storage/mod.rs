@@ -147,6 +147,16 @@ pub trait Blocks {
     fn replace_tombstones(&self, block: &str, tombstones: &[u8], meta: &[u8]) -> StorageResult<()>;
 }
 
+/// Bytes of a file of chunks, and what the storage has checked of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChunkBytes {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Where chunks end that follow one another from the first byte on, and whose checksums match.
+    /// What is not listed was not checked.
+    pub ends: Vec<u32>,
+}
+
 /// One file of a committed block.
 pub trait BlockFile {
     /// Length in bytes.
@@ -154,6 +164,11 @@ pub trait BlockFile {
 
     /// Exactly `len` bytes from `offset`; an error if the file ends before.
     fn read_at(&self, offset: u64, len: u32) -> StorageResult<Vec<u8>>;
+
+    /// The same of a file of chunks, of which one begins at `offset`. Storage may check them.
+    fn read_chunks(&self, offset: u64, len: u32) -> StorageResult<ChunkBytes> {
+        Ok(ChunkBytes { bytes: self.read_at(offset, len)?, ends: Vec::new() })
+    }
 
     /// The latest summary of the file's content, if it is still there.
     fn summary(&self) -> Option<Vec<u8>> {

@@ -3,8 +3,9 @@
 use super::storage_error;
 use crate::disk::{BlockFile, BlockWriter, WrittenFor};
 use crate::wasm::StorageError;
-use crate::wasm::bindings::tidepool::tsdb::blocks::{Host, HostFile, HostWriter};
+use crate::wasm::bindings::tidepool::tsdb::blocks::{ChunkBytes, Host, HostFile, HostWriter};
 use crate::wasm::state::InstanceState;
+use tidepool_remote_write::checked_ends;
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
@@ -63,6 +64,18 @@ impl HostFile for InstanceState {
         len: u32,
     ) -> Result<Result<Vec<u8>, StorageError>> {
         Ok(self.table.get(&file)?.read_at(offset, len).map_err(storage_error))
+    }
+
+    fn read_chunks(
+        &mut self,
+        file: Resource<BlockFile>,
+        offset: u64,
+        len: u32,
+    ) -> Result<Result<ChunkBytes, StorageError>> {
+        let bytes = self.table.get(&file)?.read_at(offset, len);
+        let checked =
+            bytes.map(|bytes| ChunkBytes { ends: checked_ends(&bytes, crc32c::crc32c), bytes });
+        Ok(checked.map_err(storage_error))
     }
 
     fn summary(&mut self, file: Resource<BlockFile>) -> Result<Option<Vec<u8>>> {

@@ -88,6 +88,7 @@ pub fn write(broken: &mut Broken) {
     broken.holds("tombstones of no block are not-found", not_found(none));
 
     summaries(broken, &later);
+    checked(broken);
     linked(broken, &earlier);
     broken.done("delete", blocks::delete(&earlier));
     let found = listed(broken);
@@ -144,6 +145,39 @@ fn linked(broken: &mut Broken, block: &str) {
     broken.done("delete", blocks::delete(&id));
     let is_left = content(broken, block, chunks) == all;
     broken.holds("a linked file stays when a block that has it is deleted", is_left);
+}
+
+/// Three chunks, the last of which does not match its checksum. Those of the others were computed by
+/// hand.
+const CHUNKS: [&[u8]; 3] = [
+    &[3, 1, 7, 8, 9, 4, 116, 157, 98],
+    &[3, 1, 7, 8, 9, 4, 116, 157, 98],
+    &[3, 1, 7, 8, 8, 4, 116, 157, 98],
+];
+
+/// A storage that checks chunks lists those that match, and no other; one that does not lists none.
+fn checked(broken: &mut Broken) {
+    let name = "chunks/000001";
+    let bytes = CHUNKS.concat();
+    let Some(writer) = broken.done("create", blocks::create(TIME_MS + 4)) else { return };
+    let id = writer.id();
+    broken.done("write-at of chunks", writer.write_at(name, 0, b"12345678"));
+    broken.done("write-at of chunks", writer.write_at(name, 8, &bytes));
+    broken.done("write-at of meta.json", writer.write_at("meta.json", 0, b"{}"));
+    broken.done("commit", Writer::commit(writer));
+    let Some(file) = broken.done("open", blocks::open(&id, name)) else { return };
+    let len = bytes.len() as u32;
+    let read = broken.done("read-chunks", file.read_chunks(8, len));
+    let Some(blocks::ChunkBytes { bytes: found, ends }) = read else { return };
+    broken.same("bytes of chunks", found, bytes);
+    let (may_be_none, all) = (Vec::new(), vec![9, 18]);
+    broken.holds("chunks that match are listed", ends == may_be_none || ends == all);
+    let read = broken.done("read-chunks", file.read_chunks(8, 17));
+    let ends = read.map(|read| read.ends).unwrap_or_default();
+    broken.holds("a chunk that is not whole is not listed", ends.is_empty() || ends == [9]);
+    let past_end = file.read_chunks(9, len).is_err();
+    broken.holds("a read of chunks past the end is an error", past_end);
+    broken.done("delete", blocks::delete(&id));
 }
 
 /// Summaries may be kept or not, but never those of another file.

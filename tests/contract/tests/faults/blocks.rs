@@ -2,7 +2,9 @@
 
 use crate::{Found, replace};
 use embed_rust::State;
-use embed_rust::bindings::tidepool::tsdb::blocks::{Host as Blocks, HostFile, HostWriter};
+use embed_rust::bindings::tidepool::tsdb::blocks::{
+    ChunkBytes, Host as Blocks, HostFile, HostWriter,
+};
 use embed_rust::bindings::tidepool::tsdb::types::StorageError;
 use embed_rust::storage::{File, Writer};
 use std::sync::{Arc, Mutex};
@@ -296,6 +298,39 @@ fn tombstones_that_change_under_a_reader() {
         Ok(bytes.map(|bytes| if bytes == b"none" { b"one ".into() } else { bytes }))
     })
     .says("a file that was open keeps what it held");
+}
+
+/// Chunks as the checks read them, with what a storage says of them.
+fn with_ends(ends: fn(&[u8]) -> Vec<u32>) -> Found {
+    faulty("[method]file.read-chunks", move |state, read: ReadAt| -> Answer<ChunkBytes> {
+        let (this, offset, len) = read;
+        let bytes = state.read_at(this, offset, len)?;
+        Ok(bytes.map(|bytes| ChunkBytes { ends: ends(&bytes), bytes }))
+    })
+}
+
+#[test]
+fn a_chunk_that_does_not_match_and_is_listed() {
+    with_ends(|_| vec![9, 18, 27]).says("chunks that match are listed");
+}
+
+#[test]
+fn a_chunk_that_is_left_out_before_one_that_is_listed() {
+    with_ends(|_| vec![18]).says("chunks that match are listed");
+}
+
+#[test]
+fn a_chunk_that_is_not_whole_and_is_listed() {
+    with_ends(|_| vec![9, 18]).says("a chunk that is not whole is not listed");
+}
+
+#[test]
+fn chunks_at_another_place() {
+    faulty("[method]file.read-chunks", |state, read: ReadAt| -> Answer<ChunkBytes> {
+        let (this, offset, len) = read;
+        state.read_chunks(this, offset.saturating_sub(1), len)
+    })
+    .says("bytes of chunks");
 }
 
 #[test]

@@ -1,0 +1,150 @@
+//! Chunks that the storage has checked are not checked again; all others are.
+
+use super::*;
+use crate::codec::crc32c;
+use crate::storage::{BlockFile, BlockWriter, ChunkBytes};
+use std::rc::Rc;
+use tidepool_remote_write::checked_ends;
+
+/// Says where chunks end in bytes that begin with one.
+type Ends = fn(&[u8]) -> Vec<u32>;
+
+/// A storage that lists chunks as checked.
+struct Checking {
+    inner: MemoryBlocks,
+    ends: Ends,
+}
+
+struct CheckingFile {
+    inner: Rc<dyn BlockFile>,
+    ends: Ends,
+}
+
+impl Blocks for Checking {
+    fn list(&self) -> StorageResult<Vec<String>> {
+        self.inner.list()
+    }
+
+    fn open(&self, block: &str, file: &str) -> StorageResult<Rc<dyn BlockFile>> {
+        Ok(Rc::new(CheckingFile { inner: self.inner.open(block, file)?, ends: self.ends }))
+    }
+
+    fn create(&self, now_ms: i64) -> StorageResult<Box<dyn BlockWriter>> {
+        self.inner.create(now_ms)
+    }
+
+    fn delete(&self, block: &str) -> StorageResult<()> {
+        self.inner.delete(block)
+    }
+
+    fn replace_tombstones(&self, block: &str, tombstones: &[u8], meta: &[u8]) -> StorageResult<()> {
+        self.inner.replace_tombstones(block, tombstones, meta)
+    }
+}
+
+impl BlockFile for CheckingFile {
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn read_at(&self, offset: u64, len: u32) -> StorageResult<Vec<u8>> {
+        self.inner.read_at(offset, len)
+    }
+
+    fn read_chunks(&self, offset: u64, len: u32) -> StorageResult<ChunkBytes> {
+        let bytes = self.inner.read_at(offset, len)?;
+        Ok(ChunkBytes { ends: (self.ends)(&bytes), bytes })
+    }
+}
+
+fn right(bytes: &[u8]) -> Vec<u32> {
+    checked_ends(bytes, crc32c)
+}
+
+/// Believes every checksum.
+fn blind(bytes: &[u8]) -> Vec<u32> {
+    let mut ends = Vec::new();
+    let mut at = 0;
+    while let Some(rest) = bytes.get(at..)
+        && let Ok(extent) = tidepool_remote_write::chunk_extent(rest)
+        && extent.end <= rest.len()
+    {
+        at += extent.end;
+        ends.push(at as u32);
+    }
+    ends
+}
+
+/// The same block with one bit of its chunks flipped.
+fn with_flipped(blocks: &MemoryBlocks, id: &str, at: usize) -> TestResult<(MemoryBlocks, String)> {
+    let names = ["chunks/000001", "index", "meta.json", "tombstones"];
+    let mut files = Vec::new();
+    for name in names {
+        files.push((name, content(blocks, id, name)?));
+    }
+    files[0].1[at] ^= 0x04;
+    let files: Vec<_> = files.iter().map(|(name, bytes)| (*name, bytes.as_slice())).collect();
+    Ok(block_of_files(&files)?)
+}
+
+#[test]
+fn a_storage_that_checks_gives_the_same() -> TestResult {
+    let series = many_series(1000, 300)?;
+    let inner = MemoryBlocks::default();
+    let meta = write_with(&inner, &series, |builder| builder.with_chunk_file_bytes_max(100_000))?;
+    let blocks = Checking { inner, ends: right };
+    let block = BlockReader::open(&blocks, &meta.ulid)?;
+    assert_eq!(read_all(&block)?, series);
+    // Backwards, and with some left out.
+    for (series_ref, (_, expected)) in block.select(&[])?.into_iter().zip(&series).rev().step_by(3)
+    {
+        let (_, metas) = block.series(series_ref)?;
+        let chunks = metas.iter().map(|meta| block.chunk(meta)).collect::<Result<Vec<_>, _>>()?;
+        assert_eq!(chunks, chunks_of(expected));
+    }
+    Ok(())
+}
+
+#[test]
+fn damage_is_found_as_without_a_storage_that_checks() -> TestResult {
+    let series = many_series(40, 3)?;
+    let whole = MemoryBlocks::default();
+    let meta = write(&whole, &series)?;
+    let len = content(&whole, &meta.ulid, "chunks/000001")?.len();
+    for at in 8..len {
+        let (inner, id) = with_flipped(&whole, &meta.ulid, at)?;
+        let told = |blocks: &dyn Blocks| -> TestResult<String> {
+            let block = BlockReader::open(blocks, &id)?;
+            Ok(read_all(&block).err().map(|error| error.to_string()).unwrap_or_default())
+        };
+        let expected = told(&inner)?;
+        assert!(expected.contains("chunks/000001"), "byte {at}: {expected}");
+        assert_eq!(told(&Checking { inner, ends: right })?, expected, "byte {at}");
+    }
+    Ok(())
+}
+
+/// If every checksum is believed, only a wrong one of the second chunk tells who looked at it.
+#[test]
+fn what_the_storage_lists_is_not_checked_again() -> TestResult {
+    let series = many_series(40, 3)?;
+    let whole = MemoryBlocks::default();
+    let meta = write(&whole, &series)?;
+    let bytes = content(&whole, &meta.ulid, "chunks/000001")?;
+    let ends = right(&bytes[8..]);
+    let checksum = 8 + ends[1] as usize - 1;
+    let (inner, id) = with_flipped(&whole, &meta.ulid, checksum)?;
+    let read = |ends: Ends| -> TestResult<Vec<SeriesSamples>> {
+        let blocks = Checking { inner: inner.clone(), ends };
+        read_all(&BlockReader::open(&blocks, &id)?)
+    };
+    assert_eq!(read(blind)?, series);
+    let refused =
+        |ends: Ends| read(ends).is_err_and(|error| error.to_string().contains("checksum"));
+    assert!(refused(right));
+    assert!(refused(|_| Vec::new()));
+    // Ends where no chunk ends vouch for nothing.
+    assert!(refused(|bytes| (1..=bytes.len() as u32).step_by(5).collect()));
+    assert!(refused(|bytes| blind(bytes).into_iter().filter(|end| end % 2 == 0).rev().collect()));
+    Ok(())
+}
