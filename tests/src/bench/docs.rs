@@ -56,11 +56,33 @@ pub const DASHBOARD: Kind = ("dashboard.md", "Dashboards beside ingestion");
 
 /// Keeps a table in place of the one before.
 pub fn keep((file, _): Kind, table: &str) -> Result<(), BenchError> {
+    keep_text(file, table)
+}
+
+/// Keeps the chart of a table, as SVG.
+pub fn keep_chart(kind: Kind, chart: &str) -> Result<(), BenchError> {
+    keep_text(&chart_file(kind), chart)
+}
+
+fn keep_text(file: &str, text: &str) -> Result<(), BenchError> {
     let path = kept_path(file);
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)?;
     }
-    Ok(fs::write(path, table)?)
+    Ok(fs::write(path, text)?)
+}
+
+/// What was kept, if it was.
+fn kept_text(file: &str) -> Result<Option<String>, BenchError> {
+    match fs::read_to_string(kept_path(file)) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn chart_file((file, _): Kind) -> String {
+    Path::new(file).with_extension("svg").display().to_string()
 }
 
 fn kept_path(file: &str) -> PathBuf {
@@ -84,14 +106,16 @@ pub fn write(kept: &Kept, folder: &Path) -> Result<Vec<PathBuf>, BenchError> {
         let text = format!("\n{}\n{}\n", origin(&scraping)?, report::table(&scraping));
         written.push(replace(charts.join("scraping.md"), "Speed of scraping", &text)?);
     }
-    for (file, title) in [QUERIES, NARROW, DASHBOARD] {
-        match fs::read_to_string(kept_path(file)) {
-            Ok(table) => {
-                written.push(replace(charts.join(file), title, &format!("\n{table}\n"))?);
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error.into()),
+    for kind in [QUERIES, NARROW, DASHBOARD] {
+        let (file, title) = kind;
+        let Some(table) = kept_text(file)? else { continue };
+        let mut text = format!("\n{table}\n");
+        let chart = chart_file(kind);
+        if let Some(svg) = kept_text(&chart)? {
+            fs::write(charts.join(&chart), svg)?;
+            let _ = writeln!(text, "![{title}]({chart})\n");
         }
+        written.push(replace(charts.join(file), title, &text)?);
     }
     if written.is_empty() { Err(BenchError::NoFigures) } else { Ok(written) }
 }

@@ -60,6 +60,21 @@ const fn wide(name: &'static str, hours: Option<u32>, promql: &'static str) -> Q
     Query { name, promql, set: Set::Wide, hours }
 }
 
+/// Most memory that a query should add to what is there, in bytes.
+const MEMORY_BYTES_MAX: u64 = 16_000_000;
+/// The same of a join, which holds one of its sides.
+const JOIN_BYTES_MAX: u64 = 48_000_000;
+
+impl Query {
+    /// Most memory that it should add to what is there, in bytes.
+    pub fn memory_bytes_max(&self) -> u64 {
+        match self.name {
+            "one-to-one" | "group-left" | "wide-join" => JOIN_BYTES_MAX,
+            _ => MEMORY_BYTES_MAX,
+        }
+    }
+}
+
 /// The query of a name, for the command line.
 pub fn named(name: &str) -> Result<Query, String> {
     let found = QUERIES.into_iter().find(|query| query.name == name);

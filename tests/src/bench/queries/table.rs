@@ -2,6 +2,7 @@
 //! answers.
 
 use super::super::contender::Contender;
+use super::super::plot::{self, RatioBar};
 use super::super::report::line;
 use super::measure::Cost;
 use super::verdict::{self, Aim, Group, ratio};
@@ -35,6 +36,22 @@ pub fn text(servers: &[Contender], stored: &[Stored], rows: &[Row]) -> String {
     text + "\n" + &aim_lines(&verdict::aims(rows)) + &notes(servers, rows)
 }
 
+/// The ratios to Prometheus as a chart.
+pub fn chart(rows: &[Row]) -> String {
+    let bars = rows.iter().filter_map(|row| {
+        let cpu = |contender| row.cost(contender).map(|cost| cost.cpu.as_secs_f64());
+        let ratio = ratio(cpu(Contender::Tidepool), cpu(REFERENCE))?;
+        let (name, over) = (row.query.name, over(row));
+        Some(RatioBar { title: format!("{name}, {over}"), ratio, bar: Some(verdict::EACH_MAX) })
+    });
+    plot::ratios("CPU of a query: tidepool ÷ Prometheus; less is better", &bars.collect::<Vec<_>>())
+}
+
+/// The time that a query is over.
+fn over(row: &Row) -> String {
+    row.hours.map_or("an instant".to_string(), |hours| format!("{hours} h"))
+}
+
 /// A table of what is aimed at.
 pub fn aim_lines(aims: &[Aim]) -> String {
     let mut text = "| aim | reached |\n| --- | --- |\n".to_string();
@@ -51,10 +68,9 @@ pub fn aim_lines(aims: &[Aim]) -> String {
 
 /// A query's figures: CPU s / wall s / peak MB (of which its own).
 fn cells(servers: &[Contender], row: &Row) -> Vec<String> {
-    let over = row.hours.map_or("an instant".to_string(), |hours| format!("{hours} h"));
     // A column ends at this sign, even in code.
     let promql = row.query.promql.replace('|', "\\|");
-    let mut cells = vec![format!("`{promql}`"), over];
+    let mut cells = vec![format!("`{promql}`"), over(row)];
     cells.extend(servers.iter().map(
         |&contender| match row.of(contender).map(|found| &found.cost) {
             Some(Ok(cost)) => figures(cost),

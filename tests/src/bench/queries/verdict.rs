@@ -5,10 +5,26 @@ use super::catalogue::Set;
 use super::measure::Cost;
 use super::{REFERENCE, Row};
 
-/// Of Prometheus' CPU, as total and as geometric mean.
-const CPU_RATIO_MAX: f64 = 0.5;
-/// Most memory that a query may take.
-const PEAK_BYTES_MAX: u64 = 48_000_000;
+/// How much CPU of what another server needs is enough.
+struct CpuBar {
+    contender: Contender,
+    name: &'static str,
+    /// Of all queries, as total and as geometric mean.
+    all: f64,
+    /// Of each.
+    each: f64,
+}
+
+/// Of Prometheus' CPU, for each query.
+pub const EACH_MAX: f64 = 0.5;
+
+const CPU_BARS: [CpuBar; 2] = [
+    CpuBar { contender: REFERENCE, name: "Prometheus", all: 0.2, each: EACH_MAX },
+    CpuBar { contender: Contender::VictoriaMetrics, name: "VictoriaMetrics", all: 0.8, each: 1.3 },
+];
+
+/// Of Prometheus' peak memory, for queries of the wide data set.
+const PEAK_RATIO_MAX: f64 = 0.2;
 
 /// Queries that are summed up together.
 pub struct Group<'a> {
@@ -71,56 +87,76 @@ pub fn ratio(ours: Option<f64>, theirs: Option<f64>) -> Option<f64> {
 
 /// All that we aim at.
 pub fn aims(rows: &[Row]) -> Vec<Aim> {
+    let all = Group::new("", rows.iter().collect());
     let mut aims = Vec::new();
-    for group in groups(rows) {
-        let Group { name, .. } = &group;
-        let total = ratio(group.total(Contender::Tidepool), group.total(REFERENCE));
-        let mean = ratio(group.mean(Contender::Tidepool), group.mean(REFERENCE));
-        aims.push(of_cpu(&format!("CPU of {name}, total"), total));
-        aims.push(of_cpu(&format!("CPU of {name}, geometric mean"), mean));
+    for bar in &CPU_BARS {
+        let CpuBar { name, contender, .. } = *bar;
+        let total = ratio(all.total(Contender::Tidepool), all.total(contender));
+        let mean = ratio(all.mean(Contender::Tidepool), all.mean(contender));
+        let what = |sum: &str| format!("CPU of {}, {sum}, next to {name}", all.name);
+        aims.push(at_most(&what("total"), bar.all, total, ""));
+        aims.push(at_most(&what("geometric mean"), bar.all, mean, ""));
+        let most = the_most(rows, |row| part(row, contender, |cost| cost.cpu.as_secs_f64()));
+        aims.push(of_each(&format!("CPU of each query next to {name}"), bar.each, most));
     }
     aims.push(of_memory(rows));
-    aims.push(beside_prometheus(rows));
+    let wide: Vec<&Row> = rows.iter().filter(|row| row.query.set == Set::Wide).collect();
+    if !wide.is_empty() {
+        let most = the_most(wide, |row| part(row, REFERENCE, |cost| cost.peak_bytes as f64));
+        let what = "peak memory of each wide query next to Prometheus";
+        aims.push(of_each(what, PEAK_RATIO_MAX, most));
+    }
     aims.push(of_answers(rows));
     aims
 }
 
-fn of_cpu(what: &str, ratio: Option<f64>) -> Aim {
-    let found = ratio.map_or("not known".to_string(), |ratio| format!("{ratio:.2} ×"));
+/// What tidepool needs for a query of what another needs.
+fn part(row: &Row, contender: Contender, figure: impl Fn(Cost) -> f64) -> Option<f64> {
+    ratio(row.cost(Contender::Tidepool).map(&figure), row.cost(contender).map(&figure))
+}
+
+/// The query with the largest figure; not known, if one of them is not.
+fn the_most<'a>(
+    rows: impl IntoIterator<Item = &'a Row>,
+    figure: impl Fn(&Row) -> Option<f64>,
+) -> Option<(&'a Row, f64)> {
+    let figures: Option<Vec<_>> = rows.into_iter().map(|row| Some((row, figure(row)?))).collect();
+    figures?.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+fn at_most(what: &str, bar: f64, found: Option<f64>, whose: &str) -> Aim {
+    let said = found.map_or("not known".to_string(), |found| format!("{found:.2} ×{whose}"));
     Aim {
-        text: format!("{what}: at most {CPU_RATIO_MAX} × Prometheus': {found}"),
-        is_reached: ratio.map(|ratio| ratio <= CPU_RATIO_MAX),
+        text: format!("{what}: at most {bar} ×: {said}"),
+        is_reached: found.map(|found| found <= bar),
     }
 }
 
-/// Every query within a bound.
+fn of_each(what: &str, bar: f64, most: Option<(&Row, f64)>) -> Aim {
+    let whose = most.map_or(String::new(), |(row, _)| format!(", of {}", row.query.name));
+    at_most(what, bar, most.map(|(_, part)| part), &whose)
+}
+
+/// What each query adds to the memory before it, within a bound of its own.
 fn of_memory(rows: &[Row]) -> Aim {
-    let costs: Option<Vec<(&Row, Cost)>> =
-        rows.iter().map(|row| Some((row, row.cost(Contender::Tidepool)?))).collect();
-    let most = costs.and_then(|costs| costs.into_iter().max_by_key(|(_, cost)| cost.peak_bytes));
-    let found = most.map_or("not known".to_string(), |(row, cost)| {
-        format!("{:.0} MB, of {}", cost.peak_bytes as f64 / 1e6, row.query.name)
-    });
-    Aim {
-        text: format!("peak memory: at most {} MB: {found}", PEAK_BYTES_MAX / 1_000_000),
-        is_reached: most.map(|(_, cost)| cost.peak_bytes <= PEAK_BYTES_MAX),
-    }
-}
-
-/// Every query within what it takes in Prometheus.
-fn beside_prometheus(rows: &[Row]) -> Aim {
-    let part = |row: &Row| {
-        let bytes = |contender| Some(row.cost(contender)?.peak_bytes as f64);
-        ratio(bytes(Contender::Tidepool), bytes(REFERENCE))
+    let filled = |row: &Row| {
+        let extra_bytes = row.cost(Contender::Tidepool)?.extra_bytes;
+        Some(extra_bytes as f64 / row.query.memory_bytes_max() as f64)
     };
-    let parts: Option<Vec<(&Row, f64)>> = rows.iter().map(|row| Some((row, part(row)?))).collect();
-    let most = parts.and_then(|parts| parts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)));
-    let found = most.map_or("not known".to_string(), |(row, part)| {
-        format!("at most {part:.2} ×, of {}", row.query.name)
+    let most = the_most(rows, filled);
+    let found = most.map_or("not known".to_string(), |(row, filled)| {
+        let megabytes = |bytes: f64| bytes / 1e6;
+        let bound = row.query.memory_bytes_max() as f64;
+        format!(
+            "{:.0} of {:.0} MB, of {}",
+            megabytes(filled * bound),
+            megabytes(bound),
+            row.query.name
+        )
     });
     Aim {
-        text: format!("peak memory of each query: no more than Prometheus': {found}"),
-        is_reached: most.map(|(_, part)| part <= 1.0),
+        text: format!("memory that a query adds: at most 16 MB, 48 MB for a join: {found}"),
+        is_reached: most.map(|(_, filled)| filled <= 1.0),
     }
 }
 
@@ -171,38 +207,67 @@ pub(super) mod tests {
         aims(rows).iter().map(|aim| aim.is_reached).collect()
     }
 
+    /// The verdicts beside Prometheus alone: on total, mean and each query; then memory and answers.
+    fn beside_prometheus(rows: &[Row]) -> Vec<Option<bool>> {
+        let all = verdicts(rows);
+        assert_eq!(all[3..6], [None; 3], "VictoriaMetrics was not asked");
+        [&all[..3], &all[6..]].concat()
+    }
+
     #[test]
-    fn total_and_mean_are_judged_each_for_itself() {
-        // In total 0.46, in the geometric mean one.
+    fn total_mean_and_each_query_are_judged_for_themselves() {
+        // In total 0.19, in the geometric mean one.
         let rows = [row(0, (40, 10), (10, 20)), row(1, (50, 10), (200, 20))];
         let group = &groups(&rows)[0];
         assert_eq!(group.name, "2 queries");
         let mean = group.mean(Contender::Tidepool).expect("all answered");
         assert!((mean - 0.002f64.sqrt()).abs() < 1e-12, "{mean}");
-        assert_eq!(verdicts(&rows), [true, false, true, true, true].map(Some));
+        assert_eq!(beside_prometheus(&rows), [false, false, false, true, true].map(Some));
+        let rows = [row(0, (6, 10), (10, 20)), row(1, (10, 10), (400, 20))];
+        assert_eq!(beside_prometheus(&rows), [true, true, false, true, true].map(Some));
+        let rows = [row(0, (5, 10), (10, 20)), row(1, (60, 10), (400, 20))];
+        assert_eq!(beside_prometheus(&rows), [true, false, true, true, true].map(Some));
+    }
+
+    #[test]
+    fn victoria_metrics_has_a_bar_of_its_own() {
+        let mut rows = [row(0, (8, 1), (90, 2))];
+        let mut theirs = row(0, (10, 1), (1, 1)).found.remove(0);
+        theirs.contender = Contender::VictoriaMetrics;
+        rows[0].found.push(theirs);
+        assert_eq!(verdicts(&rows)[3..6], [true, true, true].map(Some));
+        rows[0].found[0].cost.as_mut().expect("it answered").cpu = Duration::from_millis(14);
+        assert_eq!(verdicts(&rows)[3..6], [false, false, false].map(Some));
+        rows[0].found[0].cost.as_mut().expect("it answered").cpu = Duration::from_millis(13);
+        assert_eq!(verdicts(&rows)[3..6], [false, false, true].map(Some));
     }
 
     #[test]
     fn data_sets_are_summed_up_each_and_together() {
-        let rows = [row(0, (1, 1), (2, 2)), row(13, (1, 1), (4, 2)), row(14, (1, 1), (4, 2))];
+        let rows = [row(0, (1, 1), (9, 2)), row(13, (1, 1), (9, 5)), row(14, (1, 1), (9, 6))];
         let names: Vec<_> = groups(&rows).into_iter().map(|group| group.name).collect();
         assert_eq!(names, ["1 long query", "2 wide queries", "3 queries"]);
-        assert_eq!(verdicts(&rows), [Some(true); 9]);
+        // Only wide queries have a bar of memory beside Prometheus.
+        assert_eq!(beside_prometheus(&rows), [Some(true); 6]);
+        let rows = [row(0, (1, 1), (9, 2)), row(13, (1, 1), (9, 4))];
+        assert_eq!(beside_prometheus(&rows)[4..], [false, true].map(Some));
     }
 
     #[test]
-    fn memory_is_judged_by_the_worst_query() {
-        let rows = [row(0, (1, 30), (9, 40)), row(1, (1, 49), (9, 60))];
-        assert_eq!(verdicts(&rows)[2..], [Some(false), Some(true), Some(true)]);
-        let rows = [row(0, (1, 30), (9, 29)), row(1, (1, 40), (9, 90))];
-        assert_eq!(verdicts(&rows)[2..], [Some(true), Some(false), Some(true)]);
+    fn memory_is_judged_by_the_query_that_is_nearest_to_its_bound() {
+        // Half of it was there before.
+        let rows = [row(0, (1, 30), (9, 40)), row(1, (1, 34), (9, 60))];
+        assert_eq!(beside_prometheus(&rows)[3..], [Some(false), Some(true)]);
+        // A join may take three times as much.
+        let rows = [row(0, (1, 30), (9, 40)), row(7, (1, 94), (9, 60))];
+        assert_eq!(beside_prometheus(&rows)[3..], [Some(true), Some(true)]);
     }
 
     #[test]
     fn what_was_not_answered_or_differs_is_not_reached() {
         let mut rows = [row(0, (1, 1), (9, 2)), row(1, (1, 1), (9, 2))];
         rows[1].found[0].cost = Err("422".to_string());
-        assert_eq!(verdicts(&rows), [None; 5]);
+        assert_eq!(verdicts(&rows), [None; 8]);
         let mut rows = [row(0, (1, 1), (9, 2))];
         rows[0].difference = Some("1 series, not 2".to_string());
         assert_eq!(verdicts(&rows).last(), Some(&Some(false)));

@@ -67,6 +67,7 @@ pub fn measure(
         eprintln!("bench: not kept for `bench docs`: files differ from the commit");
     } else if is_right && named.is_empty() && !context.quick {
         docs::keep(docs::QUERIES, &text)?;
+        docs::keep_chart(docs::QUERIES, &table::chart(&rows))?;
     }
     Ok(is_right && (is_reached || !check))
 }
