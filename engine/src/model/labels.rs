@@ -320,6 +320,16 @@ fn label_bytes(name: &str, value: &str) -> usize {
 }
 
 fn pack_label(out: &mut Vec<u8>, name: &str, value: &str) {
+    // Almost all labels are so short that each length is one byte.
+    let bytes = label_bytes(name, value);
+    if bytes < 0x80 {
+        out.reserve(2 + bytes);
+        out.extend([TAG_FIRST, bytes as u8, TAG_FIRST, name.len() as u8]);
+        out.extend_from_slice(name.as_bytes());
+        out.extend([TAG_SECOND, value.len() as u8]);
+        out.extend_from_slice(value.as_bytes());
+        return;
+    }
     out.push(TAG_FIRST);
     put_uvarint(out, label_bytes(name, value) as u64);
     out.push(TAG_FIRST);

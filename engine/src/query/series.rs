@@ -69,7 +69,7 @@ impl SeriesSet for StoreSeries {
                 self.chunks_read = 0;
                 self.before = None;
                 let labels = &self.series.labels;
-                Ok(Some(Labels::with_capacity(labels.packed().len(), labels.iter())))
+                Ok(Some(Labels::from_sorted(labels.packed().len(), labels.iter())))
             }
             Ok(None) => Ok(None),
             Err(error) => Err(failed(&self.failure, error)),

@@ -161,9 +161,9 @@ impl BlockSeries {
         let likely = latest.borrow();
         let found = self.block.series_in(series_ref, self.range, &likely, &mut self.metas)?;
         let Some(labels) = found else { return Ok(None) };
-        let is_new = *likely != labels;
+        let is_news = self.latest.is_shared() && *likely != labels;
         drop(likely);
-        if is_new && self.latest.is_shared() {
+        if is_news {
             latest.replace(labels.clone());
         }
         let windows = self.windows;

@@ -55,11 +55,23 @@ impl KeyLabels {
     }
 
     fn hash(&self, labels: &Labels) -> u64 {
-        hash(labels.iter().filter(|(name, _)| self.has(name)))
+        match self.is_with {
+            true => hash(self.named(labels)),
+            false => hash(labels.iter().filter(|(name, _)| self.has(name))),
+        }
     }
 
     fn is_key(&self, key: &Labels, labels: &Labels) -> bool {
-        key.iter().eq(labels.iter().filter(|(name, _)| self.has(name)))
+        match self.is_with {
+            true => key.iter().eq(self.named(labels)),
+            false => key.iter().eq(labels.iter().filter(|(name, _)| self.has(name))),
+        }
+    }
+
+    /// The labels that are named: there are fewer of them than a set has.
+    fn named<'a>(&'a self, labels: &'a Labels) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let pairs = self.names.iter().map(|name| (name.as_str(), labels.get(name)));
+        pairs.filter(|(_, value)| !value.is_empty())
     }
 }
 

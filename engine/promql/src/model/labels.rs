@@ -7,6 +7,9 @@ use std::fmt;
 /// What an allocation takes beside its bytes, roughly.
 const ALLOCATION_BYTES: usize = 12;
 
+/// For so many labels there is room at first.
+const LABELS_USUAL: usize = 8;
+
 /// A sorted label set: names ascend, none comes twice, no value is empty. All texts lie one behind
 /// the other, so that a set takes two allocations, however many labels it has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -27,20 +30,24 @@ impl Labels {
     /// The set of these labels, in any order. Of several with one name the last counts; empty
     /// values are left out.
     pub fn new<N: AsRef<str>, V: AsRef<str>>(labels: impl IntoIterator<Item = (N, V)>) -> Labels {
-        Labels::with_capacity(0, labels)
-    }
-
-    /// The same, with room for so many bytes of names and values.
-    pub fn with_capacity<N: AsRef<str>, V: AsRef<str>>(
-        bytes: usize,
-        labels: impl IntoIterator<Item = (N, V)>,
-    ) -> Labels {
         let labels = labels.into_iter();
         let ends = Vec::with_capacity(labels.size_hint().0);
-        let mut set = Labels { text: String::with_capacity(bytes), ends };
+        let mut set = Labels { text: String::new(), ends };
         for (name, value) in labels {
             set.set(name.as_ref(), value.as_ref());
         }
+        set
+    }
+
+    /// The set of labels whose names ascend and whose values are not empty, with room for so many
+    /// bytes of names and values.
+    pub fn from_sorted<'a>(
+        bytes: usize,
+        labels: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Labels {
+        let (text, ends) = (String::with_capacity(bytes), Vec::with_capacity(LABELS_USUAL));
+        let mut set = Labels { text, ends };
+        labels.into_iter().for_each(|(name, value)| set.push(name, value));
         set
     }
 
@@ -214,6 +221,8 @@ mod tests {
             };
             prop_assert_eq!(labels(&set), pairs(&map));
             prop_assert_eq!(&Labels::new(map.iter().rev()), &set);
+            let sorted = map.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+            prop_assert_eq!(&Labels::from_sorted(0, sorted), &set);
             prop_assert_eq!(Labels::new(&map).cmp(&set), Ordering::Equal);
             let filtered = set.filtered(|name| name.starts_with(&kept));
             let before = set.clone();
