@@ -55,7 +55,7 @@ pub(super) struct QueryArgs {
     ///
     /// Of a range that has moved on since, only the new steps are evaluated. The memory is part of
     /// that of reads, and at most an eighth of it.
-    #[arg(long, value_name = "BYTES", default_value = "8MiB", value_parser = bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "16MiB", value_parser = bytes)]
     query_cache_size: u64,
 
     /// Experimental features of PromQL, separated by commas; repeatable

@@ -45,7 +45,8 @@ impl<'a> Repeated<'a> {
     /// The answer, if all of its steps are known.
     pub fn whole(&self) -> Option<(Arc<Answer>, Steps)> {
         let (kept, right) = self.known.found.as_ref()?;
-        let is_whole = right.intersect(self.asked) == Some(self.asked);
+        let is_whole = right.intersect(self.asked) == Some(self.asked)
+            && kept.answer.notes().are_of(self.asked);
         is_whole.then(|| (Arc::clone(&kept.answer), self.asked))
     }
 
@@ -71,6 +72,12 @@ impl<'a> Repeated<'a> {
                 None => None,
             };
             new.push(answer);
+        }
+        let notes = kept.answer.notes();
+        let are_same = |(answer, _): &(Answer, Steps)| answer.notes().are_those(notes);
+        if !new.iter().flatten().all(are_same) {
+            self.results.forget_unsteady(&self.key);
+            return Ok(None);
         }
         let joined = self.join(kept, *right, &new);
         Ok(joined.map(|answer| {

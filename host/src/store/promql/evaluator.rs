@@ -5,10 +5,10 @@ use super::{Cost, Expression, QueryEnd, QueryPart};
 use crate::store::StoreError;
 use crate::store::query::ReceiverGone;
 use crate::store::repeated::Repeated;
-use crate::store::results::{Answer, Reader, Steps};
+use crate::store::results::{Answer, NOTES_MAX, Notes, Reader, Steps};
 use crate::wasm::{
-    Estimate, EvaluationHandle, Instance, QueryError, QueryOptions, QueryTimes, ResultFormat,
-    ValueType,
+    Annotation, Estimate, EvaluationHandle, Instance, QueryError, QueryOptions, QueryTimes,
+    ResultFormat, ValueType,
 };
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use std::time::Instant;
 pub(super) const PART_BYTES: u32 = 64 * 1024;
 
 /// Remarks of each kind that an answer carries; of more there is only their number. Upstream's.
-pub(super) const ANNOTATIONS_MAX: u32 = 10;
+pub(super) const ANNOTATIONS_MAX: u32 = NOTES_MAX;
 
 /// An expression in an instance.
 pub(super) struct Evaluator<'a> {
@@ -77,20 +77,14 @@ impl Evaluator<'_> {
         let Ok(evaluation) = self.begin(times)? else { return Ok(None) };
         let is_read = loop {
             match self.next(evaluation, ResultFormat::Json)? {
-                Ok(bytes) if bytes.is_empty() => break self.may_be_kept(evaluation)?,
+                Ok(bytes) if bytes.is_empty() => break self.instance.is_stepwise(evaluation)?,
                 Ok(bytes) if reader.read(&bytes).is_some() => {}
                 Ok(_) | Err(_) => break false,
             }
         };
+        let annotations = self.instance.annotations(evaluation, ANNOTATIONS_MAX)?;
         self.end(evaluation)?;
-        Ok(if is_read { reader.finish() } else { None })
-    }
-
-    /// Whether an answer that is complete is one of steps that do not depend on each other. Remarks
-    /// may be about some of the steps only.
-    pub fn may_be_kept(&mut self, evaluation: EvaluationHandle) -> Result<bool, StoreError> {
-        Ok(self.instance.is_stepwise(evaluation)?
-            && self.instance.annotations(evaluation, 1)?.is_empty())
+        Ok(if is_read { finish(reader, annotations) } else { None })
     }
 
     /// Sends part after part, then the end; and keeps the answer for the next time.
@@ -111,14 +105,15 @@ impl Evaluator<'_> {
             let part = match is_end {
                 false => QueryPart::Bytes(bytes.into()),
                 true => {
+                    let annotations = self.instance.annotations(evaluation, ANNOTATIONS_MAX)?;
                     if let (Some(repeated), Some(reader)) = (repeated, reader.take())
-                        && self.may_be_kept(evaluation)?
-                        && let Some(answer) = reader.finish()
+                        && self.instance.is_stepwise(evaluation)?
+                        && let Some(answer) = finish(reader, annotations.clone())
                     {
                         repeated.keep(answer);
                     }
                     QueryPart::End(Box::new(QueryEnd {
-                        annotations: self.instance.annotations(evaluation, ANNOTATIONS_MAX)?,
+                        annotations,
                         stats: self.cost.stats(),
                         samples_per_step: self.instance.samples_per_step(evaluation)?,
                         timings: self.cost.timings,
@@ -130,6 +125,13 @@ impl Evaluator<'_> {
             }
         }
     }
+}
+
+/// An answer of steps that do not depend on each other, to be kept.
+pub(super) fn finish(reader: Reader, annotations: Vec<Annotation>) -> Option<Answer> {
+    let answer = reader.finish()?;
+    let notes = Notes::new(annotations, answer.steps)?;
+    answer.with_notes(notes)
 }
 
 /// Sends an answer that is known.
@@ -159,7 +161,7 @@ pub(super) fn give_known(
         }
     }
     let end = QueryEnd {
-        annotations: Vec::new(),
+        annotations: answer.notes().all().to_vec(),
         stats: cost.stats(),
         samples_per_step: Vec::new(),
         timings: cost.timings,

@@ -5,7 +5,7 @@
 //! the engine says that each step depends on nothing but its time and samples that are not newer,
 //! and whose series come in the order of their labels.
 
-use super::evaluator::{ANNOTATIONS_MAX, Evaluator, PART_BYTES};
+use super::evaluator::{ANNOTATIONS_MAX, Evaluator, PART_BYTES, finish};
 use super::{Expression, QueryEnd, QueryPart};
 use crate::store::query::{ReceiverGone, with_instance};
 use crate::store::repeated::Repeated;
@@ -152,13 +152,13 @@ impl Splitter<'_> {
             may_be_kept &= end.is_stepwise;
             costs.push((waited, end.stats));
         }
-        may_be_kept &= evaluator.may_be_kept(own)?;
+        may_be_kept &= evaluator.instance.is_stepwise(own)?;
         let annotations = evaluator.instance.annotations(own, ANNOTATIONS_MAX)?;
         evaluator.end(own)?;
         costs.into_iter().for_each(|(waited, stats)| evaluator.cost.add_other(waited, stats));
         if let Some((repeated, reader)) = kept
             && may_be_kept
-            && let Some(answer) = reader.finish()
+            && let Some(answer) = finish(reader, annotations.clone())
         {
             repeated.keep(answer);
         }

@@ -1,6 +1,7 @@
 //! An answer of a range query: series in the order of their labels, and the texts of their points.
 
 use super::labels::order;
+use super::notes::Notes;
 use super::points::Points;
 use super::reader::BEGIN;
 use super::steps::Steps;
@@ -28,6 +29,7 @@ pub struct Answer {
     /// The steps.
     pub steps: Steps,
     series: Vec<Series>,
+    notes: Notes,
     bytes: usize,
     /// Its bytes among those that all reads share.
     share: PoolShare,
@@ -60,7 +62,19 @@ impl Answer {
     pub fn new(steps: Steps, mut series: Vec<Series>, share: PoolShare) -> Answer {
         series.shrink_to_fit();
         let bytes = series.iter().map(Series::bytes).sum();
-        Answer { steps, series, bytes, share }
+        Answer { steps, series, notes: Notes::none(steps), bytes, share }
+    }
+
+    /// The same with warnings and infos; none if their bytes cannot be taken.
+    pub fn with_notes(mut self, notes: Notes) -> Option<Answer> {
+        self.bytes += notes.bytes();
+        self.notes = notes;
+        self.share.grow_to(self.bytes).then_some(self)
+    }
+
+    /// Its warnings and infos.
+    pub fn notes(&self) -> &Notes {
+        &self.notes
     }
 
     /// Memory that it takes.
@@ -74,12 +88,14 @@ impl Answer {
     }
 
     /// One answer of pieces that follow one another, of each those steps that are given with it.
-    /// None if it takes more than so many bytes, or than those that are shared have left.
+    /// None if it takes more than so many bytes, or than those that are shared have left, and if it
+    /// is not known which warnings and infos it has.
     pub fn join(
         pieces: &[(&Answer, Steps)],
         bytes_max: usize,
         mut share: PoolShare,
     ) -> Option<Answer> {
+        let notes = joined_notes(pieces)?;
         let (first, last) = (pieces.first()?.1, pieces.last()?.1);
         let steps = Steps { last_ms: last.last_ms, ..first };
         let mut rests: Vec<(&[Series], Steps)> =
@@ -106,7 +122,7 @@ impl Answer {
             }
             joined.push(series);
         }
-        Some(Answer::new(steps, joined, share))
+        Answer::new(steps, joined, share).with_notes(notes)
     }
 
     /// Writes it as the engine does, at some of its steps.
@@ -123,6 +139,13 @@ impl Answer {
         let series = self.series.iter();
         Writer { series, steps, times, texts, is_begun: false, has_series: false, is_ended: false }
     }
+}
+
+/// The warnings and infos that all pieces have, if the steps of one of them have all.
+fn joined_notes(pieces: &[(&Answer, Steps)]) -> Option<Notes> {
+    let (piece, _) = pieces.iter().find(|(piece, steps)| piece.notes.are_of(*steps))?;
+    let is_same = |(other, _): &(&Answer, Steps)| piece.notes.are_those(&other.notes);
+    pieces.iter().all(is_same).then(|| piece.notes.clone())
 }
 
 /// The labels that come first of all.

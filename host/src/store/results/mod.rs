@@ -11,7 +11,8 @@
 //! A step at a time is reused only if nothing that it may have read changed since its evaluation
 //! began: no sample at that time or before was stored ([`changes`]), and nothing was deleted, lost
 //! or added otherwise. What is kept are answers of which the engine says that each step depends on
-//! nothing else, without warnings and infos.
+//! nothing else. Where warnings and infos come and go from step to step, nothing is kept
+//! ([`notes`]).
 //!
 //! Kept are the texts of values ([`points`]), as the engine wrote them ([`reader`]): what is
 //! answered from them is byte for byte what it would write, without formatting numbers. All of it
@@ -22,6 +23,7 @@ mod answer;
 mod changes;
 mod joined;
 mod labels;
+mod notes;
 mod points;
 mod reader;
 mod steps;
@@ -31,6 +33,7 @@ mod tests;
 pub use answer::Answer;
 pub use changes::Moment;
 pub use joined::{Joined, Source};
+pub use notes::{NOTES_MAX, Notes};
 pub use reader::Reader;
 pub use steps::Steps;
 
@@ -39,10 +42,14 @@ use crate::disk::BlockDirs;
 use crate::telemetry::MetricsText;
 use crate::wasm::MemoryPool;
 use changes::Changes;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+/// Queries whose warnings and infos are known to change. Others are not thought of any more.
+const UNSTEADY_MAX: usize = 256;
 
 /// The largest part of all that one answer may take.
 const ANSWER_PART: usize = 4;
@@ -116,6 +123,8 @@ struct Answers {
     uses: u64,
     bytes: usize,
     shared_bytes: usize,
+    /// Hashes of the keys of answers whose warnings and infos change from step to step, newest last.
+    unsteady: VecDeque<u64>,
 }
 
 impl Results {
@@ -221,6 +230,9 @@ impl Results {
             return;
         }
         let mut answers = lock(&self.answers);
+        if !answer.notes().is_empty() && answers.unsteady.contains(&hash_of(&key)) {
+            return;
+        }
         let mut dropped = vec![answers.remove(&key)];
         while answers.bytes + bytes > self.bytes_max {
             let Some((_, oldest)) = answers.by_use.first_key_value() else { break };
@@ -229,6 +241,22 @@ impl Results {
             self.evictions.fetch_add(1, Relaxed);
         }
         answers.insert(key, Kept { answer, moment, widest });
+        drop(answers);
+        drop(dropped);
+    }
+
+    /// Forgets an answer whose warnings and infos are not those of newer steps, and keeps none of
+    /// the same key that has any.
+    pub fn forget_unsteady(&self, key: &Key) {
+        let mut answers = lock(&self.answers);
+        let dropped = answers.remove(key);
+        let hash = hash_of(key);
+        if !answers.unsteady.contains(&hash) {
+            if answers.unsteady.len() >= UNSTEADY_MAX {
+                answers.unsteady.pop_front();
+            }
+            answers.unsteady.push_back(hash);
+        }
         drop(answers);
         drop(dropped);
     }
@@ -293,6 +321,11 @@ impl Answers {
         self.shared_bytes -= kept.answer.shared_bytes();
         Some(kept)
     }
+}
+
+/// Two keys with one hash are rare, and then an answer is not kept that could be.
+fn hash_of(key: &Key) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(key)
 }
 
 /// Whether nothing of what was right at a moment is known to be right now.

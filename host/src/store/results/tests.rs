@@ -296,3 +296,61 @@ fn the_memory_is_bounded() {
     assert!(read(&results, all, &written(&full(), 0, 23)).is_none());
     assert!(!Results::new(0, &results.pool).are_kept());
 }
+
+fn note(text: &str) -> crate::wasm::Annotation {
+    crate::wasm::Annotation { is_warning: false, text: text.to_owned() }
+}
+
+#[test]
+fn notes_are_those_of_all_pieces_or_the_answer_is_not_known() {
+    let results = results(1 << 20);
+    let table: Table = vec![vec![Some((true, 1)); 24]; METRICS.len()];
+    let piece = |first: usize, last: usize, texts: &[&str]| {
+        let answer = answer_of(&results, &table, first, last);
+        let notes = texts.iter().map(|text| note(text)).collect();
+        let notes = Notes::new(notes, answer.steps).expect("few");
+        answer.with_notes(notes).expect("room")
+    };
+    let of = |answer: &Answer| -> Vec<String> {
+        answer.notes().all().iter().map(|note| note.text.clone()).collect()
+    };
+    let join =
+        |old: &Answer, used: Steps, new: &Answer| results.join(&[(old, used), (new, new.steps)]);
+    let (old, same, other, none) =
+        (piece(0, 9, &["a"]), piece(10, 11, &["a"]), piece(10, 11, &["b"]), piece(10, 11, &[]));
+    let rest = steps(3, 9);
+    let joined = join(&old, rest, &same).expect("the same notes");
+    assert_eq!(of(&joined), ["a"]);
+    assert!(joined.bytes() > join(&piece(0, 9, &[]), rest, &none).expect("no notes").bytes());
+    assert!(join(&old, rest, &other).is_none());
+    assert!(join(&old, rest, &none).is_none());
+    // Nobody knows of which of its steps the notes are.
+    assert!(results.join(&[(&old, rest)]).is_none());
+    assert!(old.notes().are_of(steps(0, 12)) && !old.notes().are_of(rest));
+    // The new piece has all of them, whatever is asked for beside it.
+    assert!(joined.notes().are_of(steps(5, 11)) && !joined.notes().are_of(steps(3, 10)));
+    let many: Vec<_> = (0..11).map(|number| note(&number.to_string())).collect();
+    assert!(Notes::new(many, rest).is_none());
+}
+
+#[test]
+fn what_has_changing_notes_is_not_kept_any_more() {
+    let results = results(1 << 20);
+    let table: Table = vec![vec![Some((true, 1)); 24]; METRICS.len()];
+    let keep = |texts: &[&str]| {
+        let answer = answer_of(&results, &table, 0, 9);
+        let notes = Notes::new(texts.iter().map(|text| note(text)).collect(), answer.steps);
+        let answer = answer.with_notes(notes.expect("few")).expect("room");
+        results.keep(key("a"), results.moment(), Arc::new(answer), 10);
+        results.known(&key("a"), steps(0, 9)).found.is_some()
+    };
+    assert!(keep(&["x"]));
+    results.forget_unsteady(&key("a"));
+    assert!(results.known(&key("a"), steps(0, 9)).found.is_none());
+    assert!(!keep(&["x"]));
+    assert!(keep(&[]));
+    for number in 0..UNSTEADY_MAX {
+        results.forget_unsteady(&key(&number.to_string()));
+    }
+    assert!(keep(&["x"]));
+}

@@ -47,7 +47,7 @@ fn counter(server: &Server, what: &str) -> f64 {
 }
 
 /// What a dashboard asks, besides random expressions.
-pub const PANELS: [&str; 16] = [
+pub const PANELS: [&str; 17] = [
     "cpu_seconds_total",
     "rate(cpu_seconds_total[5m])",
     "sum by (job) (rate(cpu_seconds_total[1m]))",
@@ -64,6 +64,8 @@ pub const PANELS: [&str; 16] = [
     "temperature - temperature offset 2m",
     "count({__name__=~\".+\"})",
     "latency_custom",
+    // An info says that this may be no counter.
+    "rate(temperature[5m])",
 ];
 
 /// Samples of a time, from `from_ms` on and before `until_ms`.
@@ -255,6 +257,50 @@ fn the_flag_bounds_the_memory_and_turns_it_off() {
     for what in ["hits_total", "misses_total", "entries", "bytes", "limit_bytes"] {
         assert_eq!(counter(&store.server, what), 0.0, "{what}");
     }
+}
+
+/// Infos come with what is known of an answer, as long as newer steps have the same ones.
+#[test]
+fn answers_with_infos_are_kept_unless_the_infos_change() {
+    let end_ms = now_ms() / 60_000 * 60_000;
+    let store = Store::start().expect("tidepool starts");
+    let server = &store.server;
+    write(&store, &fleet("used_bytes", 5, end_ms));
+    let half_ms = end_ms - 3_600_000;
+    let late = fleet("late_bytes", 5, end_ms);
+    let late: Vec<Series> = late.iter().map(|series| series.between(half_ms, end_ms + 1)).collect();
+    write(&store, &late);
+    let range = |until_ms: i64| Range {
+        start_ms: until_ms - 1_800_000,
+        end_ms: until_ms,
+        step_ms: INTERVAL_MS,
+    };
+    let check = |expression: &str, until_ms: i64, infos: usize| {
+        let found = ask(server, expression, range(until_ms), "");
+        assert_eq!(found, ask(server, expression, range(until_ms), "&nocache=1"));
+        let answer: Value = serde_json::from_str(&found.1).expect("JSON");
+        assert_eq!(answer["infos"].as_array().map_or(0, Vec::len), infos, "{}", found.1);
+    };
+    let hits = || counter(server, "hits_total");
+
+    // The same ones at each step.
+    for refresh in 0..4 {
+        check("sum(rate(used_bytes[5m]))", end_ms - 60_000 + refresh * INTERVAL_MS, 1);
+        check("sum(rate(used_bytes[5m]))", end_ms - 60_000 + refresh * INTERVAL_MS, 1);
+    }
+    assert_eq!(hits(), 7.0);
+
+    // One more from some time on; then it is evaluated as a whole each time.
+    let both = "sum(rate(used_bytes[5m])) or sum(rate(late_bytes[5m]))";
+    check(both, half_ms - 30_000, 1);
+    check(both, half_ms - 15_000, 1);
+    assert_eq!(hits(), 8.0);
+    check(both, half_ms + 300_000, 2);
+    assert_eq!(hits(), 9.0);
+    for refresh in 1..4 {
+        check(both, half_ms + 300_000 + refresh * INTERVAL_MS, 2);
+    }
+    assert_eq!(hits(), 9.0);
 }
 
 /// A block that somebody copies into the directory is in the answers, also in those of steps that
