@@ -32,11 +32,12 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// The larger of each figure.
-    pub fn most(self, other: Cost) -> Cost {
+    /// The less of the times, which other work on the machine makes longer only, and the more of
+    /// the memory.
+    pub fn joined(self, other: Cost) -> Cost {
         Cost {
-            cpu: self.cpu.max(other.cpu),
-            wall: self.wall.max(other.wall),
+            cpu: self.cpu.min(other.cpu),
+            wall: self.wall.min(other.wall),
             peak_bytes: self.peak_bytes.max(other.peak_bytes),
             extra_bytes: self.extra_bytes.max(other.extra_bytes),
         }
@@ -106,4 +107,23 @@ fn quoted(refusal: &Response) -> String {
     let text = refusal.text();
     let end = text.floor_char_boundary(QUOTE_BYTES_MAX);
     format!("{}: {}", refusal.status, text[..end].replace(['\n', '|'], " "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_joined_by_the_least_times_and_the_most_memory() {
+        let cost = |cpu, wall, peak_bytes, extra_bytes| Cost {
+            cpu: Duration::from_millis(cpu),
+            wall: Duration::from_millis(wall),
+            peak_bytes,
+            extra_bytes,
+        };
+        let Cost { cpu, wall, peak_bytes, extra_bytes } =
+            cost(5, 9, 70, 20).joined(cost(6, 8, 60, 30));
+        assert_eq!((cpu, wall), (Duration::from_millis(5), Duration::from_millis(8)));
+        assert_eq!((peak_bytes, extra_bytes), (70, 30));
+    }
 }

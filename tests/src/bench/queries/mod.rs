@@ -55,7 +55,7 @@ pub struct Row {
 pub struct Found {
     /// Who.
     pub contender: Contender,
-    /// The most of each figure in all runs, or why there is no answer.
+    /// The least times and the most memory of all runs, or why there is no answer.
     pub cost: Result<Cost, String>,
     /// Series of the answer.
     pub series: usize,
@@ -146,7 +146,7 @@ fn keep(all: &mut Vec<Found>, run: Found) {
     match all.iter_mut().find(|found| found.contender == run.contender) {
         None => all.push(run),
         Some(found) => match (&mut found.cost, run.cost) {
-            (Ok(most), Ok(cost)) => *most = most.most(cost),
+            (Ok(all), Ok(cost)) => *all = all.joined(cost),
             (Ok(_), Err(error)) => found.cost = Err(error),
             (Err(_), _) => {}
         },
