@@ -11,9 +11,39 @@ use super::*;
 use crate::chunk::{Chunk, SAMPLES_PER_CHUNK, XorAppender, samples};
 use crate::model::{Labels, Sample};
 use crate::storage::memory::MemoryBlocks;
-use crate::storage::{Blocks, StorageResult};
+use crate::storage::{BlockFile, BlockWriter, Blocks, StorageResult};
+use std::rc::Rc;
 
 type TestResult<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+/// Blocks in memory whose files are read through others.
+struct ReadThrough<F> {
+    inner: MemoryBlocks,
+    /// Gets an open file, and its block.
+    through: F,
+}
+
+impl<F: Fn(Rc<dyn BlockFile>, &str) -> Rc<dyn BlockFile>> Blocks for ReadThrough<F> {
+    fn list(&self) -> StorageResult<Vec<String>> {
+        self.inner.list()
+    }
+
+    fn open(&self, block: &str, file: &str) -> StorageResult<Rc<dyn BlockFile>> {
+        Ok((self.through)(self.inner.open(block, file)?, block))
+    }
+
+    fn create(&self, now_ms: i64) -> StorageResult<Box<dyn BlockWriter>> {
+        self.inner.create(now_ms)
+    }
+
+    fn delete(&self, block: &str) -> StorageResult<()> {
+        self.inner.delete(block)
+    }
+
+    fn replace_tombstones(&self, block: &str, tombstones: &[u8], meta: &[u8]) -> StorageResult<()> {
+        self.inner.replace_tombstones(block, tombstones, meta)
+    }
+}
 
 /// Files of a new block are read back through the same storage.
 fn block_of_files(files: &[(&str, &[u8])]) -> StorageResult<(MemoryBlocks, String)> {

@@ -32,8 +32,8 @@ pub(crate) struct ReadAhead {
     bytes: Vec<u8>,
     /// Whether these are chunks.
     has_chunks: bool,
-    /// Where chunks end in these bytes that the storage has checked, and how many of them end before
-    /// the one that was asked for last, or where it did.
+    /// Where chunks end in these bytes that the storage has checked, and how many of them end
+    /// before the one that was asked for last, or where it did.
     ends: Vec<u32>,
     ends_passed: usize,
     ahead_bytes: usize,

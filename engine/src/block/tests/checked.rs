@@ -2,44 +2,16 @@
 
 use super::*;
 use crate::codec::crc32c;
-use crate::storage::{BlockFile, BlockWriter, ChunkBytes};
-use std::rc::Rc;
+use crate::storage::ChunkBytes;
 use tidepool_remote_write::checked_ends;
 
 /// Says where chunks end in bytes that begin with one.
 type Ends = fn(&[u8]) -> Vec<u32>;
 
-/// A storage that lists chunks as checked.
-struct Checking {
-    inner: MemoryBlocks,
-    ends: Ends,
-}
-
+/// A file whose storage lists chunks as checked.
 struct CheckingFile {
     inner: Rc<dyn BlockFile>,
     ends: Ends,
-}
-
-impl Blocks for Checking {
-    fn list(&self) -> StorageResult<Vec<String>> {
-        self.inner.list()
-    }
-
-    fn open(&self, block: &str, file: &str) -> StorageResult<Rc<dyn BlockFile>> {
-        Ok(Rc::new(CheckingFile { inner: self.inner.open(block, file)?, ends: self.ends }))
-    }
-
-    fn create(&self, now_ms: i64) -> StorageResult<Box<dyn BlockWriter>> {
-        self.inner.create(now_ms)
-    }
-
-    fn delete(&self, block: &str) -> StorageResult<()> {
-        self.inner.delete(block)
-    }
-
-    fn replace_tombstones(&self, block: &str, tombstones: &[u8], meta: &[u8]) -> StorageResult<()> {
-        self.inner.replace_tombstones(block, tombstones, meta)
-    }
 }
 
 impl BlockFile for CheckingFile {
@@ -55,6 +27,12 @@ impl BlockFile for CheckingFile {
         let bytes = self.inner.read_at(offset, len)?;
         Ok(ChunkBytes { ends: (self.ends)(&bytes), bytes })
     }
+}
+
+fn checking(inner: MemoryBlocks, ends: Ends) -> impl Blocks {
+    let through =
+        move |inner, _: &str| -> Rc<dyn BlockFile> { Rc::new(CheckingFile { inner, ends }) };
+    ReadThrough { inner, through }
 }
 
 fn right(bytes: &[u8]) -> Vec<u32> {
@@ -92,7 +70,7 @@ fn a_storage_that_checks_gives_the_same() -> TestResult {
     let series = many_series(1000, 300)?;
     let inner = MemoryBlocks::default();
     let meta = write_with(&inner, &series, |builder| builder.with_chunk_file_bytes_max(100_000))?;
-    let blocks = Checking { inner, ends: right };
+    let blocks = checking(inner, right);
     let block = BlockReader::open(&blocks, &meta.ulid)?;
     assert_eq!(read_all(&block)?, series);
     // Backwards, and with some left out.
@@ -119,7 +97,7 @@ fn damage_is_found_as_without_a_storage_that_checks() -> TestResult {
         };
         let expected = told(&inner)?;
         assert!(expected.contains("chunks/000001"), "byte {at}: {expected}");
-        assert_eq!(told(&Checking { inner, ends: right })?, expected, "byte {at}");
+        assert_eq!(told(&checking(inner, right))?, expected, "byte {at}");
     }
     Ok(())
 }
@@ -135,7 +113,7 @@ fn what_the_storage_lists_is_not_checked_again() -> TestResult {
     let checksum = 8 + ends[1] as usize - 1;
     let (inner, id) = with_flipped(&whole, &meta.ulid, checksum)?;
     let read = |ends: Ends| -> TestResult<Vec<SeriesSamples>> {
-        let blocks = Checking { inner: inner.clone(), ends };
+        let blocks = checking(inner.clone(), ends);
         read_all(&BlockReader::open(&blocks, &id)?)
     };
     assert_eq!(read(blind)?, series);

@@ -4,9 +4,7 @@ use super::*;
 use crate::chunk::Encoding;
 use crate::index::IndexError;
 use crate::model::TimeRange;
-use crate::storage::{BlockFile, BlockWriter};
 use std::cell::Cell;
-use std::rc::Rc;
 
 #[test]
 fn many_series_in_many_files_come_back() -> TestResult {
@@ -73,44 +71,20 @@ fn neighbours_share_reads() -> TestResult {
     let series = many_series(3000, 120)?;
     let blocks = MemoryBlocks::default();
     let meta = write(&blocks, &series)?;
-    let counting = CountingBlocks { inner: blocks, reads: Rc::default() };
+    let reads = Rc::new(Cell::new(0));
+    let through = |inner, _: &str| -> Rc<dyn BlockFile> {
+        Rc::new(CountingFile { inner, reads: Rc::clone(&reads) })
+    };
+    let counting = ReadThrough { inner: blocks, through };
     let block = BlockReader::open(&counting, &meta.ulid)?;
     assert_eq!(read_all(&block)?, series);
-    assert!(counting.reads.get() < 60, "{} reads", counting.reads.get());
+    assert!(reads.get() < 60, "{} reads", reads.get());
     Ok(())
-}
-
-struct CountingBlocks {
-    inner: MemoryBlocks,
-    reads: Rc<Cell<u32>>,
 }
 
 struct CountingFile {
     inner: Rc<dyn BlockFile>,
     reads: Rc<Cell<u32>>,
-}
-
-impl Blocks for CountingBlocks {
-    fn list(&self) -> StorageResult<Vec<String>> {
-        self.inner.list()
-    }
-
-    fn open(&self, block: &str, file: &str) -> StorageResult<Rc<dyn BlockFile>> {
-        let inner = self.inner.open(block, file)?;
-        Ok(Rc::new(CountingFile { inner, reads: Rc::clone(&self.reads) }))
-    }
-
-    fn create(&self, now_ms: i64) -> StorageResult<Box<dyn BlockWriter>> {
-        self.inner.create(now_ms)
-    }
-
-    fn delete(&self, block: &str) -> StorageResult<()> {
-        self.inner.delete(block)
-    }
-
-    fn replace_tombstones(&self, block: &str, tombstones: &[u8], meta: &[u8]) -> StorageResult<()> {
-        self.inner.replace_tombstones(block, tombstones, meta)
-    }
 }
 
 impl BlockFile for CountingFile {

@@ -2,15 +2,12 @@
 
 use super::*;
 use crate::index::IndexReader;
-use crate::storage::{BlockFile, BlockWriter};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
-/// A storage that keeps summaries, and counts what is read.
-#[derive(Default)]
-struct Noting {
-    inner: MemoryBlocks,
+/// What files were asked for: their summaries, and how much was read.
+#[derive(Clone, Default)]
+struct Noted {
     summaries: Rc<RefCell<BTreeMap<String, Vec<u8>>>>,
     read_bytes: Rc<Cell<u64>>,
 }
@@ -18,35 +15,7 @@ struct Noting {
 struct NotingFile {
     inner: Rc<dyn BlockFile>,
     block: String,
-    summaries: Rc<RefCell<BTreeMap<String, Vec<u8>>>>,
-    read_bytes: Rc<Cell<u64>>,
-}
-
-impl Blocks for Noting {
-    fn list(&self) -> StorageResult<Vec<String>> {
-        self.inner.list()
-    }
-
-    fn open(&self, block: &str, file: &str) -> StorageResult<Rc<dyn BlockFile>> {
-        Ok(Rc::new(NotingFile {
-            inner: self.inner.open(block, file)?,
-            block: block.to_owned(),
-            summaries: Rc::clone(&self.summaries),
-            read_bytes: Rc::clone(&self.read_bytes),
-        }))
-    }
-
-    fn create(&self, now_ms: i64) -> StorageResult<Box<dyn BlockWriter>> {
-        self.inner.create(now_ms)
-    }
-
-    fn delete(&self, block: &str) -> StorageResult<()> {
-        self.inner.delete(block)
-    }
-
-    fn replace_tombstones(&self, block: &str, tombstones: &[u8], meta: &[u8]) -> StorageResult<()> {
-        self.inner.replace_tombstones(block, tombstones, meta)
-    }
+    noted: Noted,
 }
 
 impl BlockFile for NotingFile {
@@ -55,16 +24,17 @@ impl BlockFile for NotingFile {
     }
 
     fn read_at(&self, offset: u64, len: u32) -> StorageResult<Vec<u8>> {
-        self.read_bytes.set(self.read_bytes.get() + u64::from(len));
+        let read_bytes = &self.noted.read_bytes;
+        read_bytes.set(read_bytes.get() + u64::from(len));
         self.inner.read_at(offset, len)
     }
 
     fn summary(&self) -> Option<Vec<u8>> {
-        self.summaries.borrow().get(&self.block).cloned()
+        self.noted.summaries.borrow().get(&self.block).cloned()
     }
 
     fn keep_summary(&self, summary: &[u8]) {
-        self.summaries.borrow_mut().insert(self.block.clone(), summary.to_vec());
+        self.noted.summaries.borrow_mut().insert(self.block.clone(), summary.to_vec());
     }
 }
 
@@ -86,15 +56,19 @@ fn answers(index: &IndexReader) -> TestResult<Vec<String>> {
 
 #[test]
 fn a_summarized_index_says_the_same_and_is_read_less() -> TestResult {
-    let blocks = Noting::default();
+    let noted = Noted::default();
+    let through = |inner, block: &str| -> Rc<dyn BlockFile> {
+        Rc::new(NotingFile { inner, block: block.to_owned(), noted: noted.clone() })
+    };
+    let blocks = ReadThrough { inner: MemoryBlocks::default(), through };
     let meta = write(&blocks.inner, &many_series(3000, 2)?)?;
     let expected = answers(&IndexReader::open(&blocks, &meta.ulid)?)?;
-    assert!(blocks.summaries.borrow().is_empty());
+    assert!(noted.summaries.borrow().is_empty());
 
     let opened_with = |expected: &[String]| -> TestResult<u64> {
-        blocks.read_bytes.set(0);
+        noted.read_bytes.set(0);
         let index = IndexReader::reopen(&blocks, &meta.ulid)?;
-        let read_bytes = blocks.read_bytes.get();
+        let read_bytes = noted.read_bytes.get();
         assert_eq!(answers(&index)?, expected);
         Ok(read_bytes)
     };
@@ -103,17 +77,17 @@ fn a_summarized_index_says_the_same_and_is_read_less() -> TestResult {
     assert!(second < 100 && first > 10_000, "{first} bytes, then {second}");
 
     // Summaries that are cut short, go on, or are of another file say nothing.
-    let summary = blocks.summaries.borrow().get(&meta.ulid).cloned().unwrap_or_default();
+    let summary = noted.summaries.borrow().get(&meta.ulid).cloned().unwrap_or_default();
     let other = write(&blocks.inner, &many_series(2999, 2)?)?;
     IndexReader::reopen(&blocks, &other.ulid)?;
-    let of_other = blocks.summaries.borrow().get(&other.ulid).cloned().unwrap_or_default();
+    let of_other = noted.summaries.borrow().get(&other.ulid).cloned().unwrap_or_default();
     let longer = [summary.as_slice(), &[0]].concat();
     let cuts = (0..summary.len()).step_by(97).map(|end| summary[..end].to_vec());
     for wrong in cuts.chain([of_other, longer]) {
-        blocks.summaries.borrow_mut().insert(meta.ulid.clone(), wrong);
+        noted.summaries.borrow_mut().insert(meta.ulid.clone(), wrong);
         let index = IndexReader::reopen(&blocks, &meta.ulid)?;
         assert_eq!(index.label_names().count(), 4);
-        assert_eq!(blocks.summaries.borrow().get(&meta.ulid), Some(&summary));
+        assert_eq!(noted.summaries.borrow().get(&meta.ulid), Some(&summary));
     }
     assert_eq!(opened_with(&expected)?, second);
     Ok(())

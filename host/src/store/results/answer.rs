@@ -141,8 +141,8 @@ impl Answer {
     }
 }
 
-/// The warnings and infos that all pieces have, if the steps of one of them have all: the newest, of
-/// which most is asked for the next time.
+/// The warnings and infos that all pieces have, if the steps of one of them have all: the newest,
+/// of which most is asked for the next time.
 fn joined_notes(pieces: &[(&Answer, Steps)]) -> Option<Notes> {
     let (piece, _) = pieces.iter().rfind(|(piece, steps)| piece.notes.are_of(*steps))?;
     let is_same = |(other, _): &(&Answer, Steps)| piece.notes.are_those(&other.notes);

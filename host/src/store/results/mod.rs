@@ -123,7 +123,8 @@ struct Answers {
     uses: u64,
     bytes: usize,
     shared_bytes: usize,
-    /// Hashes of the keys of answers whose warnings and infos change from step to step, newest last.
+    /// Hashes of the keys of answers whose warnings and infos change from step to step, newest
+    /// last.
     unsteady: VecDeque<u64>,
 }
 

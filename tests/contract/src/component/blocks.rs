@@ -147,8 +147,8 @@ fn linked(broken: &mut Broken, block: &str) {
     broken.holds("a linked file stays when a block that has it is deleted", is_left);
 }
 
-/// Three chunks, the last of which does not match its checksum. Those of the others were computed by
-/// hand.
+/// Three chunks, the last of which does not match its checksum. Those of the others were computed
+/// by hand.
 const CHUNKS: [&[u8]; 3] = [
     &[3, 1, 7, 8, 9, 4, 116, 157, 98],
     &[3, 1, 7, 8, 9, 4, 116, 157, 98],

@@ -207,7 +207,8 @@ pub(super) mod tests {
         aims(rows).iter().map(|aim| aim.is_reached).collect()
     }
 
-    /// The verdicts beside Prometheus alone: on total, mean and each query; then memory and answers.
+    /// The verdicts beside Prometheus alone: on total, mean and each query; then memory and
+    /// answers.
     fn beside_prometheus(rows: &[Row]) -> Vec<Option<bool>> {
         let all = verdicts(rows);
         assert_eq!(all[3..6], [None; 3], "VictoriaMetrics was not asked");
