@@ -45,6 +45,14 @@ impl<F: Fn(Rc<dyn BlockFile>, &str) -> Rc<dyn BlockFile>> Blocks for ReadThrough
     }
 }
 
+/// The files of a block whose chunks are in one.
+const FILES: [&str; 4] = ["chunks/000001", "index", "meta.json", "tombstones"];
+
+/// All of them, with their bytes.
+fn files_of(blocks: &dyn Blocks, block: &str) -> StorageResult<Vec<(&'static str, Vec<u8>)>> {
+    FILES.into_iter().map(|name| Ok((name, content(blocks, block, name)?))).collect()
+}
+
 /// Files of a new block are read back through the same storage.
 fn block_of_files(files: &[(&str, &[u8])]) -> StorageResult<(MemoryBlocks, String)> {
     let blocks = MemoryBlocks::default();
@@ -121,6 +129,17 @@ fn read_all(block: &BlockReader) -> TestResult<Vec<SeriesSamples>> {
         all.push((labels, read));
     }
     Ok(all)
+}
+
+/// Reads every so manyth series from the last to the first, one after the other.
+fn check_backwards(block: &BlockReader, series: &[SeriesSamples], step: usize) -> TestResult {
+    let all = block.select(&[])?.into_iter().zip(series);
+    for (series_ref, (_, expected)) in all.rev().step_by(step) {
+        let (_, metas) = block.series(series_ref)?;
+        let chunks = metas.iter().map(|meta| block.chunk(meta)).collect::<Result<Vec<_>, _>>()?;
+        assert_eq!(chunks, chunks_of(expected));
+    }
+    Ok(())
 }
 
 /// Many series: enough for several groups of symbols, of values, and of chunk files.

@@ -170,17 +170,14 @@ impl NamedFile {
 
 impl ReadAhead {
     pub(crate) fn new(file: NamedFile, ahead_bytes_max: usize) -> ReadAhead {
-        let (ahead_bytes, bytes, ends) =
-            (AHEAD_BYTES_MIN.min(ahead_bytes_max), Vec::new(), Vec::new());
-        let (start, has_chunks, ends_passed) = (0, false, 0);
         ReadAhead {
             file,
-            start,
-            bytes,
-            has_chunks,
-            ends,
-            ends_passed,
-            ahead_bytes,
+            start: 0,
+            bytes: Vec::new(),
+            has_chunks: false,
+            ends: Vec::new(),
+            ends_passed: 0,
+            ahead_bytes: AHEAD_BYTES_MIN.min(ahead_bytes_max),
             ahead_bytes_max,
         }
     }

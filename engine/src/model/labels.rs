@@ -331,7 +331,7 @@ fn pack_label(out: &mut Vec<u8>, name: &str, value: &str) {
         return;
     }
     out.push(TAG_FIRST);
-    put_uvarint(out, label_bytes(name, value) as u64);
+    put_uvarint(out, bytes as u64);
     out.push(TAG_FIRST);
     put_uvarint(out, name.len() as u64);
     out.extend_from_slice(name.as_bytes());

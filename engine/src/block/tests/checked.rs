@@ -55,11 +55,7 @@ fn blind(bytes: &[u8]) -> Vec<u32> {
 
 /// The same block with one bit of its chunks flipped.
 fn with_flipped(blocks: &MemoryBlocks, id: &str, at: usize) -> TestResult<(MemoryBlocks, String)> {
-    let names = ["chunks/000001", "index", "meta.json", "tombstones"];
-    let mut files = Vec::new();
-    for name in names {
-        files.push((name, content(blocks, id, name)?));
-    }
+    let mut files = files_of(blocks, id)?;
     files[0].1[at] ^= 0x04;
     let files: Vec<_> = files.iter().map(|(name, bytes)| (*name, bytes.as_slice())).collect();
     Ok(block_of_files(&files)?)
@@ -74,13 +70,7 @@ fn a_storage_that_checks_gives_the_same() -> TestResult {
     let block = BlockReader::open(&blocks, &meta.ulid)?;
     assert_eq!(read_all(&block)?, series);
     // Backwards, and with some left out.
-    for (series_ref, (_, expected)) in block.select(&[])?.into_iter().zip(&series).rev().step_by(3)
-    {
-        let (_, metas) = block.series(series_ref)?;
-        let chunks = metas.iter().map(|meta| block.chunk(meta)).collect::<Result<Vec<_>, _>>()?;
-        assert_eq!(chunks, chunks_of(expected));
-    }
-    Ok(())
+    check_backwards(&block, &series, 3)
 }
 
 #[test]

@@ -5,8 +5,6 @@ use crate::codec::crc32c;
 use crate::model::{MatchOp, Matcher, MatcherSpec};
 use proptest::prelude::*;
 
-const FILES: [&str; 4] = ["chunks/000001", "index", "meta.json", "tombstones"];
-
 struct Whole {
     series: Vec<SeriesSamples>,
     files: Vec<(&'static str, Vec<u8>)>,
@@ -16,11 +14,7 @@ fn whole() -> TestResult<Whole> {
     let series = many_series(60, 3)?;
     let blocks = MemoryBlocks::default();
     let meta = write(&blocks, &series)?;
-    let mut files = Vec::new();
-    for name in FILES {
-        files.push((name, content(&blocks, &meta.ulid, name)?));
-    }
-    Ok(Whole { series, files })
+    Ok(Whole { series, files: files_of(&blocks, &meta.ulid)? })
 }
 
 impl Whole {

@@ -21,12 +21,7 @@ fn many_series_in_many_files_come_back() -> TestResult {
     assert_eq!(block.meta(), &meta);
     assert_eq!(read_all(&block)?, series);
     // From the last file to the first, too.
-    for (series_ref, (_, expected)) in block.select(&[])?.into_iter().zip(&series).rev().step_by(7)
-    {
-        let (_, metas) = block.series(series_ref)?;
-        let chunks = metas.iter().map(|meta| block.chunk(meta)).collect::<Result<Vec<_>, _>>()?;
-        assert_eq!(chunks, chunks_of(expected));
-    }
+    check_backwards(&block, &series, 7)?;
     for name in ["__name__", "code", "instance", "path"] {
         let mut values: Vec<&str> = series.iter().map(|(labels, _)| labels.get(name)).collect();
         values.retain(|value| !value.is_empty());
