@@ -39,8 +39,7 @@ pub fn text(servers: &[Contender], stored: &[Stored], rows: &[Row]) -> String {
 /// The ratios to Prometheus as a chart.
 pub fn chart(rows: &[Row]) -> String {
     let bars = rows.iter().filter_map(|row| {
-        let cpu = |contender| row.cost(contender).map(|cost| cost.cpu.as_secs_f64());
-        let ratio = ratio(cpu(Contender::Tidepool), cpu(REFERENCE))?;
+        let ratio = verdict::part(row, REFERENCE, |cost| cost.cpu.as_secs_f64())?;
         let (name, over) = (row.query.name, over(row));
         Some(RatioBar { title: format!("{name}, {over}"), ratio, bar: Some(verdict::EACH_MAX) })
     });
@@ -78,10 +77,7 @@ fn cells(servers: &[Contender], row: &Row) -> Vec<String> {
             None => String::new(),
         },
     ));
-    let part = |of: fn(Cost) -> f64| {
-        let figure = |contender| row.cost(contender).map(of);
-        times(ratio(figure(Contender::Tidepool), figure(REFERENCE)))
-    };
+    let part = |of: fn(Cost) -> f64| times(verdict::part(row, REFERENCE, of));
     cells.push(part(|cost| cost.cpu.as_secs_f64()));
     cells.push(part(|cost| cost.peak_bytes as f64));
     cells

@@ -111,7 +111,7 @@ pub fn aims(rows: &[Row]) -> Vec<Aim> {
 }
 
 /// What tidepool needs for a query of what another needs.
-fn part(row: &Row, contender: Contender, figure: impl Fn(Cost) -> f64) -> Option<f64> {
+pub fn part(row: &Row, contender: Contender, figure: impl Fn(Cost) -> f64) -> Option<f64> {
     ratio(row.cost(Contender::Tidepool).map(&figure), row.cost(contender).map(&figure))
 }
 
