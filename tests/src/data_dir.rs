@@ -27,19 +27,20 @@ pub fn blocks(data_dir: &Path) -> io::Result<Vec<Block>> {
     let mut blocks = Vec::new();
     for entry in fs::read_dir(data_dir)? {
         let path = entry?.path();
-        let Ok(meta) = fs::read(path.join("meta.json")) else { continue };
-        let is_named_whole = path.extension().is_none();
-        let meta: Value = serde_json::from_slice(&meta)?;
-        if is_named_whole {
-            blocks.push(Block {
-                ulid: meta["ulid"].as_str().unwrap_or_default().to_string(),
-                min_ms: meta["minTime"].as_i64().unwrap_or(i64::MIN),
-                end_ms: meta["maxTime"].as_i64().unwrap_or(i64::MIN),
-                samples: meta["stats"]["numSamples"].as_u64().unwrap_or(0),
-                series: meta["stats"]["numSeries"].as_u64().unwrap_or(0),
-                path,
-            });
+        // A directory with an extension is being written or deleted.
+        if path.extension().is_some() {
+            continue;
         }
+        let Ok(meta) = fs::read(path.join("meta.json")) else { continue };
+        let meta: Value = serde_json::from_slice(&meta)?;
+        blocks.push(Block {
+            ulid: meta["ulid"].as_str().unwrap_or_default().to_string(),
+            min_ms: meta["minTime"].as_i64().unwrap_or(i64::MIN),
+            end_ms: meta["maxTime"].as_i64().unwrap_or(i64::MIN),
+            samples: meta["stats"]["numSamples"].as_u64().unwrap_or(0),
+            series: meta["stats"]["numSeries"].as_u64().unwrap_or(0),
+            path,
+        });
     }
     blocks.sort_by_key(|block| block.min_ms);
     Ok(blocks)

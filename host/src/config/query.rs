@@ -143,7 +143,7 @@ mod tests {
             samples_max: 50_000_000,
             lookback: Duration::from_secs(300),
             logged_from: Duration::ZERO,
-            cache_bytes_max: 8 << 20,
+            cache_bytes_max: 16 << 20,
             features: QueryFeatures::default(),
         };
         assert_eq!(read(&[])?.0.store.queries, expected);

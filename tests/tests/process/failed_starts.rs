@@ -61,17 +61,22 @@ fn quarantined_logs(data_dir: &Path) -> PathBuf {
     paths[0].clone()
 }
 
-/// Waits until so many starts in a row have failed.
+/// Waits until this process says that so many starts in a row have failed, more than one, counted
+/// from one: each start says it of those before.
 #[track_caller]
-fn wait_for_count(server: &mut Server, data_dir: &Path, count: u32) {
+fn wait_for_count(server: &mut Server, count: u32) {
     let begun = Instant::now();
-    let path = data_dir.join(format!("failed-starts.{count}"));
-    // The start that follows says so; before that, how far this one came may not be written.
-    let said = format!("{count} failed_max=");
-    let is_said =
-        |log: String| log.rsplit("failed=").next().is_some_and(|last| last.starts_with(&said));
-    while !(path.exists() && is_said(server.log())) {
-        assert!(begun.elapsed() < WAIT, "{:?}: {}", failed_starts(data_dir), server.log());
+    let said = |count: u32| format!(" failed={count} failed_max=");
+    loop {
+        // The file has the lines of earlier processes, too.
+        let log = server.log();
+        let log = log.rsplit("tidepool starts").next().unwrap_or_default();
+        // What an earlier process counted is said first.
+        let counted = log.split_once(&said(1)).map(|(_, counted)| counted);
+        if counted.is_some_and(|counted| counted.contains(&said(count))) {
+            return;
+        }
+        assert!(begun.elapsed() < WAIT, "{log}");
         std::thread::yield_now();
     }
 }
@@ -197,8 +202,7 @@ fn a_start_that_gets_further_counts_anew() {
         let config = config.clone().flag(&format!("--head-memory-limit={limit}"));
         let config = config.flag("--max-failed-starts=100");
         let mut server = config.launch().expect("a free port").spawn().expect("it can be spawned");
-        wait_for_count(&mut server, &data_dir, 1);
-        wait_for_count(&mut server, &data_dir, 2);
+        wait_for_count(&mut server, 2);
         server.kill().expect("tidepool ends");
     }
     let server = config.clone().start().expect("tidepool starts");
@@ -214,7 +218,7 @@ fn without_a_limit_it_tries_for_ever() {
     let data_dir = config.data_dir().to_owned();
     let tiny = config.clone().flag(TINY).flag("--max-failed-starts=0");
     let mut server = tiny.launch().expect("a free port").spawn().expect("it can be spawned");
-    wait_for_count(&mut server, &data_dir, 5);
+    wait_for_count(&mut server, 5);
     let ready = Client::default().get(&format!("{}/-/ready", server.url())).expect("an answer");
     assert_eq!(ready.status, 503);
     let ending = server.end_by(Signal::TERM).expect("tidepool ends");
