@@ -10,7 +10,7 @@ use super::config::ClientLimits;
 use super::context::{Context, HttpCounters};
 use super::request::{RequestBody, Unread};
 use super::routes;
-use super::stream::{Phase, PhaseCell, Watched};
+use super::stream::{Current, Phase, PhaseCell, Watched};
 use super::target::{HEAD_BYTES_MAX, HEADERS_MAX};
 use super::typed::Typed;
 use crate::shutdown::Shutdown;
@@ -30,7 +30,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 use tracing::Instrument as _;
 
 /// Size of a connection's buffers, in bytes: one for what comes, one for what goes.
@@ -82,7 +82,7 @@ pub(super) async fn serve(context: &Context, stream: TcpStream, shutdown: Shutdo
             let handshake = timeout(limit, acceptor.accept(stream));
             let secured = tokio::select! {
                 secured = handshake => secured.unwrap_or_else(|elapsed| Err(elapsed.into())),
-                () = crowd_out(&context.crowded) => Err(io::ErrorKind::WouldBlock.into()),
+                () = crowd_out(Instant::now(), &context.crowded) => Err(io::ErrorKind::WouldBlock.into()),
             };
             match secured {
                 Ok(stream) => serve_requests(context, client, stream, shutdown).await,
@@ -268,31 +268,48 @@ where
 
 /// Waits until a connection need not be kept any longer. Those that wait the longest are the first
 /// to go when others need their places.
+///
+/// A phase that has just begun is looked at again later, and its end awaited only from then on: to
+/// follow a busy client from phase to phase would cost timers and wakes with each request.
 async fn overdue(
-    mut phase: watch::Receiver<Phase>,
+    mut phase: watch::Receiver<Current>,
     limits: ClientLimits,
     crowded: &Notify,
 ) -> Overdue {
+    let brief = GRACE.min(limits.idle_timeout).min(limits.request_timeout);
     loop {
-        let is_free = |phase: &Phase| matches!(phase, Phase::Idle | Phase::Head);
-        let Ok(current) = phase.wait_for(is_free).await.map(|phase| *phase) else {
-            // The connection is gone.
-            return std::future::pending().await;
-        };
-        let (limit, reason) = match current {
+        let current = *phase.borrow_and_update();
+        if current.since.elapsed() < brief {
+            sleep_until(current.since + brief).await;
+            continue;
+        }
+        let (limit, reason) = match current.phase {
             Phase::Idle => (limits.idle_timeout, Overdue::Idle),
-            _ => (limits.request_timeout, Overdue::SlowHead),
+            Phase::Head => (limits.request_timeout, Overdue::SlowHead),
+            Phase::Working | Phase::Answered => {
+                end_of(&mut phase).await;
+                continue;
+            }
         };
         tokio::select! {
-            _ = phase.wait_for(|phase| *phase != current) => {}
-            () = sleep(limit) => return reason,
-            () = crowd_out(crowded) => return Overdue::CrowdedOut,
+            () = end_of(&mut phase) => {}
+            () = sleep_until(current.since + limit) => return reason,
+            () = crowd_out(current.since, crowded) => return Overdue::CrowdedOut,
         }
     }
 }
 
-async fn crowd_out(crowded: &Notify) {
-    sleep(GRACE).await;
+/// Waits until another phase begins.
+async fn end_of(phase: &mut watch::Receiver<Current>) {
+    if phase.changed().await.is_err() {
+        // The connection is gone.
+        std::future::pending().await
+    }
+}
+
+/// Waits until a place is needed that was taken at a certain time.
+async fn crowd_out(since: Instant, crowded: &Notify) {
+    sleep_until(since + GRACE).await;
     crowded.notified().await;
 }
 

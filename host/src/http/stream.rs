@@ -41,27 +41,42 @@ pub enum Phase {
     Answered,
 }
 
+/// A phase, and when it began.
+#[derive(Clone, Copy, Debug)]
+pub struct Current {
+    /// Where the connection is.
+    pub phase: Phase,
+    /// Since when.
+    pub since: Instant,
+}
+
+impl Current {
+    fn begin(phase: Phase) -> Current {
+        Current { phase, since: Instant::now() }
+    }
+}
+
 /// Holds a connection's phase; clones share it.
 #[derive(Clone)]
-pub struct PhaseCell(Arc<watch::Sender<Phase>>);
+pub struct PhaseCell(Arc<watch::Sender<Current>>);
 
 impl PhaseCell {
     /// Of a connection that is new.
     pub fn new() -> PhaseCell {
-        PhaseCell(Arc::new(watch::Sender::new(Phase::Idle)))
+        PhaseCell(Arc::new(watch::Sender::new(Current::begin(Phase::Idle))))
     }
 
     /// Enters a phase.
     pub fn set(&self, phase: Phase) {
-        self.0.send_replace(phase);
+        self.0.send_replace(Current::begin(phase));
     }
 
     /// Enters a phase if the connection is in another one.
     pub fn advance(&self, from: Phase, to: Phase) {
-        self.0.send_if_modified(|phase| {
-            let is_there = *phase == from;
+        self.0.send_if_modified(|current| {
+            let is_there = current.phase == from;
             if is_there {
-                *phase = to;
+                *current = Current::begin(to);
             }
             is_there
         });
@@ -69,11 +84,11 @@ impl PhaseCell {
 
     /// Whether no request is worked on, nor its answer on its way.
     fn is_before_request(&self) -> bool {
-        matches!(*self.0.borrow(), Phase::Idle | Phase::Head)
+        matches!(self.0.borrow().phase, Phase::Idle | Phase::Head)
     }
 
     /// Hears of every phase from now on.
-    pub fn listen(&self) -> watch::Receiver<Phase> {
+    pub fn listen(&self) -> watch::Receiver<Current> {
         self.0.subscribe()
     }
 }

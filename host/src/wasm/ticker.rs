@@ -3,7 +3,7 @@
 
 use super::watchdog::Watchdog;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How often deadlines are looked at.
@@ -12,11 +12,18 @@ pub const EPOCH_TICK: Duration = Duration::from_millis(50);
 /// What the thread that ticks waits for.
 #[derive(Default)]
 pub(super) struct Ticker {
-    /// How many instances have a deadline.
-    instances: Mutex<usize>,
+    state: Mutex<State>,
     begun: Condvar,
     /// Looks at calls that no tick ends.
     pub(super) watchdog: Watchdog,
+}
+
+#[derive(Default)]
+struct State {
+    /// How many instances have a deadline.
+    instances: usize,
+    /// Whether the thread waits until it is woken.
+    waits: bool,
 }
 
 impl Ticker {
@@ -37,27 +44,40 @@ impl Ticker {
         Ok(ticker)
     }
 
-    /// Waits until an instance has a deadline, or a watched call runs.
+    /// Waits until an instance has a deadline, or a watched call begins. The call may have ended
+    /// since: a tick for nothing costs less than to be woken by each of many short calls.
     fn wait(&self) {
-        let instances = self.instances.lock().unwrap_or_else(PoisonError::into_inner);
-        let has_nothing_to_do = |instances: &mut usize| *instances == 0 && self.watchdog.rests();
-        let waited = self.begun.wait_while(instances, has_nothing_to_do);
+        let mut state = self.lock();
+        state.waits = state.instances == 0 && self.watchdog.rests();
+        let waited = self.begun.wait_while(state, |state| state.waits);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Wakes the thread for a watched call.
     pub(super) fn wake(&self) {
         // With the lock it either waits already or looks again before it does.
-        drop(self.instances.lock().unwrap_or_else(PoisonError::into_inner));
-        self.begun.notify_one();
+        let mut state = self.lock();
+        self.watchdog.end_rest();
+        self.wake_waiting(&mut state);
     }
 
     fn count(&self, change: impl FnOnce(usize) -> usize) {
-        let mut instances = self.instances.lock().unwrap_or_else(PoisonError::into_inner);
-        *instances = change(*instances);
-        if *instances == 1 {
+        let mut state = self.lock();
+        state.instances = change(state.instances);
+        if state.instances > 0 {
+            self.wake_waiting(&mut state);
+        }
+    }
+
+    /// A system call, so only if it has an effect.
+    fn wake_waiting(&self, state: &mut State) {
+        if std::mem::take(&mut state.waits) {
             self.begun.notify_one();
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -82,12 +82,17 @@ impl Watchdog {
         }
     }
 
-    /// Whether no call runs. From then on, one that begins wakes the thread that ticks.
+    /// Whether no call runs. From then on, the first that begins wakes the thread that ticks.
     pub(super) fn rests(&self) -> bool {
         self.rests.store(true, SeqCst);
         let rests = !lock(&self.instances).iter().any(|watched| watched.runs.load(SeqCst));
         self.rests.store(rests, SeqCst);
         rests
+    }
+
+    /// The thread that ticks is being woken; no other call need do it.
+    pub(super) fn end_rest(&self) {
+        self.rests.store(false, SeqCst);
     }
 }
 
@@ -198,6 +203,8 @@ mod tests {
         let _running = watch.begin();
         drop(watch.begin());
         assert!(ticker.watchdog.rests(), "one instance makes one call at a time");
+        drop(watch.begin());
+        assert!(!ticker.watchdog.rests.load(SeqCst), "the first call has woken the thread");
     }
 
     /// The thread itself: it is woken by a call, though it rested before, and finds it.
