@@ -10,7 +10,7 @@ use crate::http::request::Request;
 use crate::prom::read::{
     ReadFormat, ReadLimits, ReadPlan, SAMPLES_CONTENT_TYPE, STREAMED_CONTENT_TYPE, plan,
 };
-use crate::store::{ReadPart, StoreError};
+use crate::store::{ReadPart, SMALL_BYTES_MAX, StoreError};
 use crate::wasm::Label;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -23,9 +23,6 @@ use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Poll, ready};
 use tokio::sync::mpsc::Receiver;
-
-/// Bytes of a part that may be all of an answer.
-const SMALL_BYTES_MAX: usize = 16 * 1024;
 
 /// An answer on its way.
 struct Answer {

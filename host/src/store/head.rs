@@ -4,6 +4,7 @@
 //! Group commit: when the log is to be synced before answering, the jobs that wait are done first,
 //! then one sync serves them all.
 
+mod access;
 mod handle;
 mod overdue;
 mod replay;

@@ -57,7 +57,7 @@ use pinned::Waiting;
 pub use promql::{Expression, QueryEnd, QueryPart, QueryTimings};
 use queries::{ActiveQueries, QueryTurns};
 pub use queries::{QueryConfig, QueryFeatures, QueryFigures};
-pub use query::ReadPart;
+pub use query::{ReadPart, SMALL_BYTES_MAX};
 pub use replay_status::{ReplayState, ReplayStatus};
 pub use room::{BodyBudget, BodyRoom};
 pub use space::{DiskShare, SpaceFigures};

@@ -51,8 +51,8 @@ pub(super) trait Part {
     fn is_last(&self) -> bool;
 }
 
-/// Bytes up to which a part is small.
-pub(super) const SMALL_BYTES_MAX: usize = 16 * 1024;
+/// Bytes up to which a part is small, and may be all of an answer.
+pub const SMALL_BYTES_MAX: usize = 16 * 1024;
 
 impl Part for ReadPart {
     fn is_small(&self) -> bool {

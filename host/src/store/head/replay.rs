@@ -16,7 +16,8 @@
 //! A deletion in the logs concerns what stands before it, of which blocks may hold some by then.
 //! The replay starts over, and cuts nothing before it is past that.
 
-use super::handle::{CallsHead, HeadState};
+use super::access::CallsHead;
+use super::handle::HeadState;
 use super::{HeadInstance, HeadThread, Started, lock};
 use crate::disk::Staging;
 use crate::disk::wal::{Logs, LogsMonitor};

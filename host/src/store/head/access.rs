@@ -1,0 +1,260 @@
+//! The head as instances on other threads see it: what they open on it has a number, and each call is
+//! a job of the head thread.
+
+use super::handle::{HeadHandle, HeadInstance, HeadState, OpenOnHead};
+use super::lock;
+use crate::wasm::{
+    CallError, Error, FirstPage, HeadAccess, HeadDeletion, HeadLost, HeadOpened, HeadPage,
+    Instance, Label, Lookup, Matcher, StorageError, TimeRange, WithFirst,
+};
+use std::time::{Duration, Instant};
+
+/// What was opened gives its first content in the same turn if it was opened so quickly: no turn
+/// takes much longer than a slice of work.
+const FIRST_WITHIN: Duration = Duration::from_micros(500);
+
+/// About as many bytes are a first page, or a first batch.
+const FIRST_BYTES: u32 = 32 * 1024;
+
+/// A first batch of fewer names or values may be all of them; then the end is taken, too.
+const FEW_STRINGS: usize = 1024;
+
+/// A way to call the head.
+pub(super) trait CallsHead: Send + Sync {
+    /// Runs a call and blocks until it is done.
+    fn call_now<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
+    ) -> Result<T, Error>;
+
+    /// Closes what has this number, before the next call at the latest.
+    fn close_unused(&self, number: u64);
+
+    /// The known state of the head.
+    fn state(&self) -> &HeadState;
+
+    /// Opens something on the head and returns its number.
+    fn open_on_head(
+        &self,
+        open: impl FnOnce(&mut Instance) -> Result<HeadOpened<OpenOnHead>, CallError> + Send + 'static,
+    ) -> Result<HeadOpened<u64>, Error> {
+        let number = self.state().next_number();
+        self.call_now(move |head| {
+            let opened = open(&mut head.instance)?;
+            Ok(opened.map(|opened| {
+                head.open.insert(number, opened);
+                number
+            }))
+        })
+    }
+
+    /// The same, and what `first` takes of it.
+    fn open_with<F: Default + Send + 'static>(
+        &self,
+        open: impl FnOnce(&mut Instance) -> Result<HeadOpened<OpenOnHead>, CallError> + Send + 'static,
+        first: impl FnOnce(&mut Instance, OpenOnHead) -> Result<F, CallError> + Send + 'static,
+    ) -> Result<HeadOpened<WithFirst<F>>, Error> {
+        let number = self.state().next_number();
+        self.call_now(move |head| {
+            let begun = Instant::now();
+            let opened = match open(&mut head.instance)? {
+                HeadOpened::Ready(opened) => opened,
+                HeadOpened::Again => return Ok(HeadOpened::Again),
+                HeadOpened::TooCostly => return Ok(HeadOpened::TooCostly),
+            };
+            let taken = match begun.elapsed() < FIRST_WITHIN {
+                true => first(&mut head.instance, opened),
+                false => Ok(F::default()),
+            };
+            match taken {
+                Ok(taken) => {
+                    head.open.insert(number, opened);
+                    Ok(HeadOpened::Ready((number, taken)))
+                }
+                Err(error) => {
+                    // If the instance has ended, this fails, too.
+                    let _ = head.close(opened);
+                    Err(error)
+                }
+            }
+        })
+    }
+}
+
+/// The first names or values, and the end if that may be next.
+fn first_strings(head: &mut Instance, open: OpenOnHead) -> Result<Vec<Vec<String>>, CallError> {
+    let OpenOnHead::Strings(strings) = open else { return Ok(Vec::new()) };
+    let first = head.next_strings(strings, FIRST_BYTES)?;
+    let may_be_all = !first.is_empty() && first.len() < FEW_STRINGS;
+    let mut batches = vec![first];
+    if may_be_all {
+        batches.push(head.next_strings(strings, FIRST_BYTES)?);
+    }
+    Ok(batches)
+}
+
+impl CallsHead for HeadHandle {
+    fn call_now<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
+    ) -> Result<T, Error> {
+        let answered = self.start_call(call)?.blocking_recv().map_err(|_| HeadLost::Stopped)?;
+        Ok(answered?)
+    }
+
+    fn close_unused(&self, number: u64) {
+        lock(&self.state.unused).push(number);
+    }
+
+    fn state(&self) -> &HeadState {
+        &self.state
+    }
+}
+
+impl<C: CallsHead> HeadAccess for C {
+    fn open(
+        &self,
+        matcher_sets: Vec<Vec<Matcher>>,
+        range: TimeRange,
+        external_labels: Vec<Label>,
+    ) -> Result<HeadOpened<u64>, Error> {
+        self.open_on_head(move |head| {
+            let opened = head.read_head(&matcher_sets, range, &external_labels)?;
+            Ok(opened.map(OpenOnHead::Cursor))
+        })
+    }
+
+    fn label_names(&self, lookup: Lookup) -> Result<HeadOpened<u64>, Error> {
+        self.open_on_head(move |head| Ok(head.read_head_names(&lookup)?.map(OpenOnHead::Strings)))
+    }
+
+    fn label_values(&self, name: String, lookup: Lookup) -> Result<HeadOpened<u64>, Error> {
+        self.open_on_head(move |head| {
+            Ok(head.read_head_values(&name, &lookup)?.map(OpenOnHead::Strings))
+        })
+    }
+
+    fn open_with_first(
+        &self,
+        matcher_sets: Vec<Vec<Matcher>>,
+        range: TimeRange,
+        external_labels: Vec<Label>,
+        first: FirstPage,
+    ) -> Result<HeadOpened<WithFirst<Option<HeadPage>>>, Error> {
+        self.open_with(
+            move |head| {
+                let opened = head.read_head(&matcher_sets, range, &external_labels)?;
+                Ok(opened.map(OpenOnHead::Cursor))
+            },
+            move |head, open| match (open, first) {
+                (OpenOnHead::Cursor(cursor), FirstPage::Series) => {
+                    head.next_of_head(cursor, FIRST_BYTES).map(Some)
+                }
+                (OpenOnHead::Cursor(cursor), FirstPage::Labels) => {
+                    head.labels_of_head(cursor, FIRST_BYTES, true).map(Some)
+                }
+                _ => Ok(None),
+            },
+        )
+    }
+
+    fn label_names_with_first(
+        &self,
+        lookup: Lookup,
+    ) -> Result<HeadOpened<WithFirst<Vec<Vec<String>>>>, Error> {
+        let open =
+            move |head: &mut Instance| Ok(head.read_head_names(&lookup)?.map(OpenOnHead::Strings));
+        self.open_with(open, first_strings)
+    }
+
+    fn label_values_with_first(
+        &self,
+        name: String,
+        lookup: Lookup,
+    ) -> Result<HeadOpened<WithFirst<Vec<Vec<String>>>>, Error> {
+        let open = move |head: &mut Instance| {
+            Ok(head.read_head_values(&name, &lookup)?.map(OpenOnHead::Strings))
+        };
+        self.open_with(open, first_strings)
+    }
+
+    fn next(&self, cursor: u64, bytes_max: u32) -> Result<HeadPage, Error> {
+        self.call_now(move |head| {
+            let handle = head.cursor(cursor)?;
+            head.instance.next_of_head(handle, bytes_max)
+        })
+    }
+
+    fn labels(&self, cursor: u64, bytes_max: u32, only_in_range: bool) -> Result<HeadPage, Error> {
+        self.call_now(move |head| {
+            let handle = head.cursor(cursor)?;
+            head.instance.labels_of_head(handle, bytes_max, only_in_range)
+        })
+    }
+
+    fn keep(&self, cursor: u64, positions: Vec<u32>) -> Result<(), Error> {
+        self.call_now(move |head| {
+            let handle = head.cursor(cursor)?;
+            head.instance.keep_of_head(handle, &positions)
+        })
+    }
+
+    fn rewind(&self, cursor: u64) -> Result<(), Error> {
+        self.call_now(move |head| {
+            let handle = head.cursor(cursor)?;
+            head.instance.rewind_head(handle)
+        })
+    }
+
+    fn delete(&self, cursor: u64) -> Result<HeadDeletion, Error> {
+        self.call_now(move |head| {
+            let handle = head.cursor(cursor)?;
+            let deletion = head.instance.delete_from_head(handle)?;
+            if deletion.is_done {
+                lock(&head.logs).sync().map_err(|error| {
+                    CallError::Refused(Error::Storage(StorageError::Io(error.to_string())))
+                })?;
+            }
+            Ok(deletion)
+        })
+    }
+
+    fn next_strings(&self, strings: u64, bytes_max: u32) -> Result<Vec<String>, Error> {
+        self.call_now(move |head| match head.open.get(&strings) {
+            Some(OpenOnHead::Strings(handle)) => head.instance.next_strings(*handle, bytes_max),
+            _ => Err(CallError::Head(HeadLost::Restarted)),
+        })
+    }
+
+    fn scan_exemplars(&self, range: TimeRange) -> Result<u64, Error> {
+        let number = self.state().next_number();
+        self.call_now(move |head| {
+            let scan = head.instance.scan_exemplars(range)?;
+            head.open.insert(number, OpenOnHead::Scan(scan));
+            Ok(number)
+        })
+    }
+
+    fn next_exemplars(&self, scan: u64, bytes_max: u32) -> Result<Option<Vec<u8>>, Error> {
+        self.call_now(move |head| match head.open.get(&scan) {
+            Some(OpenOnHead::Scan(handle)) => head.instance.next_of_scan(*handle, bytes_max),
+            _ => Err(CallError::Head(HeadLost::Restarted)),
+        })
+    }
+
+    fn close(&self, number: u64) {
+        self.close_unused(number);
+    }
+
+    fn plan_cut(&self) -> Result<Option<TimeRange>, Error> {
+        self.call_now(|head| head.instance.plan_cut())
+    }
+
+    fn truncate(&self, before_ms: i64) -> Result<bool, Error> {
+        self.call_now(move |head| head.instance.truncate(before_ms))
+    }
+
+    fn deletion_mark(&self) -> Result<u64, Error> {
+        self.call_now(|head| head.instance.deletion_mark())
+    }
+}
