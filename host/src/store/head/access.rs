@@ -1,5 +1,5 @@
-//! The head as instances on other threads see it: what they open on it has a number, and each call is
-//! a job of the head thread.
+//! The head as instances on other threads see it: what they open on it has a number, and each call
+//! is a job of the head thread.
 
 use super::handle::{HeadHandle, HeadInstance, HeadState, OpenOnHead};
 use super::lock;
