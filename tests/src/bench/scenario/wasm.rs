@@ -12,7 +12,7 @@ use std::process::Command;
 /// Both versions of remote write.
 pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-    command.args(["bench", "-p", "tidepool", "--bench", "append"]).current_dir(workspace());
+    command.args(["bench", "-p", "tidepool-host", "--bench", "append"]).current_dir(workspace());
     if context.quick {
         command.args(["--", "--quick"]);
     }
