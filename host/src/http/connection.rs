@@ -82,7 +82,9 @@ pub(super) async fn serve(context: &Context, stream: TcpStream, shutdown: Shutdo
             let handshake = timeout(limit, acceptor.accept(stream));
             let secured = tokio::select! {
                 secured = handshake => secured.unwrap_or_else(|elapsed| Err(elapsed.into())),
-                () = crowd_out(Instant::now(), &context.crowded) => Err(io::ErrorKind::WouldBlock.into()),
+                () = crowd_out(Instant::now(), &context.crowded) => {
+                    Err(io::ErrorKind::WouldBlock.into())
+                }
             };
             match secured {
                 Ok(stream) => serve_requests(context, client, stream, shutdown).await,

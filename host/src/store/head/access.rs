@@ -19,6 +19,9 @@ const FIRST_BYTES: u32 = 32 * 1024;
 /// A first batch of fewer names or values may be all of them; then the end is taken, too.
 const FEW_STRINGS: usize = 1024;
 
+/// What was opened on the head, if it could be.
+type Opened = Result<HeadOpened<OpenOnHead>, CallError>;
+
 /// A way to call the head.
 pub(super) trait CallsHead: Send + Sync {
     /// Runs a call and blocks until it is done.
@@ -36,7 +39,7 @@ pub(super) trait CallsHead: Send + Sync {
     /// Opens something on the head and returns its number.
     fn open_on_head(
         &self,
-        open: impl FnOnce(&mut Instance) -> Result<HeadOpened<OpenOnHead>, CallError> + Send + 'static,
+        open: impl FnOnce(&mut Instance) -> Opened + Send + 'static,
     ) -> Result<HeadOpened<u64>, Error> {
         let number = self.state().next_number();
         self.call_now(move |head| {
@@ -51,7 +54,7 @@ pub(super) trait CallsHead: Send + Sync {
     /// The same, and what `first` takes of it.
     fn open_with<F: Default + Send + 'static>(
         &self,
-        open: impl FnOnce(&mut Instance) -> Result<HeadOpened<OpenOnHead>, CallError> + Send + 'static,
+        open: impl FnOnce(&mut Instance) -> Opened + Send + 'static,
         first: impl FnOnce(&mut Instance, OpenOnHead) -> Result<F, CallError> + Send + 'static,
     ) -> Result<HeadOpened<WithFirst<F>>, Error> {
         let number = self.state().next_number();
@@ -79,6 +82,28 @@ pub(super) trait CallsHead: Send + Sync {
             }
         })
     }
+}
+
+/// Opens a cursor on series.
+fn cursor(
+    matcher_sets: Vec<Vec<Matcher>>,
+    range: TimeRange,
+    external_labels: Vec<Label>,
+) -> impl FnOnce(&mut Instance) -> Opened + Send + 'static {
+    move |head| {
+        let opened = head.read_head(&matcher_sets, range, &external_labels)?;
+        Ok(opened.map(OpenOnHead::Cursor))
+    }
+}
+
+/// Opens a list of label names.
+fn names(lookup: Lookup) -> impl FnOnce(&mut Instance) -> Opened + Send + 'static {
+    move |head| Ok(head.read_head_names(&lookup)?.map(OpenOnHead::Strings))
+}
+
+/// Opens a list of label values.
+fn values(name: String, lookup: Lookup) -> impl FnOnce(&mut Instance) -> Opened + Send + 'static {
+    move |head| Ok(head.read_head_values(&name, &lookup)?.map(OpenOnHead::Strings))
 }
 
 /// The first names or values, and the end if that may be next.
@@ -118,20 +143,15 @@ impl<C: CallsHead> HeadAccess for C {
         range: TimeRange,
         external_labels: Vec<Label>,
     ) -> Result<HeadOpened<u64>, Error> {
-        self.open_on_head(move |head| {
-            let opened = head.read_head(&matcher_sets, range, &external_labels)?;
-            Ok(opened.map(OpenOnHead::Cursor))
-        })
+        self.open_on_head(cursor(matcher_sets, range, external_labels))
     }
 
     fn label_names(&self, lookup: Lookup) -> Result<HeadOpened<u64>, Error> {
-        self.open_on_head(move |head| Ok(head.read_head_names(&lookup)?.map(OpenOnHead::Strings)))
+        self.open_on_head(names(lookup))
     }
 
     fn label_values(&self, name: String, lookup: Lookup) -> Result<HeadOpened<u64>, Error> {
-        self.open_on_head(move |head| {
-            Ok(head.read_head_values(&name, &lookup)?.map(OpenOnHead::Strings))
-        })
+        self.open_on_head(values(name, lookup))
     }
 
     fn open_with_first(
@@ -141,12 +161,8 @@ impl<C: CallsHead> HeadAccess for C {
         external_labels: Vec<Label>,
         first: FirstPage,
     ) -> Result<HeadOpened<WithFirst<Option<HeadPage>>>, Error> {
-        self.open_with(
-            move |head| {
-                let opened = head.read_head(&matcher_sets, range, &external_labels)?;
-                Ok(opened.map(OpenOnHead::Cursor))
-            },
-            move |head, open| match (open, first) {
+        self.open_with(cursor(matcher_sets, range, external_labels), move |head, open| {
+            match (open, first) {
                 (OpenOnHead::Cursor(cursor), FirstPage::Series) => {
                     head.next_of_head(cursor, FIRST_BYTES).map(Some)
                 }
@@ -154,17 +170,15 @@ impl<C: CallsHead> HeadAccess for C {
                     head.labels_of_head(cursor, FIRST_BYTES, true).map(Some)
                 }
                 _ => Ok(None),
-            },
-        )
+            }
+        })
     }
 
     fn label_names_with_first(
         &self,
         lookup: Lookup,
     ) -> Result<HeadOpened<WithFirst<Vec<Vec<String>>>>, Error> {
-        let open =
-            move |head: &mut Instance| Ok(head.read_head_names(&lookup)?.map(OpenOnHead::Strings));
-        self.open_with(open, first_strings)
+        self.open_with(names(lookup), first_strings)
     }
 
     fn label_values_with_first(
@@ -172,10 +186,7 @@ impl<C: CallsHead> HeadAccess for C {
         name: String,
         lookup: Lookup,
     ) -> Result<HeadOpened<WithFirst<Vec<Vec<String>>>>, Error> {
-        let open = move |head: &mut Instance| {
-            Ok(head.read_head_values(&name, &lookup)?.map(OpenOnHead::Strings))
-        };
-        self.open_with(open, first_strings)
+        self.open_with(values(name, lookup), first_strings)
     }
 
     fn next(&self, cursor: u64, bytes_max: u32) -> Result<HeadPage, Error> {
