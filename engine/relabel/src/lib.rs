@@ -5,20 +5,23 @@
 //! newline. Upstream is the judge: `tests/upstream.rs` compares with it.
 
 mod case;
+mod globs;
 mod labels;
+mod literals;
 mod pattern;
+mod prefixes;
 pub mod re2;
 mod template;
 
 use labels::Labels;
-pub use pattern::Pattern;
+pub use pattern::{Pattern, Replacer};
 use regex_automata::meta::Regex;
 use regex_automata::util::{captures::Captures, syntax};
 use std::collections::BTreeMap;
 use template::{Part, parts};
 
-/// Longest expression that is compiled, in bytes.
-const REGEX_BYTES_MAX: usize = 64 * 1024;
+/// Longest expression that is read, in bytes.
+pub const REGEX_BYTES_MAX: usize = 64 * 1024;
 
 /// Memory that one compiled expression may take, in bytes.
 const REGEX_COMPILED_BYTES_MAX: usize = 8 * 1024 * 1024;

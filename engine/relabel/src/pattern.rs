@@ -1,21 +1,148 @@
-//! An expression by itself, for callers that match and replace as rules do.
+//! An expression by itself, for callers that match whole texts, or replace as rules do.
 
-use crate::{compiled, expanded};
+use crate::globs::Globs;
+use crate::literals::{literals, text_bytes};
+use crate::prefixes::{prefixes, takes_any_text};
+use crate::{REGEX_BYTES_MAX, REGEX_COMPILED_BYTES_MAX, compiled, expanded, re2};
 use regex_automata::meta::Regex;
+use regex_automata::nfa::thompson::WhichCaptures;
+use regex_automata::util::syntax;
+use regex_syntax::hir::{Hir, Look};
 
 /// An expression in RE2's syntax that matches whole texts. Its dot matches a newline.
+///
+/// Most expressions are texts, or texts with gaps: these are not compiled.
 #[derive(Debug)]
-pub struct Pattern(Regex);
+pub struct Pattern(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    /// Only an alternation of fixed strings, sorted.
+    AnyOf(Vec<String>),
+    /// `.*`
+    Anything,
+    /// `.+`
+    Something,
+    Other {
+        test: Test,
+        /// Every match begins with one of these.
+        prefixes: Option<Vec<String>>,
+    },
+}
+
+#[derive(Debug)]
+enum Test {
+    Globs(Globs),
+    Regex(Box<Regex>),
+}
 
 impl Pattern {
-    /// Compiles an expression. The error says what is wrong with it.
+    /// Reads an expression, and compiles it if need be. The error says what is wrong with it.
     pub fn new(expression: &str) -> Result<Pattern, String> {
-        compiled(expression).map(Pattern)
+        Pattern::with_limit(expression, REGEX_COMPILED_BYTES_MAX)
+    }
+
+    /// The same; an expression that takes more memory, in bytes, than this once it is compiled is an
+    /// error, too.
+    pub fn with_limit(expression: &str, compiled_bytes_max: usize) -> Result<Pattern, String> {
+        if expression.len() > REGEX_BYTES_MAX {
+            return Err(format!("it has more than {REGEX_BYTES_MAX} bytes"));
+        }
+        let hir = parsed(expression)?;
+        if let Some(mut values) = literals(&hir) {
+            values.sort_unstable();
+            values.dedup();
+            return Ok(Pattern(Kind::AnyOf(values)));
+        }
+        match takes_any_text(&hir) {
+            Some(0) => return Ok(Pattern(Kind::Anything)),
+            Some(_) => return Ok(Pattern(Kind::Something)),
+            None => {}
+        }
+        let prefixes = prefixes(&hir);
+        let test = match Globs::of(&hir) {
+            Some(globs) => Test::Globs(globs),
+            None => Test::Regex(Box::new(anchored(hir, compiled_bytes_max)?)),
+        };
+        Ok(Pattern(Kind::Other { test, prefixes }))
     }
 
     /// Whether the whole text matches.
     pub fn is_match(&self, text: &str) -> bool {
-        self.0.is_match(text)
+        match &self.0 {
+            Kind::AnyOf(wanted) => wanted.binary_search_by(|w| w.as_str().cmp(text)).is_ok(),
+            Kind::Anything => true,
+            Kind::Something => !text.is_empty(),
+            Kind::Other { test: Test::Globs(globs), .. } => globs.is_match(text),
+            Kind::Other { test: Test::Regex(regex), .. } => regex.is_match(text),
+        }
+    }
+
+    /// Whether every text matches.
+    pub fn takes_all(&self) -> bool {
+        matches!(self.0, Kind::Anything)
+    }
+
+    /// The only texts that match, ascending, where they are few and known.
+    pub fn literals(&self) -> Option<&[String]> {
+        match &self.0 {
+            Kind::AnyOf(values) => Some(values),
+            Kind::Anything | Kind::Something | Kind::Other { .. } => None,
+        }
+    }
+
+    /// Every text that matches begins with one of these: ascending, none begins with another. With
+    /// an empty prefix nothing is known.
+    pub fn prefixes(&self) -> &[String] {
+        const UNKNOWN: &[String] = &[String::new()];
+        match &self.0 {
+            Kind::Other { prefixes: Some(prefixes), .. } => prefixes,
+            _ => UNKNOWN,
+        }
+    }
+
+    /// Memory that it takes, in bytes.
+    pub fn bytes(&self) -> usize {
+        let texts = |texts: &[String]| size_of_val(texts) + text_bytes(texts);
+        match &self.0 {
+            Kind::AnyOf(values) => texts(values),
+            Kind::Anything | Kind::Something => 0,
+            Kind::Other { test, prefixes } => {
+                let test = match test {
+                    Test::Globs(globs) => globs.bytes(),
+                    Test::Regex(regex) => regex.memory_usage(),
+                };
+                test + prefixes.as_deref().map_or(0, texts)
+            }
+        }
+    }
+}
+
+/// An expression by itself, so that one like `a)(b` cannot close a group of ours.
+pub(crate) fn parsed(expression: &str) -> Result<Hir, String> {
+    let syntax = syntax::Config::new().dot_matches_new_line(true);
+    syntax::parse_with(&re2::translated(expression), &syntax).map_err(|error| error.to_string())
+}
+
+/// Compiles an expression that has to match whole texts.
+fn anchored(hir: Hir, compiled_bytes_max: usize) -> Result<Regex, String> {
+    let anchored = Hir::concat(vec![Hir::look(Look::Start), hir, Hir::look(Look::End)]);
+    // No one asks what groups match; to find it takes memory and time for each of them.
+    let config = Regex::config()
+        .nfa_size_limit(Some(compiled_bytes_max))
+        .which_captures(WhichCaptures::Implicit);
+    let regex = Regex::builder().configure(config).build_from_hir(&anchored);
+    regex.map_err(|error| error.to_string())
+}
+
+/// An expression whose groups a template names.
+#[derive(Debug)]
+pub struct Replacer(Regex);
+
+impl Replacer {
+    /// Compiles an expression. The error says what is wrong with it.
+    pub fn new(expression: &str) -> Result<Replacer, String> {
+        compiled(expression).map(Replacer)
     }
 
     /// Memory that it takes, in bytes.
@@ -24,7 +151,7 @@ impl Pattern {
     }
 
     /// The template with the groups of the match (`$1`, `${1}`, `$name`); none if the text does not
-    /// match.
+    /// match as a whole.
     pub fn replaced(&self, text: &str, template: &str) -> Option<String> {
         let mut captures = self.0.create_captures();
         self.0.captures(text, &mut captures);
@@ -38,10 +165,15 @@ mod tests {
 
     #[test]
     fn whole_texts_match() {
-        let pattern = Pattern::new("(?P<head>a.)(b|)").expect("an expression");
+        let expression = "(?P<head>a.)(b|)";
+        let pattern = Pattern::new(expression).expect("an expression");
         assert!(pattern.is_match("a\nb") && !pattern.is_match("xa-b"));
-        assert_eq!(pattern.replaced("a-b", "$2${1}c$head").as_deref(), Some("ba-ca-"));
-        assert_eq!(pattern.replaced("ab-", "$1"), None);
-        assert!(Pattern::new("(").is_err());
+        let replacer = Replacer::new(expression).expect("an expression");
+        assert_eq!(replacer.replaced("a-b", "$2${1}c$head").as_deref(), Some("ba-ca-"));
+        assert_eq!(replacer.replaced("ab-", "$1"), None);
+        for wrong in ["(", "a)(b"] {
+            assert!(Pattern::new(wrong).is_err(), "{wrong}");
+        }
+        assert!(Pattern::with_limit("[a-z]{100}", 1000).is_err());
     }
 }

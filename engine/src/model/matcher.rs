@@ -3,25 +3,10 @@
 //! A missing label is the empty string: it is the matcher, not the label's presence, that decides
 //! whether a series without the label is selected.
 
-use super::prefixes::{prefixes, takes_any_text};
-use regex_automata::meta::Regex;
-use regex_automata::nfa::thompson::WhichCaptures;
-use regex_automata::util::syntax;
-use regex_syntax::hir::{Hir, HirKind};
-use tidepool_relabel::re2;
+use tidepool_relabel::{Pattern, REGEX_BYTES_MAX};
 
-/// Longest regular expression that is compiled, in bytes.
-pub const REGEX_BYTES_MAX: usize = 64 * 1024;
-
-/// Memory that one compiled regular expression may take, in bytes.
-const REGEX_COMPILED_BYTES_MAX: usize = 8 * 1024 * 1024;
-
-/// The same for an expression that is compiled while others wait.
+/// Memory that an expression may take that is compiled while others wait, in bytes.
 const REGEX_SMALL_BYTES_MAX: usize = 64 * 1024;
-
-/// Memory of the literal values that a regular expression is unfolded into, in bytes: room for any
-/// alternation of fixed strings that is not too long as an expression.
-const REGEX_LITERALS_BYTES_MAX: usize = 1024 * 1024;
 
 /// The four ways to compare a label's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,28 +66,18 @@ pub enum MatcherError {
 
 enum Test {
     Literal(String),
-    /// An expression that is only an alternation of fixed strings, sorted.
-    AnyOf(Vec<String>),
-    /// `.*`
-    Anything,
-    /// `.+`
-    Something,
-    Regex {
-        regex: Box<Regex>,
-        /// Every match begins with one of these.
-        prefixes: Option<Vec<String>>,
-    },
+    Pattern(Pattern),
 }
 
 impl Matcher {
     /// Compiles a matcher.
     pub fn new(spec: &MatcherSpec) -> Result<Matcher, MatcherError> {
-        Matcher::compiled(spec, REGEX_COMPILED_BYTES_MAX)
+        Matcher::compiled(spec, Pattern::new)
     }
 
     /// Compiles a matcher that takes little memory and time; an error for all others.
     pub fn new_small(spec: &MatcherSpec) -> Result<Matcher, MatcherError> {
-        Matcher::compiled(spec, REGEX_SMALL_BYTES_MAX)
+        Matcher::compiled(spec, |expression| Pattern::with_limit(expression, REGEX_SMALL_BYTES_MAX))
     }
 
     /// Whether an expression has no classes of Unicode and no flags, which take long to compile
@@ -114,31 +89,37 @@ impl Matcher {
         !has_flags && !expression.contains("\\p") && !expression.contains("\\P")
     }
 
-    fn compiled(spec: &MatcherSpec, compiled_bytes_max: usize) -> Result<Matcher, MatcherError> {
+    fn compiled(
+        spec: &MatcherSpec,
+        compile: impl FnOnce(&str) -> Result<Pattern, String>,
+    ) -> Result<Matcher, MatcherError> {
         let (negated, regex) = match spec.op {
             MatchOp::Equal => (false, false),
             MatchOp::NotEqual => (true, false),
             MatchOp::Regex => (false, true),
             MatchOp::NotRegex => (true, true),
         };
-        let test = if regex {
-            compile(&spec.name, &spec.value, compiled_bytes_max)?
+        let MatcherSpec { name, value, .. } = spec;
+        let test = if !regex {
+            Test::Literal(value.clone())
+        } else if value.len() > REGEX_BYTES_MAX {
+            return Err(MatcherError::RegexTooLong { name: name.clone(), bytes: value.len() });
         } else {
-            Test::Literal(spec.value.clone())
+            let pattern = compile(value).map_err(|reason| MatcherError::InvalidRegex {
+                name: name.clone(),
+                expression: value.clone(),
+                reason,
+            })?;
+            Test::Pattern(pattern)
         };
-        Ok(Matcher { name: spec.name.clone(), negated, test })
+        Ok(Matcher { name: name.clone(), negated, test })
     }
 
     /// Memory that it takes, roughly.
     pub fn bytes(&self) -> usize {
-        let texts = |texts: &[String]| size_of_val(texts) + text_bytes(texts);
         let test = match &self.test {
             Test::Literal(value) => value.len(),
-            Test::AnyOf(values) => texts(values),
-            Test::Anything | Test::Something => 0,
-            Test::Regex { regex, prefixes } => {
-                regex.memory_usage() + prefixes.as_deref().map_or(0, texts)
-            }
+            Test::Pattern(pattern) => pattern.bytes(),
         };
         size_of::<Matcher>() + self.name.len() + test
     }
@@ -168,26 +149,23 @@ impl Matcher {
     pub fn literals(&self) -> Option<&[String]> {
         match &self.test {
             Test::Literal(value) => Some(std::slice::from_ref(value)),
-            Test::AnyOf(values) => Some(values),
-            Test::Anything | Test::Something | Test::Regex { .. } => None,
+            Test::Pattern(pattern) => pattern.literals(),
         }
     }
 
     /// Every value that holds begins with one of these: ascending, none begins with another. With
     /// an empty prefix nothing is known.
     pub fn prefixes(&self) -> &[String] {
-        const UNKNOWN: &[String] = &[String::new()];
         match &self.test {
             Test::Literal(value) => std::slice::from_ref(value),
-            Test::Regex { prefixes: Some(prefixes), .. } => prefixes,
-            _ => UNKNOWN,
+            Test::Pattern(pattern) => pattern.prefixes(),
         }
     }
 
     /// For a matcher that looks at no value: whether it selects all series or none.
     pub fn constant(&self) -> Option<bool> {
         match &self.test {
-            Test::Anything => Some(!self.negated),
+            Test::Pattern(pattern) if pattern.takes_all() => Some(!self.negated),
             // No series has a label without a name.
             _ if self.name.is_empty() => Some(self.matches_empty()),
             _ => None,
@@ -198,107 +176,9 @@ impl Matcher {
     pub fn holds(&self, value: &str) -> bool {
         match &self.test {
             Test::Literal(wanted) => wanted == value,
-            Test::AnyOf(wanted) => wanted.binary_search_by(|w| w.as_str().cmp(value)).is_ok(),
-            Test::Anything => true,
-            Test::Something => !value.is_empty(),
-            Test::Regex { regex, .. } => regex.is_match(value),
+            Test::Pattern(pattern) => pattern.is_match(value),
         }
     }
-}
-
-fn compile(name: &str, expression: &str, compiled_bytes_max: usize) -> Result<Test, MatcherError> {
-    if expression.len() > REGEX_BYTES_MAX {
-        return Err(MatcherError::RegexTooLong { name: name.to_owned(), bytes: expression.len() });
-    }
-    let invalid = |reason: String| MatcherError::InvalidRegex {
-        name: name.to_owned(),
-        expression: expression.to_owned(),
-        reason,
-    };
-    // The expression is parsed alone first, so that one like `a)(b` cannot close our group.
-    let syntax = syntax::Config::new().dot_matches_new_line(true);
-    let hir = syntax::parse_with(&re2::translated(expression), &syntax);
-    let hir = hir.map_err(|e| invalid(e.to_string()))?;
-    if let Some(mut values) = literals(&hir) {
-        values.sort_unstable();
-        values.dedup();
-        return Ok(Test::AnyOf(values));
-    }
-    match takes_any_text(&hir) {
-        Some(0) => return Ok(Test::Anything),
-        Some(_) => return Ok(Test::Something),
-        None => {}
-    }
-    let prefixes = prefixes(&hir);
-    let anchored = Hir::concat(vec![
-        Hir::look(regex_syntax::hir::Look::Start),
-        hir,
-        Hir::look(regex_syntax::hir::Look::End),
-    ]);
-    // No one asks what groups match; to find it takes memory and time for each of them.
-    let config = Regex::config()
-        .nfa_size_limit(Some(compiled_bytes_max))
-        .which_captures(WhichCaptures::Implicit);
-    let regex = Regex::builder().configure(config).build_from_hir(&anchored);
-    let regex = Box::new(regex.map_err(|e| invalid(e.to_string()))?);
-    Ok(Test::Regex { regex, prefixes })
-}
-
-/// Unfolds an expression into the strings it matches, if those are few and fixed.
-fn literals(hir: &Hir) -> Option<Vec<String>> {
-    match hir.kind() {
-        HirKind::Empty => Some(vec![String::new()]),
-        HirKind::Literal(literal) => Some(vec![String::from_utf8(literal.0.to_vec()).ok()?]),
-        HirKind::Capture(capture) => literals(&capture.sub),
-        HirKind::Class(class) => {
-            let regex_syntax::hir::Class::Unicode(class) = class else { return None };
-            let chars = class.iter().map(|range| range.len()).sum::<usize>();
-            if chars > 64 {
-                return None;
-            }
-            Some(class.iter().flat_map(|r| r.start()..=r.end()).map(String::from).collect())
-        }
-        HirKind::Concat(parts) => {
-            let mut all = vec![String::new()];
-            for part in parts {
-                let tails = literals(part)?;
-                let count = all.len().checked_mul(tails.len())?;
-                let bytes = text_bytes(&all)
-                    .checked_mul(tails.len())?
-                    .checked_add(text_bytes(&tails).checked_mul(all.len())?)?;
-                if !is_small(count, bytes) {
-                    return None;
-                }
-                all =
-                    all.iter().flat_map(|h| tails.iter().map(move |t| format!("{h}{t}"))).collect();
-            }
-            Some(all)
-        }
-        HirKind::Alternation(branches) => {
-            let (mut all, mut count, mut bytes) = (Vec::new(), 0, 0);
-            for branch in branches {
-                let values = literals(branch)?;
-                count += values.len();
-                bytes += text_bytes(&values);
-                if !is_small(count, bytes) {
-                    return None;
-                }
-                all.extend(values);
-            }
-            Some(all)
-        }
-        HirKind::Repetition(_) | HirKind::Look(_) => None,
-    }
-}
-
-fn text_bytes(values: &[String]) -> usize {
-    values.iter().map(String::len).sum()
-}
-
-/// Whether so many strings of so many bytes together may be kept.
-fn is_small(count: usize, bytes: usize) -> bool {
-    let headers = count.saturating_mul(size_of::<String>());
-    headers.saturating_add(bytes) <= REGEX_LITERALS_BYTES_MAX
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ mod labels;
 mod matcher;
 mod matcher_sets;
 mod order_group;
-mod prefixes;
 mod ref_table;
 mod value;
 

@@ -10,7 +10,7 @@ use crate::model::Labels;
 use crate::syntax::{
     Call, Expr, ExprKind, MatchOp, Matcher, RangeBounds, Span, ValueType, VectorSelector,
 };
-use tidepool_relabel::Pattern;
+use tidepool_relabel::Replacer;
 
 /// Functions that take a window with `anchored`.
 const ANCHORED: [&str; 5] = ["changes", "delta", "increase", "rate", "resets"];
@@ -228,7 +228,7 @@ impl Builder<'_> {
     ) -> Result<NodeId, PlanError> {
         let replacement = text(args[2]);
         let (source, expression) = (text(args[3]), text(args[4]));
-        let pattern = Pattern::new(&expression).map_err(|_| {
+        let pattern = Replacer::new(&expression).map_err(|_| {
             let text = "invalid regular expression in label_replace(): ";
             EvalError::execution(format!("{text}{expression}"))
         })?;

@@ -5,7 +5,7 @@ use crate::eval::key::KeyLabels;
 use crate::functions::{Dropped, Entry, OverWindow};
 use crate::model::Labels;
 use crate::syntax::{AggregateOp, BinaryOp, Matching, RangeBounds, Span, ValueType};
-use tidepool_relabel::Pattern;
+use tidepool_relabel::Replacer;
 
 pub use super::condition::Condition;
 pub use super::leaf::{Check, CheckOf, Leaf, Scan};
@@ -392,7 +392,7 @@ pub struct LabelReplace {
     /// Label whose value is matched.
     pub source: String,
     /// The compiled expression.
-    pub pattern: Pattern,
+    pub pattern: Replacer,
 }
 
 /// `info`

@@ -6,7 +6,7 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 
 /// The beginnings of an expression's matches: ascending, none begins with another. `None` if there
 /// is a match that begins with nothing in particular, or if there are too many beginnings.
-pub(super) fn prefixes(hir: &Hir) -> Option<Vec<String>> {
+pub(crate) fn prefixes(hir: &Hir) -> Option<Vec<String>> {
     let found = Extractor::new().extract(hir);
     let mut prefixes = Vec::new();
     for literal in found.literals()? {
@@ -27,7 +27,7 @@ pub(super) fn prefixes(hir: &Hir) -> Option<Vec<String>> {
 
 /// For an expression that takes every text (`.*`) or every text but the empty one (`.+`), the
 /// fewest characters that it takes.
-pub(super) fn takes_any_text(hir: &Hir) -> Option<u32> {
+pub(crate) fn takes_any_text(hir: &Hir) -> Option<u32> {
     match hir.kind() {
         HirKind::Capture(capture) => takes_any_text(&capture.sub),
         HirKind::Repetition(repetition) if repetition.max.is_none() && repetition.min <= 1 => {
@@ -37,7 +37,7 @@ pub(super) fn takes_any_text(hir: &Hir) -> Option<u32> {
     }
 }
 
-fn is_any_character(hir: &Hir) -> bool {
+pub(crate) fn is_any_character(hir: &Hir) -> bool {
     match hir.kind() {
         HirKind::Class(Class::Unicode(class)) => {
             let mut ranges = class.iter();

@@ -1,0 +1,265 @@
+//! Expressions that are texts with gaps, such as `a.*`, `.*-b.+` or `a.c|d`, which most of those in
+//! use are. They are matched as they are: to compile one takes longer than to hold it against a
+//! thousand values.
+
+use crate::prefixes::is_any_character;
+use regex_syntax::hir::{Class, Hir, HirKind};
+
+/// The most alternatives: each is tried.
+const GLOBS_MAX: usize = 32;
+
+/// The most texts that are searched for, because they may stand anywhere.
+const SEARCHED_MAX: usize = 8;
+
+/// The most characters of one class, each of which is an alternative.
+const CLASS_MAX: usize = 8;
+
+/// The most bytes of the texts of all alternatives.
+const TEXT_BYTES_MAX: usize = 4 * 1024;
+
+/// The most characters that one repetition counts.
+const COUNT_MAX: u32 = 1000;
+
+/// Alternatives, of which one has to match a whole text.
+#[derive(Debug)]
+pub(crate) struct Globs(Vec<Glob>);
+
+#[derive(Debug, Default)]
+struct Glob {
+    /// What the text begins with.
+    start: Vec<Piece>,
+    /// What follows, if anything may; the text of the last one is what the text ends with.
+    gaps: Vec<Gap>,
+}
+
+#[derive(Debug)]
+enum Piece {
+    Text(String),
+    /// So many characters.
+    Any(usize),
+}
+
+/// At least so many characters, and a text, which only the last gap may lack.
+#[derive(Debug)]
+struct Gap {
+    characters_min: usize,
+    text: String,
+}
+
+/// A part of an expression.
+#[derive(Clone)]
+enum Part {
+    Text(String),
+    /// So many characters.
+    Any(usize),
+    /// Any characters, or none.
+    Gap,
+}
+
+impl Globs {
+    /// The alternatives that an expression is, if it is no more than that.
+    pub(crate) fn of(hir: &Hir) -> Option<Globs> {
+        let globs: Vec<Glob> = unfolded(hir)?.into_iter().map(Glob::of).collect::<Option<_>>()?;
+        let searched = |glob: &Glob| glob.gaps.len().saturating_sub(1);
+        (globs.iter().map(searched).sum::<usize>() <= SEARCHED_MAX).then_some(Globs(globs))
+    }
+
+    /// Whether a whole text matches.
+    pub(crate) fn is_match(&self, text: &str) -> bool {
+        self.0.iter().any(|glob| glob.match_all(text).unwrap_or(false))
+    }
+
+    /// Memory that they take, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        let glob_bytes = |glob: &Glob| {
+            let start = glob.start.iter().map(|piece| match piece {
+                Piece::Text(text) => text.len(),
+                Piece::Any(_) => 0,
+            });
+            let gaps = glob.gaps.iter().map(|gap| gap.text.len());
+            let lists = size_of_val(&*glob.start) + size_of_val(&*glob.gaps);
+            size_of::<Glob>() + lists + start.chain(gaps).sum::<usize>()
+        };
+        self.0.iter().map(glob_bytes).sum()
+    }
+}
+
+impl Glob {
+    /// None if a character is counted between two texts behind a gap: where the first of them
+    /// stands would depend on the second one.
+    fn of(parts: Vec<Part>) -> Option<Glob> {
+        let mut glob = Glob::default();
+        let mut counted = 0;
+        for part in parts {
+            match (glob.gaps.last_mut(), part) {
+                (None, Part::Any(count)) => glob.start.push(Piece::Any(count)),
+                (None, Part::Text(text)) => match glob.start.last_mut() {
+                    Some(Piece::Text(before)) => before.push_str(&text),
+                    _ => glob.start.push(Piece::Text(text)),
+                },
+                (Some(gap), Part::Any(count)) if gap.text.is_empty() => gap.characters_min += count,
+                (Some(_), Part::Any(count)) => counted += count,
+                (Some(_), Part::Text(_)) if counted > 0 => return None,
+                (Some(gap), Part::Text(text)) => gap.text.push_str(&text),
+                (Some(gap), Part::Gap) if gap.text.is_empty() => {}
+                (_, Part::Gap) => {
+                    let characters_min = std::mem::take(&mut counted);
+                    glob.gaps.push(Gap { characters_min, text: String::new() });
+                }
+            }
+        }
+        (counted == 0).then_some(glob)
+    }
+
+    /// None stands for false. The first place of a text leaves most to what follows, so no other
+    /// one has to be tried.
+    fn match_all(&self, text: &str) -> Option<bool> {
+        let mut rest = text;
+        for piece in &self.start {
+            rest = match piece {
+                Piece::Text(text) => rest.strip_prefix(text.as_str())?,
+                Piece::Any(count) => without_first(rest, *count)?,
+            };
+        }
+        let Some((last, inner)) = self.gaps.split_last() else { return Some(rest.is_empty()) };
+        for gap in inner {
+            rest = without_first(rest, gap.characters_min)?;
+            (_, rest) = rest.split_once(gap.text.as_str())?;
+        }
+        Some(without_first(rest, last.characters_min)?.ends_with(last.text.as_str()))
+    }
+}
+
+/// What follows so many characters.
+fn without_first(text: &str, count: usize) -> Option<&str> {
+    let mut rest = text.chars();
+    for _ in 0..count {
+        rest.next()?;
+    }
+    Some(rest.as_str())
+}
+
+/// The alternatives of an expression, if these are few and made of texts and gaps.
+fn unfolded(hir: &Hir) -> Option<Vec<Vec<Part>>> {
+    let all = match hir.kind() {
+        HirKind::Empty => vec![Vec::new()],
+        HirKind::Literal(literal) => {
+            vec![vec![Part::Text(String::from_utf8(literal.0.to_vec()).ok()?)]]
+        }
+        HirKind::Capture(capture) => unfolded(&capture.sub)?,
+        HirKind::Class(_) if is_any_character(hir) => vec![vec![Part::Any(1)]],
+        HirKind::Class(Class::Unicode(class)) => {
+            if class.iter().map(|range| range.len()).sum::<usize>() > CLASS_MAX {
+                return None;
+            }
+            let characters = class.iter().flat_map(|range| range.start()..=range.end());
+            characters.map(|character| vec![Part::Text(character.to_string())]).collect()
+        }
+        HirKind::Repetition(repetition) if is_any_character(&repetition.sub) => {
+            let any = Part::Any(repetition.min.min(COUNT_MAX) as usize);
+            match (repetition.min, repetition.max) {
+                (min, _) if min > COUNT_MAX => return None,
+                (0, None) => vec![vec![Part::Gap]],
+                (_, None) => vec![vec![any, Part::Gap]],
+                (min, Some(max)) if min == max => vec![vec![any]],
+                (0, Some(1)) => vec![Vec::new(), vec![Part::Any(1)]],
+                _ => return None,
+            }
+        }
+        HirKind::Repetition(repetition) if (repetition.min, repetition.max) == (0, Some(1)) => {
+            let mut all = unfolded(&repetition.sub)?;
+            all.push(Vec::new());
+            all
+        }
+        HirKind::Concat(parts) => {
+            let mut all = vec![Vec::new()];
+            for part in parts {
+                let tails = unfolded(part)?;
+                let join = |head: &Vec<Part>| {
+                    let join = |tail: &Vec<Part>| [head.as_slice(), tail].concat();
+                    tails.iter().map(join).collect::<Vec<_>>()
+                };
+                all = all.iter().flat_map(join).collect();
+                if !is_small(&all) {
+                    return None;
+                }
+            }
+            all
+        }
+        HirKind::Alternation(branches) => {
+            let mut all = Vec::new();
+            for branch in branches {
+                all.append(&mut unfolded(branch)?);
+                if !is_small(&all) {
+                    return None;
+                }
+            }
+            all
+        }
+        HirKind::Class(_) | HirKind::Repetition(_) | HirKind::Look(_) => return None,
+    };
+    is_small(&all).then_some(all)
+}
+
+fn is_small(all: &[Vec<Part>]) -> bool {
+    let bytes = all.iter().flatten().map(|part| match part {
+        Part::Text(text) => text.len(),
+        Part::Any(_) | Part::Gap => 1,
+    });
+    all.len() <= GLOBS_MAX && bytes.sum::<usize>() <= TEXT_BYTES_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pattern::parsed;
+    use proptest::prelude::*;
+    use regex_automata::meta::Regex;
+
+    fn globs(expression: &str) -> Option<Globs> {
+        Globs::of(&parsed(expression).expect("an expression"))
+    }
+
+    #[test]
+    fn texts_with_gaps_are_not_compiled() {
+        for (expression, fits, differs) in [
+            ("node-.*", "node-", "xnode-"),
+            (".*-prod", "-prod", "-prod-"),
+            (".+-prod.+", "é-prod-1", "-prod-1"),
+            ("a.*b.*c", "abxbc", "acb"),
+            ("a.b:9100|c.+", "axb:9100", "ab:9100"),
+            ("a(b|c)?.*", "acx", "bc"),
+            ("a.{2}", "aéé", "aé"),
+            ("a.*aba", "aaba", "aba"),
+        ] {
+            let globs = globs(expression).expect("texts with gaps");
+            assert!(globs.is_match(fits), "{expression} {fits}");
+            assert!(!globs.is_match(differs), "{expression} {differs}");
+        }
+        for expression in ["a+", ".*a.b", "[a-z]x", "(?i)abcdefgh", r"\bx", "a.{2,3}", ".*a.?"] {
+            assert!(globs(expression).is_none(), "{expression}");
+        }
+        let many = |count: usize, before: &str| {
+            let all = (0..count).map(|number| format!("{before}{number}.*")).collect::<Vec<_>>();
+            globs(&all.join("|"))
+        };
+        assert!(many(GLOBS_MAX, "").is_some() && many(GLOBS_MAX + 1, "").is_none());
+        assert!(many(SEARCHED_MAX, ".*").is_some() && many(SEARCHED_MAX + 1, ".*").is_none());
+        assert!(globs(&format!("{}.*", "x".repeat(TEXT_BYTES_MAX))).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn globs_match_what_the_expression_does(
+            expression in "([abé.]|\\.\\*|\\.\\+|\\.\\?|\\.\\{2\\}|\\||a\\(b\\||\\(\\.\\*\\|b\\)|\\(a\\|é\\)\\?|[ab]c){1,7}",
+            texts in prop::collection::vec("[abcé\n]{0,8}", 1..60),
+        ) {
+            let Ok(hir) = parsed(&expression) else { return Ok(()) };
+            let Some(globs) = Globs::of(&hir) else { return Ok(()) };
+            let regex = Regex::new(&format!("^(?s:{expression})$")).expect("it was parsed");
+            for text in texts {
+                prop_assert_eq!(globs.is_match(&text), regex.is_match(&text), "{} {}", expression, text);
+            }
+        }
+    }
+}
