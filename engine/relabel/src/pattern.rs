@@ -42,8 +42,8 @@ impl Pattern {
         Pattern::with_limit(expression, REGEX_COMPILED_BYTES_MAX)
     }
 
-    /// The same; an expression that takes more memory, in bytes, than this once it is compiled is an
-    /// error, too.
+    /// The same; it is an error, too, if the compiled expression takes more memory than this, in
+    /// bytes.
     pub fn with_limit(expression: &str, compiled_bytes_max: usize) -> Result<Pattern, String> {
         if expression.len() > REGEX_BYTES_MAX {
             return Err(format!("it has more than {REGEX_BYTES_MAX} bytes"));
