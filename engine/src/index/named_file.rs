@@ -18,6 +18,8 @@ const AHEAD_BYTES_MIN: usize = 512;
 #[derive(Clone)]
 pub(crate) struct NamedFile {
     file: Rc<dyn BlockFile>,
+    /// Files of committed blocks do not change. To ask takes a call of the host.
+    size: u64,
     block: Rc<str>,
     name: Rc<str>,
 }
@@ -49,7 +51,7 @@ pub(crate) struct Section {
 
 impl NamedFile {
     pub(crate) fn new(file: Rc<dyn BlockFile>, block: &str, name: &str) -> NamedFile {
-        NamedFile { file, block: block.into(), name: name.into() }
+        NamedFile { size: file.size(), file, block: block.into(), name: name.into() }
     }
 
     pub(crate) fn block(&self) -> &Rc<str> {
@@ -57,7 +59,7 @@ impl NamedFile {
     }
 
     pub(crate) fn size(&self) -> u64 {
-        self.file.size()
+        self.size
     }
 
     /// The error for wrong bytes at an offset.
@@ -255,7 +257,7 @@ impl ReadAhead {
         } else {
             self.ahead_bytes = AHEAD_BYTES_MIN.min(self.ahead_bytes_max);
         }
-        let left = self.file.size().saturating_sub(offset);
+        let left = self.file.size.saturating_sub(offset);
         let len = len.max(self.ahead_bytes).min(usize::try_from(left).unwrap_or(usize::MAX));
         // One piece is in memory at a time.
         (self.bytes, self.ends) = (Vec::new(), Vec::new());
