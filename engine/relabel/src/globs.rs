@@ -2,8 +2,9 @@
 //! use are. They are matched as they are: to compile one takes longer than to hold it against a
 //! thousand values.
 
+use crate::literals::characters;
 use crate::prefixes::is_any_character;
-use regex_syntax::hir::{Class, Hir, HirKind};
+use regex_syntax::hir::{Hir, HirKind};
 
 /// The most alternatives: each is tried.
 const GLOBS_MAX: usize = 32;
@@ -148,15 +149,12 @@ fn unfolded(hir: &Hir) -> Option<Vec<Vec<Part>>> {
         }
         HirKind::Capture(capture) => unfolded(&capture.sub)?,
         HirKind::Class(_) if is_any_character(hir) => vec![vec![Part::Any(1)]],
-        HirKind::Class(Class::Unicode(class)) => {
-            if class.iter().map(|range| range.len()).sum::<usize>() > CLASS_MAX {
-                return None;
-            }
-            let characters = class.iter().flat_map(|range| range.start()..=range.end());
-            characters.map(|character| vec![Part::Text(character.to_string())]).collect()
+        HirKind::Class(class) => {
+            let characters = characters(class, CLASS_MAX)?.into_iter();
+            characters.map(|character| vec![Part::Text(character)]).collect()
         }
         HirKind::Repetition(repetition) if is_any_character(&repetition.sub) => {
-            let any = Part::Any(repetition.min.min(COUNT_MAX) as usize);
+            let any = Part::Any(repetition.min as usize);
             match (repetition.min, repetition.max) {
                 (min, _) if min > COUNT_MAX => return None,
                 (0, None) => vec![vec![Part::Gap]],
@@ -202,7 +200,7 @@ fn unfolded(hir: &Hir) -> Option<Vec<Vec<Part>>> {
             }
             all
         }
-        HirKind::Class(_) | HirKind::Repetition(_) | HirKind::Look(_) => return None,
+        HirKind::Repetition(_) | HirKind::Look(_) => return None,
     };
     is_small(&all).then_some(all)
 }

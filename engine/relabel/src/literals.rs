@@ -6,20 +6,16 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 /// fixed strings that is not too long as an expression.
 const LITERALS_BYTES_MAX: usize = 1024 * 1024;
 
+/// The most characters of one class, each of which is a string.
+const CLASS_MAX: usize = 64;
+
 /// Unfolds an expression into the strings it matches, if those are few and fixed.
 pub(crate) fn literals(hir: &Hir) -> Option<Vec<String>> {
     match hir.kind() {
         HirKind::Empty => Some(vec![String::new()]),
         HirKind::Literal(literal) => Some(vec![String::from_utf8(literal.0.to_vec()).ok()?]),
         HirKind::Capture(capture) => literals(&capture.sub),
-        HirKind::Class(class) => {
-            let Class::Unicode(class) = class else { return None };
-            let chars = class.iter().map(|range| range.len()).sum::<usize>();
-            if chars > 64 {
-                return None;
-            }
-            Some(class.iter().flat_map(|r| r.start()..=r.end()).map(String::from).collect())
-        }
+        HirKind::Class(class) => characters(class, CLASS_MAX),
         HirKind::Concat(parts) => {
             let mut all = vec![String::new()];
             for part in parts {
@@ -51,6 +47,15 @@ pub(crate) fn literals(hir: &Hir) -> Option<Vec<String>> {
         }
         HirKind::Repetition(_) | HirKind::Look(_) => None,
     }
+}
+
+/// The characters of a class, each as a string, if there are at most so many.
+pub(crate) fn characters(class: &Class, max: usize) -> Option<Vec<String>> {
+    let Class::Unicode(class) = class else { return None };
+    if class.iter().map(|range| range.len()).sum::<usize>() > max {
+        return None;
+    }
+    Some(class.iter().flat_map(|range| range.start()..=range.end()).map(String::from).collect())
 }
 
 pub(crate) fn text_bytes(values: &[String]) -> usize {

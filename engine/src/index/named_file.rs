@@ -257,7 +257,7 @@ impl ReadAhead {
         } else {
             self.ahead_bytes = AHEAD_BYTES_MIN.min(self.ahead_bytes_max);
         }
-        let left = self.file.size.saturating_sub(offset);
+        let left = self.file.size().saturating_sub(offset);
         let len = len.max(self.ahead_bytes).min(usize::try_from(left).unwrap_or(usize::MAX));
         // One piece is in memory at a time.
         (self.bytes, self.ends) = (Vec::new(), Vec::new());

@@ -178,14 +178,14 @@ fn cuts_and_merges_on_a_full_disk_lose_nothing() {
         let writer = store.writer();
         for round in 0..6 {
             let mut left = MIB / 2;
-            let mut filler = disk.fill(left);
+            let filler = disk.fill(left);
             let mut refused = 0;
             while refused < 50 {
                 match sender.send_next(&writer).expect("data is left").status {
                     204 => {
                         // What is freed is taken again, so that the disk is full at some time.
                         left = left.saturating_sub(4 * 1024);
-                        filler = disk.fill(left);
+                        disk.fill(left);
                     }
                     503 => {
                         refused += 1;
