@@ -1,4 +1,4 @@
-//! What the whole-process tests and the benchmark of tidepool share.
+//! What the whole-process tests and the benchmark (`tests/bench`) of tidepool share.
 //!
 //! Nothing here knows tidepool's code: servers are processes, clients speak HTTP to them, and the
 //! decoders are second opinions, written from the specifications and checked against Prometheus.
@@ -20,7 +20,7 @@
 //!   blocks, [`victoria_metrics`] what the benchmark compares with as well.
 //! - Stores in a state that tests of more than one program begin with: [`busy`] (blocks and a log),
 //!   [`deletions`], [`forwarding`], [`guarded`], [`head_snapshot`], [`shipped`], [`text_push`].
-//! - [`latency`]: whether other work delays requests.
+//! - [`latency`]: whether other work delays requests; [`made`]: data directories of upstream's packages.
 //! - [`promql`]: random expressions and data for them.
 //! - [`soak`]: how often tests repeat themselves.
 //! - [`hostile`]: writes beside reads that ask for as much as they may.
@@ -28,7 +28,6 @@
 
 pub mod admin;
 pub mod authority;
-pub mod bench;
 pub mod built;
 pub mod busy;
 pub mod cgroup;
@@ -46,6 +45,7 @@ pub mod histogram;
 pub mod hostile;
 pub mod http;
 pub mod latency;
+pub mod made;
 pub mod node;
 pub mod node_exporter;
 pub mod object_storage;

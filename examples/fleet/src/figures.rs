@@ -2,7 +2,7 @@
 
 use crate::fleet::{Figures, Way};
 use std::fmt::Write as _;
-use tidepool_tests::bench::plot::{self, RatioBar};
+use tidepool_bench::plot::{self, RatioBar};
 
 /// A figure's name, its value, and how it is printed.
 type Column = (&'static str, fn(&Figures) -> f64);

@@ -1,9 +1,9 @@
 //! Merged blocks as upstream's tools read them.
 
-use tidepool_tests::bench::made;
 use tidepool_tests::checksum::assert_same;
 use tidepool_tests::cli::tsdb;
 use tidepool_tests::clock::now_ms;
+use tidepool_tests::made;
 use tidepool_tests::peers::Release;
 use tidepool_tests::prometheus;
 use tidepool_tests::promtool::{self, clear_nan_bits, parse_dump};

@@ -3,7 +3,6 @@
 mod admin;
 mod api;
 mod auth;
-mod bench;
 mod check;
 mod compaction;
 mod compliance;
