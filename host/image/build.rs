@@ -15,6 +15,9 @@ const TARGET: &str = "wasm32-wasip2";
 const PROFILES: [&str; 2] = ["component", "component-quick"];
 /// Chooses one of them.
 const PROFILE_VARIABLE: &str = "TIDEPOOL_COMPONENT_PROFILE";
+/// What the component is built of, apart from the engine's crates.
+const INPUTS: [&str; 6] =
+    [".cargo/config.toml", "wit", "proto", "Cargo.toml", "Cargo.lock", "host/src/wasm/tuning.rs"];
 /// Zstandard's: what packs most.
 const PACKING_LEVEL: i32 = 22;
 
@@ -22,10 +25,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out_dir = PathBuf::from(std::env::var("OUT_DIR")?);
     let workspace =
         Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("../..").canonicalize()?;
-    for input in
-        [".cargo/config.toml", "engine", "wit", "proto", "Cargo.lock", "host/src/wasm/tuning.rs"]
-    {
+    for input in INPUTS {
         println!("cargo::rerun-if-changed={}", workspace.join(input).display());
+    }
+    // The engine without its documents and fuzz targets.
+    for crate_folder in crates_of(&workspace.join("engine"))? {
+        for input in ["Cargo.toml", "build.rs", "src"] {
+            let input = crate_folder.join(input);
+            if input.exists() {
+                println!("cargo::rerun-if-changed={}", input.display());
+            }
+        }
     }
     println!("cargo::rerun-if-env-changed={PROFILE_VARIABLE}");
     let component = build_component(&workspace, &out_dir, &profile()?)?;
@@ -49,6 +59,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// The folder itself, and those in it that are crates of the same workspace.
+fn crates_of(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut crates = vec![folder.to_path_buf()];
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.join("Cargo.toml").is_file() && !path.ends_with("fuzz") {
+            crates.push(path);
+        }
+    }
+    Ok(crates)
+}
+
 fn profile() -> Result<String, String> {
     let chosen = std::env::var(PROFILE_VARIABLE).unwrap_or_else(|_| PROFILES[0].to_owned());
     match PROFILES.contains(&chosen.as_str()) {
@@ -62,7 +84,6 @@ fn build_component(
     out_dir: &Path,
     profile: &str,
 ) -> Result<PathBuf, Box<dyn Error>> {
-    require_target()?;
     // A target folder of its own, since the outer cargo holds the lock of the usual one. All builds
     // of the host share it: the folders above are <target>/<profile>/build/<package>/out.
     let target = out_dir.ancestors().nth(4).ok_or("OUT_DIR is not in a target folder")?;
@@ -94,20 +115,6 @@ fn build_component(
     let component = out_dir.join("tidepool_engine.wasm");
     std::fs::copy(&built, &component)?;
     Ok(component)
-}
-
-fn require_target() -> Result<(), Box<dyn Error>> {
-    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
-    let output =
-        Command::new(rustc).args(["--print", "target-libdir", "--target", TARGET]).output()?;
-    let libdir = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
-    if libdir.is_dir() {
-        return Ok(());
-    }
-    Err(format!(
-        "the Rust target {TARGET} is not installed; add it with: rustup target add {TARGET}"
-    )
-    .into())
 }
 
 /// What every x86-64 processor has that was made in the last ten years: x86-64-v2 of the psABI.

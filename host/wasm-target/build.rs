@@ -1,0 +1,91 @@
+//! Looks for the Rust target that the engine's component is built for. If it is missing and rustup
+//! manages the toolchain, `rustup target add` adds it. Otherwise the build fails here, with the
+//! command to run.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+const TARGET: &str = "wasm32-wasip2";
+/// `no` forbids that the build installs the target.
+const ADD_VARIABLE: &str = "TIDEPOOL_ADD_TARGET";
+/// The name of the toolchain, which rustup's `cargo` sets for all that it runs.
+const TOOLCHAIN_VARIABLE: &str = "RUSTUP_TOOLCHAIN";
+/// Cargo's own variable: it must not use the network.
+const OFFLINE_VARIABLE: &str = "CARGO_NET_OFFLINE";
+
+fn main() -> Result<(), String> {
+    for variable in [ADD_VARIABLE, TOOLCHAIN_VARIABLE, OFFLINE_VARIABLE] {
+        println!("cargo::rerun-if-env-changed={variable}");
+    }
+    println!("cargo::rerun-if-changed=build.rs");
+    let libraries = target_libraries()?;
+    // If the target is removed, the next build looks again.
+    println!("cargo::rerun-if-changed={}", libraries.display());
+    if libraries.is_dir() {
+        return Ok(());
+    }
+    let toolchain = std::env::var(TOOLCHAIN_VARIABLE).ok();
+    if let Err(reason) = may_add().and_then(|()| add(toolchain.as_deref())) {
+        let command = add_command(toolchain.as_deref()).join(" ");
+        return Err(format!(
+            "the Rust target {TARGET} is not installed, and {reason}; run: {command}"
+        ));
+    }
+    match libraries.is_dir() {
+        true => Ok(()),
+        false => Err(format!("rustup added {TARGET}, but {} is missing", libraries.display())),
+    }
+}
+
+/// Where this compiler looks for the target's standard library, whether it is there or not.
+fn target_libraries() -> Result<PathBuf, String> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(&rustc)
+        .args(["--print", "target-libdir", "--target", TARGET])
+        .output()
+        .map_err(|error| format!("{}: {error}", rustc.display()))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{} does not know {TARGET}: {said}", rustc.display()));
+    }
+    Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim()))
+}
+
+fn may_add() -> Result<(), String> {
+    let is = |variable: &str, value: &str| std::env::var(variable).is_ok_and(|set| set == value);
+    if is(ADD_VARIABLE, "no") {
+        return Err(format!("{ADD_VARIABLE}=no forbids to add it"));
+    }
+    if is(OFFLINE_VARIABLE, "true") || is(OFFLINE_VARIABLE, "1") {
+        return Err(format!("{OFFLINE_VARIABLE} forbids to fetch it"));
+    }
+    Ok(())
+}
+
+fn add(toolchain: Option<&str>) -> Result<(), String> {
+    if toolchain.is_none() {
+        return Err("rustup does not manage this toolchain".into());
+    }
+    let command = add_command(toolchain);
+    let output = Command::new(&command[0])
+        .args(&command[1..])
+        .output()
+        .map_err(|error| format!("rustup could not be run: {error}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let said = said.lines().filter(|line| !line.trim().is_empty()).collect::<Vec<_>>();
+        return Err(format!("`{}` failed: {}", command.join(" "), said.join("; ")));
+    }
+    // Cargo shows no other output of a build script that succeeds.
+    println!("cargo::warning=added the Rust target {TARGET} ({})", command.join(" "));
+    Ok(())
+}
+
+/// With the toolchain's name, because the folder of a crate need not be the one that chose it.
+fn add_command(toolchain: Option<&str>) -> Vec<&str> {
+    let mut command = vec!["rustup", "target", "add", TARGET];
+    if let Some(toolchain) = toolchain {
+        command.extend(["--toolchain", toolchain]);
+    }
+    command
+}
