@@ -1,13 +1,4 @@
-//! What counts memory, bytes on disk or time, so that nothing else may run meanwhile.
+//! What counts memory, bytes on disk or time, with the component of nodes.
 
-mod churn;
-mod footprint;
-mod head_memory;
-mod host_metrics;
-mod memory;
-mod queries;
-mod runaway;
-mod scrape_body;
-mod scrape_churn;
-mod streaming;
-mod wear;
+mod alone;
+mod beside;
