@@ -15,13 +15,15 @@ pub fn program() -> PathBuf {
     current(target_dir().join("release/tidepool"), "cargo build --release")
 }
 
-/// The engine's component that nodes run.
+/// The engine's component: that of nodes, or the one that `TIDEPOOL_COMPONENT_PROFILE` names.
 ///
 /// # Panics
 ///
 /// If it is not there, or older than its sources.
 pub fn component() -> PathBuf {
-    let file = "engine/wasm32-wasip2/component/tidepool_engine.wasm";
+    let profile = std::env::var("TIDEPOOL_COMPONENT_PROFILE");
+    let profile = profile.as_deref().unwrap_or("component");
+    let file = format!("engine/wasm32-wasip2/{profile}/tidepool_engine.wasm");
     current(target_dir().join(file), "cargo build-component")
 }
 

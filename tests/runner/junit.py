@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Reads what nextest wrote about a run (JUnit XML).
+
+    tests/runner/junit.py again FOLDER FILE …    failed tests that may run again
+    tests/runner/junit.py passed PACKAGE … -- FILE …    of these packages, those of which no test failed
+
+`again` prints a line for each test, its fields separated by tabs: `again`, `test`, binary and name,
+`flaky` or `suspect`, and the first line of its failure. It writes the whole output of each test into
+the folder.
+"""
+
+import pathlib
+import re
+import sys
+import xml.etree.ElementTree
+
+# Whole programs, beside others and measured, and the checks of what a host's storage keeps. The tests of
+# single crates have no retry: they depend on nothing but their input.
+RETRIED = re.compile(r"(tidepool-tests|tidepool-bench)::(process|peers|measured)$|tidepool-contract(::.*)?$"
+                     r"|tidepool-host::power_cut$")
+# Tests of what is kept, lost or delivered: a failure is a defect of the program until its cause is known.
+KEPT_BINARIES = re.compile(r"tidepool-contract(::.*)?$|tidepool-host::power_cut$")
+KEPT_MODULES = ("kill", "durability", "disk_full", "replay_cut", "damaged_log", "wal_columns", "forward",
+                "ship", "migration", "migration_formats", "migration_kinds", "migration_starts", "gathered_log")
+
+
+def cases(files):
+    """Binary, name, and the failure or nothing, of each test."""
+    for file in files:
+        for suite in xml.etree.ElementTree.parse(file).getroot().iter("testsuite"):
+            for case in suite.iter("testcase"):
+                failure = case.find("failure")
+                yield suite.get("name"), case, case.find("error") if failure is None else failure
+
+
+def is_kept(binary, name):
+    return bool(KEPT_BINARIES.match(binary)) or any(module in KEPT_MODULES for module in name.split("::")[:-1])
+
+
+def first_line(failure):
+    lines = f"{failure.get('message') or ''}\n{failure.text or ''}".split("\n")
+    lines = [line.strip() for line in lines if line.strip()]
+    # The reason of a panic is on the line after its place.
+    shown = lines[:2] if lines and lines[0].endswith(":") else lines[:1]
+    return " ".join(shown).replace("\t", " ")
+
+
+def again(folder, files):
+    for binary, case, failure in cases(files):
+        name = case.get("name")
+        if failure is None or not RETRIED.match(binary):
+            continue
+        outputs = [failure.text or ""] + [part.text or "" for part in case if part.tag.startswith("system-")]
+        file = re.sub(r"[^A-Za-z0-9_-]", "_", f"{binary} {name}") + ".1.log"
+        (pathlib.Path(folder) / file).write_text("\n".join(outputs))
+        verdict = "suspect" if is_kept(binary, name) else "flaky"
+        print("again", "test", f"{binary} {name}", verdict, first_line(failure), sep="\t")
+
+
+def passed(packages, files):
+    failed = {binary.split("::")[0] for binary, _, failure in cases(files) if failure is not None}
+    print(*(package for package in packages if package not in failed), sep="\n")
+
+
+def main():
+    match sys.argv[1:]:
+        case ["again", folder, *files]:
+            again(folder, files)
+        case ["passed", *arguments] if "--" in arguments:
+            at = arguments.index("--")
+            passed(arguments[:at], arguments[at + 1:])
+        case _:
+            sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()

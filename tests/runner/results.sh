@@ -1,0 +1,157 @@
+# shellcheck shell=bash
+# Runs stages and commands, and counts what they came to. Reads `root` and `target`.
+#
+# Stages beside each other are processes of their own: what counts is a line in the file `$results`.
+#
+#   count NAME PASSED FAILED
+#   skip NUMBER
+#   again KIND NAME …              what failed and may run again (retries.sh)
+#   flaky NAME REASON              what passed then
+#   suspect NAME REASON
+
+work=$(mktemp -d)
+results=$work/results
+: >"$results"
+trap 'rm -rf "$work"' EXIT
+
+# The stage that runs, whether something of it failed or was left out, and how often it has begun.
+stage=
+stage_failed=no
+stage_complete=yes
+attempt=1
+
+record() { # field …
+  local IFS=$'\t'
+  printf '%s\n' "$*" >>"$results"
+}
+
+count() { # name, passed, failed, skipped
+  if [ "$3" -gt 0 ]; then
+    stage_failed=yes
+    # Counted when it has run again.
+    if may_run_again; then return; fi
+  fi
+  record count "$1" "$2" "$3"
+  skip "${4:-0}"
+}
+
+skip() { # number
+  record skip "$1"
+}
+
+# Runs a command that passes or fails as a whole.
+whole() { # name, command …
+  local name=$1 begun=$SECONDS status
+  shift
+  echo "== $name"
+  if may_run_again; then
+    "$@" 2>&1 | tee "$(stage_log)"
+    status=${PIPESTATUS[0]}
+  else
+    "$@"
+    status=$?
+  fi
+  case $status in
+    0) count "$name" 1 0 ;;
+    3) # it said why
+      skip 1
+      stage_complete=no
+      ;;
+    *) count "$name" 0 1 ;;
+  esac
+  echo "== $name: $((SECONDS - begun)) s"
+  return "$status"
+}
+
+# Runs a command that prints how many tests passed and failed: nextest, `cargo test` per test binary,
+# or node's or Python's runner at its end.
+tests() { # name, command …
+  local name=$1 log
+  log=$(stage_log)
+  run_tests "$@"
+  count "$name" "$ok" "$bad" "$left_out"
+}
+# The same without counting: `$ok`, `$bad` and `$left_out` are the numbers then. Writes to `$log`.
+run_tests() { # name, command …
+  local name=$1 begun=$SECONDS status
+  shift
+  echo "== $name"
+  "$@" 2>&1 | tee "$log"
+  status=${PIPESTATUS[0]}
+  ok=$(sum_of 's/^test result: .* ([0-9]+) passed; .*/\1/p; s/^(#|ℹ) pass ([0-9]+)$/\2/p; s/^([0-9]+ failed, )?([0-9]+) passed.* in .*/\2/p; s/^ *Summary .* run: ([0-9]+) passed.*/\1/p')
+  bad=$(sum_of 's/^test result: .* ([0-9]+) failed; .*/\1/p; s/^(#|ℹ) fail ([0-9]+)$/\2/p; s/^([0-9]+) failed.* in .*/\1/p; s/^ *Summary .*[ ,]([0-9]+) failed.*/\1/p; s/^ *Summary .*[ ,]([0-9]+) timed out.*/\1/p')
+  left_out=$(sum_of 's/^test result: .* ([0-9]+) ignored; .*/\1/p; s/^(#|ℹ) skipped ([0-9]+)$/\2/p')
+  # Nothing compiled, or a process died without a word: that is a failure, too.
+  if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ]; then bad=1; fi
+  if [ "$status" -eq 0 ] && [ "$ok" -eq 0 ]; then bad=1; fi
+  echo "== $name: $((SECONDS - begun)) s"
+}
+
+sum_of() { # sed program; reads `$log`
+  sed -E 's/\x1b\[[0-9;]*m//g' "$log" | sed -nE "$1" | awk '{ sum += $1 } END { print sum + 0 }'
+}
+
+# Runs stages, each once. One whose inputs are those with which it passed is skipped (stamps.sh).
+declare -A done_already
+need() { # stage …
+  local name
+  for name in "$@"; do
+    if [ -n "${done_already[$name]:-}" ]; then continue; fi
+    done_already[$name]=yes
+    run_stage "$name"
+  done
+}
+run_stage() { # stage
+  local stage=$1 stage_failed=no stage_complete=yes inputs
+  inputs=$(inputs_of "$stage")
+  if has_passed "$stage" "$inputs"; then
+    echo "== $stage: skipped, because nothing of it changed since it passed"
+    skip 1
+    return
+  fi
+  "stage_${stage//-/_}"
+  if [ "$stage_failed" = yes ]; then
+    note_failed_stage
+  elif [ "$stage_complete" = yes ]; then
+    remember "$stage" "$inputs"
+  fi
+}
+
+# Runs stages beside others, one after another; `join` prints what they said.
+beside_job=
+beside() { # stage …
+  local name
+  beside_said=$(mktemp -p "$work")
+  (need "$@") >"$beside_said" 2>&1 &
+  beside_job=$!
+  for name in "$@"; do done_already[$name]=yes; done
+}
+join() {
+  local status
+  wait "$beside_job"
+  status=$?
+  beside_job=
+  cat "$beside_said"
+  if [ "$status" -gt 1 ]; then count "what ran beside others" 0 1; fi
+}
+
+is_in() { # word, words …
+  local word=$1
+  shift
+  [[ " $* " == *" $word "* ]]
+}
+
+# Prints the sums, and what failed. The last line is what a runner of continuous integration reads.
+conclude() {
+  local passed failed skipped
+  judge_flaky
+  awk -F '\t' '$1 == "count" && $4 > 0 { print $2 ": " $4 " failed" }' "$results"
+  read -r passed failed skipped < <(awk -F '\t' '
+    $1 == "count" { passed += $3; failed += $4 }
+    $1 == "skip" { skipped += $2 }
+    END { print passed + 0, failed + 0, skipped + 0 }' "$results")
+  if [ "$skipped" -gt 0 ]; then echo "$skipped skipped"; fi
+  name_flaky
+  echo "$passed passed, $failed failed"
+  [ "$failed" -eq 0 ]
+}
