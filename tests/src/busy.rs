@@ -2,9 +2,10 @@
 //!
 //! The functions here are assertions: they panic where the program under test fails.
 
+use crate::clock::begin_ms;
 use crate::data_dir;
 use crate::remote_write::Version;
-use crate::sender::{hours_of_data, send_all, wait_for_blocks};
+use crate::sender::{hours_of_data_until, send_all, wait_for_blocks};
 use crate::series::Dataset;
 use crate::tidepool::{Config, Store};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +17,8 @@ const BLOCK_MS: i64 = 600_000;
 /// For the end of a process.
 pub const WAIT: Duration = Duration::from_secs(10);
 
-/// A running store with many blocks and a head that is only in the log.
+/// A running store with many blocks and a head that is only in the log. The samples end at
+/// [`begin_ms()`], so the ranges of the blocks are always the same.
 pub fn busy_store(seed: u64) -> (Store, Dataset) {
     busy_store_with(seed, |config| config)
 }
@@ -25,7 +27,7 @@ pub fn busy_store(seed: u64) -> (Store, Dataset) {
 pub fn busy_store_with(seed: u64, configure: impl FnOnce(Config) -> Config) -> (Store, Dataset) {
     let started = Store::start_with(|config| configure(config.block_duration(BLOCK)));
     let store = started.expect("tidepool starts");
-    let data = hours_of_data(seed);
+    let data = hours_of_data_until(seed, begin_ms());
     send_all(&store, Version::V2, &data);
     wait_for_blocks(&store, &data, BLOCK_MS);
     (store, data)

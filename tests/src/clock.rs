@@ -1,7 +1,10 @@
 //! The time at which tests begin: always the same, so that none depends on the time of day.
 //!
 //! The program under test gets the offset of its clock. Tests beside foreign servers, whose clocks
-//! are not moved, go by the system's: those of the test program `peers`, and the benchmarks.
+//! are not moved, go by the system's: those of the test program `peers`, and the benchmarks. Where
+//! it matters how samples lie to the ranges of blocks, these tests, too, have samples that end at
+//! [`begin_ms()`], which is long ago by then. Neither tidepool nor Prometheus cuts, merges or drops
+//! blocks by a clock that is ahead of the samples.
 
 use std::process::Command;
 use std::sync::LazyLock;
@@ -22,12 +25,17 @@ static OFFSET_MS: LazyLock<i64> = LazyLock::new(|| {
     if !PROGRAMS.iter().any(|begin| name.starts_with(begin)) {
         return 0;
     }
+    begin_ms() - system_ms()
+});
+
+/// The time at which tests begin, in milliseconds since the Unix epoch, wherever the clock is.
+pub fn begin_ms() -> i64 {
     let phase = std::env::var(PHASE_VARIABLE).map_or(0, |phase| {
         let minutes: i64 = phase.parse().unwrap_or_else(|e| panic!("{PHASE_VARIABLE}: {e}"));
         minutes * 60_000
     });
-    BEGIN_MS + phase - system_ms()
-});
+    BEGIN_MS + phase
+}
 
 /// Milliseconds since the Unix epoch, for the tests and the program under test alike.
 pub fn now_ms() -> i64 {

@@ -31,8 +31,13 @@ pub fn recent_data(seed: u64, series: usize, scrapes: usize) -> Dataset {
 
 /// Rough data of three hours that end now.
 pub fn hours_of_data(seed: u64) -> Dataset {
+    hours_of_data_until(seed, now_ms())
+}
+
+/// The same up to a time.
+pub fn hours_of_data_until(seed: u64, end_ms: i64) -> Dataset {
     let (scrapes, interval_ms) = (720, 15_000);
-    let start_ms = now_ms() - scrapes as i64 * interval_ms;
+    let start_ms = end_ms - scrapes as i64 * interval_ms;
     let texture = Texture::Rough;
     Dataset::generate(Shape { seed, series: 90, scrapes, start_ms, interval_ms, texture })
 }

@@ -98,9 +98,21 @@ impl StartedData {
     #[track_caller]
     pub fn write_blocks(&self, data_dir: &Path, span_ms: i64) {
         std::fs::create_dir_all(data_dir).expect("a directory");
-        let mut command = upstream();
-        command.arg("starts").arg(data_dir).arg(span_ms.to_string()).stdin(Stdio::piped());
-        let mut child = command.spawn().expect("go-tsdb starts");
+        self.feed(upstream().arg("starts").arg(data_dir).arg(span_ms.to_string()));
+    }
+
+    /// Fills a directory as a server leaves it that keeps start timestamps: blocks of these spans,
+    /// before and after merges, and a log. When the time `cut_ms` comes, it cuts and merges all
+    /// that is due; what follows is only in the log. Each scrape has a histogram, too.
+    #[track_caller]
+    pub fn write_server(&self, data_dir: &Path, span_ms: i64, merged_ms: i64, cut_ms: i64) {
+        let numbers = [span_ms, merged_ms, cut_ms].map(|number| number.to_string());
+        self.feed(upstream().arg("server").arg(data_dir).args(numbers));
+    }
+
+    #[track_caller]
+    fn feed(&self, command: &mut Command) {
+        let mut child = command.stdin(Stdio::piped()).spawn().expect("go-tsdb starts");
         let mut input = child.stdin.take().expect("a pipe");
         input.write_all(&self.encoded()).expect("go-tsdb reads");
         drop(input);

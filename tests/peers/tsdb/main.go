@@ -5,13 +5,16 @@
 //	go-tsdb blocks DIR SPAN_MS    writes a block for each aligned span, as cuts of a head are
 //	go-tsdb compact DIR MAX_MS    merges blocks as a server does whose longest block is this
 //	go-tsdb starts DIR SPAN_MS    as blocks, of a server that keeps start timestamps
+//	go-tsdb server DIR SPAN_MS MAX_MS CUT_MS
+//	                              leaves what such a server does that is ended: blocks, merged ones
+//	                              and a log. All its cuts and merges come when CUT_MS is reached
 //	go-tsdb read DIR              prints what the blocks of a directory hold
 //
 // All but compact and read take series from the standard input; all numbers are little-endian: a
 // 32-bit count of series; for each of them a 32-bit count of labels, and names and values in turn,
 // sorted, each with its 32-bit length; then, until the end, scrapes: a 64-bit time in milliseconds
-// and a 64-bit float for each of the series. For starts, a 64-bit start timestamp comes before each
-// float, 0 if it is not known.
+// and a 64-bit float for each of the series. For starts and server, a 64-bit start timestamp comes
+// before each float, 0 if it is not known; server adds a native histogram to each scrape.
 //
 // What read prints is a line for each sample, series by series: labels, time and start timestamp in
 // milliseconds, and the kind of the value and the value: f and the bits of a float, or h and a
@@ -77,6 +80,16 @@ func run(arguments []string) error {
 			return err
 		}
 		return writeStarts(arguments[1], spanMs)
+	case len(arguments) == 5 && arguments[0] == "server":
+		var numbers [3]int64
+		for i, argument := range arguments[2:] {
+			number, err := strconv.ParseInt(argument, 10, 64)
+			if err != nil {
+				return err
+			}
+			numbers[i] = number
+		}
+		return writeServer(arguments[1], numbers[0], numbers[1], numbers[2])
 	case len(arguments) == 2 && arguments[0] == "read":
 		return read(arguments[1])
 	case len(arguments) == 3 && arguments[0] == "compact":
@@ -86,7 +99,7 @@ func run(arguments []string) error {
 		}
 		return compact(arguments[1], maxMs)
 	}
-	return errors.New("usage: go-tsdb wal DIR | blocks DIR SPAN_MS | compact DIR MAX_MS | starts DIR SPAN_MS | read DIR")
+	return errors.New("usage: go-tsdb wal DIR | blocks DIR SPAN_MS | compact DIR MAX_MS | starts DIR SPAN_MS | server DIR SPAN_MS MAX_MS CUT_MS | read DIR")
 }
 
 func writeLog(directory string) error {

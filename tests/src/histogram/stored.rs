@@ -2,7 +2,7 @@
 //!
 //! The functions here are assertions: they panic where the server under test fails.
 
-use crate::clock::now_ms;
+use crate::clock::{begin_ms, now_ms};
 use crate::data_dir::{self, Block};
 use crate::histogram::generate::{HistogramShape, SentSeries, SentValue, generate};
 use crate::histogram::wire::{SentRow, encode, expected};
@@ -34,7 +34,17 @@ pub fn data_until_now(
     scrapes: usize,
     interval_ms: i64,
 ) -> Vec<SentSeries> {
-    let start_ms = now_ms() - scrapes as i64 * interval_ms;
+    data_until(now_ms(), seed, series, scrapes, interval_ms)
+}
+
+fn data_until(
+    end_ms: i64,
+    seed: u64,
+    series: usize,
+    scrapes: usize,
+    interval_ms: i64,
+) -> Vec<SentSeries> {
+    let start_ms = end_ms - scrapes as i64 * interval_ms;
     generate(HistogramShape { seed, series, scrapes, start_ms, interval_ms })
 }
 
@@ -94,9 +104,10 @@ pub fn exact(series: &[ValueSeries]) -> Exact<'_> {
         .collect()
 }
 
-/// The last two hours, without negative zeros, which Prometheus' answers leave out.
+/// The two hours before [`begin_ms()`], without negative zeros, which Prometheus' answers leave
+/// out.
 pub fn two_hours(seed: u64) -> Vec<SentSeries> {
-    let mut data = data_until_now(seed, 27, 480, 15_000);
+    let mut data = data_until(begin_ms(), seed, 27, 480, 15_000);
     for (_, value) in data.iter_mut().flat_map(|series| &mut series.values) {
         if let SentValue::Float(value) = value {
             *value += 0.0;
