@@ -1,9 +1,7 @@
 //! Scraping through kills, a full disk and targets whose series change all the time.
 
 use super::configuration::start;
-use super::scrape::{
-    TIMEOUT, assert_page, counted, job, samples, series_of, wait_for_scrapes,
-};
+use super::scrape::{TIMEOUT, assert_page, counted, job, samples, series_of, wait_for_scrapes};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tidepool_tests::process::Server;
