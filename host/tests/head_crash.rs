@@ -24,7 +24,9 @@ use tidepool_tests::wait;
 type TestResult<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 const CRASHES: u64 = 5;
-const READY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Scrapes that are taken before each: a minute of them, and half a one more, fills a block.
+const SCRAPES_BETWEEN: u64 = 100;
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn config(dir: &std::path::Path) -> TestResult<ServeConfig> {
     let data_dir = format!("--data-dir={}", dir.display());
@@ -34,9 +36,16 @@ fn config(dir: &std::path::Path) -> TestResult<ServeConfig> {
     Ok(ConfigSource::new(arguments.map(Into::into)).serve()?.0)
 }
 
+/// Scrapes by their answers.
+#[derive(Default)]
+struct Answered {
+    taken: AtomicU64,
+    refused: AtomicU64,
+}
+
 /// Sends scrape by scrape, each until it is taken, around and around in ever later times; returns
 /// what was acknowledged.
-fn send(url: &str, stop: &AtomicBool, refused: &AtomicU64) -> TestResult<Vec<Series>> {
+fn send(url: &str, stop: &AtomicBool, answered: &Answered) -> TestResult<Vec<Series>> {
     let (scrapes, interval_ms) = (60, 1000);
     let writer = Writer::new(url);
     let mut acknowledged = Vec::new();
@@ -54,14 +63,24 @@ fn send(url: &str, stop: &AtomicBool, refused: &AtomicU64) -> TestResult<Vec<Ser
                     503 => assert!(response.header("Retry-After").is_some(), "{response:?}"),
                     other => panic!("{other}: {}", response.text()),
                 }
-                refused.fetch_add(1, Relaxed);
+                answered.refused.fetch_add(1, Relaxed);
                 std::thread::sleep(Duration::from_millis(10));
             }
+            answered.taken.fetch_add(1, Relaxed);
         }
         acknowledged.extend(data.series);
         start_ms += scrapes as i64 * interval_ms;
     }
     Ok(acknowledged)
+}
+
+/// Tells the sender to stop, also when something fails beside it.
+struct StopWhenDropped<'a>(&'a AtomicBool);
+
+impl Drop for StopWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -94,27 +113,34 @@ async fn a_head_that_crashes_costs_nothing() -> TestResult {
     let is_ready = || store.is_ready().then_some(());
     tokio::task::block_in_place(|| wait::until("the store", READY_TIMEOUT, is_ready))?;
 
-    let (stop, refused) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (stop, answered) = (AtomicBool::new(false), Answered::default());
     let runtime = tokio::runtime::Handle::current();
     let acknowledged = tokio::task::block_in_place(|| {
         std::thread::scope(|scope| {
-            let sender = scope.spawn(|| send(&url, &stop, &refused).map_err(|e| e.to_string()));
-            for _ in 0..CRASHES {
-                std::thread::sleep(Duration::from_millis(400));
+            let stopping = StopWhenDropped(&stop);
+            let sender = scope.spawn(|| send(&url, &stop, &answered).map_err(|e| e.to_string()));
+            let wait_for = |what: &str, is_so: &dyn Fn() -> bool| {
+                let found = wait::until(what, READY_TIMEOUT, || is_so().then_some(()));
+                found.map_err(|e| e.to_string())
+            };
+            for crash in 1..=CRASHES {
+                let enough = answered.taken.load(Relaxed) + SCRAPES_BETWEEN;
+                wait_for("scrapes to be taken", &|| answered.taken.load(Relaxed) >= enough)?;
                 let ended = runtime.block_on(store.crash_head());
                 assert!(matches!(ended, Err(StoreError::ShortOfMemory(_))), "{ended:?}");
-                // At once it may still be on its way down; a new one answers.
-                std::thread::sleep(Duration::from_millis(100));
-                let figures = || runtime.block_on(store.figures()).ok();
-                wait::until("the head again", READY_TIMEOUT, figures).map_err(|e| e.to_string())?;
+                // Counted once it is down; then a new one answers.
+                let crashes = || store.counters().head_crashes.load(Relaxed);
+                wait_for("the end of the head", &|| crashes() == crash)?;
+                wait_for("the head again", &|| runtime.block_on(store.figures()).is_ok())?;
             }
-            stop.store(true, Relaxed);
+            // Blocks are cut as if nothing was.
+            wait_for("a block", &|| store.block_figures().0 > 0)?;
+            drop(stopping);
             sender.join().map_err(|_| "the sender panicked".to_owned())?
         })
     })?;
     assert_eq!(store.counters().head_crashes.load(Relaxed), CRASHES);
-    assert!(refused.load(Relaxed) > 0, "no write was refused");
-    assert!(store.block_figures().0 > 0, "blocks are cut as if nothing was");
+    assert!(answered.refused.load(Relaxed) > 0, "no write was refused");
     let read = tokio::task::block_in_place(|| {
         Reader::new(&url).streamed(&[everything(i64::MIN / 2, i64::MAX / 2)])
     })?;

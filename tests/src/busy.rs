@@ -15,7 +15,7 @@ use std::time::Duration;
 const BLOCK: &str = "10m";
 const BLOCK_MS: i64 = 600_000;
 /// For the end of a process.
-pub const WAIT: Duration = Duration::from_secs(10);
+pub const WAIT: Duration = Duration::from_secs(30);
 
 /// A running store with many blocks and a head that is only in the log. The samples end at
 /// [`begin_ms()`], so the ranges of the blocks are always the same.

@@ -66,16 +66,24 @@ pub fn wait_for(what: &str, node: &Store, url: &str, expected: &[Series]) {
     }
 }
 
-/// Waits until a node has delivered so many samples.
+/// Waits until a node has delivered so many samples, neither more nor fewer, and has written its
+/// position behind them, which a kill does not take back.
+///
+/// What has arrived is counted once its answer has come back, and noted after that. Rows that wait
+/// are shown as pending until they are noted.
 #[track_caller]
 pub fn wait_for_delivery(node: &Store, samples: u64) {
-    let name = "prometheus_remote_storage_samples_total";
+    let (sent, pending) =
+        ("prometheus_remote_storage_samples_total", "prometheus_remote_storage_samples_pending");
     let delivered = wait::until("all to be delivered", TIMEOUT, || {
-        (figure(node, name, "") as u64 == samples).then_some(())
+        // In this order: what is sent has been pending.
+        let is_sent = figure(node, sent, "") as u64 == samples;
+        (is_sent && figure(node, pending, "") == 0.0).then_some(())
     });
     if let Err(error) = delivered {
-        let sent = figure(node, name, "");
-        panic!("{error}: {sent} of {samples}; the log says:\n{}", node.server.log());
+        let (sent, pending) = (figure(node, sent, ""), figure(node, pending, ""));
+        let log = node.server.log();
+        panic!("{error}: {sent} of {samples}, {pending} are pending; the log says:\n{log}");
     }
 }
 

@@ -10,13 +10,15 @@ use crate::promtool::{self, clear_nan_bits, parse_dump};
 use crate::remote_read::{Reader, everything};
 use crate::remote_write::{Version, Writer};
 use crate::series::{Row, Series};
-use crate::wait::chain;
+use crate::wait::{self, chain};
 use crate::{prometheus, tidepool};
 use std::path::PathBuf;
 use std::time::Duration;
 use tempfile::TempDir;
 
 const ROWS_PER_REQUEST: usize = 2_000;
+/// Between two questions to a Prometheus.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// Who works in the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,9 @@ pub const TIDEPOOL: Owner = Owner::Tidepool;
 pub const PROMETHEUS_2: Owner = Owner::Prometheus(Release::V2);
 /// The newer one.
 pub const PROMETHEUS_3: Owner = Owner::Prometheus(Release::V3);
+
+/// For a compaction of Prometheus to end, whatever it hides of the samples meanwhile.
+pub const COMPACTION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How an owner's turn ends.
 pub type End = fn(Server) -> Result<Ending, ProcessError>;
@@ -180,19 +185,25 @@ impl Node {
             let read = Reader::new(&server.url()).streamed(&[all]);
             read.map_err(|error| format!("{when}: {}\n{}", chain(&error), server.log()))
         };
-        let tries = if server.name() == tidepool::NAME { 1 } else { 10 };
-        for number in 1..=tries {
-            match ask() {
-                Ok(read) if Checksum::of(&read[0]) == Checksum::of(&self.acknowledged) => return,
-                _ if number < tries => std::thread::sleep(Duration::from_millis(500)),
-                Ok(read) => panic!(
-                    "{when}: {}\nThe next read finds {:?}\n{}",
-                    differences(&self.acknowledged, &read[0]),
-                    ask().map(|read| Checksum::of(&read[0])),
-                    server.log()
-                ),
-                Err(error) => panic!("{error}"),
-            }
+        let timeout = match server.name() {
+            tidepool::NAME => Duration::ZERO,
+            _ => COMPACTION_TIMEOUT,
+        };
+        let mut last = Ok(Vec::new());
+        let held = wait::until_every(PAUSE, "the samples", timeout, || {
+            last = ask();
+            let read = last.as_ref().ok()?;
+            (Checksum::of(&read[0]) == Checksum::of(&self.acknowledged)).then_some(())
+        });
+        match (held, last) {
+            (Ok(()), _) => {}
+            (Err(_), Ok(read)) => panic!(
+                "{when}: {}\nThe next read finds {:?}\n{}",
+                differences(&self.acknowledged, &read[0]),
+                ask().map(|read| Checksum::of(&read[0])),
+                server.log()
+            ),
+            (Err(_), Err(error)) => panic!("{error}"),
         }
     }
 

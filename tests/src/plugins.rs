@@ -14,6 +14,10 @@ use std::{fs, io};
 /// How long the compiler may take on a machine that does much else.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(600);
 
+/// The time of a call, unless a test has limits of its own: the defaults are for machines that do
+/// nothing else, and a call that passes them is a fault.
+const LIMITS: &str = "limits: {time: 60s}";
+
 /// What clients of it show.
 pub const TOKEN: &str = "edge-t0ken==";
 
@@ -51,7 +55,8 @@ impl Plugins {
         Plugins { directory: directory.join("plugins"), settings: String::new() }
     }
 
-    /// Adds a plugin with settings of its own, indented as items of a mapping.
+    /// Adds a plugin with settings of its own, indented as items of a mapping. Without limits among
+    /// them, its calls may take long.
     pub fn with(self, name: &str, of: &str, settings: &str) -> Plugins {
         self.with_file(name, &built(of), settings)
     }
@@ -61,7 +66,9 @@ impl Plugins {
         let bytes = fs::read(file);
         self.put(name, &bytes.unwrap_or_else(|error| panic!("{}: {error}", file.display())));
         self.settings.push_str(&format!("  - name: {name}\n"));
-        for line in settings.lines() {
+        let has_limits = settings.lines().any(|line| line.starts_with("limits:"));
+        let limits = if has_limits { "" } else { LIMITS };
+        for line in settings.lines().chain(limits.lines()) {
             self.settings.push_str(&format!("    {line}\n"));
         }
         self

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tidepool_probe::{Module, Report, run};
 use tidepool_settings::yaml;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring::default_provider;
@@ -107,10 +107,12 @@ async fn tls_server() -> (String, SocketAddr) {
     (certificate.pem(), address)
 }
 
-/// A port at which nothing listens.
-async fn closed_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
-    listener.local_addr().expect("an address").port()
+/// An address at which nothing listens, as long as the socket lives that holds it.
+fn closed_port() -> (TcpSocket, SocketAddr) {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
+    let address = socket.local_addr().expect("an address");
+    (socket, address)
 }
 
 async fn http(settings: &str, target: &str) -> Report {
@@ -209,7 +211,8 @@ async fn a_probe_ends_by_its_timeout() {
 
 #[tokio::test]
 async fn a_closed_port_is_told() {
-    let target = format!("127.0.0.1:{}", closed_port().await);
+    let (_socket, address) = closed_port();
+    let target = address.to_string();
     for prober in ["http", "tcp"] {
         let report = run(&module(&format!("{{prober: {prober}}}")), &target, TIMEOUT).await;
         has(&report, &[("probe_success", 0.0), ("probe_ip_protocol", 4.0)]);

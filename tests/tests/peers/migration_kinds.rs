@@ -6,7 +6,9 @@ use std::time::Duration;
 use tidepool_tests::clock::now_ms;
 use tidepool_tests::data_dir;
 use tidepool_tests::http::{Client, Response};
-use tidepool_tests::node::{End, KILL, Node, Owner, PROMETHEUS_2, PROMETHEUS_3, STOP, TIDEPOOL};
+use tidepool_tests::node::{
+    COMPACTION_TIMEOUT, End, KILL, Node, Owner, PROMETHEUS_2, PROMETHEUS_3, STOP, TIDEPOOL,
+};
 use tidepool_tests::process::Server;
 use tidepool_tests::prometheus;
 use tidepool_tests::proto::prometheus::histogram::{Count, ZeroCount};
@@ -213,7 +215,7 @@ fn assert_holds(server: &Server, expected: &Expected, when: &str) {
         return assert_counts(server, expected, when);
     }
     let ask = || found(server).ok().filter(|found| found == expected).map(|_| ());
-    if wait::until("the samples", Duration::from_secs(5), ask).is_ok() {
+    if wait::until("the samples", COMPACTION_TIMEOUT, ask).is_ok() {
         return;
     }
     let found = found(server).unwrap_or_else(|error| panic!("{when}: {error}\n{}", server.log()));

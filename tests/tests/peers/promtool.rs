@@ -2,10 +2,10 @@
 
 use rustix::process::Signal;
 use std::path::Path;
-use std::time::Duration;
 use tidepool_tests::checksum::assert_same;
 use tidepool_tests::data_dir::{self, Block};
 use tidepool_tests::peers::Release;
+use tidepool_tests::process::END_TIMEOUT;
 use tidepool_tests::prometheus;
 use tidepool_tests::promtool::{clear_nan_bits, parse_dump, tsdb};
 use tidepool_tests::remote_read::{Reader, everything};
@@ -30,7 +30,7 @@ fn stopped_store() -> (Store, Dataset, Vec<Block>) {
     send_all(&store, Version::V2, &data);
     let blocks = wait_for_blocks(&store, &data, BLOCK_MS);
     store.server.signal(Signal::TERM).expect("it can be stopped");
-    store.server.wait_end(Duration::from_secs(10)).expect("tidepool ends");
+    store.server.wait_end(END_TIMEOUT).expect("tidepool ends");
     (store, data, blocks)
 }
 

@@ -43,6 +43,10 @@ const OUT_OF_ORDER_MS: i64 = 4_000;
 /// Shortest and longest time between a start and a kill.
 const LIFE_MS: (u64, u64) = (20, 400);
 
+/// Requests of a sender that make blocks to be merged, however few a busy machine took in between
+/// the kills: a minute and a half of sample time.
+const REQUESTS_MIN: usize = 900;
+
 /// Requests of a sender that a read after a start looks back at.
 const LOOK_BACK: usize = 300;
 
@@ -174,14 +178,18 @@ fn kill_again_and_again(policy: WalSync, records: &str) {
         check_newest(&store, &senders, &format!("{policy:?}, after kill {kill}"));
     }
 
-    // Requests that were under way are sent again, as senders do.
+    // Requests that were under way are sent again, as senders do, and others until there is enough.
     let writer = store.writer();
-    for sender in &senders {
+    let send = |sender: &Sender| {
         let request = sender.request(sender.count());
         let rows: Vec<Row<'_>> = request.iter().map(Series::row).collect();
         let response = writer.send(Version::V1, &rows).expect("an answer");
         assert_eq!(response.status, 204, "{}", response.text());
         sender.acknowledged.fetch_add(1, Ordering::SeqCst);
+    };
+    senders.iter().for_each(send);
+    for _ in 0..REQUESTS_MIN {
+        senders.iter().filter(|sender| sender.count() < REQUESTS_MIN).for_each(send);
     }
     let merged_and_others = || {
         let blocks = data_dir::blocks(store.config.data_dir()).ok()?;

@@ -4,10 +4,10 @@ use super::configuration::reload;
 use super::scrape::api;
 use serde_json::Value;
 use std::fs;
-use std::net::TcpListener;
 use std::time::Duration;
 use tidepool_tests::authority::Authority;
 use tidepool_tests::guarded::Node;
+use tidepool_tests::process::free_address;
 use tidepool_tests::prometheus::percent_encode;
 use tidepool_tests::tidepool::Store;
 use tidepool_tests::wait;
@@ -32,12 +32,6 @@ fn wait_for(store: &Store, query: &str, expected: f64) {
         .unwrap_or_else(|error| panic!("{error}\n{}", store.server.log()));
 }
 
-/// A port at which nothing listens.
-fn closed_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-    listener.local_addr().expect("an address").port()
-}
-
 #[test]
 fn addresses_are_probed() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -56,7 +50,8 @@ fn addresses_are_probed() {
     let own = store.server.address();
     let ready = format!("http://{own}/-/ready");
     let missing = format!("http://{own}/none");
-    let closed = format!("127.0.0.1:{}", closed_port());
+    // One that no other test is given meanwhile.
+    let closed = free_address().expect("an address").to_string();
     let text = format!(
         "{lifecycle}global: {{scrape_interval: 1s, scrape_timeout: 1s}}\n\
          probe_modules:\n  \

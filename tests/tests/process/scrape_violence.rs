@@ -1,11 +1,11 @@
 //! Scraping through kills, a full disk and targets whose series change all the time.
 
 use super::configuration::start;
-use super::scrape::{TIMEOUT, assert_page, job, samples, series_of, wait_for_scrapes};
+use super::scrape::{TIMEOUT, assert_page, counted, job, samples, series_of, wait_for_scrapes};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tidepool_tests::process::Server;
-use tidepool_tests::series::{Random, STALE_MARKER_BITS, Sample};
+use tidepool_tests::series::{Random, STALE_MARKER_BITS};
 use tidepool_tests::small_disk::on_small_disk;
 use tidepool_tests::soak;
 use tidepool_tests::target::{COUNTER, Target};
@@ -18,13 +18,6 @@ const JOB: &str = "page";
 /// seconds.
 const KILLS: (usize, usize) = (3, 40);
 
-/// The counter's samples, without the marks of its end.
-fn counted(store: &Store) -> Vec<Sample> {
-    let mut counter = samples(&series_of(store, JOB), COUNTER);
-    counter.retain(|sample| sample.value.to_bits() != STALE_MARKER_BITS);
-    counter
-}
-
 #[test]
 fn a_kill_costs_no_scrape_that_was_seen_and_leaves_none_in_part() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -33,12 +26,12 @@ fn a_kill_costs_no_scrape_that_was_seen_and_leaves_none_in_part() {
     let flags = ["--wal-sync=always", "--block-duration=1s", "--max-block-duration=1s"];
     let (mut store, _) = start(directory.path(), &text, &flags);
     for kill in 0..soak::count(KILLS.0, KILLS.1) {
-        let before = counted(&store).len();
+        let before = counted(&store, JOB).len();
         // A kill at another moment of the cycle each time.
         wait_for_scrapes(&store, JOB, before + 3 + kill % 5);
-        let seen = counted(&store);
+        let seen = counted(&store, JOB);
         store = store.restart(Server::kill).expect("tidepool starts again");
-        let found = counted(&store);
+        let found = counted(&store, JOB);
         assert_eq!(found[..seen.len()], seen, "after kill {kill}");
         assert_page(&store, JOB, &target);
     }
@@ -63,18 +56,23 @@ fn a_full_disk_pauses_scrapes_which_go_on_by_themselves() {
         let filler = disk.fill(2 << 20);
         let paused = || (store.metric("tidepool_writes_paused")? == 1.0).then_some(());
         wait::until("the pause", TIMEOUT, paused).unwrap_or_else(|error| panic!("{error}"));
-        let stored = counted(&store);
-        let scrapes = target.scrapes();
-        let asked = || (target.scrapes() >= scrapes + 5).then_some(());
-        wait::until("scrapes while the disk is full", TIMEOUT, asked)
-            .unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(counted(&store), stored, "nothing is stored on a full disk");
+        let wait_for_asked = |more: u64| {
+            let scrapes = target.scrapes();
+            let asked = || (target.scrapes() >= scrapes + more).then_some(());
+            wait::until("scrapes while the disk is full", TIMEOUT, asked)
+                .unwrap_or_else(|error| panic!("{error}"));
+        };
+        // A scrape that was under way at the pause is stored before the next but one is asked for.
+        wait_for_asked(2);
+        let stored = counted(&store, JOB);
+        wait_for_asked(5);
+        assert_eq!(counted(&store, JOB), stored, "nothing is stored on a full disk");
         let log = store.server.log();
         assert!(log.contains("a scrape could not be stored"), "{log}");
 
         filler.remove();
         wait_for_scrapes(&store, JOB, stored.len() + 5);
-        assert_eq!(counted(&store)[..stored.len()], stored);
+        assert_eq!(counted(&store, JOB)[..stored.len()], stored);
         assert_page(&store, JOB, &target);
         let store = store.restart(Server::terminate).expect("tidepool starts again");
         assert_page(&store, JOB, &target);

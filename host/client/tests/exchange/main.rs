@@ -216,9 +216,22 @@ async fn a_timeout_is_that_of_the_whole_exchange() {
         |path: &str| Ask { timeout: Some(timeout), ..get(&format!("http://{address}{path}")) };
     let failed = client.send(ask("/silent")).await.map(drop);
     assert_eq!(failed, Err(ClientError::Timeout(timeout)));
-    let mut answer = client.send(ask("/head")).await.expect("a head");
-    assert_eq!(answer.status, StatusCode::OK);
-    assert_eq!(answer.chunk().await, Ok(Some(Bytes::from("five."))));
+    // On a busy machine the beginning of an answer may take longer than that, too.
+    let begun = async {
+        loop {
+            let mut answer = match client.send(ask("/head")).await {
+                Err(ClientError::Timeout(_)) => continue,
+                answer => answer.expect("a head"),
+            };
+            assert_eq!(answer.status, StatusCode::OK);
+            match answer.chunk().await {
+                Err(ClientError::Timeout(_)) => {}
+                chunk => break (answer, chunk),
+            }
+        }
+    };
+    let (mut answer, chunk) = tokio::time::timeout(TIMEOUT, begun).await.expect("an answer");
+    assert_eq!(chunk, Ok(Some(Bytes::from("five."))));
     assert_eq!(answer.chunk().await, Err(ClientError::Timeout(timeout)));
     assert_eq!(ClientError::Timeout(timeout).to_string(), "no answer within 0.3 s");
 }

@@ -17,8 +17,7 @@ use crate::fs::{Disk, remove_tree, tree_bytes};
 use crate::wear::WrittenFor;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The directory of all that forwarding keeps.
 pub const FORWARD_DIR: &str = "forward";
@@ -30,7 +29,8 @@ const HELD_DIR: &str = "held";
 #[derive(Clone, Debug)]
 pub struct Holding {
     dir: PathBuf,
-    is_on: Arc<AtomicBool>,
+    /// Locked while something is moved, so that nothing comes once it is turned off.
+    is_on: Arc<Mutex<bool>>,
 }
 
 /// The segments that were moved.
@@ -47,16 +47,20 @@ impl Holding {
 
     /// From now on nothing of the logs is deleted, but moved.
     pub fn turn_on(&self) {
-        self.is_on.store(true, Relaxed);
+        *self.lock() = true;
     }
 
-    /// From now on what is deleted of the logs is deleted.
+    /// From now on what is deleted of the logs is deleted. Waits for what is being moved.
     pub fn turn_off(&self) {
-        self.is_on.store(false, Relaxed);
+        *self.lock() = false;
     }
 
     pub(super) fn is_on(&self) -> bool {
-        self.is_on.load(Relaxed)
+        *self.lock()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, bool> {
+        self.is_on.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where what is moved of a log goes.
@@ -69,8 +73,9 @@ impl Holding {
 
     /// Moves a segment or a checkpoint of a log; returns whether it is gone from there.
     pub(super) fn take(&self, disk: &dyn Disk, path: &Path) -> Result<bool> {
+        let is_on = self.lock();
         let (true, Some(log), Some(name)) =
-            (self.is_on(), path.parent().and_then(Path::file_name), path.file_name())
+            (*is_on, path.parent().and_then(Path::file_name), path.file_name())
         else {
             return Ok(false);
         };

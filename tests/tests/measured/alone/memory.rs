@@ -61,8 +61,8 @@ fn explode(
     }
 }
 
-/// One sample of each known series every second, sent until it is taken.
-fn scrape(writer: &Writer, stop: &AtomicBool) -> Vec<Series> {
+/// One sample of each known series every second, sent until it is taken; says when the first is.
+fn scrape(writer: &Writer, stop: &AtomicBool, are_known: &AtomicBool) -> Vec<Series> {
     let mut known: Vec<Series> = (0..KNOWN_SERIES)
         .map(|number| Series { labels: labels("known", number), samples: Vec::new() })
         .collect();
@@ -90,6 +90,7 @@ fn scrape(writer: &Writer, stop: &AtomicBool) -> Vec<Series> {
             }
             std::thread::sleep(Duration::from_millis(100));
         }
+        are_known.store(true, Relaxed);
         std::thread::sleep(Duration::from_secs(1).saturating_sub(begun.elapsed()));
     }
     known
@@ -115,22 +116,21 @@ fn a_cardinality_explosion_beside_reads_of_everything_is_survived() {
         Ok(group) => group.add(store.server.process_id()).expect("the process is in the group"),
         Err(error) => println!("not in a control group: {error}"),
     }
-    let stop = AtomicBool::new(false);
+    let (stop, are_known) = (AtomicBool::new(false), AtomicBool::new(false));
     let (sent, refused) = (AtomicU64::new(0), AtomicU64::new(0));
     let (reads, reads_refused) = (AtomicU64::new(0), AtomicU64::new(0));
     // In the middle of their answers.
     let reads_broken = AtomicU64::new(0);
     let known = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            // The known series are there first.
-            std::thread::sleep(Duration::from_secs(2));
-            explode(&store.writer(), 0, &stop, &sent, &refused);
-        });
-        scope.spawn(|| {
-            std::thread::sleep(Duration::from_secs(2));
-            explode(&store.writer(), 1 << 40, &stop, &sent, &refused);
-        });
-        let scraped = scope.spawn(|| scrape(&store.writer(), &stop));
+        // The known series are there first.
+        let explode_then = |first: usize| {
+            let is_first = || are_known.load(Relaxed).then_some(());
+            wait::until("the known series", Duration::from_secs(60), is_first).expect("a scrape");
+            explode(&store.writer(), first, &stop, &sent, &refused);
+        };
+        scope.spawn(move || explode_then(0));
+        scope.spawn(move || explode_then(1 << 40));
+        let scraped = scope.spawn(|| scrape(&store.writer(), &stop, &are_known));
         for _ in 0..2 {
             scope.spawn(|| {
                 while !stop.load(Relaxed) {

@@ -292,6 +292,8 @@ fn all_kinds_of_2_0_arrive_with_a_proper_table_of_symbols() {
         };
         assert_eq!(said(&got, &is), said(&sent, &was), "{name}");
     }
+    // They are counted once their answer has come back.
+    wait_for_delivery(&node, 1);
     let histograms = figure(&node, "prometheus_remote_storage_histograms_total", "");
     assert_eq!(histograms, 2.0);
 }

@@ -218,8 +218,9 @@ fn a_destination_that_cannot_begin_holds_no_more_than_it_may() {
         (dropped > 0.0 && lags && bytes <= 512 << 10).then_some(())
     })
     .unwrap_or_else(|error| panic!("{error}; the log says:\n{}", node.server.log()));
-    let log = node.server.log();
-    assert!(log.contains("--remote-write-memory-limit"), "{log}");
+    let is_told = || node.server.log().contains("--remote-write-memory-limit").then_some(());
+    wait::until("why it cannot begin", TIMEOUT, is_told)
+        .unwrap_or_else(|error| panic!("{error}; the log says:\n{}", node.server.log()));
 }
 
 /// Rows that a receiver has taken, and how often each.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use tidepool_tests::clock::now_ms;
-use tidepool_tests::forwarding::{TIMEOUT, figure, wait_for};
+use tidepool_tests::forwarding::{TIMEOUT, wait_for, wait_for_delivery};
 use tidepool_tests::http::Client;
 use tidepool_tests::process::free_address;
 use tidepool_tests::remote_write::Version;
@@ -91,8 +91,8 @@ fn destinations_come_change_and_go() {
     send_all(&node.store, Version::V2, &two);
     wait_for("both at the first", &node.store, &centre_url, &both(&one, &two));
     wait_for("the second data at the other", &node.store, &other_url, &two.series);
-    let sent = figure(&node.store, "prometheus_remote_storage_samples_total", "");
-    assert_eq!(sent as u64, one.sample_count() + two.sample_count(), "each once");
+    // Each once.
+    wait_for_delivery(&node.store, one.sample_count() + two.sample_count());
 
     // What is wrong changes nothing, and says so.
     let wrong = destination("third", "https://127.0.0.1:1", "    tls_config: {ca_file: no.pem}\n");
@@ -110,8 +110,8 @@ fn destinations_come_change_and_go() {
     send_all(&node.store, Version::V2, &three);
     let all: Vec<Series> = both(&one, &two).into_iter().chain(three.series.clone()).collect();
     wait_for("all three", &node.store, &centre_url, &all);
-    let sent = figure(&node.store, "prometheus_remote_storage_samples_total", "");
-    assert_eq!(sent as u64, three.sample_count(), "only what is new");
+    // Only what is new.
+    wait_for_delivery(&node.store, three.sample_count());
     let page = Client::default().get(&format!("{}/metrics", node.store.server.url()));
     assert!(!page.expect("a page").text().contains("remote_name=\"other\""));
 }

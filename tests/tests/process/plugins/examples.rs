@@ -52,12 +52,13 @@ fn downsample_makes_five_series_of_each() {
         |config| config,
     )
     .expect("tidepool starts");
-    let now = now_ms();
+    // Within the window of a run that has just begun, too.
+    let then = now_ms() - 60_000;
     push(
         &store.server,
         &format!(
-            "temp{{room=\"a\"}} 3 {}\ntemp{{room=\"a\"}} 5 {now}\nother 1 {now}\n",
-            now - 1000
+            "temp{{room=\"a\"}} 3 {}\ntemp{{room=\"a\"}} 5 {then}\nother 1 {then}\n",
+            then - 1000
         ),
     );
     let made = || {

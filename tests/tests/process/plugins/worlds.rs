@@ -98,7 +98,7 @@ fn a_transform_may_change_values_and_add_series() {
 fn observers_see_what_was_stored_and_hold_nobody_up() {
     let (store, _plugins) = start(
         |plugins| {
-            let all_wait = "world: observer\nlimits: {queue: 20}";
+            let all_wait = "world: observer\nlimits: {queue: 20, time: 60s}";
             let plugins = plugins.with("watch", "hostile-observer", all_wait);
             plugins.with(
                 "slow",
