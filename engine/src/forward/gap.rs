@@ -47,7 +47,8 @@ pub struct Gap {
     points: FxHashSet<(u64, i64)>,
     /// Rows by window.
     windows: BTreeMap<i64, u64>,
-    /// Windows that were begun, and where the out-of-order log ended then.
+    /// Windows that were begun, and where the out-of-order log ended then; its beginning for those
+    /// that were given up before.
     begun: BTreeMap<i64, Place>,
 }
 
@@ -133,7 +134,8 @@ impl Gap {
         }
     }
 
-    /// Whether any window was begun.
+    /// Whether any window was begun, or given up: no row may be added any more, or its window might
+    /// come again, with rows that are delivered or dropped.
     pub fn has_begun(&self) -> bool {
         !self.begun.is_empty()
     }
@@ -152,7 +154,9 @@ impl Gap {
 
     /// Ends the oldest window; returns how many rows it had.
     pub fn end_window(&mut self) -> Option<(i64, u64)> {
-        self.windows.pop_first()
+        let (window_ms, rows) = self.windows.pop_first()?;
+        self.begun.entry(window_ms).or_default();
+        Some((window_ms, rows))
     }
 
     /// Rows in all windows.

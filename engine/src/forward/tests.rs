@@ -216,6 +216,41 @@ fn series_are_dropped_and_their_strings_with_them() {
     assert_eq!(forwarder.series_count(), 2);
 }
 
+/// A window that was given up stays so: its rows do not come along with those that it gets later.
+#[test]
+fn rows_of_a_dropped_window_do_not_come_back() {
+    let mut forwarder = Forwarder::new(settings(), 1).expect("settings");
+    forwarder.detach();
+    let rows = [(0, 10, 1.0), (1, WINDOW_MS + 10, 2.0)];
+    feed(&mut forwarder, InOrder, &[series_records(0..2), samples_of(&rows)]);
+    forwarder.attach();
+    assert_eq!(forwarder.store_window(), Some((0, 1)));
+    forwarder.end_store_window();
+    forwarder.detach();
+    let newer = samples_of(&[(0, 20, 3.0)]);
+    forwarder.feed(InOrder, 0, 2, std::iter::once(newer.as_slice()), 1000);
+    forwarder.attach();
+    assert_eq!(forwarder.gap_rows(), 2);
+
+    let mut frames = Vec::new();
+    for (series, rows) in [(0, vec![(10, 1.0), (20, 3.0)]), (1, vec![(WINDOW_MS + 10, 2.0)])] {
+        let rows = rows.into_iter().map(|(at, value): (i64, f64)| (at, Value::from(value)));
+        put_chunked_series(&mut frames, &labels_of(series), &encode(rows));
+    }
+    let mut received = BTreeMap::new();
+    while forwarder.store_window().is_some() {
+        forwarder.begin_store_window(Place::default());
+        forwarder.feed_store(&frames, 1000).expect("frames");
+        let batch = forwarder.take(0, V2, 100, i64::MIN).expect("rows");
+        received.extend(decoded(V2, &batch.body).received.0);
+        forwarder.done(0);
+        forwarder.end_store_window();
+    }
+    let expected = [(0, (20, 3f64.to_bits())), (1, (WINDOW_MS + 10, 2f64.to_bits()))];
+    let expected = expected.map(|(series, row)| (key_of(series), vec![row]));
+    assert_eq!(received, BTreeMap::from(expected));
+}
+
 /// A log, and what was made of it until now.
 #[derive(Debug)]
 struct World {

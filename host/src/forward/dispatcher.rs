@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// Longest time at the end that requests on their way are waited for.
@@ -22,10 +23,10 @@ pub(super) struct Dispatcher<'w> {
     sender: &'w Arc<Sender>,
     version: &'w mut Negotiated,
     shards: Vec<Shard>,
-    /// How often shards were replaced; answers of earlier ones are none.
-    generation: u64,
     /// One from each request that was sent. None may be lost: its shard would wait for ever.
     answers: (mpsc::Sender<Answered>, Receiver<Answered>),
+    /// Whether no request begins, and none is tried again.
+    is_recalling: watch::Sender<bool>,
     delivered: Option<Instant>,
     metadata_sent: Option<Instant>,
     metadata_task: Option<JoinHandle<()>>,
@@ -37,6 +38,8 @@ struct Shard {
     on_its_way: Option<OnItsWay>,
     /// Since when rows wait without a request.
     since: Option<Instant>,
+    /// Whether the rows that were taken last are to be taken again, at once.
+    is_again: bool,
 }
 
 /// A request that is on its way.
@@ -44,11 +47,13 @@ struct OnItsWay {
     task: JoinHandle<()>,
     version: RemoteWriteVersion,
     rows: u64,
+    /// Rows that were taken with these and are too old to be sent.
+    too_old: u64,
     newest_ms: i64,
 }
 
-/// Shard, generation of shards, and how it ended.
-type Answered = (u32, u64, Outcome);
+/// Shard, and how its request ended.
+type Answered = (u32, Outcome);
 
 impl<'w> Dispatcher<'w> {
     /// Nothing is sent yet.
@@ -61,8 +66,8 @@ impl<'w> Dispatcher<'w> {
             sender,
             version,
             shards: (0..shards).map(|_| Shard::default()).collect(),
-            generation: 0,
             answers: mpsc::channel(),
+            is_recalling: watch::Sender::new(false),
             delivered: None,
             metadata_sent: None,
             metadata_task: None,
@@ -87,22 +92,25 @@ impl<'w> Dispatcher<'w> {
 
     /// Replaces the shards, of which none has a request on its way.
     pub fn replace_shards(&mut self, shards: u32) {
-        self.generation += 1;
         self.shards = (0..shards).map(|_| Shard::default()).collect();
     }
 
-    /// Ends all requests; whether they were delivered stays unknown.
-    pub fn abort(&mut self) {
-        self.generation += 1;
-        for shard in &mut self.shards {
-            if let Some(sent) = shard.on_its_way.take() {
-                sent.task.abort();
-            }
-            shard.since = None;
-        }
-        if let Some(task) = self.metadata_task.take() {
-            task.abort();
-        }
+    /// Begins no request and tries none again until [`Dispatcher::go_on`]; returns whether none is
+    /// on its way any more, which takes no longer than a request may. Then each row is either
+    /// delivered or in its queue.
+    pub fn recall(&self) -> bool {
+        self.is_recalling.send_replace(true);
+        self.is_idle()
+    }
+
+    /// Whether requests are recalled.
+    pub fn is_recalling(&self) -> bool {
+        *self.is_recalling.borrow()
+    }
+
+    /// Sends again what waits.
+    pub fn go_on(&self) {
+        self.is_recalling.send_replace(false);
     }
 
     /// Gives requests that are on their way some time to be answered.
@@ -130,10 +138,9 @@ impl<'w> Dispatcher<'w> {
         let Ok(first) = first else { return Ok(false) };
         let mut next = Some(first);
         let mut is_done = false;
-        while let Some((shard_number, generation, outcome)) = next {
+        while let Some((shard_number, outcome)) = next {
             next = self.answers.1.try_recv().ok();
-            let shard = self.shards.get_mut(shard_number as usize);
-            let Some(shard) = shard.filter(|_| generation == self.generation) else { continue };
+            let Some(shard) = self.shards.get_mut(shard_number as usize) else { continue };
             let Some(sent) = shard.on_its_way.take() else { continue };
             // What waits behind it has waited.
             shard.since = Some(Instant::now());
@@ -158,14 +165,15 @@ impl<'w> Dispatcher<'w> {
                              trying 2.0 again every five minutes"
                         );
                     }
-                    self.send_shard(shared, shard_number)?;
+                    shard.is_again = true;
                     continue;
                 }
-                Outcome::Stale => {
-                    self.send_shard(shared, shard_number)?;
+                Outcome::Stale | Outcome::Recalled => {
+                    shard.is_again = true;
                     continue;
                 }
             }
+            count_too_old(shared, sent.too_old);
             shared.destination.done(shard_number)?;
             is_done = true;
         }
@@ -185,6 +193,9 @@ impl<'w> Dispatcher<'w> {
         let pending = shared.destination.pending()?;
         let rows: u64 = pending.iter().map(|rows| u64::from(*rows)).sum();
         shared.parts.figures.pending.store(rows, Relaxed);
+        if self.is_recalling() {
+            return Ok(false);
+        }
         let queue = &shared.parts.config.queue;
         let mut has_sent = false;
         for (number, rows) in (0..).zip(pending) {
@@ -193,12 +204,13 @@ impl<'w> Dispatcher<'w> {
                 continue;
             }
             if rows == 0 {
-                shard.since = None;
+                (shard.since, shard.is_again) = (None, false);
                 continue;
             }
             let since = *shard.since.get_or_insert_with(Instant::now);
             let is_due = rows >= queue.max_samples_per_send
                 || since.elapsed() >= queue.batch_send_deadline
+                || shard.is_again
                 || is_all_due;
             if is_due {
                 self.send_shard(shared, number)?;
@@ -215,11 +227,8 @@ impl<'w> Dispatcher<'w> {
         let request = shared.destination.take(number, version, rows_max, not_before_ms)?;
         let Some(request) = request else { return Ok(()) };
         let Request { body, samples, histograms, exemplars, too_old, newest_ms } = request;
-        if too_old > 0 {
-            shared.parts.figures.dropped.too_old.fetch_add(too_old, Relaxed);
-            shared.resharding.dropped(too_old);
-        }
         if body.is_empty() {
+            count_too_old(shared, too_old);
             shared.destination.done(number)?;
             return shared.write_position(false);
         }
@@ -237,16 +246,16 @@ impl<'w> Dispatcher<'w> {
             stale_at,
         };
         let (sender, answers) = (Arc::clone(self.sender), self.answers.0.clone());
-        let generation = self.generation;
+        let recalled = self.is_recalling.subscribe();
         let task = shared.parts.runtime.spawn(async move {
-            let outcome = sender.send(&outgoing).await;
+            let outcome = sender.send(&outgoing, recalled).await;
             // The run may have ended meanwhile.
-            let _ = answers.send((number, generation, outcome));
+            let _ = answers.send((number, outcome));
         });
         if let Some(shard) = self.shards.get_mut(number as usize) {
             let rows = samples + histograms;
-            shard.on_its_way = Some(OnItsWay { task, version, rows, newest_ms });
-            shard.since = None;
+            shard.on_its_way = Some(OnItsWay { task, version, rows, too_old, newest_ms });
+            (shard.since, shard.is_again) = (None, false);
         }
         Ok(())
     }
@@ -290,8 +299,20 @@ impl<'w> Dispatcher<'w> {
     }
 }
 
+/// Counts rows that were too old to be sent with a request, once it is answered: until then they may
+/// be taken again.
+fn count_too_old(shared: &mut Shared<'_>, rows: u64) {
+    shared.parts.figures.dropped.too_old.fetch_add(rows, Relaxed);
+    shared.resharding.dropped(rows);
+}
+
 impl Drop for Dispatcher<'_> {
+    /// Ends all requests; whether they were delivered stays unknown.
     fn drop(&mut self) {
-        self.abort();
+        let requests = self.shards.iter().filter_map(|shard| shard.on_its_way.as_ref());
+        requests.for_each(|sent| sent.task.abort());
+        if let Some(task) = &self.metadata_task {
+            task.abort();
+        }
     }
 }

@@ -52,14 +52,15 @@ impl Housekeeper {
         look(shared, reader).map(drop)
     }
 
-    /// Does what is done once a second, if the second is over.
+    /// Does what is done once a second, if the second is over, or if what was recalled is answered.
     pub fn tidy_if_due(
         &mut self,
         shared: &mut Shared<'_>,
         reader: &mut Reader,
         dispatcher: &mut Dispatcher<'_>,
     ) -> Result<(), ForwardError> {
-        if self.tidied.elapsed() < TIDY_EVERY {
+        let is_recalled = dispatcher.is_recalling() && dispatcher.is_idle();
+        if self.tidied.elapsed() < TIDY_EVERY && !is_recalled {
             return Ok(());
         }
         self.tidied = Instant::now();
@@ -79,8 +80,12 @@ impl Housekeeper {
             && lags
             && dispatcher.has_delivered_within(TIDY_EVERY)
             && !was_detached;
-        if parts.needs.is_too_much(needed) || skips || (is_beyond && gap_rows == 0) {
-            self.detach(shared, reader, dispatcher)?;
+        let detaches = parts.needs.is_too_much(needed) || skips || (is_beyond && gap_rows == 0);
+        // Rows of a request without an answer would be in the gap even if they arrive: they would
+        // be sent twice, or counted as dropped.
+        if (detaches || dispatcher.is_recalling()) && dispatcher.recall() {
+            self.detach(shared, reader)?;
+            dispatcher.go_on();
         }
         if is_beyond && let Some(window) = shared.destination.store_window()? {
             reader.drop_window(
@@ -96,14 +101,9 @@ impl Housekeeper {
         dispatcher.send_metadata(shared)
     }
 
-    /// Leaves what was not delivered of the logs to be taken from the store.
-    fn detach(
-        &mut self,
-        shared: &mut Shared<'_>,
-        reader: &mut Reader,
-        dispatcher: &mut Dispatcher<'_>,
-    ) -> Result<(), ForwardError> {
-        dispatcher.abort();
+    /// Leaves what was not delivered of the logs to be taken from the store. No request may be on
+    /// its way.
+    fn detach(&mut self, shared: &mut Shared<'_>, reader: &mut Reader) -> Result<(), ForwardError> {
         self.detached = Some(Instant::now());
         let mut rows = shared.destination.detach()?;
         let in_log = &shared.parts.figures.samples_in;

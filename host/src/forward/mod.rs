@@ -18,7 +18,8 @@
 //! from start to reload to end), [`figures`].
 //!
 //! Invariants: a row is delivered, counted as dropped, or at or behind the written position; what
-//! comes twice was on its way when the process ended; rows of a series keep their order.
+//! comes twice was on its way when the process ended; the logs are left to be taken from the store
+//! only while no request is on its way; rows of a series keep their order.
 
 mod answer;
 mod backlog;

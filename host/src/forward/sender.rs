@@ -13,6 +13,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 
 /// How often repeated failures are logged.
 const TELL_EVERY: Duration = Duration::from_secs(60);
@@ -40,6 +41,8 @@ pub enum Outcome {
     UnknownVersion,
     /// Some of it is too old by now: it is to be rebuilt.
     Stale,
+    /// It was recalled after an attempt that failed.
+    Recalled,
 }
 
 /// Who sends.
@@ -74,8 +77,8 @@ impl Outgoing {
 }
 
 impl Sender {
-    /// Sends until it is answered for good.
-    pub async fn send(&self, request: &Outgoing) -> Outcome {
+    /// Sends until it is answered for good, or until an attempt fails and it is recalled.
+    pub async fn send(&self, request: &Outgoing, mut recalled: watch::Receiver<bool>) -> Outcome {
         let mut backoff = self.queue.min_backoff.min(self.queue.max_backoff);
         let mut warned: Option<Instant> = None;
         for attempt in 0.. {
@@ -140,7 +143,13 @@ impl Sender {
                             "sending failed; it will be retried, and later samples wait"
                         );
                     }
-                    tokio::time::sleep(pause).await;
+                    tokio::select! {
+                        biased;
+                        _ = recalled.wait_for(|is_recalled| *is_recalled) => {
+                            return Outcome::Recalled;
+                        }
+                        () = tokio::time::sleep(pause) => {}
+                    }
                     backoff = (backoff.max(pause) * 2).min(self.queue.max_backoff);
                 }
             }

@@ -105,6 +105,30 @@ fn what_was_not_written_is_counted() {
     }
 }
 
+/// A sample that is too old is counted once, however often the request is made that it waits for.
+#[test]
+fn what_is_too_old_is_counted_once() {
+    let receiver = Receiver::start().expect("a receiver");
+    receiver.answers(|_, received| match received.version() {
+        Version::V1 => taken(received),
+        Version::V2 => status(415),
+    });
+    let lines = "    queue_config: {batch_send_deadline: 100ms, sample_age_limit: 1h}\n    \
+                 metadata_config: {send: false}\n";
+    let node = node(receiver.address(), Version::V2, lines, |config| config);
+    let now = now_ms();
+    let series = Series::new(&[("__name__", "aged")], &[(now - 7_200_000, 1.0), (now, 2.0)]);
+    let answer = node.writer().send(Version::V2, &[series.row()]).expect("an answer");
+    assert_eq!(answer.status, 204);
+    wait_for_delivery(&node, 1);
+    let name = "prometheus_remote_storage_samples_dropped_total";
+    let too_old = || figure(&node, name, "reason=\"too_old\"");
+    wait::until("the old one to be counted", TIMEOUT, || (too_old() > 0.0).then_some(()))
+        .unwrap_or_else(|error| panic!("{error}; {}", node.server.log()));
+    assert_eq!(too_old(), 1.0);
+    assert_eq!(receiver.received().len(), 2);
+}
+
 /// A `Retry-After` that asks for no pause, or for one that is over, leaves it to the backoff, which
 /// grows.
 #[test]

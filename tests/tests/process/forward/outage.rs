@@ -193,6 +193,49 @@ fn what_is_beyond_the_limits_is_dropped_and_counted() {
     tidepool_tests::checksum::assert_same("the newest", &newest_of(&data.series), &newest_of(&got));
 }
 
+/// A request whose answer takes its time arrives, and is not counted as dropped, too, when more
+/// waits behind it than may.
+#[test]
+fn what_is_on_its_way_at_the_limit_is_counted_once() {
+    let receiver = Receiver::start().expect("a receiver");
+    let gate = Arc::new(Mutex::new(()));
+    let shut = gate.lock().expect("no test has failed");
+    let rows = takes(&receiver, {
+        let gate = Arc::clone(&gate);
+        move |_| drop(gate.lock().expect("no test has failed"))
+    });
+    let lines = "    metadata_config: {send: false}\n    queue_config: {batch_send_deadline: 200ms, \
+                 max_shards: 1, max_samples_per_send: 500}\n    backlog: {max_bytes: 200KiB}\n";
+    let node = node(receiver.address(), Version::V2, lines, |config| {
+        config.block_duration("30m").flag("--wal-segment-size=256KiB")
+    });
+    let data = hours(158, 4);
+    let sender = Sender::new(&data, Version::V2);
+    send(&sender, &node, 1);
+    wait::until("a request", TIMEOUT, || (!receiver.received().is_empty()).then_some(()))
+        .unwrap_or_else(|error| panic!("{error}; the log says:\n{}", node.server.log()));
+    send(&sender, &node, sender.request_count());
+    // The limit is looked at once a second.
+    std::thread::sleep(Duration::from_secs(3));
+    drop(shut);
+    let name = "prometheus_remote_storage_samples_dropped_total";
+    let dropped = || figure(&node, name, "reason=\"backlog_bytes\"") as u64;
+    let came = || rows.lock().expect("no test has failed").len() as u64;
+    wait::until("an end of the backlog", TIMEOUT, || {
+        let waits = figure(&node, "tidepool_remote_storage_backlog_samples", "")
+            + figure(&node, "prometheus_remote_storage_samples_pending", "");
+        let is_over = waits == 0.0 && came() + dropped() >= data.sample_count();
+        (is_over && dropped() > 0).then_some(())
+    })
+    .unwrap_or_else(|error| {
+        let (came, dropped, all) = (came(), dropped(), data.sample_count());
+        panic!("{error}: {came} + {dropped} of {all}; the log says:\n{}", node.server.log())
+    });
+    assert_eq!(came() + dropped(), data.sample_count(), "{}", node.server.log());
+    let rows = rows.lock().expect("no test has failed");
+    assert!(rows.values().all(|times| *times == 1), "some came again; {}", node.server.log());
+}
+
 /// While forwarding cannot begin, as for want of memory, figures say what waits, and the log stays
 /// within its bound: what goes is counted.
 #[test]
@@ -226,14 +269,12 @@ fn a_destination_that_cannot_begin_holds_no_more_than_it_may() {
 /// Rows that a receiver has taken, and how often each.
 type Taken = Arc<Mutex<BTreeMap<(Labels, i64), usize>>>;
 
-/// From now on takes everything, the first requests after a pause.
-fn takes(receiver: &Receiver, slow: usize, pause: Duration) -> Taken {
+/// From now on takes everything, each request after a pause; they are counted from zero.
+fn takes(receiver: &Receiver, pause: impl Fn(usize) + Send + Sync + 'static) -> Taken {
     let all: Taken = Arc::default();
     let (rows, count) = (Arc::clone(&all), AtomicUsize::new(0));
     receiver.answers(move |_, received| {
-        if count.fetch_add(1, Relaxed) < slow {
-            std::thread::sleep(pause);
-        }
+        pause(count.fetch_add(1, Relaxed));
         let mut rows = rows.lock().expect("no test has failed");
         for Series { labels, samples } in received.series().expect("it decodes") {
             for sample in samples {
@@ -271,8 +312,12 @@ fn a_slow_receiver_gets_the_backlog_once() {
     let receiver = Receiver::start().expect("a receiver");
     let data = hours(155, 2);
     let node = node_with_backlog(&receiver, &data);
-    // Longer than a read of the store is left open that finds no room.
-    let rows = takes(&receiver, 8, Duration::from_millis(1_500));
+    let rows = takes(&receiver, |number| {
+        if number < 8 {
+            // Longer than a read of the store is left open that finds no room.
+            std::thread::sleep(Duration::from_millis(1_500));
+        }
+    });
     wait::until("all to arrive", TIMEOUT, || {
         (rows.lock().expect("no test has failed").len() as u64 == data.sample_count()).then_some(())
     })
@@ -306,7 +351,7 @@ fn a_damaged_block_holds_up_nothing_else() {
             ended
         })
         .expect("the node starts again");
-    let rows = takes(&receiver, 0, Duration::ZERO);
+    let rows = takes(&receiver, |_| {});
     let name = "prometheus_remote_storage_samples_dropped_total";
     let damaged = || figure(&node, name, "reason=\"damaged\"");
     wait::until("an end of the backlog", TIMEOUT, || {
