@@ -14,11 +14,12 @@ import re
 import sys
 import xml.etree.ElementTree
 
-# Whole programs, beside others and measured, and the checks of what a host's storage keeps. The tests of
-# single crates have no retry: they depend on nothing but their input.
+# Whole programs, and the checks of what a host's storage keeps. The tests of single crates have no
+# retry: they depend on nothing but their input.
 RETRIED = re.compile(r"(tidepool-tests|tidepool-bench)::(process|peers|measured)$|tidepool-contract(::.*)?$"
                      r"|tidepool-host::power_cut$")
-# Tests of what is kept, lost or delivered: a failure is a defect of the program until its cause is known.
+# Tests of what is kept, lost or delivered: a failure is a defect of the program until its cause is
+# known.
 KEPT_BINARIES = re.compile(r"tidepool-contract(::.*)?$|tidepool-host::power_cut$")
 KEPT_MODULES = ("kill", "durability", "disk_full", "replay_cut", "damaged_log", "wal_columns", "forward",
                 "ship", "migration", "migration_formats", "migration_kinds", "migration_starts", "gathered_log")

@@ -20,7 +20,8 @@
 //!   blocks, [`victoria_metrics`] what the benchmark compares with as well.
 //! - Stores in a state that tests of more than one program begin with: [`busy`] (blocks and a log),
 //!   [`deletions`], [`forwarding`], [`guarded`], [`head_snapshot`], [`shipped`], [`text_push`].
-//! - [`latency`]: whether other work delays requests; [`made`]: data directories of upstream's packages.
+//! - [`latency`]: whether other work delays requests; [`made`]: data directories that upstream's
+//!   packages make.
 //! - [`promql`]: random expressions and data for them.
 //! - [`soak`]: how often tests repeat themselves.
 //! - [`hostile`]: writes beside reads that ask for as much as they may.
