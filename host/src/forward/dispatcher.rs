@@ -299,8 +299,8 @@ impl<'w> Dispatcher<'w> {
     }
 }
 
-/// Counts rows that were too old to be sent with a request, once it is answered: until then they may
-/// be taken again.
+/// Counts rows that were too old to be sent with a request, once it is answered: until then they
+/// may be taken again.
 fn count_too_old(shared: &mut Shared<'_>, rows: u64) {
     shared.parts.figures.dropped.too_old.fetch_add(rows, Relaxed);
     shared.resharding.dropped(rows);

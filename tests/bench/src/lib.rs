@@ -3,9 +3,9 @@
 //! [`scenario`] has what is measured, one module each; all of them return figures for rows of the
 //! table in [`bars`], which [`outcome`] keeps, [`report`] prints and [`docs`] writes with charts
 //! ([`plot`]). They are made of a [`load`] that is encoded before the clock starts, of data
-//! directories that upstream's packages make ([`tidepool_tests::made`]), of targets to scrape ([`fleet`]), and of a
-//! [`trial`]: one server ([`contender`]) on a fresh directory, and what each thing that it is asked
-//! for costs.
+//! directories that upstream's packages make ([`tidepool_tests::made`]), of targets to scrape
+//! ([`fleet`]), and of a [`trial`]: one server ([`contender`]) on a fresh directory, and what each
+//! thing that it is asked for costs. [`command_cost`] is the same for a command.
 //! [`custom`] measures one load of any shape, [`beside`] how long writes take beside heavy reads,
 //! [`queries`] what queries in PromQL cost, [`narrow`] what requests cost that concern few series,
 //! [`dashboard`] how long panels and writes take beside one another.

@@ -16,8 +16,8 @@ const segmentBytes = 32 << 10
 
 // The directory of a server that runs with --enable-feature=st-storage.
 //
-// The server itself cuts and merges whenever it comes to it, and its receiver of remote writes passes
-// on no start timestamps. Here both are up to the caller.
+// The server itself cuts and merges whenever it comes to it, and its receiver of remote writes
+// passes on no start timestamps. Here both are up to the caller.
 func writeServer(directory string, spanMs, maxMs, cutMs int64) error {
 	in, err := open(2)
 	if err != nil {
