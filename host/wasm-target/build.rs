@@ -3,7 +3,7 @@
 //! command to run.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, ExitCode};
 
 const TARGET: &str = "wasm32-wasip2";
 /// `no` forbids that the build installs the target.
@@ -13,7 +13,17 @@ const TOOLCHAIN_VARIABLE: &str = "RUSTUP_TOOLCHAIN";
 /// Cargo's own variable: it must not use the network.
 const OFFLINE_VARIABLE: &str = "CARGO_NET_OFFLINE";
 
-fn main() -> Result<(), String> {
+fn main() -> ExitCode {
+    match find_or_add() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("{reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn find_or_add() -> Result<(), String> {
     for variable in [ADD_VARIABLE, TOOLCHAIN_VARIABLE, OFFLINE_VARIABLE] {
         println!("cargo::rerun-if-env-changed={variable}");
     }
