@@ -31,7 +31,7 @@ may_run_again() {
 # Where the output of the stage that runs goes.
 stage_log() {
   if is_in "${stage:-none}" "${retried_stages[@]}"; then
-    echo "$flaky_dir/$stage.$attempt.log"
+    echo "$work/$stage.$attempt.log"
   else
     mktemp -p "$work"
   fi
@@ -44,25 +44,28 @@ first_failure() { # log
     grep -v '^[[:space:]]*$' "$1" | tail -n1
 }
 
-# Rust tests of a run of nextest. Those that may run again are not yet counted.
+# Rust tests of a run of nextest. Those that may run again are not yet counted. Sets `$ran` and
+# `$not_run`, the numbers of tests that the filter has and has not.
 count_rust_tests() { # name, command …
-  local name=$1 log ok bad left_out waiting
+  local name=$1 log ok bad left_out waiting=0
   log=$(mktemp -p "$work")
   rm -f "$target"/nextest/*/junit.xml
   run_tests "$@"
-  waiting=0
-  if [ "$attempts_max" -gt 1 ] && [ "$bad" -gt 0 ]; then
-    tests/runner/junit.py again "$flaky_dir" "$target"/nextest/*/junit.xml >"$log"
-    waiting=$(wc -l <"$log")
-    cat "$log" >>"$results"
+  ran=$(sum_of 's/^ *Summary .* ([0-9]+) tests? run: .*/\1/p')
+  not_run=$(sum_of 's/^ *Summary .*[ ,]([0-9]+) skipped.*/\1/p')
+  if [ "$attempts_max" -gt 1 ] && [ "$bad" -gt 0 ] && compgen -G "$target/nextest/*/junit.xml" >/dev/null; then
+    tests/runner/junit.py again "$flaky_dir" "$target"/nextest/*/junit.xml >"$work/failed"
+    waiting=$(wc -l <"$work/failed")
+    cat "$work/failed" >>"$results"
   fi
-  count "$name" "$ok" $((bad - waiting))
   if [ "$waiting" -gt 0 ]; then stage_failed=yes; fi
+  count "$name" "$ok" $((bad - waiting))
 }
 
 # A stage that failed and may run again is known by its log.
 note_failed_stage() {
   if may_run_again; then
+    cp "$(stage_log)" "$flaky_dir"
     record again stage "$stage" flaky "$(first_failure "$(stage_log)" | tr '\t' ' ')"
   fi
 }

@@ -166,7 +166,9 @@ stage_rust() {
   echo "== packages that changed since their tests passed: ${!changed[*]}"
   count_rust_tests "Rust tests" nextest --workspace -E "not (($are_measured) | $left_out)"
   # Those that are ignored or left out by the profile and the filter.
-  skip "$(sum_of 's/^ *Summary .*[ ,]([0-9]+) skipped.*/\1/p')"
+  skip "$not_run"
+  # Nothing was tested if it did not compile.
+  if [ "$ran" -eq 0 ]; then return; fi
   while read -r package; do
     remember "rust-$package" "${changed[$package]}"
   done < <(tests/runner/junit.py passed "${!changed[@]}" -- "$target"/nextest/*/junit.xml)
@@ -175,7 +177,7 @@ stage_measured() {
   need rust-build
   count_rust_tests "measured Rust tests" nextest --workspace -E "$are_measured"
   # To the other run they are skipped.
-  skip -"$(sum_of 's/^ *Summary .* ([0-9]+) tests? run: .*/\1/p')"
+  skip -"$ran"
 }
 # What holds pages against the code.
 stage_pages() {
@@ -288,23 +290,6 @@ groups_are_complete() {
 }
 # Memory, disk and time: they run alone (.config/nextest.toml).
 are_measured="binary(measured) & not test(/^(head_memory|memory::the_least|scrape_churn|wear::(a_|an_|kill))/)"
-stage_rust() {
-  need rust-build
-  local left_out="none()"
-  if [ ! -w /sys/fs/cgroup ]; then
-    echo "tests/run: no control group can be made without root; one test is left out" >&2
-    left_out="test(the_limit_of_a_control_group_is_the_default)"
-  fi
-  tests "Rust tests" nextest --workspace -E "not (($are_measured) | $left_out)"
-  # Those that are ignored or left out by the profile and the filter.
-  skipped=$((skipped + $(sum_of 's/^ *Summary .*[ ,]([0-9]+) skipped.*/\1/p')))
-}
-stage_measured() {
-  need rust-build
-  tests "measured Rust tests" nextest --workspace -E "$are_measured"
-  # To the other run they are skipped.
-  skipped=$((skipped - $(sum_of 's/^ *Summary .* ([0-9]+) tests? run: .*/\1/p')))
-}
 nextest() {
   local profile=default
   if [ "$quick" = yes ]; then profile=quick; fi
