@@ -77,7 +77,7 @@ fn add(toolchain: Option<&str>) -> Result<(), String> {
         return Err("rustup does not manage this toolchain".into());
     }
     let command = add_command(toolchain);
-    let output = Command::new(&command[0])
+    let output = Command::new(command[0])
         .args(&command[1..])
         .output()
         .map_err(|error| format!("rustup could not be run: {error}"))?;
