@@ -14,6 +14,7 @@ rust_inputs=("${program_inputs[@]}" tests examples)
 # Folders and files of the repository. Pages count only where they are named.
 inputs_paths() { # stage
   case $1 in
+    runner) echo tests/runner ;;
     documentation) echo "${rust_inputs[@]}" ;;
     dependencies) echo ':(glob)**/Cargo.toml' tests/deny tests/notices ;;
     plugin-lints) echo examples/plugins tests/plugins wit engine/relabel ;;
