@@ -53,8 +53,11 @@ count_rust_tests() { # name, command …
   run_tests "$@"
   ran=$(sum_of 's/^ *Summary .* ([0-9]+) tests? run: .*/\1/p')
   not_run=$(sum_of 's/^ *Summary .*[ ,]([0-9]+) skipped.*/\1/p')
-  if [ "$attempts_max" -gt 1 ] && [ "$bad" -gt 0 ] && compgen -G "$target/nextest/*/junit.xml" >/dev/null; then
-    tests/runner/junit.py again "$flaky_dir" "$target"/nextest/*/junit.xml >"$work/failed"
+  # The next run writes to the same file.
+  rm -f "$target/nextest/$stage.xml"
+  cp "$target"/nextest/*/junit.xml "$target/nextest/$stage.xml" 2>/dev/null
+  if [ "$attempts_max" -gt 1 ] && [ "$bad" -gt 0 ] && [ -e "$target/nextest/$stage.xml" ]; then
+    tests/runner/junit.py again "$flaky_dir" "$target/nextest/$stage.xml" >"$work/failed"
     waiting=$(wc -l <"$work/failed")
     cat "$work/failed" >>"$results"
   fi

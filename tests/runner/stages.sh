@@ -171,7 +171,7 @@ stage_rust() {
   if [ "$ran" -eq 0 ]; then return; fi
   while read -r package; do
     remember "rust-$package" "${changed[$package]}"
-  done < <(tests/runner/junit.py passed "${!changed[@]}" -- "$target"/nextest/*/junit.xml)
+  done < <(tests/runner/junit.py passed "${!changed[@]}" -- "$target/nextest/rust.xml")
 }
 stage_measured() {
   need rust-build
