@@ -38,12 +38,12 @@ def is_kept(binary, name):
     return bool(KEPT_BINARIES.match(binary)) or any(module in KEPT_MODULES for module in name.split("::")[:-1])
 
 
-def first_line(failure):
-    lines = f"{failure.get('message') or ''}\n{failure.text or ''}".split("\n")
-    lines = [line.strip() for line in lines if line.strip()]
+def first_line(failure, output):
+    """What a panic says, or the first line otherwise, and where it is."""
+    message = (failure.get("message") or failure.text or "").strip().split("\n")[0]
     # The reason of a panic is on the line after its place.
-    shown = lines[:2] if lines and lines[0].endswith(":") else lines[:1]
-    return " ".join(shown).replace("\t", " ")
+    panic = re.search(r"panicked at (.*):\n(.*)", output)
+    return (f"{panic[2]} ({panic[1]})" if panic else message).replace("\t", " ")
 
 
 def again(folder, files):
@@ -53,9 +53,10 @@ def again(folder, files):
             continue
         outputs = [failure.text or ""] + [part.text or "" for part in case if part.tag.startswith("system-")]
         file = re.sub(r"[^A-Za-z0-9_-]", "_", f"{binary} {name}") + ".1.log"
-        (pathlib.Path(folder) / file).write_text("\n".join(outputs))
+        output = "\n".join(outputs)
+        (pathlib.Path(folder) / file).write_text(output)
         verdict = "suspect" if is_kept(binary, name) else "flaky"
-        print("again", "test", f"{binary} {name}", verdict, first_line(failure), sep="\t")
+        print("again", "test", f"{binary} {name}", verdict, first_line(failure, output), sep="\t")
 
 
 def passed(packages, files):
