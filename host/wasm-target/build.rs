@@ -2,6 +2,7 @@
 //! manages the toolchain, `rustup target add` adds it. Otherwise the build fails here, with the
 //! command to run.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
@@ -34,22 +35,34 @@ fn find_or_add() -> Result<(), String> {
     if libraries.is_dir() {
         return Ok(());
     }
-    let toolchain = std::env::var(TOOLCHAIN_VARIABLE).ok();
-    if let Err(reason) = may_add().and_then(|()| add(toolchain.as_deref())) {
-        let command = add_command(toolchain.as_deref()).join(" ");
+    let Ok(toolchain) = std::env::var(TOOLCHAIN_VARIABLE) else {
         return Err(format!(
-            "the Rust target {TARGET} is not installed, and {reason}; run: {command}"
+            "the Rust target {TARGET} is not installed, and rustup does not manage this toolchain; \
+             install rustup, or the standard library for {TARGET} from where {} comes",
+            rustc().display()
         ));
-    }
+    };
+    // With the toolchain's name, because the folder of a crate need not be the one that chose it.
+    let command = ["rustup", "target", "add", TARGET, "--toolchain", &toolchain];
+    let shown = command.join(" ");
+    may_add().and_then(|()| add(&command)).map_err(|reason| {
+        format!("the Rust target {TARGET} is not installed, and {reason}; run: {shown}")
+    })?;
+    // Cargo shows no other output of a build script that succeeds.
+    println!("cargo::warning=added the Rust target {TARGET} ({shown})");
     match libraries.is_dir() {
         true => Ok(()),
         false => Err(format!("rustup added {TARGET}, but {} is missing", libraries.display())),
     }
 }
 
+fn rustc() -> OsString {
+    std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())
+}
+
 /// Where this compiler looks for the target's standard library, whether it is there or not.
 fn target_libraries() -> Result<PathBuf, String> {
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let rustc = rustc();
     let output = Command::new(&rustc)
         .args(["--print", "target-libdir", "--target", TARGET])
         .output()
@@ -72,30 +85,15 @@ fn may_add() -> Result<(), String> {
     Ok(())
 }
 
-fn add(toolchain: Option<&str>) -> Result<(), String> {
-    if toolchain.is_none() {
-        return Err("rustup does not manage this toolchain".into());
-    }
-    let command = add_command(toolchain);
+fn add(command: &[&str]) -> Result<(), String> {
     let output = Command::new(command[0])
         .args(&command[1..])
         .output()
         .map_err(|error| format!("rustup could not be run: {error}"))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let said = said.lines().filter(|line| !line.trim().is_empty()).collect::<Vec<_>>();
-        return Err(format!("`{}` failed: {}", command.join(" "), said.join("; ")));
+    if output.status.success() {
+        return Ok(());
     }
-    // Cargo shows no other output of a build script that succeeds.
-    println!("cargo::warning=added the Rust target {TARGET} ({})", command.join(" "));
-    Ok(())
-}
-
-/// With the toolchain's name, because the folder of a crate need not be the one that chose it.
-fn add_command(toolchain: Option<&str>) -> Vec<&str> {
-    let mut command = vec!["rustup", "target", "add", TARGET];
-    if let Some(toolchain) = toolchain {
-        command.extend(["--toolchain", toolchain]);
-    }
-    command
+    let said = String::from_utf8_lossy(&output.stderr);
+    let error = said.lines().find_map(|line| line.strip_prefix("error: "));
+    Err(format!("rustup could not add it: {}", error.unwrap_or(said.trim())))
 }
