@@ -70,6 +70,6 @@ install_tool() { # program, version, package, flags of cargo install …
   shift 3
   local stamp="$target/tools/$program-$version"
   if [ -e "$stamp" ] && [ -x "$target/tools/bin/$program" ]; then return 0; fi
-  CARGO_PROFILE_DEV_DEBUG=false cargo install --quiet --locked --debug --force \
+  CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=false cargo install --quiet --locked --debug --force \
     --root "$target/tools" --version "$version" "$@" "$package" && touch "$stamp"
 }
