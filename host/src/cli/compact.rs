@@ -2,11 +2,14 @@
 
 use super::workspace::BLOCK_DURATION_MS;
 use super::{CliError, DataDirArg, Progress, Verdict, Workspace};
-use crate::store::{millis, system_now_ms};
+use crate::store::{CompactionSettings, PinConfig, Waiting, millis, system_now_ms};
 use crate::wasm::{CompactProgress, DeletionReason, INSTANCE_BYTES_MAX, Options, Role, Room};
 use clap::Args;
 use std::time::Duration;
 use tidepool_settings::duration::{bytes, duration, duration_or_zero};
+
+/// How far out of order samples may be where no node has left its settings.
+const OUT_OF_ORDER_WINDOW_MS: i64 = 7_200_000;
 
 #[derive(Debug, Clone, Args)]
 pub struct CompactArgs {
@@ -17,12 +20,13 @@ pub struct CompactArgs {
     #[arg(long)]
     head: bool,
 
-    /// Span of one block; the head is cut when it spans more than one and a half
-    #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = duration)]
-    block_duration: Duration,
+    /// Span of one block; the head is cut when it spans more than one and a half. By default that
+    /// of the node that worked here last, or 2h
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    block_duration: Option<Duration>,
 
-    /// Longest span of a merged block; by default a tenth of the retention, and 31d at most. The
-    /// block duration itself turns merging off
+    /// Longest span of a merged block; by default that of the node that worked here last, or a
+    /// tenth of the retention, and 31d at most. The block duration itself turns merging off
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     max_block_duration: Option<Duration>,
 
@@ -34,9 +38,16 @@ pub struct CompactArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = bytes)]
     retention_size: u64,
 
-    /// How far out of order a sample the logs may still get: such ranges are not cut without --head
-    #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = duration_or_zero)]
-    out_of_order_window: Duration,
+    /// How far out of order a sample the logs may still get: such ranges are not cut without
+    /// --head. By default that of the node that worked here last, or 2h
+    #[arg(long, value_name = "DURATION", value_parser = duration_or_zero)]
+    out_of_order_window: Option<Duration>,
+
+    /// Merge and drop also blocks that wait for an upload (--ship, --delay-compact-file)
+    ///
+    /// Merged blocks are not uploaded: their samples will be missing in object storage.
+    #[arg(long)]
+    merge_waiting: bool,
 
     /// Memory of the engine instance, which holds what is only in the logs
     #[arg(long, value_name = "BYTES", default_value = "3GiB", value_parser = bytes)]
@@ -46,14 +57,38 @@ pub struct CompactArgs {
 pub fn run(args: &CompactArgs) -> Result<Verdict, CliError> {
     let memory_bytes = args.memory_limit.min(INSTANCE_BYTES_MAX);
     let workspace = Workspace::own(&args.dir.data_dir, memory_bytes)?;
+    let settings = CompactionSettings::read(&workspace.data)?;
+    let of_node = settings.as_ref();
+    let or = |given: Option<Duration>, of_node: Option<i64>, default_ms: i64| {
+        given.map(millis).or(of_node).unwrap_or(default_ms)
+    };
     let mut instance = workspace.owner(Options {
-        block_duration_ms: millis(args.block_duration),
-        block_duration_max_ms: args.max_block_duration.map_or(0, millis),
+        block_duration_ms: or(
+            args.block_duration,
+            of_node.map(|node| node.block_duration_ms),
+            BLOCK_DURATION_MS,
+        ),
+        block_duration_max_ms: or(
+            args.max_block_duration,
+            of_node.map(|node| node.max_block_duration_ms),
+            0,
+        ),
         retention_ms: millis(args.retention_time),
         retention_bytes: args.retention_size,
-        out_of_order_window_ms: millis(args.out_of_order_window),
+        out_of_order_window_ms: or(
+            args.out_of_order_window,
+            of_node.map(|node| node.out_of_order_window_ms),
+            OUT_OF_ORDER_WINDOW_MS,
+        ),
         ..super::workspace::options(Role::All)
     })?;
+    let pin = of_node.and_then(|node| node.pin(&workspace.data)).filter(|_| !args.merge_waiting);
+    let mut waiting = Waiting::default();
+    if let Some(pin) = &pin {
+        // Retention by size alone drops a block that waits, as on a node.
+        waiting = pin.waiting(&workspace.blocks, 0, false).map_err(CliError::Waiting)?;
+        instance.pin(&waiting.pinned)?;
+    }
     if args.head {
         instance.cut_all()?;
     }
@@ -70,19 +105,46 @@ pub fn run(args: &CompactArgs) -> Result<Verdict, CliError> {
             if step.done || step.block.is_some() || !step.deleted.is_empty() {
                 break step;
             }
-            damaged |= report(&progress, &step);
+            damaged |= report(&progress, &step, &waiting);
         };
-        damaged |= report(&progress, &step);
+        damaged |= report(&progress, &step, &waiting);
         blocks_made += u64::from(step.block.is_some());
+        if let Some(block) = &step.block
+            && pin.as_ref().is_some_and(|pin| pin.pins_new(block.level))
+        {
+            waiting.add(&block.id);
+            instance.pin(&waiting.pinned)?;
+        }
         progress.say(format!("compacting, {blocks_made} blocks made"));
         if step.done {
+            if let Some(pin) = &pin {
+                report_waiting(&progress, pin, &workspace)?;
+            }
             return Ok(if damaged { Verdict::Damaged } else { Verdict::Fine });
         }
     }
 }
 
+/// Says what was held back, so that nobody takes the directory for compacted.
+fn report_waiting(
+    progress: &Progress,
+    pin: &PinConfig,
+    workspace: &Workspace,
+) -> Result<(), CliError> {
+    let waiting = pin.waiting(&workspace.blocks, 0, false).map_err(CliError::Waiting)?.all;
+    if !waiting.is_empty() {
+        progress.warn(&format!(
+            "{} blocks wait for an upload and were not merged: {} does not list them. Start the \
+             node until they are uploaded, or give --merge-waiting to do without the upload",
+            waiting.len(),
+            pin.file.display()
+        ));
+    }
+    Ok(())
+}
+
 /// Prints what was done; returns whether damage was found.
-fn report(progress: &Progress, step: &CompactProgress) -> bool {
+fn report(progress: &Progress, step: &CompactProgress, waiting: &Waiting) -> bool {
     if let Some(block) = &step.block {
         let what = if block.level == 1 { "cut from the head" } else { "merged" };
         let (id, level, samples) = (&block.id, block.level, block.samples);
@@ -95,6 +157,9 @@ fn report(progress: &Progress, step: &CompactProgress) -> bool {
             DeletionReason::Size => "beyond --retention-size",
         };
         progress.print(&format!("{} deleted: {why}", deleted.id));
+        if waiting.all.contains(&deleted.id) {
+            progress.warn(&format!("{} was never uploaded", deleted.id));
+        }
     }
     for bad in &step.bad {
         let (place, reason) = (&bad.where_, &bad.reason);
@@ -107,4 +172,7 @@ fn report(progress: &Progress, step: &CompactProgress) -> bool {
     !step.bad.is_empty()
 }
 
-const _: () = assert!(BLOCK_DURATION_MS == 7_200_000, "the default of --block-duration says 2h");
+const _: () = assert!(
+    BLOCK_DURATION_MS == 7_200_000 && OUT_OF_ORDER_WINDOW_MS == 7_200_000,
+    "the help says 2h"
+);

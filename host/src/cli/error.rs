@@ -1,6 +1,8 @@
 //! Why a command could not do its work.
 
 use crate::disk::DiskError;
+use crate::ship::ShipError;
+use crate::store::CompactionSettingsError;
 use crate::wasm::{CallError, Error, in_words};
 use std::io;
 use std::path::PathBuf;
@@ -76,6 +78,12 @@ pub enum CliError {
         /// Newest time to be imported.
         newest_ms: i64,
     },
+    /// The settings that the node left cannot be used.
+    #[error(transparent)]
+    Settings(#[from] CompactionSettingsError),
+    /// It is not known which blocks wait for an upload.
+    #[error("nothing was changed, because it is not known which blocks wait for an upload: {0}")]
+    Waiting(ShipError),
     /// A server works in the data directory that is asked.
     #[error(
         "a server is running on {}: it has samples in memory that are not to be read here. Ask the \

@@ -3,14 +3,10 @@
 
 use super::{ServeConfig, Settings};
 use crate::disk::Compression;
-use crate::store::{DiskShare, StoreConfig};
+use crate::store::{DiskShare, max_block_duration};
 use std::collections::BTreeMap;
-use std::time::Duration;
 use tidepool_settings::duration::{duration_text, size_text};
 use tidepool_settings::redact::shown_text;
-
-/// Longest span of a merged block that is not asked for.
-const BLOCK_DURATION_MAX: Duration = Duration::from_secs(31 * 86400);
 
 /// Flags whose values are URLs, in which there may be secrets.
 const URLS: [&str; 2] = ["remote-write-url", "ship"];
@@ -54,7 +50,7 @@ fn equivalents(config: &ServeConfig) -> impl Iterator<Item = (&'static str, Stri
         ("storage.remote.read-max-bytes-in-frame", http.read_frame_bytes_max.to_string()),
         ("storage.remote.read-sample-limit", http.read_samples_max.to_string()),
         ("storage.tsdb.delay-compact-file.path", delay_file),
-        ("storage.tsdb.max-block-duration", duration_text(block_duration_max(store))),
+        ("storage.tsdb.max-block-duration", duration_text(max_block_duration(store))),
         ("storage.tsdb.min-block-duration", duration_text(store.block_duration)),
         ("storage.tsdb.path", store.data_dir.to_string_lossy().into_owned()),
         ("storage.tsdb.retention.size", retention_size),
@@ -74,14 +70,4 @@ fn equivalents(config: &ServeConfig) -> impl Iterator<Item = (&'static str, Stri
         ("web.read-timeout", duration_text(http.limits.request_timeout)),
     ]
     .into_iter()
-}
-
-/// What merging goes up to: what was asked for, else what the engine takes, and never less than a
-/// block.
-fn block_duration_max(store: &StoreConfig) -> Duration {
-    let by_retention = match store.retention {
-        Duration::ZERO => BLOCK_DURATION_MAX,
-        retention => (retention / 10).min(BLOCK_DURATION_MAX),
-    };
-    store.block_duration_max.unwrap_or(by_retention).max(store.block_duration)
 }

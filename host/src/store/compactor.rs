@@ -11,7 +11,7 @@ pub use requested::snapshot_name;
 
 use super::pinned::{PinConfig, Waiting};
 use super::tasks::TaskQueue;
-use super::{Shared, SpaceFigures, StoreError, millis};
+use super::{CompactionSettings, Shared, SpaceFigures, StoreError, millis};
 use crate::disk::{BlockDirs, DataDir};
 use crate::wasm::{
     CallError, CompactProgress, Damage, DeletionReason, Error, HeadAccess, Instance,
@@ -61,6 +61,8 @@ pub(super) struct Compactor {
     pub(super) reported: Vec<String>,
     /// Blocks that wait for being copied elsewhere.
     pub(super) waiting: Waiting,
+    /// Whether the directory has the settings that commands without a server need.
+    pub(super) has_saved_settings: bool,
     /// How often the memory that is planned with was halved, since an instance ran out of it: then
     /// a cut makes smaller blocks, and a merge gives up in time.
     pub(super) halvings: u32,
@@ -69,6 +71,7 @@ pub(super) struct Compactor {
 impl Compactor {
     /// Works until the store stops.
     pub fn run(mut self) {
+        self.save_settings();
         let look_every = (self.shared.config.block_duration / 100).min(LOOK_EVERY_MAX);
         let look_every = look_every.max(Duration::from_millis(100));
         let mut blocks_looked_at: Option<Instant> = None;
@@ -113,6 +116,7 @@ impl Compactor {
 
     /// Does all that is due.
     fn compact(&mut self) -> Result<(), StoreError> {
+        self.save_settings();
         let blocks = self.blocks_to_change();
         let mut instance = self.instance(blocks)?;
         instance.exclude(&self.reported)?;
@@ -153,12 +157,27 @@ impl Compactor {
 
     /// Keeps a new block as it is until it was copied, if it is to be.
     fn hold_new(&mut self, instance: &mut Instance, block: &NewBlock) -> Result<(), StoreError> {
-        let is_copied = |config: &PinConfig| block.level == 1 || config.with_compacted;
-        if self.shared.config.pin.as_ref().is_some_and(is_copied) {
+        let is_pinned = |config: &PinConfig| config.pins_new(block.level);
+        if self.shared.config.pin.as_ref().is_some_and(is_pinned) {
             self.waiting.add(&block.id);
             instance.pin(&self.waiting.pinned)?;
         }
         Ok(())
+    }
+
+    /// Leaves the settings in the directory. A full disk does not keep a node from starting.
+    fn save_settings(&mut self) {
+        if !self.has_saved_settings {
+            let saved = CompactionSettings::of(&self.shared.config).save(&self.data);
+            if let Err(error) = &saved {
+                tracing::warn!(
+                    %error,
+                    "the settings of compaction could not be saved; trying again at the next \
+                     compaction. Until then do not run `tidepool tsdb compact`"
+                );
+            }
+            self.has_saved_settings = saved.is_ok();
+        }
     }
 
     pub(super) fn is_stopping(&self) -> bool {

@@ -16,6 +16,7 @@ mod blocks;
 mod buffer;
 mod clock;
 mod columns;
+mod compaction_settings;
 mod compactor;
 mod config;
 mod error;
@@ -42,6 +43,7 @@ pub use crate::prom::read::{ReadFormat, ReadQuery};
 pub use blocks::ListedBlock;
 pub use buffer::Body;
 pub use columns::{ScrapeRows, SeriesNumbers};
+pub use compaction_settings::{CompactionSettings, CompactionSettingsError, max_block_duration};
 pub(crate) use compactor::snapshot_name;
 use config::Live;
 pub use config::StoreConfig;
@@ -52,8 +54,7 @@ pub use memory::{
     COMPACTOR_BYTES_MIN, MEMORY_LIMIT_BYTES_MIN, MemorySplit, QUERY_BYTES_MIN, available_bytes,
     default_limit_bytes, resident_bytes,
 };
-pub use pinned::PinConfig;
-use pinned::Waiting;
+pub use pinned::{PinConfig, Waiting};
 pub use promql::{Expression, QueryEnd, QueryPart, QueryTimings};
 use queries::{ActiveQueries, QueryTurns};
 pub use queries::{QueryConfig, QueryFeatures, QueryFigures};
@@ -177,6 +178,7 @@ impl Store {
             tasks,
             reported: Vec::new(),
             waiting: Waiting::default(),
+            has_saved_settings: false,
             halvings: 0,
         };
         let compactor = spawn("compactor", move || compactor.run())?;

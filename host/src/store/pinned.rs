@@ -17,7 +17,7 @@ pub struct PinConfig {
 
 /// The blocks that wait.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Waiting {
+pub struct Waiting {
     /// All of them.
     pub all: Vec<String>,
     /// Those that stay even so.
@@ -28,7 +28,7 @@ impl PinConfig {
     /// The blocks that wait. If the list does not read, all do that might be on it, and so does a
     /// block whose `meta.json` is damaged. On a full disk those stay no longer that end
     /// `retention_ms` before the newest. An error means that any block may be one that waits.
-    pub(super) fn waiting(
+    pub fn waiting(
         &self,
         blocks: &BlockDirs,
         retention_ms: i64,
@@ -59,6 +59,13 @@ impl PinConfig {
             waiting.all.push(block.ulid);
         }
         Ok(waiting)
+    }
+}
+
+impl PinConfig {
+    /// Whether a new block of this level waits.
+    pub fn pins_new(&self, level: u32) -> bool {
+        level == 1 || self.with_compacted
     }
 }
 

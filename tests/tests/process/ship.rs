@@ -1,6 +1,7 @@
 //! Finished blocks go to a directory or to object storage that is not there.
 
 use std::fs;
+use tidepool_tests::cli;
 use tidepool_tests::object_storage::ObjectStorage;
 use tidepool_tests::process::ProcessError;
 use tidepool_tests::remote_write::Version;
@@ -10,6 +11,7 @@ use tidepool_tests::shipped::{
     metric, until,
 };
 use tidepool_tests::tidepool::{Config, Store};
+use tidepool_tests::{arguments, data_dir};
 
 #[test]
 fn without_its_list_a_node_asks_the_bucket_and_replaces_nothing() {
@@ -49,6 +51,100 @@ fn without_its_list_a_node_asks_the_bucket_and_replaces_nothing() {
     until("conflicts", &store, || store.metric(conflicts) >= Some(count as f64));
     assert!(store.server.log().contains("edge-7") && store.server.log().contains("edge-8"));
     assert_untouched(&bucket, &times);
+}
+
+/// `tidepool tsdb compact`, which users run before Prometheus takes over, knew nothing of what the
+/// node held back: it merged blocks that waited to be shipped, and their samples never reached the
+/// bucket.
+#[test]
+fn a_command_merges_no_block_that_waits() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let bucket = directory.path().join("bucket");
+    let out_of_reach = ObjectStorage::new(&directory.path().join("remote")).expect("a bucket");
+    let node = Config::new(directory.path()).flag("--block-duration=5m").flag(LABEL);
+    let node = node.flag("--max-block-duration=15m").started_by(out_of_reach.environment(None));
+    let config = node.clone().flag(&format!("--ship={}", out_of_reach.url("")));
+    let server = config.start().expect("tidepool starts");
+    let mut store = Store { server, config, directory };
+    let data = hours_of_data(95);
+    send_all(&store, Version::V2, &data);
+    wait_for_blocks(&store, &data, BLOCK_MS);
+    store.server.kill().expect("tidepool ends");
+
+    let data_dir = store.config.data_dir().to_owned();
+    let output = cli::run(arguments!["compact", "--head", &data_dir], "");
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(output.stdout.contains("cut from the head"), "{output:?}");
+    assert!(!output.stdout.contains("merged"), "{output:?}");
+    assert!(output.stderr.contains("wait for an upload"), "{output:?}");
+    let waiting = data_dir::blocks(&data_dir).expect("blocks").len();
+
+    store.server = node.flag(&file_url(&bucket)).start().expect("tidepool starts again");
+    let shipped = shipped::wait_for(&store, &bucket, waiting);
+    assert_eq!(shipped.iter().map(|block| block.samples).sum::<u64>(), data.sample_count());
+    store.server.kill().expect("tidepool ends");
+
+    // What is in the bucket is merged, and no further than the node would.
+    let report = cli::tsdb(arguments!["compact", &data_dir]);
+    assert!(report.contains("merged: level 2"), "{report}");
+    let blocks = data_dir::blocks(&data_dir).expect("blocks");
+    assert!(blocks.iter().all(|block| block.end_ms - block.min_ms <= 3 * BLOCK_MS), "{report}");
+}
+
+/// The same with the list of another uploader, which may be anywhere; and when the user wants it.
+#[test]
+fn a_command_reads_the_list_of_another_uploader() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let list = directory.path().join("list.json");
+    let store = Store::start_with(|config| {
+        let flag = format!("--delay-compact-file={}", list.display());
+        config.flag("--block-duration=5m").flag(&flag)
+    })
+    .expect("tidepool starts");
+    let data = hours_of_data(96);
+    send_all(&store, Version::V2, &data);
+    wait_for_blocks(&store, &data, BLOCK_MS);
+    store.server.kill().expect("tidepool ends");
+
+    let data_dir = store.config.data_dir().to_owned();
+    let ulids = || -> Vec<String> {
+        data_dir::blocks(&data_dir).expect("blocks").into_iter().map(|block| block.ulid).collect()
+    };
+    let compact = |flags: &[&str]| {
+        let data_dir = [data_dir.as_os_str()];
+        let words = ["compact"].iter().chain(flags).map(std::ffi::OsStr::new);
+        cli::run(&words.chain(data_dir).collect::<Vec<_>>(), "")
+    };
+    // All but one are listed.
+    let all = ulids();
+    let (waits, uploaded) = all.split_first().expect("blocks");
+    fs::write(&list, serde_json::json!({ "version": 1, "uploaded": uploaded }).to_string())
+        .expect("a list");
+    let output = compact(&[]);
+    assert!(output.stdout.contains("merged: level 2"), "{output:?}");
+    assert!(output.stderr.contains("1 blocks wait for an upload"), "{output:?}");
+    assert!(ulids().contains(waits), "{output:?}");
+
+    // A list that does not read may name none of them.
+    fs::write(&list, "{").expect("a list");
+    let before = ulids();
+    let output = compact(&["--head"]);
+    assert!(!output.stdout.contains("deleted"), "{output:?}");
+    let after = ulids();
+    assert!(before.iter().all(|ulid| after.contains(ulid)), "{output:?}");
+
+    let output = compact(&["--merge-waiting"]);
+    assert!(output.stdout.contains(&format!("{waits} deleted: a merged block holds it")));
+    assert!(!output.stderr.contains("wait for an upload"), "{output:?}");
+
+    // Nothing is guessed about settings that do not read.
+    let settings = data_dir.join("compaction.json");
+    fs::write(&settings, "{").expect("settings");
+    let before = ulids();
+    let output = compact(&[]);
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.stderr.contains("compaction.json"), "{output:?}");
+    assert_eq!(ulids(), before);
 }
 
 #[test]

@@ -18,7 +18,8 @@ fn compaction_cuts_and_merges_and_loses_nothing() {
     let block_count = || data_dir::blocks(&data_dir).expect("blocks").len();
     let unmerged = block_count();
 
-    let report = tsdb(arguments!["compact", "--block-duration=10m", &data_dir]);
+    let report =
+        tsdb(arguments!["compact", "--block-duration=10m", "--max-block-duration=36h", &data_dir]);
     assert!(report.contains("merged: level 2") && report.contains("deleted"), "{report}");
     assert!(block_count() < unmerged / 2, "{report}");
     assert!(tsdb(arguments!["dump", &data_dir]) == before);
@@ -31,7 +32,13 @@ fn compaction_cuts_and_merges_and_loses_nothing() {
     assert!(refused.stderr.contains("compact --head"), "{}", refused.stderr);
     assert!(tsdb(arguments!["dump", &data_dir]) == before);
 
-    let report = tsdb(arguments!["compact", "--head", "--block-duration=10m", &data_dir]);
+    let report = tsdb(arguments![
+        "compact",
+        "--head",
+        "--block-duration=10m",
+        "--max-block-duration=36h",
+        &data_dir
+    ]);
     assert!(report.contains("cut from the head"), "{report}");
     assert!(tsdb(arguments!["dump", &data_dir]) == before);
     let ends = data_dir::blocks(&data_dir).expect("blocks").into_iter().map(|block| block.end_ms);
@@ -40,7 +47,11 @@ fn compaction_cuts_and_merges_and_loses_nothing() {
     for release in Release::ALL {
         assert!(promtool::tsdb(release, "dump", &data_dir, &[]) == before, "{release:?}");
     }
-    assert_eq!(tsdb(arguments!["compact", "--block-duration=10m", &data_dir]), "", "{report}");
+    assert_eq!(
+        tsdb(arguments!["compact", "--block-duration=10m", "--max-block-duration=36h", &data_dir]),
+        "",
+        "{report}"
+    );
 
     // The server goes on with it.
     let server = store.config.start().expect("tidepool starts again");
