@@ -17,6 +17,7 @@ pub use tidepool_disk as disk;
 pub mod forward;
 pub mod http;
 pub mod intake;
+mod open_files;
 pub mod otlp;
 #[cfg_attr(not(feature = "plugins"), path = "plugin/absent.rs")]
 pub mod plugin;

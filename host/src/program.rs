@@ -6,6 +6,7 @@ use crate::config::{ConfigError, ConfigSource, Invocation, ServeConfig, Settings
 use crate::forward::Forwarding;
 use crate::http::{Server, ServerConfig};
 use crate::intake::Intake;
+use crate::open_files;
 use crate::plugin::Plugins;
 use crate::plugin::config::PluginsConfig;
 use crate::processors::processors;
@@ -70,10 +71,12 @@ async fn serve(
     settings: Settings,
     log_level: LogLevel,
 ) -> Result<(), Box<dyn std::error::Error>> {
+    let open_files_max = open_files::raise_limit();
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         data_dir = %config.store.data_dir.display(),
         wal_sync = ?config.store.wal.sync,
+        open_files_max,
         "tidepool starts"
     );
     let access = Arc::new(Access::open(&config.access)?);

@@ -23,6 +23,7 @@
 //! A block of all that the head holds, for a snapshot, is made the same way; the head neither plans
 //! nor drops anything for it.
 
+use super::block_time::new_block_ms;
 use super::series_pass::SeriesPass;
 use super::{HINT_OUT_OF_ORDER, MEMORY_BYTES_BASE, SAMPLES_PER_CHUNK_COMPACTED, SERIES_PER_SLICE};
 use crate::block::{BlockMetaParams, LinkedChunks, SealedBlock, SymbolCollector};
@@ -222,7 +223,8 @@ impl Cut {
         let SymbolPass { symbols, series_count, span, .. } = pass;
         let range = self.range.unwrap_or(span);
         series.rewind()?;
-        let out = self.blocks.create(now_ms)?;
+        let time_ms = new_block_ms(&*self.blocks, now_ms, range.end_ms)?;
+        let out = self.blocks.create(time_ms)?;
         let linked = LinkedChunks::default();
         let pass = SeriesPass::begin(out, linked, symbols, SAMPLES_PER_CHUNK_COMPACTED)?;
         let pass = pass.with_bounds(range, series_count, self.piece_bytes_max);

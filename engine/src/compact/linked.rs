@@ -19,6 +19,7 @@
 //! A block has no more than [`LINKED_FILES_MAX`] such files, since readers keep them open: parents
 //! beyond are written again, and so become few files.
 
+use super::block_time::new_block_ms;
 use super::parent::{Blame, Parent, bad_block, outside_of_range};
 use super::series_pass::NextSeries;
 use crate::block::{
@@ -74,7 +75,9 @@ pub(super) fn begin(
     parents: &[(String, Parent)],
     samples_per_chunk: usize,
 ) -> StorageResult<Begun> {
-    let mut out = blocks.create(now_ms)?;
+    let ends_ms = parents.iter().map(|(_, parent)| parent.meta().max_time_ms);
+    let time_ms = new_block_ms(blocks, now_ms, ends_ms.max().unwrap_or(i64::MIN))?;
+    let mut out = blocks.create(time_ms)?;
     let mut linked = LinkedChunks::default();
     let mut first_files = vec![None; parents.len()];
     for ((block, parent), first_file) in parents.iter().zip(&mut first_files) {
@@ -92,7 +95,7 @@ pub(super) fn begin(
             if !link(&mut *out, block, number, linked.files + number)? {
                 // What was taken over before it cannot be given back, so the block is begun anew.
                 drop(out);
-                return Begun::without_links(blocks, now_ms, parents.len());
+                return Begun::without_links(blocks, time_ms, parents.len());
             }
         }
         *first_file = Some(linked.files);
@@ -111,9 +114,9 @@ fn link(out: &mut dyn BlockWriter, block: &str, from: u32, to: u32) -> StorageRe
 }
 
 impl Begun {
-    fn without_links(blocks: &dyn Blocks, now_ms: i64, parents: usize) -> StorageResult<Begun> {
+    fn without_links(blocks: &dyn Blocks, time_ms: i64, parents: usize) -> StorageResult<Begun> {
         let (linked, first_files) = (LinkedChunks::default(), vec![None; parents]);
-        Ok(Begun { out: blocks.create(now_ms)?, linked, first_files })
+        Ok(Begun { out: blocks.create(time_ms)?, linked, first_files })
     }
 }
 

@@ -12,6 +12,7 @@
 //! about [`SERIES_PER_SLICE`] series, so that an instance that also appends is not delayed. Nothing
 //! is deleted before what replaces it is durable.
 
+mod block_time;
 mod cut;
 mod deletion;
 mod error;

@@ -17,6 +17,7 @@ use super::fs::{Access, Disk, DiskFile, Lock, remove_tree, tree_bytes};
 use super::wear::{CountingDisk, WrittenFor};
 use links::LinkedFile;
 pub(super) use names::Names;
+use open_files::OpenFiles;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,7 @@ use ulid::Ulid;
 
 mod links;
 mod names;
+mod open_files;
 mod summaries;
 mod tombstones;
 
@@ -51,6 +53,7 @@ pub struct BlockDirs {
     /// Whether blocks that exist are not shown.
     is_new_only: bool,
     summaries: Summaries,
+    open_files: OpenFiles,
     names: Names,
     _lock: Lock,
 }
@@ -100,6 +103,7 @@ impl BlockDirs {
             is_read_only: data.is_read_only(),
             is_new_only: false,
             summaries: Summaries::default(),
+            open_files: OpenFiles::default(),
             names: data.block_names.clone(),
             _lock: data.lock(),
         }
@@ -182,8 +186,16 @@ impl BlockDirs {
             opened => opened.map_err(Action::Open.failed(&path))?,
         };
         let size_bytes = opened.size().map_err(Action::Read.failed(&path))?;
+        let identity = opened.identity().map_err(Action::Read.failed(&path))?;
+        let file = self.open_files.share(identity, opened);
         let summaries = self.summaries.clone();
-        Ok(BlockFile { file: opened, path: path.into(), size_bytes, summaries })
+        Ok(BlockFile { file, path: path.into(), size_bytes, summaries })
+    }
+
+    /// The blocks with the times in their ULIDs, in milliseconds since the epoch.
+    pub fn times_ms(&self) -> Result<Vec<(String, i64)>> {
+        let time_ms = |id: &str| Ulid::from_string(id).map_or(0, |ulid| ulid.timestamp_ms() as i64);
+        Ok(self.list()?.into_iter().map(|id| (id.clone(), time_ms(&id))).collect())
     }
 
     /// Begins a block under a fresh ULID of this time (milliseconds since the epoch).

@@ -91,6 +91,12 @@ pub trait DiskFile: Send + Sync {
     /// Length in bytes.
     fn size(&self) -> io::Result<u64>;
 
+    /// Device and inode, which no other file has while this one is open; `None` where the system
+    /// does not say.
+    fn identity(&self) -> io::Result<Option<(u64, u64)>> {
+        Ok(None)
+    }
+
     /// Fills `out` from `offset`. `UnexpectedEof` if the file ends before.
     fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()>;
 
@@ -239,6 +245,10 @@ impl Disk for RealDisk {
 impl DiskFile for File {
     fn size(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
+    }
+
+    fn identity(&self) -> io::Result<Option<(u64, u64)>> {
+        platform::identity(self)
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {

@@ -170,6 +170,10 @@ impl DiskFile for CountingFile {
         self.file.size()
     }
 
+    fn identity(&self) -> io::Result<Option<(u64, u64)>> {
+        self.file.identity()
+    }
+
     fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         self.file.read_at(offset, out)
     }

@@ -8,7 +8,7 @@ use super::list::{BlockList, print_blocks};
 use super::progress::warn_line;
 use super::{CliError, Progress, Verdict, Workspace};
 use crate::disk::{DataDir, Staging};
-use crate::store::{millis, random_seed, system_now_ms};
+use crate::store::{BLOCK_AHEAD_MS_MAX, millis, random_seed, system_now_ms};
 use crate::wasm::{INSTANCE_BYTES_MAX, ImporterHandle, Instance, Label, Rows};
 use clap::{Args, ValueEnum};
 use std::collections::HashMap;
@@ -81,6 +81,8 @@ struct Found {
 struct Pass<'a> {
     instance: &'a mut Instance,
     importer: ImporterHandle,
+    /// The time in the ULIDs of new blocks.
+    block_ms: i64,
     /// Numbers of series by how they are written.
     numbers: HashMap<Box<str>, u32>,
     rows: Rows,
@@ -147,6 +149,7 @@ fn import(
     let staging = Staging::new(&workspace.data)?;
     let source = source.kept(&staging, &workspace.data)?;
     let mut instance = workspace.inspector_of(staging.blocks())?;
+    let block_ms = new_block_ms(workspace)?;
     let importer = instance.import(millis(args.block_duration), rows_bytes, random_seed())?;
     let mut found;
     let mut passes = 0;
@@ -155,6 +158,7 @@ fn import(
         let pass = Pass {
             instance: &mut instance,
             importer,
+            block_ms,
             numbers: HashMap::new(),
             rows: Rows { series: Vec::new(), timestamps_ms: Vec::new(), values: Vec::new() },
         };
@@ -165,7 +169,7 @@ fn import(
         }
         let progress = Progress::spinner("writing blocks");
         let again = loop {
-            let step = instance.finish_import_pass(importer, system_now_ms())?;
+            let step = instance.finish_import_pass(importer, block_ms)?;
             if step.done {
                 break step.again;
             }
@@ -186,6 +190,16 @@ fn import(
         warn_line(&format!("{} has no samples; nothing was imported", source.name));
     }
     Ok(found.samples)
+}
+
+/// The time in the ULIDs of the new blocks: later than all others, since the later one has the word
+/// where two blocks have the same sample, and the clock may have been set back.
+fn new_block_ms(workspace: &Workspace) -> Result<i64, CliError> {
+    let now_ms = system_now_ms();
+    let times_ms = workspace.blocks.times_ms()?.into_iter().map(|(_, time_ms)| time_ms);
+    // What is dated further ahead was not made on this machine.
+    let newest_ms = times_ms.filter(|time_ms| *time_ms <= now_ms + BLOCK_AHEAD_MS_MAX).max();
+    Ok(newest_ms.map_or(now_ms, |newest_ms| now_ms.max(newest_ms + 1)))
 }
 
 /// Times that others took for seconds, though they are milliseconds, lie some 50,000 years ahead.
@@ -304,7 +318,7 @@ impl Pass<'_> {
     }
 
     fn send(&mut self) -> Result<(), CliError> {
-        let step = self.instance.import_rows(self.importer, &self.rows, system_now_ms())?;
+        let step = self.instance.import_rows(self.importer, &self.rows, self.block_ms)?;
         if step.series_dropped {
             self.numbers.clear();
         }

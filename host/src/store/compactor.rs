@@ -30,6 +30,9 @@ const BLOCKS_EVERY: Duration = Duration::from_secs(60);
 /// The same while the disk is nearly full: what retention drops makes room.
 const BLOCKS_EVERY_IF_FULL: Duration = Duration::from_secs(5);
 
+/// A block whose ULID is further ahead than this, in milliseconds, was not made by this node.
+pub(crate) const BLOCK_AHEAD_MS_MAX: i64 = 24 * 3_600_000;
+
 /// Longest pause after compactions that failed one after the other.
 const FAILED_PAUSE_MAX: Duration = Duration::from_secs(60);
 
@@ -61,6 +64,8 @@ pub(super) struct Compactor {
     pub(super) reported: Vec<String>,
     /// Blocks that wait for being copied elsewhere.
     pub(super) waiting: Waiting,
+    /// Blocks that are dated ahead, and were reported.
+    pub(super) ahead: Vec<String>,
     /// Whether the directory has the settings that commands without a server need.
     pub(super) has_saved_settings: bool,
     /// How often the memory that is planned with was halved, since an instance ran out of it: then
@@ -118,6 +123,7 @@ impl Compactor {
     fn compact(&mut self) -> Result<(), StoreError> {
         self.save_settings();
         let blocks = self.blocks_to_change();
+        self.report_blocks_ahead()?;
         let mut instance = self.instance(blocks)?;
         instance.exclude(&self.reported)?;
         instance.pin(&self.waiting.pinned)?;
@@ -162,6 +168,25 @@ impl Compactor {
             self.waiting.add(&block.id);
             instance.pin(&self.waiting.pinned)?;
         }
+        Ok(())
+    }
+
+    /// Names blocks that are dated ahead, once each: where they have a sample that a later block
+    /// has, too, theirs is served.
+    fn report_blocks_ahead(&mut self) -> Result<(), StoreError> {
+        let latest_ms = self.shared.clock.now_ms().saturating_add(BLOCK_AHEAD_MS_MAX);
+        let mut ahead = self.shared.blocks.times_ms()?;
+        ahead.retain(|(_, time_ms)| *time_ms > latest_ms);
+        let ahead: Vec<String> = ahead.into_iter().map(|(block, _)| block).collect();
+        for block in ahead.iter().filter(|block| !self.ahead.contains(block)) {
+            tracing::warn!(
+                %block,
+                "the ULID of this block is more than a day ahead of this node's clock. Its samples \
+                 replace those that later blocks have of the same series and time. If the clock is \
+                 right, make the block again where it comes from"
+            );
+        }
+        self.ahead = ahead;
         Ok(())
     }
 

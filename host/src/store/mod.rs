@@ -44,7 +44,7 @@ pub use blocks::ListedBlock;
 pub use buffer::Body;
 pub use columns::{ScrapeRows, SeriesNumbers};
 pub use compaction_settings::{CompactionSettings, CompactionSettingsError, max_block_duration};
-pub(crate) use compactor::snapshot_name;
+pub(crate) use compactor::{BLOCK_AHEAD_MS_MAX, snapshot_name};
 use config::Live;
 pub use config::StoreConfig;
 pub use error::StoreError;
@@ -178,6 +178,7 @@ impl Store {
             tasks,
             reported: Vec::new(),
             waiting: Waiting::default(),
+            ahead: Vec::new(),
             has_saved_settings: false,
             halvings: 0,
         };

@@ -8,7 +8,7 @@ use tidepool_tests::fake_clock::FakeClock;
 use tidepool_tests::process::Server;
 use tidepool_tests::remote_read::{Reader, everything};
 use tidepool_tests::remote_write::{Version, Writer};
-use tidepool_tests::series::{Dataset, Row, Series, Shape, Texture};
+use tidepool_tests::series::{Dataset, Row, Sample, Series, Shape, Texture};
 use tidepool_tests::tidepool::Config;
 use tidepool_tests::wait;
 
@@ -189,4 +189,29 @@ fn samples_of_the_future_are_refused_and_one_moves_nothing() {
     assert_eq!(node.answer_to_one("late", now_ms - 2 * BLOCK_MS).0, 204);
     assert_eq!(node.metric("tidepool_blocks_cut_total"), 0.0);
     node.assert_holds_all("with one sample ahead");
+}
+
+/// A replaced sample was the old one again once its block was cut: the clock had been set back, so
+/// the block's ULID was older than that of the block with the sample that it replaces.
+#[test]
+fn a_replaced_sample_stays_replaced_though_the_clock_is_set_back() {
+    let now_ms = clock::now_ms();
+    let end_ms = now_ms - 6 * 60 * MINUTE_MS;
+    let mut node = Node::new(now_ms, &["--out-of-order-window=30m"]);
+    node.send(11, end_ms, 60);
+    node.wait_for_cuts(5.0);
+    node.restart_at(now_ms - 60 * MINUTE_MS);
+    let series = node.acknowledged.first_mut().expect("a series");
+    let in_block = |sample: &&mut Sample| sample.timestamp_ms == end_ms - 25 * MINUTE_MS;
+    let sample = series.samples.iter_mut().find(in_block).expect("a sample in a block");
+    sample.value = -1.0;
+    let replacement = Series { samples: vec![*sample], ..series.clone() };
+    assert_eq!(node.answer(&[replacement.row()]), (204, String::new()));
+    node.assert_holds_all("while the replacement is in the head");
+    // The out-of-order block is cut, and merged with the one that it overlaps.
+    node.send(12, end_ms + 60 * MINUTE_MS, 60);
+    let is_merged = || (node.metric("tidepool_blocks_merged_total") >= 1.0).then_some(());
+    wait::until("a merge", Duration::from_secs(60), is_merged)
+        .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", node.server().log()));
+    node.assert_holds_all("when it is in a block");
 }
