@@ -4,7 +4,7 @@
 use super::durations::Durations;
 use super::handler::Handler;
 use super::reply::Body;
-use super::stream::{Phase, PhaseCell};
+use super::stream::{BODY_PROGRESS_BYTES, Phase, PhaseCell};
 use crate::http::request::Request;
 use crate::store::StoreError;
 use bytes::Bytes;
@@ -31,6 +31,8 @@ const PIECE_BYTES_MAX: usize = 64 * 1024;
 #[derive(Clone)]
 pub struct Unanswered {
     count: Arc<AtomicUsize>,
+    /// Those of them whose bodies have not come yet, and were waited for.
+    waiting: Arc<AtomicUsize>,
     phase: PhaseCell,
     answers: Arc<Mutex<Answers>>,
 }
@@ -46,7 +48,8 @@ struct Answers {
 impl Unanswered {
     /// None yet.
     pub fn new(phase: PhaseCell) -> Unanswered {
-        Unanswered { count: Arc::default(), phase, answers: Arc::default() }
+        let (count, waiting) = Default::default();
+        Unanswered { count, waiting, phase, answers: Arc::default() }
     }
 
     /// Waits until a client has taken nothing of an answer for so long. In HTTP/2 it can do so and
@@ -71,6 +74,55 @@ impl Unanswered {
         self.count.fetch_add(1, Relaxed);
         self.phase.set(Phase::Working);
         PendingRequest { of: self.clone(), answer: None }
+    }
+
+    /// Watches how a body comes.
+    pub fn watch_body(&self) -> ComingBody {
+        ComingBody { of: self.clone(), is_waited_for: false, bytes: 0 }
+    }
+
+    /// Enters [`Phase::Body`] if there is nothing to do but to wait for bodies.
+    fn note_waiting(&self) {
+        let waiting = self.waiting.load(Relaxed);
+        if waiting > 0 && waiting == self.count.load(Relaxed) {
+            self.phase.set(Phase::Body);
+        }
+    }
+}
+
+/// The body of a request, as far as its client has sent it.
+pub struct ComingBody {
+    of: Unanswered,
+    is_waited_for: bool,
+    /// What came since it last made progress.
+    bytes: usize,
+}
+
+impl ComingBody {
+    /// Nothing of it is there.
+    pub fn wait(&mut self) {
+        if !self.is_waited_for {
+            self.is_waited_for = true;
+            self.of.waiting.fetch_add(1, Relaxed);
+            self.of.note_waiting();
+        }
+    }
+
+    /// So many bytes came.
+    pub fn take(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        if self.is_waited_for && self.bytes >= BODY_PROGRESS_BYTES {
+            self.bytes = 0;
+            self.of.note_waiting();
+        }
+    }
+
+    /// It is whole, or nobody wants the rest.
+    pub fn end(&mut self) {
+        if std::mem::take(&mut self.is_waited_for) {
+            self.of.waiting.fetch_sub(1, Relaxed);
+            self.of.phase.advance(Phase::Body, Phase::Working);
+        }
     }
 }
 
@@ -105,6 +157,8 @@ impl Drop for PendingRequest {
         self.waits_for_us();
         if self.of.count.fetch_sub(1, Relaxed) == 1 {
             self.of.phase.set(Phase::Answered);
+        } else {
+            self.of.note_waiting();
         }
     }
 }

@@ -1,16 +1,16 @@
 //! One connection from its first byte to its last.
 //!
 //! A connection that is between requests, or has sent a part of a request's head, may be closed at
-//! any time: after a while anyway, and after a second when others wait for its place. A request
-//! that is being worked on is never cut off from here; its body and its answer have limits of their
-//! own.
+//! any time: after a while anyway, and after a second when others wait for its place. So may one
+//! whose requests' bodies come slowly, if no other connection gives up its place. A request that is
+//! being worked on is never cut off from here; its body and its answer have limits of their own.
 
 use super::answered::{AccessLine, AnswerBody, Timer, Unanswered};
 use super::config::ClientLimits;
-use super::context::{Context, HttpCounters};
+use super::context::{Context, Crowded, HttpCounters};
 use super::request::{RequestBody, Unread};
 use super::routes;
-use super::stream::{Current, Phase, PhaseCell, Watched};
+use super::stream::{BODY_PROGRESS_BYTES, Current, Phase, PhaseCell, Watched};
 use super::target::{HEAD_BYTES_MAX, HEADERS_MAX};
 use super::typed::Typed;
 use crate::shutdown::Shutdown;
@@ -56,6 +56,7 @@ enum Overdue {
     Idle,
     SlowHead,
     CrowdedOut,
+    SlowBody,
 }
 
 impl Overdue {
@@ -64,6 +65,7 @@ impl Overdue {
             Overdue::Idle => &counters.connections_idle,
             Overdue::CrowdedOut => &counters.connections_crowded_out,
             Overdue::SlowHead => &counters.connections_slow_head,
+            Overdue::SlowBody => &counters.connections_slow_body,
         });
     }
 }
@@ -82,7 +84,7 @@ pub(super) async fn serve(context: &Context, stream: TcpStream, shutdown: Shutdo
             let handshake = timeout(limit, acceptor.accept(stream));
             let secured = tokio::select! {
                 secured = handshake => secured.unwrap_or_else(|elapsed| Err(elapsed.into())),
-                () = crowd_out(Instant::now(), &context.crowded) => {
+                () = crowd_out(Instant::now(), &context.crowded.idle) => {
                     Err(io::ErrorKind::WouldBlock.into())
                 }
             };
@@ -121,11 +123,11 @@ async fn serve_requests<S>(
     };
     let unanswered = Unanswered::new(phase);
     let service = service_fn(|request: hyper::Request<Incoming>| {
-        let pending = unanswered.begin();
+        let (pending, coming) = (unanswered.begin(), unanswered.watch_body());
         let context = context.now();
         async move {
             let unread = is_http2.then(Unread::default);
-            let request = request.map(|body| RequestBody::new(body, unread.clone()));
+            let request = request.map(|body| RequestBody::new(body, unread.clone(), coming));
             let asked = context.requests.begin(&request, client);
             let is_logged = context.http.access_log;
             let line = is_logged.then(|| AccessLine::new(&request, asked.id(), client));
@@ -221,11 +223,23 @@ where
 {
     reason.count(&context.counters);
     stream.take_refusal();
-    if let Overdue::SlowHead = reason {
-        let limit = context.http.limits.request_timeout.as_millis();
-        let why =
-            format!("the request's head was not received within {limit} ms (--request-timeout)");
-        say(stream, StatusCode::REQUEST_TIMEOUT, &why).await;
+    match reason {
+        Overdue::SlowHead => {
+            let limit = context.http.limits.request_timeout.as_millis();
+            let why = format!(
+                "the request's head was not received within {limit} ms (--request-timeout)"
+            );
+            say(stream, StatusCode::REQUEST_TIMEOUT, &why).await;
+        }
+        // After a 4xx a sender would drop the samples.
+        Overdue::SlowBody => {
+            let why = format!(
+                "the request's body comes slower than {BODY_PROGRESS_BYTES} bytes a second, and \
+                 others need the connection (--max-connections)"
+            );
+            say(stream, StatusCode::SERVICE_UNAVAILABLE, &why).await;
+        }
+        Overdue::Idle | Overdue::CrowdedOut => {}
     }
 }
 
@@ -255,8 +269,12 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let (reason, bytes) = (status.canonical_reason().unwrap_or_default(), why.len() + 1);
+    let retry = match status {
+        StatusCode::SERVICE_UNAVAILABLE => "retry-after: 1\r\n",
+        _ => "",
+    };
     let answer = format!(
-        "HTTP/1.1 {} {reason}\r\nconnection: close\r\n\
+        "HTTP/1.1 {} {reason}\r\nconnection: close\r\n{retry}\
          content-type: text/plain; charset=utf-8\r\ncontent-length: {bytes}\r\n\r\n{why}\n",
         status.as_str()
     );
@@ -276,7 +294,7 @@ where
 async fn overdue(
     mut phase: watch::Receiver<Current>,
     limits: ClientLimits,
-    crowded: &Notify,
+    crowded: &Crowded,
 ) -> Overdue {
     let brief = GRACE.min(limits.idle_timeout).min(limits.request_timeout);
     loop {
@@ -288,6 +306,12 @@ async fn overdue(
         let (limit, reason) = match current.phase {
             Phase::Idle => (limits.idle_timeout, Overdue::Idle),
             Phase::Head => (limits.request_timeout, Overdue::SlowHead),
+            Phase::Body => {
+                tokio::select! {
+                    () = end_of(&mut phase) => continue,
+                    () = crowd_out(current.since, &crowded.slow) => return Overdue::SlowBody,
+                }
+            }
             Phase::Working | Phase::Answered => {
                 end_of(&mut phase).await;
                 continue;
@@ -296,7 +320,7 @@ async fn overdue(
         tokio::select! {
             () = end_of(&mut phase) => {}
             () = sleep_until(current.since + limit) => return reason,
-            () = crowd_out(current.since, crowded) => return Overdue::CrowdedOut,
+            () = crowd_out(current.since, &crowded.idle) => return Overdue::CrowdedOut,
         }
     }
 }

@@ -61,9 +61,17 @@ pub struct Context {
     pub reload: ReloadHandle,
     /// When the server was started.
     pub started_ms: i64,
-    /// Tells the connection that waits the longest to give up its place.
-    pub crowded: Arc<Notify>,
+    pub crowded: Arc<Crowded>,
     live: watch::Receiver<Live>,
+}
+
+/// Tells the connection that waits the longest to give up its place.
+#[derive(Default)]
+pub struct Crowded {
+    /// Of those without a request.
+    pub idle: Notify,
+    /// Of those whose requests' bodies come slowly.
+    pub slow: Notify,
 }
 
 /// The counters of the server.
@@ -77,6 +85,7 @@ pub struct HttpCounters {
     pub connections_idle: AtomicU64,
     pub connections_crowded_out: AtomicU64,
     pub connections_slow_head: AtomicU64,
+    pub connections_slow_body: AtomicU64,
     pub connections_slow_reader: AtomicU64,
     pub connections_malformed: AtomicU64,
     pub connections_insecure: AtomicU64,
@@ -133,7 +142,7 @@ impl Context {
             requests: Arc::new(RequestLog::default()),
             reload,
             started_ms: system_now_ms(),
-            crowded: Arc::new(Notify::new()),
+            crowded: Arc::default(),
             live,
         }
     }

@@ -505,6 +505,7 @@ fn connections(text: &mut MetricsText, context: &Context) {
             ("reason=\"idle\"", load(&c.connections_idle)),
             ("reason=\"crowded_out\"", load(&c.connections_crowded_out)),
             ("reason=\"slow_head\"", load(&c.connections_slow_head)),
+            ("reason=\"slow_body\"", load(&c.connections_slow_body)),
             ("reason=\"slow_reader\"", load(&c.connections_slow_reader)),
             ("reason=\"malformed\"", load(&c.connections_malformed)),
             ("reason=\"no_tls\"", load(&c.connections_insecure)),

@@ -4,6 +4,7 @@
 //! 7.88 then reports an error instead of the answer. So the answer waits until the rest of a small
 //! body is read.
 
+use super::answered::ComingBody;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use std::pin::Pin;
@@ -25,6 +26,7 @@ const UNREAD_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct RequestBody {
     body: Option<Incoming>,
     unread: Option<Unread>,
+    coming: ComingBody,
 }
 
 /// What is left of a body.
@@ -32,9 +34,9 @@ pub struct RequestBody {
 pub struct Unread(Arc<Mutex<Option<Incoming>>>);
 
 impl RequestBody {
-    /// A body, and what gets the rest of it.
-    pub fn new(body: Incoming, unread: Option<Unread>) -> RequestBody {
-        RequestBody { body: Some(body), unread }
+    /// A body, what gets the rest of it, and what watches how it comes.
+    pub fn new(body: Incoming, unread: Option<Unread>, coming: ComingBody) -> RequestBody {
+        RequestBody { body: Some(body), unread, coming }
     }
 }
 
@@ -46,10 +48,17 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        match &mut self.body {
-            Some(body) => Pin::new(body).poll_frame(context),
-            None => Poll::Ready(None),
+        let this = &mut *self;
+        let Some(body) = &mut this.body else { return Poll::Ready(None) };
+        let frame = Pin::new(body).poll_frame(context);
+        match &frame {
+            Poll::Pending => this.coming.wait(),
+            Poll::Ready(Some(Ok(frame))) => {
+                this.coming.take(frame.data_ref().map_or(0, Bytes::len));
+            }
+            Poll::Ready(None | Some(Err(_))) => this.coming.end(),
         }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {
@@ -63,6 +72,7 @@ impl Body for RequestBody {
 
 impl Drop for RequestBody {
     fn drop(&mut self) {
+        self.coming.end();
         let Some(Unread(unread)) = &self.unread else { return };
         if !self.is_end_stream() {
             *unread.lock().unwrap_or_else(PoisonError::into_inner) = self.body.take();

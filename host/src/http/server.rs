@@ -1,7 +1,7 @@
 //! The accept loop.
 
 use super::connection;
-use super::context::{Context, ServerConfig};
+use super::context::{Context, Crowded, ServerConfig};
 use super::durations::Durations;
 use super::handler::Handler;
 use super::metrics;
@@ -13,13 +13,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// How long running requests may go on after the stop signal.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Pause after a failed accept, which mostly means that file descriptors ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long idle connections may take to leave before one with a slow body has to.
+const IDLE_LEAVE: Duration = Duration::from_millis(100);
 
 /// A bound server.
 pub struct Server {
@@ -90,14 +93,24 @@ async fn accept(listener: &TcpListener) -> Option<TcpStream> {
     }
 }
 
-/// Waits for a place, which a connection that does nothing has to give up.
-async fn slot(slots: &Arc<Semaphore>, crowded: &Notify) -> Option<OwnedSemaphorePermit> {
+/// Waits for a place, which a connection that does nothing has to give up, and if none does, one
+/// whose client sends slowly.
+async fn slot(slots: &Arc<Semaphore>, crowded: &Crowded) -> Option<OwnedSemaphorePermit> {
     if let Ok(slot) = Arc::clone(slots).try_acquire_owned() {
         return Some(slot);
     }
-    crowded.notify_one();
-    let slot = Arc::clone(slots).acquire_owned().await.ok();
+    crowded.idle.notify_one();
+    let free = Arc::clone(slots).acquire_owned();
+    let mut free = std::pin::pin!(free);
+    let slot = loop {
+        tokio::select! {
+            slot = &mut free => break slot.ok(),
+            () = tokio::time::sleep(IDLE_LEAVE) => crowded.slow.notify_one(),
+        }
+    };
     // If a place came free by itself, no other connection has to give up its own.
-    std::pin::pin!(crowded.notified()).as_mut().enable();
+    for crowded in [&crowded.idle, &crowded.slow] {
+        std::pin::pin!(crowded.notified()).as_mut().enable();
+    }
     slot
 }

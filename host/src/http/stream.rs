@@ -19,6 +19,10 @@ use tokio::time::{Instant, Sleep, sleep};
 /// As much a client has to take in each period of patience, or all there is.
 const PROGRESS_BYTES: usize = 64 * 1024;
 
+/// As much has to come of a body in each [second](super::connection) for its connection to keep its
+/// place when others need it.
+pub const BODY_PROGRESS_BYTES: usize = 64 * 1024;
+
 /// How long what comes after the last answer is thrown away.
 const LINGER: Duration = Duration::from_secs(1);
 
@@ -37,6 +41,9 @@ pub enum Phase {
     Head,
     /// A request is being worked on.
     Working,
+    /// All requests wait for more of their bodies; begins again with each
+    /// [`BODY_PROGRESS_BYTES`].
+    Body,
     /// The last of an answer is on its way.
     Answered,
 }

@@ -113,6 +113,26 @@ fn those_who_do_nothing_give_their_places_to_others() {
     assert!(figure(&store, name) >= 20.0, "{}", figure(&store, name));
 }
 
+/// Clients that sent a head and a byte of a body held all places for `--request-timeout`.
+#[test]
+fn those_who_send_next_to_nothing_give_their_places_to_others() {
+    let store = start(&["--max-connections=8", "--request-timeout=1h", "--idle-timeout=1h"]);
+    let head = [&write_head("Content-Length: 1000000\r\n")[..], b"a"].concat();
+    let mut slow: Vec<TcpStream> = (0..8).map(|_| send(&store, &head)).collect();
+    for _ in 0..8 {
+        slow.push(send(&store, &head));
+        // Each on a connection of its own.
+        assert_serves(&store, "place");
+    }
+    let name = "tidepool_http_connections_closed_total{reason=\"slow_body\"}";
+    assert!(figure(&store, name) >= 8.0, "{}", figure(&store, name));
+    // After a 4xx a sender would drop the samples.
+    let answer = rest_of(slow.remove(0));
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("retry-after"), "{answer}");
+    drop(slow);
+    assert_left_nothing(&store);
+}
+
 #[test]
 fn clients_that_go_away_in_the_middle_leave_nothing() {
     let store = start(&[]);
