@@ -87,13 +87,13 @@ use std::time::Instant;
 use sync::SyncClock;
 use writer::{SegmentWriter, WriterOptions};
 
-/// Upstream's segment length. A longer one is made only for a single batch that is longer.
+/// Upstream's segment length. The last batch of a segment may make it longer.
 pub const SEGMENT_BYTES_DEFAULT: u64 = 128 * 1024 * 1024;
 
 /// How the log is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WalOptions {
-    /// Where a segment ends: a positive multiple of 32 KiB.
+    /// Where a segment ends, but for a batch that was promised to it: a positive multiple of 32 KiB.
     pub segment_bytes_max: u64,
     /// How records are packed.
     pub compression: Compression,

@@ -72,7 +72,7 @@ pub struct SegmentWriter {
 
 /// How a [`SegmentWriter`] writes.
 pub struct WriterOptions {
-    /// The length that a segment exceeds only if a single batch is longer.
+    /// The length that a segment exceeds only by a single batch.
     pub segment_bytes_max: u64,
     /// How records are packed.
     pub compression: Compression,
