@@ -107,6 +107,7 @@ impl Log {
             self.note_out_of_order(segment, out_of_order.newest_ms, head.generation());
         }
         self.turn_columns_off(head.columns_go());
+        self.restart_columns_of_new_segment();
         let mut is_chained = self.columns.as_ref().is_some_and(Columns::is_chained);
         let mut in_order = self.in_order_rows(head, batch);
         if self.ends_segment(in_order.newest_ms) {

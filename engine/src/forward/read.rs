@@ -8,8 +8,13 @@ use crate::model::Value;
 use crate::storage::LogKind;
 use crate::wal::{Record, RecordError, SeriesRecords, decode};
 
+/// Segments before one in which what its first records build on may lie: earlier versions went on
+/// with a chain of columns where the host had ended a segment, and a host repeats records behind a
+/// sync that failed, perhaps in an otherwise empty segment.
+const CHAINED_SEGMENTS: u32 = 2;
+
 impl Forwarder {
-    /// Takes the series of records, and nothing else of them.
+    /// Takes the series of records, and what else is needed to read the segments behind theirs.
     pub fn note_series<'r>(&mut self, segment: u32, records: impl Iterator<Item = &'r [u8]>) {
         for record in records {
             match decode(record) {
@@ -20,9 +25,20 @@ impl Forwarder {
                     }
                 }
                 Ok(Record::Metadata(rows)) => self.take_metadata(rows.flatten()),
+                // Its rows are delivered, but records that are read later may build on it.
+                Ok(Record::Columns(record)) if self.may_chain_from(segment) => {
+                    let _ = self.columns.read(&record, segment);
+                }
                 _ => {}
             }
         }
+    }
+
+    /// Whether records of the first segment that will be read may build on records of this one.
+    fn may_chain_from(&self, segment: u32) -> bool {
+        let first = self.shards.iter().map(|shard| shard.resume[0].segment).min().unwrap_or(0);
+        let before = first.saturating_sub(CHAINED_SEGMENTS)..first;
+        self.tails[0] == Place::default() && before.contains(&segment)
     }
 
     /// Drops series without a series record in this segment or a later one.
@@ -94,8 +110,8 @@ impl RecordReader<'_> {
                             self.row(*series_ref, sample.timestamp_ms, sample.value, None);
                         }
                     }
-                    // What the record before it held is lost to replay, too.
-                    Err(_) => self.fed.unknown += 1,
+                    // What it builds on is damaged, or no longer there.
+                    Err(_) => self.lose(record.rows()),
                 }
                 self.forwarder.columns = columns;
                 Ok(())
@@ -128,7 +144,16 @@ impl RecordReader<'_> {
             Err(error) => Err(error),
         };
         if read.is_err() {
-            self.fed.unknown += 1;
+            self.lose(1);
+        }
+    }
+
+    /// Counts rows that cannot be sent, unless all shards have delivered them.
+    fn lose(&mut self, rows: u64) {
+        let (place, which) = (self.place, self.which);
+        let is_delivered = |shard: &Shard| shard.resume.get(which).is_some_and(|at| place < *at);
+        if !self.forwarder.shards.iter().all(is_delivered) {
+            self.fed.unknown += rows;
         }
     }
 
@@ -234,4 +259,69 @@ fn each<R>(
         take(row?);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::RemoteWriteVersion::V1;
+    use crate::forward::{Settings, ShardPosition};
+    use crate::model::Sample;
+    use crate::storage::LogKind::InOrder;
+    use crate::wal::{ColumnWriter, put_series, series_record};
+
+    /// Rows of a record of columns.
+    const ROWS: u64 = 40;
+
+    /// The series, and so many records of one chain.
+    fn chain(records: i64) -> (Vec<u8>, Vec<Vec<u8>>) {
+        let mut series = series_record();
+        for series_ref in 1..=ROWS {
+            let number = format!("{series_ref:02}");
+            let labels = [("__name__", "m"), ("i", number.as_str())];
+            put_series(&mut series, series_ref, labels.len(), labels.into_iter());
+        }
+        let mut writer = ColumnWriter::new(9);
+        let mut record = |time: i64| {
+            let sample = |at: u64| Sample { timestamp_ms: time * 1000, value: (at as f64).sqrt() };
+            let rows: Vec<_> = (1..=ROWS).map(|at| (at, sample(at + time as u64))).collect();
+            writer.record(&rows).expect("few series")
+        };
+        (series, (1..=records).map(&mut record).collect())
+    }
+
+    /// One that goes on at the front of segment 1.
+    fn resumed(records: u32) -> Forwarder {
+        let mut forwarder = Forwarder::new(Settings::default(), 1).expect("settings");
+        let in_order = Place { segment: 1, record: records, row: 0 };
+        let position = ShardPosition { in_order, ..ShardPosition::default() };
+        forwarder.resume(&[position], &[]).expect("a position");
+        forwarder
+    }
+
+    /// The host had ended a segment in the middle of a chain; after a restart the first record of
+    /// the new one was of no use, was never sent, and counted as one dropped row.
+    #[test]
+    fn a_segment_that_begins_with_a_chained_record_is_read_behind_the_one_before() {
+        let (series, records) = chain(5);
+        let mut forwarder = resumed(0);
+        let before = [&series, &records[0], &records[1], &records[2]];
+        forwarder.note_series(0, before.into_iter().map(Vec::as_slice));
+        let fed = forwarder.feed(InOrder, 1, 0, records[3..].iter().map(Vec::as_slice), 1000);
+        assert_eq!((fed.rows, fed.unknown), (2 * ROWS, 0));
+        let batch = forwarder.take(0, V1, 1000, i64::MIN).expect("a request");
+        assert_eq!((batch.samples, batch.newest_ms), (2 * ROWS, 5000));
+    }
+
+    /// Without the segment before, each row that is lost is counted, but none that was delivered.
+    #[test]
+    fn rows_that_cannot_be_read_are_counted_once_and_only_if_they_were_not_sent() {
+        let (series, records) = chain(5);
+        let mut forwarder = resumed(1);
+        forwarder.note_series(0, std::iter::once(series.as_slice()));
+        let damaged = vec![records[4][0]];
+        let read = [&records[3], &records[4], &damaged];
+        let fed = forwarder.feed(InOrder, 1, 0, read.into_iter().map(Vec::as_slice), 1000);
+        assert_eq!((fed.rows, fed.unknown), (0, ROWS + 1));
+    }
 }

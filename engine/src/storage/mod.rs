@@ -100,6 +100,12 @@ pub trait Wal {
     /// Appends all records or none, and says in which segment they lie (all in one).
     fn append(&mut self, log: LogKind, records: &[Vec<u8>]) -> StorageResult<u32>;
 
+    /// The segment that the next batch is expected in. A host that ends segments by itself does so
+    /// now if it is time, and else takes the batch into this one.
+    fn next_segment(&mut self, log: LogKind) -> StorageResult<u32> {
+        self.append(log, &[])
+    }
+
     /// The next batch of what earlier runs appended, about `bytes_max` long: all of the in-order
     /// log, then all of the out-of-order one; `None` at the end. Must be read to its end before the
     /// first `append`.

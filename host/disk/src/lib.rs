@@ -82,6 +82,7 @@ pub struct DataDir {
     lock: Lock,
     quarantine: Quarantine,
     holding: wal::Holding,
+    committed: wal::CommittedLogs,
     block_names: blocks::Names,
     is_read_only: bool,
 }
@@ -121,10 +122,10 @@ impl DataDir {
         quarantine.sweep().unwrap_or_else(|error| {
             tracing::warn!(%error, "could not remove unfinished files of an earlier run");
         });
-        let holding = wal::Holding::new(&path);
-        let block_names = blocks::Names::default();
+        let (holding, committed) = (wal::Holding::new(&path), wal::CommittedLogs::default());
+        let (block_names, is_read_only) = (blocks::Names::default(), false);
         let data =
-            DataDir { disk, path, lock, quarantine, holding, block_names, is_read_only: false };
+            DataDir { disk, path, lock, quarantine, holding, committed, block_names, is_read_only };
         BlockDirs::open(&data).sweep_replacements()?;
         Ok(data)
     }
@@ -140,9 +141,10 @@ impl DataDir {
             listed => drop(listed.map_err(Action::List.failed(&path))?),
         }
         let quarantine = Quarantine::new(disk.with_account(WrittenFor::Other), path.clone());
-        let holding = wal::Holding::new(&path);
+        let (holding, committed) = (wal::Holding::new(&path), wal::CommittedLogs::default());
         let (lock, block_names) = (Arc::new(()), blocks::Names::default());
-        Ok(DataDir { disk, path, lock, quarantine, holding, block_names, is_read_only: true })
+        let is_read_only = true;
+        Ok(DataDir { disk, path, lock, quarantine, holding, committed, block_names, is_read_only })
     }
 
     /// Whether a process works in it at this moment: for one that is opened only to be looked at.
@@ -175,6 +177,11 @@ impl DataDir {
     /// Whether segments that the head needs no more are kept for others.
     pub fn holding(&self) -> &wal::Holding {
         &self.holding
+    }
+
+    /// How far this process has written the logs.
+    pub(crate) fn committed(&self) -> &wal::CommittedLogs {
+        &self.committed
     }
 
     /// Whether there is an out-of-order log.

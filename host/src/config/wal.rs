@@ -61,6 +61,8 @@ pub(super) struct WalArgs {
     wal_records: WalRecords,
 
     /// Maximum size of a WAL segment, a multiple of 32KiB
+    ///
+    /// The last records of a request may make a segment longer.
     #[arg(long, value_name = "BYTES", default_value_t = SEGMENT_BYTES_DEFAULT, value_parser = segment_size)]
     wal_segment_size: u64,
 

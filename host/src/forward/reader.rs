@@ -64,9 +64,9 @@ impl Reader {
         }
     }
 
-    /// When the log had no more, if it has none now.
+    /// When all of the log was read, if nothing of it is left now.
     pub fn log_ended(&self) -> Option<Instant> {
-        self.log_ended
+        self.log_ended.filter(|_| !self.tails.is_stuck())
     }
 
     /// Bytes of both logs that were not read.

@@ -209,6 +209,11 @@ impl Tails {
         Ok(())
     }
 
+    /// Whether there is more in a log than can be read of it now.
+    pub fn is_stuck(&self) -> bool {
+        self.in_order.follower.is_stuck() || self.out_of_order.follower.is_stuck()
+    }
+
     /// Bytes of both logs that were not read.
     pub fn bytes_left(&self) -> u64 {
         self.in_order.follower.bytes_left() + self.out_of_order.follower.bytes_left()

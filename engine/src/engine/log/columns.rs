@@ -1,11 +1,16 @@
 //! Floats by columns in the in-order log.
 //!
-//! A record builds on those before it, which may lie in the segment before: the host ends segments
-//! as well, and says so only once a record lies behind the end. From then on a new chain begins,
-//! and the segment before is kept until what builds on it is in blocks.
+//! A record builds on those before it in its segment, never on another segment: who begins to read
+//! with a segment, as forwarding does, has no other. The host ends segments as well, so it is asked
+//! where a batch will go before its records are made.
+//!
+//! A host that does not keep to what it said, or an earlier version of this, leaves a segment that
+//! begins with a record which builds on the segment before. From then on a new chain begins, and
+//! the segment before is kept until what builds on it is in blocks.
 
 use super::{Head, Log};
 use crate::codec::hash_word;
+use crate::storage::LogKind;
 use crate::wal::{ColumnRecord, ColumnWriter};
 
 /// How floats are written by columns.
@@ -53,6 +58,18 @@ impl Log {
         let words = [*seed, life, self.progress.records];
         let seed = words.into_iter().fold(0, hash_word);
         Some(writer.get_or_insert_with(|| ColumnWriter::new(seed)))
+    }
+
+    /// Lets the next record build on nothing if it will lie in another segment than the last one.
+    pub(super) fn restart_columns_of_new_segment(&mut self) {
+        let Some(columns) = self.columns.as_ref().filter(|columns| columns.is_chained()) else {
+            return;
+        };
+        let last = columns.segment;
+        // What keeps the log from telling keeps it from taking the batch, which reports it.
+        if self.wal.next_segment(LogKind::InOrder).ok() != last {
+            self.restart_columns();
+        }
     }
 
     /// Lets the next record build on nothing.

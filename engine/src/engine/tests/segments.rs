@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::head::Exemplar;
+use crate::storage::{StorageResult, Wal, WalBatch, WalCheckpoint};
+use crate::wal::{ColumnReader, Record, decode};
 
 /// A node whose segments span 500 ms.
 fn node(by_columns: bool) -> Node {
@@ -83,4 +85,84 @@ fn segments_end_in_every_life() {
     // 4.1 s of samples; storage in memory goes on in the last segment of the life before.
     let segments = node.wal.segments(LogKind::InOrder);
     assert!((6..=9).contains(&segments.len()), "{segments:?}");
+}
+
+/// A log whose host ends a segment after so many batches, as others do at a length.
+struct ShortSegments {
+    wal: MemoryWal,
+    batches_max: usize,
+    batches: usize,
+    /// Whether it ends a segment only when it is asked for the next one.
+    ends_when_asked: bool,
+}
+
+impl Wal for ShortSegments {
+    fn append(&mut self, log: LogKind, records: &[Vec<u8>]) -> StorageResult<u32> {
+        let is_due = self.batches >= self.batches_max;
+        if is_due && records.is_empty() == self.ends_when_asked {
+            self.wal.cut_segment(log)?;
+            self.batches = 0;
+        }
+        self.batches += usize::from(!records.is_empty());
+        self.wal.append(log, records)
+    }
+
+    fn replay(&mut self, bytes_max: u32) -> StorageResult<Option<WalBatch>> {
+        self.wal.replay(bytes_max)
+    }
+
+    fn cut_segment(&mut self, log: LogKind) -> StorageResult<u32> {
+        self.batches = 0;
+        self.wal.cut_segment(log)
+    }
+
+    fn checkpoint(&mut self, last_segment: u32) -> StorageResult<Box<dyn WalCheckpoint>> {
+        self.wal.checkpoint(last_segment)
+    }
+
+    fn truncate_out_of_order(&mut self, last_segment: u32) -> StorageResult<()> {
+        self.wal.truncate_out_of_order(last_segment)
+    }
+}
+
+/// The host ended segments at a length, and the first record of the next one built on the segment
+/// before: forwarding that went on there never sent its samples.
+#[test]
+fn a_segment_that_the_host_ends_is_followed_by_a_new_chain() -> Result<()> {
+    for ends_when_asked in [true, false] {
+        let mut node = node(true);
+        let wal = node.wal.clone();
+        let wal = Box::new(ShortSegments { wal, batches_max: 7, batches: 0, ends_when_asked });
+        let blocks = Rc::new(node.blocks.clone());
+        let storage = Storage { wal, blocks, head: None };
+        node.engine = Engine::open(Role::All, WITH_OUT_OF_ORDER, storage)?;
+        assert!(node.engine.replay(64)?.done);
+        node.write_columns(true)?;
+        for time_ms in 10_000..10_200 {
+            node.append("s", time_ms, time_ms as u64);
+        }
+        let expected = node.select(Vec::new(), TimeRange::ALL);
+        assert_eq!(expected["s"].len(), 200);
+
+        // Each segment read alone.
+        let (mut records, mut unchained) = (BTreeMap::new(), 0);
+        let mut wal = node.wal.reopened();
+        while let Some(batch) = wal.replay(1)? {
+            for record in batch.records.iter() {
+                let reader: &mut (ColumnReader, u32) = records.entry(batch.segment).or_default();
+                if let Ok(Record::Columns(record)) = decode(record) {
+                    reader.1 += 1;
+                    unchained += usize::from(reader.0.read(&record, batch.segment).is_err());
+                }
+            }
+        }
+        let counts: Vec<u32> = records.values().map(|(_, count)| *count).collect();
+        assert_eq!((counts.len(), counts.iter().sum()), (29, 200), "{counts:?}");
+        // One that ends segments unasked leaves one such record in each: it is still read behind
+        // the segment before.
+        assert_eq!(unchained, if ends_when_asked { 0 } else { counts.len() - 1 });
+        node.restart();
+        assert_eq!(node.select(Vec::new(), TimeRange::ALL), expected);
+    }
+    Ok(())
 }

@@ -39,6 +39,11 @@ pub enum ColumnError {
 }
 
 impl<'a> ColumnRecord<'a> {
+    /// How many rows it says that it has.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
     /// Reads a record's head.
     pub(in crate::wal) fn split(
         record: &'a [u8],

@@ -1,11 +1,14 @@
 //! Reading a log behind the one who writes it, held segments included.
 //!
-//! Records of the segment that is being written are read as they come. What looks torn at its end
-//! may be half a write, so it is looked at again later; it is damage once a later segment is there.
+//! Records of the segment that is being written are read as they come, as far as its writer has
+//! committed them: more may be in the file for a moment, until a failed write is undone. What looks
+//! torn at the end of a segment that no later one follows is looked at again later.
 
 use super::LogKind;
+use super::committed::Committed;
 use super::held::{Holding, listing};
 use super::pack::Unpacker;
+use super::page::HEADER_BYTES;
 use super::reader::{DamagedPlace, SegmentReader, Tail};
 use super::records::Records;
 use super::segment::{SegmentFile, WalListing};
@@ -20,6 +23,7 @@ use std::sync::Arc;
 pub struct LogFollower {
     disk: Arc<dyn Disk>,
     holding: Holding,
+    committed: Committed,
     log: LogKind,
     dir: PathBuf,
     unpacker: Unpacker,
@@ -72,15 +76,12 @@ pub struct SeriesFiles {
 impl LogFollower {
     /// Begins at the front of a segment, or the first one behind it.
     pub fn new(data: &DataDir, log: LogKind, segment: u32) -> LogFollower {
-        let dir = match log {
-            LogKind::InOrder => data.wal_path(),
-            LogKind::OutOfOrder => data.out_of_order_wal_path(),
-        };
         LogFollower {
             disk: data.disk(),
             holding: data.holding().clone(),
+            committed: data.committed().of(log).clone(),
             log,
-            dir,
+            dir: log.dir(data),
             unpacker: Unpacker::default(),
             next_segment: segment,
             current: None,
@@ -90,19 +91,22 @@ impl LogFollower {
 
     /// From now on reads as far as the log is at this moment, until this is called again.
     pub fn observe(&mut self) -> Result<()> {
+        self.limit = None;
         let last = self.segments()?.pop();
-        self.limit = Some(last.map_or((0, 0), |last| (last.number, last.size_bytes)));
+        let last = last.map(|last| (last.number, self.size_of(last.number, last.size_bytes)));
+        self.limit = Some(last.unwrap_or((0, 0)));
         Ok(())
     }
 
     /// The last segment of those there are, as far as it may be read.
     fn last_of(&self, segments: &[SegmentFile]) -> Option<u32> {
-        let last = segments.last().map(|found| found.number);
+        let last = segments.last().and_then(|found| self.committed.last_of(found.number));
         self.limit.map_or(last, |(segment, _)| last.min(Some(segment)))
     }
 
     /// How much of a segment may be read.
     fn size_of(&self, segment: u32, size: u64) -> u64 {
+        let size = self.committed.bytes_of(segment, size);
         match self.limit {
             Some((last, limit)) if last == segment => size.min(limit),
             Some((last, _)) if last < segment => 0,
@@ -123,12 +127,24 @@ impl LogFollower {
         Ok(self.segments()?.last().map(|found| found.number))
     }
 
+    /// Whether there is more in the open segment, as far as it was looked at, than could be read.
+    pub fn is_stuck(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| {
+            let left = current.size_bytes.saturating_sub(current.reader.whole_end());
+            // Less is what is left over of a page. What an earlier life left behind its last record
+            // is padding, or was judged by the replay.
+            left >= HEADER_BYTES as u64 && self.committed.is_open(current.segment)
+        })
+    }
+
     /// Bytes of the log that were not read yet.
     pub fn bytes_left(&self) -> u64 {
         let place = self.place().0;
         let segments = self.segments().unwrap_or_default();
         let left = segments.into_iter().filter(|found| found.number >= place);
-        let bytes: u64 = left.map(|found| found.size_bytes).sum();
+        let committed =
+            |found: SegmentFile| self.committed.bytes_of(found.number, found.size_bytes);
+        let bytes: u64 = left.map(committed).sum();
         bytes.saturating_sub(self.current.as_ref().map_or(0, |c| c.reader.whole_end()))
     }
 

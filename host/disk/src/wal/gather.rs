@@ -50,6 +50,11 @@ impl SegmentTail {
         self.written_bytes + self.unwritten_bytes()
     }
 
+    /// Bytes that the file has whole.
+    pub fn written_bytes(&self) -> u64 {
+        self.written_bytes
+    }
+
     /// Bytes that only this process's memory has.
     pub fn unwritten_bytes(&self) -> u64 {
         self.gathered.len() as u64

@@ -4,6 +4,7 @@
 use super::{ReplayBatch, ReplayStats, SyncPolicy, Wal, WalMonitor, WalOptions};
 use crate::DataDir;
 use crate::error::Result;
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// Which of the two logs.
@@ -32,6 +33,16 @@ pub struct LogsMonitor {
     /// The in-order log.
     pub in_order: WalMonitor,
     out_of_order: Option<WalMonitor>,
+}
+
+impl LogKind {
+    /// Where it is in a data directory.
+    pub(super) fn dir(self, data: &DataDir) -> PathBuf {
+        match self {
+            LogKind::InOrder => data.wal_path(),
+            LogKind::OutOfOrder => data.out_of_order_wal_path(),
+        }
+    }
 }
 
 impl LogsMonitor {

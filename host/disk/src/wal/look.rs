@@ -190,10 +190,7 @@ fn open_log(disk: &dyn Disk, log: LogKind, dir: &Path) -> Result<(Vec<OpenSource
 
 /// Bytes that the directory of a log takes; none if there is none.
 pub fn wal_bytes(data: &DataDir, log: LogKind) -> Result<u64> {
-    let dir = match log {
-        LogKind::InOrder => data.wal_path(),
-        LogKind::OutOfOrder => data.out_of_order_wal_path(),
-    };
+    let dir = log.dir(data);
     match tree_bytes(&*data.disk(), &dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
         counted => counted.map_err(Action::List.failed(dir)),

@@ -15,11 +15,13 @@
 //! Read on in `page` (framing), `pack` (compression), `segment` (names), `writer`, `gather`
 //! (waiting in memory), `reader`, `replay`, `ahead` (on a thread), `repair`, `look` and
 //! `newest` (without touching), `checkpoint`, `removal`, `held` (moved, not deleted), `behind` (a
-//! new log), `follow` (behind the writer), `rewrite`, `sync` (when), `stats` (figures).
+//! new log), `committed` and `follow` (behind the writer), `rewrite`, `sync` (when), `stats`
+//! (figures).
 
 mod ahead;
 mod behind;
 mod checkpoint;
+mod committed;
 mod follow;
 mod gather;
 mod held;
@@ -46,6 +48,7 @@ mod writer;
 mod zstandard;
 
 pub use checkpoint::CheckpointWriter;
+pub use committed::CommittedLogs;
 pub use follow::{Followed, LogFollower, SeriesFiles};
 pub use held::{FORWARD_DIR, HeldSegments, Holding};
 pub use logs::{LogKind, Logs, LogsMonitor};
@@ -71,6 +74,7 @@ use super::quarantine::Quarantine;
 use super::wear::WrittenFor;
 use ahead::ReadAhead;
 use checkpoint::BusyFlag;
+use committed::Committed;
 use page::PAGE_BYTES;
 use removal::Removal;
 use replay::Replay;
@@ -83,13 +87,13 @@ use std::time::Instant;
 use sync::SyncClock;
 use writer::{SegmentWriter, WriterOptions};
 
-/// Upstream's segment length. A longer one is made only for a single batch that is longer.
+/// Upstream's segment length. The last batch of a segment may make it longer.
 pub const SEGMENT_BYTES_DEFAULT: u64 = 128 * 1024 * 1024;
 
 /// How the log is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WalOptions {
-    /// Where a segment ends: a positive multiple of 32 KiB.
+    /// Where a segment ends, but for a batch that was promised to it: a positive multiple of 32 KiB.
     pub segment_bytes_max: u64,
     /// How records are packed.
     pub compression: Compression,
@@ -126,19 +130,20 @@ impl Wal {
     /// Opens the in-order log for replay. No other `Wal` of it, and no checkpoint of one,
     /// may be left.
     pub fn open(data: &DataDir, options: WalOptions) -> Result<Wal> {
-        Wal::open_in(data, data.wal_path(), options)
+        Wal::open_in(data, LogKind::InOrder, options)
     }
 
     /// Opens the out-of-order log for replay. No other `Wal` of it may be left.
     pub fn open_out_of_order(data: &DataDir, options: WalOptions) -> Result<Wal> {
-        let dir = data.out_of_order_wal_path();
+        let dir = LogKind::OutOfOrder.dir(data);
         data.disk().create_dir(&dir).map_err(Action::Create.failed(&dir))?;
         // Its name must be as durable as what is synced in it.
         data.disk().sync_dir(data.path()).map_err(Action::Sync.failed(data.path()))?;
-        Wal::open_in(data, dir, options)
+        Wal::open_in(data, LogKind::OutOfOrder, options)
     }
 
-    fn open_in(data: &DataDir, dir: PathBuf, options: WalOptions) -> Result<Wal> {
+    fn open_in(data: &DataDir, log: LogKind, options: WalOptions) -> Result<Wal> {
+        let dir = log.dir(data);
         let bytes = options.segment_bytes_max;
         if bytes == 0 || !bytes.is_multiple_of(PAGE_BYTES as u64) {
             return Err(DiskError::SegmentSize { bytes, page_bytes: PAGE_BYTES as u64 });
@@ -158,6 +163,8 @@ impl Wal {
         let mut writer_options = options.writer(sync_last, &counters);
         writer_options.gathered_bytes_max = options.sync.gathered_bytes_max();
         writer_options.writes_again = sync_last;
+        writer_options.committed = data.committed().of(log).clone();
+        writer_options.committed.begin(first.unwrap_or(u32::MAX));
         let writer = SegmentWriter::new(Arc::clone(&disk), dir.clone(), first, writer_options);
         Ok(Wal {
             disk,
@@ -352,6 +359,7 @@ impl WalOptions {
             gathered_bytes_max: 0,
             sync_retired,
             writes_again: false,
+            committed: Committed::default(),
             counters: Arc::clone(counters),
         }
     }

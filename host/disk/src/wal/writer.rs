@@ -19,8 +19,10 @@
 //! failed: after that the kernel may have dropped the pages, and syncing again would lie. Then the
 //! next one begins with a copy of what was not synced (`unsynced.rs`). Bytes of a failed write are
 //! cut off before anything else is written: replay would return them before what came later.
+//! Those who read behind are told how far they may (`committed`), only after a write.
 
 use super::Compression;
+use super::committed::Committed;
 use super::gather::{AppendFailure, SegmentTail};
 use super::pack::Packer;
 use super::page::{PAGE_BYTES, put_record};
@@ -60,12 +62,17 @@ pub struct SegmentWriter {
     unsynced: Option<Unsynced>,
     /// Whether that is to be written again, to the open segment.
     writes_again: bool,
+    /// The segment that was promised to the next batch.
+    promised: Option<u32>,
+    /// Length of the last batch.
+    batch_bytes: u64,
+    committed: Committed,
     counters: Arc<Counters>,
 }
 
 /// How a [`SegmentWriter`] writes.
 pub struct WriterOptions {
-    /// The length that a segment exceeds only if a single batch is longer.
+    /// The length that a segment exceeds only by a single batch.
     pub segment_bytes_max: u64,
     /// How records are packed.
     pub compression: Compression,
@@ -75,6 +82,8 @@ pub struct WriterOptions {
     pub sync_retired: bool,
     /// Whether what a failed sync may have lost is written again.
     pub writes_again: bool,
+    /// Where those who read behind the writer look how far they may.
+    pub committed: Committed,
     /// Where the writer's figures go.
     pub counters: Arc<Counters>,
 }
@@ -126,24 +135,31 @@ impl SegmentWriter {
             held: None,
             unsynced: options.writes_again.then(Unsynced::default),
             writes_again: false,
+            promised: None,
+            batch_bytes: 0,
+            committed: options.committed,
             counters: options.counters,
         }
     }
 
-    /// Appends all records, or none, and says in which segment they lie.
+    /// Appends all records, or none, and says in which segment they lie. Without records it says
+    /// to which segment the next batch goes, as long as nothing fails: that is promised, even if
+    /// the batch makes the segment too long, so that its records can be made for that segment.
     pub fn append<R: AsRef<[u8]>>(&mut self, records: &[R]) -> Result<u32> {
         self.flush_held()?;
         let (number, size_bytes) = self.usable()?;
         if records.is_empty() {
-            return Ok(number);
+            return self.promise(size_bytes);
         }
+        let is_promised = self.promised.take() == Some(number);
         self.frame(records, size_bytes)?;
-        if size_bytes > 0 && size_bytes + self.framed.len() as u64 > self.segment_bytes_max {
+        if !is_promised && self.is_too_long(size_bytes, self.framed.len() as u64) {
             self.cut()?;
             let size_bytes = self.open.as_ref().map_or(0, |open| open.tail.size_bytes());
             self.frame(records, size_bytes)?;
         }
         let number = self.write_framed()?;
+        self.batch_bytes = self.framed.len() as u64;
         if let Some(unsynced) = &mut self.unsynced {
             unsynced.add(records);
         }
@@ -154,6 +170,20 @@ impl SegmentWriter {
         }
         self.packer.shrink(BUFFER_KEPT_BYTES_MAX);
         Ok(number)
+    }
+
+    /// Ends the open segment if a batch like the last would not fit.
+    fn promise(&mut self, size_bytes: u64) -> Result<u32> {
+        if self.is_too_long(size_bytes, self.batch_bytes) {
+            self.cut()?;
+        }
+        let number = self.open_segment()?;
+        self.promised = Some(number);
+        Ok(number)
+    }
+
+    fn is_too_long(&self, size_bytes: u64, batch_bytes: u64) -> bool {
+        size_bytes > 0 && size_bytes + batch_bytes > self.segment_bytes_max
     }
 
     /// Makes sure that a segment is open for records, and returns its number.
@@ -210,6 +240,7 @@ impl SegmentWriter {
         match open.tail.flush() {
             Ok(()) => {
                 self.held = None;
+                self.publish();
                 Ok(())
             }
             Err(source) => Err(self.pause_appends(source)),
@@ -230,14 +261,15 @@ impl SegmentWriter {
         }
     }
 
+    /// Says how much of the open segment is written whole.
+    fn publish(&self) {
+        if let Some(open) = &self.open {
+            self.committed.publish(open.number, open.tail.written_bytes());
+        }
+    }
+
     /// The open segment's number and length, after beginning one if the last one is given up.
     fn usable(&mut self) -> Result<(u32, u64)> {
-        if let Some(open) = &self.open
-            && open.state == SegmentState::Abandoned
-        {
-            let cut = open.tail.end_at(open.tail.size_bytes());
-            cut.map_err(Action::Write.failed(&open.path))?;
-        }
         if self.open.as_ref().is_none_or(|open| open.state != SegmentState::Usable) {
             self.cut()?;
         }
@@ -268,7 +300,11 @@ impl SegmentWriter {
         // Set before the write: a torn write that was undone still leaves something to sync.
         open.is_synced = false;
         match open.tail.append(&self.framed) {
-            Ok(()) => Ok(open.number),
+            Ok(()) => {
+                let number = open.number;
+                self.publish();
+                Ok(number)
+            }
             Err(AppendFailure::Flush(source)) => Err(self.pause_appends(source)),
             Err(AppendFailure::Write { left_behind: abandoned, source }) => {
                 self.counters.writes_failed.fetch_add(1, Relaxed);
@@ -312,8 +348,11 @@ impl SegmentWriter {
     fn cut(&mut self) -> Result<()> {
         self.flush_held()?;
         self.flush()?;
+        self.cut_off_abandoned()?;
         let next = self.create_next()?;
-        let Some(ended) = self.open.replace(next) else { return Ok(()) };
+        let ended = self.open.replace(next);
+        self.publish();
+        let Some(ended) = ended else { return Ok(()) };
         let (number, was_suspect) = (ended.number, ended.state == SegmentState::Suspect);
         let retired = self.retire(ended);
         let Some(unsynced) = &mut self.unsynced else {
@@ -335,6 +374,18 @@ impl SegmentWriter {
         }
         self.writes_again = true;
         self.write_again()
+    }
+
+    /// Cuts the bytes of a failed batch off the open segment: all of the file of a segment that has
+    /// ended counts.
+    fn cut_off_abandoned(&self) -> Result<()> {
+        match &self.open {
+            Some(open) if open.state == SegmentState::Abandoned => {
+                let cut = open.tail.end_at(open.tail.size_bytes());
+                cut.map_err(Action::Write.failed(&open.path))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Writes to the open segment what a failed sync may have lost.
@@ -386,20 +437,9 @@ impl SegmentWriter {
 
     fn retire(&mut self, mut ended: OpenSegment) -> Result<()> {
         // Full pages everywhere but at the very end of the log, as upstream leaves them. A short
-        // page reads the same, so a failure does no harm; after an abandoned batch this is also
-        // the second attempt to get rid of its bytes.
-        if ended.state == SegmentState::Abandoned
-            && ended.tail.end_at(ended.tail.size_bytes()).is_err()
-        {
-            let (path, offset) = (ended.path.display(), ended.tail.size_bytes());
-            tracing::warn!(
-                %path, offset,
-                "could not remove the bytes of a failed batch from the end of a WAL segment"
-            );
-        } else {
-            let padded = ended.tail.size_bytes().next_multiple_of(PAGE_BYTES as u64);
-            let _ = ended.tail.end_at(padded);
-        }
+        // page reads the same, so a failure does no harm.
+        let padded = ended.tail.size_bytes().next_multiple_of(PAGE_BYTES as u64);
+        let _ = ended.tail.end_at(padded);
         match ended.state {
             _ if !self.sync_retired => Ok(()),
             SegmentState::Suspect => Err(DiskError::WalSyncFailedBefore { segment: ended.number }),

@@ -1,6 +1,7 @@
 //! Reading behind the writer, and segments that are moved instead of deleted.
 
 use super::*;
+use crate::testing::{Fault, Op};
 use crate::wal::{Followed, HeldSegments, LogFollower, SeriesFiles};
 use std::io::Write as _;
 
@@ -176,4 +177,92 @@ fn what_is_damaged_is_held_as_well() {
     assert_eq!(follow(&mut LogFollower::new(&data, LogKind::InOrder, 0)), before);
     HeldSegments::open(&data).release(last + 1, 0, Some(last)).expect("releases");
     assert_eq!(data.quarantine().entries().expect("a list").len(), 1, "it stays quarantined");
+}
+
+fn follower_on(disk: &FaultyDisk, path: &Path) -> (Wal, LogFollower) {
+    let data = DataDir::open_on(Arc::new(disk.clone()), path).expect("data directory");
+    let mut wal = Wal::open(&data, SMALL).expect("log");
+    replay(&mut wal);
+    let follower = LogFollower::new(&data, LogKind::InOrder, 0);
+    (wal, follower)
+}
+
+/// A disk was full in the middle of a batch. Its first record was in the file for a moment; a
+/// follower that looked just then read it, and stood behind the end of the log when the write was
+/// undone: it read nothing more of the segment, and counted its records one too high ever after.
+#[test]
+fn a_write_that_fails_is_never_read_and_delivery_goes_on() {
+    let root = tempfile::tempdir().expect("directory");
+    let disk = FaultyDisk::default();
+    let (mut wal, mut follower) = follower_on(&disk, root.path());
+    wal.append(&[noise(1, 500)]).expect("appends");
+    assert_eq!(bytes_of(&follow(&mut follower)), [noise(1, 500)]);
+    // It stays in the file until the next append: cutting it off fails, too.
+    let ops = vec![Op::Write, Op::SetLen];
+    disk.set(Fault { ops, times: 2, torn_bytes: 2_000, ..Fault::next(Op::Write) });
+    wal.append(&[noise(2, 600), noise(3, 5_000)]).expect_err("fails");
+    let path = segment_path(root.path(), 0);
+    assert!(std::fs::metadata(&path).expect("a file").len() > 1_100, "a whole record is there");
+    assert!(follow(&mut follower).is_empty() && !follower.is_stuck());
+    assert_eq!(follower.bytes_left(), 0);
+    follower.observe().expect("looks");
+    assert!(follow(&mut follower).is_empty());
+    follower.observe().expect("looks");
+    wal.append(&[noise(4, 100), noise(5, 30_000)]).expect("appends");
+    follower.observe().expect("looks");
+    assert_eq!(bytes_of(&follow(&mut follower)), [noise(4, 100), noise(5, 30_000)]);
+    // In one segment, the write is undone and replaced.
+    disk.set(Fault { torn_bytes: 2_000, ..Fault::next(Op::Write) });
+    wal.append(&[noise(6, 600), noise(7, 5_000)]).expect_err("fails");
+    assert!(follow(&mut follower).is_empty());
+    wal.append(&[noise(8, 300)]).expect("appends");
+    follower.observe().expect("looks");
+    assert_eq!(bytes_of(&follow(&mut follower)), [noise(8, 300)]);
+    let all = follow(&mut LogFollower::new(
+        &DataDir::open_read_only(root.path()).expect("a directory"),
+        LogKind::InOrder,
+        0,
+    ));
+    let expected = [noise(1, 500), noise(4, 100), noise(5, 30_000), noise(8, 300)];
+    assert_eq!(bytes_of(&all), expected);
+    assert_numbered(&all);
+}
+
+/// A segment could neither be made durable nor removed again. The one before went on, but followers
+/// took it for ended, since a later one was there, and never read what came then.
+#[test]
+fn a_segment_whose_beginning_is_undone_ends_nothing() {
+    let root = tempfile::tempdir().expect("directory");
+    let disk = FaultyDisk::default();
+    let (mut wal, mut follower) = follower_on(&disk, root.path());
+    wal.append(&[noise(1, 40_000)]).expect("appends");
+    let ops = vec![Op::SyncDir, Op::Remove];
+    disk.set(Fault { ops, times: 2, ..Fault::next(Op::SyncDir) });
+    wal.append(&[noise(2, 40_000)]).expect_err("a segment cannot be begun");
+    assert_eq!(names(root.path()), ["00000000", "00000001"]);
+    assert_eq!(bytes_of(&follow(&mut follower)), [noise(1, 40_000)]);
+    assert_eq!(wal.append(&[noise(3, 100)]).expect("appends"), 0);
+    assert_eq!(bytes_of(&follow(&mut follower)), [noise(3, 100)]);
+    assert_eq!(wal.append(&[noise(4, 40_000)]).expect("appends"), 2);
+    assert_eq!(follow(&mut follower), [(2, 0, noise(4, 40_000))]);
+}
+
+/// Damage at the end of what was written keeps a follower from reading on for now: it must not say
+/// that all is read. More of the log lets it go on.
+#[test]
+fn damage_at_the_end_is_seen_and_passed_over() {
+    let root = tempfile::tempdir().expect("directory");
+    let disk = FaultyDisk::default();
+    let (mut wal, mut follower) = follower_on(&disk, root.path());
+    wal.append(&[noise(1, 500)]).expect("appends");
+    wal.append(&[noise(2, 500)]).expect("appends");
+    let path = segment_path(root.path(), 0);
+    let mut bytes = std::fs::read(&path).expect("a segment");
+    bytes[900] ^= 1;
+    std::fs::write(&path, bytes).expect("writes");
+    assert_eq!(bytes_of(&follow(&mut follower)), [noise(1, 500)]);
+    assert!(follower.is_stuck());
+    wal.append(&[noise(3, 500)]).expect("appends");
+    assert_eq!(bytes_of(&follow(&mut follower)), [noise(3, 500)]);
+    assert!(!follower.is_stuck());
 }

@@ -210,3 +210,29 @@ proptest! {
         prop_assert_eq!(wal.stats().replay.damaged_places, 0);
     }
 }
+
+/// The engine chains records that follow each other in a segment. It learned that a segment had
+/// ended only once a chained record lay in the next one, where those who begin with that segment
+/// cannot read it. So it asks before it makes the records.
+#[test]
+fn a_batch_goes_to_the_segment_that_was_promised() {
+    let root = tempfile::tempdir().expect("tempdir");
+    let mut wal = open(root.path(), SMALL);
+    replay(&mut wal);
+    let promise = |wal: &mut Wal| wal.append::<&[u8]>(&[]).expect("a promise");
+    assert_eq!(promise(&mut wal), 0);
+    wal.append(&[noise(1, 30_000)]).expect("appends");
+    // Another batch like the last fits; this one does not, and lies there all the same.
+    assert_eq!(promise(&mut wal), 0);
+    assert_eq!(wal.append(&[noise(2, 50_000)]).expect("appends"), 0);
+    assert_eq!(promise(&mut wal), 1, "it is too long");
+    wal.append(&[noise(3, 40_000)]).expect("appends");
+    assert_eq!(promise(&mut wal), 2, "another one like that would not fit");
+    wal.append(&[noise(4, 40_000)]).expect("appends");
+    // Only the next one was promised anything.
+    assert_eq!(wal.append(&[noise(5, 40_000)]).expect("appends"), 3);
+    drop(wal);
+    let segments: Vec<u32> =
+        replay(&mut open(root.path(), SMALL)).iter().map(|(segment, _)| *segment).collect();
+    assert_eq!(segments, [0, 0, 1, 2, 3]);
+}

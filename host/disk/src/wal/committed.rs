@@ -1,0 +1,115 @@
+//! How far a log is written: what its writer tells those who read behind it in the same process.
+//!
+//! A write that fails is undone by cutting the file back, and a segment whose name cannot be made
+//! durable is removed again. So neither the length of a file nor a name in a listing says that
+//! something is there to stay; this does. It never goes back within a life of the log.
+//!
+//! ```text
+//! segments   of earlier lives │ ended by this one │ the open one │ one that is being created
+//! readable   all of the file  │ all of the file   │ its length   │ nothing
+//! ```
+
+use super::LogKind;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Both logs of a data directory; clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct CommittedLogs {
+    in_order: Committed,
+    out_of_order: Committed,
+}
+
+/// One log. Until its writer has begun nothing is being written: the files say all.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Committed(Arc<Mutex<Option<State>>>);
+
+#[derive(Clone, Copy, Debug)]
+struct State {
+    /// The first segment that the writer may create.
+    first: u32,
+    /// The open one, and how much of it is written whole.
+    open: Option<(u32, u64)>,
+}
+
+impl CommittedLogs {
+    pub(super) fn of(&self, log: LogKind) -> &Committed {
+        match log {
+            LogKind::InOrder => &self.in_order,
+            LogKind::OutOfOrder => &self.out_of_order,
+        }
+    }
+}
+
+impl Committed {
+    /// A writer begins, whose first segment is this one.
+    pub fn begin(&self, first: u32) {
+        *self.lock() = Some(State { first, open: None });
+    }
+
+    /// So much of this segment is written whole; those before it have ended.
+    pub fn publish(&self, segment: u32, bytes: u64) {
+        if let Some(state) = &mut *self.lock() {
+            state.open = Some((segment, bytes));
+        }
+    }
+
+    /// How much may be read of a segment whose file is so long.
+    pub fn bytes_of(&self, segment: u32, file_bytes: u64) -> u64 {
+        match *self.lock() {
+            Some(State { first, open }) if segment >= first => match open {
+                Some((open, bytes)) if segment == open => file_bytes.min(bytes),
+                Some((open, _)) if segment < open => file_bytes,
+                _ => 0,
+            },
+            _ => file_bytes,
+        }
+    }
+
+    /// Whether this segment is being written.
+    pub fn is_open(&self, segment: u32) -> bool {
+        self.lock().and_then(|state| state.open).is_some_and(|(open, _)| open == segment)
+    }
+
+    /// The last of the segments that may be read, of which the last in the directory is given.
+    pub fn last_of(&self, last_listed: u32) -> Option<u32> {
+        match *self.lock() {
+            Some(State { first, open: None }) => Some(last_listed).min(first.checked_sub(1)),
+            Some(State { open: Some((open, _)), .. }) => Some(last_listed.min(open)),
+            None => Some(last_listed),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<State>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_writer_the_files_say_all() {
+        let committed = Committed::default();
+        committed.publish(3, 10);
+        assert_eq!((committed.bytes_of(3, 50), committed.last_of(9)), (50, Some(9)));
+    }
+
+    #[test]
+    fn of_what_is_being_written_only_what_is_whole_may_be_read() {
+        let committed = Committed::default();
+        committed.begin(4);
+        let lengths = |bytes| [3, 4, 5].map(|segment| committed.bytes_of(segment, bytes));
+        assert_eq!((lengths(50), committed.last_of(4)), ([50, 0, 0], Some(3)));
+        committed.publish(4, 0);
+        assert_eq!((lengths(50), committed.last_of(5)), ([50, 0, 0], Some(4)));
+        committed.publish(4, 20);
+        assert_eq!(lengths(50), [50, 20, 0]);
+        assert_eq!(lengths(10), [10, 10, 0]);
+        committed.publish(5, 30);
+        assert_eq!((lengths(50), committed.last_of(5)), ([50, 50, 30], Some(5)));
+        // A new life, of which nothing is there yet.
+        committed.begin(0);
+        assert_eq!((lengths(50), committed.last_of(0)), ([0, 0, 0], None));
+    }
+}
