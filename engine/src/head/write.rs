@@ -2,7 +2,9 @@
 //! (`check`), logged by the engine, and applied.
 
 use super::batch::{IS_FLOAT, Row};
+use super::label_budget::EXCESS_BYTES_MAX;
 use super::series::NO_ROW;
+use super::series_table::TextPairs;
 use super::{
     Batch, Exemplar, Head, Labels, LookupError, NextSeriesPredictor, RefusalReason, RequestSymbols,
     Slot, WriteOutcome,
@@ -74,8 +76,14 @@ impl Head {
         match self.table.find_by_refs(request, refs)? {
             Some(slot) => Ok(slot),
             None => {
-                let pairs = request.known_pairs(refs);
-                self.unusual_series(batch, pairs.into_iter(), false)
+                let limits = &self.options.label_limits;
+                request.check_lengths(self.table.symbols(), limits, refs)?;
+                let bytes = request.text_bytes(refs);
+                if !batch.label_budget.take(refs.len(), bytes) {
+                    return Err(LookupError::LabelBytes { bytes, max: EXCESS_BYTES_MAX });
+                }
+                let pairs = request.known_texts(refs)?;
+                self.unusual_texts(batch, pairs, false)
             }
         }
     }
@@ -100,9 +108,18 @@ impl Head {
         is_from_log: bool,
     ) -> Result<Slot, LookupError> {
         let utf8 = |bytes| std::str::from_utf8(bytes).map_err(|_| LabelError::NotUtf8);
-        let mut pairs = pairs
+        let pairs = pairs
             .map(|(name, value)| Ok((utf8(name)?, utf8(value)?)))
-            .collect::<Result<Vec<_>, LabelError>>()?;
+            .collect::<Result<TextPairs<'_>, LabelError>>()?;
+        self.unusual_texts(batch, pairs, is_from_log)
+    }
+
+    fn unusual_texts(
+        &mut self,
+        batch: &mut Batch,
+        mut pairs: TextPairs<'_>,
+        is_from_log: bool,
+    ) -> Result<Slot, LookupError> {
         sort_and_check(&mut pairs)?;
         if !pairs.iter().any(|(name, _)| *name == LABEL_NAME) {
             return Err(LabelError::NoMetricName.into());
@@ -139,6 +156,16 @@ impl Head {
 
     /// Checks an exemplar of a series, and takes it into the batch or counts its refusal.
     pub fn check_exemplar(&mut self, batch: &mut Batch, slot: Slot, exemplar: Exemplar) {
+        let series_bytes = self.table.label_bytes(slot);
+        if !batch.label_budget.take_exemplar(series_bytes) {
+            batch.refuse(RefusalReason::InvalidExemplar, exemplar.timestamp_ms, 1, || {
+                format!(
+                    "exemplar of a series with {series_bytes} bytes of labels: too many of such \
+                     come in one request"
+                )
+            });
+            return;
+        }
         let series = self.table.packed_labels(slot);
         self.exemplars.check(&self.window, batch, (slot, &series), exemplar);
     }
@@ -236,9 +263,9 @@ impl Head {
             return;
         }
         for (slot, exemplar) in batch.exemplars.extract_if(.., |(slot, _)| unused.contains(slot)) {
-            let labels = self.table.packed_labels(slot);
             batch.outcome.exemplars_written -= 1;
             batch.outcome.refuse(RefusalReason::NoSamples, exemplar.timestamp_ms, 1, || {
+                let labels = self.table.packed_labels(slot);
                 format!("exemplar of {labels}: no sample of this new series was taken")
             });
         }

@@ -8,7 +8,7 @@ mod load;
 mod lookup;
 
 pub use load::TableLoader;
-pub use lookup::{LookupError, RequestSymbols};
+pub use lookup::{LookupError, RequestSymbols, TextPairs};
 
 use super::label_names::NameLists;
 use super::series::out_of_order_samples::Arrival;
@@ -117,6 +117,11 @@ impl SeriesTable {
         let labels = &self.at(slot).labels;
         let strings = labels.iter().map(|(n, v)| (self.symbols.text(n), self.symbols.text(v)));
         (labels.len(), strings)
+    }
+
+    /// Bytes of a series' label names and values.
+    pub fn label_bytes(&self, slot: Slot) -> usize {
+        self.labels(slot).1.map(|(name, value)| name.len() + value.len()).sum()
     }
 
     /// A series' labels in packed form.
