@@ -12,6 +12,9 @@ use super::{
 use crate::model::{LABEL_NAME, LabelError, Sample, Value, sort_and_check};
 use rustc_hash::FxHashSet;
 
+/// Out-of-order samples of a series that are merged at a time.
+const LATE_SAMPLES_MAX: usize = 8192;
+
 impl Head {
     /// Begins a batch.
     pub fn begin(&mut self, batch: &mut Batch, now_ms: i64) {
@@ -215,7 +218,8 @@ impl Head {
     /// Makes a checked batch visible, once the log has it.
     pub fn apply(&mut self, batch: &mut Batch) -> WriteOutcome {
         let mut oldest_ms = self.oldest_stored_ms.get();
-        for row in &batch.rows {
+        let mut late = Vec::new();
+        for (place, row) in (0..).zip(&batch.rows) {
             let Row { slot, sample: Sample { timestamp_ms, value }, is_out_of_order, .. } = *row;
             oldest_ms = oldest_ms.min(timestamp_ms);
             if row.histogram == IS_FLOAT && !is_out_of_order {
@@ -227,10 +231,11 @@ impl Head {
             batch.outcome.count_written(&value);
             match is_out_of_order {
                 false => self.append(slot, timestamp_ms, &value),
-                true => self.append_out_of_order(slot, timestamp_ms, value),
+                true => late.push(place),
             }
             self.counters.samples_out_of_order += u64::from(is_out_of_order);
         }
+        self.append_late(batch, late);
         self.oldest_stored_ms.set(oldest_ms);
         for (slot, exemplar) in batch.exemplars.drain(..) {
             let labels = self.table.packed_labels(slot);
@@ -296,11 +301,37 @@ impl Head {
         }
     }
 
+    /// Adds the out-of-order rows of a batch. By time each chunk that they belong to is made anew
+    /// once, in whatever order they came.
+    fn append_late(&mut self, batch: &Batch, mut late: Vec<u32>) {
+        let key = |place: &u32| {
+            batch.rows.get(*place as usize).map(|row| (row.slot, row.sample.timestamp_ms))
+        };
+        late.sort_unstable_by_key(key);
+        let mut rows = late.iter().filter_map(|place| batch.rows.get(*place as usize)).peekable();
+        while let Some(first) = rows.next() {
+            let mut samples = vec![(first.sample.timestamp_ms, batch.value(first))];
+            while samples.len() < LATE_SAMPLES_MAX
+                && let Some(row) = rows.next_if(|row| row.slot == first.slot)
+            {
+                samples.push((row.sample.timestamp_ms, batch.value(row)));
+            }
+            for (timestamp_ms, _) in &samples {
+                if self.observers.is_observed() {
+                    self.note_sample(first.slot, *timestamp_ms, true);
+                }
+                self.window.add_out_of_order(*timestamp_ms);
+            }
+            let arrival = self.observers.arrival(self.cuts.generation());
+            self.table.append_all_out_of_order(first.slot, samples, arrival);
+        }
+    }
+
     pub(super) fn append_out_of_order(&mut self, slot: Slot, timestamp_ms: i64, value: Value) {
-        let arrival = self.observers.arrival(self.cuts.generation());
         if self.observers.is_observed() {
             self.note_sample(slot, timestamp_ms, true);
         }
+        let arrival = self.observers.arrival(self.cuts.generation());
         self.table.append_out_of_order(slot, timestamp_ms, value, arrival);
         self.window.add_out_of_order(timestamp_ms);
     }

@@ -232,11 +232,23 @@ impl SeriesTable {
         slot: Slot,
         timestamp_ms: i64,
         value: Value,
-        arrival: Arrival,
+        arrival: Arrival<'_>,
     ) {
         let series = self.at_mut(slot);
         series.pending_row = NO_ROW;
         series.append_out_of_order(timestamp_ms, value, arrival);
+    }
+
+    /// Adds out-of-order samples of one series, by time.
+    pub fn append_all_out_of_order(
+        &mut self,
+        slot: Slot,
+        samples: Vec<(i64, Value)>,
+        arrival: Arrival<'_>,
+    ) {
+        let series = self.at_mut(slot);
+        series.pending_row = NO_ROW;
+        series.append_all_out_of_order(samples, arrival);
     }
 
     /// Takes the in-order samples of a span of time out of a series.
