@@ -211,8 +211,8 @@ impl OutOfOrderSamples {
         if self.open_generation < generation {
             self.open.retain(|(held_ms, _)| *held_ms >= before_ms);
         }
-        let old = self.parts.iter_mut().filter(|part| part.generation < generation);
-        old.map(|part| part.chunks.delete(range)).collect::<Result<(), ChunkError>>()?;
+        let mut old = self.parts.iter_mut().filter(|part| part.generation < generation);
+        old.try_for_each(|part| part.chunks.delete(range))?;
         self.parts.retain(|part| !part.chunks.is_empty());
         Ok(())
     }
