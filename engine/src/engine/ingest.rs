@@ -4,8 +4,8 @@ use super::request_templates::{RequestTemplates, TemplateState};
 use crate::chunk::ChunkError;
 use crate::error::{Error, Result};
 use crate::head::{
-    Batch, Exemplar, Head, LookupError, NextSeriesPredictor, REFUSAL_DETAIL_BYTES_MAX,
-    RefusalReason, RequestSymbols, Slot,
+    Batch, EXEMPLAR_LABELS_CHARS_MAX, Exemplar, Head, LookupError, NextSeriesPredictor,
+    REFUSAL_DETAIL_BYTES_MAX, RefusalReason, RequestSymbols, Slot,
 };
 use crate::model::histogram::Count;
 use crate::model::{
@@ -113,7 +113,9 @@ impl<'h, 'r> Ingest<'h, 'r> {
             Ok(slot) => slot,
             Err(error) => {
                 let reason = match &error {
-                    LookupError::Labels(_) => RefusalReason::InvalidLabels,
+                    LookupError::Labels(_) | LookupError::LabelBytes { .. } => {
+                        RefusalReason::InvalidLabels
+                    }
                     LookupError::SymbolRef { .. } | LookupError::OddRefs { .. } => {
                         RefusalReason::InvalidSymbolRef
                     }
@@ -182,6 +184,19 @@ impl<'h, 'r> Ingest<'h, 'r> {
         &self,
         labels: &ExemplarLabels<'_>,
     ) -> std::result::Result<Labels, (RefusalReason, String)> {
+        // A character has at most four bytes. Few references may mean much more.
+        let bytes = match labels {
+            ExemplarLabels::Pairs(pairs) => {
+                pairs.iter().map(|(name, value)| name.len() + value.len()).sum()
+            }
+            ExemplarLabels::Refs(refs) => self.symbols.text_bytes(refs),
+        };
+        if bytes > 4 * EXEMPLAR_LABELS_CHARS_MAX {
+            let why = format!(
+                "its labels have {bytes} bytes, more than {EXEMPLAR_LABELS_CHARS_MAX} characters"
+            );
+            return Err((RefusalReason::InvalidExemplar, why));
+        }
         let pairs: Vec<(&[u8], &[u8])> = match labels {
             ExemplarLabels::Pairs(pairs) => pairs.clone(),
             ExemplarLabels::Refs(refs) => {

@@ -4,6 +4,7 @@
 //! if the log refuses it, so that a batch either reaches the log or leaves no trace.
 
 use super::exemplars::Exemplar;
+use super::label_budget::LabelBudget;
 use super::series::{NO_ROW, Slot};
 use crate::model::{Sample, Value};
 use rustc_hash::FxHashMap;
@@ -144,6 +145,7 @@ pub struct Batch {
     /// Floats newer than all of their series come in order within these times, ends included.
     pub(super) in_order_ms: (i64, i64),
     pub(super) outcome: WriteOutcome,
+    pub(super) label_budget: LabelBudget,
     /// Why the last row was refused, until that is taken.
     refused: Option<RefusalReason>,
 }
@@ -152,6 +154,7 @@ impl Batch {
     pub(super) fn begin(&mut self) {
         self.clear();
         self.outcome = WriteOutcome::default();
+        self.label_budget = LabelBudget::default();
         self.refused = None;
     }
 

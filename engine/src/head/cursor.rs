@@ -143,16 +143,17 @@ impl HeadCursor {
         observers: &mut Observers,
     ) -> HeadCursor {
         let bytes = slots.len() * (size_of::<Slot>() + size_of::<u32>());
+        let epoch = observers.next_epoch();
         let mut cursor = HeadCursor {
             newest: Newest::new(newest_ms, slots.len()),
             sequence: Sequence::new(external),
             range,
-            epoch: observers.next_epoch(),
+            epoch,
             external: external.clone(),
             watch: None,
             page: Vec::new(),
             kept: None,
-            _open: observers.open(bytes as u64),
+            _open: observers.open_at(bytes as u64, epoch),
             slots,
         };
         cursor.prepare_some(table);

@@ -30,6 +30,12 @@ const STATE_SET: u32 = 7;
 const SUFFIXES: [&str; 9] =
     ["", "_total", "_bucket", "_count", "_sum", "_info", "_gcount", "_gsum", "_created"];
 
+/// Longest of them, in bytes.
+const SUFFIX_BYTES_MAX: usize = 8;
+
+/// Longest character, in bytes.
+const CHAR_BYTES_MAX: usize = 4;
+
 /// What a sender says of a metric family.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
@@ -77,6 +83,10 @@ impl MetadataTable {
 
     /// Takes what a sender says of the series of a metric name.
     pub fn set_of_series(&mut self, name: &[u8], metric_type: u32, help: &[u8], unit: &[u8]) {
+        // What a suffix takes away does not make it short enough.
+        if name.len() > TEXT_BYTES_MAX + SUFFIX_BYTES_MAX {
+            return;
+        }
         let name = String::from_utf8_lossy(name);
         self.set(family_of(&name, metric_type).as_bytes(), metric_type, help, unit);
     }
@@ -208,11 +218,33 @@ fn family_of(name: &str, metric_type: u32) -> &str {
 }
 
 fn text(bytes: &[u8]) -> Box<str> {
-    let mut text = String::from_utf8_lossy(bytes).into_owned();
+    // Of what comes behind, only that matters which completes the last character.
+    let start = bytes.get(..TEXT_BYTES_MAX + CHAR_BYTES_MAX).unwrap_or(bytes);
+    let mut text = String::from_utf8_lossy(start).into_owned();
     let mut end = text.len().min(TEXT_BYTES_MAX);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
     text.truncate(end);
     text.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A help text of a megabyte that 2,000 series referred to was mended 2,000 times as a whole.
+    #[test]
+    fn the_start_of_a_long_text_is_that_of_the_whole_mended_text() {
+        for unit in
+            [&b"x"[..], "ß".as_bytes(), "€".as_bytes(), "𝄞".as_bytes(), b"\xf0\x9f", b"\xff"]
+        {
+            for shift in 0..4 {
+                let bytes = [&b"abc"[..shift], &unit.repeat(2 * TEXT_BYTES_MAX)].concat();
+                let whole = String::from_utf8_lossy(&bytes);
+                let start = &whole[..whole.floor_char_boundary(TEXT_BYTES_MAX)];
+                assert_eq!(&*text(&bytes), start, "{unit:?} {shift}");
+            }
+        }
+    }
 }

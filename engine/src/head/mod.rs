@@ -27,6 +27,7 @@ mod cursor;
 mod cuts;
 mod deletion;
 mod exemplars;
+mod label_budget;
 mod label_names;
 mod labels;
 mod metadata;

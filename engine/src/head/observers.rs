@@ -62,8 +62,8 @@ impl Observers {
     }
 
     /// How an out-of-order sample that comes now differs from others, with the generation of cuts.
-    pub fn arrival(&self, generation: u64) -> Arrival {
-        Arrival { generation, epoch: self.epoch, is_watched: self.open_cursors() > 0 }
+    pub fn arrival(&self, generation: u64) -> Arrival<'_> {
+        Arrival { generation, epoch: self.epoch, cursors: &self.open_cursors }
     }
 
     /// How many cursors are open.
@@ -78,7 +78,12 @@ impl Observers {
 
     /// Counts as an open cursor of so many bytes until it is dropped.
     pub fn open(&self, bytes: u64) -> OpenCursor {
-        OpenCursor::new(&self.open_cursors, bytes)
+        OpenCursor::new(&self.open_cursors, bytes, None)
+    }
+
+    /// Counts as an open cursor that sees what came before this epoch, until it is dropped.
+    pub fn open_at(&self, bytes: u64, epoch: u64) -> OpenCursor {
+        OpenCursor::new(&self.open_cursors, bytes, Some(epoch))
     }
 
     /// Begins the epoch of a cursor.

@@ -1,6 +1,7 @@
 //! One series of the head: its labels and its chunks, sealed ones and the one being filled.
 
 mod deletion;
+mod disjoint_chunks;
 pub(super) mod out_of_order_samples;
 mod state;
 
@@ -180,9 +181,18 @@ impl Series {
         &mut self,
         timestamp_ms: i64,
         value: Value,
-        arrival: Arrival,
+        arrival: Arrival<'_>,
     ) {
         self.out_of_order.get_or_insert_default().insert(timestamp_ms, value, arrival);
+    }
+
+    /// Adds several of them, by time.
+    pub(super) fn append_all_out_of_order(
+        &mut self,
+        samples: Vec<(i64, Value)>,
+        arrival: Arrival<'_>,
+    ) {
+        self.out_of_order.get_or_insert_default().insert_all(samples, arrival);
     }
 
     /// The value stored at exactly this time, if there is one.

@@ -2,13 +2,18 @@
 //! (`check`), logged by the engine, and applied.
 
 use super::batch::{IS_FLOAT, Row};
+use super::label_budget::EXCESS_BYTES_MAX;
 use super::series::NO_ROW;
+use super::series_table::TextPairs;
 use super::{
     Batch, Exemplar, Head, Labels, LookupError, NextSeriesPredictor, RefusalReason, RequestSymbols,
     Slot, WriteOutcome,
 };
 use crate::model::{LABEL_NAME, LabelError, Sample, Value, sort_and_check};
 use rustc_hash::FxHashSet;
+
+/// Out-of-order samples of a series that are merged at a time.
+const LATE_SAMPLES_MAX: usize = 8192;
 
 impl Head {
     /// Begins a batch.
@@ -74,8 +79,14 @@ impl Head {
         match self.table.find_by_refs(request, refs)? {
             Some(slot) => Ok(slot),
             None => {
-                let pairs = request.known_pairs(refs);
-                self.unusual_series(batch, pairs.into_iter(), false)
+                let limits = &self.options.label_limits;
+                request.check_lengths(self.table.symbols(), limits, refs)?;
+                let bytes = request.text_bytes(refs);
+                if !batch.label_budget.take(refs.len(), bytes) {
+                    return Err(LookupError::LabelBytes { bytes, max: EXCESS_BYTES_MAX });
+                }
+                let pairs = request.known_texts(refs)?;
+                self.unusual_texts(batch, pairs, false)
             }
         }
     }
@@ -100,9 +111,18 @@ impl Head {
         is_from_log: bool,
     ) -> Result<Slot, LookupError> {
         let utf8 = |bytes| std::str::from_utf8(bytes).map_err(|_| LabelError::NotUtf8);
-        let mut pairs = pairs
+        let pairs = pairs
             .map(|(name, value)| Ok((utf8(name)?, utf8(value)?)))
-            .collect::<Result<Vec<_>, LabelError>>()?;
+            .collect::<Result<TextPairs<'_>, LabelError>>()?;
+        self.unusual_texts(batch, pairs, is_from_log)
+    }
+
+    fn unusual_texts(
+        &mut self,
+        batch: &mut Batch,
+        mut pairs: TextPairs<'_>,
+        is_from_log: bool,
+    ) -> Result<Slot, LookupError> {
         sort_and_check(&mut pairs)?;
         if !pairs.iter().any(|(name, _)| *name == LABEL_NAME) {
             return Err(LabelError::NoMetricName.into());
@@ -139,6 +159,16 @@ impl Head {
 
     /// Checks an exemplar of a series, and takes it into the batch or counts its refusal.
     pub fn check_exemplar(&mut self, batch: &mut Batch, slot: Slot, exemplar: Exemplar) {
+        let series_bytes = self.table.label_bytes(slot);
+        if !batch.label_budget.take_exemplar(series_bytes) {
+            batch.refuse(RefusalReason::InvalidExemplar, exemplar.timestamp_ms, 1, || {
+                format!(
+                    "exemplar of a series with {series_bytes} bytes of labels: too many of such \
+                     come in one request"
+                )
+            });
+            return;
+        }
         let series = self.table.packed_labels(slot);
         self.exemplars.check(&self.window, batch, (slot, &series), exemplar);
     }
@@ -188,7 +218,8 @@ impl Head {
     /// Makes a checked batch visible, once the log has it.
     pub fn apply(&mut self, batch: &mut Batch) -> WriteOutcome {
         let mut oldest_ms = self.oldest_stored_ms.get();
-        for row in &batch.rows {
+        let mut late = Vec::new();
+        for (place, row) in (0..).zip(&batch.rows) {
             let Row { slot, sample: Sample { timestamp_ms, value }, is_out_of_order, .. } = *row;
             oldest_ms = oldest_ms.min(timestamp_ms);
             if row.histogram == IS_FLOAT && !is_out_of_order {
@@ -200,10 +231,11 @@ impl Head {
             batch.outcome.count_written(&value);
             match is_out_of_order {
                 false => self.append(slot, timestamp_ms, &value),
-                true => self.append_out_of_order(slot, timestamp_ms, value),
+                true => late.push(place),
             }
             self.counters.samples_out_of_order += u64::from(is_out_of_order);
         }
+        self.append_late(batch, late);
         self.oldest_stored_ms.set(oldest_ms);
         for (slot, exemplar) in batch.exemplars.drain(..) {
             let labels = self.table.packed_labels(slot);
@@ -236,9 +268,9 @@ impl Head {
             return;
         }
         for (slot, exemplar) in batch.exemplars.extract_if(.., |(slot, _)| unused.contains(slot)) {
-            let labels = self.table.packed_labels(slot);
             batch.outcome.exemplars_written -= 1;
             batch.outcome.refuse(RefusalReason::NoSamples, exemplar.timestamp_ms, 1, || {
+                let labels = self.table.packed_labels(slot);
                 format!("exemplar of {labels}: no sample of this new series was taken")
             });
         }
@@ -269,11 +301,37 @@ impl Head {
         }
     }
 
+    /// Adds the out-of-order rows of a batch. By time each chunk that they belong to is made anew
+    /// once, in whatever order they came.
+    fn append_late(&mut self, batch: &Batch, mut late: Vec<u32>) {
+        let key = |place: &u32| {
+            batch.rows.get(*place as usize).map(|row| (row.slot, row.sample.timestamp_ms))
+        };
+        late.sort_unstable_by_key(key);
+        let mut rows = late.iter().filter_map(|place| batch.rows.get(*place as usize)).peekable();
+        while let Some(first) = rows.next() {
+            let mut samples = vec![(first.sample.timestamp_ms, batch.value(first))];
+            while samples.len() < LATE_SAMPLES_MAX
+                && let Some(row) = rows.next_if(|row| row.slot == first.slot)
+            {
+                samples.push((row.sample.timestamp_ms, batch.value(row)));
+            }
+            for (timestamp_ms, _) in &samples {
+                if self.observers.is_observed() {
+                    self.note_sample(first.slot, *timestamp_ms, true);
+                }
+                self.window.add_out_of_order(*timestamp_ms);
+            }
+            let arrival = self.observers.arrival(self.cuts.generation());
+            self.table.append_all_out_of_order(first.slot, samples, arrival);
+        }
+    }
+
     pub(super) fn append_out_of_order(&mut self, slot: Slot, timestamp_ms: i64, value: Value) {
-        let arrival = self.observers.arrival(self.cuts.generation());
         if self.observers.is_observed() {
             self.note_sample(slot, timestamp_ms, true);
         }
+        let arrival = self.observers.arrival(self.cuts.generation());
         self.table.append_out_of_order(slot, timestamp_ms, value, arrival);
         self.window.add_out_of_order(timestamp_ms);
     }

@@ -38,13 +38,13 @@ pub enum LabelError {
     /// Two labels carry the same name.
     #[error("label name {name:?} occurs twice")]
     DuplicateName {
-        /// The repeated name.
+        /// How the repeated name begins.
         name: String,
     },
     /// A label without a name.
     #[error("a label has an empty name (its value is {value:?})")]
     EmptyName {
-        /// The value of the nameless label.
+        /// How the value of the nameless label begins.
         value: String,
     },
     /// No `__name__` label, or an empty one.
@@ -99,9 +99,13 @@ impl LabelLimits {
     pub const NONE: LabelLimits =
         LabelLimits { labels_max: 0, name_bytes_max: 0, value_bytes_max: 0 };
 
+    /// Whether a text is longer than the name or the value of a label may be.
+    pub fn exceeded_by(&self, name: &[u8], value: &[u8]) -> bool {
+        exceeds(name.len(), self.name_bytes_max) || exceeds(value.len(), self.value_bytes_max)
+    }
+
     /// Judges a label set.
     pub fn check(&self, pairs: &[(&str, &str)]) -> Result<(), LabelError> {
-        let exceeds = |size: usize, max: u32| max > 0 && size > max as usize;
         if exceeds(pairs.len(), self.labels_max) {
             return Err(LabelError::TooManyLabels { count: pairs.len(), max: self.labels_max });
         }
@@ -119,6 +123,11 @@ impl LabelLimits {
         }
         Ok(())
     }
+}
+
+/// Whether a size is beyond a limit; 0 is none.
+fn exceeds(size: usize, max: u32) -> bool {
+    max > 0 && size > max as usize
 }
 
 /// As much of a text as a message should quote.
@@ -242,13 +251,13 @@ pub(crate) fn sort_and_check(pairs: &mut Vec<(&str, &str)>) -> Result<(), LabelE
     if !pairs.windows(2).all(|pair| pair[0].0 < pair[1].0) {
         pairs.sort_by(|a, b| a.0.cmp(b.0));
         if let Some(pair) = pairs.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            return Err(LabelError::DuplicateName { name: pair[0].0.to_owned() });
+            return Err(LabelError::DuplicateName { name: start_of(pair[0].0).to_owned() });
         }
     }
     if let Some((name, value)) = pairs.first()
         && name.is_empty()
     {
-        return Err(LabelError::EmptyName { value: (*value).to_owned() });
+        return Err(LabelError::EmptyName { value: start_of(value).to_owned() });
     }
     pairs.retain(|(_, value)| !value.is_empty());
     Ok(())

@@ -162,3 +162,101 @@ fn a_series_in_any_order_is_judged_row_by_row() {
     let outcome = node.write_v1(&[series(&labels, times)]);
     assert_eq!(outcome.samples_duplicate, rows as u64);
 }
+
+/// A series of a 2.0 request: references to its labels, other fields.
+fn series_v2(refs: impl IntoIterator<Item = u64>, fields: &[Vec<u8>]) -> Vec<u8> {
+    let mut packed = Vec::new();
+    refs.into_iter().for_each(|symbol_ref| put_uvarint(&mut packed, symbol_ref));
+    field(5, &[field(1, &packed), fields.concat()].concat())
+}
+
+/// The symbols of a 2.0 request: "", the metric name's name, "m", a long one, and short names.
+fn symbols_v2(long: &[u8], names: usize) -> Vec<u8> {
+    let names: Vec<String> = (0..names).map(|i| format!("n{i:04}")).collect();
+    let all = [b"", LABEL_NAME.as_bytes(), b"m", long].into_iter();
+    all.chain(names.iter().map(|name| name.as_bytes())).flat_map(|text| field(4, text)).collect()
+}
+
+/// The place of the first short name.
+const NAMES: u64 = 4;
+
+/// The place of the long symbol.
+const LONG: u64 = 3;
+
+/// An exemplar whose 2,000 labels all referred to one symbol of 4 MB had 8 GB copied, validated and
+/// counted before its length was looked at, which ended the instance.
+#[test]
+fn an_exemplar_is_judged_by_its_length_before_its_texts_are_looked_at() {
+    let mut node = Node::new();
+    // Whoever looks at the text finds that it is no text.
+    let long = [&[b'x'; 100_000][..], b"\xff"].concat();
+    let mut packed = Vec::new();
+    for name in 0..2000 {
+        put_uvarint(&mut packed, NAMES + name);
+        put_uvarint(&mut packed, LONG);
+    }
+    let mut exemplar = field(1, &packed);
+    exemplar.push(0x18);
+    put_uvarint(&mut exemplar, NOW_MS as u64);
+    let row = series_v2([1, 2], &[sample(NOW_MS), field(4, &exemplar)]);
+    let body = [symbols_v2(&long, 2000), row].concat();
+    let outcome = node.write(RemoteWriteVersion::V2, &body).expect("a body that decodes");
+    assert_eq!((outcome.samples_written, outcome.exemplars_written, outcome.refused), (1, 0, 1));
+    assert_eq!(outcome.refusals[0].reason, RefusalReason::InvalidExemplar);
+    // 2,000 names of 5 bytes, 2,000 times the long symbol.
+    assert!(outcome.refusals[0].detail.contains("200012000 bytes"), "{:?}", outcome.refusals);
+}
+
+/// Series that refer to a long symbol again and again cost its length for each reference: 4 MB of
+/// requests held all writes for half a minute, and 2,000 series ended the process.
+#[test]
+fn series_of_a_request_lead_to_a_bounded_amount_of_text() {
+    let long = "x".repeat(64 << 10);
+    let labels = |i: u64| {
+        let labels = (0..64).flat_map(|name| [NAMES + name, LONG]);
+        [1, 2].into_iter().chain(labels).chain([NAMES + 64, NAMES + 64 + i])
+    };
+    let of_long = (0..40).flat_map(|i| series_v2(labels(i), &[sample(NOW_MS)]));
+    let good = series_v2([1, 2], &[sample(NOW_MS)]);
+    let body = [symbols_v2(long.as_bytes(), 200), of_long.collect(), good].concat();
+
+    // Without limits of a series, that of a request: 16 MiB, of 4 MiB a series.
+    let mut node = Node::new();
+    let outcome = node.write(RemoteWriteVersion::V2, &body).expect("a body that decodes");
+    assert_eq!((outcome.samples_written, outcome.refused), (4 + 1, 36));
+    assert_eq!(outcome.refusals[0].reason, RefusalReason::InvalidLabels);
+    assert!(outcome.refusals[0].detail.contains("send fewer"), "{:?}", outcome.refusals);
+    // The next request has a budget of its own; what is stored costs nothing of it.
+    for stored in [8, 12] {
+        let outcome = node.write(RemoteWriteVersion::V2, &body).expect("a body that decodes");
+        assert_eq!((outcome.samples_written, node.head_series()), (stored + 1, stored + 1));
+    }
+
+    // With limits, each is refused by the length of the symbol.
+    let label_limits = LabelLimits { labels_max: 0, name_bytes_max: 0, value_bytes_max: 4096 };
+    let mut node = Node::with(HeadOptions { label_limits, ..OPTIONS });
+    let outcome = node.write(RemoteWriteVersion::V2, &body).expect("a body that decodes");
+    assert_eq!((outcome.samples_written, outcome.refused, node.head_series()), (1, 40, 1));
+    for refusal in outcome.refusals {
+        assert!(refusal.detail.contains("has 65536 bytes; at most 4096"), "{}", refusal.detail);
+    }
+}
+
+/// What is stored is found whatever the limits have become, also by references out of order.
+#[test]
+fn references_to_a_stored_series_with_long_labels_find_it() {
+    let long = "x".repeat(1000);
+    let body = |refs: [u64; 4], time_ms| {
+        [symbols_v2(long.as_bytes(), 1), series_v2(refs, &[sample(time_ms)])].concat()
+    };
+    let mut node = Node::new();
+    let write = |node: &mut Node, refs, time_ms| {
+        node.write(RemoteWriteVersion::V2, &body(refs, time_ms)).expect("a body that decodes")
+    };
+    assert_eq!(write(&mut node, [1, 2, NAMES, LONG], NOW_MS).refused, 0);
+    let label_limits = LabelLimits { labels_max: 1, name_bytes_max: 1, value_bytes_max: 1 };
+    node.options = HeadOptions { label_limits, ..OPTIONS };
+    node.restart();
+    assert_eq!(write(&mut node, [NAMES, LONG, 1, 2], NOW_MS + 1).refused, 0);
+    assert_eq!(write(&mut node, [1, LONG, NAMES, 2], NOW_MS + 2).refused, 1);
+}

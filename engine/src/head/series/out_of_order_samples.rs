@@ -2,30 +2,39 @@
 //! hold.
 //!
 //! They are kept apart from the in-order chunks, so that in-order appends stay cheap, and merged
-//! with them when read. Parts may overlap in time; where two hold the same time, the later part
-//! has the word. That happens only after a restart: the log still has what was cut and dropped,
-//! and what was written after that.
+//! with them when read. They gather in a short list; when that is full it goes into the chunks of
+//! the latest part, whose samples are found by time. So a sample costs the same however many there
+//! are and in whatever order they come. Parts may overlap in time; where two hold the same time, the
+//! later part has the word. That happens only after a restart: the log still has what was cut and
+//! dropped, and what was written after that.
 //!
 //! A cut reads out-of-order samples while more of them arrive. Each part therefore knows its
 //! generation: the number of cuts that were planned when its last sample came. Truncating a cut's
 //! range drops only parts of earlier generations; newer parts wait for the next cut of that range.
 //!
 //! In the same way each part knows the epoch of its samples, so that a cursor sees those only that
-//! were there when it was opened.
+//! were there when it was opened. Parts are joined as soon as no open cursor tells them apart: there
+//! are no more than open cursors, and a few generations.
 
-use crate::chunk::{Chunk, ChunkError, SAMPLES_PER_CHUNK, encode, values, without};
+use super::disjoint_chunks::DisjointChunks;
+use crate::chunk::{Chunk, ChunkError, SAMPLES_PER_CHUNK, encode, values};
+use crate::head::cursor::OpenCursors;
 use crate::model::{TimeRange, Value};
 use std::collections::BTreeMap;
 
-/// When an out-of-order sample came.
-#[derive(Clone, Copy, Debug)]
-pub struct Arrival {
+/// Parts above which those of different generations are joined, too. Samples then stay until the
+/// cut after the one that they could go with.
+const PARTS_MAX: usize = 8;
+
+/// When out-of-order samples came.
+#[derive(Clone, Copy)]
+pub struct Arrival<'a> {
     /// How many cuts were planned before.
     pub generation: u64,
     /// How many cursors were opened before.
     pub epoch: u64,
-    /// Whether some of these cursors are open, and must not see the sample.
-    pub is_watched: bool,
+    /// Those of them that are open, and must not see the samples.
+    pub cursors: &'a OpenCursors,
 }
 
 /// Out-of-order samples of one series.
@@ -35,23 +44,25 @@ pub struct OutOfOrderSamples {
     open: Vec<(i64, Value)>,
     open_generation: u64,
     open_epoch: u64,
-    sealed: Vec<OutOfOrderChunk>,
+    /// The oldest first.
+    parts: Vec<Part>,
     /// Nothing is newer; it may be that nothing is that new any more.
     newest_ms: i64,
 }
 
-struct OutOfOrderChunk {
-    chunk: Chunk,
+#[derive(Default)]
+struct Part {
+    chunks: DisjointChunks,
     generation: u64,
     epoch: u64,
 }
 
 impl OutOfOrderSamples {
     /// Adds a value, which from now on is the one of its time.
-    pub fn insert(&mut self, timestamp_ms: i64, value: Value, arrival: Arrival) {
-        let is_seen = arrival.is_watched && self.open_epoch < arrival.epoch;
+    pub fn insert(&mut self, timestamp_ms: i64, value: Value, arrival: Arrival<'_>) {
+        let is_seen = arrival.cursors.separate(self.open_epoch, arrival.epoch);
         if self.open.len() >= SAMPLES_PER_CHUNK || (is_seen && !self.open.is_empty()) {
-            self.seal();
+            self.seal(arrival.cursors);
         }
         match self.open.binary_search_by_key(&timestamp_ms, |(held_ms, _)| *held_ms) {
             Ok(at) => self.open[at].1 = value,
@@ -62,16 +73,73 @@ impl OutOfOrderSamples {
         self.newest_ms = self.newest_ms.max(timestamp_ms);
     }
 
+    /// Adds values that ascend by time.
+    pub fn insert_all(&mut self, samples: Vec<(i64, Value)>, arrival: Arrival<'_>) {
+        if samples.len() < SAMPLES_PER_CHUNK {
+            let samples = samples.into_iter();
+            return samples.for_each(|(time_ms, value)| self.insert(time_ms, value, arrival));
+        }
+        self.seal(arrival.cursors);
+        let newest_ms = samples.last().map_or(self.newest_ms, |(time_ms, _)| *time_ms);
+        self.newest_ms = self.newest_ms.max(newest_ms);
+        self.add_part(&samples, arrival.generation, arrival.epoch, arrival.cursors);
+    }
+
     /// Whether there may be a sample at this time, or a newer one.
     #[inline]
     pub fn may_reach(&self, timestamp_ms: i64) -> bool {
         timestamp_ms <= self.newest_ms
     }
 
-    fn seal(&mut self) {
-        let (generation, epoch) = (self.open_generation, self.open_epoch);
-        let chunks = encode(self.open.drain(..)).into_iter();
-        self.sealed.extend(chunks.map(|chunk| OutOfOrderChunk { chunk, generation, epoch }));
+    fn seal(&mut self, cursors: &OpenCursors) {
+        let samples = std::mem::take(&mut self.open);
+        self.join_parts(cursors);
+        self.add_part(&samples, self.open_generation, self.open_epoch, cursors);
+    }
+
+    fn add_part(
+        &mut self,
+        samples: &[(i64, Value)],
+        generation: u64,
+        epoch: u64,
+        cursors: &OpenCursors,
+    ) {
+        if samples.is_empty() {
+            return;
+        }
+        let has_many = self.parts.len() > PARTS_MAX;
+        if let Some(last) = self.parts.last_mut()
+            && (last.generation == generation || has_many)
+            && !cursors.separate(last.epoch, epoch)
+            && last.chunks.merge(samples).is_ok()
+        {
+            (last.generation, last.epoch) = (generation, epoch);
+            return;
+        }
+        // Also beside chunks that are damaged.
+        let mut part = Part { generation, epoch, ..Part::default() };
+        if part.chunks.merge(samples).is_ok() {
+            self.parts.push(part);
+        }
+    }
+
+    /// Joins neighbours that no open cursor tells apart.
+    fn join_parts(&mut self, cursors: &OpenCursors) {
+        let mut at = 1;
+        while at < self.parts.len() {
+            let has_many = self.parts.len() > PARTS_MAX;
+            let (before, from) = self.parts.split_at_mut(at);
+            if let (Some(older), Some(newer)) = (before.last_mut(), from.first())
+                && (older.generation == newer.generation || has_many)
+                && !cursors.separate(older.epoch, newer.epoch)
+                && older.chunks.absorb(&newer.chunks).is_ok()
+            {
+                (older.generation, older.epoch) = (newer.generation, newer.epoch);
+                self.parts.remove(at);
+            } else {
+                at += 1;
+            }
+        }
     }
 
     /// The value held at exactly this time, if there is one.
@@ -79,11 +147,8 @@ impl OutOfOrderSamples {
         if let Ok(at) = self.open.binary_search_by_key(&timestamp_ms, |(held_ms, _)| *held_ms) {
             return Ok(Some(self.open[at].1.clone()));
         }
-        for OutOfOrderChunk { chunk, .. } in self.sealed.iter().rev() {
-            if chunk.min_time_ms <= timestamp_ms
-                && timestamp_ms <= chunk.max_time_ms
-                && let Some(value) = value_in(chunk, timestamp_ms)?
-            {
+        for Part { chunks, .. } in self.parts.iter().rev() {
+            if let Some(value) = chunks.value_at(timestamp_ms)? {
                 return Ok(Some(value));
             }
         }
@@ -93,83 +158,78 @@ impl OutOfOrderSamples {
     /// Chunks that share some time with the range, of parts from before an epoch, the latest part
     /// first; they may overlap.
     pub fn chunks(&self, range: TimeRange, before: u64) -> impl Iterator<Item = Chunk> + '_ {
-        let is_seen = move |out_of_order: &&OutOfOrderChunk| out_of_order.epoch < before;
-        let sealed =
-            self.sealed.iter().rev().filter(is_seen).map(|out_of_order| out_of_order.chunk.clone());
+        let parts = self.parts.iter().rev().filter(move |part| part.epoch < before);
+        let sealed = parts.flat_map(move |part| part.chunks.within(range)).cloned();
         let open = if self.open_epoch < before { self.open.as_slice() } else { &[] };
-        encode(open.iter().cloned()).into_iter().chain(sealed).filter(move |chunk| {
+        let open = open_chunks(open).filter(move |chunk| {
             let span = TimeRange { start_ms: chunk.min_time_ms, end_ms: chunk.max_time_ms };
             span.overlaps(&range)
-        })
+        });
+        open.chain(sealed)
     }
 
     /// All chunks, the oldest part first. [`OutOfOrderSamples::from_parts`] makes the same samples
     /// of them, of the first generation.
     pub fn parts(&self) -> Vec<Chunk> {
-        let sealed = self.sealed.iter().map(|out_of_order| out_of_order.chunk.clone());
-        sealed.chain(encode(self.open.iter().cloned())).collect()
+        let sealed = self.parts.iter().flat_map(|part| part.chunks.iter()).cloned();
+        sealed.chain(open_chunks(&self.open)).collect()
     }
 
     /// Samples of these chunks; of the same time, what is listed last counts.
-    pub fn from_parts(parts: Vec<Chunk>) -> OutOfOrderSamples {
-        let newest_ms = parts.iter().map(|chunk| chunk.max_time_ms).max().unwrap_or(0);
-        let out_of_order = |chunk| OutOfOrderChunk { chunk, generation: 0, epoch: 0 };
-        let sealed = parts.into_iter().map(out_of_order).collect();
-        OutOfOrderSamples { sealed, newest_ms, ..OutOfOrderSamples::default() }
+    pub fn from_parts(chunks: Vec<Chunk>) -> OutOfOrderSamples {
+        let newest_ms = chunks.iter().map(|chunk| chunk.max_time_ms).max().unwrap_or(0);
+        let mut parts = vec![Part::default()];
+        for chunk in chunks {
+            let overlapping = match parts.last_mut() {
+                Some(last) => last.chunks.put(chunk),
+                None => Some(chunk),
+            };
+            if let Some(chunk) = overlapping {
+                let mut next = Part::default();
+                next.chunks.put(chunk);
+                parts.push(next);
+            }
+        }
+        OutOfOrderSamples { parts, newest_ms, ..OutOfOrderSamples::default() }
     }
 
     /// Whether [`OutOfOrderSamples::chunks`] returns any (where kinds of values alternate, it may
     /// not).
     pub fn touches(&self, range: TimeRange) -> bool {
-        let ends = |held: &[(i64, Value)]| {
-            let ((start_ms, _), (end_ms, _)) = (held.first()?, held.last()?);
-            Some(TimeRange { start_ms: *start_ms, end_ms: *end_ms })
+        let is_open = || {
+            let ((start_ms, _), (end_ms, _)) = (self.open.first()?, self.open.last()?);
+            Some(TimeRange { start_ms: *start_ms, end_ms: *end_ms }.overlaps(&range))
         };
-        let sealed = self.sealed.iter().map(|OutOfOrderChunk { chunk, .. }| TimeRange {
-            start_ms: chunk.min_time_ms,
-            end_ms: chunk.max_time_ms,
-        });
-        sealed.chain(ends(&self.open)).any(|span| span.overlaps(&range))
+        let mut parts = self.parts.iter();
+        parts.any(|part| part.chunks.within(range).next().is_some()) || is_open() == Some(true)
     }
 
     /// Drops samples before a time from parts that are older than a generation.
     pub fn truncate(&mut self, before_ms: i64, generation: u64) -> Result<(), ChunkError> {
+        let Some(end_ms) = before_ms.checked_sub(1) else { return Ok(()) };
+        let range = TimeRange { start_ms: i64::MIN, end_ms };
         if self.open_generation < generation {
             self.open.retain(|(held_ms, _)| *held_ms >= before_ms);
         }
-        let mut kept = Vec::new();
-        for out_of_order in self.sealed.drain(..) {
-            if out_of_order.generation >= generation || out_of_order.chunk.min_time_ms >= before_ms
-            {
-                kept.push(out_of_order);
-            } else if out_of_order.chunk.max_time_ms >= before_ms {
-                let mut held = values(&out_of_order.chunk)?.collect::<Result<Vec<_>, _>>()?;
-                held.retain(|(held_ms, _)| *held_ms >= before_ms);
-                let chunks = encode(held.into_iter()).into_iter();
-                kept.extend(chunks.map(|chunk| OutOfOrderChunk { chunk, ..out_of_order }));
-            }
-        }
-        self.sealed = kept;
+        let mut old = self.parts.iter_mut().filter(|part| part.generation < generation);
+        old.try_for_each(|part| part.chunks.delete(range))?;
+        self.parts.retain(|part| !part.chunks.is_empty());
         Ok(())
     }
 
     /// Takes the samples of a span of time out.
     pub fn delete(&mut self, range: TimeRange) -> Result<(), ChunkError> {
         self.open.retain(|(held_ms, _)| !range.contains(*held_ms));
-        let mut kept = Vec::with_capacity(self.sealed.len());
-        for out_of_order in self.sealed.drain(..) {
-            let rest = without(&out_of_order.chunk, &[range])?.into_iter();
-            kept.extend(rest.map(|chunk| OutOfOrderChunk { chunk, ..out_of_order }));
-        }
-        self.sealed = kept;
+        self.parts.iter_mut().try_for_each(|part| part.chunks.delete(range))?;
+        self.parts.retain(|part| !part.chunks.is_empty());
         Ok(())
     }
 
     /// All samples by time, of each time the one that counts.
     pub fn all(&self) -> Result<BTreeMap<i64, Value>, ChunkError> {
         let mut all = BTreeMap::new();
-        for out_of_order in &self.sealed {
-            for next in values(&out_of_order.chunk)? {
+        for chunk in self.parts.iter().flat_map(|part| part.chunks.iter()) {
+            for next in values(chunk)? {
                 all.extend([next?]);
             }
         }
@@ -180,17 +240,77 @@ impl OutOfOrderSamples {
     /// Time of the newest sample.
     pub fn max_time_ms(&self) -> Option<i64> {
         let open = self.open.last().map(|(held_ms, _)| *held_ms);
-        self.sealed.iter().map(|out_of_order| out_of_order.chunk.max_time_ms).chain(open).max()
+        self.parts.iter().filter_map(|part| part.chunks.max_time_ms()).chain(open).max()
     }
 
     /// Time of the oldest sample.
     pub fn min_time_ms(&self) -> Option<i64> {
         let open = self.open.first().map(|(held_ms, _)| *held_ms);
-        self.sealed.iter().map(|out_of_order| out_of_order.chunk.min_time_ms).chain(open).min()
+        self.parts.iter().filter_map(|part| part.chunks.min_time_ms()).chain(open).min()
     }
+}
+
+/// Chunks of samples that are not sealed: of each kind its own, as those that are.
+fn open_chunks(open: &[(i64, Value)]) -> impl Iterator<Item = Chunk> {
+    let is_float = |value: &Value| matches!(value, Value::Float(_));
+    let (floats, others): (Vec<_>, Vec<_>) =
+        open.iter().cloned().partition(|(_, value)| is_float(value));
+    encode(floats.into_iter()).into_iter().chain(encode(others.into_iter()))
 }
 
 /// The value that a chunk holds at exactly this time.
 pub fn value_in(chunk: &Chunk, timestamp_ms: i64) -> Result<Option<Value>, ChunkError> {
     values(chunk)?.at(timestamp_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::head::cursor::OpenCursor;
+    use std::rc::Rc;
+
+    /// Each read that was open sealed the samples before it, so a late sender whose series were
+    /// read often had a chunk of each sample.
+    #[test]
+    fn reads_divide_samples_only_while_they_are_open() -> Result<(), ChunkError> {
+        let cursors = Rc::<OpenCursors>::default();
+        let mut samples = OutOfOrderSamples::default();
+        let mut open = Vec::new();
+        for epoch in 0..1000u64 {
+            let arrival = Arrival { generation: 0, epoch, cursors: &cursors };
+            samples.insert(5000 - epoch as i64, Value::Float(epoch as f64), arrival);
+            // It sees what came so far; two others are open still.
+            open.push((epoch + 1, OpenCursor::new(&cursors, 0, Some(epoch + 1))));
+            if open.len() > 3 {
+                open.remove(0);
+            }
+            for (before, _) in &open {
+                let mut count = 0;
+                for chunk in samples.chunks(TimeRange::ALL, *before) {
+                    count += values(&chunk)?.count() as u64;
+                }
+                assert_eq!(count, *before);
+            }
+            assert!(samples.parts.len() <= open.len() + 1, "{} parts", samples.parts.len());
+        }
+        assert!(samples.parts().len() < 30, "{} chunks", samples.parts().len());
+        Ok(())
+    }
+
+    #[test]
+    fn samples_come_back_from_their_chunks_and_later_ones_count() -> Result<(), ChunkError> {
+        let float = |time_ms: i64, value: f64| (time_ms, Value::Float(value));
+        let first = encode((0..200).map(|time_ms| float(time_ms, 1.0)));
+        let later = encode((100..300).map(|time_ms| float(2 * time_ms, 2.0)));
+        let samples = OutOfOrderSamples::from_parts([first, later].concat());
+        assert_eq!((samples.min_time_ms(), samples.max_time_ms()), (Some(0), Some(598)));
+        let again = OutOfOrderSamples::from_parts(samples.parts());
+        for samples in [&samples, &again] {
+            assert_eq!(samples.all()?.len(), 200 + 200);
+            assert_eq!(samples.value_at(198)?, Some(Value::Float(1.0)));
+            assert_eq!(samples.value_at(200)?, Some(Value::Float(2.0)));
+            assert_eq!(samples.value_at(201)?, None);
+        }
+        Ok(())
+    }
 }

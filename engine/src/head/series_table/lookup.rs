@@ -10,16 +10,21 @@ use crate::codec::{bytes_equal, hash_word};
 use crate::head::series::{SeriesKey, Slot};
 use crate::head::slab::Place;
 use crate::head::symbols::{SymbolId, Symbols};
-use crate::model::LabelError;
+use crate::model::{LabelError, LabelLimits};
 
 /// The symbols of one 2.0 request, with what the head knows of each.
 #[derive(Default)]
 pub struct RequestSymbols<'r> {
     symbols: Vec<RequestSymbol<'r>>,
+    /// The texts of those that were found to be UTF-8; empty until a series asks for one.
+    checked: Vec<Option<&'r str>>,
 }
 
 /// Names and values of labels as a request gives them.
 pub type Pairs<'r> = Vec<(&'r [u8], &'r [u8])>;
+
+/// Names and values that are UTF-8.
+pub type TextPairs<'r> = Vec<(&'r str, &'r str)>;
 
 struct RequestSymbol<'r> {
     text: &'r [u8],
@@ -73,6 +78,17 @@ pub enum LookupError {
         /// Its length.
         count: usize,
     },
+    /// The references of the request mean more text than one request may lead to.
+    #[error(
+        "the labels have {bytes} bytes, and those of this request's new or unsorted series may have \
+         {max} together, beyond the usual length; send fewer of them in a request"
+    )]
+    LabelBytes {
+        /// Bytes of these labels.
+        bytes: usize,
+        /// The limit of a request.
+        max: usize,
+    },
     /// The head is full.
     #[error("the series is new, and the head has reached the limit of {max} series")]
     SeriesLimit {
@@ -93,7 +109,7 @@ impl<'r> RequestSymbols<'r> {
     /// The symbols of a request. Each is hashed when it is first needed.
     pub fn new(strings: &[&'r [u8]]) -> RequestSymbols<'r> {
         let symbol = |text: &&'r [u8]| RequestSymbol { text, hash: 0, known_as: UNHASHED };
-        RequestSymbols { symbols: strings.iter().map(symbol).collect() }
+        RequestSymbols { symbols: strings.iter().map(symbol).collect(), checked: Vec::new() }
     }
 
     /// The bytes of a symbol.
@@ -114,11 +130,68 @@ impl<'r> RequestSymbols<'r> {
         pairs.iter().map(|[name, value]| Ok((text(*name)?, text(*value)?))).collect()
     }
 
-    /// [`RequestSymbols::pairs`] of references that [`SeriesTable::find_by_refs`] has taken.
-    pub(in crate::head) fn known_pairs(&self, refs: &[u32]) -> Pairs<'r> {
-        let text = |symbol_ref: &u32| self.text(*symbol_ref).unwrap_or_default();
+    /// Bytes of the texts that references mean.
+    pub fn text_bytes(&self, refs: &[u32]) -> usize {
+        let bytes = |symbol_ref: &u32| self.text(*symbol_ref).map_or(0, <[u8]>::len);
+        refs.iter().map(bytes).fold(0, usize::saturating_add)
+    }
+
+    /// Refuses labels of a new series that are too long by their lengths alone. Those that the head
+    /// has as symbols may be of a series that is stored.
+    pub(in crate::head) fn check_lengths(
+        &mut self,
+        table: &Symbols,
+        limits: &LabelLimits,
+        refs: &[u32],
+    ) -> Result<(), LabelError> {
         let (pairs, _) = refs.as_chunks::<2>();
-        pairs.iter().map(|[name, value]| (text(name), text(value))).collect()
+        for [name_ref, value_ref] in pairs {
+            let text = |symbol_ref: &u32| self.text(*symbol_ref).unwrap_or_default();
+            let (name, value) = (text(name_ref), text(value_ref));
+            // A label without a value is none.
+            if value.is_empty() || !limits.exceeded_by(name, value) {
+                continue;
+            }
+            if !self.is_held(table, *name_ref) || !self.is_held(table, *value_ref) {
+                limits.check(&[(self.checked(*name_ref)?, self.checked(*value_ref)?)])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Texts that references mean which [`SeriesTable::find_by_refs`] has taken.
+    pub(in crate::head) fn known_texts(
+        &mut self,
+        refs: &[u32],
+    ) -> Result<TextPairs<'r>, LabelError> {
+        let (pairs, _) = refs.as_chunks::<2>();
+        let pairs = pairs.iter();
+        pairs.map(|[name, value]| Ok((self.checked(*name)?, self.checked(*value)?))).collect()
+    }
+
+    /// The text of a symbol, which is validated once.
+    fn checked(&mut self, symbol_ref: u32) -> Result<&'r str, LabelError> {
+        if self.checked.is_empty() {
+            self.checked = vec![None; self.symbols.len()];
+        }
+        let bytes = self.text(symbol_ref).unwrap_or_default();
+        let Some(checked) = self.checked.get_mut(symbol_ref as usize) else { return Ok("") };
+        if let Some(text) = checked {
+            return Ok(text);
+        }
+        let text = std::str::from_utf8(bytes).map_err(|_| LabelError::NotUtf8)?;
+        *checked = Some(text);
+        Ok(text)
+    }
+
+    /// Whether the head has a symbol.
+    fn is_held(&mut self, table: &Symbols, symbol_ref: u32) -> bool {
+        let Some(symbol) = self.symbols.get_mut(symbol_ref as usize) else { return false };
+        if symbol.known_as >= UNKNOWN {
+            let hash = symbol.hash(table);
+            symbol.known_as = table.find(symbol.text, hash).map_or(UNKNOWN, Place::number);
+        }
+        symbol.known_as < UNKNOWN
     }
 
     /// Whether a reference means a symbol of the head.

@@ -8,7 +8,7 @@ mod load;
 mod lookup;
 
 pub use load::TableLoader;
-pub use lookup::{LookupError, RequestSymbols};
+pub use lookup::{LookupError, RequestSymbols, TextPairs};
 
 use super::label_names::NameLists;
 use super::series::out_of_order_samples::Arrival;
@@ -119,6 +119,11 @@ impl SeriesTable {
         (labels.len(), strings)
     }
 
+    /// Bytes of a series' label names and values.
+    pub fn label_bytes(&self, slot: Slot) -> usize {
+        self.labels(slot).1.map(|(name, value)| name.len() + value.len()).sum()
+    }
+
     /// A series' labels in packed form.
     pub fn packed_labels(&self, slot: Slot) -> Labels {
         Labels::from_sorted(self.labels(slot).1)
@@ -227,11 +232,23 @@ impl SeriesTable {
         slot: Slot,
         timestamp_ms: i64,
         value: Value,
-        arrival: Arrival,
+        arrival: Arrival<'_>,
     ) {
         let series = self.at_mut(slot);
         series.pending_row = NO_ROW;
         series.append_out_of_order(timestamp_ms, value, arrival);
+    }
+
+    /// Adds out-of-order samples of one series, by time.
+    pub fn append_all_out_of_order(
+        &mut self,
+        slot: Slot,
+        samples: Vec<(i64, Value)>,
+        arrival: Arrival<'_>,
+    ) {
+        let series = self.at_mut(slot);
+        series.pending_row = NO_ROW;
+        series.append_all_out_of_order(samples, arrival);
     }
 
     /// Takes the in-order samples of a span of time out of a series.
