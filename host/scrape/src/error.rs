@@ -140,6 +140,17 @@ impl ScrapeError {
     }
 }
 
+/// Most bytes of a text of a target in a message, and so in the log and in the list of targets.
+const SHOWN_BYTES_MAX: usize = 500;
+
+/// The beginning of what a target says.
+pub fn beginning(text: &str) -> String {
+    match text.len() > SHOWN_BYTES_MAX {
+        true => format!("{} …", &text[..text.floor_char_boundary(SHOWN_BYTES_MAX)]),
+        false => text.to_owned(),
+    }
+}
+
 fn shown(duration: &Duration) -> String {
     tidepool_settings::duration::duration_text(*duration)
 }

@@ -44,6 +44,7 @@ pub mod job;
 pub mod labels;
 pub mod manager;
 pub mod metrics;
+mod pace;
 pub mod pool;
 mod probe;
 pub mod report;

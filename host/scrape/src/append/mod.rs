@@ -22,7 +22,7 @@ pub use labels::{LabelLimits, Mutator, Rules};
 pub use refused::{Refusal, RefusalReason, Refusals};
 
 use crate::cache::{Cache, Ended, Families, Lookup, Slot, StoredExemplar, TimelessExemplar};
-use crate::error::ScrapeError;
+use crate::error::{ScrapeError, beginning};
 use crate::histogram::{limit_buckets, limit_schema};
 use crate::labels::Labels;
 use crate::metrics::Metrics;
@@ -140,7 +140,7 @@ struct Scrape {
     out_of_bounds: u64,
     /// The series of the last sample, which exemplars belong to.
     last: Option<(Slot, i64, bool)>,
-    /// The exemplars of the batch, for later scrapes.
+    /// The exemplars of the batch, in the same order, for later scrapes.
     exemplars: Vec<StoredExemplar>,
 }
 
@@ -317,7 +317,7 @@ impl Appender {
         let is_exempt = |is_known| is_known && is_stale_marker(sum);
         let admitted = self.admit(series, timestamp_ms, fits, is_exempt, || {
             histogram.validate().map_err(|why| ScrapeError::Histogram {
-                series: refused::exposed(series),
+                series: beginning(&refused::exposed(series)),
                 why: why.to_string(),
             })
         })?;
@@ -358,14 +358,7 @@ impl Appender {
             return;
         }
         self.scrape.exemplars.push(StoredExemplar { slot, at_ms: timestamp_ms, timeless });
-        let row = ExemplarRow { series, labels, value, timestamp_ms };
-        let exemplars = &mut self.scrape.batch.exemplars;
-        // By time within a series; most have one exemplar.
-        let behind = exemplars.iter().rev().take_while(|other| {
-            other.series == row.series && other.timestamp_ms > row.timestamp_ms
-        });
-        let place = exemplars.len() - behind.count();
-        exemplars.insert(place, row);
+        self.scrape.batch.exemplars.push(ExemplarRow { series, labels, value, timestamp_ms });
     }
 
     /// Counts a sample and finds its series. Returns the series, the sample's time and whether that

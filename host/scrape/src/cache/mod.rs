@@ -145,6 +145,12 @@ pub struct Finished {
 // There are hundreds of thousands of them.
 const _: () = assert!(size_of::<Entry>() <= 32);
 
+impl Default for Cache {
+    fn default() -> Cache {
+        Cache::new(0)
+    }
+}
+
 impl Cache {
     /// An empty cache. The seed is a random number.
     pub fn new(seed: u64) -> Cache {
@@ -165,6 +171,12 @@ impl Cache {
             tracked_still: 0,
             count_at_success: 0,
         }
+    }
+
+    /// All that it knows; another one without it stays, to be replaced.
+    pub fn take(&mut self) -> Cache {
+        let seed = self.seed;
+        std::mem::replace(self, Cache::new(seed))
     }
 
     /// Finds a text and marks it as seen.
@@ -454,6 +466,15 @@ impl Cache {
         ended
     }
 
+    /// Whether [`Cache::shrink`] has something to do.
+    pub fn is_loose(&self) -> bool {
+        self.texts.are_mostly_removed() || self.has_free_places()
+    }
+
+    fn has_free_places(&self) -> bool {
+        self.free.len() >= GROWTH_FREE && self.free.len() >= self.entries.len() / 2
+    }
+
     /// Gives memory back where most places are free. Places change, so no [`Slot`] may be kept from
     /// before.
     pub fn shrink(&mut self) {
@@ -461,7 +482,7 @@ impl Cache {
             let entries = self.entries.iter_mut().map(|entry| &mut entry.text);
             self.texts.keep(entries);
         }
-        if self.free.len() < GROWTH_FREE || self.free.len() < self.entries.len() / 2 {
+        if !self.has_free_places() {
             return;
         }
         let mut exemplars = std::mem::take(&mut self.exemplars);
@@ -492,6 +513,11 @@ impl Cache {
     /// The number of series, with those that relabeling drops.
     pub fn len(&self) -> usize {
         self.table.len()
+    }
+
+    /// Places of entries, with free ones: what it takes to look at all.
+    pub fn places(&self) -> usize {
+        self.entries.len()
     }
 
     /// Whether it knows no series.

@@ -349,6 +349,27 @@ async fn exemplars_belong_to_their_series() {
     assert_eq!(found, [first, second]);
 }
 
+/// The story of 52 kB on the wire that held all targets for seconds: each exemplar looked for its
+/// place among those before it, one by one. So many would take hours that way.
+#[tokio::test]
+async fn exemplars_come_to_the_store_by_ascending_time() {
+    const COUNT: i64 = 500_000;
+    let mut target = Target { format: Format::Openmetrics, ..Target::new(options()) };
+    let line = |number: i64| format!("m_total 1 1 # {{}} 1 {}\n", COUNT - number);
+    let body: String = (0..COUNT).map(line).chain(["# EOF\n".to_owned()]).collect();
+    target.appender.begin(COUNT * 1000, COUNT * 1000);
+    let mut reader = BodyReader::new(target.format, Histograms::default());
+    for piece in body.as_bytes().chunks(16 * 1024) {
+        reader.feed(piece, &mut target.appender).expect("a good body");
+    }
+    let fed = reader.end(&mut target.appender);
+    let (_, result) = target.finish(fed).await;
+    assert_eq!(result, Ok(()));
+    let batch = target.store.lock().batches[0].clone();
+    let times = batch.exemplars.iter().map(|row| row.timestamp_ms / 1000);
+    assert!(times.eq(1..=COUNT));
+}
+
 /// Upstream: `Exemplar.Equals`, by which the storage of exemplars drops what is there already.
 #[tokio::test]
 async fn exemplars_without_a_time_are_stored_once() {
