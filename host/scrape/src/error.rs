@@ -115,6 +115,16 @@ pub enum ScrapeError {
         /// The limit.
         limit: u64,
     },
+    /// There is no room for what the scrape would hold.
+    #[error(
+        "no memory left for scrapes: this target would take {bytes} bytes, and all may take {limit_bytes} (--memory-limit)"
+    )]
+    Memory {
+        /// What the target would hold.
+        bytes: u64,
+        /// What all may hold.
+        limit_bytes: u64,
+    },
     /// The target cannot be scraped with its settings.
     #[error("{0}")]
     Settings(String),
@@ -124,13 +134,14 @@ impl ScrapeError {
     /// Whether the body had not come as a whole when the scrape failed.
     pub fn is_without_body(&self) -> bool {
         use ScrapeError::{
-            BodySize, Encoding, Gzip, Request, Settings, Status, TargetLimit, Timeout,
+            BodySize, Encoding, Gzip, Memory, Request, Settings, Status, TargetLimit, Timeout,
         };
         matches!(
             self,
             BodySize { .. }
                 | Encoding(_)
                 | Gzip(_)
+                | Memory { .. }
                 | Request(_)
                 | Settings(_)
                 | Status(_)

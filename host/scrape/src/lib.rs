@@ -43,6 +43,7 @@ mod idle;
 pub mod job;
 pub mod labels;
 pub mod manager;
+pub mod memory;
 pub mod metrics;
 mod pace;
 pub mod pool;

@@ -36,8 +36,12 @@ impl Appender {
             Err(_) => {
                 let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
                 families.change_all();
+                drop(families);
             }
         }
+        self.scrape.labels_bytes = 0;
+        // A scrape that is stored needs no room any more; the next one finds out.
+        let _ = self.hold();
         result
     }
 

@@ -79,6 +79,7 @@ impl Appender {
             scrape.pending = Vec::new();
             scrape.new_labels = HashMap::new();
             scrape.exemplars = Vec::new();
+            (scrape.last, scrape.labels_bytes) = (None, 0);
         } else {
             scrape.sort_exemplars();
             self.rows_before = scrape.batch.series.len() + REPORT_SERIES.len();
@@ -91,6 +92,7 @@ impl Appender {
             cache: self.cache.take(),
             families: self.families.clone(),
             is_ok: result.is_ok(),
+            is_without_room: matches!(result, Err(ScrapeError::Memory { .. })),
             // An empty body is no reason to lose what is known.
             is_good: result.is_ok() && totals.scraped + totals.body_bytes > 0,
             ..Iteration::default()
@@ -183,6 +185,8 @@ struct Iteration {
     families: Arc<Mutex<Families>>,
     is_ok: bool,
     is_good: bool,
+    /// What is new is given back.
+    is_without_room: bool,
     markers: Vec<SeriesRef>,
     metadata: Vec<FamilyMetadata>,
     finished: Finished,
@@ -200,6 +204,9 @@ impl Iteration {
         self.finished = self.cache.finish(self.is_good, &self.markers, &mut families);
         if self.is_ok {
             self.metadata = families.take_changed();
+        }
+        if self.is_without_room {
+            self.cache.remove_unresolved(&mut families);
         }
         drop(families);
         self

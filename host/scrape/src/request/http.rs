@@ -243,8 +243,10 @@ impl BodyOf<'_> {
     async fn take_all(&mut self) -> Result<(), ScrapeError> {
         if let Some(reader) = &mut self.reader {
             while reader.step(self.appender)? {
+                self.appender.hold()?;
                 self.pace.step().await;
             }
+            self.appender.hold()?;
         }
         self.pace.step().await;
         Ok(())
