@@ -470,11 +470,11 @@ impl Appender {
                 let is_over = scrape.is_over_samples || scrape.is_over_buckets;
                 scrape.totals.series_added += u64::from(!is_over);
                 let slot = self.cache.insert(series.text(), Some(series.form()));
-                if scrape.new_labels.len() < NEW_LABELS_MAX {
-                    if let Some(labels) = labels {
-                        scrape.labels_bytes += labels.bytes();
-                        scrape.new_labels.insert(slot, labels);
-                    }
+                if let Some(labels) = labels
+                    && scrape.new_labels.len() < NEW_LABELS_MAX
+                {
+                    scrape.labels_bytes += labels.bytes();
+                    scrape.new_labels.insert(slot, labels);
                 }
                 slot
             }
