@@ -1,13 +1,19 @@
 //! Logs to standard error, and the text format in which metrics are shown. No domain words.
 
+mod cut;
 mod filter;
+mod limit;
 mod logfmt;
 
 pub use filter::{FilterError, LogFilter};
 
 use clap::ValueEnum;
+use cut::Cut;
+use limit::Limit;
 use logfmt::Logfmt;
 use std::fmt::{Display, Write};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, reload};
 
 /// How log lines look.
@@ -34,7 +40,9 @@ impl LogLevel {
 /// Starts logging, as [`LogLevel::set`] from then on. The filter is one that [`LogFilter`] takes.
 pub fn init(format: LogFormat, filter: &str) -> LogLevel {
     let filter = EnvFilter::new(filter);
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let is_json = format == LogFormat::Json;
+    let writer = move || Cut { is_json };
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
     // A line that cannot be written is lost. Reporting that on the same standard error would fail
     // as well, and panic: the store goes on when the reader of its log closes the pipe.
     let builder = builder.log_internal_errors(false).with_ansi(false);
@@ -42,19 +50,19 @@ pub fn init(format: LogFormat, filter: &str) -> LogLevel {
         LogFormat::Text => {
             let builder = builder.with_filter_reloading();
             let handle = builder.reload_handle();
-            builder.init();
+            builder.finish().with(Limit::default()).init();
             LogLevel(Box::new(move |filter| handle.reload(filter)))
         }
         LogFormat::Logfmt => {
             let builder = builder.event_format(Logfmt).with_filter_reloading();
             let handle = builder.reload_handle();
-            builder.init();
+            builder.finish().with(Limit::default()).init();
             LogLevel(Box::new(move |filter| handle.reload(filter)))
         }
         LogFormat::Json => {
             let builder = builder.json().with_filter_reloading();
             let handle = builder.reload_handle();
-            builder.init();
+            builder.finish().with(Limit::default()).init();
             LogLevel(Box::new(move |filter| handle.reload(filter)))
         }
     }

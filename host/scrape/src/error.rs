@@ -115,6 +115,16 @@ pub enum ScrapeError {
         /// The limit.
         limit: u64,
     },
+    /// There is no room for what the scrape would hold.
+    #[error(
+        "no memory left for scrapes: this target would take {bytes} bytes, and all may take {limit_bytes} (--memory-limit)"
+    )]
+    Memory {
+        /// What the target would hold.
+        bytes: u64,
+        /// What all may hold.
+        limit_bytes: u64,
+    },
     /// The target cannot be scraped with its settings.
     #[error("{0}")]
     Settings(String),
@@ -124,19 +134,31 @@ impl ScrapeError {
     /// Whether the body had not come as a whole when the scrape failed.
     pub fn is_without_body(&self) -> bool {
         use ScrapeError::{
-            BodySize, Encoding, Gzip, Request, Settings, Status, TargetLimit, Timeout,
+            BodySize, Encoding, Gzip, Memory, Request, Settings, Status, TargetLimit, Timeout,
         };
         matches!(
             self,
             BodySize { .. }
                 | Encoding(_)
                 | Gzip(_)
+                | Memory { .. }
                 | Request(_)
                 | Settings(_)
                 | Status(_)
                 | TargetLimit { .. }
                 | Timeout(_)
         )
+    }
+}
+
+/// Most bytes of a text of a target in a message, and so in the log and in the list of targets.
+const SHOWN_BYTES_MAX: usize = 500;
+
+/// The beginning of what a target says.
+pub fn beginning(text: &str) -> String {
+    match text.len() > SHOWN_BYTES_MAX {
+        true => format!("{} …", &text[..text.floor_char_boundary(SHOWN_BYTES_MAX)]),
+        false => text.to_owned(),
     }
 }
 

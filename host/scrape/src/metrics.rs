@@ -27,6 +27,25 @@ impl Counter {
     }
 }
 
+/// Scrapes that the store could not take, one after the other.
+#[derive(Debug, Default)]
+pub struct Outage(AtomicU64);
+
+impl Outage {
+    /// Notes a scrape that was not stored; returns whether it is the first.
+    pub fn begin(&self) -> bool {
+        self.0.fetch_add(1, Ordering::Relaxed) == 0
+    }
+
+    /// Notes a scrape that was stored; returns how many were not, if it is the first since.
+    pub fn end(&self) -> u64 {
+        match self.0.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => self.0.swap(0, Ordering::Relaxed),
+        }
+    }
+}
+
 /// Durations that were observed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Durations {
@@ -82,6 +101,8 @@ pub struct Metrics {
     pub samples_out_of_bounds: Counter,
     /// `prometheus_target_scrapes_exemplar_out_of_order_total`
     pub exemplars_out_of_order: Counter,
+    /// While the store takes no scrapes.
+    pub store_outage: Outage,
     /// By the interval in milliseconds.
     intervals: Mutex<BTreeMap<u64, Durations>>,
     /// By the job.

@@ -365,6 +365,17 @@ fn scraping(text: &mut MetricsText, scraping: &Scraping) {
     for (name, help, value) in scraping.discovery_counters() {
         text.counter(name, help, value);
     }
+    let memory = scraping.memory();
+    text.gauge(
+        "tidepool_scrapes_memory_bytes",
+        "Memory that targets and their scrapes hold.",
+        memory.held_bytes(),
+    );
+    text.counter(
+        "tidepool_scrapes_refused_for_memory_total",
+        "Scrapes and targets that found no memory for what they would hold.",
+        memory.refused(),
+    );
     let pools = scraping.metrics().by_pool();
     let labels: Vec<String> =
         pools.iter().map(|(job, _)| format!("scrape_job=\"{}\"", escaped(job))).collect();
@@ -483,6 +494,7 @@ fn memory(text: &mut MetricsText, store: &Store) {
         &[
             ("part=\"all\"", split.limit_bytes),
             ("part=\"network\"", split.network_bytes),
+            ("part=\"scrapes\"", split.scrapes_bytes),
             ("part=\"reads\"", split.reads_bytes),
             ("part=\"head\"", split.head_bytes),
             ("part=\"compactor\"", split.compactor_bytes),

@@ -33,6 +33,7 @@ use tidepool_scrape::discovery::{Discovery, DiscoveryOptions, Groups};
 use tidepool_scrape::failure_log::FailureLog;
 use tidepool_scrape::job::Job;
 use tidepool_scrape::manager::{Manager, TargetSets};
+use tidepool_scrape::memory::MemoryBound;
 use tidepool_scrape::metrics::Metrics;
 use tidepool_scrape::pool::{Context, Listed, PoolError};
 use tidepool_scrape::target::{TargetGroup, offset_seed};
@@ -91,6 +92,7 @@ struct Shared {
     manager: Manager<ScrapeStore>,
     _thread: ScrapeThread,
     metrics: Arc<Metrics>,
+    memory: MemoryBound,
     discovery: DiscoveryOptions,
     jobs: Mutex<HashMap<String, FoundTargets>>,
     sets: Mutex<Sets>,
@@ -202,6 +204,7 @@ impl Scraping {
         let (stop, stopped) = watch::channel(false);
         let store = intake.store().clone();
         let thread = ScrapeThread::start()?;
+        let memory = MemoryBound::new(store.memory_split().scrapes_bytes);
         let context = Context {
             runtime: thread.runtime(),
             store: Arc::new(ScrapeStore::new(intake)),
@@ -209,6 +212,7 @@ impl Scraping {
             metrics: Arc::clone(&metrics),
             user_agent: USER_AGENT.to_owned(),
             body_bytes_max: config.body_bytes_max,
+            memory: memory.clone(),
             failure_log: FailureLog::new(config.failure_log_bytes_max),
             hash_seed: crate::store::random_seed(),
             shutdown: stopped,
@@ -220,6 +224,7 @@ impl Scraping {
             manager: Manager::new(Arc::new(context), builtins),
             _thread: thread,
             metrics,
+            memory,
             discovery: DiscoveryOptions { saved_dir, ..DiscoveryOptions::default() },
             jobs: Mutex::default(),
             sets: Mutex::default(),
@@ -370,6 +375,11 @@ impl Scraping {
     /// What scraping counts.
     pub fn metrics(&self) -> &Metrics {
         &self.0.metrics
+    }
+
+    /// What targets hold in memory.
+    pub fn memory(&self) -> &MemoryBound {
+        &self.0.memory
     }
 
     /// What discovery counts: names, helps and values.

@@ -20,10 +20,14 @@ use crate::wasm::{Columns, Label, Refusal, RefusalReason, RefusedRow, WriteOutco
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidepool_scrape::labels::Labels;
 use tidepool_scrape::store::{self as scrape, Appended, Batch, SeriesRef, SeriesRefused};
+use tokio::task::spawn_blocking;
 
 /// Bits of a reference that hold the number; those above hold which head gave it, so that a
 /// reference of an earlier head is never taken for one of this.
 const NUMBER_BITS: u32 = 48;
+
+/// Rows with labels from which on it takes a while to write them.
+const MANY: usize = 2000;
 
 /// The store, for scrapes.
 pub struct ScrapeStore {
@@ -44,7 +48,15 @@ impl ScrapeStore {
 
     /// All of a scrape in one go.
     async fn append_at_once(&self, batch: Arc<Batch>) -> Result<Appended, scrape::StoreError> {
-        let bodies = request::pieces(&batch, None);
+        let bodies = match batch.histograms.len() + batch.exemplars.len() + batch.metadata.len() {
+            // Targets share a thread, and wait for what this takes.
+            MANY.. => {
+                let batch = Arc::clone(&batch);
+                let made = spawn_blocking(move || request::pieces(&batch, None)).await;
+                made.map_err(|error| scrape::StoreError::Unavailable(error.to_string()))?
+            }
+            _ => request::pieces(&batch, None),
+        };
         let rows = ScrapeRows {
             bodies: bodies.into_iter().map(|piece| (piece.version, piece.body.into())).collect(),
             generation: generation(&batch)?,

@@ -3,6 +3,7 @@
 //! ```text
 //! --memory-limit ─┬─ program           threads, connections, what the allocator keeps
 //!                 ├─ network           request bodies on their way to the head
+//!                 ├─ scrapes           targets, what they remember, rows on their way to the head
 //!                 ├─ reads             all query instances together
 //!                 ├─ head              one instance: caches go, then a block is cut early, then
 //!                 │                    new series are refused, then writes (the engine decides)
@@ -31,6 +32,7 @@ const PROGRAM_BYTES: u64 = 40 * MIB;
 
 /// More than this is of no use to a part.
 const NETWORK_BYTES_MAX: u64 = 128 * MIB;
+const SCRAPES_BYTES_MAX: u64 = 512 * MIB;
 const READS_BYTES_MAX: u64 = 2560 * MIB;
 const HEAD_BYTES_MAX: u64 = 3072 * MIB;
 
@@ -58,6 +60,8 @@ pub struct MemorySplit {
     pub limit_bytes: u64,
     /// Request bodies.
     pub network_bytes: u64,
+    /// What all targets keep, and their scrapes.
+    pub scrapes_bytes: u64,
     /// All reads together.
     pub reads_bytes: u64,
     /// The head's instance.
@@ -72,16 +76,24 @@ impl MemorySplit {
         let rest_bytes = limit_bytes.max(MEMORY_LIMIT_BYTES_MIN) - PROGRAM_BYTES;
         let network_bytes = (rest_bytes / 8).min(NETWORK_BYTES_MAX);
         let reads_bytes = (rest_bytes / 4).min(READS_BYTES_MAX);
-        let stored_bytes = rest_bytes - network_bytes - reads_bytes;
+        let scrapes_bytes = (rest_bytes / 16).min(SCRAPES_BYTES_MAX);
+        let stored_bytes = rest_bytes - network_bytes - scrapes_bytes - reads_bytes;
         let head_bytes = (stored_bytes / 4 * 3).min(HEAD_BYTES_MAX);
         let compactor_bytes = head_bytes / 3;
-        MemorySplit { limit_bytes, network_bytes, reads_bytes, head_bytes, compactor_bytes }
+        MemorySplit {
+            limit_bytes,
+            network_bytes,
+            scrapes_bytes,
+            reads_bytes,
+            head_bytes,
+            compactor_bytes,
+        }
     }
 
     /// The sum of the limits of all parts.
     pub fn needed_bytes(&self) -> u64 {
         let instances = self.head_bytes + self.compactor_bytes;
-        PROGRAM_BYTES + self.network_bytes + self.reads_bytes + instances
+        PROGRAM_BYTES + self.network_bytes + self.scrapes_bytes + self.reads_bytes + instances
     }
 
     /// Whether the parts, some of which flags set, fit together.
@@ -103,9 +115,9 @@ impl MemorySplit {
         if self.needed_bytes() > limit_bytes {
             return Err(StoreError::Limits(format!(
                 "--memory-limit={limit_bytes} is less than what its parts may take together: \
-                 {PROGRAM_BYTES} for the program, {} for requests, {} for reads, {head} for the \
+                 {PROGRAM_BYTES} for the program, {} for requests, {} for scrapes, {} for reads, {head} for the \
                  head and {compactor} for the compactor. Raise it, or leave the parts' flags out",
-                self.network_bytes, self.reads_bytes
+                self.network_bytes, self.scrapes_bytes, self.reads_bytes
             )));
         }
         Ok(())

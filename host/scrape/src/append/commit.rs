@@ -1,7 +1,9 @@
 //! References for what is new, and the batch to the store.
 
 use super::{Appender, Owner, Pending};
+use crate::error::beginning;
 use crate::labels::Labels;
+use crate::pace::Pace;
 use crate::store::{Appended, Batch, SeriesRef, Store, StoreError};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
@@ -34,8 +36,12 @@ impl Appender {
             Err(_) => {
                 let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
                 families.change_all();
+                drop(families);
             }
         }
+        self.scrape.labels_bytes = 0;
+        // A scrape that is stored needs no room any more; the next one finds out.
+        let _ = self.hold();
         result
     }
 
@@ -88,7 +94,9 @@ impl Appender {
     /// are taken out; returns their number.
     async fn resolve_pending<S: Store>(&mut self, store: &S) -> Result<u64, StoreError> {
         let pending = std::mem::take(&mut self.scrape.pending);
-        let mut refused = BTreeSet::new();
+        // Rows of the batch, ascending.
+        let mut refused = Vec::new();
+        let mut pace = Pace::begin();
         for pending in pending.chunks(SETS_PER_REQUEST) {
             let owners: BTreeSet<Owner> = pending.iter().map(|pending| pending.of).collect();
             let is_new = |owner: &Owner| self.reference_of(*owner).is_none();
@@ -103,12 +111,11 @@ impl Appender {
                 let place = *row as usize;
                 match (self.reference_of(*of), self.scrape.batch.series.get_mut(place)) {
                     (Some(reference), Some(row)) => *row = reference,
-                    (None, Some(_)) => {
-                        refused.insert(place);
-                    }
+                    (None, Some(_)) => refused.push(place),
                     (_, None) => {}
                 }
             }
+            pace.step().await;
         }
         self.scrape.new_labels = HashMap::new();
         if !refused.is_empty() {
@@ -158,7 +165,7 @@ impl Appender {
             Some(renewed.get(found)?.1)
         };
         let rows = batch.series.iter().enumerate();
-        let lost: BTreeSet<usize> =
+        let lost: Vec<usize> =
             rows.filter(|(_, old)| new(old).is_none()).map(|(row, _)| row).collect();
         without(&mut batch.series, &lost);
         without(&mut batch.timestamps_ms, &lost);
@@ -220,19 +227,20 @@ async fn resolve<S: Store>(
         answers.iter().zip(&sets).filter_map(|(answer, set)| Some((answer.as_ref().err()?, set)));
     // One for the log is enough: a limit refuses thousands.
     if let Some((reason, series)) = refused.into_iter().next() {
-        tracing::warn!(%series, "{reason}");
+        tracing::warn!(series = beginning(&series.to_string()), "{reason}");
     }
     Ok(answers.into_iter().map(Result::ok).collect())
 }
 
-/// Takes rows out of a column.
-fn without<T>(column: &mut Vec<T>, rows: &BTreeSet<usize>) {
-    if rows.is_empty() {
+/// Takes rows, which ascend, out of a column.
+fn without<T>(column: &mut Vec<T>, rows: &[usize]) {
+    let mut rows = rows.iter().copied().peekable();
+    if rows.peek().is_none() {
         return;
     }
     let mut row = 0;
     column.retain(|_| {
         row += 1;
-        !rows.contains(&(row - 1))
+        rows.next_if_eq(&(row - 1)).is_none()
     });
 }

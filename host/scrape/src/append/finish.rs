@@ -1,10 +1,13 @@
 //! The end of a scrape: its outcome, markers, and the report.
 
-use super::{Appender, Owner, Totals};
+use super::{Appender, Owner, Scrape, Totals};
+use crate::cache::{Cache, Families, Finished, StoredExemplar};
 use crate::error::ScrapeError;
 use crate::report::{REPORT_SERIES, Report};
-use crate::store::{Batch, FamilyMetadata};
-use std::sync::PoisonError;
+use crate::store::{Batch, ExemplarRow, FamilyMetadata, SeriesRef};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::task::spawn_blocking;
 
 impl Appender {
     /// Ends what the source returns. `result` is whether the source came to its end; returns the
@@ -12,6 +15,41 @@ impl Appender {
     /// nothing, whatever was read of it. From here on the batch holds what is to be stored, without
     /// the report.
     pub fn finish(&mut self, result: Result<(), ScrapeError>) -> (Totals, Result<(), ScrapeError>) {
+        let (totals, result) = self.conclude(result);
+        let iteration = self.take_iteration(totals, &result).end();
+        self.put_iteration(iteration);
+        (totals, result)
+    }
+
+    /// The same; what looks at each known series is done elsewhere if these are many, so that other
+    /// targets do not wait for it.
+    pub async fn finish_elsewhere(
+        &mut self,
+        result: Result<(), ScrapeError>,
+    ) -> (Totals, Result<(), ScrapeError>) {
+        let (totals, result) = self.conclude(result);
+        let iteration = self.take_iteration(totals, &result);
+        let iteration = match iteration.is_long() {
+            true => spawn_blocking(|| iteration.end()).await.unwrap_or_default(),
+            false => iteration.end(),
+        };
+        self.put_iteration(iteration);
+        (totals, result)
+    }
+
+    /// Gives memory back as [`Appender::begin`] does; elsewhere if the cache is large.
+    pub async fn shrink_elsewhere(&mut self) {
+        if self.cache.places() > SERIES_MANY && self.cache.is_loose() {
+            let mut cache = self.cache.take();
+            let shrunk = spawn_blocking(move || {
+                cache.shrink();
+                cache
+            });
+            self.cache = shrunk.await.unwrap_or_default();
+        }
+    }
+
+    fn conclude(&mut self, result: Result<(), ScrapeError>) -> (Totals, Result<(), ScrapeError>) {
         let scrape = &mut self.scrape;
         let (metrics, options) = (&self.metrics, &self.options);
         if scrape.is_over_samples {
@@ -35,29 +73,41 @@ impl Appender {
             scrape.totals = Totals::default();
             self.cache.untrack();
         }
-        let totals = scrape.totals;
         if result.is_err() {
             let markers_at_ms = scrape.at_ms;
             scrape.batch = Batch { markers_at_ms, ..Batch::default() };
-            scrape.pending.clear();
-            scrape.new_labels.clear();
-            scrape.exemplars.clear();
+            scrape.pending = Vec::new();
+            scrape.new_labels = HashMap::new();
+            scrape.exemplars = Vec::new();
+            (scrape.last, scrape.labels_bytes) = (None, 0);
         } else {
+            scrape.sort_exemplars();
             self.rows_before = scrape.batch.series.len() + REPORT_SERIES.len();
         }
-        scrape.batch.markers = self.cache.stale();
-        // An empty body is no reason to lose what is known.
-        let is_good = result.is_ok() && totals.scraped + totals.body_bytes > 0;
-        let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
-        let finished = self.cache.finish(is_good, &scrape.batch.markers, &mut families);
-        scrape.ended = finished.ended;
+        (self.scrape.totals, result)
+    }
+
+    fn take_iteration(&mut self, totals: Totals, result: &Result<(), ScrapeError>) -> Iteration {
+        Iteration {
+            cache: self.cache.take(),
+            families: self.families.clone(),
+            is_ok: result.is_ok(),
+            is_without_room: matches!(result, Err(ScrapeError::Memory { .. })),
+            // An empty body is no reason to lose what is known.
+            is_good: result.is_ok() && totals.scraped + totals.body_bytes > 0,
+            ..Iteration::default()
+        }
+    }
+
+    fn put_iteration(&mut self, iteration: Iteration) {
+        let Iteration { cache, markers, metadata, finished, .. } = iteration;
+        self.cache = cache;
+        self.scrape.batch.markers = markers;
+        self.scrape.batch.metadata = metadata;
+        self.scrape.ended = finished.ended;
         if finished.is_forced {
             self.metrics.cache_flushes_forced.add(1);
         }
-        if result.is_ok() {
-            scrape.batch.metadata = families.take_changed();
-        }
-        (totals, result)
     }
 
     /// Adds the report of the scrape to the batch.
@@ -109,5 +159,56 @@ impl Appender {
         self.scrape.ended = finished.ended;
         drop(families);
         self.report_ends();
+    }
+}
+
+impl Scrape {
+    /// Puts the exemplars of each series into the order of their times, which is what the store
+    /// takes.
+    fn sort_exemplars(&mut self) {
+        let rows = std::mem::take(&mut self.batch.exemplars);
+        let stored = std::mem::take(&mut self.exemplars);
+        let mut both: Vec<(StoredExemplar, ExemplarRow)> = stored.into_iter().zip(rows).collect();
+        // Stable: of two at one time the last counts.
+        both.sort_by_key(|(stored, _)| (stored.slot, stored.at_ms));
+        (self.exemplars, self.batch.exemplars) = both.into_iter().unzip();
+    }
+}
+
+/// Series from which on it takes a while to look at all of them.
+const SERIES_MANY: usize = 20_000;
+
+/// The end of an iteration of the cache, and what it says.
+#[derive(Default)]
+struct Iteration {
+    cache: Cache,
+    families: Arc<Mutex<Families>>,
+    is_ok: bool,
+    is_good: bool,
+    /// What is new is given back.
+    is_without_room: bool,
+    markers: Vec<SeriesRef>,
+    metadata: Vec<FamilyMetadata>,
+    finished: Finished,
+}
+
+impl Iteration {
+    fn is_long(&self) -> bool {
+        let families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
+        self.cache.places() + families.len() > SERIES_MANY
+    }
+
+    fn end(mut self) -> Iteration {
+        self.markers = self.cache.stale();
+        let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
+        self.finished = self.cache.finish(self.is_good, &self.markers, &mut families);
+        if self.is_ok {
+            self.metadata = families.take_changed();
+        }
+        if self.is_without_room {
+            self.cache.remove_unresolved(&mut families);
+        }
+        drop(families);
+        self
     }
 }

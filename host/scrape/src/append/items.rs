@@ -1,8 +1,9 @@
 //! The items of a parser, handed to an appender.
 
 use super::{Appender, Exemplar, Parts};
-use crate::error::ScrapeError;
+use crate::error::{ScrapeError, beginning};
 use crate::idle::Idle;
+use crate::pace::STEP_BYTES;
 use tidepool_exposition as exposition;
 use tidepool_exposition::{ClassicToNative, Converted, Format, HistogramOptions, Item, Parser};
 
@@ -22,6 +23,8 @@ pub struct BodyReader {
     /// Makes native histograms of classic ones, where that is asked for and the parser of the
     /// format does not.
     converter: Option<ClassicToNative>,
+    /// No piece comes any more.
+    has_end: bool,
 }
 
 impl BodyReader {
@@ -38,23 +41,33 @@ impl BodyReader {
         BodyReader {
             parser: Parser::with_buffer(format, options, buffer.unwrap_or_default()),
             converter: (is_text && convert_classic).then(|| ClassicToNative::new(always_classic)),
+            has_end: false,
         }
     }
 
     /// Takes the next piece of the body.
     pub fn feed(&mut self, piece: &[u8], appender: &mut Appender) -> Result<(), ScrapeError> {
-        self.parser.feed(piece);
-        self.take_all(appender)
+        self.put(piece);
+        while self.step(appender)? {}
+        Ok(())
     }
 
     /// Takes the end of the body.
     pub fn end(&mut self, appender: &mut Appender) -> Result<(), ScrapeError> {
+        self.put_end();
+        while self.step(appender)? {}
+        Ok(())
+    }
+
+    /// Puts the next piece where [`BodyReader::step`] takes items from.
+    pub fn put(&mut self, piece: &[u8]) {
+        self.parser.feed(piece);
+    }
+
+    /// Has [`BodyReader::step`] take the end of the body.
+    pub fn put_end(&mut self) {
         self.parser.end();
-        self.take_all(appender)?;
-        match self.converter.as_mut().and_then(ClassicToNative::finish) {
-            Some(converted) => take_converted(converted, appender),
-            None => Ok(()),
-        }
+        self.has_end = true;
     }
 
     /// Lets another reader use its memory, wherever in its body it is.
@@ -65,10 +78,16 @@ impl BodyReader {
         }
     }
 
-    fn take_all(&mut self, appender: &mut Appender) -> Result<(), ScrapeError> {
-        loop {
+    /// Takes items for a short time; returns whether there may be more.
+    pub fn step(&mut self, appender: &mut Appender) -> Result<bool, ScrapeError> {
+        let mut left = STEP_BYTES;
+        while left > 0 {
             self.take_known(appender);
-            let Some(item) = self.parser.next().map_err(parse_error)? else { return Ok(()) };
+            let Some(item) = self.parser.next().map_err(parse_error)? else {
+                self.finish(appender)?;
+                return Ok(false);
+            };
+            left = left.saturating_sub(weight(&item));
             if let Some(converter) = &mut self.converter {
                 let step = converter.step(&item).map_err(parse_error)?;
                 if let Some(converted) = step.converted {
@@ -79,6 +98,16 @@ impl BodyReader {
                 }
             }
             take(item, appender)?;
+        }
+        Ok(true)
+    }
+
+    /// What comes behind the last item.
+    fn finish(&mut self, appender: &mut Appender) -> Result<(), ScrapeError> {
+        let converter = self.converter.as_mut().filter(|_| self.has_end);
+        match converter.and_then(ClassicToNative::finish) {
+            Some(converted) => take_converted(converted, appender),
+            None => Ok(()),
         }
     }
 
@@ -108,8 +137,20 @@ pub struct Histograms {
     pub convert_classic: bool,
 }
 
+/// About as much work as so many bytes of a text are: in the protobuf format a message of some bytes
+/// may say a series that is long.
+fn weight(item: &Item<'_>) -> usize {
+    const ITEM_BYTES: usize = 32;
+    let (series, exemplars) = match item {
+        Item::Sample(sample) => (&sample.series, usize::from(sample.exemplar.is_some())),
+        Item::Histogram(sample) => (&sample.series, 1 + sample.exemplars.len()),
+        _ => return ITEM_BYTES,
+    };
+    series.text().len() + ITEM_BYTES * (1 + exemplars)
+}
+
 pub(super) fn parse_error(error: impl std::fmt::Display) -> ScrapeError {
-    ScrapeError::Parse(error.to_string())
+    ScrapeError::Parse(beginning(&error.to_string()))
 }
 
 #[inline]

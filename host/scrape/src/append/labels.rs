@@ -3,7 +3,7 @@
 //! Source: `mutateSampleLabels`, `resolveConflictingExposedLabels` and `verifyLabelLimits` in
 //! `scrape/scrape.go` of prometheus/prometheus.
 
-use crate::error::ScrapeError;
+use crate::error::{self as shown, ScrapeError};
 use crate::labels::{Labels, METRIC_NAME};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -67,10 +67,15 @@ impl Mutator {
         }
         let metric = labels.get(METRIC_NAME).ok_or(ScrapeError::NoMetricName)?;
         if let Some(name) = repeated {
-            return Err(ScrapeError::RepeatedLabel { name, metric: metric.clone() });
+            return Err(ScrapeError::RepeatedLabel {
+                name: shown::beginning(&name),
+                metric: shown::beginning(metric),
+            });
         }
         if !labels.iter().all(|(name, value)| is_valid(self.validation, name, value)) {
-            return Err(ScrapeError::InvalidNames(Labels::of(&labels).to_string()));
+            return Err(ScrapeError::InvalidNames(shown::beginning(
+                &Labels::of(&labels).to_string(),
+            )));
         }
         self.limits.check(metric, &labels)?;
         Ok(Some(Labels::of(&labels)))

@@ -22,16 +22,17 @@ pub use labels::{LabelLimits, Mutator, Rules};
 pub use refused::{Refusal, RefusalReason, Refusals};
 
 use crate::cache::{Cache, Ended, Families, Lookup, Slot, StoredExemplar, TimelessExemplar};
-use crate::error::ScrapeError;
+use crate::error::{ScrapeError, beginning};
 use crate::histogram::{limit_buckets, limit_schema};
 use crate::labels::Labels;
+use crate::memory::{Held, MemoryBound};
 use crate::metrics::Metrics;
 use crate::report::REPORT_SERIES;
 use crate::store::{Batch, ExemplarRow, HistogramRow, SeriesRef, is_stale_marker};
 use items::parse_error;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use tidepool_exposition::{MetricType, NativeHistogram};
+use tidepool_exposition::{Counts, MetricType, NativeHistogram};
 
 /// How far ahead of the clock a sample may be, in milliseconds.
 const FUTURE_LIMIT_MS: i64 = 10 * 60 * 1000;
@@ -105,6 +106,17 @@ enum Owner {
     Ended(u32),
 }
 
+/// Bytes that a histogram holds besides its own.
+fn bytes_of(histogram: &NativeHistogram) -> usize {
+    const BUCKET_BYTES: usize = size_of::<f64>();
+    let spans = histogram.positive_spans.len() + histogram.negative_spans.len();
+    let buckets = match &histogram.counts {
+        Counts::Integer { positive, negative, .. } => positive.len() + negative.len(),
+        Counts::Float { positive, negative, .. } => positive.len() + negative.len(),
+    };
+    (spans + buckets + histogram.custom_values.len()) * BUCKET_BYTES
+}
+
 /// Makes batches out of the scrapes of one target.
 #[derive(Debug)]
 pub struct Appender {
@@ -118,6 +130,8 @@ pub struct Appender {
     scrape: Scrape,
     /// Which samples are not stored, where a person looks at them.
     refusals: Option<Box<Refusals>>,
+    /// What it takes of the memory of all targets.
+    held: Held,
 }
 
 /// The scrape that is under way.
@@ -138,13 +152,28 @@ struct Scrape {
     is_over_buckets: bool,
     duplicates: u64,
     out_of_bounds: u64,
+    /// Bytes of labels and histograms that the scrape holds.
+    labels_bytes: usize,
     /// The series of the last sample, which exemplars belong to.
     last: Option<(Slot, i64, bool)>,
-    /// The exemplars of the batch, for later scrapes.
+    /// The exemplars of the batch, in the same order, for later scrapes.
     exemplars: Vec<StoredExemplar>,
 }
 
 impl Scrape {
+    /// Bytes in memory, about.
+    fn memory_bytes(&self) -> usize {
+        const ROW_BYTES: usize = size_of::<(SeriesRef, i64, f64)>();
+        let Batch { series, histograms, exemplars, .. } = &self.batch;
+        series.capacity() * ROW_BYTES
+            + self.pending.capacity() * size_of::<Pending>()
+            + self.new_labels.capacity() * size_of::<(Slot, Labels)>()
+            + histograms.capacity() * size_of::<HistogramRow>()
+            + exemplars.capacity() * size_of::<ExemplarRow>()
+            + self.exemplars.capacity() * size_of::<StoredExemplar>()
+            + self.labels_bytes
+    }
+
     /// Notes that a reference is to be asked for, for the row that comes next or for none.
     fn ask(&mut self, of: Owner, has_row: bool) {
         let next = u32::try_from(self.batch.series.len()).unwrap_or(NO_ROW);
@@ -189,7 +218,21 @@ impl Appender {
         let report = REPORT_SERIES.map(|series| (options.mutator.report(series.name), None));
         let scrape = Scrape::default();
         let (rows_before, refusals) = (0, None);
-        Appender { options, metrics, cache, families, report, rows_before, scrape, refusals }
+        let held = MemoryBound::unbounded().holder();
+        Appender { options, metrics, cache, families, report, rows_before, scrape, refusals, held }
+    }
+
+    /// The same, within a bound.
+    pub fn within(mut self, memory: &MemoryBound) -> Appender {
+        self.held = memory.holder();
+        self
+    }
+
+    /// Notes what is held in memory; an error says that there is no room for it.
+    pub fn hold(&mut self) -> Result<(), ScrapeError> {
+        let families = self.with_families(|families| families.memory_bytes());
+        let bytes = self.cache.memory_bytes() + families + self.scrape.memory_bytes();
+        self.held.set(bytes as u64)
     }
 
     /// What another appender goes on with.
@@ -317,13 +360,14 @@ impl Appender {
         let is_exempt = |is_known| is_known && is_stale_marker(sum);
         let admitted = self.admit(series, timestamp_ms, fits, is_exempt, || {
             histogram.validate().map_err(|why| ScrapeError::Histogram {
-                series: refused::exposed(series),
+                series: beginning(&refused::exposed(series)),
                 why: why.to_string(),
             })
         })?;
         let Some((slot, timestamp_ms, is_timed)) = admitted else { return Ok(()) };
         self.scrape.last = Some((slot, timestamp_ms, true));
         if let Some(labels) = self.kept_labels(slot) {
+            self.scrape.labels_bytes += bytes_of(&histogram);
             self.scrape.batch.histograms.push(HistogramRow { labels, timestamp_ms, histogram });
         }
         self.track(slot, is_timed);
@@ -358,14 +402,8 @@ impl Appender {
             return;
         }
         self.scrape.exemplars.push(StoredExemplar { slot, at_ms: timestamp_ms, timeless });
-        let row = ExemplarRow { series, labels, value, timestamp_ms };
-        let exemplars = &mut self.scrape.batch.exemplars;
-        // By time within a series; most have one exemplar.
-        let behind = exemplars.iter().rev().take_while(|other| {
-            other.series == row.series && other.timestamp_ms > row.timestamp_ms
-        });
-        let place = exemplars.len() - behind.count();
-        exemplars.insert(place, row);
+        self.scrape.labels_bytes += labels.bytes();
+        self.scrape.batch.exemplars.push(ExemplarRow { series, labels, value, timestamp_ms });
     }
 
     /// Counts a sample and finds its series. Returns the series, the sample's time and whether that
@@ -432,8 +470,11 @@ impl Appender {
                 let is_over = scrape.is_over_samples || scrape.is_over_buckets;
                 scrape.totals.series_added += u64::from(!is_over);
                 let slot = self.cache.insert(series.text(), Some(series.form()));
-                if scrape.new_labels.len() < NEW_LABELS_MAX {
-                    scrape.new_labels.extend(labels.map(|labels| (slot, labels)));
+                if let Some(labels) = labels
+                    && scrape.new_labels.len() < NEW_LABELS_MAX
+                {
+                    scrape.labels_bytes += labels.bytes();
+                    scrape.new_labels.insert(slot, labels);
                 }
                 slot
             }

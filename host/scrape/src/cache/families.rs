@@ -16,6 +16,8 @@ pub struct Families {
     changed: usize,
     /// Bytes of all texts.
     bytes: usize,
+    /// Bytes of all names.
+    name_bytes: usize,
 }
 
 #[derive(Debug, Default)]
@@ -63,6 +65,7 @@ impl Families {
                 let family = Family { is_changed: true, ..Family::default() };
                 self.changed += 1;
                 self.bytes += family.bytes();
+                self.name_bytes += name.len();
                 self.families.entry(name.into()).or_insert(family)
             }
         };
@@ -99,17 +102,34 @@ impl Families {
     /// Ends an iteration; removes what no family has had for long if the cache is flushed.
     pub(super) fn finish(&mut self, is_flushed: bool) {
         if is_flushed {
-            let (iteration, bytes, changed) = (self.iteration, &mut self.bytes, &mut self.changed);
-            self.families.retain(|_, family| {
-                let is_kept = iteration - family.seen <= ITERATIONS_KEPT;
-                if !is_kept {
-                    *bytes -= family.bytes();
-                    *changed -= usize::from(family.is_changed);
-                }
-                is_kept
-            });
+            let iteration = self.iteration;
+            self.retain(|family| iteration - family.seen <= ITERATIONS_KEPT);
         }
         self.iteration += 1;
+    }
+
+    /// Removes what was not stored yet, and gives its memory back.
+    pub(super) fn remove_changed(&mut self) {
+        self.retain(|family| !family.is_changed);
+        self.families.shrink_to_fit();
+    }
+
+    fn retain(&mut self, is_kept: impl Fn(&Family) -> bool) {
+        let Families { families, bytes, name_bytes, changed, .. } = self;
+        families.retain(|name, family| {
+            let is_kept = is_kept(family);
+            if !is_kept {
+                *bytes -= family.bytes();
+                *name_bytes -= name.len();
+                *changed -= usize::from(family.is_changed);
+            }
+            is_kept
+        });
+    }
+
+    /// Bytes in memory, about.
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes + self.name_bytes + self.families.capacity() * size_of::<(Box<str>, Family)>()
     }
 
     /// The metadata of one family.

@@ -62,6 +62,8 @@ pub struct Cache {
     table: HashTable<u32>,
     /// Labels of series that need them in each scrape.
     labels: HashMap<Slot, Labels>,
+    /// Bytes of these.
+    labels_bytes: usize,
     /// The newest stored exemplar of each series whose newest one has no time of its own, with the
     /// time of its sample.
     exemplars: HashMap<Slot, (TimelessExemplar, i64)>,
@@ -145,6 +147,12 @@ pub struct Finished {
 // There are hundreds of thousands of them.
 const _: () = assert!(size_of::<Entry>() <= 32);
 
+impl Default for Cache {
+    fn default() -> Cache {
+        Cache::new(0)
+    }
+}
+
 impl Cache {
     /// An empty cache. The seed is a random number.
     pub fn new(seed: u64) -> Cache {
@@ -154,6 +162,7 @@ impl Cache {
             free: Vec::new(),
             table: HashTable::new(),
             labels: HashMap::new(),
+            labels_bytes: 0,
             exemplars: HashMap::new(),
             seed,
             iteration: 2,
@@ -165,6 +174,12 @@ impl Cache {
             tracked_still: 0,
             count_at_success: 0,
         }
+    }
+
+    /// All that it knows; another one without it stays, to be replaced.
+    pub fn take(&mut self) -> Cache {
+        let seed = self.seed;
+        std::mem::replace(self, Cache::new(seed))
     }
 
     /// Finds a text and marks it as seen.
@@ -300,7 +315,11 @@ impl Cache {
 
     /// Keeps the final labels of a series until it is removed.
     pub fn keep_labels(&mut self, slot: Slot, labels: &Labels) {
-        self.labels.entry(slot).or_insert_with(|| labels.clone());
+        let labels_bytes = &mut self.labels_bytes;
+        self.labels.entry(slot).or_insert_with(|| {
+            *labels_bytes += labels.bytes();
+            labels.clone()
+        });
     }
 
     /// Whether this is the newest exemplar of the series, still exposed: without a time of its own,
@@ -429,21 +448,11 @@ impl Cache {
             return ended;
         }
         for place in 0..self.entries.len() as u32 {
-            let entry = &mut self.entries[place as usize];
+            let entry = &self.entries[place as usize];
             if entry.text.is_empty() || entry.seen == self.iteration {
                 continue;
             }
-            let hash = hash_bytes(self.seed, self.texts.get(entry.text));
-            if let Ok(found) = self.table.find_entry(hash, |found| *found == place) {
-                found.remove();
-            }
-            let (text, form) = (std::mem::take(&mut entry.text), entry.form.take());
-            self.texts.remove(text);
-            let reference = std::mem::replace(&mut entry.reference, UNRESOLVED);
-            entry.tracked = 0;
-            self.labels.remove(&Slot(place));
-            self.exemplars.remove(&Slot(place));
-            self.free.push(place);
+            let (text, form, reference) = self.remove(place);
             if let Some(form) = form
                 && stale.binary_search(&reference).is_ok()
             {
@@ -454,6 +463,58 @@ impl Cache {
         ended
     }
 
+    /// Removes an entry, whose text stays where it was until texts are moved.
+    fn remove(&mut self, place: u32) -> (TextPlace, Option<Form>, SeriesRef) {
+        let entry = &mut self.entries[place as usize];
+        let hash = hash_bytes(self.seed, self.texts.get(entry.text));
+        if let Ok(found) = self.table.find_entry(hash, |found| *found == place) {
+            found.remove();
+        }
+        let (text, form) = (std::mem::take(&mut entry.text), entry.form.take());
+        self.texts.remove(text);
+        let reference = std::mem::replace(&mut entry.reference, UNRESOLVED);
+        entry.tracked = 0;
+        if let Some(labels) = self.labels.remove(&Slot(place)) {
+            self.labels_bytes -= labels.bytes();
+        }
+        self.exemplars.remove(&Slot(place));
+        self.free.push(place);
+        (text, form, reference)
+    }
+
+    /// Removes series that the store has not, because the scrape that had them found no room, and
+    /// gives their memory back. Places change, so no [`Slot`] may be kept from before.
+    pub fn remove_unresolved(&mut self, families: &mut Families) {
+        for place in 0..self.entries.len() as u32 {
+            let entry = &self.entries[place as usize];
+            if !entry.text.is_empty() && entry.reference == UNRESOLVED {
+                self.remove(place);
+            }
+        }
+        families.remove_changed();
+        self.shrink();
+    }
+
+    /// Bytes in memory, about.
+    pub fn memory_bytes(&self) -> usize {
+        let slot = size_of::<Slot>();
+        self.entries.capacity() * size_of::<Entry>()
+            + self.texts.bytes()
+            + (self.table.capacity() + self.free.capacity()) * (slot + 1)
+            + self.labels.capacity() * (slot + size_of::<Labels>())
+            + self.labels_bytes
+            + self.exemplars.capacity() * size_of::<(Slot, (TimelessExemplar, i64))>()
+    }
+
+    /// Whether [`Cache::shrink`] has something to do.
+    pub fn is_loose(&self) -> bool {
+        self.texts.are_mostly_removed() || self.has_free_places()
+    }
+
+    fn has_free_places(&self) -> bool {
+        self.free.len() >= GROWTH_FREE && self.free.len() >= self.entries.len() / 2
+    }
+
     /// Gives memory back where most places are free. Places change, so no [`Slot`] may be kept from
     /// before.
     pub fn shrink(&mut self) {
@@ -461,7 +522,7 @@ impl Cache {
             let entries = self.entries.iter_mut().map(|entry| &mut entry.text);
             self.texts.keep(entries);
         }
-        if self.free.len() < GROWTH_FREE || self.free.len() < self.entries.len() / 2 {
+        if !self.has_free_places() {
             return;
         }
         let mut exemplars = std::mem::take(&mut self.exemplars);
@@ -478,7 +539,7 @@ impl Cache {
         });
         self.entries.shrink_to_fit();
         // Places have changed; those that need labels keep them again.
-        self.labels = HashMap::new();
+        (self.labels, self.labels_bytes) = (HashMap::new(), 0);
         self.free = Vec::new();
         let (entries, texts, seed) = (&self.entries, &self.texts, self.seed);
         let hash_of = |place: &u32| hash_bytes(seed, texts.get(entries[*place as usize].text));
@@ -492,6 +553,11 @@ impl Cache {
     /// The number of series, with those that relabeling drops.
     pub fn len(&self) -> usize {
         self.table.len()
+    }
+
+    /// Places of entries, with free ones: what it takes to look at all.
+    pub fn places(&self) -> usize {
+        self.entries.len()
     }
 
     /// Whether it knows no series.

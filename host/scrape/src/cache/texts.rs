@@ -81,7 +81,7 @@ impl Texts {
         *self = kept;
     }
 
-    #[cfg(test)]
+    /// Bytes in memory.
     pub fn bytes(&self) -> usize {
         self.buffer.capacity()
     }

@@ -167,6 +167,7 @@ impl<S: Store> Cycle<S> {
         at: Duration,
         forced: Option<ScrapeError>,
     ) -> Result<(), ScrapeError> {
+        self.appender.shrink_elsewhere().await;
         let start = Instant::now();
         self.appender.begin(milliseconds(at), self.clock.now_ms());
         let given = match (forced, &mut self.source) {
@@ -178,7 +179,7 @@ impl<S: Store> Cycle<S> {
                 timeout(length, scraping).await.unwrap_or(Err(ScrapeError::Timeout(length)))
             }
         };
-        let (totals, result) = self.appender.finish(given);
+        let (totals, result) = self.appender.finish_elsewhere(given).await;
         let duration = start.elapsed();
         let report = Report {
             is_up: result.is_ok(),
@@ -203,16 +204,29 @@ impl<S: Store> Cycle<S> {
     async fn commit(&mut self) {
         let target = self.target.url();
         match self.appender.commit(&*self.store, self.clock.now_ms()).await {
-            Ok(appended) if appended == Appended::default() => {}
-            Ok(appended) => tracing::warn!(
-                target,
-                out_of_order = appended.out_of_order,
-                duplicates = appended.duplicates,
-                out_of_bounds = appended.out_of_bounds,
-                refused = appended.refused,
-                "the store refused samples of a scrape"
+            Ok(appended) => {
+                let missed = self.metrics.store_outage.end();
+                if missed > 0 {
+                    tracing::info!(missed, "scrapes are stored again");
+                }
+                if appended != Appended::default() {
+                    tracing::warn!(
+                        target,
+                        out_of_order = appended.out_of_order,
+                        duplicates = appended.duplicates,
+                        out_of_bounds = appended.out_of_bounds,
+                        refused = appended.refused,
+                        "the store refused samples of a scrape"
+                    );
+                }
+            }
+            // One line for all targets: what keeps scrapes out of the store, such as a full disk,
+            // may be what the log is written to.
+            Err(error) if self.metrics.store_outage.begin() => tracing::error!(
+                target, %error,
+                "a scrape could not be stored; others are not named until scrapes are stored again"
             ),
-            Err(error) => tracing::error!(target, %error, "a scrape could not be stored"),
+            Err(error) => tracing::debug!(target, %error, "a scrape could not be stored"),
         }
     }
 

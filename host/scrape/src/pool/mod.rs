@@ -14,6 +14,7 @@ use crate::cycle::{Cycle, Failures, Memory, Orders, Phase};
 use crate::error::ScrapeError;
 use crate::failure_log::FailureLog;
 use crate::job::Job;
+use crate::memory::{Held, MemoryBound};
 use crate::metrics::Metrics;
 use crate::probe::ProbeSource;
 use crate::request::HttpSource;
@@ -44,6 +45,8 @@ pub struct Context<S> {
     pub user_agent: String,
     /// Largest uncompressed body of a job without `body_size_limit`, in bytes.
     pub body_bytes_max: u64,
+    /// What all targets may keep in memory.
+    pub memory: MemoryBound,
     /// Where failures of scrapes go, of jobs that log them.
     pub failure_log: FailureLog,
     /// A random number, which keeps targets from crafting collisions.
@@ -81,6 +84,8 @@ pub struct Pool<S> {
     offset_seed: u64,
     cycles: BTreeMap<Identity, Handle>,
     shared: Arc<Shared>,
+    /// What the targets take of the memory, without what they remember.
+    held: Held,
 }
 
 /// Labels and URL. Targets with the same are one.
@@ -92,6 +97,19 @@ struct Settings {
     relabel: Vec<Rule>,
     metric_relabel: Rules,
     clients: Clients,
+}
+
+/// What a target takes without its labels: its cycle, client and buffers.
+const TARGET_BYTES: u64 = 16 * 1024;
+
+/// Copies of a target's labels: the found ones and the final ones, here and in the target.
+const LABELS_COPIES: u64 = 2;
+
+fn target_bytes(labels: &LabelMap, discovered: &LabelMap) -> u64 {
+    const NODE_BYTES: usize = 2 * size_of::<String>();
+    let pairs = labels.iter().chain(discovered);
+    let bytes: usize = pairs.map(|(name, value)| name.len() + value.len() + NODE_BYTES).sum();
+    TARGET_BYTES + LABELS_COPIES * bytes as u64
 }
 
 /// A cycle that runs.
@@ -159,7 +177,8 @@ impl<S: Store> Pool<S> {
     ) -> Result<Pool<S>, PoolError> {
         let settings = Settings::new(job)?;
         let (cycles, shared) = (BTreeMap::new(), Arc::default());
-        let pool = Pool { context, builtin, settings, offset_seed, cycles, shared };
+        let held = context.memory.holder();
+        let pool = Pool { context, builtin, settings, offset_seed, cycles, shared, held };
         pool.note_limit();
         Ok(pool)
     }
@@ -186,6 +205,7 @@ impl<S: Store> Pool<S> {
         let start = Instant::now();
         let mut found: BTreeMap<Identity, LabelMap> = BTreeMap::new();
         let mut failed = 0;
+        let (mut held_bytes, mut without_room) = (0, 0);
         let mut dropped = Vec::new();
         let mut dropped_total = 0;
         let job = self.settings.job.clone();
@@ -196,6 +216,12 @@ impl<S: Store> Pool<S> {
                     Ok(Some(labels)) => {
                         let target = Target::new(&job, labels, LabelMap::new());
                         let (labels, url) = target.identity();
+                        let bytes = held_bytes + target_bytes(labels, &discovered);
+                        if self.held.set(bytes).is_err() {
+                            without_room += 1;
+                            continue;
+                        }
+                        held_bytes = bytes;
                         found.insert((labels.clone(), url.to_owned()), discovered);
                     }
                     Ok(None) => {
@@ -212,6 +238,18 @@ impl<S: Store> Pool<S> {
                     }
                 }
             }
+        }
+        // At most what it was set to before.
+        let _ = self.held.set(held_bytes);
+        if without_room > 0 {
+            failed += without_room;
+            let limit_bytes = self.context.memory.bytes_max();
+            tracing::error!(
+                job = job.name,
+                targets = without_room,
+                limit_bytes,
+                "targets are not scraped: no memory left for scrapes; raise --memory-limit"
+            );
         }
         let gone: Vec<Identity> =
             self.cycles.keys().filter(|identity| !found.contains_key(*identity)).cloned().collect();
@@ -302,6 +340,7 @@ impl<S: Store> Pool<S> {
             handle.stopped().await;
         }
         *self.shared.lock() = Listed::default();
+        self.held = self.context.memory.holder();
         self.context.metrics.remove_pool(&self.settings.job.name);
     }
 
@@ -316,7 +355,8 @@ impl<S: Store> Pool<S> {
         let metrics = self.context.metrics.clone();
         let (cache, families) =
             memory.unwrap_or_else(|| (Cache::new(self.context.hash_seed), Arc::default()));
-        let appender = Appender::with_cache(options, metrics.clone(), cache, families);
+        let appender = Appender::with_cache(options, metrics.clone(), cache, families)
+            .within(&self.context.memory);
         target.set_families(appender.families());
         let source = self.source(&job, &target);
         let cycle = Cycle {

@@ -29,7 +29,13 @@ pub enum GunzipError {
     /// It ends too early.
     #[error("it is cut off")]
     CutOff,
+    /// It has more members without data than any sender makes.
+    #[error("it has more than {MEMBERS_EMPTY_MAX} members without data")]
+    Empty,
 }
+
+/// Most members without data in a body. Each costs a hundred times what its bytes let expect.
+const MEMBERS_EMPTY_MAX: u32 = 1000;
 
 /// Uncompressors that wait to be used again, by any target: they take some 60 kB each, which a new
 /// one would have to get and clear.
@@ -47,6 +53,8 @@ pub struct Gunzip {
     inflate: Decompress,
     crc: Crc,
     out: Vec<u8>,
+    /// Members without data so far.
+    members_empty: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +75,7 @@ impl Default for Gunzip {
             inflate: Decompress::new(false),
             crc: Crc::new(),
             out: Vec::new(),
+            members_empty: 0,
         }
     }
 }
@@ -80,25 +89,49 @@ impl Gunzip {
     /// Lets another body use it, wherever in its own it is.
     pub fn reuse(mut self) {
         self.next_member();
+        self.members_empty = 0;
         self.state = State::Head { is_first: true };
         if self.held.capacity() <= PIECE_BYTES {
             IDLE.give(self);
         }
     }
 
-    /// Takes the next compressed piece, and hands out what it says. Stops at the first error of
+    /// Takes some of a compressed piece, and returns what it says: at most 16 kB, and nothing at
+    /// the end of a member. `None` once the piece is taken and needs the next one: each call is a
+    /// short step, whatever the piece says.
+    pub fn next(&mut self, piece: &mut &[u8]) -> Result<Option<&[u8]>, GunzipError> {
+        loop {
+            match self.state {
+                State::Head { .. } | State::Tail if piece.is_empty() => return Ok(None),
+                State::Head { .. } => *piece = self.head(piece)?,
+                State::Tail => {
+                    *piece = self.tail(piece)?;
+                    return Ok(Some(&[]));
+                }
+                State::Data => {
+                    let written = self.data(piece)?;
+                    if written > 0 {
+                        return Ok(self.out.get(..written));
+                    }
+                    if self.state == State::Data {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes a compressed piece as a whole, and hands out what it says. Stops at the first error of
     /// either side.
     pub fn push<E: From<GunzipError>>(
         &mut self,
         mut piece: &[u8],
         mut take: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        while !piece.is_empty() {
-            piece = match self.state {
-                State::Head { .. } => self.head(piece)?,
-                State::Data => self.data(piece, &mut take)?,
-                State::Tail => self.tail(piece)?,
-            };
+        while let Some(bytes) = self.next(&mut piece)? {
+            if !bytes.is_empty() {
+                take(bytes)?;
+            }
         }
         Ok(())
     }
@@ -134,36 +167,25 @@ impl Gunzip {
         }
     }
 
-    fn data<'a, E: From<GunzipError>>(
-        &mut self,
-        piece: &'a [u8],
-        take: &mut impl FnMut(&[u8]) -> Result<(), E>,
-    ) -> Result<&'a [u8], E> {
+    /// Uncompresses once into `out`, and returns how many bytes. Without any it needs more, or the
+    /// data has ended.
+    fn data(&mut self, piece: &mut &[u8]) -> Result<usize, GunzipError> {
         self.out.resize(PIECE_BYTES, 0);
-        let mut rest = piece;
-        loop {
-            let (read, written) = (self.inflate.total_in(), self.inflate.total_out());
-            let status = self
-                .inflate
-                .decompress(rest, &mut self.out, FlushDecompress::None)
-                .map_err(|_| GunzipError::Data)?;
-            let read = (self.inflate.total_in() - read) as usize;
-            let written = (self.inflate.total_out() - written) as usize;
-            rest = &rest[read..];
-            let uncompressed = &self.out[..written];
-            self.crc.update(uncompressed);
-            if written > 0 {
-                take(uncompressed)?;
-            }
-            if status == Status::StreamEnd {
-                self.state = State::Tail;
-                return Ok(rest);
-            }
-            // Without progress it waits for more.
-            if (read, written) == (0, 0) || rest.is_empty() && written < PIECE_BYTES {
-                return if rest.is_empty() { Ok(rest) } else { Err(GunzipError::Data.into()) };
-            }
+        let (read, written) = (self.inflate.total_in(), self.inflate.total_out());
+        let status = self
+            .inflate
+            .decompress(piece, &mut self.out, FlushDecompress::None)
+            .map_err(|_| GunzipError::Data)?;
+        let read = (self.inflate.total_in() - read) as usize;
+        let written = (self.inflate.total_out() - written) as usize;
+        *piece = piece.get(read..).unwrap_or_default();
+        self.crc.update(self.out.get(..written).unwrap_or_default());
+        match status {
+            Status::StreamEnd => self.state = State::Tail,
+            _ if (read, written) == (0, 0) && !piece.is_empty() => return Err(GunzipError::Data),
+            _ => {}
         }
+        Ok(written)
     }
 
     fn tail<'a>(&mut self, piece: &'a [u8]) -> Result<&'a [u8], GunzipError> {
@@ -175,6 +197,12 @@ impl Gunzip {
                 && u32::from_le_bytes(rest) == self.inflate.total_out() as u32;
             if !is_intact {
                 return Err(GunzipError::Checksum);
+            }
+            if self.inflate.total_out() == 0 {
+                self.members_empty += 1;
+                if self.members_empty > MEMBERS_EMPTY_MAX {
+                    return Err(GunzipError::Empty);
+                }
             }
             self.next_member();
         }
@@ -303,6 +331,40 @@ mod tests {
         let mut behind = body;
         behind.push(0);
         assert_eq!(uncompressed(&behind, 64), Err(GunzipError::Head));
+    }
+
+    /// The story of a body of a million members without data: each has an uncompressor begin anew,
+    /// and none says anything, so nothing counted them and nothing else ran.
+    #[test]
+    fn members_without_data_are_bounded() {
+        let (full, empty) = (compressed(&text()), compressed(b""));
+        let few = [full.clone(), empty.repeat(10), full.clone()].concat();
+        assert_eq!(uncompressed(&few, 100), Ok(text().repeat(2)));
+        let many = [full, empty.repeat(1_000_000)].concat();
+        let mut gunzip = Gunzip::default();
+        let (mut rest, mut steps) = (&many[..], 0);
+        let error = loop {
+            match gunzip.next(&mut rest) {
+                Ok(_) => steps += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error, GunzipError::Empty);
+        assert!(steps < 2 * MEMBERS_EMPTY_MAX, "{steps}");
+    }
+
+    /// The story of 500 kB that were uncompressed to 500 MB before anything else ran.
+    #[test]
+    fn a_step_is_short_whatever_the_piece_says() {
+        let body = compressed(&vec![b'a'; 32 << 20]);
+        let mut gunzip = Gunzip::default();
+        let (mut rest, mut steps, mut bytes) = (&body[..], 0, 0);
+        while let Some(out) = gunzip.next(&mut rest).expect("it is a body") {
+            assert!(out.len() <= PIECE_BYTES);
+            (steps, bytes) = (steps + 1, bytes + out.len());
+        }
+        assert_eq!((bytes, gunzip.finish()), (32 << 20, Ok(())));
+        assert!(steps >= (32 << 20) / PIECE_BYTES, "{steps}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::append::{Appender, BodyReader, Histograms};
 use crate::error::ScrapeError;
 use crate::job::Job;
 use crate::metrics::Metrics;
+use crate::pace::{Pace, STEP_BYTES};
 use crate::source::{Scraping, Source};
 use crate::target::{Target, names};
 use hyper::StatusCode;
@@ -22,6 +23,9 @@ use url::Url;
 
 /// Bytes behind an answer's end or error that are read so that its connection can be used again.
 const DISCARDED_BYTES_MAX: usize = 64 * 1024;
+
+/// What a compressed body may be longer than the limit of the uncompressed one.
+const OVERHEAD_BYTES_MAX: u64 = 64 * 1024;
 
 /// A target over HTTP.
 pub struct HttpSource {
@@ -61,6 +65,15 @@ pub struct Head {
     pub content_encoding: Option<String>,
     /// The format that the content type, or the fallback of the job, says.
     pub format: Option<Format>,
+}
+
+/// A body on its way into an appender.
+struct BodyOf<'a> {
+    format: Result<Format, super::ContentTypeError>,
+    /// None until there is a byte.
+    reader: Option<BodyReader>,
+    appender: &'a mut Appender,
+    pace: Pace,
 }
 
 impl HttpSource {
@@ -147,13 +160,12 @@ impl HttpSource {
         };
         let format = format_of(header(CONTENT_TYPE), self.fallback);
         // An empty body needs no format: it says nothing.
-        let mut reader = None;
-        let body = self.read_body(answer, is_gzip, &format, &mut reader, appender).await;
-        let result = match (body, &mut reader) {
-            (Ok(()), Some(reader)) => reader.end(appender),
-            (result, _) => result,
-        };
-        if let Some(reader) = reader {
+        let mut body = BodyOf { format, reader: None, appender, pace: Pace::begin() };
+        let mut result = self.read_body(answer, is_gzip, &mut body).await;
+        if result.is_ok() {
+            result = body.end().await;
+        }
+        if let Some(reader) = body.reader {
             reader.reuse();
         }
         result
@@ -163,21 +175,27 @@ impl HttpSource {
         &self,
         answer: &mut Answer,
         is_gzip: bool,
-        format: &Result<Format, super::ContentTypeError>,
-        reader: &mut Option<BodyReader>,
-        appender: &mut Appender,
+        body: &mut BodyOf<'_>,
     ) -> Result<(), ScrapeError> {
         let mut gunzip = None;
+        let mut received_bytes = 0;
         while let Some(piece) = answer.chunk().await.map_err(|error| self.failed(error))? {
             self.note(|seen| seen.body_bytes += piece.len() as u64);
-            let mut take = |bytes: &[u8]| self.take(bytes, format, reader, appender);
+            // What says nothing costs work, too.
+            received_bytes += piece.len() as u64;
+            self.check_size(received_bytes.saturating_sub(OVERHEAD_BYTES_MAX))?;
+            let mut rest = &piece[..];
             if !is_gzip {
-                take(&piece)?;
+                for bytes in rest.chunks(STEP_BYTES) {
+                    self.take(bytes, body).await?;
+                }
                 continue;
             }
             // Not before there is a body: while a target is waited for, others use it.
             let gunzip = gunzip.get_or_insert_with(Gunzip::idle);
-            gunzip.push::<ScrapeError>(&piece, &mut take)?;
+            while let Some(bytes) = gunzip.next(&mut rest)? {
+                self.take(bytes, body).await?;
+            }
         }
         if let Some(gunzip) = gunzip {
             gunzip.finish()?;
@@ -188,26 +206,28 @@ impl HttpSource {
         Ok(())
     }
 
-    fn take(
-        &self,
-        bytes: &[u8],
-        format: &Result<Format, super::ContentTypeError>,
-        reader: &mut Option<BodyReader>,
-        appender: &mut Appender,
-    ) -> Result<(), ScrapeError> {
-        appender.add_body_bytes(bytes.len() as u64);
-        if appender.body_bytes() >= self.body_limit {
-            self.metrics.exceeded_body_size_limit.add(1);
-            return Err(ScrapeError::BodySize { limit_bytes: self.body_limit });
-        }
-        let reader = match reader {
-            Some(reader) => reader,
-            None => {
-                let format = format.clone()?;
-                reader.insert(BodyReader::new(format, self.histograms))
+    /// Takes uncompressed bytes, within the limit of the body, and has others have their turn.
+    async fn take(&self, bytes: &[u8], body: &mut BodyOf<'_>) -> Result<(), ScrapeError> {
+        if !bytes.is_empty() {
+            body.appender.add_body_bytes(bytes.len() as u64);
+            self.check_size(body.appender.body_bytes())?;
+            if body.reader.is_none() {
+                let format = body.format.clone()?;
+                body.reader = Some(BodyReader::new(format, self.histograms));
             }
-        };
-        reader.feed(bytes, appender)
+            if let Some(reader) = &mut body.reader {
+                reader.put(bytes);
+            }
+        }
+        body.take_all().await
+    }
+
+    fn check_size(&self, bytes: u64) -> Result<(), ScrapeError> {
+        if bytes < self.body_limit {
+            return Ok(());
+        }
+        self.metrics.exceeded_body_size_limit.add(1);
+        Err(ScrapeError::BodySize { limit_bytes: self.body_limit })
     }
 
     fn failed(&self, error: ClientError) -> ScrapeError {
@@ -215,6 +235,28 @@ impl HttpSource {
             ClientError::Timeout(_) => ScrapeError::Timeout(self.timeout),
             error => ScrapeError::Request(format!("GET {}: {error}", shown(&self.ask.url))),
         }
+    }
+}
+
+impl BodyOf<'_> {
+    /// Takes all items that are there, step by step.
+    async fn take_all(&mut self) -> Result<(), ScrapeError> {
+        if let Some(reader) = &mut self.reader {
+            while reader.step(self.appender)? {
+                self.appender.hold()?;
+                self.pace.step().await;
+            }
+            self.appender.hold()?;
+        }
+        self.pace.step().await;
+        Ok(())
+    }
+
+    async fn end(&mut self) -> Result<(), ScrapeError> {
+        if let Some(reader) = &mut self.reader {
+            reader.put_end();
+        }
+        self.take_all().await
     }
 }
 

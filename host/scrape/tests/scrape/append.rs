@@ -6,6 +6,7 @@ use tidepool_exposition::{Format, NameValidation};
 use tidepool_relabel::{Action, Rule, RuleSpec};
 use tidepool_scrape::append::{Appender, BodyReader, Histograms, Mutator, Options, Totals};
 use tidepool_scrape::error::ScrapeError;
+use tidepool_scrape::memory::MemoryBound;
 use tidepool_scrape::metrics::Metrics;
 use tidepool_scrape::report::Report;
 use tidepool_scrape::store::Appended;
@@ -349,6 +350,27 @@ async fn exemplars_belong_to_their_series() {
     assert_eq!(found, [first, second]);
 }
 
+/// The story of 52 kB on the wire that held all targets for seconds: each exemplar looked for its
+/// place among those before it, one by one. So many would take hours that way.
+#[tokio::test]
+async fn exemplars_come_to_the_store_by_ascending_time() {
+    const COUNT: i64 = 500_000;
+    let mut target = Target { format: Format::Openmetrics, ..Target::new(options()) };
+    let line = |number: i64| format!("m_total 1 1 # {{}} 1 {}\n", COUNT - number);
+    let body: String = (0..COUNT).map(line).chain(["# EOF\n".to_owned()]).collect();
+    target.appender.begin(COUNT * 1000, COUNT * 1000);
+    let mut reader = BodyReader::new(target.format, Histograms::default());
+    for piece in body.as_bytes().chunks(16 * 1024) {
+        reader.feed(piece, &mut target.appender).expect("a good body");
+    }
+    let fed = reader.end(&mut target.appender);
+    let (_, result) = target.finish(fed).await;
+    assert_eq!(result, Ok(()));
+    let batch = target.store.lock().batches[0].clone();
+    let times = batch.exemplars.iter().map(|row| row.timestamp_ms / 1000);
+    assert!(times.eq(1..=COUNT));
+}
+
 /// Upstream: `Exemplar.Equals`, by which the storage of exemplars drops what is there already.
 #[tokio::test]
 async fn exemplars_without_a_time_are_stored_once() {
@@ -489,5 +511,45 @@ async fn empty_labels_take_those_of_the_target_away() {
             let found: Vec<&str> = found.iter().map(|stored| stored.series.as_str()).collect();
             assert_eq!(found, expected);
         }
+    }
+}
+
+/// The story of 764 kB on the wire that took 3 GB: a row for each line with a time of its own, and
+/// nothing counted rows.
+#[tokio::test]
+async fn a_scrape_that_finds_no_memory_fails_and_gives_it_back() {
+    const BOUND_BYTES: u64 = 4 << 20;
+    let bound = MemoryBound::new(BOUND_BYTES);
+    let line = |kind: &str, number: usize| match kind {
+        "rows" => format!("a 1 {number}\n"),
+        "series" => format!("a{{n=\"{number}\"}} 1\n"),
+        _ => format!("# TYPE a{number} gauge\n"),
+    };
+    for kind in ["rows", "series", "families"] {
+        let mut target = Target::new(options());
+        target.appender = target.appender.within(&bound);
+        target.good(1000, "good 1\n").await;
+        target.appender.begin(2000, 2000);
+        let mut reader = BodyReader::new(Format::Prometheus, Histograms::default());
+        let (mut lines, mut held_max) = (0, 0);
+        let error = loop {
+            reader.feed(line(kind, lines).as_bytes(), &mut target.appender).expect("a good line");
+            lines += 1;
+            let held = target.appender.hold();
+            held_max = held_max.max(bound.held_bytes());
+            if let Err(error) = held {
+                break error;
+            }
+        };
+        assert!(matches!(error, ScrapeError::Memory { .. }), "{error}");
+        // Tables grow by doubling, and are counted when they have.
+        assert!(held_max <= 2 * BOUND_BYTES, "{kind}: {held_max}");
+        let (_, result) = target.finish(Err(error)).await;
+        assert!(result.is_err());
+        target.store.take();
+        assert!(bound.held_bytes() < BOUND_BYTES / 20, "{kind}: {}", bound.held_bytes());
+        assert_eq!(target.good(3000, "good 1\n").await.len(), 1, "{kind}");
+        drop(target);
+        assert_eq!(bound.held_bytes(), 0);
     }
 }

@@ -103,6 +103,7 @@ async fn serve(mut stream: TcpStream, heads: Arc<Mutex<Vec<String>>>) -> Option<
                 answer("200 OK", &zipped, &body[..body.len() - 4])
             }
             "/bomb" => answer("200 OK", &zipped, &gzip(&b"a 1\n".repeat(4 << 20))),
+            "/long" => answer("200 OK", &zipped, &gzip(&b"a 1\n".repeat(8 << 20))),
             "/wrong" => answer("200 OK", TEXT, b"a 1\nb b b\n"),
             "/cut" => {
                 let mut whole = answer("200 OK", TEXT, BODY.as_bytes());
@@ -302,4 +303,35 @@ async fn urls_that_cannot_be_asked_say_so() {
     let source = HttpSource::new(&job, &target, client, "agent", 1, Arc::default());
     let error = source.err().expect("a host has no blank").to_string();
     assert!(error.contains("http://exa mple:1/metrics"), "{error}");
+}
+
+/// The story of half a megabyte on the wire that kept the thread of all targets until it was
+/// uncompressed and parsed: nothing else was scraped, and the timeout could not end it.
+#[tokio::test]
+async fn a_long_body_is_read_in_turns() {
+    let exposer = Exposer::start().await;
+    let limits = Limits { body_bytes: 64 << 20, ..Limits::default() };
+    let job =
+        Job { metrics_path: "/long".into(), limits, timeout: Duration::from_secs(60), ..job() };
+    let metrics = Arc::<Metrics>::default();
+    let target = target(&job, &exposer.address.to_string(), &[]);
+    let client = Client::open(&HttpClientConfig::default()).expect("a good configuration");
+    let mut source = HttpSource::new(&job, &target, client, "agent/1", 1, metrics.clone())
+        .expect("a good target");
+    let mut appender = appender(&metrics);
+    appender.begin(1000, 1000);
+    let mut turns = 0;
+    let result = {
+        let mut scraping = source.scrape(&mut appender);
+        std::future::poll_fn(|context| {
+            turns += 1;
+            scraping.as_mut().poll(context)
+        })
+        .await
+    };
+    assert_eq!(result, Ok(()));
+    let (totals, _) = appender.finish(result);
+    assert_eq!((totals.scraped, totals.series_added), (8 << 20, 1));
+    // The network alone takes some ten of them.
+    assert!(turns > 50, "{turns}");
 }

@@ -49,6 +49,7 @@ fn setup() -> Setup {
         metrics: metrics.clone(),
         user_agent: "agent".into(),
         body_bytes_max: 1 << 20,
+        memory: tidepool_scrape::memory::MemoryBound::unbounded(),
         failure_log: FailureLog::new(1 << 20),
         hash_seed: 7,
         shutdown: is_shut_down,

@@ -56,6 +56,7 @@ fn manager(metrics: &Arc<Metrics>) -> (Manager<MemoryStore>, watch::Sender<bool>
         metrics: Arc::clone(metrics),
         user_agent: "agent".into(),
         body_bytes_max: 1 << 20,
+        memory: tidepool_scrape::memory::MemoryBound::unbounded(),
         failure_log: FailureLog::new(1 << 20),
         hash_seed: 7,
         shutdown,
