@@ -19,11 +19,12 @@ const HEAD_BYTES_MIN: u64 = 8 << 20;
 pub(super) struct MemoryArgs {
     /// Memory limit of the process
     ///
-    /// An eighth of it is for request bodies and a quarter for reads. Of the rest, three quarters
-    /// are for the head and one quarter is for the compactor. When the head approaches its share, a
-    /// block is cut early, then new series are refused, then writes. Reads that find no memory get
-    /// 503. The default is three quarters of the memory of the machine or control group. The head
-    /// uses at most 3GiB, so more than about 7GiB has no effect.
+    /// An eighth of it is for request bodies, a sixteenth for scrapes and three sixteenths for
+    /// reads. Of the rest, three quarters are for the head and one quarter is for the compactor.
+    /// When the head approaches its share, a block is cut early, then new series are refused, then
+    /// writes. Reads that find no memory get 503. The default is three quarters of the memory of
+    /// the machine or control group. The head uses at most 3GiB, so more than about 7GiB has no
+    /// effect.
     #[arg(long, value_name = "BYTES", value_parser = at_least(MEMORY_LIMIT_BYTES_MIN))]
     memory_limit: Option<u64>,
 
@@ -73,8 +74,12 @@ pub(super) fn memory_split(args: &MemoryArgs) -> MemorySplit {
         .unwrap_or((head_bytes / 3).max(COMPACTOR_BYTES_MIN));
     let reads_bytes = args.reads_memory_limit.unwrap_or(split.reads_bytes);
     let chosen = MemorySplit { head_bytes, compactor_bytes, reads_bytes, ..split };
-    let is_chosen = args.memory_limit.is_some();
-    if is_chosen { chosen } else { MemorySplit { limit_bytes: chosen.needed_bytes(), ..chosen } }
+    if args.memory_limit.is_none() {
+        return MemorySplit { limit_bytes: chosen.needed_bytes(), ..chosen };
+    }
+    // There is no flag for scrapes: they get what the flags of the others leave.
+    let beyond_bytes = chosen.needed_bytes().saturating_sub(limit_bytes);
+    MemorySplit { scrapes_bytes: chosen.scrapes_bytes.saturating_sub(beyond_bytes), ..chosen }
 }
 
 /// The flags that give more than can be used, if the memory is shared out like this.

@@ -75,9 +75,11 @@ impl MemorySplit {
     pub fn of(limit_bytes: u64) -> MemorySplit {
         let rest_bytes = limit_bytes.max(MEMORY_LIMIT_BYTES_MIN) - PROGRAM_BYTES;
         let network_bytes = (rest_bytes / 8).min(NETWORK_BYTES_MAX);
-        let reads_bytes = (rest_bytes / 4).min(READS_BYTES_MAX);
+        let asked_bytes = (rest_bytes / 4).min(READS_BYTES_MAX);
+        // Not of the head's: what it has taken under a limit it must be able to hold under the same.
         let scrapes_bytes = (rest_bytes / 16).min(SCRAPES_BYTES_MAX);
-        let stored_bytes = rest_bytes - network_bytes - scrapes_bytes - reads_bytes;
+        let reads_bytes = asked_bytes - scrapes_bytes;
+        let stored_bytes = rest_bytes - network_bytes - asked_bytes;
         let head_bytes = (stored_bytes / 4 * 3).min(HEAD_BYTES_MAX);
         let compactor_bytes = head_bytes / 3;
         MemorySplit {
@@ -115,8 +117,9 @@ impl MemorySplit {
         if self.needed_bytes() > limit_bytes {
             return Err(StoreError::Limits(format!(
                 "--memory-limit={limit_bytes} is less than what its parts may take together: \
-                 {PROGRAM_BYTES} for the program, {} for requests, {} for scrapes, {} for reads, {head} for the \
-                 head and {compactor} for the compactor. Raise it, or leave the parts' flags out",
+                 {PROGRAM_BYTES} for the program, {} for requests, {} for scrapes, {} for reads, \
+                 {head} for the head and {compactor} for the compactor. Raise it, or leave the \
+                 parts' flags out",
                 self.network_bytes, self.scrapes_bytes, self.reads_bytes
             )));
         }
