@@ -22,8 +22,12 @@ use crate::wasm::Image;
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::watch;
+
+/// How long threads that wait for files are waited for when all else has ended.
+const LAST_WAIT: Duration = Duration::from_secs(1);
 
 /// Reads the command line, runs what it asks for with this image of the engine, and returns the
 /// exit code.
@@ -50,7 +54,10 @@ pub fn run(engine: Image) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match runtime.block_on(serve(config, source, settings, log_level)) {
+    let served = runtime.block_on(serve(config, source, settings, log_level));
+    // A thread that reads a file of a dead mount may never end.
+    runtime.shutdown_timeout(LAST_WAIT);
+    match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(%error, "tidepool ends");

@@ -4,6 +4,7 @@ use crate::answer::Deadline;
 use crate::config::{Credentials, HttpClientConfig};
 use crate::connect::Connector;
 use crate::credentials::{add_headers, authorization};
+use crate::files::off_network;
 use crate::oauth2::TokenSource;
 use crate::proxy::{Proxies, url_credentials};
 use crate::redirect::{REDIRECTS_MAX, is_trusted, method, redirect};
@@ -143,28 +144,31 @@ impl Client {
     pub async fn send(&self, ask: impl Borrow<Ask>) -> Result<Answer, ClientError> {
         let ask = ask.borrow();
         let deadline = ask.timeout.and_then(Deadline::after);
-        let (answer, url) = Deadline::wait(deadline, self.0.exchange(ask)).await??;
+        let (answer, url) = Deadline::wait(deadline, Inner::exchange(&self.0, ask)).await??;
         Ok(Answer::new(answer, url, deadline, ask.answer_bytes_max))
     }
 }
 
 impl Inner {
-    async fn exchange(&self, ask: &Ask) -> Result<(Response<Incoming>, Url), ClientError> {
-        let follows = self.config.follow_redirects.unwrap_or(true);
+    async fn exchange(
+        this: &Arc<Inner>,
+        ask: &Ask,
+    ) -> Result<(Response<Incoming>, Url), ClientError> {
+        let follows = this.config.follow_redirects.unwrap_or(true);
         let mut url = ask.url.clone();
         let mut asked_by = ask.method.clone();
         // Most requests are not sent on.
         let mut ask = Cow::Borrowed(ask);
         let mut trust = Trust::All;
         for _ in 0..REDIRECTS_MAX {
-            let mut request = self.request(&ask, &url, &asked_by, trust)?;
+            let (mut request, pool) = Inner::prepare(this, &ask, &url, &asked_by, trust).await?;
             if trust == Trust::All
-                && let Some(tokens) = &self.tokens
+                && let Some(tokens) = &this.tokens
                 && !request.headers().contains_key(AUTHORIZATION)
             {
                 request.headers_mut().insert(AUTHORIZATION, tokens.authorization().await?);
             }
-            let answer = self.once(request).await?;
+            let answer = once(&pool, request).await?;
             let next = match follows {
                 true => redirect(&url, answer.status(), answer.headers())?,
                 false => None,
@@ -183,6 +187,22 @@ impl Inner {
             url = next.url;
         }
         Err(ClientError::Redirects(REDIRECTS_MAX))
+    }
+
+    /// A request, and the connections that it may use. Files are read where nobody waits for it.
+    async fn prepare(
+        this: &Arc<Inner>,
+        ask: &Ask,
+        url: &Url,
+        method: &Method,
+        trust: Trust,
+    ) -> Result<(Request<Full<Bytes>>, Pool), ClientError> {
+        if !this.config.names_files() {
+            return Ok((this.request(ask, url, method, trust)?, this.pool()));
+        }
+        let (inner, ask) = (Arc::clone(this), ask.clone());
+        let (url, method) = (url.clone(), method.clone());
+        off_network(move || Ok((inner.request(&ask, &url, &method, trust)?, inner.pool()))).await
     }
 
     /// A request with all headers but that of a token.
@@ -226,23 +246,6 @@ impl Inner {
         Ok(request)
     }
 
-    /// Sends a request. The server may close a connection that waited at the very moment at which
-    /// it is used again: that is no failure of a request that changes nothing.
-    async fn once(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, ClientError> {
-        let pool = self.pool();
-        let changes_nothing = matches!(*request.method(), Method::GET | Method::HEAD);
-        let again = changes_nothing.then(|| request.clone());
-        let sent = match (pool.request(request).await, again) {
-            (Err(error), Some(request)) if has_waited(&error) => pool.request(request).await,
-            (sent, _) => sent,
-        };
-        let answer = sent.map_err(|error| failed(&error))?;
-        if let Some(used) = answer.extensions().get::<Used>() {
-            used.set();
-        }
-        Ok(answer)
-    }
-
     /// Connections that are made as the files are now. Files that cannot be used leave what there
     /// was.
     fn pool(&self) -> Pool {
@@ -275,6 +278,25 @@ impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").field("config", &self.0.config).finish_non_exhaustive()
     }
+}
+
+/// Sends a request. The server may close a connection that waited at the very moment at which
+/// it is used again: that is no failure of a request that changes nothing.
+async fn once(
+    pool: &Pool,
+    request: Request<Full<Bytes>>,
+) -> Result<Response<Incoming>, ClientError> {
+    let changes_nothing = matches!(*request.method(), Method::GET | Method::HEAD);
+    let again = changes_nothing.then(|| request.clone());
+    let sent = match (pool.request(request).await, again) {
+        (Err(error), Some(request)) if has_waited(&error) => pool.request(request).await,
+        (sent, _) => sent,
+    };
+    let answer = sent.map_err(|error| failed(&error))?;
+    if let Some(used) = answer.extensions().get::<Used>() {
+        used.set();
+    }
+    Ok(answer)
 }
 
 fn lazy_tls(config: &HttpClientConfig) -> LazyTls {

@@ -47,6 +47,13 @@ pub enum ClientError {
     /// A file that the configuration names cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
+    /// Files that the configuration names could not be read in time.
+    #[error(
+        "the files of credentials and certificates could not be read within {} s; is their file \
+         system reachable?",
+        .0.as_secs()
+    )]
+    SlowFiles(Duration),
     /// There is no token to send.
     #[error("oauth2: {0}")]
     OAuth2(Box<ClientError>),

@@ -24,6 +24,7 @@ pub mod config;
 mod connect;
 mod credentials;
 mod error;
+mod files;
 mod oauth2;
 mod proxy;
 mod redirect;

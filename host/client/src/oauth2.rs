@@ -6,12 +6,14 @@
 use crate::client::{Ask, Client};
 use crate::config::{HttpClientConfig, OAuth2Config};
 use crate::credentials::{basic, secret_value};
+use crate::files::off_network;
 use crate::{Answer, ClientError};
 use bytes::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Method, StatusCode};
 use serde::Deserialize;
 use std::time::Duration;
+use tidepool_settings::Secret;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -82,13 +84,19 @@ impl TokenSource {
         };
         let client = Client::open(&http).map_err(in_oauth2)?;
         let source = TokenSource { config: config.clone(), client, state: Mutex::default() };
-        source.secret()?;
+        read_secret(&source.config.client_secret)?;
         Ok(source)
     }
 
     /// The value of `Authorization` for a request.
     pub async fn authorization(&self) -> Result<HeaderValue, ClientError> {
-        let secret = self.secret()?;
+        let secret = match &self.config.client_secret {
+            text @ Secret::Text(_) => read_secret(text)?,
+            Secret::File(_) => {
+                let client_secret = self.config.client_secret.clone();
+                off_network(move || read_secret(&client_secret)).await?
+            }
+        };
         let mut state = self.state.lock().await;
         if let Some(token) = &state.token
             && token.secret == secret
@@ -101,10 +109,6 @@ impl TokenSource {
         let (value, until) = asked.map_err(|error| ClientError::OAuth2(Box::new(error)))?;
         state.token = Some(Token { value: value.clone(), secret, until });
         Ok(value)
-    }
-
-    fn secret(&self) -> Result<String, ClientError> {
-        Ok(self.config.client_secret.read("oauth2.client_secret_file")?)
     }
 
     async fn ask(
@@ -206,4 +210,9 @@ impl Seconds {
         };
         Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero())
     }
+}
+
+/// The client's secret as it is now.
+fn read_secret(secret: &Secret) -> Result<String, ClientError> {
+    Ok(secret.read("oauth2.client_secret_file")?)
 }

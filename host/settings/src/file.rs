@@ -1,7 +1,12 @@
 //! Files that a key of the configuration names.
+//!
+//! Files that are read again while the program runs must be regular files, which links may lead to:
+//! to open or read a pipe could wait without end.
 
-use std::fs::File;
-use std::io::Read as _;
+use rustix::fs::OFlags;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// Largest file of a secret, a key or certificates: a bundle of the world's authorities has 300
@@ -22,14 +27,30 @@ pub struct FileError {
 
 /// Reads a file of at most [`FILE_BYTES_MAX`] bytes.
 pub fn read_file(key: &'static str, path: &Path) -> Result<Vec<u8>, FileError> {
-    let failed = |what: String| FileError { key, path: path.to_owned(), what };
-    let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+    read_regular(path, FILE_BYTES_MAX).map_err(|error| FileError {
+        key,
+        path: path.to_owned(),
+        what: error.to_string(),
+    })
+}
+
+/// Opens a regular file for reading. Waits for nobody: a pipe is an error, as a device is.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    // Without the flag, opening a pipe waits for a writer. Regular files do not heed it.
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
+    let file = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is not a regular file")),
+    }
+}
+
+/// Reads a regular file of at most so many bytes.
+pub fn read_regular(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    file.take(FILE_BYTES_MAX + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| failed(error.to_string()))?;
-    match bytes.len() as u64 > FILE_BYTES_MAX {
-        true => Err(failed(format!("it has more than {FILE_BYTES_MAX} bytes"))),
+    open_regular(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > bytes_max {
+        true => Err(io::Error::other(format!("it has more than {bytes_max} bytes"))),
         false => Ok(bytes),
     }
 }
@@ -37,6 +58,29 @@ pub fn read_file(key: &'static str, path: &Path) -> Result<Vec<u8>, FileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A pipe in the place of a token held up all scrapes and the stop of the program.
+    #[test]
+    fn only_regular_files_are_read() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR,
+            0,
+        )?;
+        for path in [&*pipe, folder.path(), Path::new("/dev/zero")] {
+            let error = read_file("ca_file", path).map_err(|error| error.what);
+            assert_eq!(error, Err("it is not a regular file".to_owned()), "{}", path.display());
+        }
+        std::fs::write(folder.path().join("file"), "text")?;
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("file", &link)?;
+        assert_eq!(read_file("ca_file", &link), Ok(b"text".to_vec()));
+        Ok(())
+    }
 
     #[test]
     fn a_file_has_a_bound() -> std::io::Result<()> {

@@ -1,11 +1,11 @@
 //! Files that are read again when they change. An invalid new version leaves the old one in use.
 
 use super::AccessError;
-use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tidepool_settings::file::open_regular;
 
 /// Longest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -33,6 +33,8 @@ impl Files {
 pub struct Reloaded<T> {
     load: Load<T>,
     hasher: RandomState,
+    /// Held while files are read again.
+    reading: Mutex<()>,
     state: Mutex<State<T>>,
 }
 
@@ -57,19 +59,28 @@ impl<T> Reloaded<T> {
         let current = Arc::new(load(&mut files)?);
         let used = hasher.hash_one(&files.contents);
         let state = State { current, files: files.paths, used, problem: String::new() };
-        Ok(Reloaded { load: Box::new(load), hasher, state: Mutex::new(state) })
+        Ok(Reloaded {
+            load: Box::new(load),
+            hasher,
+            state: Mutex::new(state),
+            reading: Mutex::default(),
+        })
     }
 
     /// The value of the last good version.
     pub fn current(&self) -> Arc<T> {
-        Arc::clone(&self.state.lock().unwrap_or_else(PoisonError::into_inner).current)
+        Arc::clone(&self.state().current)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads the files again, takes a version that may follow the current one, and logs what is
     /// wrong with them.
     pub fn refresh(&self, may_follow: impl FnOnce(&T, &T) -> Result<(), AccessError>) {
         let Err(error) = self.renew(may_follow) else { return };
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         let problem = error.to_string();
         if problem != state.problem {
             tracing::error!(
@@ -89,14 +100,20 @@ impl<T> Reloaded<T> {
         &self,
         may_follow: impl FnOnce(&T, &T) -> Result<(), AccessError>,
     ) -> Result<(), AccessError> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let contents = read_all(&state.files)?;
-        if self.hasher.hash_one(&contents) == state.used {
-            state.problem.clear();
+        // One at a time; requests, which need the current version, do not wait for files.
+        let _turn = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let (paths, used) = {
+            let state = self.state();
+            (state.files.clone(), state.used)
+        };
+        let contents = read_all(&paths)?;
+        if self.hasher.hash_one(&contents) == used {
+            self.state().problem.clear();
             return Ok(());
         }
         let mut files = Files::default();
         let new = (self.load)(&mut files)?;
+        let mut state = self.state();
         may_follow(&state.current, &new)?;
         state.current = Arc::new(new);
         state.used = self.hasher.hash_one(&files.contents);
@@ -113,7 +130,7 @@ fn read_all(files: &[PathBuf]) -> Result<Vec<Vec<u8>>, AccessError> {
 
 fn read(path: &Path) -> Result<Vec<u8>, AccessError> {
     let mut content = Vec::new();
-    let read = File::open(path).and_then(|file| {
+    let read = open_regular(path).and_then(|file| {
         // One more, which tells that there is more.
         file.take(FILE_BYTES_MAX + 1).read_to_end(&mut content)
     });

@@ -25,6 +25,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use tidepool_scrape::config::{ConfigError, Depth, ScrapeSettings, Sections as ScrapeSections};
+use tidepool_settings::file::open_regular;
 use tidepool_settings::yaml::{self, Data, Entry, Node, Place};
 
 /// Largest configuration file.
@@ -127,10 +128,13 @@ struct Content {
 
 impl ConfigFile {
     /// Reads a file, and as deep those that it includes, and checks each of its keys.
-    pub fn read(path: &Path, depth: Depth) -> Result<ConfigFile, FileError> {
+    ///
+    /// At the start it may be a pipe, as in `--config=<(…)`.
+    pub fn read(path: &Path, depth: Depth, is_start: bool) -> Result<ConfigFile, FileError> {
         let unreadable = |source| FileError::Unreadable { path: path.to_owned(), source };
         let mut text = String::new();
-        let file = File::open(path).map_err(unreadable)?;
+        let file = if is_start { File::open(path) } else { open_regular(path) };
+        let file = file.map_err(unreadable)?;
         file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
         if text.len() as u64 > FILE_BYTES_MAX {
             let what = format!("more than {FILE_BYTES_MAX} bytes");

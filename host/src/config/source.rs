@@ -150,7 +150,7 @@ impl ConfigSource {
         can_change: impl Fn(&str) -> bool,
     ) -> Result<(ServeConfig, Settings), ConfigError> {
         let matches = served(self.arguments.clone())?;
-        let (_, settings, mut sections) = self.read_by(&matches)?;
+        let (_, settings, mut sections) = self.read_by(&matches, false)?;
         let command = flags_command();
         let flags = command.get_arguments().flat_map(|arg| match arg.get_long() {
             None | Some("config") => Vec::new(),
@@ -173,13 +173,14 @@ impl ConfigSource {
     }
 
     fn serve_by(&self, matches: &ArgMatches) -> Result<(ServeConfig, Settings), ConfigError> {
-        let (config, settings, _) = self.read_by(matches)?;
+        let (config, settings, _) = self.read_by(matches, true)?;
         Ok((config, settings))
     }
 
     fn read_by(
         &self,
         matches: &ArgMatches,
+        is_start: bool,
     ) -> Result<(ServeConfig, Settings, Sections), ConfigError> {
         let whole = |matches: &ArgMatches, sections: Sections| {
             let (config, settings) = configured(matches, &sections)?;
@@ -188,7 +189,7 @@ impl ConfigSource {
         let Some(path) = serve_args(matches)?.general.config else {
             return whole(matches, Sections::default());
         };
-        let file = ConfigFile::read(&path, self.depth)?;
+        let file = ConfigFile::read(&path, self.depth, is_start)?;
         let flags = file.flags(serve_matches(matches)).into_iter().map(OsString::from);
         let read = served(self.arguments.iter().cloned().chain(flags).collect());
         read.and_then(|matches| whole(&matches, file.sections.clone())).map_err(|error| {

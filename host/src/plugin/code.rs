@@ -29,6 +29,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use tidepool_settings::file::open_regular;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -239,7 +240,7 @@ pub fn compile_file(engine: &Engine, source: &Path, output: &Path) -> Result<(),
 /// Reads a plugin's file.
 pub fn read_plugin(path: &Path) -> Result<Vec<u8>, CodeError> {
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(file_error("open", path))?;
+    let file = open_regular(path).map_err(file_error("open", path))?;
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(file_error("read", path))?;
     if bytes.len() as u64 > FILE_BYTES_MAX { Err(CodeError::TooLarge) } else { Ok(bytes) }
 }

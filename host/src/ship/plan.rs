@@ -58,6 +58,18 @@ impl BlockInfo {
         })
     }
 
+    /// Readers of a bucket know no tombstones: a block is shipped only once it is rewritten without
+    /// what was deleted.
+    pub fn check_deletions(&self) -> Result<(), ShipError> {
+        match self.tombstones {
+            0 => Ok(()),
+            _ => Err(ShipError::Deletions {
+                block: self.ulid.clone(),
+                reason: "it has deletions, and could not be rewritten without them".to_owned(),
+            }),
+        }
+    }
+
     /// Whether it is to be shipped.
     pub fn is_due(&self, shipped: &Shipped, with_compacted: bool) -> bool {
         if self.samples == 0 || shipped.contains(&self.ulid) {

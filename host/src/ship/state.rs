@@ -14,9 +14,9 @@ use super::plan::BlockInfo;
 use crate::disk::DataDir;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::Path;
+use tidepool_settings::file::read_regular;
 
 /// The file's name.
 pub const STATE_FILE: &str = "thanos.shipper.json";
@@ -67,12 +67,9 @@ impl Shipped {
     /// Reads the file; nothing was shipped if there is none.
     pub fn read(path: &Path) -> Result<Shipped, ShipError> {
         let wrong = |reason: String| ShipError::State { path: path.to_owned(), reason };
-        let mut bytes = Vec::new();
-        match File::open(path) {
+        let bytes = match read_regular(path, STATE_BYTES_MAX) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Shipped::default()),
-            opened => opened
-                .and_then(|file| file.take(STATE_BYTES_MAX).read_to_end(&mut bytes))
-                .map_err(|error| wrong(error.to_string()))?,
+            read => read.map_err(|error| wrong(error.to_string()))?,
         };
         let state: Value = serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string()))?;
         match state.get("version").and_then(Value::as_u64) {

@@ -26,8 +26,8 @@ pub enum Outcome {
     },
 }
 
-/// Uploads a block, unless the bucket has it. Its files are opened first, so that it may be
-/// deleted meanwhile.
+/// Uploads a block, unless the bucket has it. A block that is deleted meanwhile, or of which
+/// samples are, is an error, and stays without `meta.json`.
 pub async fn upload(
     bucket: &Bucket,
     blocks: &BlockDirs,
@@ -60,6 +60,9 @@ pub async fn upload(
         bytes: file.size_bytes(),
     };
     let sizes: Vec<FileSize> = files.iter().map(sized).collect();
+    // The upload may have taken hours. What was deleted meanwhile is in the bucket only once
+    // `meta.json` is there.
+    BlockInfo::read(blocks, &block.ulid)?.check_deletions()?;
     bucket.put(&meta_name, bucket_meta(block, labels, &sizes, system_now())).await?;
     Ok(Outcome::Uploaded { bytes: sent })
 }

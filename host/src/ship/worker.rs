@@ -203,12 +203,7 @@ impl Worker {
     async fn ship(&self, ulid: &str) -> Result<(), ShipError> {
         // Those before it may have taken hours; something may have been deleted since.
         let block = BlockInfo::read(&self.blocks, ulid)?;
-        if block.tombstones > 0 {
-            return Err(ShipError::Deletions {
-                block: ulid.to_owned(),
-                reason: "it has deletions, and could not be rewritten without them".to_owned(),
-            });
-        }
+        block.check_deletions()?;
         let started = Instant::now();
         let Shipper { bucket, labels, figures, .. } = &self.shipper;
         match upload(bucket, &self.blocks, &block, labels, figures).await? {

@@ -16,9 +16,10 @@ use super::pinned::PinConfig;
 use super::{StoreConfig, millis};
 use crate::disk::{DataDir, DiskError};
 use serde::{Deserialize, Serialize};
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tidepool_settings::file::read_regular;
 
 const FILE: &str = "compaction.json";
 const VERSION: u32 = 1;
@@ -81,12 +82,9 @@ impl CompactionSettings {
     pub fn read(data: &DataDir) -> Result<Option<CompactionSettings>, CompactionSettingsError> {
         let path = data.path().join(FILE);
         let wrong = |reason| CompactionSettingsError { path: path.clone(), reason };
-        let mut bytes = Vec::new();
-        match std::fs::File::open(&path) {
+        let bytes = match read_regular(&path, BYTES_MAX) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            opened => opened
-                .and_then(|file| file.take(BYTES_MAX).read_to_end(&mut bytes))
-                .map_err(|error| wrong(error.to_string()))?,
+            read => read.map_err(|error| wrong(error.to_string()))?,
         };
         let settings: CompactionSettings =
             serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;

@@ -76,7 +76,7 @@ impl MemorySplit {
         let rest_bytes = limit_bytes.max(MEMORY_LIMIT_BYTES_MIN) - PROGRAM_BYTES;
         let network_bytes = (rest_bytes / 8).min(NETWORK_BYTES_MAX);
         let asked_bytes = (rest_bytes / 4).min(READS_BYTES_MAX);
-        // Not of the head's: what it has taken under a limit it must be able to hold under the same.
+        // Not of the head's: what it has taken under a limit must fit under the same limit.
         let scrapes_bytes = (rest_bytes / 16).min(SCRAPES_BYTES_MAX);
         let reads_bytes = asked_bytes - scrapes_bytes;
         let stored_bytes = rest_bytes - network_bytes - asked_bytes;

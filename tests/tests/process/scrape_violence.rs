@@ -2,8 +2,10 @@
 
 use super::configuration::start;
 use super::scrape::{TIMEOUT, assert_page, counted, job, samples, series_of, wait_for_scrapes};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tidepool_tests::http::Client;
 use tidepool_tests::process::Server;
 use tidepool_tests::series::{Random, STALE_MARKER_BITS};
 use tidepool_tests::small_disk::on_small_disk;
@@ -216,4 +218,49 @@ fn series_that_change_with_each_scrape_are_stored_and_end() {
         checked += 1;
     }
     assert!(checked >= 20, "{checked} scrapes of {}", up.len());
+}
+
+/// A pipe in the place of a file that is read again held up all scrapes and all of HTTP, and the
+/// program did not stop.
+#[test]
+fn a_pipe_in_the_place_of_a_file_holds_nothing_up() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let [token, credentials, list] =
+        ["token", "credentials", "targets.json"].map(|name| directory.path().join(name));
+    let (target, other) = (Target::start().expect("a target"), Target::start().expect("a target"));
+    std::fs::write(&token, "secret").expect("a token");
+    std::fs::write(&credentials, "bearer secret\n").expect("credentials");
+    std::fs::write(&list, format!("[{{\"targets\":[\"{}\"]}}]", other.address())).expect("a list");
+    let text = format!(
+        "scrape_configs:\n{}  - job_name: guarded\n    scrape_interval: 100ms\n    \
+         scrape_timeout: 100ms\n    authorization: {{credentials_file: '{}'}}\n    \
+         file_sd_configs: [{{files: ['{}'], refresh_interval: 1s}}]\n",
+        job(JOB, &[&target], "100ms"),
+        token.display(),
+        list.display(),
+    );
+    let admin = format!("--admin-credentials-file={}", credentials.display());
+    let (store, _) = start(directory.path(), &text, &[&admin]);
+    wait_for_scrapes(&store, JOB, 2);
+    wait_for_scrapes(&store, "guarded", 2);
+    for file in [&token, &credentials, &list] {
+        std::fs::remove_file(file).expect("a file");
+        mknodat(CWD, file, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
+    }
+    let is_seen = |file: &std::path::Path| {
+        let log = store.server.log();
+        let name = file.display().to_string();
+        log.lines().any(|line| line.contains(&name) && line.contains("not a regular file"))
+    };
+    for file in [&credentials, &list] {
+        wait::until("a line of the log", TIMEOUT, || is_seen(file).then_some(()))
+            .unwrap_or_else(|error| panic!("{error}\n{}", store.server.log()));
+    }
+    let failed = || {
+        let targets = Client::default().get(&(store.server.url() + "/api/v1/targets")).ok()?;
+        targets.text().contains("not a regular file").then_some(())
+    };
+    wait::until("the error of the target", TIMEOUT, failed).unwrap_or_else(|e| panic!("{e}"));
+    wait_for_scrapes(&store, JOB, counted(&store, JOB).len() + 3);
+    store.server.terminate().expect("tidepool stops");
 }

@@ -1,9 +1,9 @@
 //! Chunks of which no two of a kind share time, so that a sample is found by a search for its time.
 //!
 //! Samples come in any order, and floats and native histograms may take turns. So each kind has a
-//! row of chunks of its own, ascending by time; new samples go into the chunk whose time they share,
-//! or beside it. What becomes too large is divided evenly: no order of arrival makes many small
-//! chunks, and a sample costs the work of one chunk.
+//! row of chunks of its own, ascending by time; new samples go into the chunk whose time they
+//! share, or beside it. What becomes too large is divided evenly: no order of arrival makes many
+//! small chunks, and a sample costs the work of one chunk.
 
 use super::out_of_order_samples::value_in;
 use crate::chunk::without;

@@ -4,17 +4,17 @@
 //! They are kept apart from the in-order chunks, so that in-order appends stay cheap, and merged
 //! with them when read. They gather in a short list; when that is full it goes into the chunks of
 //! the latest part, whose samples are found by time. So a sample costs the same however many there
-//! are and in whatever order they come. Parts may overlap in time; where two hold the same time, the
-//! later part has the word. That happens only after a restart: the log still has what was cut and
-//! dropped, and what was written after that.
+//! are and in whatever order they come. Parts may overlap in time; where two hold the same time,
+//! the later part has the word. That happens only after a restart: the log still has what was cut
+//! and dropped, and what was written after that.
 //!
 //! A cut reads out-of-order samples while more of them arrive. Each part therefore knows its
 //! generation: the number of cuts that were planned when its last sample came. Truncating a cut's
 //! range drops only parts of earlier generations; newer parts wait for the next cut of that range.
 //!
 //! In the same way each part knows the epoch of its samples, so that a cursor sees those only that
-//! were there when it was opened. Parts are joined as soon as no open cursor tells them apart: there
-//! are no more than open cursors, and a few generations.
+//! were there when it was opened. Parts are joined as soon as no open cursor tells them apart:
+//! there are no more than open cursors, and a few generations.
 
 use super::disjoint_chunks::DisjointChunks;
 use crate::chunk::{Chunk, ChunkError, SAMPLES_PER_CHUNK, encode, values};

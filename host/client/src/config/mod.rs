@@ -162,6 +162,19 @@ impl HttpClientConfig {
         }
     }
 
+    /// Whether files are read for each request.
+    pub(crate) fn names_files(&self) -> bool {
+        let is_file = |secret: &Secret| matches!(secret, Secret::File(_));
+        let of_credentials = match &self.credentials {
+            Credentials::None | Credentials::OAuth2(_) => false,
+            Credentials::Basic { username, password } => is_file(username) || is_file(password),
+            Credentials::Authorization { credentials, .. } => is_file(credentials),
+        };
+        of_credentials
+            || self.headers.iter().any(|(_, header)| !header.files.is_empty())
+            || self.tls.files().next().is_some()
+    }
+
     /// A number that is another one once any of the certificates and keys has changed.
     pub fn files_checksum(&self) -> u32 {
         let oauth2 = match &self.credentials {

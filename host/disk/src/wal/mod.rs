@@ -93,7 +93,7 @@ pub const SEGMENT_BYTES_DEFAULT: u64 = 128 * 1024 * 1024;
 /// How the log is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WalOptions {
-    /// Where a segment ends, but for a batch that was promised to it: a positive multiple of 32 KiB.
+    /// Where a segment ends, but for a batch that was promised to it: a multiple of 32 KiB.
     pub segment_bytes_max: u64,
     /// How records are packed.
     pub compression: Compression,

@@ -137,8 +137,8 @@ pub struct Histograms {
     pub convert_classic: bool,
 }
 
-/// About as much work as so many bytes of a text are: in the protobuf format a message of some bytes
-/// may say a series that is long.
+/// About as much work as so many bytes of a text are: in the protobuf format a message of some
+/// bytes may say a series that is long.
 fn weight(item: &Item<'_>) -> usize {
     const ITEM_BYTES: usize = 32;
     let (series, exemplars) = match item {

@@ -4,13 +4,12 @@ use super::{DiscoveryFigures, DiscoveryOptions, LIST_BYTES_MAX};
 use crate::config::{FileConfig, Group, matching};
 use crate::target::TargetGroup;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::hash::{DefaultHasher, Hasher as _};
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use tidepool_settings::file::read_regular;
 use tidepool_settings::yaml;
 
 /// The label that says which file lists a target.
@@ -129,14 +128,7 @@ fn read(path: &Path, before: Seen, figures: &DiscoveryFigures) -> Seen {
 }
 
 fn content(path: &Path) -> Result<Vec<u8>, String> {
-    let mut content = Vec::new();
-    let read = File::open(path)
-        .and_then(|file| file.take(LIST_BYTES_MAX + 1).read_to_end(&mut content))
-        .map_err(|error| error.to_string())?;
-    match read as u64 > LIST_BYTES_MAX {
-        true => Err(format!("it has more than {LIST_BYTES_MAX} bytes")),
-        false => Ok(content),
-    }
+    read_regular(path, LIST_BYTES_MAX).map_err(|error| error.to_string())
 }
 
 /// The groups that a file lists now.
