@@ -60,9 +60,7 @@ impl PinConfig {
         }
         Ok(waiting)
     }
-}
 
-impl PinConfig {
     /// Whether a new block of this level waits.
     pub fn pins_new(&self, level: u32) -> bool {
         level == 1 || self.with_compacted
