@@ -93,7 +93,18 @@ impl HeadSource for LocalHead {
     }
 
     fn plan_cut(&self) -> Result<Option<TimeRange>> {
-        Ok(self.head.borrow_mut().plan_cut())
+        let mut head = self.head.borrow_mut();
+        let had_plan = head.has_plan();
+        let range = head.plan_cut();
+        let mut log = self.log.borrow_mut();
+        if let Some(range) = range
+            && !had_plan
+            && !log.is_replaying()
+            && head.holds_nothing_after(range)
+        {
+            log.end_segments_at_cut(&head);
+        }
+        Ok(range)
     }
 
     fn truncate(&self, before_ms: i64) -> Result<bool> {

@@ -172,6 +172,21 @@ impl Log {
         Ok(())
     }
 
+    /// Ends the segments being written, if they have anything that came before the plan of a cut of
+    /// all that the head holds. What is written while its block is made would keep a whole segment
+    /// otherwise, with all series that the cut drops: with series that come and go, a replay would
+    /// find those of many cuts, which never were in the head together.
+    pub fn end_segments_at_cut(&mut self, head: &Head) {
+        // Without the border the log is longer, and no less complete.
+        if self.current.is_some() && self.cut_in_order().is_ok() {
+            self.restart_columns();
+        }
+        let last = self.out_of_order_segments.values().next_back();
+        if last.is_some_and(|(_, generation)| generation + 1 == head.generation()) {
+            let _ = self.wal.cut_segment(LogKind::OutOfOrder);
+        }
+    }
+
     /// Reads the next part of the log back into the head.
     pub fn replay(
         &mut self,
@@ -197,6 +212,7 @@ impl Log {
         }
         for record in read.records.iter() {
             self.progress.records += 1;
+            head.spare_replay();
             if !self.replay_record(head, batch, (read.log, read.segment), record) {
                 self.progress.skipped_records += 1;
             }

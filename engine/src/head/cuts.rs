@@ -5,7 +5,7 @@
 //! more can come out of order for that range, or when the next in-order cut is due, so that cuts
 //! proceed from the oldest to the newest and truncating needs only a time.
 //!
-//! When memory is short, all that there is is cut, however recent.
+//! When memory is short, all that there is is cut, however recent; while the log is read, too.
 //!
 //! If a clock ran ahead and samples came with its times, they stay in the head until their time has
 //! come. What comes meanwhile with the right time is out of order for the series that have such
@@ -114,6 +114,24 @@ impl Cuts {
         if end_ms <= start_ms {
             return None;
         }
+        Some(self.plan(TimeRange { start_ms, end_ms: end_ms.saturating_sub(1) }, window))
+    }
+
+    /// Whether memory is so short while the log is read that recent samples have to be cut, too.
+    pub fn must_cut_replayed(&self) -> bool {
+        self.memory.refuses_series() && self.memory.cut_is_due(self.left_bytes)
+    }
+
+    /// Plans a cut while the log is read and memory is short, however recent the samples are. What
+    /// the log has further on for this range is kept as out-of-order.
+    pub fn plan_replayed_recent(&mut self, window: &mut Window) -> Option<TimeRange> {
+        let block = window.block_duration_ms();
+        let held = window.held();
+        if held.oldest_ms > held.newest_ms {
+            return None;
+        }
+        let end_ms = block_end(held.oldest_ms, block).min(held.newest_ms.saturating_add(1));
+        let start_ms = block_start(held.oldest_ms, block);
         Some(self.plan(TimeRange { start_ms, end_ms: end_ms.saturating_sub(1) }, window))
     }
 

@@ -11,7 +11,7 @@
 //! | window | the times that are held and accepted | `window`; the out-of-order rule is `window/out_of_order_rule` |
 //! | cuts | when a block is due, the plan of a cut | `cuts` |
 //! | observers | open cursors, the search after a deletion | `observers`, `cursor`, `deletion` |
-//! | replay | what is known while the log is read | `replay` |
+//! | replay | what is known while the log is read | `replay`, `waiting` |
 //! | metadata, exemplars, counters | what their names say | `metadata`, `exemplars`, `counters` |
 //!
 //! Where several parts change together, a method of [`Head`] borrows each of them: `write` finds
@@ -44,6 +44,7 @@ mod series_table;
 mod slab;
 mod sorted;
 mod symbols;
+mod waiting;
 mod window;
 mod work;
 mod write;

@@ -19,18 +19,13 @@ impl Head {
     /// The range that the next block should hold, if one is due. From then on in-order samples are
     /// not accepted up to the range's end. The plan stands until its range is truncated. While the
     /// log is read, only what reaches beyond the usual span is cut, up to where no recent row
-    /// belongs.
+    /// belongs; if memory is short and there is no such, recent rows are cut all the same.
     pub fn plan_cut(&mut self) -> Option<TimeRange> {
         if let Some(range) = self.cuts.planned() {
             return Some(range);
         }
         if self.replay.is_some() {
-            if !spans_too_much(&self.window) {
-                return None;
-            }
-            self.settle_replay();
-            let recent_ms = self.replay.as_ref()?.recent_ms()?;
-            return self.cuts.plan_replayed(&mut self.window, recent_ms);
+            return self.plan_replayed_cut();
         }
         // The caller that deleted may have ended before the search was done.
         self.find_times_again();
@@ -38,6 +33,28 @@ impl Head {
             self.postings.drop_caches();
         }
         self.cuts.plan_due(&mut self.window)
+    }
+
+    fn plan_replayed_cut(&mut self) -> Option<TimeRange> {
+        let is_short = self.cuts.must_cut_replayed();
+        if !is_short && !spans_too_much(&self.window) {
+            return None;
+        }
+        self.settle_replay();
+        if spans_too_much(&self.window) {
+            let recent_ms = self.replay.as_ref()?.recent_ms();
+            let plan = |ms| self.cuts.plan_replayed(&mut self.window, ms);
+            let range = recent_ms.and_then(plan);
+            if range.is_some() {
+                return range;
+            }
+        }
+        is_short.then(|| self.cuts.plan_replayed_recent(&mut self.window))?
+    }
+
+    /// Whether a range that was planned ends the times that came in order.
+    pub fn holds_nothing_after(&self, range: TimeRange) -> bool {
+        self.window.held().newest_ms <= range.end_ms
     }
 
     /// Lets blocks that are cut while the log is read be as long as a merged one.

@@ -13,16 +13,10 @@
 use super::deletion::TimesScan;
 use super::metadata::Metadata;
 use super::slab::Place;
+use super::waiting::{WaitingFloats, Waits};
 use super::{Batch, Exemplar, Head, LookupError, Slot};
 use crate::chunk::ChunkError;
 use crate::model::{LABEL_NAME, RefTable, Sample, TimeRange, Value};
-
-/// Floats of a series that wait, at most. Chunks are full after a multiple of it.
-const WAITING_ROWS: usize = 24;
-
-/// Series whose floats wait: those of a larger head would take too much memory, and come too
-/// rarely for several to be there soon.
-const WAITING_SERIES_MAX: usize = 64 * 1024;
 
 /// Rows of the log that count as recent: so many parts, of so many rows for each series, on
 /// average.
@@ -34,9 +28,7 @@ const PART_ROWS_PER_SERIES: usize = 4;
 pub(super) struct Replay {
     /// Numbers of slots.
     refs: RefTable,
-    /// Floats that wait, by the number of their slot, and how many of them count.
-    waiting: Vec<[(i64, f64); WAITING_ROWS]>,
-    waiting_rows: Vec<u8>,
+    waiting: WaitingFloats,
     /// Times of the oldest rows of the last parts, and of the one being read.
     recent: [Option<i64>; RECENT_PARTS],
     part: usize,
@@ -77,19 +69,11 @@ impl FloatReplay<'_> {
         let Some(slot) = replay.refs.get(series_ref) else {
             return self.head.retire_ref(series_ref);
         };
-        let at = slot as usize;
-        if let Some(rows) = replay.waiting.get_mut(at)
-            && let Some(count) = replay.waiting_rows.get_mut(at)
-        {
-            if let Some(row) = rows.get_mut(usize::from(*count)) {
-                *row = (timestamp_ms, value);
-            }
-            *count += 1;
-            if usize::from(*count) == WAITING_ROWS {
-                self.head.settle_rows(replay, Slot::of(slot));
-            }
-        } else {
-            self.head.append_run(replay, Slot::of(slot), &[(timestamp_ms, value)]);
+        let row = (timestamp_ms, value);
+        match replay.waiting.push(slot as usize, row) {
+            Waits::Yes => {}
+            Waits::Full => self.head.settle_rows(replay, Slot::of(slot)),
+            Waits::No => self.head.append_run(replay, Slot::of(slot), &[row]),
         }
     }
 
@@ -108,11 +92,7 @@ impl Replay {
     fn add_series(&mut self, series_ref: u64, slot: Slot) {
         self.refs.insert(series_ref, slot.number());
         self.series += 1;
-        let places = (slot.number() as usize + 1).min(WAITING_SERIES_MAX);
-        if self.waiting.len() < places {
-            self.waiting.resize(places, [(0, 0.0); WAITING_ROWS]);
-            self.waiting_rows.resize(places, 0);
-        }
+        self.waiting.add_series(slot.number() as usize);
     }
 
     /// Time of the oldest of the recent rows.
@@ -237,11 +217,7 @@ impl Head {
     /// Appends what waits of one series.
     #[inline(never)]
     fn settle_rows(&mut self, replay: &mut Replay, slot: Slot) {
-        let at = slot.number() as usize;
-        let Some(count) = replay.waiting_rows.get_mut(at) else { return };
-        let count = usize::from(std::mem::take(count));
-        if count > 0 {
-            let rows = replay.waiting[at];
+        if let Some((rows, count)) = replay.waiting.take(slot.number() as usize) {
             self.append_run(replay, slot, &rows[..count]);
         }
     }
@@ -249,10 +225,23 @@ impl Head {
     /// Appends all rows that wait. Callers that read samples during replay call this first.
     pub fn settle_replay(&mut self) {
         let Some(mut replay) = self.replay.take() else { return };
-        for at in 0..replay.waiting.len() {
+        for at in 0..replay.waiting.end() {
             self.settle_rows(&mut replay, Slot::of(at as u32));
         }
         self.replay = Some(replay);
+    }
+
+    /// Gives back what only makes the replay faster, if memory is short. Called between records:
+    /// the series of one may take a good part of a small head.
+    pub fn spare_replay(&mut self) {
+        let spares = |replay: &Replay| replay.waiting.is_open();
+        if !self.options.memory.caches_go() || !self.replay.as_deref().is_some_and(spares) {
+            return;
+        }
+        self.settle_replay();
+        if let Some(replay) = &mut self.replay {
+            replay.waiting.close();
+        }
     }
 
     /// How many samples of the log were new so far, but for those that wait.

@@ -1,6 +1,6 @@
 use super::*;
 use crate::memory::MemoryBudget;
-use crate::model::{LABEL_NAME, LabelLimits, MatchOp, Matcher, MatcherSets, MatcherSpec};
+use crate::model::{LABEL_NAME, LabelLimits, MatchOp, Matcher, MatcherSets, MatcherSpec, Sample};
 use std::cell::Cell;
 
 const OPTIONS: HeadOptions = HeadOptions {
@@ -329,6 +329,34 @@ fn short_memory_asks_for_a_cut_then_refuses_new_series_then_all() {
     assert!(!writer.head.is_out_of_memory());
     USED_BYTES.set(801);
     assert!(writer.head.is_out_of_memory());
+}
+
+/// A head that was accepted under a limit was not replayed under it: each series took 384 bytes
+/// more while the log was read, and as much again while that grew.
+#[test]
+fn floats_wait_only_while_there_is_memory_for_caches() {
+    let Writer { mut head, mut batch, .. } = with_memory(1000);
+    let take = |head: &mut Head, series_ref, timestamp_ms| {
+        let mut floats = head.replay_floats();
+        floats.take(series_ref, Sample { timestamp_ms, value: 1.0 });
+        floats.end();
+    };
+    for series_ref in 1..=2 {
+        let name = series_ref.to_string();
+        let labels = [(LABEL_NAME.as_bytes(), name.as_bytes())];
+        head.replay_series(&mut batch, series_ref, &labels).expect("room for a series");
+    }
+    take(&mut head, 1, 1100);
+    head.spare_replay();
+    assert_eq!(head.replayed_samples(), 0, "it waits");
+    USED_BYTES.set(460);
+    head.spare_replay();
+    assert_eq!(head.replayed_samples(), 1);
+    take(&mut head, 1, 1110);
+    take(&mut head, 2, 1120);
+    assert_eq!(head.replayed_samples(), 3, "none waits");
+    head.end_replay().expect("sound chunks");
+    assert_eq!(head.range(), TimeRange { start_ms: 1100, end_ms: 1120 });
 }
 
 /// Memory ran short soon after a block's time began: a cut of what came before frees next to

@@ -1,13 +1,24 @@
 //! Blocks that are cut while the log is read: nothing is lost and nothing comes twice, wherever a
 //! crash ends it, with values of every kind, out-of-order ones, deletions, and series that lag
-//! behind; and the head that comes of it is like any other.
+//! behind, however short memory is; and the head that comes of it is like any other.
 
 use super::deletion::delete_from_model;
 use super::model::{same_model, value};
 use super::*;
+use crate::memory::MemoryBudget;
 use crate::storage::{BlockFile, BlockWriter, StorageError, StorageResult};
 use proptest::prelude::*;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+
+thread_local! {
+    static USED_PERCENT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A head whose memory is as short as a test says.
+const SHORT: HeadOptions = HeadOptions {
+    memory: MemoryBudget { bytes_max: 100 << 20, used_bytes: || USED_PERCENT.get() << 20 },
+    ..WITH_OUT_OF_ORDER
+};
 
 #[derive(Clone, Debug)]
 enum Operation {
@@ -82,17 +93,22 @@ enum Ended {
     },
 }
 
-/// Replays with a cut wherever one is due, as the host's head thread does.
-fn replay(node: &Node, after_records: u64, parts_max: usize) -> Result<Ended> {
+/// Replays with a cut wherever one is due, as the host's head thread does. Each so many parts
+/// memory is short until a block is cut; 0 is never.
+fn replay(node: &Node, after_records: u64, parts_max: usize, short_every: usize) -> Result<Ended> {
+    USED_PERCENT.set(0);
     let storage = Storage {
         wal: Box::new(node.wal.reopened()),
         blocks: Rc::new(node.blocks.clone()),
         head: None,
     };
-    let mut head = Engine::open(Role::All, WITH_OUT_OF_ORDER, storage)?;
+    let mut head = Engine::open(Role::All, SHORT, storage)?;
     let staged = Staged { blocks: node.blocks.clone(), ..Staged::default() };
     let (mut end_ms, mut mark) = (None, None);
-    for _ in 0..parts_max {
+    for part in 1..=parts_max {
+        if part.checked_rem(short_every) == Some(0) {
+            USED_PERCENT.set(70);
+        }
         let progress = head.replay(64)?;
         if mark.is_some_and(|mark| head.deletion_mark().ok() != Some(mark)) {
             return Ok(Ended::Deletion(progress.records));
@@ -105,6 +121,7 @@ fn replay(node: &Node, after_records: u64, parts_max: usize) -> Result<Ended> {
         }
         let now = head.deletion_mark()?;
         let Some(range) = head.plan_cut()? else { continue };
+        USED_PERCENT.set(0);
         mark.get_or_insert(now);
         let storage = Storage {
             wal: Box::new(MemoryWal::default()),
@@ -133,10 +150,12 @@ fn restart_with_cuts(
     node: &Node,
     mut crashes: Vec<usize>,
     published_max: usize,
+    short_every: usize,
 ) -> Result<Option<Box<Engine>>> {
     let mut after_records = 0;
     loop {
-        match replay(node, after_records, crashes.pop().unwrap_or(usize::MAX))? {
+        let parts_max = crashes.pop().unwrap_or(usize::MAX);
+        match replay(node, after_records, parts_max, short_every)? {
             Ended::Crashed => {}
             Ended::Deletion(records) => after_records = records,
             Ended::Done { head, staged, end_ms } => {
@@ -147,6 +166,7 @@ fn restart_with_cuts(
                 if written.next().is_some() {
                     return Ok(None);
                 }
+                USED_PERCENT.set(0);
                 if let Some(end_ms) = end_ms {
                     while head.truncate(end_ms)? {}
                 }
@@ -214,6 +234,7 @@ proptest! {
         lives in prop::collection::vec(prop::collection::vec(operation(), 1..80), 1..4),
         crashes in prop::collection::vec(1usize..400, 0..3),
         published in 0usize..4,
+        short_every in prop_oneof![Just(0usize), 1usize..60],
         deletes: bool,
         by_columns: bool,
         goes_on: bool,
@@ -230,7 +251,7 @@ proptest! {
             node.options = WITH_OUT_OF_ORDER;
             let mut published_max = published;
             let head = loop {
-                let ended = restart_with_cuts(&node, crashes.clone(), published_max)?;
+                let ended = restart_with_cuts(&node, crashes.clone(), published_max, short_every)?;
                 if let Some(head) = ended {
                     break head;
                 }
@@ -272,10 +293,52 @@ fn a_long_log_is_cut_and_what_lags_behind_is_kept() -> Result<()> {
     }
     let model = node.select(Vec::new(), TimeRange::ALL);
     node.options = WITH_OUT_OF_ORDER;
-    assert!(restart_with_cuts(&node, Vec::new(), usize::MAX)?.is_some());
+    assert!(restart_with_cuts(&node, Vec::new(), usize::MAX, 0)?.is_some());
     assert!(node.blocks.list()?.len() > 4, "{:?}", node.blocks.list());
     node.restart();
     assert!(same_model(&node.select(Vec::new(), TimeRange::ALL), &model));
     assert!(node.engine.figures()?.head_range.start_ms > 15_000);
+    Ok(())
+}
+
+/// A log that was accepted under a limit did not come back under it: the buffers of the replay took
+/// more than the head itself, and none but old samples were cut, however short memory was.
+#[test]
+fn recent_samples_are_cut_while_memory_is_short() -> Result<()> {
+    let mut node = Node::with(WITH_OUT_OF_ORDER);
+    for time_ms in 10..800 {
+        node.append("recent", time_ms, time_ms as u64);
+    }
+    let model = node.select(Vec::new(), TimeRange::ALL);
+    assert!(restart_with_cuts(&node, Vec::new(), usize::MAX, 0)?.is_some());
+    assert_eq!(node.blocks.list()?.len(), 0, "all of it belongs into the head");
+    assert!(restart_with_cuts(&node, Vec::new(), usize::MAX, 20)?.is_some());
+    assert!(node.blocks.list()?.len() > 1, "{:?}", node.blocks.list());
+    node.restart();
+    assert!(same_model(&node.select(Vec::new(), TimeRange::ALL), &model));
+    Ok(())
+}
+
+/// With series that come and go, the log held those of many cuts: what came while a block was made
+/// kept the whole segment. A replay would have needed memory for all of them together.
+#[test]
+fn a_cut_of_all_ends_the_segment_that_it_frees() -> Result<()> {
+    let mut node = Node::with(SHORT);
+    for life in 0..5 {
+        let newest_ms = 100 * life + 50;
+        node.append(&name(life as u8), newest_ms, 1);
+        node.append(&name(life as u8), newest_ms - 20, 1);
+        USED_PERCENT.set(60);
+        let planned = node.engine.plan_cut()?;
+        USED_PERCENT.set(0);
+        assert_eq!(planned.map(|range| range.end_ms), Some(newest_ms));
+        // While the block is made.
+        node.append("between", newest_ms + 10, 1);
+        node.compact();
+    }
+    node.restart();
+    // Those that have no samples any more are dropped only as the replay ends.
+    let created = node.engine.figures()?.counters.series_created;
+    assert!(created <= 2, "{created} series");
     Ok(())
 }
