@@ -77,6 +77,7 @@ pub async fn page(context: &Context) -> String {
             context.store.wal_skipped_records(),
         );
     }
+    shortage(&mut text, &context.store);
     quarantine(&mut text, &context.store);
     blocks(&mut text, &context.store);
     context.forward.show(&mut text);
@@ -260,6 +261,20 @@ fn blocks(text: &mut MetricsText, store: &Store) {
     let (count, bytes) = store.block_figures();
     text.gauge("prometheus_tsdb_blocks_loaded", "Blocks in storage.", count);
     text.gauge("prometheus_tsdb_storage_blocks_bytes", "Bytes of all blocks.", bytes);
+}
+
+fn shortage(text: &mut MetricsText, store: &Store) {
+    let shortage = store.shortage();
+    text.gauge(
+        "tidepool_wal_replay_skipped",
+        "Whether the WAL was not replayed for want of memory, and writes are refused.",
+        u8::from(shortage.is_some()),
+    );
+    text.gauge(
+        "tidepool_memory_limit_needed_bytes",
+        "The --memory-limit with which the WAL can be replayed, as far as known; 0 if it was.",
+        shortage.map_or(0, |shortage| shortage.limit_bytes()),
+    );
 }
 
 async fn space(text: &mut MetricsText, store: &Store) {

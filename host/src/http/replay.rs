@@ -8,13 +8,18 @@ use crate::store::ReplayState;
 use hyper::StatusCode;
 use serde_json::json;
 
-/// Answers as Prometheus does, and with the state that its documentation adds.
+/// Answers as Prometheus does, and with the state that its documentation adds; beyond that, why
+/// the log was not replayed.
 pub fn status(context: &Context) -> Reply {
     let status = context.store.replay_status();
     let (min, max) = (status.figures.segment_min, status.figures.segment_max);
     let current = status.figures.segment_current;
     let state = status.state.name();
-    api::success(json!({ "min": min, "max": max, "current": current, "state": state }))
+    let mut said = json!({ "min": min, "max": max, "current": current, "state": state });
+    if let Some(shortage) = context.store.shortage() {
+        said["error"] = shortage.to_string().into();
+    }
+    api::success(said)
 }
 
 /// Whether the store is ready, and if not, how far it is.
@@ -23,6 +28,10 @@ pub fn ready(context: &Context) -> Reply {
     let found = status.figures;
     let answer = match status.state {
         ReplayState::Done => return text(StatusCode::OK, "tidepool is ready.\n"),
+        // Blocks are served.
+        ReplayState::Skipped => {
+            return text(StatusCode::OK, "tidepool is ready, but its log is not replayed.\n");
+        }
         ReplayState::Waiting => "The store is starting.\n".to_owned(),
         ReplayState::InProgress => {
             let segment = (found.segments_done + 1).min(found.segments_total);

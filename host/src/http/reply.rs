@@ -94,6 +94,7 @@ pub fn status_of(error: &StoreError) -> StatusCode {
         },
         StoreError::TooMuchSelected(_) | StoreError::Expression(_) => StatusCode::BAD_REQUEST,
         StoreError::NotReady
+        | StoreError::NotReplayed(_)
         | StoreError::Overloaded
         | StoreError::DiskFull { .. }
         | StoreError::Stopped

@@ -42,6 +42,7 @@ impl Store {
         &self,
         label_sets: impl Iterator<Item = Vec<Label>> + Send,
     ) -> Result<SeriesNumbers, StoreError> {
+        self.shared.check_replayed()?;
         let mut all: Option<SeriesNumbers> = None;
         let mut label_sets = label_sets.peekable();
         while label_sets.peek().is_some() {

@@ -1,5 +1,6 @@
 //! Errors of the store.
 
+use super::Shortage;
 use crate::disk::DiskError;
 use crate::prom::selection::SelectionError;
 use crate::wasm::{CallError, Error, HeadLost, MemoryBound, MemoryPool, in_words};
@@ -10,6 +11,9 @@ pub enum StoreError {
     /// The log is still being replayed.
     #[error("the store is starting: its log is being replayed")]
     NotReady,
+    /// The log could not be replayed for want of memory, and nothing may change before it is.
+    #[error("{0}. Until then blocks are served alone, and nothing is stored or deleted")]
+    NotReplayed(Shortage),
     /// Too many request bodies are in memory.
     #[error("too many requests are in progress (--max-inflight-bytes); retry later")]
     Overloaded,

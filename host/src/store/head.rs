@@ -16,7 +16,7 @@ pub(super) use handle::{HeadHandle, HeadInstance, Job, Rows, Stored};
 pub(super) use walk::OnHead;
 
 use super::starts::{StartError, Starts};
-use super::{BodyRoom, Shared, StoreError};
+use super::{BodyRoom, Shared, Shortage, StoreError};
 use crate::disk::wal::Logs;
 use crate::disk::{DataDir, DiskError, RecordFormat};
 use crate::wasm::{
@@ -59,9 +59,15 @@ impl HeadThread {
         let mut fail = Some(fail);
         let mut starts = Starts::new(self.data.clone(), self.shared.config.failed_starts_max);
         loop {
-            starts.begin();
+            let begun = starts.begin();
             let started = Instant::now();
-            let (mut head, logs) = match self.start(&starts) {
+            *lock(&self.shared.head.state.shortage) = None;
+            let replayed = begun.and_then(|()| self.start(&starts));
+            let started_head = match replayed {
+                Err(StartError::ShortOfMemory(shortage)) => self.start_unreplayed(shortage),
+                other => other,
+            };
+            let (mut head, logs) = match started_head {
                 Ok(started) => started,
                 Err(StartError::Stopped) => {
                     starts.ended();
@@ -75,6 +81,11 @@ impl HeadThread {
                         return;
                     }
                     tracing::error!(%error, "could not restart the head; retrying");
+                    std::thread::sleep(RESTART_PAUSE);
+                    continue;
+                }
+                Err(StartError::ShortOfMemory(_)) => {
+                    starts.ended();
                     std::thread::sleep(RESTART_PAUSE);
                     continue;
                 }
@@ -134,22 +145,43 @@ impl HeadThread {
     fn instantiate(&self, logs: Logs) -> Result<(Instance, Arc<Mutex<Logs>>), StoreError> {
         *lock(&self.shared.head.state.logs_monitor) = Some(logs.monitor());
         let logs = Arc::new(Mutex::new(logs));
-        let storage = InstanceStorage {
-            logs: InstanceLogs::Owned(Arc::clone(&logs)),
-            blocks: self.shared.blocks.clone(),
-            head: None,
-            memory: None,
-        };
-        let memory_bytes_max = self.shared.config.memory.head_bytes as usize;
-        let limits = InstanceLimits { memory_bytes_max, deadline: None };
-        let options = self.shared.options(Role::Head);
-        let mut instance = self.shared.runtime.instantiate(options, storage, limits)?;
+        let mut instance = self.instantiate_with(InstanceLogs::Owned(Arc::clone(&logs)))?;
         let kept = Arc::clone(&logs);
         instance.on_overdue(move |overdue| overdue::end_process(overdue, &kept));
         if self.shared.record_format == RecordFormat::Columns {
             instance.log_by_columns()?;
         }
         Ok((instance, logs))
+    }
+
+    fn instantiate_with(&self, logs: InstanceLogs) -> Result<Instance, StoreError> {
+        let storage =
+            InstanceStorage { logs, blocks: self.shared.blocks.clone(), head: None, memory: None };
+        let memory_bytes_max = self.shared.config.memory.head_bytes as usize;
+        let limits = InstanceLimits { memory_bytes_max, deadline: None };
+        let options = self.shared.options(Role::Head);
+        Ok(self.shared.runtime.instantiate(options, storage, limits)?)
+    }
+
+    /// An empty head beside logs that there is too little memory for, so that blocks are served.
+    fn start_unreplayed(&self, shortage: Option<Shortage>) -> Result<Started, StartError> {
+        let split = &self.shared.config.memory;
+        let found = self.shared.head.logs_monitor().map(|monitor| monitor.replay());
+        let shortage = shortage.unwrap_or(Shortage::of_head(split, found.unwrap_or_default()));
+        tracing::error!(
+            "{shortage}. Until then blocks are served alone and writes are refused; the WAL is \
+             kept as it is"
+        );
+        let opened = Logs::open(&self.data, self.shared.config.wal);
+        let logs = Arc::new(Mutex::new(opened.map_err(StartError::opening)?));
+        let started = self.instantiate_with(InstanceLogs::Unread).and_then(|mut instance| {
+            while !instance.replay(1)?.done {}
+            self.take_brief_stats(&mut instance)?;
+            Ok((HeadInstance::new(instance, &logs), logs))
+        });
+        let started = started.map_err(StartError::Hopeless)?;
+        *lock(&self.shared.head.state.shortage) = Some(shortage);
+        Ok(started)
     }
 
     /// How long calls for such a purpose may take together.
@@ -231,7 +263,8 @@ impl HeadThread {
                 match job {
                     Job::Append { rows, reply, room } => {
                         // The queue may hold more than the disk has room for.
-                        let stored = self.shared.space.check();
+                        let stored = self.shared.check_replayed();
+                        let stored = stored.and_then(|()| self.shared.space.check());
                         let stored = stored.and_then(|()| self.append(head, rows));
                         is_changed = true;
                         match stored {

@@ -38,6 +38,7 @@ mod space;
 mod starts;
 mod status;
 mod tasks;
+mod unreplayed;
 
 pub use crate::prom::read::{ReadFormat, ReadQuery};
 pub use blocks::ListedBlock;
@@ -63,6 +64,7 @@ pub use replay_status::{ReplayState, ReplayStatus};
 pub use room::{BodyBudget, BodyRoom};
 pub use space::{DiskShare, SpaceFigures};
 pub use status::Cardinality;
+pub use unreplayed::Shortage;
 
 pub(crate) use crate::clock::system_now_ms;
 use crate::disk::{BlockDirs, DataDir, Quarantine, RecordFormat, Wear};
@@ -216,6 +218,7 @@ impl Store {
 
     async fn append_rows(&self, rows: Rows, room: BodyRoom) -> Result<Stored, StoreError> {
         self.shared.head.check_ready()?;
+        self.shared.check_replayed()?;
         self.shared.space.check()?;
         let (reply, answer) = oneshot::channel();
         self.shared.head.send(Job::Append { rows, reply, room })?;

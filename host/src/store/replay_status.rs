@@ -12,6 +12,8 @@ pub enum ReplayState {
     InProgress,
     /// The store is ready.
     Done,
+    /// The store is ready, but has nothing of the logs, for which memory is short.
+    Skipped,
 }
 
 /// How far the replay of the logs is.
@@ -27,12 +29,14 @@ impl Store {
     /// How far the replay of the logs is.
     pub fn replay_status(&self) -> ReplayStatus {
         let is_ready = self.is_ready();
-        let (state, figures) = match self.replay_figures() {
-            None => (ReplayState::Waiting, ReplayStats::default()),
-            Some(figures) if is_ready => (ReplayState::Done, figures),
-            Some(figures) => (ReplayState::InProgress, figures),
+        let figures = self.replay_figures();
+        let state = match &figures {
+            _ if is_ready && self.shortage().is_some() => ReplayState::Skipped,
+            None => ReplayState::Waiting,
+            Some(_) if is_ready => ReplayState::Done,
+            Some(_) => ReplayState::InProgress,
         };
-        ReplayStatus { state, figures }
+        ReplayStatus { state, figures: figures.unwrap_or_default() }
     }
 }
 
@@ -43,6 +47,7 @@ impl ReplayState {
             ReplayState::Waiting => "waiting",
             ReplayState::InProgress => "in progress",
             ReplayState::Done => "done",
+            ReplayState::Skipped => "skipped",
         }
     }
 }

@@ -6,12 +6,16 @@
 //! begin ──▶ replay ─┬─ ready ───────────────────────────────▶ count = 0
 //!   │               ├─ the engine fails ─┬─ further than ever ▶ count = 1
 //!   │               │                    └─ no further ──────▶ count + 1, durable
+//!   │               ├─ the head has too little memory ───▶ serve the blocks; nothing is counted
 //!   │               └─ stop, kill, power cut, storage that fails: nothing is counted
 //!   ├─ the kernel killed the last start for want of memory, at the record of the last failure: count + 1
+//!   ├─ count is too high by that: serve the blocks, count = 0
 //!   └─ count is too high: quarantine the logs, count = 0
 //! ```
+//!
+//! A log for which there is too little memory is whole: it is never quarantined for that.
 
-use super::StoreError;
+use super::{Shortage, StoreError};
 use crate::disk::{DataDir, DiskError, FailedStarts, StartNote};
 use crate::wasm::{CallError, Error};
 
@@ -19,6 +23,8 @@ use crate::wasm::{CallError, Error};
 pub(super) enum StartError {
     /// The store is to stop.
     Stopped,
+    /// There is too little memory for the log, which is not to blame.
+    ShortOfMemory(Option<Shortage>),
     /// Trying again would not help, and the log is not to blame.
     Hopeless(StoreError),
     /// Something may be better soon, and the log is not to blame.
@@ -42,6 +48,8 @@ pub(super) struct Starts {
     note: Option<StartNote>,
     /// Whether the one before was ended from outside.
     was_cut_short: bool,
+    /// Whether the last of those that count was killed by the kernel.
+    was_killed: bool,
     machine: Option<Machine>,
 }
 
@@ -66,6 +74,9 @@ impl StartError {
 
     /// What it means that a call of the engine failed, after so many records.
     pub fn replaying(error: CallError, records: u64) -> StartError {
+        if matches!(error, CallError::Memory(_) | CallError::Refused(Error::ShortOfMemory(_))) {
+            return StartError::ShortOfMemory(None);
+        }
         let is_passing = matches!(&error, CallError::Refused(Error::Storage(_)));
         let error = StoreError::from(error).of_head();
         match is_passing {
@@ -87,21 +98,29 @@ impl Starts {
             failed,
             note: None,
             was_cut_short: false,
+            was_killed: false,
             machine: Machine::look(),
         };
         starts.judge_last();
         starts
     }
 
-    /// A start begins.
-    pub fn begin(&mut self) {
+    /// A start begins. Returns why it had better not read the logs, if so.
+    pub fn begin(&mut self) -> Result<(), StartError> {
         let FailedStarts { count: failed, .. } = self.failed;
         if failed > 0 {
             let failed_max = self.failed_max;
             tracing::warn!(failed, failed_max, "earlier starts failed during WAL replay");
         }
-        if self.failed_max > 0 && failed >= self.failed_max && self.set_logs_aside() {
-            self.set_failed(FailedStarts::default());
+        if self.failed_max > 0 && failed >= self.failed_max {
+            if self.was_killed {
+                self.was_killed = false;
+                self.set_failed(FailedStarts::default());
+                return Err(StartError::ShortOfMemory(Some(Shortage::Machine { kills: failed })));
+            }
+            if self.set_logs_aside() {
+                self.set_failed(FailedStarts::default());
+            }
         }
         self.note = match self.data.begin_start() {
             Ok(note) => Some(note),
@@ -110,6 +129,7 @@ impl Starts {
                 None
             }
         };
+        Ok(())
     }
 
     /// So many records are replayed.
@@ -129,6 +149,7 @@ impl Starts {
 
     /// It failed, after so many records.
     pub fn failed(&mut self, records: u64) {
+        self.was_killed = false;
         let FailedStarts { count, records: furthest } = self.failed;
         self.set_failed(match furthest {
             Some(furthest) if furthest < records => {
@@ -171,6 +192,7 @@ impl Starts {
             "the kernel's OOM killer ended a process during the last WAL replay; the start counts \
              as failed if that happens again at the same record"
         );
+        self.was_killed = true;
         // At another place it was not the log's fault, but that of all there was in memory.
         if furthest.is_none_or(|furthest| furthest < records) {
             self.set_failed(FailedStarts { count: 1, records: Some(records) });
@@ -194,9 +216,8 @@ impl Starts {
             Ok(Some(kept)) => {
                 tracing::error!(
                     path = %kept.display(), failed, records,
-                    "WAL replay failed {failed} times in a row (too little memory, or a crash of \
-                     the engine: see the last lines of each start): the WAL is quarantined, and \
-                     the store starts with its blocks alone. What was in no block yet is missing \
+                    "WAL replay failed {failed} times in a row (see the last lines of each start): \
+                     the WAL is quarantined, and the store starts with its blocks alone. What was in no block yet is missing \
                      now. To restore it, run `tidepool tsdb compact --head {}`, with \
                      --memory-limit if it needs more, then stop tidepool and move the new blocks \
                      into the data directory",
@@ -251,15 +272,27 @@ mod tests {
 
     type TestResult = Result<(), Box<dyn std::error::Error>>;
 
-    /// A process that starts on a machine where so many were killed for want of memory.
-    fn process(data: &DataDir, boot: &str, oom_kills: u64) -> Result<Starts, DiskError> {
+    /// A process that starts on a machine where so many were killed for want of memory, and whether
+    /// it reads the logs.
+    fn process_reading(
+        data: &DataDir,
+        boot: &str,
+        oom_kills: u64,
+    ) -> Result<(Starts, bool), DiskError> {
         let machine = Some(Machine { boot: boot.into(), oom_kills });
         let failed = data.failed_starts()?;
         let (data, note) = (data.clone(), None);
+        let (was_cut_short, was_killed, failed_max) = (false, false, 3);
         let mut starts =
-            Starts { data, failed_max: 3, failed, note, was_cut_short: false, machine };
+            Starts { data, failed_max, failed, note, was_cut_short, was_killed, machine };
         starts.judge_last();
-        starts.begin();
+        let reads = starts.begin().is_ok();
+        Ok((starts, reads))
+    }
+
+    fn process(data: &DataDir, boot: &str, oom_kills: u64) -> Result<Starts, DiskError> {
+        let (starts, reads) = process_reading(data, boot, oom_kills)?;
+        assert!(reads);
         Ok(starts)
     }
 
@@ -315,15 +348,42 @@ mod tests {
             let mut starts = process(&data, "a", 0)?;
             assert!(!starts.have_failed());
             starts.failed(3);
-            starts.begin();
+            assert!(starts.begin().is_ok());
             starts.failed(3);
-            starts.begin();
+            assert!(starts.begin().is_ok());
             assert!(starts.have_failed());
             starts.replayed(2);
             starts.ready();
         }
         assert!(data.wal_path().join("00000000").exists());
         Ok(())
+    }
+
+    /// With 0 the log is never quarantined.
+    #[test]
+    fn without_a_limit_it_tries_for_ever() -> TestResult {
+        let dir = tempfile::tempdir()?;
+        let data = data_with_log(dir.path())?;
+        let mut starts = process(&data, "a", 0)?;
+        starts.failed_max = 0;
+        for _ in 0..9 {
+            starts.failed(3);
+            assert!(starts.begin().is_ok());
+        }
+        assert_eq!(data.failed_starts()?.count, 9);
+        assert!(data.wal_path().join("00000000").exists());
+        Ok(())
+    }
+
+    /// A log for which the head had too little memory was quarantined after three starts.
+    #[test]
+    fn shortage_of_memory_is_no_failure_of_the_log() {
+        let memory = || CallError::Memory(crate::wasm::MemoryBound::Own);
+        let refused = || CallError::Refused(Error::ShortOfMemory(1));
+        for error in [memory(), refused()] {
+            let start = StartError::replaying(error, 5);
+            assert!(matches!(start, StartError::ShortOfMemory(None)));
+        }
     }
 
     #[test]
@@ -344,8 +404,13 @@ mod tests {
         killed_after(process(&data, "b", 0)?, 80);
         assert_eq!(data.failed_starts()?, FailedStarts { count: 2, records: Some(80) });
         assert!(data.wal_path().join("00000000").exists());
+        // Such a log was quarantined, although nothing is wrong with it.
+        let (mut starts, reads) = process_reading(&data, "b", 1)?;
+        assert!(!reads);
+        starts.ready();
+        assert!(data.wal_path().join("00000000").exists());
+        assert_eq!(data.failed_starts()?, FailedStarts::default());
         drop(process(&data, "b", 1)?);
-        assert!(!data.wal_path().join("00000000").exists());
         Ok(())
     }
 

@@ -89,6 +89,7 @@ impl Store {
         range: TimeRange,
     ) -> Result<Deletion, StoreError> {
         self.shared.head.check_ready()?;
+        self.shared.check_replayed()?;
         SelectionCount::check(&selectors)?;
         self.shared.tasks.run(|reply| Task::Delete { selectors, range, reply }).await
     }
@@ -103,6 +104,9 @@ impl Store {
     /// Makes a snapshot of all blocks and, if wanted, of what the head holds; returns its name.
     pub async fn snapshot(&self, with_head: bool) -> Result<String, StoreError> {
         self.shared.head.check_ready()?;
+        if with_head {
+            self.shared.check_replayed()?;
+        }
         self.shared.tasks.run(|reply| Task::Snapshot { with_head, reply }).await
     }
 }

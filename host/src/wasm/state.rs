@@ -20,6 +20,9 @@ pub enum InstanceLogs {
     Owned(Arc<Mutex<Logs>>),
     /// What they hold now; every write is refused.
     ReadOnly(Box<LogReader>),
+    /// Nothing of what they hold, because there is too little memory for it; every write is
+    /// refused.
+    Unread,
 }
 
 /// What an instance's imports are answered from.

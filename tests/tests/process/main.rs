@@ -32,6 +32,7 @@ mod reload;
 mod remote_read;
 mod remote_write;
 mod replay_cut;
+mod replay_memory;
 mod request_log;
 mod resting_readers;
 mod scrape;

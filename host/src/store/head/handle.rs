@@ -2,7 +2,7 @@
 
 use super::lock;
 use crate::disk::wal::{Logs, LogsMonitor};
-use crate::store::{Body, BodyRoom, ScrapeRows, StoreError};
+use crate::store::{Body, BodyRoom, ScrapeRows, Shortage, StoreError};
 use crate::wasm::{
     CallError, HeadCursorHandle, HeadLost, Instance, RefusedRow, RemoteWriteVersion, ScanHandle,
     StringsHandle, WalkHandle, WriteOutcome,
@@ -88,6 +88,8 @@ pub(super) struct HeadState {
     /// Records of the log that the last replay did not understand.
     pub skipped_records: AtomicU64,
     pub logs_monitor: Mutex<Option<LogsMonitor>>,
+    /// Why the log is not replayed, while the head that is ready has nothing of it.
+    pub shortage: Mutex<Option<Shortage>>,
     /// Whether the last start took the head from a snapshot.
     pub snapshot_used: AtomicBool,
     /// How long the last start took.
@@ -156,6 +158,11 @@ impl HeadHandle {
         }));
         // A head that is gone has closed what was open on it.
         let _ = self.send(ended);
+    }
+
+    /// Which memory was short when the log should have been replayed; `None` if it was.
+    pub fn shortage(&self) -> Option<Shortage> {
+        *lock(&self.state.shortage)
     }
 
     pub fn skipped_records(&self) -> u64 {

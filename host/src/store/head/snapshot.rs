@@ -87,7 +87,9 @@ impl HeadThread {
     /// Writes the head down, now that nothing is written to the logs any more, all of which are
     /// synced. Of no consequence but for the time that the next start takes.
     pub(super) fn save_snapshot(&self, head: &mut HeadInstance) {
-        if !self.shared.config.head_snapshot || head.crashed.is_some() {
+        // An empty head beside a log that was not replayed is not what the log holds.
+        let is_of_log = self.shared.head.shortage().is_none();
+        if !self.shared.config.head_snapshot || head.crashed.is_some() || !is_of_log {
             return;
         }
         let started = Instant::now();

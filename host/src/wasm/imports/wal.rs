@@ -20,7 +20,7 @@ impl InstanceState {
     ) -> Result<Result<T, StorageError>> {
         let logs = match &self.storage.logs {
             InstanceLogs::Owned(logs) => logs,
-            InstanceLogs::ReadOnly(_) => {
+            InstanceLogs::ReadOnly(_) | InstanceLogs::Unread => {
                 return Ok(Err(StorageError::ReadOnly("the write-ahead log".into())));
             }
             InstanceLogs::None => wasmtime::bail!("this instance's role has no log"),
@@ -76,6 +76,9 @@ impl Host for InstanceState {
     fn replay(&mut self, bytes_max: u32) -> Result<Result<Option<Batch>, StorageError>> {
         if let InstanceLogs::ReadOnly(reader) = &mut self.storage.logs {
             return Ok(Ok(look(reader, bytes_max)));
+        }
+        if matches!(self.storage.logs, InstanceLogs::Unread) {
+            return Ok(Ok(None));
         }
         self.with_logs(|logs| {
             let next = logs.replay_batch(bytes_max)?;

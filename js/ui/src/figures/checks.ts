@@ -75,6 +75,7 @@ function safety(it: Durability): Finding[] {
   const add = (level: Finding['level'], count: number, text: string): void => {
     if (count > 0) found.push({ level, text });
   };
+  if (it.isReplaySkipped) found.push({ level: 'bad', text: unreplayed(it.memoryLimitNeededBytes) });
   add('bad', it.syncsFailed, `${formatCount(it.syncsFailed)} syncs of the log failed since the start: look at the disk.`);
   add('bad', it.writesFailed, `${formatCount(it.writesFailed)} writes to the log failed since the start.`);
   add('warn', it.damagedPlaces, `${formatCount(it.damagedPlaces)} damaged places were found in the log (${formatNumber(it.damagedBytes, 'bytes')}). What is before and behind them was kept.`);
@@ -83,6 +84,13 @@ function safety(it: Durability): Finding[] {
   add('warn', it.crashes, `${formatCount(it.crashes)} engine instances crashed or passed a limit since the start.`);
   add('warn', it.compactionsFailed, `${formatCount(it.compactionsFailed)} compactions failed since the start; they are retried.`);
   return found;
+}
+
+function unreplayed(neededBytes: number | undefined): string {
+  const what = 'There is too little memory to replay the log: only blocks are shown, and writes are refused. The log is kept.';
+  return neededBytes === undefined
+    ? `${what} Give the machine more memory, or lower --memory-limit, and restart.`
+    : `${what} Restart with --memory-limit=${Math.ceil(neededBytes / 2 ** 20)}MiB.`;
 }
 
 function leaving({ destinations, shipping }: Known): Finding[] {

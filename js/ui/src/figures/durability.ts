@@ -25,6 +25,10 @@ export interface Durability {
   quarantinedLogs: number;
   crashes: number;
   failedStarts: number;
+  /** Whether the log was not replayed for want of memory. */
+  isReplaySkipped: boolean;
+  /** The --memory-limit with which it can be, as far as known. */
+  memoryLimitNeededBytes: number | undefined;
   compactionsFailed: number;
 }
 
@@ -52,6 +56,8 @@ export function durability(snapshots: readonly Snapshot[]): Durability {
     quarantinedLogs: count('tidepool_logs_quarantined_total'),
     crashes: metrics?.sum('tidepool_instance_crashes_total') ?? 0,
     failedStarts: count('tidepool_failed_starts_total'),
+    isReplaySkipped: value('tidepool_wal_replay_skipped') === 1,
+    memoryLimitNeededBytes: value('tidepool_memory_limit_needed_bytes') || undefined,
     compactionsFailed: count('prometheus_tsdb_compactions_failed_total'),
   };
 }

@@ -88,6 +88,17 @@ test('a node without any trouble says so', () => {
   assert.deepEqual(verdict(known, []), { level: 'good', text: 'Data is safe on this node; it stays here: nothing is forwarded or shipped.' });
 });
 
+test('a log that was not replayed is named with the limit that is needed', () => {
+  const found = findings(knownOf([at(0, `${TEXT}tidepool_wal_replay_skipped 1\ntidepool_memory_limit_needed_bytes ${192 * 2 ** 20}\n`)]));
+  const named = found.filter((it) => it.level === 'bad' && it.text.includes('replay the log'));
+  assert.equal(named.length, 1);
+  assert.match(named[0]!.text, /--memory-limit=192MiB/);
+  const unknown = findings(knownOf([at(0, `${TEXT}tidepool_wal_replay_skipped 1\ntidepool_memory_limit_needed_bytes 0\n`)]));
+  assert.match(unknown[0]!.text, /Give the machine more memory/);
+  const fine = findings(knownOf([at(0, `${TEXT}tidepool_wal_replay_skipped 0\n`)]));
+  assert.ok(!fine.some((it) => it.text.includes('replay the log')));
+});
+
 test('troubles are named, the worst first', () => {
   const text = `${TEXT.replace('tidepool_writes_paused 0', 'tidepool_writes_paused 1')}tidepool_clock_doubted 1
 tidepool_wal_fsyncs_failed_total 2
