@@ -10,6 +10,7 @@
 
 mod columns;
 mod deletion;
+mod earlier_refs;
 mod state;
 
 pub use state::LogState;
@@ -22,6 +23,7 @@ use crate::storage::{LogKind, StorageResult, Wal, WalCheckpoint};
 use crate::wal::{ColumnReader, Record, RecordError, decode, retired_record};
 use columns::Columns;
 use deletion::Deletions;
+use earlier_refs::EarlierRefs;
 use std::collections::BTreeMap;
 
 /// How many series one slice of a checkpoint holds.
@@ -62,6 +64,7 @@ pub struct Log {
     current: Option<(u32, i64)>,
     progress: ReplayProgress,
     deletions: Deletions,
+    earlier_refs: EarlierRefs,
     truncation: Option<Truncation>,
     /// If floats are written by columns.
     columns: Option<Columns>,
@@ -88,6 +91,7 @@ impl Log {
             current: None,
             progress: ReplayProgress::default(),
             deletions: Deletions::default(),
+            earlier_refs: EarlierRefs::default(),
             truncation: None,
             columns: None,
             column_reader: ColumnReader::default(),
@@ -233,6 +237,7 @@ impl Log {
         self.progress.samples = head.replayed_samples();
         self.column_reader = ColumnReader::default();
         self.end_replay_of_deletions();
+        self.keep_earlier_refs(head.take_earlier_refs());
         if head.has_behind() {
             self.deletions.out_of_order_is_stale = true;
             match self.deletions.unapplied {
@@ -362,7 +367,7 @@ impl Log {
             };
             match log {
                 LogKind::InOrder => head.replay_in_order(slot, timestamp_ms, &value),
-                LogKind::OutOfOrder if self.hides(series_ref, timestamp_ms) => {}
+                LogKind::OutOfOrder if self.hides(slot, series_ref, timestamp_ms) => {}
                 LogKind::OutOfOrder => head.replay_out_of_order(slot, timestamp_ms, value),
             }
         }
@@ -420,7 +425,7 @@ impl Log {
             truncation.slots.by_ref().take(CHECKPOINT_SERIES_PER_SLICE).collect();
         let records: Vec<Vec<u8>> = slice
             .chunks(CHECKPOINT_SERIES_PER_RECORD)
-            .map(|slots| series_of(head, slots))
+            .map(|slots| self.earlier_refs.series_of(head, slots))
             .collect();
         truncation.checkpoint.append(&records)?;
         if truncation.slots.len() > 0 {
@@ -457,6 +462,7 @@ impl Log {
             self.cut_in_order()?;
             self.restart_columns();
         }
+        self.drop_earlier_refs(last_segment);
         let checkpoint = self.wal.checkpoint(last_segment)?;
         let slots = head.slots().collect::<Vec<_>>().into_iter();
         Ok(Some(Truncation { checkpoint, last_segment, slots }))

@@ -184,10 +184,15 @@ fn fractional(value: &Value) -> Option<&Rc<NativeHistogram<f64>>> {
 
 /// A record of the labels of series.
 pub fn series_of(head: &Head, slots: &[Slot]) -> Vec<u8> {
+    numbered_series(head, slots.iter().map(|slot| (head.series_ref(*slot), *slot)))
+}
+
+/// A record of series by these numbers.
+pub fn numbered_series(head: &Head, series: impl Iterator<Item = (u64, Slot)>) -> Vec<u8> {
     let mut record = series_record();
-    for slot in slots {
-        let (count, labels) = head.labels(*slot);
-        put_series(&mut record, head.series_ref(*slot), count, labels);
+    for (series_ref, slot) in series {
+        let (count, labels) = head.labels(slot);
+        put_series(&mut record, series_ref, count, labels);
     }
     record
 }

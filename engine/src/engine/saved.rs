@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 /// First bytes of the first piece.
 const MAGIC: &[u8; 4] = b"tide";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// A head that is given piece by piece.
 pub struct SavedHead {

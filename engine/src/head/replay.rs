@@ -28,6 +28,8 @@ const PART_ROWS_PER_SERIES: usize = 4;
 pub(super) struct Replay {
     /// Numbers of slots.
     refs: RefTable,
+    /// Numbers that series had before the one that they have now, with their slots.
+    earlier_refs: Vec<(u64, Slot)>,
     waiting: WaitingFloats,
     /// Times of the oldest rows of the last parts, and of the one being read.
     recent: [Option<i64>; RECENT_PARTS],
@@ -121,15 +123,20 @@ impl Head {
         series_ref: u64,
         labels: &[(&[u8], &[u8])],
     ) -> Result<(), LookupError> {
-        let slot = match self.table.find_by_pairs(labels) {
+        let known = self.table.find_by_pairs(labels);
+        let slot = match known {
             Some(slot) => slot,
             None => self.unusual_series(batch, labels.iter().copied(), true)?,
         };
         batch.created.clear();
+        let earlier_ref = known.map(|slot| self.table.at(slot).series_ref);
         // Of several numbers for one series the last is the one that newer records use.
         self.table.at_mut(slot).series_ref = series_ref;
         self.table.retire_ref(series_ref);
-        self.replay.get_or_insert_default().add_series(series_ref, slot);
+        let replay = self.replay.get_or_insert_default();
+        let earlier_ref = earlier_ref.filter(|earlier_ref| *earlier_ref != series_ref);
+        replay.earlier_refs.extend(earlier_ref.map(|earlier_ref| (earlier_ref, slot)));
+        replay.add_series(series_ref, slot);
         Ok(())
     }
 
@@ -137,6 +144,18 @@ impl Head {
     #[inline]
     pub fn replayed(&self, series_ref: u64) -> Option<Slot> {
         self.replay.as_ref()?.refs.get(series_ref).map(Slot::of)
+    }
+
+    /// The numbers that series had earlier in the log, each behind the number that the series has
+    /// now; ascending.
+    pub fn take_earlier_refs(&mut self) -> Vec<(u64, u64)> {
+        let Some(replay) = &mut self.replay else { return Vec::new() };
+        let earlier_refs = std::mem::take(&mut replay.earlier_refs).into_iter();
+        let of_now = earlier_refs.map(|(earlier, slot)| (self.table.at(slot).series_ref, earlier));
+        let mut pairs: Vec<_> = of_now.filter(|(now, earlier)| now != earlier).collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        pairs
     }
 
     /// Takes floats back from the in-order log.

@@ -31,12 +31,19 @@ const OUT_OF_ORDER_SAMPLES_PER_APPEND: usize = 10_000;
 /// The state of deletions in the log.
 #[derive(Default)]
 pub(super) struct Deletions {
-    /// While the log is replayed: what tombstones that are not applied delete, by series reference.
-    pub(super) hidden: FxHashMap<u64, Vec<TimeRange>>,
+    /// While the log is replayed: what tombstones that are not applied delete, by series.
+    pub(super) hidden: FxHashMap<Slot, Vec<Hidden>>,
     /// Whether no deletions-applied record was written since the last deletion.
     pub(super) unapplied: bool,
     /// Whether the out-of-order log may hold what was deleted.
     pub(super) out_of_order_is_stale: bool,
+}
+
+/// What a tombstone hides in the out-of-order log of its series, which may have several numbers.
+pub(super) struct Hidden {
+    range: TimeRange,
+    /// The largest number that there was. What carries a larger one came later.
+    last_ref: u64,
 }
 
 impl Log {
@@ -129,11 +136,12 @@ impl Log {
             self.note(segment, range.end_ms);
             self.deletions.unapplied = true;
             self.deletions.out_of_order_is_stale = true;
-            self.deletions.hidden.entry(series_ref).or_default().push(range);
-            match head.replayed(series_ref) {
-                None => head.retire_ref(series_ref),
-                Some(slot) if head.replay_deletion(slot, range).is_err() => return false,
-                Some(_) => {}
+            head.retire_ref(series_ref);
+            let Some(slot) = head.replayed(series_ref) else { continue };
+            let hidden = Hidden { range, last_ref: head.last_ref() };
+            self.deletions.hidden.entry(slot).or_default().push(hidden);
+            if head.replay_deletion(slot, range).is_err() {
+                return false;
             }
         }
         true
@@ -157,8 +165,8 @@ impl Log {
     }
 
     /// Whether an out-of-order sample of the log was deleted.
-    pub(super) fn hides(&self, series_ref: u64, timestamp_ms: i64) -> bool {
-        let hidden = self.deletions.hidden.get(&series_ref);
-        hidden.is_some_and(|ranges| ranges.iter().any(|range| range.contains(timestamp_ms)))
+    pub(super) fn hides(&self, slot: Slot, series_ref: u64, timestamp_ms: i64) -> bool {
+        let hides = |it: &Hidden| series_ref <= it.last_ref && it.range.contains(timestamp_ms);
+        self.deletions.hidden.get(&slot).is_some_and(|hidden| hidden.iter().any(hides))
     }
 }

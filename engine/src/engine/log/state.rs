@@ -10,6 +10,7 @@ pub struct LogState {
     out_of_order_is_stale: bool,
     segments: Vec<(u32, i64)>,
     out_of_order_segments: Vec<(u32, i64)>,
+    earlier_refs: Vec<(u64, u64)>,
 }
 
 impl LogState {
@@ -20,6 +21,7 @@ impl LogState {
             out_of_order_is_stale: bytes.flag()?,
             segments: take_segments(bytes)?,
             out_of_order_segments: take_segments(bytes)?,
+            earlier_refs: take_refs(bytes)?,
         })
     }
 }
@@ -34,11 +36,23 @@ impl Log {
         // A restarted head counts generations from the start.
         let out_of_order = self.out_of_order_segments.iter();
         put_segments(out, out_of_order.map(|(segment, (newest_ms, _))| (segment, newest_ms)));
+        let pairs = &self.earlier_refs.pairs;
+        out.extend_from_slice(&(pairs.len() as u32).to_le_bytes());
+        for (series_ref, earlier_ref) in pairs {
+            out.extend_from_slice(&series_ref.to_le_bytes());
+            out.extend_from_slice(&earlier_ref.to_le_bytes());
+        }
     }
 
     /// Ends the replay before it began: all is known.
     pub fn restore(&mut self, state: LogState) {
-        let LogState { unapplied, out_of_order_is_stale, segments, out_of_order_segments } = state;
+        let LogState {
+            unapplied,
+            out_of_order_is_stale,
+            segments,
+            out_of_order_segments,
+            earlier_refs,
+        } = state;
         self.deletions = Deletions { unapplied, out_of_order_is_stale, ..Deletions::default() };
         self.segments = segments.into_iter().collect();
         // As after a replay: the first one may be a checkpoint.
@@ -46,6 +60,7 @@ impl Log {
         let first_generation = |(segment, newest_ms)| (segment, (newest_ms, 0));
         self.out_of_order_segments =
             out_of_order_segments.into_iter().map(first_generation).collect();
+        self.keep_earlier_refs(earlier_refs);
         self.progress.done = true;
     }
 }
@@ -67,4 +82,12 @@ fn take_segments(bytes: &mut Bytes<'_>) -> Result<Vec<(u32, i64)>, SavedHeadErro
         segments.push((bytes.u32()?, bytes.i64()?));
     }
     Ok(segments)
+}
+
+fn take_refs(bytes: &mut Bytes<'_>) -> Result<Vec<(u64, u64)>, SavedHeadError> {
+    let mut pairs = Vec::new();
+    for _ in 0..bytes.u32()? {
+        pairs.push((bytes.u64()?, bytes.u64()?));
+    }
+    Ok(pairs)
 }

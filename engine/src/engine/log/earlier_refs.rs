@@ -1,0 +1,68 @@
+//! Numbers that series had before, which rows of the log still carry.
+//!
+//! ```text
+//! series 1 = m │ rows of 1 │ …left the head… │ series 7 = m │ rows of 7 │ rows of 1 │
+//!                                              tidepool goes on with 7 ▲     ▲ Prometheus with 1
+//! ```
+//!
+//! A checkpoint names all numbers of a series while any segment that was there at the start may be
+//! left: the one that is in use comes last, as in the log. Rows that are written since carry that
+//! one.
+
+use super::Log;
+use crate::engine::records::numbered_series;
+use crate::head::{Head, Slot};
+
+/// The earlier numbers of series.
+#[derive(Default)]
+pub(super) struct EarlierRefs {
+    /// Behind the number that is in use; ascending.
+    pub(super) pairs: Vec<(u64, u64)>,
+    /// The last segments with rows that may carry them.
+    in_order_last: u32,
+    out_of_order_last: u32,
+}
+
+impl EarlierRefs {
+    /// A record of these series with all of their numbers.
+    pub(super) fn series_of(&self, head: &Head, slots: &[Slot]) -> Vec<u8> {
+        numbered_series(
+            head,
+            slots.iter().flat_map(|slot| {
+                let series_ref = head.series_ref(*slot);
+                let earlier_refs = self.of(series_ref).iter().map(|(_, earlier_ref)| *earlier_ref);
+                earlier_refs.chain([series_ref]).map(|series_ref| (series_ref, *slot))
+            }),
+        )
+    }
+
+    fn of(&self, series_ref: u64) -> &[(u64, u64)] {
+        let start = self.pairs.partition_point(|(now, _)| *now < series_ref);
+        let rest = self.pairs.get(start..).unwrap_or_default();
+        let count = rest.partition_point(|(now, _)| *now == series_ref);
+        rest.get(..count).unwrap_or_default()
+    }
+}
+
+impl Log {
+    /// Keeps earlier numbers as long as any segment is left that there is now.
+    pub(super) fn keep_earlier_refs(&mut self, pairs: Vec<(u64, u64)>) {
+        let last = |segment: Option<&u32>| segment.copied().unwrap_or(0);
+        self.earlier_refs = EarlierRefs {
+            pairs,
+            in_order_last: last(self.segments.keys().next_back()),
+            out_of_order_last: last(self.out_of_order_segments.keys().next_back()),
+        };
+    }
+
+    /// Drops the earlier numbers if no segment behind this one can hold rows that carry them.
+    pub(super) fn drop_earlier_refs(&mut self, last_segment: u32) {
+        let EarlierRefs { in_order_last, out_of_order_last, .. } = self.earlier_refs;
+        let first = self.out_of_order_segments.keys().next();
+        let is_needed = in_order_last > last_segment
+            || first.is_some_and(|segment| *segment <= out_of_order_last);
+        if !is_needed {
+            self.earlier_refs = EarlierRefs::default();
+        }
+    }
+}
