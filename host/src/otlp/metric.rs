@@ -73,6 +73,7 @@ impl<S: RowSink> Translator<'_, S> {
         message: &[u8],
         times: &mut Times,
     ) -> Result<(), Gone> {
+        self.sink.go_on()?;
         let text = |number| String::from_utf8_lossy(last(message, number).unwrap_or_default());
         let (name, help, unit) = (text(1), text(2), text(3));
         let shown: String = name.chars().take(NAME_CHARS_MAX).collect();
@@ -107,6 +108,7 @@ impl<S: RowSink> Translator<'_, S> {
         let metric = Metric { source, name: built };
         let mut is_used = false;
         for point in messages(data, 1) {
+            self.sink.go_on()?;
             let taken = match kind {
                 Kind::Gauge => self.number(&metric, point, false),
                 Kind::Sum { .. } => self.number(&metric, point, true),

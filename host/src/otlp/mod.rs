@@ -176,6 +176,7 @@ struct Times {
 
 impl<S: RowSink> Translator<'_, S> {
     fn resource_metrics(&mut self, message: &[u8]) -> Result<(), Gone> {
+        self.sink.go_on()?;
         let resource: Result<Resource, _> = part(last(message, 1).unwrap_or_default(), 1);
         let resource = resource.and_then(|resource| {
             let labels = ResourceLabels::new(self.settings, &resource.attributes)?;
@@ -204,6 +205,7 @@ impl<S: RowSink> Translator<'_, S> {
         message: &[u8],
         times: &mut Times,
     ) -> Result<(), Gone> {
+        self.sink.go_on()?;
         let schema_url = String::from_utf8_lossy(last(message, 3).unwrap_or_default());
         let scope: Result<InstrumentationScope, _> = part(last(message, 1).unwrap_or_default(), 3);
         let scope =

@@ -57,24 +57,26 @@ impl<S: RowSink> Translator<'_, S> {
             return Ok(());
         }
         labels.set(NAME, TARGET_INFO);
+        // Once, since the labels may be long and the samples many.
+        let mut hasher = DefaultHasher::new();
+        labels.hash(&mut hasher);
+        let hash = hasher.finish();
         let (earliest, latest) = (times.earliest as i64, times.latest as i64);
         let span = latest.saturating_sub(earliest).max(0);
         let steps = span / INTERVAL_NS + i64::from(span % INTERVAL_NS != 0);
         let kept = steps.min(self.targets.steps_left);
         self.targets.steps_left -= kept;
         for step in steps - kept..steps {
-            self.target_sample(&labels, earliest.saturating_add(step * INTERVAL_NS))?;
+            self.target_sample(hash, &labels, earliest.saturating_add(step * INTERVAL_NS))?;
         }
-        self.target_sample(&labels, latest)?;
+        self.target_sample(hash, &labels, latest)?;
         let help = "Target metadata";
         self.sink.family(Family { name: TARGET_INFO, kind: MetricType::Gauge, help, unit: "" })
     }
 
-    fn target_sample(&mut self, labels: &LabelSet, nanos: i64) -> Result<(), Gone> {
+    fn target_sample(&mut self, hash: u64, labels: &LabelSet, nanos: i64) -> Result<(), Gone> {
         let timestamp_ms = nanos.div_euclid(1_000_000);
-        let mut hasher = DefaultHasher::new();
-        labels.hash(&mut hasher);
-        match self.targets.seen.insert((hasher.finish(), timestamp_ms)) {
+        match self.targets.seen.insert((hash, timestamp_ms)) {
             true => self.sink.row(labels, timestamp_ms, RowValue::Float(1.0), &[]),
             false => Ok(()),
         }

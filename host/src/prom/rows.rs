@@ -7,6 +7,7 @@
 //! ```
 
 use super::native::Histogram;
+use super::work::WorkLimit;
 use crate::wasm::RemoteWriteVersion;
 use prost::Message as _;
 use std::collections::HashMap;
@@ -15,6 +16,7 @@ use tidepool_remote_write::{
     put_symbol, v2,
 };
 
+pub use super::label_set::LabelSet;
 pub use super::proto::metric_metadata::MetricType;
 
 /// Size at which a piece is handed over.
@@ -28,12 +30,6 @@ pub const NAME: &str = "__name__";
 
 /// The NaN that marks the end of a series.
 pub const STALE_NAN: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
-
-/// Labels by ascending name, none twice, none empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct LabelSet {
-    pairs: Vec<(String, String)>,
-}
 
 /// The value of a row.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +82,12 @@ pub trait RowSink {
 
     /// Takes what is said of a family.
     fn family(&mut self, family: Family<'_>) -> Result<(), Gone>;
+
+    /// Whether more is wanted. To be asked in work that makes no rows, such as finding out that
+    /// parts of a request are wrong.
+    fn go_on(&self) -> Result<(), Gone> {
+        Ok(())
+    }
 }
 
 /// A remote-write request, decompressed.
@@ -107,6 +109,7 @@ pub struct RequestWriter<F> {
     series: Vec<u8>,
     metadata: Vec<u8>,
     rows: u64,
+    limit: Option<WorkLimit>,
     scratch: Scratch,
 }
 
@@ -119,36 +122,6 @@ struct Scratch {
     part: Vec<u8>,
 }
 
-impl LabelSet {
-    /// The value of a label; empty if there is none.
-    pub fn get(&self, name: &str) -> &str {
-        match self.place(name) {
-            Ok(at) => self.pairs.get(at).map_or("", |(_, value)| value),
-            Err(_) => "",
-        }
-    }
-
-    /// Sets a label. An empty value takes it away.
-    pub fn set(&mut self, name: &str, value: impl Into<String>) {
-        let value = value.into();
-        match (self.place(name), value.is_empty()) {
-            (Ok(at), true) => drop(self.pairs.remove(at)),
-            (Ok(at), false) => self.pairs[at].1 = value,
-            (Err(_), true) => {}
-            (Err(at), false) => self.pairs.insert(at, (name.to_owned(), value)),
-        }
-    }
-
-    /// Names and values.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()))
-    }
-
-    fn place(&self, name: &str) -> Result<usize, usize> {
-        self.pairs.binary_search_by(|(other, _)| other.as_str().cmp(name))
-    }
-}
-
 impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
     /// Hands each piece over when it is full.
     pub fn new(hand_over: F) -> RequestWriter<F> {
@@ -159,10 +132,21 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
             series: Vec::new(),
             metadata: Vec::new(),
             rows: 0,
+            limit: None,
             scratch: Scratch::default(),
         };
         writer.symbol("");
         writer
+    }
+
+    /// Takes no more rows than a limit allows.
+    pub fn with_limit(self, limit: WorkLimit) -> RequestWriter<F> {
+        RequestWriter { limit: Some(limit), ..self }
+    }
+
+    /// Whether the rows would cost more than the limit allows.
+    pub fn is_spent(&self) -> bool {
+        self.limit.as_ref().is_some_and(WorkLimit::is_spent)
     }
 
     /// How many rows were taken.
@@ -230,6 +214,9 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
         row: Option<(i64, RowValue<'_>)>,
         exemplars: &[Exemplar],
     ) -> Result<(), Gone> {
+        if let Some(limit) = &mut self.limit {
+            limit.take(labels)?;
+        }
         let mut message = std::mem::take(&mut self.scratch.message);
         let mut part = std::mem::take(&mut self.scratch.part);
         message.clear();
@@ -281,6 +268,10 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RowSink for RequestWriter<F> {
         put_family_metadata(&mut self.metadata, kind as u8, name, help, unit);
         self.finish_full()
     }
+
+    fn go_on(&self) -> Result<(), Gone> {
+        self.limit.as_ref().map_or(Ok(()), WorkLimit::go_on)
+    }
 }
 
 /// A sink for tests.
@@ -329,17 +320,6 @@ pub mod testing {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn labels_stay_in_order_and_are_never_empty() {
-        let mut labels = LabelSet::default();
-        for (name, value) in [("b", "1"), ("a", "2"), ("c", ""), ("b", "3"), ("d", "4"), ("d", "")]
-        {
-            labels.set(name, value);
-        }
-        assert_eq!(labels.iter().collect::<Vec<_>>(), [("a", "2"), ("b", "3")]);
-        assert_eq!((labels.get("b"), labels.get("c")), ("3", ""));
-    }
 
     #[test]
     fn pieces_are_bounded_and_each_has_its_own_symbols() -> Result<(), Gone> {
