@@ -65,7 +65,7 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
         }
     };
     translated.count(counters, report.rejected_points);
-    let rejected = translated.refused + report.rejected_points;
+    let rejected = translated.refused_points + report.rejected_points;
     let mut reasons = report.reasons.clone();
     if translated.refused > 0 {
         reasons.extend(translated.refusals.iter().cloned());

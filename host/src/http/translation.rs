@@ -5,7 +5,7 @@
 //! body ─▶ translator: a blocking thread ──piece──▶ append ─▶ next piece
 //! ```
 //!
-//! Beside its body, whose room is held to the end, a request has at most three pieces in memory,
+//! Beside its body, whose room is held to the end, a request has at most five pieces in memory,
 //! and few requests are translated at a time. The work of its rows is bounded (`prom/work`), and
 //! its translator ends when its client is gone. When the store fails between two pieces, the answer
 //! asks the sender to retry: rows that are stored may come again.
@@ -14,6 +14,7 @@ use super::body::Held;
 use super::context::{Context, HandlerCounters};
 use super::reply::{self, Reply};
 use crate::intake::Intake;
+use crate::prom::points::{Points, Rejected};
 use crate::prom::rows::{Gone, Piece, RequestWriter};
 use crate::prom::work::{Client, WorkLimit};
 use crate::prom::write::{REFUSALS_MAX, may_clear};
@@ -36,6 +37,8 @@ pub struct Translated<R> {
     pub rows: u64,
     /// Rows that it refused.
     pub refused: u64,
+    /// How many data points these are.
+    pub refused_points: u64,
     /// Why, for the first of them.
     pub refusals: Vec<String>,
     /// Whether time can cure it.
@@ -122,7 +125,7 @@ where
         // Pieces take no room of their own, or requests would wait for each other's.
         let outcome = store.append(piece.version, piece.body, BodyRoom::beside(&room)).await;
         match outcome {
-            Ok(outcome) => written.add(outcome),
+            Ok(outcome) => written.add(&piece.points, outcome),
             Err(error) => {
                 // The translator ends at its next piece.
                 drop(pieces);
@@ -135,19 +138,21 @@ where
     drop((room, turn));
     let (report, rows, is_spent) =
         translated.map_err(|error| Unfinished::Store(StoreError::Runtime(error.to_string())))?;
-    let Written { rows: stored, refusals, may_clear } = written;
+    let Written { rows: stored, rejected, refusals, may_clear } = written;
     if is_spent {
         return Err(Unfinished::Spent { rows: stored });
     }
     let report = report.map_err(|Gone| Unfinished::Store(StoreError::Stopped))?;
     let refused = rows.saturating_sub(stored);
-    Ok(Translated { report, rows: stored, refused, refusals, may_clear })
+    let refused_points = rejected.points();
+    Ok(Translated { report, rows: stored, refused, refused_points, refusals, may_clear })
 }
 
 /// The store's outcome for all pieces.
 #[derive(Default)]
 struct Written {
     rows: u64,
+    rejected: Rejected,
     refusals: Vec<String>,
     may_clear: bool,
 }
@@ -155,8 +160,10 @@ struct Written {
 impl Written {
     /// Adds what became of a piece. Exemplars are no rows: one that is refused, such as an older
     /// one, is nothing that a sender could mend.
-    fn add(&mut self, outcome: WriteOutcome) {
-        self.rows += outcome.samples_written + outcome.histograms_written;
+    fn add(&mut self, points: &Points, outcome: WriteOutcome) {
+        let rows = outcome.samples_written + outcome.histograms_written;
+        self.rows += rows;
+        self.rejected.add(points, rows);
         self.may_clear |= may_clear(&outcome);
         let left = REFUSALS_MAX.saturating_sub(self.refusals.len());
         let details = outcome.refusals.into_iter().map(|refusal| refusal.detail);

@@ -9,6 +9,7 @@ mod label_set;
 pub mod media_type;
 pub mod native;
 pub mod newest;
+pub mod points;
 pub mod push;
 pub mod query;
 pub mod read;

@@ -2,11 +2,12 @@
 //! store has one way in, whatever the handler.
 //!
 //! ```text
-//! rows ─▶ pieces of 2.0 requests, symbols interned     one piece after the other, each at most
-//! families ─▶ pieces of 1.0 requests, metadata alone   PIECE_BYTES and what one row takes
+//! rows ─▶ pieces of 2.0 requests, symbols interned     of each kind of rows one after the other,
+//! families ─▶ pieces of 1.0 requests, metadata alone   at most PIECE_BYTES and what one row takes
 //! ```
 
 use super::native::Histogram;
+use super::points::{Points, RowsOf};
 use super::work::WorkLimit;
 use crate::wasm::RemoteWriteVersion;
 use prost::Message as _;
@@ -83,6 +84,9 @@ pub trait RowSink {
     /// Takes what is said of a family.
     fn family(&mut self, family: Family<'_>) -> Result<(), Gone>;
 
+    /// Says what the next rows are of.
+    fn begin(&mut self, _of: RowsOf) {}
+
     /// Whether more is wanted. To be asked in work that makes no rows, such as finding out that
     /// parts of a request are wrong.
     fn go_on(&self) -> Result<(), Gone> {
@@ -97,20 +101,31 @@ pub struct Piece {
     pub version: RemoteWriteVersion,
     /// The message.
     pub body: Vec<u8>,
+    /// The data points that its rows are of.
+    pub points: Points,
 }
 
 /// Writes rows as requests.
 pub struct RequestWriter<F> {
     hand_over: F,
-    /// References to the symbols of this piece.
-    symbols: HashMap<String, u32>,
-    /// The symbols, encoded.
-    table: Vec<u8>,
-    series: Vec<u8>,
+    /// A piece for each kind of rows, so that it is known which are refused.
+    pieces: [Unfinished; 3],
+    of: RowsOf,
     metadata: Vec<u8>,
     rows: u64,
     limit: Option<WorkLimit>,
     scratch: Scratch,
+}
+
+/// A piece that is not full.
+#[derive(Default)]
+struct Unfinished {
+    /// References to its symbols.
+    symbols: HashMap<String, u32>,
+    /// The symbols, encoded.
+    table: Vec<u8>,
+    series: Vec<u8>,
+    points: Points,
 }
 
 /// Kept from row to row for its memory.
@@ -125,18 +140,15 @@ struct Scratch {
 impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
     /// Hands each piece over when it is full.
     pub fn new(hand_over: F) -> RequestWriter<F> {
-        let mut writer = RequestWriter {
+        RequestWriter {
             hand_over,
-            symbols: HashMap::new(),
-            table: Vec::new(),
-            series: Vec::new(),
+            pieces: Default::default(),
+            of: RowsOf::default(),
             metadata: Vec::new(),
             rows: 0,
             limit: None,
             scratch: Scratch::default(),
-        };
-        writer.symbol("");
-        writer
+        }
     }
 
     /// Takes no more rows than a limit allows.
@@ -156,34 +168,27 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
 
     /// Hands over what is left. Metadata comes after the series that it is of.
     pub fn finish(&mut self) -> Result<(), Gone> {
-        if !self.series.is_empty() {
-            let mut body = std::mem::take(&mut self.table);
-            body.append(&mut self.series);
-            self.symbols.clear();
-            self.symbol("");
-            (self.hand_over)(Piece { version: RemoteWriteVersion::V2, body })?;
+        for of in [RowsOf::Point, RowsOf::WidePoint, RowsOf::Nothing] {
+            self.finish_piece(of)?;
         }
         if !self.metadata.is_empty() {
             let body = std::mem::take(&mut self.metadata);
-            (self.hand_over)(Piece { version: RemoteWriteVersion::V1, body })?;
+            let points = Points::default();
+            (self.hand_over)(Piece { version: RemoteWriteVersion::V1, body, points })?;
         }
         Ok(())
     }
 
-    fn finish_full(&mut self) -> Result<(), Gone> {
-        let is_full = self.table.len() + self.series.len() >= PIECE_BYTES;
-        if is_full || self.metadata.len() >= PIECE_BYTES { self.finish() } else { Ok(()) }
-    }
-
-    /// A reference to a symbol of this piece.
-    fn symbol(&mut self, text: &str) -> u32 {
-        if let Some(symbol_ref) = self.symbols.get(text) {
-            return *symbol_ref;
+    fn finish_piece(&mut self, of: RowsOf) -> Result<(), Gone> {
+        let piece = &mut self.pieces[of as usize];
+        if piece.series.is_empty() {
+            return Ok(());
         }
-        let symbol_ref = self.symbols.len() as u32;
-        put_symbol(&mut self.table, text);
-        self.symbols.insert(text.to_owned(), symbol_ref);
-        symbol_ref
+        let mut body = std::mem::take(&mut piece.table);
+        body.append(&mut piece.series);
+        piece.symbols.clear();
+        let points = piece.points.take();
+        (self.hand_over)(Piece { version: RemoteWriteVersion::V2, body, points })
     }
 
     /// Appends labels to a message, as references.
@@ -194,8 +199,9 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
     ) {
         let mut refs = std::mem::take(&mut self.scratch.refs);
         refs.clear();
+        let piece = &mut self.pieces[self.of as usize];
         for (name, value) in labels {
-            refs.extend([self.symbol(name), self.symbol(value)]);
+            refs.extend([piece.symbol(name), piece.symbol(value)]);
         }
         put_label_refs(message, &refs, &mut self.scratch.packed);
         self.scratch.refs = refs;
@@ -244,11 +250,16 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
             put_exemplar_end(&mut part, exemplar.value, exemplar.timestamp_ms);
             put_message_field(&mut message, v2::EXEMPLARS, &part);
         }
-        put_message_field(&mut self.series, v2::SERIES, &message);
+        let piece = &mut self.pieces[self.of as usize];
+        put_message_field(&mut piece.series, v2::SERIES, &message);
         self.scratch.message = message;
         self.scratch.part = part;
-        self.rows += u64::from(row.is_some());
-        self.finish_full()
+        if row.is_some() {
+            self.rows += 1;
+            piece.points.count_row();
+        }
+        let is_full = piece.table.len() + piece.series.len() >= PIECE_BYTES;
+        if is_full { self.finish_piece(self.of) } else { Ok(()) }
     }
 }
 
@@ -266,11 +277,38 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RowSink for RequestWriter<F> {
     fn family(&mut self, family: Family<'_>) -> Result<(), Gone> {
         let Family { name, kind, help, unit } = family;
         put_family_metadata(&mut self.metadata, kind as u8, name, help, unit);
-        self.finish_full()
+        if self.metadata.len() >= PIECE_BYTES { self.finish() } else { Ok(()) }
+    }
+
+    fn begin(&mut self, of: RowsOf) {
+        self.of = of;
+        if of != RowsOf::Nothing {
+            self.pieces[of as usize].points.begin();
+        }
     }
 
     fn go_on(&self) -> Result<(), Gone> {
         self.limit.as_ref().map_or(Ok(()), WorkLimit::go_on)
+    }
+}
+
+impl Unfinished {
+    /// A reference to a symbol. The first one is empty.
+    fn symbol(&mut self, text: &str) -> u32 {
+        if self.symbols.is_empty() {
+            self.add_symbol("");
+        }
+        match self.symbols.get(text) {
+            Some(symbol_ref) => *symbol_ref,
+            None => self.add_symbol(text),
+        }
+    }
+
+    fn add_symbol(&mut self, text: &str) -> u32 {
+        let symbol_ref = self.symbols.len() as u32;
+        put_symbol(&mut self.table, text);
+        self.symbols.insert(text.to_owned(), symbol_ref);
+        symbol_ref
     }
 }
 
