@@ -52,6 +52,7 @@ pub fn import(
     let mut imported = Imported::default();
     let mut families = BTreeMap::new();
     loop {
+        sink.go_on()?;
         let taken = match reader.next_item() {
             Ok(None) => break,
             Ok(Some(Item::Sample(sample))) => {
@@ -95,14 +96,7 @@ pub fn import(
 }
 
 fn all_labels(pairs: Vec<(String, String)>, options: &ImportOptions) -> LabelSet {
-    let mut labels = LabelSet::default();
-    for (name, value) in pairs {
-        labels.set(&name, value);
-    }
-    for (name, value) in &options.extra_labels {
-        labels.set(name, value.as_str());
-    }
-    labels
+    LabelSet::of(pairs.into_iter().chain(options.extra_labels.iter().cloned()).collect())
 }
 
 fn note(families: &mut BTreeMap<String, Said>, item: Item<'_>) {

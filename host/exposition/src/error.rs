@@ -5,6 +5,13 @@ use std::io;
 /// Longest line that is read, or sample with line breaks in its labels, in bytes.
 pub const LINE_BYTES_MAX: usize = 1024 * 1024;
 
+/// Characters of a wrong line, or of a name, that a message has room for.
+const CHARS_SHOWN_MAX: usize = 200;
+
+/// Bytes of a wrong line that an error holds: those characters and one more, which says that there
+/// are more, of four bytes at most.
+pub(crate) const LINE_SHOWN_BYTES_MAX: usize = 4 * (CHARS_SHOWN_MAX + 1);
+
 /// A place in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -24,7 +31,7 @@ pub enum ParseError {
         place: Place,
         /// What is wrong.
         what: &'static str,
-        /// The line.
+        /// The line, or the beginning of a long one.
         text: String,
     },
     /// A line is too long.
@@ -62,11 +69,11 @@ pub enum ParseError {
         missing: u64,
     },
     /// A message of the protobuf format is wrong.
-    #[error("metric family {family} {name:?}, metric {metric}: {what}")]
+    #[error("metric family {family} {}, metric {metric}: {what}", shown(name))]
     Family {
         /// Which message, from 1.
         family: u64,
-        /// Its name, as far as it is known.
+        /// Its name, as far as it is known, or the beginning of a long one.
         name: String,
         /// Which metric of it, from 1; 0 for the family itself.
         metric: usize,
@@ -147,8 +154,7 @@ fn at(place: &Option<Place>) -> String {
 
 /// As much of a line as a message has room for.
 fn shown(line: &str) -> String {
-    const CHARS_MAX: usize = 200;
-    match line.char_indices().nth(CHARS_MAX) {
+    match line.char_indices().nth(CHARS_SHOWN_MAX) {
         Some((end, _)) => format!("{:?} …", line.get(..end).unwrap_or_default()),
         None => format!("{line:?}"),
     }

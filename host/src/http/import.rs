@@ -42,10 +42,12 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
         extra_labels: push.labels,
     };
     let held = read_plain_or_gzip(context, request).await?;
-    let translated =
-        translation::run(context, held, move |body, writer| import(body, format, &options, writer));
+    let counters = &context.translation.import;
+    let translated = translation::run(context, counters, held, move |body, writer| {
+        import(body, format, &options, writer)
+    });
     let translated: Translated<Imported> = translated.await?;
-    translated.count(&context.translation.import, translated.report.refused);
+    translated.count(counters, translated.report.refused);
     if translated.may_clear {
         return Err(retry_later(text(StatusCode::TOO_MANY_REQUESTS, words(&translated))));
     }

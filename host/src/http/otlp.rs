@@ -47,13 +47,15 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
     }
     let held = read_plain_or_gzip(context, request).await?;
     let settings = context.http.otlp.clone();
-    let translated = translation::run(context, held, move |body, writer| {
-        match translate(body, &settings, writer) {
-            Ok(report) => Ok(Ok(report)),
-            Err(TranslateError::Malformed(malformed)) => Ok(Err(malformed)),
-            Err(TranslateError::Gone(gone)) => Err(gone),
-        }
-    });
+    let counters = &context.translation.otlp;
+    let translated =
+        translation::run(context, counters, held, move |body, writer| {
+            match translate(body, &settings, writer) {
+                Ok(report) => Ok(Ok(report)),
+                Err(TranslateError::Malformed(malformed)) => Ok(Err(malformed)),
+                Err(TranslateError::Gone(gone)) => Err(gone),
+            }
+        });
     let translated: Translated<Result<Report, Malformed>> = translated.await?;
     let report = match &translated.report {
         Ok(report) => report,
@@ -62,8 +64,8 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
             return Err(text(StatusCode::BAD_REQUEST, message));
         }
     };
-    translated.count(&context.translation.otlp, report.rejected_points);
-    let rejected = translated.refused + report.rejected_points;
+    translated.count(counters, report.rejected_points);
+    let rejected = translated.refused_points + report.rejected_points;
     let mut reasons = report.reasons.clone();
     if translated.refused > 0 {
         reasons.extend(translated.refusals.iter().cloned());

@@ -5,17 +5,18 @@
 //! body ─▶ translator: a blocking thread ──piece──▶ append ─▶ next piece
 //! ```
 //!
-//! Beside its body, whose room is held to the end, a request has at most three pieces in memory,
-//! and few requests are translated at a time. A request whose client is gone runs to its end. When
-//! the store fails between two pieces, the answer asks the sender to retry: rows that are stored
-//! may come again.
+//! Beside its body, whose room is held to the end, a request has at most five pieces in memory,
+//! and few requests are translated at a time. The work of its rows is bounded (`prom/work`), and
+//! its translator ends when its client is gone. When the store fails between two pieces, the answer
+//! asks the sender to retry: rows that are stored may come again.
 
 use super::body::Held;
 use super::context::{Context, HandlerCounters};
 use super::reply::{self, Reply};
 use crate::intake::Intake;
-
+use crate::prom::points::{Points, Rejected};
 use crate::prom::rows::{Gone, Piece, RequestWriter};
+use crate::prom::work::{Client, WorkLimit};
 use crate::prom::write::{REFUSALS_MAX, may_clear};
 use crate::store::{BodyRoom, StoreError};
 use crate::wasm::WriteOutcome;
@@ -36,15 +37,31 @@ pub struct Translated<R> {
     pub rows: u64,
     /// Rows that it refused.
     pub refused: u64,
+    /// How many data points these are.
+    pub refused_points: u64,
     /// Why, for the first of them.
     pub refusals: Vec<String>,
     /// Whether time can cure it.
     pub may_clear: bool,
 }
 
-/// Translates a body and stores its rows. `translate` runs to its end unless a write returns
-/// [`Gone`].
-pub async fn run<R, T>(context: &Context, held: Held, translate: T) -> Result<Translated<R>, Reply>
+/// Why a body was not translated to its end.
+enum Unfinished {
+    Store(StoreError),
+    /// Its rows would have cost more than the limit allows. Some of them are stored.
+    Spent {
+        rows: u64,
+    },
+}
+
+/// Translates a body and stores its rows. `translate` ends early when a write, or
+/// [`RowSink::go_on`](crate::prom::rows::RowSink::go_on), returns [`Gone`].
+pub async fn run<R, T>(
+    context: &Context,
+    counters: &HandlerCounters,
+    held: Held,
+    translate: T,
+) -> Result<Translated<R>, Reply>
 where
     R: Send + 'static,
     T: FnOnce(&[u8], &mut PieceWriter<'_>) -> Result<R, Gone> + Send + 'static,
@@ -57,10 +74,22 @@ where
         Err(_) => return Err(reply::error(&StoreError::Overloaded)),
     };
     let store = context.intake();
-    // Not ended by the end of the connection: pieces on their way must stay bounded.
-    let running = tokio::spawn(append_pieces(store, turn, held, translate));
-    match running.await {
-        Ok(translated) => translated.map_err(|error| reply::error(&error)),
+    // When the client goes, the translator ends; the piece that it has handed over is waited for
+    // all the same, since pieces on their way must stay bounded.
+    let client = Client::default();
+    let _presence = client.presence();
+    let limit = WorkLimit::of_body(held.bytes.len(), client);
+    match tokio::spawn(append_pieces(store, turn, held, limit, translate)).await {
+        Ok(Ok(translated)) => Ok(translated),
+        Ok(Err(Unfinished::Store(error))) => Err(reply::error(&error)),
+        Ok(Err(Unfinished::Spent { rows })) => {
+            counters.rows.fetch_add(rows, Relaxed);
+            let message = format!(
+                "the rows of this request repeat more label text than one request may; {rows} were \
+                 stored before that; send shorter labels, or fewer rows in a request\n"
+            );
+            Err(reply::text(StatusCode::PAYLOAD_TOO_LARGE, message))
+        }
         Err(_) => {
             let message = "the request could not be translated: this is a fault of tidepool\n";
             Err(reply::text(StatusCode::INTERNAL_SERVER_ERROR, message))
@@ -75,8 +104,9 @@ async fn append_pieces<R, T>(
     store: Intake,
     turn: OwnedSemaphorePermit,
     held: Held,
+    limit: WorkLimit,
     translate: T,
-) -> Result<Translated<R>, StoreError>
+) -> Result<Translated<R>, Unfinished>
 where
     R: Send + 'static,
     T: FnOnce(&[u8], &mut PieceWriter<'_>) -> Result<R, Gone> + Send + 'static,
@@ -85,37 +115,44 @@ where
     let Held { bytes, room } = held;
     let translating = tokio::task::spawn_blocking(move || {
         let mut hand_over = |piece| sender.blocking_send(piece).map_err(|_| Gone);
-        let mut writer = PieceWriter::new(&mut hand_over);
-        let report = translate(&bytes, &mut writer)?;
-        writer.finish()?;
-        Ok((report, writer.rows()))
+        let mut writer = PieceWriter::new(&mut hand_over).with_limit(limit);
+        let translated = translate(&bytes, &mut writer);
+        let is_spent = writer.is_spent();
+        (translated.and_then(|report| writer.finish().map(|()| report)), writer.rows(), is_spent)
     });
     let mut written = Written::default();
     while let Some(piece) = pieces.recv().await {
         // Pieces take no room of their own, or requests would wait for each other's.
         let outcome = store.append(piece.version, piece.body, BodyRoom::beside(&room)).await;
         match outcome {
-            Ok(outcome) => written.add(outcome),
+            Ok(outcome) => written.add(&piece.points, outcome),
             Err(error) => {
                 // The translator ends at its next piece.
                 drop(pieces);
                 let _ = translating.await;
-                return Err(error);
+                return Err(Unfinished::Store(error));
             }
         }
     }
-    let translated = translating.await.map_err(|error| StoreError::Runtime(error.to_string()))?;
+    let translated = translating.await;
     drop((room, turn));
-    let (report, rows) = translated.map_err(|Gone| StoreError::Stopped)?;
-    let Written { rows: stored, refusals, may_clear } = written;
+    let (report, rows, is_spent) =
+        translated.map_err(|error| Unfinished::Store(StoreError::Runtime(error.to_string())))?;
+    let Written { rows: stored, rejected, refusals, may_clear } = written;
+    if is_spent {
+        return Err(Unfinished::Spent { rows: stored });
+    }
+    let report = report.map_err(|Gone| Unfinished::Store(StoreError::Stopped))?;
     let refused = rows.saturating_sub(stored);
-    Ok(Translated { report, rows: stored, refused, refusals, may_clear })
+    let refused_points = rejected.points();
+    Ok(Translated { report, rows: stored, refused, refused_points, refusals, may_clear })
 }
 
 /// The store's outcome for all pieces.
 #[derive(Default)]
 struct Written {
     rows: u64,
+    rejected: Rejected,
     refusals: Vec<String>,
     may_clear: bool,
 }
@@ -123,8 +160,10 @@ struct Written {
 impl Written {
     /// Adds what became of a piece. Exemplars are no rows: one that is refused, such as an older
     /// one, is nothing that a sender could mend.
-    fn add(&mut self, outcome: WriteOutcome) {
-        self.rows += outcome.samples_written + outcome.histograms_written;
+    fn add(&mut self, points: &Points, outcome: WriteOutcome) {
+        let rows = outcome.samples_written + outcome.histograms_written;
+        self.rows += rows;
+        self.rejected.add(points, rows);
         self.may_clear |= may_clear(&outcome);
         let left = REFUSALS_MAX.saturating_sub(self.refusals.len());
         let details = outcome.refusals.into_iter().map(|refusal| refusal.detail);

@@ -87,11 +87,7 @@ pub fn of_attributes(
             continue;
         }
         let name = settings.strategy.label(&attribute.key)?;
-        let value = match labels.get(&name) {
-            "" => value,
-            before => format!("{before};{value}"),
-        };
-        labels.set(&name, value);
+        labels.join(&name, value);
     }
     Ok(labels)
 }

@@ -2,12 +2,21 @@
 
 use super::names::{NameKind, unit_word};
 use super::proto::metrics::v1::AggregationTemporality;
-use super::{NAME_CHARS_MAX, PartError, Source, Times, Translator};
+use super::target::Times;
+use super::{NAME_CHARS_MAX, PartError, Source, Translator};
 use crate::prom::fields::{last, last_number, messages};
+use crate::prom::points::RowsOf;
 use crate::prom::rows::{Family, Gone, MetricType, RowSink};
+use tidepool_remote_write::{Fields, Value};
 
 /// Numbers of the fields that hold a metric's data.
 pub const DATA: [u32; 5] = [5, 7, 9, 10, 11];
+
+/// Numbers of a metric's other fields that hold bytes: name, description, unit and metadata.
+const NO_DATA: [u32; 4] = [1, 2, 3, 12];
+
+/// Number of the field with the time, in data points of all kinds.
+const TIME: u32 = 3;
 
 /// The kinds of data, in the order of [`DATA`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +64,13 @@ impl Kind {
         }
     }
 
+    fn rows_of(self) -> RowsOf {
+        match self {
+            Kind::Histogram | Kind::Summary => RowsOf::WidePoint,
+            Kind::Gauge | Kind::Sum { .. } | Kind::ExponentialHistogram => RowsOf::Point,
+        }
+    }
+
     fn metric_type(self) -> MetricType {
         match self {
             Kind::Sum { is_monotonic: true } => MetricType::Counter,
@@ -65,6 +81,15 @@ impl Kind {
     }
 }
 
+/// How many data points a metric has of kinds that are not known, if they are where all have them.
+fn unknown_points(metric: &[u8]) -> u64 {
+    let data = Fields::new(metric).map_while(Result::ok).filter_map(|field| match field {
+        (number, Value::Bytes(data)) if !NO_DATA.contains(&number) => Some(data),
+        _ => None,
+    });
+    data.map(|data| messages(data, 1).count() as u64).sum()
+}
+
 impl<S: RowSink> Translator<'_, S> {
     /// Translates a metric. One without data points says nothing, and is passed over.
     pub(super) fn metric(
@@ -73,22 +98,18 @@ impl<S: RowSink> Translator<'_, S> {
         message: &[u8],
         times: &mut Times,
     ) -> Result<(), Gone> {
+        self.sink.go_on()?;
         let text = |number| String::from_utf8_lossy(last(message, number).unwrap_or_default());
         let (name, help, unit) = (text(1), text(2), text(3));
         let shown: String = name.chars().take(NAME_CHARS_MAX).collect();
         let shown = format!("metric {shown:?}");
         let Some((kind, data)) = Kind::of(message) else {
-            self.reject(1, &shown, &"it has no data of a known kind");
+            self.reject(unknown_points(message), &shown, &"it has no data of a known kind");
             return Ok(());
         };
         let points = messages(data, 1).count() as u64;
         if points == 0 {
             return Ok(());
-        }
-        for point in messages(data, 1) {
-            let time = last_number(point, 3);
-            times.earliest = times.earliest.min(time);
-            times.latest = times.latest.max(time);
         }
         let is_cumulative = last_number(data, 2) == AggregationTemporality::Cumulative as u64;
         if kind.has_temporality() && !is_cumulative {
@@ -107,7 +128,11 @@ impl<S: RowSink> Translator<'_, S> {
         let metric = Metric { source, name: built };
         let mut is_used = false;
         for point in messages(data, 1) {
+            self.sink.go_on()?;
+            let nanos = last_number(point, TIME);
+            self.sink.begin(kind.rows_of());
             let taken = match kind {
+                _ if nanos == 0 => Err(PartError::NoTime),
                 Kind::Gauge => self.number(&metric, point, false),
                 Kind::Sum { .. } => self.number(&metric, point, true),
                 Kind::Histogram => self.histogram(&metric, point),
@@ -115,7 +140,10 @@ impl<S: RowSink> Translator<'_, S> {
                 Kind::Summary => self.summary(&metric, point),
             };
             match taken {
-                Ok(()) => is_used = true,
+                Ok(()) => {
+                    is_used = true;
+                    times.add(nanos);
+                }
                 Err(PartError::Gone(gone)) => return Err(gone),
                 Err(why) => self.reject(1, &shown, &format_args!("a data point: {why}")),
             }

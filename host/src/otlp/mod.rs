@@ -13,8 +13,8 @@
 //! Source: `storage/remote/otlptranslator/prometheusremotewrite` of Prometheus 3.15, with the
 //! defaults of its configuration. Where it differs: upstream drops a whole request for one data
 //! point that it cannot translate, and says 500; here all others are kept, and the answer is OTLP's
-//! partial success. Zero buckets before a bucket that is made of finer ones move no observation
-//! here.
+//! partial success. Upstream has samples of `target_info` between any data points. Zero
+//! buckets before a bucket that is made of finer ones move no observation here.
 //!
 //! Pure: no sockets, no clock. A request is walked over where it lies; what is decoded at a time is
 //! one data point, of bounded size.
@@ -48,7 +48,7 @@ use proto::common::v1::{InstrumentationScope, KeyValue};
 use proto::metrics::v1::DataPointFlags;
 use proto::resource::v1::Resource;
 use std::fmt::Display;
-use target::Targets;
+use target::{Targets, Times};
 use tidepool_remote_write::{Fields, Value};
 
 /// What can be chosen.
@@ -99,6 +99,8 @@ pub enum TranslateError {
 /// Why a part of a request is not taken.
 #[derive(Debug, thiserror::Error)]
 enum PartError {
+    #[error("it has no time")]
+    NoTime,
     #[error("{0}")]
     Decode(#[from] prost::DecodeError),
     #[error("it has {bytes} bytes, more than {PART_BYTES_MAX}")]
@@ -167,15 +169,9 @@ struct Source<'a> {
     scope: Option<LabelSet>,
 }
 
-/// First and last time of data points, in nanoseconds.
-#[derive(Clone, Copy, Debug)]
-struct Times {
-    earliest: u64,
-    latest: u64,
-}
-
 impl<S: RowSink> Translator<'_, S> {
     fn resource_metrics(&mut self, message: &[u8]) -> Result<(), Gone> {
+        self.sink.go_on()?;
         let resource: Result<Resource, _> = part(last(message, 1).unwrap_or_default(), 1);
         let resource = resource.and_then(|resource| {
             let labels = ResourceLabels::new(self.settings, &resource.attributes)?;
@@ -188,14 +184,11 @@ impl<S: RowSink> Translator<'_, S> {
                 return Ok(());
             }
         };
-        let mut times = Times { earliest: u64::MAX, latest: 0 };
+        let mut times = Times::default();
         for scope_metrics in messages(message, 2) {
             self.scope_metrics(&labels, scope_metrics, &mut times)?;
         }
-        match times.earliest {
-            u64::MAX => Ok(()),
-            _ => self.target_info(&resource.attributes, &labels, times),
-        }
+        self.target_info(&resource.attributes, &labels, &times)
     }
 
     fn scope_metrics(
@@ -204,6 +197,7 @@ impl<S: RowSink> Translator<'_, S> {
         message: &[u8],
         times: &mut Times,
     ) -> Result<(), Gone> {
+        self.sink.go_on()?;
         let schema_url = String::from_utf8_lossy(last(message, 3).unwrap_or_default());
         let scope: Result<InstrumentationScope, _> = part(last(message, 1).unwrap_or_default(), 3);
         let scope =

@@ -2,43 +2,79 @@
 
 use super::labels::{IDENTIFYING, ResourceLabels, of_attributes};
 use super::proto::common::v1::KeyValue;
-use super::{Times, Translator};
+use super::{Translator, millis};
+use crate::prom::points::RowsOf;
 use crate::prom::rows::{Family, Gone, LabelSet, MetricType, NAME, RowSink, RowValue};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 const TARGET_INFO: &str = "target_info";
 
 /// Half of how far Prometheus looks back for a sample (five minutes), so that each query in the
 /// time of the data points finds one.
-const INTERVAL_NS: i64 = 150 * 1_000_000_000;
+const INTERVAL_MS: usize = 150_000;
 
-/// Most samples of a request but for the last of each resource: 17 days of one. A data point
-/// without a time would ask for millions.
-const STEPS_MAX: i64 = 10_000;
+/// Data points further apart have no samples between them. Upstream has some between any: those
+/// would be made for one with a wrong time, too, which the store refuses.
+const GAP_MS_MAX: i64 = 600_000;
+
+/// Most samples of a request but for the last of each resource: 17 days of one.
+const SAMPLES_MAX: usize = 10_000;
+
+/// Times of a resource's data points, in milliseconds; the last ones.
+#[derive(Debug, Default)]
+pub struct Times(BTreeSet<i64>);
 
 /// What a request has written of `target_info`.
 pub struct Targets {
     /// Hash of the labels, and time: a request may name a resource many times.
     seen: HashSet<(u64, i64)>,
-    steps_left: i64,
+    samples_left: usize,
 }
 
 impl Default for Targets {
     fn default() -> Targets {
-        Targets { seen: HashSet::new(), steps_left: STEPS_MAX }
+        Targets { seen: HashSet::new(), samples_left: SAMPLES_MAX }
+    }
+}
+
+impl Times {
+    /// Adds the time of a data point that was translated.
+    pub fn add(&mut self, nanos: u64) {
+        self.0.insert(millis(nanos));
+        if self.0.len() > SAMPLES_MAX {
+            self.0.pop_first();
+        }
+    }
+
+    /// Times of the resource's samples.
+    fn of_samples(&self) -> Vec<i64> {
+        let mut samples = Vec::new();
+        let mut times = self.0.iter().copied().peekable();
+        while let Some(first) = times.next() {
+            let mut last = first;
+            while let Some(next) = times.next_if(|next| next.saturating_sub(last) <= GAP_MS_MAX) {
+                last = next;
+            }
+            samples.extend((first..last).step_by(INTERVAL_MS));
+            samples.push(last);
+        }
+        samples
     }
 }
 
 impl<S: RowSink> Translator<'_, S> {
-    /// Writes a resource's samples: one at the first time, one at the last, and between them so
-    /// many that none is missed.
+    /// Writes a resource's samples: of data points that are close, one at the first time, one at
+    /// the last, and between them so many that none is missed.
     pub(super) fn target_info(
         &mut self,
         attributes: &[KeyValue],
         resource: &ResourceLabels,
-        times: Times,
+        times: &Times,
     ) -> Result<(), Gone> {
+        if times.0.is_empty() {
+            return Ok(());
+        }
         let is_identifying = |key: &str| IDENTIFYING.contains(&key);
         if attributes.iter().all(|attribute| is_identifying(&attribute.key)) {
             return Ok(());
@@ -57,24 +93,28 @@ impl<S: RowSink> Translator<'_, S> {
             return Ok(());
         }
         labels.set(NAME, TARGET_INFO);
-        let (earliest, latest) = (times.earliest as i64, times.latest as i64);
-        let span = latest.saturating_sub(earliest).max(0);
-        let steps = span / INTERVAL_NS + i64::from(span % INTERVAL_NS != 0);
-        let kept = steps.min(self.targets.steps_left);
-        self.targets.steps_left -= kept;
-        for step in steps - kept..steps {
-            self.target_sample(&labels, earliest.saturating_add(step * INTERVAL_NS))?;
+        // Once, since the labels may be long and the samples many.
+        let mut hasher = DefaultHasher::new();
+        labels.hash(&mut hasher);
+        let hash = hasher.finish();
+        let samples = times.of_samples();
+        let kept = samples.len().min(self.targets.samples_left.saturating_add(1));
+        self.targets.samples_left -= kept.saturating_sub(1);
+        self.sink.begin(RowsOf::Nothing);
+        for timestamp_ms in samples.into_iter().rev().take(kept).rev() {
+            self.target_sample(hash, &labels, timestamp_ms)?;
         }
-        self.target_sample(&labels, latest)?;
         let help = "Target metadata";
         self.sink.family(Family { name: TARGET_INFO, kind: MetricType::Gauge, help, unit: "" })
     }
 
-    fn target_sample(&mut self, labels: &LabelSet, nanos: i64) -> Result<(), Gone> {
-        let timestamp_ms = nanos.div_euclid(1_000_000);
-        let mut hasher = DefaultHasher::new();
-        labels.hash(&mut hasher);
-        match self.targets.seen.insert((hasher.finish(), timestamp_ms)) {
+    fn target_sample(
+        &mut self,
+        hash: u64,
+        labels: &LabelSet,
+        timestamp_ms: i64,
+    ) -> Result<(), Gone> {
+        match self.targets.seen.insert((hash, timestamp_ms)) {
             true => self.sink.row(labels, timestamp_ms, RowValue::Float(1.0), &[]),
             false => Ok(()),
         }

@@ -160,6 +160,7 @@ fn what_cannot_be_translated_is_counted_and_the_rest_is_kept() -> Result<(), Tra
     let delta = AggregationTemporality::Delta as i32;
     let mut nothing = metric("nothing", "", gauge(vec![]));
     nothing.data = None;
+    let timeless = number(0, Value::AsInt(1));
     let body = request(
         &[],
         vec![
@@ -168,12 +169,12 @@ fn what_cannot_be_translated_is_counted_and_the_rest_is_kept() -> Result<(), Tra
             metric("empty", "", gauge(vec![])),
             nothing,
             metric("...", "", gauge(vec![point()])),
-            metric("ok", "", gauge(vec![unnamed, crowded, large, point()])),
+            metric("ok", "", gauge(vec![unnamed, crowded, large, timeless, point()])),
         ],
     );
     let (rows, report) = translated(&body)?;
     assert_eq!(rows.rows, ["__name__=ok 1000 1"]);
-    assert_eq!(report.rejected_points, 2 + 1 + 1 + 1 + 3);
+    assert_eq!(report.rejected_points, 2 + 1 + 1 + 4);
     let wanted = [
         "\"delta\": its temporality",
         "\"unspecified\": its temporality",
@@ -182,6 +183,7 @@ fn what_cannot_be_translated_is_counted_and_the_rest_is_kept() -> Result<(), Tra
         "\"ok\": a data point: the name \"..\"",
         "\"ok\": a data point: it has 257 attributes",
         "\"ok\": a data point: it has 2621",
+        "\"ok\": a data point: it has no time",
     ];
     assert_eq!(report.reasons.len(), wanted.len());
     for (reason, wanted) in report.reasons.iter().zip(wanted) {
@@ -218,14 +220,18 @@ fn target_info_covers_the_time_of_the_data_points() -> Result<(), TranslateError
         times(&[1_000_000, 1_150_000, 1_300_000, 1_350_000])
     );
     assert_eq!(infos(&resource, &[1300, 1000])?, times(&[1_000_000, 1_150_000, 1_300_000]));
+    assert_eq!(infos(&resource, &[1000, 1601, 1700])?, times(&[1_000_000, 1_601_000, 1_700_000]));
     // Neither without a target nor without anything to say of it.
     assert!(infos(&[("host.name", "h")], &[1])?.is_empty());
     assert!(infos(&[("service.name", "a"), ("service.instance.id", "i")], &[1])?.is_empty());
     assert!(infos(&resource, &[])?.is_empty());
-    // A point without a time does not make millions.
-    let all = infos(&resource, &[0, 1_700_000_000])?;
-    assert_eq!(all.len(), 10_001);
-    assert_eq!(all.last().map(String::as_str), Some("host_name=h,job=a 1700000000000 1"));
+    // Points with wrong times make none between them and the others; the last ones are kept.
+    assert_eq!(infos(&resource, &[0, 1_700_000_000])?, times(&[1_700_000_000_000]));
+    assert_eq!(infos(&resource, &[1, 1_700_000_000])?, times(&[1000, 1_700_000_000_000]));
+    let far: Vec<u64> = (1..=10_010).map(|i| i * 1000).collect();
+    let all = infos(&resource, &far)?;
+    assert_eq!(all.len(), 10_000);
+    assert_eq!(all.last(), times(&[10_010_000_000]).last());
     Ok(())
 }
 
@@ -253,9 +259,9 @@ proptest! {
     #[test]
     fn damaged_requests_are_survived(place in 0usize..200, with in prop::collection::vec(any::<u8>(), 1..20)) {
         let buckets = exponential_histogram_data_point::Buckets { offset: 1, bucket_counts: vec![1, 0, 2] };
-        let native = ExponentialHistogramDataPoint { positive: Some(buckets), ..Default::default() };
+        let native = ExponentialHistogramDataPoint { time_unix_nano: NS, positive: Some(buckets), ..Default::default() };
         let native = ExponentialHistogram { data_points: vec![native], aggregation_temporality: CUMULATIVE };
-        let classic = HistogramDataPoint { bucket_counts: vec![1, 2], explicit_bounds: vec![1.0], ..Default::default() };
+        let classic = HistogramDataPoint { bucket_counts: vec![1, 2], explicit_bounds: vec![1.0], time_unix_nano: NS, ..Default::default() };
         let classic = Histogram { data_points: vec![classic], aggregation_temporality: CUMULATIVE };
         let mut body = request(&[("service.name", "a"), ("b", "c")], vec![
             metric("n", "s", Data::ExponentialHistogram(native)),

@@ -5,9 +5,11 @@ pub mod external_labels;
 pub mod fields;
 pub mod fragments;
 pub mod label_name;
+mod label_set;
 pub mod media_type;
 pub mod native;
 pub mod newest;
+pub mod points;
 pub mod push;
 pub mod query;
 pub mod read;
@@ -15,6 +17,7 @@ pub mod rows;
 pub mod selection;
 pub mod selector;
 pub mod time;
+pub mod work;
 pub mod write;
 
 /// Types of remote read, generated from `proto/`; the answers' types are encoded by the engine.

@@ -2,11 +2,13 @@
 //! store has one way in, whatever the handler.
 //!
 //! ```text
-//! rows ─▶ pieces of 2.0 requests, symbols interned     one piece after the other, each at most
-//! families ─▶ pieces of 1.0 requests, metadata alone   PIECE_BYTES and what one row takes
+//! rows ─▶ pieces of 2.0 requests, symbols interned     of each kind of rows one after the other,
+//! families ─▶ pieces of 1.0 requests, metadata alone   at most PIECE_BYTES and what one row takes
 //! ```
 
 use super::native::Histogram;
+use super::points::{Points, RowsOf};
+use super::work::WorkLimit;
 use crate::wasm::RemoteWriteVersion;
 use prost::Message as _;
 use std::collections::HashMap;
@@ -15,6 +17,7 @@ use tidepool_remote_write::{
     put_symbol, v2,
 };
 
+pub use super::label_set::LabelSet;
 pub use super::proto::metric_metadata::MetricType;
 
 /// Size at which a piece is handed over.
@@ -28,12 +31,6 @@ pub const NAME: &str = "__name__";
 
 /// The NaN that marks the end of a series.
 pub const STALE_NAN: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
-
-/// Labels by ascending name, none twice, none empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct LabelSet {
-    pairs: Vec<(String, String)>,
-}
 
 /// The value of a row.
 #[derive(Clone, Copy, Debug)]
@@ -86,6 +83,15 @@ pub trait RowSink {
 
     /// Takes what is said of a family.
     fn family(&mut self, family: Family<'_>) -> Result<(), Gone>;
+
+    /// Says what the next rows are of.
+    fn begin(&mut self, _of: RowsOf) {}
+
+    /// Whether more is wanted. To be asked in work that makes no rows, such as finding out that
+    /// parts of a request are wrong.
+    fn go_on(&self) -> Result<(), Gone> {
+        Ok(())
+    }
 }
 
 /// A remote-write request, decompressed.
@@ -95,19 +101,31 @@ pub struct Piece {
     pub version: RemoteWriteVersion,
     /// The message.
     pub body: Vec<u8>,
+    /// The data points that its rows are of.
+    pub points: Points,
 }
 
 /// Writes rows as requests.
 pub struct RequestWriter<F> {
     hand_over: F,
-    /// References to the symbols of this piece.
+    /// A piece for each kind of rows, so that it is known which are refused.
+    pieces: [Unfinished; 3],
+    of: RowsOf,
+    metadata: Vec<u8>,
+    rows: u64,
+    limit: Option<WorkLimit>,
+    scratch: Scratch,
+}
+
+/// A piece that is not full.
+#[derive(Default)]
+struct Unfinished {
+    /// References to its symbols.
     symbols: HashMap<String, u32>,
     /// The symbols, encoded.
     table: Vec<u8>,
     series: Vec<u8>,
-    metadata: Vec<u8>,
-    rows: u64,
-    scratch: Scratch,
+    points: Points,
 }
 
 /// Kept from row to row for its memory.
@@ -119,50 +137,28 @@ struct Scratch {
     part: Vec<u8>,
 }
 
-impl LabelSet {
-    /// The value of a label; empty if there is none.
-    pub fn get(&self, name: &str) -> &str {
-        match self.place(name) {
-            Ok(at) => self.pairs.get(at).map_or("", |(_, value)| value),
-            Err(_) => "",
-        }
-    }
-
-    /// Sets a label. An empty value takes it away.
-    pub fn set(&mut self, name: &str, value: impl Into<String>) {
-        let value = value.into();
-        match (self.place(name), value.is_empty()) {
-            (Ok(at), true) => drop(self.pairs.remove(at)),
-            (Ok(at), false) => self.pairs[at].1 = value,
-            (Err(_), true) => {}
-            (Err(at), false) => self.pairs.insert(at, (name.to_owned(), value)),
-        }
-    }
-
-    /// Names and values.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()))
-    }
-
-    fn place(&self, name: &str) -> Result<usize, usize> {
-        self.pairs.binary_search_by(|(other, _)| other.as_str().cmp(name))
-    }
-}
-
 impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
     /// Hands each piece over when it is full.
     pub fn new(hand_over: F) -> RequestWriter<F> {
-        let mut writer = RequestWriter {
+        RequestWriter {
             hand_over,
-            symbols: HashMap::new(),
-            table: Vec::new(),
-            series: Vec::new(),
+            pieces: Default::default(),
+            of: RowsOf::default(),
             metadata: Vec::new(),
             rows: 0,
+            limit: None,
             scratch: Scratch::default(),
-        };
-        writer.symbol("");
-        writer
+        }
+    }
+
+    /// Takes no more rows than a limit allows.
+    pub fn with_limit(self, limit: WorkLimit) -> RequestWriter<F> {
+        RequestWriter { limit: Some(limit), ..self }
+    }
+
+    /// Whether the rows would cost more than the limit allows.
+    pub fn is_spent(&self) -> bool {
+        self.limit.as_ref().is_some_and(WorkLimit::is_spent)
     }
 
     /// How many rows were taken.
@@ -172,34 +168,27 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
 
     /// Hands over what is left. Metadata comes after the series that it is of.
     pub fn finish(&mut self) -> Result<(), Gone> {
-        if !self.series.is_empty() {
-            let mut body = std::mem::take(&mut self.table);
-            body.append(&mut self.series);
-            self.symbols.clear();
-            self.symbol("");
-            (self.hand_over)(Piece { version: RemoteWriteVersion::V2, body })?;
+        for of in [RowsOf::Point, RowsOf::WidePoint, RowsOf::Nothing] {
+            self.finish_piece(of)?;
         }
         if !self.metadata.is_empty() {
             let body = std::mem::take(&mut self.metadata);
-            (self.hand_over)(Piece { version: RemoteWriteVersion::V1, body })?;
+            let points = Points::default();
+            (self.hand_over)(Piece { version: RemoteWriteVersion::V1, body, points })?;
         }
         Ok(())
     }
 
-    fn finish_full(&mut self) -> Result<(), Gone> {
-        let is_full = self.table.len() + self.series.len() >= PIECE_BYTES;
-        if is_full || self.metadata.len() >= PIECE_BYTES { self.finish() } else { Ok(()) }
-    }
-
-    /// A reference to a symbol of this piece.
-    fn symbol(&mut self, text: &str) -> u32 {
-        if let Some(symbol_ref) = self.symbols.get(text) {
-            return *symbol_ref;
+    fn finish_piece(&mut self, of: RowsOf) -> Result<(), Gone> {
+        let piece = &mut self.pieces[of as usize];
+        if piece.series.is_empty() {
+            return Ok(());
         }
-        let symbol_ref = self.symbols.len() as u32;
-        put_symbol(&mut self.table, text);
-        self.symbols.insert(text.to_owned(), symbol_ref);
-        symbol_ref
+        let mut body = std::mem::take(&mut piece.table);
+        body.append(&mut piece.series);
+        piece.symbols.clear();
+        let points = piece.points.take();
+        (self.hand_over)(Piece { version: RemoteWriteVersion::V2, body, points })
     }
 
     /// Appends labels to a message, as references.
@@ -210,8 +199,9 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
     ) {
         let mut refs = std::mem::take(&mut self.scratch.refs);
         refs.clear();
+        let piece = &mut self.pieces[self.of as usize];
         for (name, value) in labels {
-            refs.extend([self.symbol(name), self.symbol(value)]);
+            refs.extend([piece.symbol(name), piece.symbol(value)]);
         }
         put_label_refs(message, &refs, &mut self.scratch.packed);
         self.scratch.refs = refs;
@@ -230,6 +220,9 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
         row: Option<(i64, RowValue<'_>)>,
         exemplars: &[Exemplar],
     ) -> Result<(), Gone> {
+        if let Some(limit) = &mut self.limit {
+            limit.take(labels)?;
+        }
         let mut message = std::mem::take(&mut self.scratch.message);
         let mut part = std::mem::take(&mut self.scratch.part);
         message.clear();
@@ -257,11 +250,16 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
             put_exemplar_end(&mut part, exemplar.value, exemplar.timestamp_ms);
             put_message_field(&mut message, v2::EXEMPLARS, &part);
         }
-        put_message_field(&mut self.series, v2::SERIES, &message);
+        let piece = &mut self.pieces[self.of as usize];
+        put_message_field(&mut piece.series, v2::SERIES, &message);
         self.scratch.message = message;
         self.scratch.part = part;
-        self.rows += u64::from(row.is_some());
-        self.finish_full()
+        if row.is_some() {
+            self.rows += 1;
+            piece.points.count_row();
+        }
+        let is_full = piece.table.len() + piece.series.len() >= PIECE_BYTES;
+        if is_full { self.finish_piece(self.of) } else { Ok(()) }
     }
 }
 
@@ -279,7 +277,38 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RowSink for RequestWriter<F> {
     fn family(&mut self, family: Family<'_>) -> Result<(), Gone> {
         let Family { name, kind, help, unit } = family;
         put_family_metadata(&mut self.metadata, kind as u8, name, help, unit);
-        self.finish_full()
+        if self.metadata.len() >= PIECE_BYTES { self.finish() } else { Ok(()) }
+    }
+
+    fn begin(&mut self, of: RowsOf) {
+        self.of = of;
+        if of != RowsOf::Nothing {
+            self.pieces[of as usize].points.begin();
+        }
+    }
+
+    fn go_on(&self) -> Result<(), Gone> {
+        self.limit.as_ref().map_or(Ok(()), WorkLimit::go_on)
+    }
+}
+
+impl Unfinished {
+    /// A reference to a symbol. The first one is empty.
+    fn symbol(&mut self, text: &str) -> u32 {
+        if self.symbols.is_empty() {
+            self.add_symbol("");
+        }
+        match self.symbols.get(text) {
+            Some(symbol_ref) => *symbol_ref,
+            None => self.add_symbol(text),
+        }
+    }
+
+    fn add_symbol(&mut self, text: &str) -> u32 {
+        let symbol_ref = self.symbols.len() as u32;
+        put_symbol(&mut self.table, text);
+        self.symbols.insert(text.to_owned(), symbol_ref);
+        symbol_ref
     }
 }
 
@@ -329,17 +358,6 @@ pub mod testing {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn labels_stay_in_order_and_are_never_empty() {
-        let mut labels = LabelSet::default();
-        for (name, value) in [("b", "1"), ("a", "2"), ("c", ""), ("b", "3"), ("d", "4"), ("d", "")]
-        {
-            labels.set(name, value);
-        }
-        assert_eq!(labels.iter().collect::<Vec<_>>(), [("a", "2"), ("b", "3")]);
-        assert_eq!((labels.get("b"), labels.get("c")), ("3", ""));
-    }
 
     #[test]
     fn pieces_are_bounded_and_each_has_its_own_symbols() -> Result<(), Gone> {

@@ -82,7 +82,7 @@ impl ScrapeStore {
 
     async fn append_requests(&self, pieces: Vec<Piece>) -> Result<Appended, scrape::StoreError> {
         let mut appended = Appended::default();
-        for Piece { version, body } in pieces {
+        for Piece { version, body, .. } in pieces {
             let stored = self.intake.append(version, body, BodyRoom::none()).await;
             count_refusals(&mut appended, &stored.map_err(refused)?);
         }

@@ -41,6 +41,7 @@ mod scrape_violence;
 mod ship;
 mod supervisor;
 mod text_import;
+mod translator_work;
 mod tsdb;
 mod ui;
 mod wal_columns;

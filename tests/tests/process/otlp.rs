@@ -11,12 +11,15 @@ use tidepool_tests::proto::opentelemetry::collector::metrics::v1::{
     ExportMetricsPartialSuccess, ExportMetricsServiceResponse,
 };
 use tidepool_tests::proto::opentelemetry::metrics::v1::metric::Data;
-use tidepool_tests::proto::opentelemetry::metrics::v1::{Metric, NumberDataPoint, Sum};
+use tidepool_tests::proto::opentelemetry::metrics::v1::{
+    Histogram, HistogramDataPoint, Metric, NumberDataPoint, Sum, Summary, SummaryDataPoint,
+};
 use tidepool_tests::proto::rpc::Status;
 use tidepool_tests::tidepool::Store;
 use tidepool_tests::wait;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
+const DAY_MS: i64 = 24 * 3_600_000;
 
 /// Prometheus 3.15 drops the metadata of OTLP metrics, so what its translator hands on is written
 /// down here.
@@ -50,7 +53,7 @@ fn metadata_is_kept() {
 
 fn sum(name: &str, temporality: i32, timestamps_ms: &[i64]) -> Metric {
     let point = |timestamp_ms: &i64| NumberDataPoint {
-        time_unix_nano: otlp::nanos(*timestamp_ms),
+        time_unix_nano: if *timestamp_ms == 0 { 0 } else { otlp::nanos(*timestamp_ms) },
         ..NumberDataPoint::default()
     };
     let data_points = timestamps_ms.iter().map(point).collect();
@@ -107,6 +110,72 @@ fn what_is_rejected_is_said_and_the_rest_is_kept() {
     assert_eq!(of("tidepool_http_requests_failed_total{endpoint=\"otlp\"}"), 2.0);
     assert_eq!(of("tidepool_translated_samples_total{endpoint=\"otlp\"}"), 3.0);
     assert_eq!(of("tidepool_translation_rejected_total{endpoint=\"otlp\"}"), 5.0);
+}
+
+/// One wrong time made thousands of samples of `target_info`, and as many rejected points.
+#[test]
+fn wrong_times_reject_their_own_points_alone() {
+    let store = Store::start().expect("tidepool starts");
+    let url = store.server.url();
+    let now = now_ms();
+    let resource = || otlp::attributes(&[("service.name", "a"), ("host.name", "h")]);
+    let send = |metrics| otlp::send(&url, &otlp::request(resource(), metrics)).expect("an answer");
+    assert_taken("one", &send(vec![sum("good", CUMULATIVE, &[now])]));
+    for (wrong_ms, why) in
+        [(0, "it has no time"), (1000, "good_total"), (now - DAY_MS, "good_total")]
+    {
+        let said = partial(&send(vec![sum("good", CUMULATIVE, &[wrong_ms, now + 1])]));
+        assert_eq!(said.rejected_data_points, 1, "{wrong_ms}: {said:?}");
+        assert!(said.error_message.contains(why), "{said:?}");
+    }
+    let far = vec![sum("good", CUMULATIVE, &[now + 2, now + DAY_MS])];
+    assert_eq!(partial(&send(far)).rejected_data_points, 1);
+    let of_target: Vec<i64> = all_series(&store.server)
+        .iter()
+        .filter(|series| series.labels.value("__name__") == "target_info")
+        .flat_map(|series| series.points.iter().map(|point| point.timestamp_ms))
+        .collect();
+    assert_eq!(of_target, [now, now + 1, now + 2]);
+}
+
+/// A histogram or a summary is one data point, however many rows it is.
+#[test]
+fn rejected_points_are_those_of_the_sender() {
+    let store = Store::start().expect("tidepool starts");
+    let url = store.server.url();
+    let now = now_ms();
+    let histograms = |buckets: usize, timestamps_ms: &[i64]| {
+        let point = |timestamp_ms: &i64| HistogramDataPoint {
+            time_unix_nano: otlp::nanos(*timestamp_ms),
+            sum: Some(1.0),
+            bucket_counts: vec![0; buckets + 1],
+            explicit_bounds: (0..buckets).map(|bound| bound as f64).collect(),
+            ..HistogramDataPoint::default()
+        };
+        let data_points = timestamps_ms.iter().map(point).collect();
+        let histogram = Histogram { data_points, aggregation_temporality: CUMULATIVE };
+        otlp::metric("h", "", Data::Histogram(histogram))
+    };
+    let summary = |timestamp_ms: i64| {
+        let point =
+            SummaryDataPoint { time_unix_nano: otlp::nanos(timestamp_ms), ..Default::default() };
+        otlp::metric("q", "", Data::Summary(Summary { data_points: vec![point] }))
+    };
+    let resource = otlp::attributes(&[("service.name", "a"), ("host.name", "h")]);
+    let rejected = |metrics| {
+        let request = otlp::request(resource.clone(), metrics);
+        partial(&otlp::send(&url, &request).expect("an answer")).rejected_data_points
+    };
+    let far = now + DAY_MS;
+    assert_eq!(rejected(vec![histograms(10, &[now, far])]), 1);
+    let mixed = vec![
+        sum("good", CUMULATIVE, &[now, far, far + 1]),
+        histograms(10, &[now, far, now + 1, far + 1]),
+        summary(far),
+    ];
+    assert_eq!(rejected(mixed), 5);
+    // Larger than a piece.
+    assert_eq!(rejected(vec![histograms(15_000, &[now + 2, far])]), 1);
 }
 
 #[test]

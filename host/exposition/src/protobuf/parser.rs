@@ -7,7 +7,7 @@ use super::HistogramOptions;
 use super::client::Metric;
 use super::family::{Family, varint};
 use super::series::{self, Part};
-use crate::error::{FamilyError, ParseError};
+use crate::error::{FamilyError, LINE_SHOWN_BYTES_MAX, ParseError};
 use crate::item::{Exemplar, HistogramSample, Item, MetricType, Sample, Series, TextFormat};
 use crate::series::SeriesText;
 use prost::Message as _;
@@ -215,7 +215,8 @@ impl ProtobufParser {
 
 impl Current {
     fn error(&self, family: u64, what: FamilyError) -> ParseError {
-        let name = self.family.name.clone();
+        let name = &self.family.name;
+        let name = name[..name.floor_char_boundary(LINE_SHOWN_BYTES_MAX)].to_owned();
         ParseError::Family { family, name, metric: self.metrics, what }
     }
 }

@@ -5,15 +5,19 @@
 //!         0        start                                                end
 //! ```
 //!
-//! What is parsed goes when the next piece comes, so a parser holds one piece and at most one line.
+//! What is parsed goes when the next piece comes, so a parser holds one piece and at most one line,
+//! or twice as much where lines are wrong.
 
 use super::line::{SampleParts, is_blank, is_comment, measure, parse_comment, text_of};
 use super::scanner::{LineError, OPEN_STRING};
-use crate::error::{LINE_BYTES_MAX, ParseError, Place};
+use crate::error::{LINE_BYTES_MAX, LINE_SHOWN_BYTES_MAX, ParseError, Place};
 use crate::item::{Exemplar, Item, MetricType, Sample, Series, TextFormat};
 use crate::number::parse_value;
 use std::borrow::Cow;
 use std::ops::Range;
+
+/// Bytes that may be looked at in vain in any text: four lines of the greatest length.
+const IN_VAIN_BYTES_MIN: u64 = 4 * LINE_BYTES_MAX as u64;
 
 /// Reads a text that comes in pieces.
 pub struct TextParser {
@@ -35,6 +39,8 @@ pub struct TextParser {
     has_ended: bool,
     /// How much there must be before an open string is looked at again.
     retry_bytes: usize,
+    /// Bytes behind lines with open strings that were looked at for nothing.
+    in_vain: u64,
     current: Current,
 }
 
@@ -60,6 +66,7 @@ impl TextParser {
             is_complete: false,
             has_ended: false,
             retry_bytes: 0,
+            in_vain: 0,
             current: Current::default(),
         }
     }
@@ -78,10 +85,14 @@ impl TextParser {
     /// Takes the next piece. All items of the one before are to be taken first: what is not parsed
     /// is kept.
     pub fn feed(&mut self, piece: &[u8]) {
-        self.buffer.drain(..self.start);
-        self.dropped += self.start as u64;
-        self.searched -= self.start;
-        self.start = 0;
+        // What is left moves to the front. Where that is much, after wrong lines, it waits until as
+        // much was parsed.
+        if self.start >= self.buffer.len() / 2 {
+            self.buffer.drain(..self.start);
+            self.dropped += self.start as u64;
+            self.searched -= self.start;
+            self.start = 0;
+        }
         self.buffer.extend_from_slice(piece);
     }
 
@@ -97,6 +108,11 @@ impl TextParser {
     /// Bytes parsed so far.
     pub fn bytes(&self) -> u64 {
         self.dropped + self.start as u64
+    }
+
+    #[cfg(test)]
+    pub(crate) fn in_vain(&self) -> u64 {
+        self.in_vain
     }
 
     /// Number of the line that was read last, from 1.
@@ -148,7 +164,11 @@ impl TextParser {
                         sample = Some(parts);
                     }
                     Longer::NotThere => return Ok(false),
-                    Longer::Wrong(error) => return Err(self.refuse(entry, error)),
+                    Longer::Wrong(error) => {
+                        let looked_at = self.buffer.len() - entry.start;
+                        self.in_vain += looked_at.min(LINE_BYTES_MAX) as u64;
+                        return Err(self.refuse(entry, error));
+                    }
                 },
                 Err(error) => return Err(self.refuse(entry, error)),
             }
@@ -250,8 +270,13 @@ impl TextParser {
         refused
     }
 
+    /// Whether the lines behind one may belong to it. What was looked at in vain may be looked at
+    /// again for the next line: so that many wrong lines do not cost the square of their length,
+    /// each stands for itself once that is more than the text itself.
     fn may_go_on(&self, error: LineError) -> bool {
-        self.format == TextFormat::Prometheus && error.what == OPEN_STRING
+        self.format == TextFormat::Prometheus
+            && error.what == OPEN_STRING
+            && self.in_vain <= IN_VAIN_BYTES_MIN + self.bytes()
     }
 
     /// A sample with a line break in a label value.
@@ -352,6 +377,7 @@ fn line_error(bytes: &[u8], start: Place, error: LineError) -> ParseError {
     let before = bytes.get(..error.offset).unwrap_or(bytes);
     let line = bytes.get(memchr::memrchr(b'\n', before).map_or(0, |last| last + 1)..);
     let line = line.and_then(|line| line.split(|byte| *byte == b'\n').next()).unwrap_or_default();
-    let text = String::from_utf8_lossy(line).into_owned();
+    let shown = line.get(..LINE_SHOWN_BYTES_MAX).unwrap_or(line);
+    let text = String::from_utf8_lossy(shown).into_owned();
     ParseError::Line { place, what: error.what, text }
 }

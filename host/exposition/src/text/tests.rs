@@ -263,6 +263,54 @@ fn hostile_pieces_cost_no_square() {
     assert!(matches!(parser.next(), Ok(Some(Item::Sample(_)))));
 }
 
+/// The story of 3 kB of gzip that stopped all pushes: 400,000 lines of five bytes, and behind each
+/// the string that it leaves open was looked for in the next mebibyte, for half an hour. Here it is
+/// what was looked at that counts, not the time.
+#[test]
+fn wrong_lines_with_open_strings_cost_no_square() {
+    let line = b"{\"\\\"\n";
+    let lines = 4 * LINE_BYTES_MAX / line.len();
+    for piece_lines in [1, 1000, lines] {
+        let mut parser = TextParser::new(Prometheus);
+        let mut wrong = 0;
+        let mut good = 0;
+        let mut take = |parser: &mut TextParser| {
+            loop {
+                match parser.next() {
+                    Ok(None) => break,
+                    Ok(Some(_)) => good += 1,
+                    Err(error) if error.is_line() => wrong += 1,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        };
+        for piece in line.repeat(lines).chunks(piece_lines * line.len()) {
+            parser.feed(piece);
+            take(&mut parser);
+        }
+        parser.feed(b"a 1\n");
+        parser.end();
+        take(&mut parser);
+        let text = (lines * line.len()) as u64;
+        assert!(parser.in_vain() <= text + 5 * LINE_BYTES_MAX as u64, "{}", parser.in_vain());
+        // The last line is right.
+        assert_eq!((wrong, good), (lines, 1));
+    }
+}
+
+/// A wrong line of a mebibyte was copied into its error as a whole.
+#[test]
+fn an_error_holds_the_beginning_of_a_long_line() {
+    let mut parser = TextParser::new(Prometheus);
+    parser.feed(format!("a {}\n", "\u{e9}".repeat(LINE_BYTES_MAX / 4)).as_bytes());
+    let error = parser.next().expect_err("no value");
+    let shown =
+        format!("line 1: this is not a value at column 3: \"a {}\" …", "\u{e9}".repeat(198));
+    assert_eq!(error.to_string(), shown);
+    let ParseError::Line { text, .. } = error else { panic!("{error}") };
+    assert!(text.len() < 1000, "{}", text.len());
+}
+
 /// What a text gives in pieces, as words.
 fn in_pieces(text: &[u8], cuts: &[usize], format: TextFormat) -> Vec<String> {
     let mut parser = TextParser::new(format);

@@ -1,0 +1,141 @@
+//! Which rows of a piece are of which data point: a sender counts those, and knows of no rows.
+
+/// What the next rows are of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RowsOf {
+    /// A data point that is one row.
+    #[default]
+    Point,
+    /// A data point that is several.
+    WidePoint,
+    /// None: rows about the sender itself.
+    Nothing,
+}
+
+/// The data points of a piece.
+#[derive(Debug, Default)]
+pub struct Points {
+    /// Rows of each.
+    rows: Vec<u32>,
+    /// Whether the first has rows in the piece before.
+    is_continued: bool,
+}
+
+/// Counts the data points that are rejected, of which a piece may hold just a part.
+#[derive(Debug, Default)]
+pub struct Rejected {
+    points: u64,
+    is_last: bool,
+}
+
+impl Points {
+    /// Begins a data point. One without rows is as if it were not.
+    pub fn begin(&mut self) {
+        match self.rows.as_slice() {
+            // The one before ended with its piece.
+            [0] => self.is_continued = false,
+            [.., 0] => {}
+            _ => self.rows.push(0),
+        }
+    }
+
+    /// Counts a row of the last one, if there is any.
+    pub fn count_row(&mut self) {
+        if let Some(rows) = self.rows.last_mut() {
+            *rows += 1;
+        }
+    }
+
+    /// Those of a piece that ends here; the last of them may go on in the next one.
+    pub fn take(&mut self) -> Points {
+        let next = match self.rows.is_empty() {
+            true => Points::default(),
+            false => Points { rows: vec![0], is_continued: true },
+        };
+        std::mem::replace(self, next)
+    }
+
+    /// The fewest data points that have so many rows of the piece. Whole ones are refused, as a
+    /// rule.
+    fn of_refused(&self, refused_rows: u64) -> u64 {
+        let mut rows = self.rows.clone();
+        rows.sort_unstable_by(|one, other| other.cmp(one));
+        let mut left = refused_rows;
+        let mut points = 0;
+        for rows in rows.into_iter().take_while(|rows| *rows > 0) {
+            if left == 0 {
+                break;
+            }
+            left = left.saturating_sub(u64::from(rows));
+            points += 1;
+        }
+        points
+    }
+
+    fn rows(&self) -> u64 {
+        self.rows.iter().copied().map(u64::from).sum()
+    }
+}
+
+impl Rejected {
+    /// Adds a piece, of whose rows so many are stored.
+    pub fn add(&mut self, points: &Points, stored_rows: u64) {
+        let refused = points.of_refused(points.rows().saturating_sub(stored_rows));
+        self.points += refused - u64::from(points.is_continued && self.is_last && refused > 0);
+        self.is_last = refused > 0;
+    }
+
+    /// How many there are.
+    pub fn points(&self) -> u64 {
+        self.points
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn points(rows: &[u32]) -> Points {
+        Points { rows: rows.to_vec(), is_continued: false }
+    }
+
+    #[test]
+    fn refused_rows_are_as_many_points_as_have_them() {
+        for (rows, stored, wanted) in [
+            (&[1, 1, 1][..], 3, 0),
+            (&[1, 1, 1], 1, 2),
+            (&[13, 13, 13], 26, 1),
+            (&[13, 13, 13], 0, 3),
+            (&[4, 13, 0], 4, 1),
+            (&[4, 13], 0, 2),
+            // A part of one.
+            (&[13, 13], 25, 1),
+            // More than were sent are not stored; of none, none is rejected.
+            (&[1], 9, 0),
+            (&[], 0, 0),
+        ] {
+            let mut rejected = Rejected::default();
+            rejected.add(&points(rows), stored);
+            assert_eq!(rejected.points(), wanted, "{rows:?} {stored}");
+        }
+    }
+
+    #[test]
+    fn a_point_in_two_pieces_is_one() {
+        let mut on_its_way = Points::default();
+        let mut rejected = Rejected::default();
+        on_its_way.begin();
+        for _ in 0..3 {
+            for _ in 0..5 {
+                on_its_way.count_row();
+            }
+            rejected.add(&on_its_way.take(), 0);
+        }
+        assert_eq!(rejected.points(), 1);
+        // It ended with its piece.
+        on_its_way.begin();
+        on_its_way.count_row();
+        rejected.add(&on_its_way.take(), 0);
+        assert_eq!(rejected.points(), 2);
+    }
+}
