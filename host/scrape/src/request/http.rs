@@ -1,12 +1,10 @@
 //! A target that is asked over HTTP: the request, and its body as it comes.
 
-use super::gzip::{Gunzip, GunzipError};
 use super::{TIMEOUT_HEADER, accept_header, format_of, timeout_header};
 use crate::append::{Appender, BodyReader, Histograms};
 use crate::error::ScrapeError;
 use crate::job::Job;
 use crate::metrics::Metrics;
-use crate::pace::{Pace, STEP_BYTES};
 use crate::source::{Scraping, Source};
 use crate::target::{Target, names};
 use hyper::StatusCode;
@@ -19,6 +17,7 @@ use std::time::Duration;
 use tidepool_client::{Answer, Ask, Client, ClientError};
 use tidepool_exposition::Format;
 use tidepool_settings::redact::shown;
+use tidepool_turns::{Gunzip, GunzipError, Pace, STEP_BYTES};
 use url::Url;
 
 /// Bytes behind an answer's end or error that are read so that its connection can be used again.
