@@ -130,7 +130,7 @@ impl HeadSource for LocalHead {
                 return Err(without_room(&mut head, before_ms, error.into()));
             }
         }
-        match log.truncate(&head, before_ms) {
+        match log.truncate(&mut head, before_ms) {
             Ok(more) => {
                 if !more {
                     head.end_plan(before_ms);

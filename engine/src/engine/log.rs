@@ -3,7 +3,8 @@
 //!
 //! The newest sample time of every segment is kept. When the head drops what a block holds, the
 //! leading segments without a newer sample are replaced by a checkpoint with just the labels of
-//! the series that live. Samples are never copied, and later segments stay as they are.
+//! the series that live, and the exemplars that no block takes over. Samples are never copied, and
+//! later segments stay as they are.
 //!
 //! Out-of-order samples have a log of their own, as upstream's do: replay tells them from in-order
 //! samples that a block holds already. Its segments are dropped once all in them is in blocks.
@@ -15,10 +16,10 @@ mod state;
 
 pub use state::LogState;
 
-use super::records::{Rows, metadata_of, series_of};
+use super::records::{Rows, exemplars_of, metadata_of, series_of};
 use crate::error;
-use crate::head::{Batch, Exemplar, Head, Metadata, Slot};
-use crate::model::{Labels, Value};
+use crate::head::{Batch, Exemplar, ExemplarScan, Head, Metadata, Slot};
+use crate::model::{Labels, TimeRange, Value};
 use crate::storage::{LogKind, StorageResult, Wal, WalCheckpoint};
 use crate::wal::{ColumnReader, Record, RecordError, decode, retired_record};
 use columns::Columns;
@@ -28,6 +29,9 @@ use std::collections::BTreeMap;
 
 /// How many series one slice of a checkpoint holds.
 const CHECKPOINT_SERIES_PER_SLICE: usize = 10_000;
+
+/// Bytes of exemplars of one slice of a checkpoint, about.
+const CHECKPOINT_EXEMPLAR_BYTES_PER_SLICE: u32 = 1024 * 1024;
 
 /// Series of one record of a checkpoint.
 const CHECKPOINT_SERIES_PER_RECORD: usize = 500;
@@ -77,6 +81,8 @@ struct Truncation {
     checkpoint: Box<dyn WalCheckpoint>,
     last_segment: u32,
     slots: std::vec::IntoIter<Slot>,
+    /// The exemplars that the segments may hold.
+    exemplars: ExemplarScan,
 }
 
 impl Log {
@@ -413,7 +419,7 @@ impl Log {
 
     /// Drops leading segments that hold nothing from `before_ms` on, a slice at a time; returns
     /// whether some is left to do.
-    pub fn truncate(&mut self, head: &Head, before_ms: i64) -> error::Result<bool> {
+    pub fn truncate(&mut self, head: &mut Head, before_ms: i64) -> error::Result<bool> {
         let mut truncation = match self.truncation.take() {
             Some(truncation) => truncation,
             None => match self.begin_truncation(head, before_ms)? {
@@ -429,6 +435,14 @@ impl Log {
             .collect();
         truncation.checkpoint.append(&records)?;
         if truncation.slots.len() > 0 {
+            self.truncation = Some(truncation);
+            return Ok(true);
+        }
+        let page = head
+            .exemplars
+            .next_page(&mut truncation.exemplars, CHECKPOINT_EXEMPLAR_BYTES_PER_SLICE);
+        if let Some(page) = page {
+            truncation.checkpoint.append(&exemplars_of(head, &page))?;
             self.truncation = Some(truncation);
             return Ok(true);
         }
@@ -465,6 +479,9 @@ impl Log {
         self.drop_earlier_refs(last_segment);
         let checkpoint = self.wal.checkpoint(last_segment)?;
         let slots = head.slots().collect::<Vec<_>>().into_iter();
-        Ok(Some(Truncation { checkpoint, last_segment, slots }))
+        // A segment's newest time is that of its exemplars, too.
+        let before = TimeRange { start_ms: i64::MIN, end_ms: before_ms.saturating_sub(1) };
+        let exemplars = head.exemplars.scan(before);
+        Ok(Some(Truncation { checkpoint, last_segment, slots, exemplars }))
     }
 }

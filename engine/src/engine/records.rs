@@ -2,7 +2,7 @@
 //! series. Replay skips rows that are older than the newest value of their series, so the rows of a
 //! series must be in the records in their order.
 
-use crate::head::{Batch, Head, Metadata, Slot};
+use crate::head::{Batch, Exemplar, Head, Metadata, SeriesExemplars, Slot};
 use crate::model::{NativeHistogram, Sample, Value};
 use crate::wal::columns::ROWS_MAX;
 use crate::wal::{
@@ -195,6 +195,30 @@ pub fn numbered_series(head: &Head, series: impl Iterator<Item = (u64, Slot)>) -
         put_series(&mut record, series_ref, count, labels);
     }
     record
+}
+
+/// Records of exemplars, with the labels of their series: some of these may have come or gone since
+/// the log last had them. A series that is gone gets a number that nothing else has, or had.
+pub fn exemplars_of(head: &mut Head, page: &[SeriesExemplars]) -> Vec<Vec<u8>> {
+    let mut series = series_record();
+    let mut exemplars = None;
+    for SeriesExemplars { labels, exemplars: of_series } in page {
+        let series_ref = head.ref_by_labels(labels);
+        put_series(&mut series, series_ref, labels.iter().count(), labels.iter());
+        for exemplar in of_series {
+            let Exemplar { value, timestamp_ms, .. } = *exemplar;
+            let first = (series_ref, timestamp_ms);
+            let (record, first) =
+                exemplars.get_or_insert_with(|| (exemplars_record(first.0, first.1), first));
+            let labels = exemplar.labels.iter().collect();
+            put_exemplar(
+                record,
+                *first,
+                &ExemplarRecord { series_ref, timestamp_ms, value, labels },
+            );
+        }
+    }
+    exemplars.map_or_else(Vec::new, |(exemplars, _)| vec![series, exemplars])
 }
 
 /// Metadata of one record.

@@ -197,6 +197,20 @@ impl Head {
         self.table.retire_ref(series_ref);
     }
 
+    /// The number of the series with these labels; a new one, retired at once, if there is none.
+    pub fn ref_by_labels(&mut self, labels: &Labels) -> u64 {
+        let pairs: Vec<_> =
+            labels.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
+        match self.table.find_by_pairs(&pairs) {
+            Some(slot) => self.series_ref(slot),
+            None => {
+                let series_ref = self.table.next_ref();
+                self.table.retire_ref(series_ref);
+                series_ref
+            }
+        }
+    }
+
     /// The largest number that a series has, or had.
     pub fn last_ref(&self) -> u64 {
         self.table.next_ref().saturating_sub(1)

@@ -5,13 +5,6 @@ use std::io;
 /// Longest line that is read, or sample with line breaks in its labels, in bytes.
 pub const LINE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Characters of a wrong line, or of a name, that a message has room for.
-const CHARS_SHOWN_MAX: usize = 200;
-
-/// Bytes of a wrong line that an error holds: those characters and one more, which says that there
-/// are more, of four bytes at most.
-pub(crate) const LINE_SHOWN_BYTES_MAX: usize = 4 * (CHARS_SHOWN_MAX + 1);
-
 /// A place in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -31,7 +24,7 @@ pub enum ParseError {
         place: Place,
         /// What is wrong.
         what: &'static str,
-        /// The line, or the beginning of a long one.
+        /// The line, or its beginning if that is long: errors are kept and shown.
         text: String,
     },
     /// A line is too long.
@@ -73,7 +66,7 @@ pub enum ParseError {
     Family {
         /// Which message, from 1.
         family: u64,
-        /// Its name, as far as it is known, or the beginning of a long one.
+        /// Its name, as far as it is known; the beginning of a long one.
         name: String,
         /// Which metric of it, from 1; 0 for the family itself.
         metric: usize,
@@ -112,6 +105,15 @@ pub enum FamilyError {
     /// There is no such type.
     #[error("there is no type {0}")]
     Type(i64),
+    /// A metric is larger than what is decoded.
+    #[error("it has {bytes} bytes; at most {} are read", crate::METRIC_BYTES_MAX)]
+    MetricTooLarge {
+        /// Its size.
+        bytes: usize,
+    },
+    /// A metric has more labels, buckets and quantiles than what is decoded.
+    #[error("it has more than {} fields", crate::protobuf::METRIC_FIELDS_MAX)]
+    TooManyFields,
     /// Its native histogram is wrong.
     #[error("{0}")]
     Histogram(#[from] crate::HistogramError),
@@ -152,9 +154,20 @@ fn at(place: &Option<Place>) -> String {
     }
 }
 
+/// Characters that a message shows of a text.
+const SHOWN_CHARS: usize = 200;
+
+/// Characters that an error keeps of a text: one more shows that there are more.
+pub(crate) const KEPT_CHARS: usize = SHOWN_CHARS + 1;
+
+/// What an error keeps of a text.
+pub(crate) fn beginning(text: &str) -> String {
+    text.chars().take(KEPT_CHARS).collect()
+}
+
 /// As much of a line as a message has room for.
 fn shown(line: &str) -> String {
-    match line.char_indices().nth(CHARS_SHOWN_MAX) {
+    match line.char_indices().nth(SHOWN_CHARS) {
         Some((end, _)) => format!("{:?} …", line.get(..end).unwrap_or_default()),
         None => format!("{line:?}"),
     }

@@ -71,7 +71,7 @@ pub use nhcb::{
 };
 pub use number::float_text;
 pub use parser::{Format, Parser};
-pub use protobuf::{FAMILY_BYTES_MAX, HistogramOptions, ProtobufParser};
+pub use protobuf::{FAMILY_BYTES_MAX, HistogramOptions, METRIC_BYTES_MAX, ProtobufParser};
 pub use quote::quoted;
 pub use series::series_text;
 pub use text::{TextParser, TextReader};

@@ -11,8 +11,8 @@ use tidepool_scrape::append::{Appender, BodyReader, Histograms, Mutator, Options
 use tidepool_scrape::error::ScrapeError;
 use tidepool_scrape::labels::Labels;
 use tidepool_scrape::report::Report;
-use tidepool_scrape::request::Gunzip;
 use tidepool_scrape::store::{Appended, Batch, SeriesRef, SeriesRefused, Store, StoreError};
+use tidepool_turns::Gunzip;
 
 /// As much as a connection gives at once.
 const PIECE_BYTES: usize = 16 * 1024;

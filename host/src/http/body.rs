@@ -1,16 +1,16 @@
 //! Request bodies, read within bounds of size, memory and time.
 
+use super::aside;
 use super::context::Context;
 use super::reply::{Reply, error, retry_later, text};
 use crate::http::request::{Request, RequestBody};
 use crate::prom::{BodyError, decompress, decompressed_len};
 use crate::store::{Body as StoredBody, BodyRoom};
-use flate2::read::MultiGzDecoder;
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::body::Body;
 use hyper::header::{CONTENT_ENCODING, HeaderValue};
-use std::io::Read as _;
+use tidepool_turns::{Gunzip, GunzipError, Pace};
 
 /// Bytes that a body's buffer has at first.
 const BUFFER_BYTES_MIN: usize = 4 * 1024;
@@ -18,6 +18,10 @@ const BUFFER_BYTES_MIN: usize = 4 * 1024;
 /// Largest body of a request that reads, compressed as well as decompressed, whatever others may
 /// have. The longest list of selectors is far shorter, and two bytes can make fifty of a matcher.
 const READ_BYTES_MAX: usize = 1 << 20;
+
+/// Larger bodies are decompressed beside the threads of the network: below, that takes less than a
+/// millisecond.
+const ASIDE_BYTES_MIN: usize = 256 * 1024;
 
 /// How large a body may be.
 #[derive(Clone, Copy)]
@@ -57,14 +61,19 @@ pub async fn read_snappy(
     body: RequestBody,
     bound: Bound,
 ) -> Result<Held, Reply> {
-    let compressed = collect(context, body, bound).await?;
+    let Held { bytes: compressed, room: arrived } = collect(context, body, bound).await?;
     let refused = |error| refused(error, bound);
-    let bytes = decompressed_len(&compressed.bytes, bound.bytes).map_err(refused)?;
+    let bytes = decompressed_len(&compressed, bound.bytes).map_err(refused)?;
     let room = context.bodies.whole(bytes).await.map_err(|full| error(&full))?;
     let mut whole = context.bodies.buffer(bytes);
-    let written = decompress(&compressed.bytes, &mut whole).map_err(refused)?;
-    whole.truncate(written);
-    Ok(Held { bytes: whole, room })
+    let decompressed = aside::run_if(bytes > ASIDE_BYTES_MIN, move || {
+        // Both bodies keep their room while a thread works on them, also without a client.
+        let arrived = Held { bytes: compressed, room: arrived };
+        let written = decompress(&arrived.bytes, &mut whole)?;
+        whole.truncate(written);
+        Ok(Held { bytes: whole, room })
+    });
+    decompressed.await.map_err(|failed| error(&failed))?.map_err(refused)
 }
 
 /// Reads a sender's body that may be compressed with gzip; both its sizes are bounded.
@@ -95,30 +104,30 @@ async fn read_plain(context: &Context, request: Request) -> Result<Held, Reply> 
 /// Takes room as the bytes come: what gzip says of its size need not be true.
 async fn gunzip(context: &Context, compressed: &[u8], bound: Bound) -> Result<Held, Reply> {
     let Bound { bytes: bytes_max, set_by } = bound;
-    let mut decoder = MultiGzDecoder::new(compressed);
+    let broken = |error: GunzipError| {
+        text(StatusCode::BAD_REQUEST, format!("the body is not in gzip's format: {error}\n"))
+    };
     let mut room = context.bodies.whole(BUFFER_BYTES_MIN).await.map_err(|full| error(&full))?;
     let mut bytes = Vec::with_capacity(BUFFER_BYTES_MIN);
-    loop {
-        if bytes.len() == bytes.capacity() {
-            // One byte more than allowed shows that there is more.
-            let capacity = (bytes.capacity() * 2).min(bytes_max.saturating_add(1));
-            room.grow_to(capacity.min(bytes_max)).await.map_err(|full| error(&full))?;
-            bytes.reserve_exact(capacity.saturating_sub(bytes.len()));
-        }
-        let left = bytes.capacity() - bytes.len();
-        let read = (&mut decoder).take(left as u64).read_to_end(&mut bytes).map_err(|broken| {
-            text(StatusCode::BAD_REQUEST, format!("the body is not in gzip's format: {broken}\n"))
-        })?;
-        if bytes.len() > bytes_max {
+    let (mut gunzip, mut pace, mut rest) = (Gunzip::idle(), Pace::begin(), compressed);
+    while let Some(piece) = gunzip.next(&mut rest).map_err(broken)? {
+        let needed = bytes.len() + piece.len();
+        if needed > bytes_max {
             let message =
                 format!("the body has more than {bytes_max} bytes decompressed ({set_by})\n");
             return Err(text(StatusCode::PAYLOAD_TOO_LARGE, message));
         }
-        if read < left {
-            return Ok(Held { bytes: bytes.into(), room });
+        if needed > bytes.capacity() {
+            let capacity = (bytes.capacity() * 2).max(needed).min(bytes_max);
+            room.grow_to(capacity).await.map_err(|full| error(&full))?;
+            bytes.reserve_exact(capacity - bytes.len());
         }
-        tokio::task::yield_now().await;
+        bytes.extend_from_slice(piece);
+        pace.step().await;
     }
+    gunzip.finish().map_err(broken)?;
+    gunzip.reuse();
+    Ok(Held { bytes: bytes.into(), room })
 }
 
 fn refused(error: BodyError, bound: Bound) -> Reply {

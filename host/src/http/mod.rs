@@ -3,6 +3,7 @@
 
 mod answered;
 mod api;
+mod aside;
 mod auth;
 mod body;
 mod config;

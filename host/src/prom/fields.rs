@@ -12,6 +12,19 @@ pub fn whole_fields(bytes: &[u8]) -> usize {
     whole
 }
 
+/// How many bytes the first fields take, at least so many if there are as many. At the end, or
+/// where a field does not decode, all.
+pub fn first_fields(bytes: &[u8], bytes_min: usize) -> usize {
+    let mut fields = Fields::new(bytes);
+    while let Some(Ok(_)) = fields.next() {
+        let taken = bytes.len() - fields.rest().len();
+        if taken >= bytes_min {
+            return taken;
+        }
+    }
+    bytes.len()
+}
+
 /// The messages of a repeated field. What does not decode ends the list: the caller has walked over
 /// the message before.
 pub fn messages(message: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {

@@ -84,6 +84,21 @@ fn wrong_lines_are_named_and_the_others_kept() {
     assert_eq!(of("tidepool_translation_rejected_total{endpoint=\"import\"}"), Some(4.0));
 }
 
+/// The story of 31 MiB of gzip members without data: the one thread of the network of a small node
+/// did nothing else for eight seconds.
+#[test]
+fn gzip_members_without_data_are_refused() {
+    let store = Store::start().expect("tidepool starts");
+    // An empty member: its head, an empty block, and the sum and the size of nothing.
+    let head = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
+    let member = [&head[..], &[3, 0], &[0; 8]].concat();
+    let headers = [("Content-Encoding", "gzip")];
+    assert_stored(&push(&store.server, "", &headers, &member.repeat(1_000)));
+    let refused = push(&store.server, "", &headers, &member.repeat(1_000_000));
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    assert!(refused.text().contains("1000 members"), "{}", refused.text());
+}
+
 /// Bodies larger than the pieces they go in, and many at a time.
 #[test]
 fn many_large_pushes_at_a_time_are_stored() {

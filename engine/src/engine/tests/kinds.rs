@@ -174,6 +174,46 @@ fn exemplars_come_back_from_the_log() {
     assert_eq!(off.refusals[0].reason, RefusalReason::ExemplarsOff);
 }
 
+/// The story of 888 exemplars of which 315 were left after a `kill -9`: the others stood in
+/// segments whose samples were in blocks.
+#[test]
+fn exemplars_outlive_the_segments_that_they_came_in() {
+    let mut node = Node::new();
+    let mut sent = Vec::new();
+    for time_ms in (0..6000).step_by(50) {
+        node.append("s", time_ms, 1);
+        if time_ms < 500 {
+            node.append("ends", time_ms, 1);
+            assert_eq!(node.append_exemplar("ends", &exemplar("e", time_ms)).refused, 0);
+        }
+        sent.push(exemplar(&format!("at {time_ms}"), time_ms));
+        assert_eq!(node.append_exemplar("s", sent.last().expect("one")).refused, 0);
+        node.compact();
+    }
+    // 130 were sent, and a hundred are kept.
+    let (kept, ended) = (node.exemplars("s"), node.exemplars("ends"));
+    assert_eq!((kept.len() + ended.len(), kept.last()), (100, sent.last()));
+    for restart in 0..3 {
+        assert!(node.wal.segments(LogKind::InOrder)[0] > 5);
+        assert_eq!(node.exemplars("s"), kept, "after {restart} restarts");
+        node.restart();
+    }
+    let mut node = Node::new();
+    node.append("ends", 0, 1);
+    node.append_exemplar("ends", &exemplar("e", 0));
+    for time_ms in (50..6000).step_by(50) {
+        node.append("s", time_ms, 1);
+        node.compact();
+    }
+    assert_eq!(node.engine.figures().expect("a head").head_series, 1, "its series is gone");
+    for _ in 0..3 {
+        assert_eq!(node.exemplars("ends"), [exemplar("e", 0)]);
+        assert_eq!(node.append("t", 5_960, 1).refused, 0, "no two series have one number");
+        node.restart();
+        assert_eq!(stored(&node, "t").len(), 1);
+    }
+}
+
 #[test]
 fn metadata_outlives_restarts_and_checkpoints() {
     let mut node = Node::new();

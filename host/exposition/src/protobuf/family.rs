@@ -76,6 +76,20 @@ impl Family {
     }
 }
 
+/// How many fields a message has, with those of the messages in some of its fields.
+pub(super) fn fields(message: &[u8], within: &[u64]) -> Result<usize, FamilyError> {
+    let (mut count, mut at) = (0, 0);
+    while let Some((field, end)) = next_field(message, at)? {
+        (count, at) = (count + 1, end);
+        if let Field { number, value: Value::Bytes(range) } = field
+            && within.contains(&number)
+        {
+            count += fields(message.get(range).unwrap_or_default(), &[])?;
+        }
+    }
+    Ok(count)
+}
+
 fn text(message: &[u8], range: Range<usize>, field: u64) -> Result<String, FamilyError> {
     let bytes = message.get(range).unwrap_or_default();
     match std::str::from_utf8(bytes) {

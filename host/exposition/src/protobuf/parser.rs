@@ -5,9 +5,9 @@
 
 use super::HistogramOptions;
 use super::client::Metric;
-use super::family::{Family, varint};
+use super::family::{Family, fields, varint};
 use super::series::{self, Part};
-use crate::error::{FamilyError, LINE_SHOWN_BYTES_MAX, ParseError};
+use crate::error::{FamilyError, ParseError, beginning};
 use crate::item::{Exemplar, HistogramSample, Item, MetricType, Sample, Series, TextFormat};
 use crate::series::SeriesText;
 use prost::Message as _;
@@ -15,6 +15,13 @@ use std::borrow::Cow;
 
 /// Largest message that is read.
 pub const FAMILY_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Largest message of one metric that is decoded: as long as a line of a text may be.
+pub const METRIC_BYTES_MAX: usize = crate::LINE_BYTES_MAX;
+
+/// Most fields of a metric that is decoded, with those of its histogram or summary: two bytes can
+/// make a hundred and more in memory.
+pub const METRIC_FIELDS_MAX: usize = 64 * 1024;
 
 /// Bytes that a length may take.
 const LENGTH_BYTES_MAX: usize = 5;
@@ -159,7 +166,9 @@ impl ProtobufParser {
             return Ok(false);
         };
         current.metrics += 1;
-        let decoded = Metric::decode(message.get(range).unwrap_or_default());
+        let message = message.get(range).unwrap_or_default();
+        check_size(message).map_err(|what| current.error(self.families, what))?;
+        let decoded = Metric::decode(message);
         current.metric = decoded.map_err(|what| current.error(self.families, what.into()))?;
         Ok(true)
     }
@@ -213,10 +222,21 @@ impl ProtobufParser {
     }
 }
 
+fn check_size(metric: &[u8]) -> Result<(), FamilyError> {
+    const SUMMARY: u64 = 4;
+    const HISTOGRAM: u64 = 7;
+    if metric.len() > METRIC_BYTES_MAX {
+        return Err(FamilyError::MetricTooLarge { bytes: metric.len() });
+    }
+    match fields(metric, &[SUMMARY, HISTOGRAM])? > METRIC_FIELDS_MAX {
+        true => Err(FamilyError::TooManyFields),
+        false => Ok(()),
+    }
+}
+
 impl Current {
     fn error(&self, family: u64, what: FamilyError) -> ParseError {
-        let name = &self.family.name;
-        let name = name[..name.floor_char_boundary(LINE_SHOWN_BYTES_MAX)].to_owned();
+        let name = beginning(&self.family.name);
         ParseError::Family { family, name, metric: self.metrics, what }
     }
 }

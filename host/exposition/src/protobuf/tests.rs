@@ -4,7 +4,9 @@ use super::client::{
     Bucket, BucketSpan, Counter, Exemplar, Gauge, Histogram, LabelPair, Metric, MetricFamily,
     Quantile, Summary,
 };
-use super::{FAMILY_BYTES_MAX, HistogramOptions, ProtobufParser};
+use super::{
+    FAMILY_BYTES_MAX, HistogramOptions, METRIC_BYTES_MAX, METRIC_FIELDS_MAX, ProtobufParser,
+};
 use crate::{FamilyError, HistogramError, Item, ParseError};
 use proptest::prelude::*;
 use prost::Message as _;
@@ -162,4 +164,36 @@ proptest! {
             }
         }
     }
+}
+
+/// The story of 16 MiB of buckets without anything in them, of two bytes each, that took more than
+/// a gigabyte once decoded.
+#[test]
+fn a_metric_is_bounded_before_it_is_decoded() {
+    let histogram = |buckets: usize| {
+        let histogram = [0x1a, 0].repeat(buckets);
+        let mut metric = vec![0x3a];
+        prost::encoding::encode_varint(histogram.len() as u64, &mut metric);
+        metric.extend(histogram);
+        metric
+    };
+    let read = |metric: &[u8]| {
+        let mut family = vec![0x0a, 1, b'h', 0x18, 4, 0x22];
+        prost::encoding::encode_varint(metric.len() as u64, &mut family);
+        family.extend_from_slice(metric);
+        let mut body = Vec::new();
+        prost::encoding::encode_varint(family.len() as u64, &mut body);
+        body.extend(family);
+        let mut parser = ProtobufParser::new(HistogramOptions::default());
+        parser.feed(&body);
+        match parser.next() {
+            Ok(item) => Ok(item.is_some()),
+            Err(ParseError::Family { what, metric: 1, .. }) => Err(what),
+            Err(other) => panic!("{other}"),
+        }
+    };
+    assert_eq!(read(&histogram(METRIC_FIELDS_MAX - 1)), Ok(true));
+    assert_eq!(read(&histogram(METRIC_FIELDS_MAX)), Err(FamilyError::TooManyFields));
+    let large = histogram(METRIC_BYTES_MAX / 2);
+    assert_eq!(read(&large), Err(FamilyError::MetricTooLarge { bytes: large.len() }));
 }

@@ -10,7 +10,7 @@
 
 use super::line::{SampleParts, is_blank, is_comment, measure, parse_comment, text_of};
 use super::scanner::{LineError, OPEN_STRING};
-use crate::error::{LINE_BYTES_MAX, LINE_SHOWN_BYTES_MAX, ParseError, Place};
+use crate::error::{KEPT_CHARS, LINE_BYTES_MAX, ParseError, Place, beginning};
 use crate::item::{Exemplar, Item, MetricType, Sample, Series, TextFormat};
 use crate::number::parse_value;
 use std::borrow::Cow;
@@ -377,7 +377,6 @@ fn line_error(bytes: &[u8], start: Place, error: LineError) -> ParseError {
     let before = bytes.get(..error.offset).unwrap_or(bytes);
     let line = bytes.get(memchr::memrchr(b'\n', before).map_or(0, |last| last + 1)..);
     let line = line.and_then(|line| line.split(|byte| *byte == b'\n').next()).unwrap_or_default();
-    let shown = line.get(..LINE_SHOWN_BYTES_MAX).unwrap_or(line);
-    let text = String::from_utf8_lossy(shown).into_owned();
+    let text = beginning(&String::from_utf8_lossy(&line[..line.len().min(4 * KEPT_CHARS)]));
     ParseError::Line { place, what: error.what, text }
 }

@@ -128,6 +128,20 @@ fn what_else_a_line_says() {
     }
 }
 
+/// A line of a megabyte was kept whole with each target that sent one, and with each error of an
+/// import.
+#[test]
+fn an_error_keeps_the_beginning_of_a_line() {
+    for (letter, bytes) in [('a', 1), ('é', 2), ('\u{1f600}', 4)] {
+        let line = format!("a {}", letter.to_string().repeat(LINE_BYTES_MAX / 8));
+        let found = with_item(&line, Prometheus, |_| ());
+        let Err(ParseError::Line { text, .. }) = &found else { panic!("{found:?}") };
+        assert_eq!(text.chars().count(), 201, "of {bytes} bytes each");
+        let shown = found.map_err(|error| error.to_string()).expect_err("it is wrong");
+        assert!(shown.ends_with(" …") && shown.len() < 200 * bytes + 100, "{shown}");
+    }
+}
+
 #[test]
 fn what_is_wrong_is_refused_with_its_place() {
     let column = |line: &str, format| match with_item(line, format, |_| ()) {

@@ -3,10 +3,10 @@
 use super::{Appender, Owner, Pending};
 use crate::error::beginning;
 use crate::labels::Labels;
-use crate::pace::Pace;
 use crate::store::{Appended, Batch, SeriesRef, Store, StoreError};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
+use tidepool_turns::Pace;
 
 /// Most label sets that are asked for at once, so that those of a first scrape of many series are
 /// never in memory together.

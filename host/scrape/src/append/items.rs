@@ -2,10 +2,9 @@
 
 use super::{Appender, Exemplar, Parts};
 use crate::error::{ScrapeError, beginning};
-use crate::idle::Idle;
-use crate::pace::STEP_BYTES;
 use tidepool_exposition as exposition;
 use tidepool_exposition::{ClassicToNative, Converted, Format, HistogramOptions, Item, Parser};
+use tidepool_turns::{Idle, STEP_BYTES};
 
 /// Memory of readers that are done, for the next ones of any target: that of a short body would
 /// grow in steps each time.

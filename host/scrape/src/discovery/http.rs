@@ -54,7 +54,7 @@ impl HttpDiscovery {
         };
         discovery.client.check(&discovery.ask())?;
         if let Some(list) = discovery.saved.as_ref().and_then(Saved::read) {
-            match discovery.parse(&list) {
+            match parse(&discovery.config, &list) {
                 Ok(groups) => (discovery.list, discovery.groups) = (list, groups),
                 // The next list replaces it.
                 Err(error) => tracing::warn!(
@@ -85,7 +85,7 @@ impl HttpDiscovery {
     pub async fn refresh(&mut self) -> Option<Vec<TargetGroup>> {
         let asked = match self.fetch().await {
             Ok(list) if self.has_answered && list == self.list => Ok(None),
-            Ok(list) => self.parse(&list).map(|groups| Some((list, groups))),
+            Ok(list) => self.parsed(&list).await.map(|groups| Some((list, groups))),
             Err(error) => Err(error),
         };
         match asked {
@@ -151,14 +151,21 @@ impl HttpDiscovery {
         answer.bytes().await.map_err(in_words)
     }
 
-    fn parse(&self, list: &[u8]) -> Result<Vec<TargetGroup>, String> {
-        // Nothing of the list, which may hold anything.
-        let groups: Vec<Option<Group>> =
-            serde_json::from_slice(list).map_err(|error| format!("not a list: {error}"))?;
-        target_groups(groups, &self.config.url.to_string(), |group| {
-            group.labels.insert(URL_LABEL.to_owned(), self.config.url_text.clone());
-        })
+    /// Parses a list beside the threads of the network, which a long one would hold for a second.
+    async fn parsed(&self, list: &Bytes) -> Result<Vec<TargetGroup>, String> {
+        let (config, list) = (self.config.clone(), list.clone());
+        let parsed = tokio::task::spawn_blocking(move || parse(&config, &list)).await;
+        parsed.unwrap_or_else(|error| Err(error.to_string()))
     }
+}
+
+fn parse(config: &HttpConfig, list: &[u8]) -> Result<Vec<TargetGroup>, String> {
+    // Nothing of the list, which may hold anything.
+    let groups: Vec<Option<Group>> =
+        serde_json::from_slice(list).map_err(|error| format!("not a list: {error}"))?;
+    target_groups(groups, &config.url.to_string(), |group| {
+        group.labels.insert(URL_LABEL.to_owned(), config.url_text.clone());
+    })
 }
 
 /// Whether a content type is that of JSON in UTF-8.

@@ -27,6 +27,7 @@ use clients::Clients;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidepool_relabel::{Rule, RuleError, RuleSpec};
+use tidepool_turns::Pace;
 use tokio::runtime;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
@@ -209,6 +210,7 @@ impl<S: Store> Pool<S> {
         let mut dropped = Vec::new();
         let mut dropped_total = 0;
         let job = self.settings.job.clone();
+        let mut pace = Pace::begin();
         for group in groups {
             for (index, labels) in group.targets.iter().enumerate() {
                 let discovered = discovered_labels(&job, labels, &group.labels);
@@ -237,6 +239,7 @@ impl<S: Store> Pool<S> {
                         tracing::error!(job, source, index, %error, "a target cannot be scraped");
                     }
                 }
+                pace.step().await;
             }
         }
         // At most what it was set to before.

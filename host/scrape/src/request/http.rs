@@ -1,12 +1,10 @@
 //! A target that is asked over HTTP: the request, and its body as it comes.
 
-use super::gzip::{Gunzip, GunzipError};
 use super::{TIMEOUT_HEADER, accept_header, format_of, timeout_header};
 use crate::append::{Appender, BodyReader, Histograms};
-use crate::error::ScrapeError;
+use crate::error::{ScrapeError, beginning};
 use crate::job::Job;
 use crate::metrics::Metrics;
-use crate::pace::{Pace, STEP_BYTES};
 use crate::source::{Scraping, Source};
 use crate::target::{Target, names};
 use hyper::StatusCode;
@@ -19,6 +17,7 @@ use std::time::Duration;
 use tidepool_client::{Answer, Ask, Client, ClientError};
 use tidepool_exposition::Format;
 use tidepool_settings::redact::shown;
+use tidepool_turns::{Gunzip, GunzipError, Pace, STEP_BYTES};
 use url::Url;
 
 /// Bytes behind an answer's end or error that are read so that its connection can be used again.
@@ -86,7 +85,9 @@ impl HttpSource {
         body_bytes_max: u64,
         metrics: Arc<Metrics>,
     ) -> Result<HttpSource, ScrapeError> {
-        let wrong = |reason: String| ScrapeError::Settings(format!("{}: {reason}", target.url()));
+        let wrong = |reason: String| {
+            ScrapeError::Settings(beginning(&format!("{}: {reason}", target.url())))
+        };
         let url = Url::parse(target.url()).map_err(|error| wrong(error.to_string()))?;
         let mut headers = HeaderMap::new();
         for (name, value) in [
@@ -154,7 +155,7 @@ impl HttpSource {
             None | Some(b"" | b"identity") => false,
             Some(b"gzip") => true,
             Some(other) => {
-                let other = String::from_utf8_lossy(other).into_owned();
+                let other = beginning(&String::from_utf8_lossy(other));
                 return Err(ScrapeError::Encoding(other));
             }
         };
@@ -233,7 +234,10 @@ impl HttpSource {
     fn failed(&self, error: ClientError) -> ScrapeError {
         match error {
             ClientError::Timeout(_) => ScrapeError::Timeout(self.timeout),
-            error => ScrapeError::Request(format!("GET {}: {error}", shown(&self.ask.url))),
+            error => {
+                let url = beginning(&shown(&self.ask.url));
+                ScrapeError::Request(format!("GET {url}: {}", beginning(&error.to_string())))
+            }
         }
     }
 }

@@ -2,12 +2,10 @@
 
 mod accept;
 mod content_type;
-mod gzip;
 mod http;
 
 pub use accept::{Protocol, accept_header, timeout_header};
 pub use content_type::{ContentTypeError, format_of};
-pub use gzip::{Gunzip, GunzipError};
 pub use http::{Head, HttpSource, Seen};
 
 /// Name of the header that tells a target how long the scrape waits, in seconds.

@@ -95,7 +95,15 @@ pub async fn stream<R: Rows>(shape: Shape, rows: R) -> Result<Reply, StoreError>
         _ => CONTENT_TYPE_JSON,
     };
     let page = Page { bytes: begin.into(), has_rows: false };
-    let mut body = PagedBody { rows, page, data_end, end, is_done: false, ahead: VecDeque::new() };
+    let mut body = PagedBody {
+        rows,
+        page,
+        data_end,
+        end,
+        is_done: false,
+        ahead: VecDeque::new(),
+        has_rested: true,
+    };
     while body.ahead.len() < 2 {
         match poll_fn(|context| body.poll_page(context)).await.transpose()? {
             Some(page) => body.ahead.push_back(page),
@@ -120,6 +128,8 @@ struct PagedBody<R> {
     is_done: bool,
     /// Pages that were made before the answer began.
     ahead: VecDeque<Bytes>,
+    /// Whether others have had their turn since the last page.
+    has_rested: bool,
 }
 
 impl<R: Rows> PagedBody<R> {
@@ -159,7 +169,17 @@ impl<R: Rows> Body for PagedBody<R> {
     ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
         let page = match self.ahead.pop_front() {
             Some(page) => Poll::Ready(Some(Ok(page))),
-            None => self.poll_page(context),
+            // A client that takes pages as fast as they are made would hold a thread of the
+            // network.
+            None if !std::mem::replace(&mut self.has_rested, true) => {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            None => {
+                let page = self.poll_page(context);
+                self.has_rested = page.is_pending();
+                page
+            }
         };
         page.map(|page| page.map(|page| page.map(Frame::data)))
     }
@@ -187,4 +207,35 @@ pub fn put_labels(bytes: &mut Vec<u8>, labels: &[Label]) {
         put_text(bytes, value);
     }
     bytes.push(b'}');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Waker;
+
+    /// Rows that are always there.
+    struct Endless;
+
+    impl Rows for Endless {
+        fn poll_rows(
+            &mut self,
+            _: &mut Context<'_>,
+            page: &mut Page,
+        ) -> Poll<Result<Progress, StoreError>> {
+            page.row().extend_from_slice(&[b'1'; PAGE_BYTES]);
+            Poll::Ready(Ok(Progress::More))
+        }
+    }
+
+    #[tokio::test]
+    async fn others_have_their_turn_between_pages() -> Result<(), StoreError> {
+        let mut body = stream(Shape::List, Endless).await?.into_body();
+        let mut context = Context::from_waker(Waker::noop());
+        let mut poll = || Pin::new(&mut body).poll_frame(&mut context).is_ready();
+        // Two were made before.
+        let ready: Vec<bool> = (0..8).map(|_| poll()).collect();
+        assert_eq!(ready, [true, true, true, false, true, false, true, false]);
+        Ok(())
+    }
 }

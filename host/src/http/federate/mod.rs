@@ -5,11 +5,12 @@
 mod message;
 mod text;
 
+use super::aside;
 use super::context::Context;
 use super::gzip;
-use super::reply::{self, Reply, full};
+use super::reply::{self, Reply};
 use super::request::Request;
-use crate::prom::fields::whole_fields;
+use crate::prom::fields::{first_fields, whole_fields};
 use crate::prom::media_type::MediaType;
 use crate::prom::newest::{Newest, newest};
 use crate::prom::read::{ReadFormat, ReadQuery};
@@ -17,13 +18,25 @@ use crate::prom::selection::SelectionCount;
 use crate::prom::selector::parse_counted;
 use crate::store::{ReadPart, StoreError, millis, system_now_ms};
 use crate::wasm::{PoolShare, TimeRange};
-use hyper::StatusCode;
-use hyper::header::{ACCEPT, ACCEPT_ENCODING, GetAll, HeaderValue};
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, GetAll, HeaderValue};
+use hyper::{Response, StatusCode};
 use std::borrow::Cow;
+use std::pin::Pin;
+use std::task::Poll;
 use tidepool_exposition::{NameEscaping, NameValidation};
+use tidepool_turns::{Pace, STEP_BYTES};
 
 /// The path.
 pub const PATH: &str = "/federate";
+
+/// More series are sorted and written beside the threads of the network: fewer take a millisecond.
+const ASIDE_SERIES_MIN: usize = 500;
+
+/// Bytes that are sent at a time.
+const PIECE_BYTES: usize = 64 * 1024;
 
 /// The label that says what a sample was measured at: none of the collector's takes its place.
 const INSTANCE: &str = "instance";
@@ -84,13 +97,51 @@ pub async fn answer(context: &Context, request: Request) -> Reply {
         Ok(found) => found,
         Err(error) => return reply::error(&error),
     };
-    let written = match format.is_message {
-        true => message::families(&series, &external, format.escaping),
-        false => text::text(&series, &external, format.escaping).into_bytes(),
-    };
-    drop(share);
-    let reply = full(StatusCode::OK, format.content_type(), written);
-    if takes_gzip { gzip::compress(reply) } else { reply }
+    let written = aside::run_if(series.len() > ASIDE_SERIES_MIN, move || {
+        let written = match format.is_message {
+            true => message::families(&series, &external, format.escaping),
+            false => text::text(&series, &external, format.escaping).into_bytes(),
+        };
+        (written, share)
+    });
+    match written.await {
+        Ok((written, share)) => {
+            let body = Written { rest: written.into(), _share: share };
+            let mut reply = Response::new(body.boxed());
+            reply.headers_mut().insert(CONTENT_TYPE, format.content_type());
+            if takes_gzip { gzip::compress(reply) } else { reply }
+        }
+        Err(error) => reply::error(&error),
+    }
+}
+
+/// An answer on its way. Its share of the memory of reads is given back once all of it was taken.
+struct Written {
+    rest: Bytes,
+    _share: PoolShare,
+}
+
+impl Body for Written {
+    type Data = Bytes;
+    type Error = StoreError;
+
+    /// Piece by piece, so that compressing one is short.
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
+        let piece = self.rest.len().min(PIECE_BYTES);
+        let piece = (piece > 0).then(|| self.rest.split_to(piece));
+        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.rest.len() as u64)
+    }
 }
 
 /// The newest samples, sorted by name and labels. They count as memory of reads.
@@ -106,6 +157,7 @@ async fn samples(
     }
     let mut bytes_held = 0;
     let mut pending = Vec::new();
+    let mut pace = Pace::begin();
     let mut parts = context.store.read(queries, ReadFormat::TIME_SERIES, Vec::new()).await?;
     loop {
         match parts.recv().await {
@@ -117,22 +169,34 @@ async fn samples(
             },
         }
         let whole = whole_fields(&pending);
-        let found = newest(&pending[..whole]).map_err(|error| {
-            StoreError::Runtime(format!("the answer of the engine does not decode: {error}"))
-        })?;
-        pending.drain(..whole);
-        // The text of a series is about as long as what is held of it.
-        bytes_held += found.iter().map(|one| 2 * one.bytes()).sum::<usize>();
-        if !share.grow_to(bytes_held + pending.capacity()) {
-            let why = format!("all reads together may take {} bytes", pool.bytes_max());
-            return Err(StoreError::ShortOfMemory(why));
+        let mut rest = &pending[..whole];
+        while !rest.is_empty() {
+            let (step, behind) = rest.split_at(first_fields(rest, STEP_BYTES));
+            let found = newest(step).map_err(|error| {
+                StoreError::Runtime(format!("the answer of the engine does not decode: {error}"))
+            })?;
+            rest = behind;
+            // The text of a series is about as long as what is held of it.
+            bytes_held += found.iter().map(|one| 2 * one.bytes()).sum::<usize>();
+            if !share.grow_to(bytes_held + pending.capacity()) {
+                let why = format!("all reads together may take {} bytes", pool.bytes_max());
+                return Err(StoreError::ShortOfMemory(why));
+            }
+            series.extend(found);
+            pace.step().await;
         }
-        series.extend(found);
+        pending.drain(..whole);
     }
-    series.sort_by(|a, b| (&a.name, &a.labels, b.time_ms).cmp(&(&b.name, &b.labels, a.time_ms)));
-    // One that several selectors select comes once.
-    series.dedup_by(|b, a| a.name == b.name && a.labels == b.labels);
+    let is_long = series.len() > ASIDE_SERIES_MIN;
+    let series = aside::run_if(is_long, move || in_order(series)).await?;
     Ok((series, share))
+}
+
+/// Sorts series, of which one that several selectors select comes once.
+fn in_order(mut series: Vec<Newest>) -> Vec<Newest> {
+    series.sort_by(|a, b| (&a.name, &a.labels, b.time_ms).cmp(&(&b.name, &b.labels, a.time_ms)));
+    series.dedup_by(|b, a| a.name == b.name && a.labels == b.labels);
+    series
 }
 
 /// A series' labels, then those of this node that it has not.

@@ -4,15 +4,20 @@ pub mod metadata;
 pub mod relabel_steps;
 
 use super::envelope::{ApiError, TRUNCATED, success};
+use super::pages::{Page, Progress, Rows, Shape, stream};
 use super::parameters::Parameters;
 use super::window::Window;
+use crate::http::aside;
 use crate::http::context::Context;
-use crate::http::reply::{self, Reply};
-use hyper::StatusCode;
+use crate::http::reply::Reply;
+use crate::store::StoreError;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
+use std::vec::IntoIter;
 use tidepool_scrape::pool::Listed;
 use tidepool_scrape::target::{Health, LabelMap, State, Target};
 use tidepool_settings::duration::duration_text;
@@ -21,8 +26,7 @@ use tidepool_settings::duration::duration_text;
 const NEVER: &str = "0001-01-01T00:00:00Z";
 
 /// `GET /api/v1/targets`. `health`, `search`, `offset` and `limit` are ours.
-pub fn targets(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
-    let pool = Some(parameters.first("scrapePool")).filter(|pool| !pool.is_empty());
+pub async fn targets(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
     let state = parameters.first("state").to_ascii_lowercase();
     let (has_active, has_dropped) = match state.as_str() {
         "active" => (true, false),
@@ -31,67 +35,149 @@ pub fn targets(context: &Context, parameters: &Parameters) -> Result<Reply, ApiE
         // As upstream has it.
         _ => (false, false),
     };
-    let health = parameters.first("health");
-    let mut window = Window::of(parameters)?;
-    let all = context.scraping.targets(None);
-    let is_asked_for = |name: &str| pool.is_none_or(|pool| pool == name);
-    let listed: Vec<(&String, &Listed)> =
-        all.iter().filter(|(name, _)| is_asked_for(name)).collect();
-    let mut active: Vec<Active<'_>> = listed
-        .iter()
-        .filter(|_| has_active)
-        .flat_map(|(pool, listed)| listed.active.iter().map(|target| Active::of(pool, target)))
-        .filter(|target| health.is_empty() || target.state.health.name() == health)
-        .collect();
-    let mut dropped: Vec<(&str, &LabelMap)> = listed
-        .iter()
-        .filter(|_| has_dropped && health.is_empty())
-        .flat_map(|(pool, listed)| {
-            listed.dropped.iter().map(|one| (pool.as_str(), &one.discovered))
-        })
-        .collect();
-    if let Some(window) = &mut window {
-        // What fails is what people look for. The sort keeps all else in its order.
-        active.sort_by_key(|target| target.state.health != Health::Down);
-        active.retain(|target| window.takes(&target.searched()));
-        dropped.retain(|(pool, labels)| window.takes(&searched(pool, "", labels.iter(), "")));
-    }
-    // Of all jobs, as upstream has it, whichever is asked for.
-    let counts: Map<String, Value> = all
-        .iter()
-        .map(|(pool, listed)| (pool.clone(), json!(listed.dropped_total)))
-        .filter(|_| has_dropped)
-        .collect();
-    let dropped = dropped
-        .into_iter()
-        .map(|(pool, labels)| json!({ "discoveredLabels": labels, "scrapePool": pool }));
-    let mut answer = json!({
-        "status": "success",
-        "data": {
-            "activeTargets": active.iter().map(Active::json).collect::<Vec<Value>>(),
-            "droppedTargets": dropped.collect::<Vec<Value>>(),
-            "droppedTargetCounts": has_dropped.then_some(counts),
-        },
-    });
-    if let Some(window) = window {
-        answer["total"] = json!(window.total());
-        if window.is_cut_off() {
-            answer["warnings"] = json!([TRUNCATED]);
-        }
-    }
-    Ok(reply::json(StatusCode::OK, &answer))
+    let asked = Asked {
+        pool: Some(parameters.first("scrapePool").to_owned()).filter(|pool| !pool.is_empty()),
+        has_active,
+        has_dropped,
+        health: parameters.first("health").to_owned(),
+        window: Window::of(parameters)?,
+    };
+    let scraping = context.scraping.clone();
+    let rows = aside::run(move || TargetRows::of(scraping.targets(None), asked)).await?;
+    Ok(stream(Shape::Fields, rows).await?)
+}
+
+/// What a request asks for.
+struct Asked {
+    pool: Option<String>,
+    has_active: bool,
+    has_dropped: bool,
+    /// Any if it is empty.
+    health: String,
+    window: Option<Window>,
 }
 
 /// A target that is scraped, as it is at one moment.
-struct Active<'a> {
-    pool: &'a str,
-    target: &'a Target,
+struct Active {
+    pool: Arc<str>,
+    target: Arc<Target>,
     state: State,
 }
 
-impl<'a> Active<'a> {
-    fn of(pool: &'a str, target: &'a Target) -> Active<'a> {
-        Active { pool, target, state: target.state() }
+/// The answer, written target by target: a list of 100,000 has some 100 MB.
+struct TargetRows {
+    active: IntoIter<Active>,
+    dropped: IntoIter<(Arc<str>, LabelMap)>,
+    /// Of dropped targets, by job.
+    counts: Option<Map<String, Value>>,
+    window: Option<Window>,
+    at: Part,
+}
+
+/// What is written next.
+#[derive(Clone, Copy)]
+enum Part {
+    Begin,
+    Active { is_first: bool },
+    Dropped { is_first: bool },
+}
+
+impl TargetRows {
+    fn of(all: BTreeMap<String, Listed>, asked: Asked) -> TargetRows {
+        let Asked { pool, has_active, has_dropped, health, mut window } = asked;
+        // Of all jobs, as upstream has it, whichever is asked for.
+        let counts = all.iter().map(|(pool, listed)| (pool.clone(), json!(listed.dropped_total)));
+        let counts = has_dropped.then(|| counts.collect());
+        let (mut active, mut dropped) = (Vec::new(), Vec::new());
+        for (name, listed) in all {
+            if pool.as_ref().is_some_and(|pool| *pool != name) {
+                continue;
+            }
+            let pool: Arc<str> = name.into();
+            if has_active {
+                let targets = listed.active.into_iter();
+                active.extend(targets.map(|target| Active::of(&pool, target)));
+            }
+            if has_dropped && health.is_empty() {
+                let labels = listed.dropped.into_iter().map(|one| one.discovered);
+                dropped.extend(labels.map(|labels| (Arc::clone(&pool), labels)));
+            }
+        }
+        active.retain(|target| health.is_empty() || target.state.health.name() == health);
+        if let Some(window) = &mut window {
+            // What fails is what people look for. The sort keeps all else in its order.
+            active.sort_by_key(|target| target.state.health != Health::Down);
+            active.retain(|target| window.takes(&target.searched()));
+            dropped.retain(|(pool, labels)| window.takes(&searched(pool, "", labels.iter(), "")));
+        }
+        let (active, dropped) = (active.into_iter(), dropped.into_iter());
+        TargetRows { active, dropped, counts, window, at: Part::Begin }
+    }
+}
+
+impl Rows for TargetRows {
+    fn poll_rows(
+        &mut self,
+        _: &mut std::task::Context<'_>,
+        page: &mut Page,
+    ) -> Poll<Result<Progress, StoreError>> {
+        let out = page.more_of_row();
+        let put_next = |row: Value, is_first: bool, out: &mut Vec<u8>| {
+            if !is_first {
+                out.push(b',');
+            }
+            put_json(out, &row);
+        };
+        match self.at {
+            Part::Begin => {
+                out.extend_from_slice(b"\"activeTargets\":[");
+                self.at = Part::Active { is_first: true };
+            }
+            Part::Active { is_first } => match self.active.next() {
+                Some(target) => {
+                    put_next(target.json(), is_first, out);
+                    self.at = Part::Active { is_first: false };
+                }
+                None => {
+                    out.extend_from_slice(b"],\"droppedTargets\":[");
+                    self.at = Part::Dropped { is_first: true };
+                }
+            },
+            Part::Dropped { is_first } => match self.dropped.next() {
+                Some((pool, labels)) => {
+                    let row = json!({ "discoveredLabels": labels, "scrapePool": &*pool });
+                    put_next(row, is_first, out);
+                    self.at = Part::Dropped { is_first: false };
+                }
+                None => {
+                    out.extend_from_slice(b"],\"droppedTargetCounts\":");
+                    put_json(out, &json!(self.counts.take()));
+                    out.push(b'}');
+                    return Poll::Ready(Ok(Progress::End { is_truncated: false }));
+                }
+            },
+        }
+        Poll::Ready(Ok(Progress::More))
+    }
+
+    fn put_fields(&self, out: &mut Vec<u8>) {
+        let Some(window) = &self.window else { return };
+        out.extend_from_slice(format!(",\"total\":{}", window.total()).as_bytes());
+        if window.is_cut_off() {
+            out.extend_from_slice(b",\"warnings\":");
+            put_json(out, &json!([TRUNCATED]));
+        }
+    }
+}
+
+fn put_json(out: &mut Vec<u8>, value: &Value) {
+    // Writing to memory does not fail.
+    let _ = serde_json::to_writer(out, value);
+}
+
+impl Active {
+    fn of(pool: &Arc<str>, target: Arc<Target>) -> Active {
+        Active { pool: Arc::clone(pool), state: target.state(), target }
     }
 
     fn last_error(&self) -> String {
@@ -101,7 +187,7 @@ impl<'a> Active<'a> {
     fn searched(&self) -> String {
         let labels = self.target.public_labels();
         let labels = labels.iter().map(|(name, value)| (name, value));
-        searched(self.pool, self.target.url(), labels, &self.last_error())
+        searched(&self.pool, self.target.url(), labels, &self.last_error())
     }
 
     fn json(&self) -> Value {
@@ -110,7 +196,7 @@ impl<'a> Active<'a> {
         json!({
             "discoveredLabels": target.discovered_labels(),
             "labels": labels,
-            "scrapePool": pool,
+            "scrapePool": &**pool,
             "scrapeUrl": target.url(),
             "globalUrl": target.url(),
             "lastError": self.last_error(),

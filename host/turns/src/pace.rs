@@ -1,5 +1,5 @@
-//! Turns on the thread that all targets share: a scrape works for some milliseconds at most before
-//! others have their turn, and is dropped at its timeout.
+//! Turns on a thread that many share: one works for some milliseconds at most before others have
+//! their turn, and can be dropped there at its timeout.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ const TURN: Duration = Duration::from_millis(2);
 /// Work that one call hands out: its caller asks for the next step when others had their turn.
 pub const STEP_BYTES: usize = 16 * 1024;
 
-/// The turns of one scrape.
+/// The turns of one task.
 #[derive(Debug)]
 pub struct Pace {
     began: Instant,

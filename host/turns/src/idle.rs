@@ -1,5 +1,5 @@
-//! What waits to be used again, by any target: to get its memory anew costs more than to keep it,
-//! and thousands of targets need it one after the other.
+//! What waits to be used again, by anyone: to get its memory anew costs more than to keep it, and
+//! thousands of targets need it one after the other.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,0 +1,16 @@
+//! Long work in short steps, for threads that many share. A node with two cores has one thread for
+//! all connections, targets and timers: what holds it for a second holds all of them.
+//!
+//! - [`Pace`] gives others their turn every few milliseconds.
+//! - [`Gunzip`] uncompresses step by step, each of them short, whatever the bytes say.
+//! - [`Idle`] keeps what is costly to make for the next who needs it.
+//!
+//! It knows neither bodies nor targets: requests that come and scrapes both use it.
+
+mod gzip;
+mod idle;
+mod pace;
+
+pub use gzip::{Gunzip, GunzipError, PIECE_BYTES};
+pub use idle::Idle;
+pub use pace::{Pace, STEP_BYTES};
