@@ -3,7 +3,7 @@
 use super::names::{NameKind, unit_word};
 use super::proto::metrics::v1::AggregationTemporality;
 use super::target::Times;
-use super::{NAME_CHARS_MAX, PartError, Source, Translator};
+use super::{PartError, Source, Translator, beginning};
 use crate::prom::fields::{last, last_number, messages};
 use crate::prom::points::RowsOf;
 use crate::prom::rows::{Family, Gone, MetricType, RowSink};
@@ -101,8 +101,7 @@ impl<S: RowSink> Translator<'_, S> {
         self.sink.go_on()?;
         let text = |number| String::from_utf8_lossy(last(message, number).unwrap_or_default());
         let (name, help, unit) = (text(1), text(2), text(3));
-        let shown: String = name.chars().take(NAME_CHARS_MAX).collect();
-        let shown = format!("metric {shown:?}");
+        let shown = format!("metric {:?}", beginning(&name));
         let Some((kind, data)) = Kind::of(message) else {
             self.reject(unknown_points(message), &shown, &"it has no data of a known kind");
             return Ok(());

@@ -76,6 +76,11 @@ const REASONS_MAX: usize = 10;
 /// Characters of a metric's name in a reason.
 const NAME_CHARS_MAX: usize = 200;
 
+/// What an error keeps and shows of a name.
+fn beginning(name: &str) -> String {
+    name.chars().take(NAME_CHARS_MAX).collect()
+}
+
 /// What became of a request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Report {

@@ -4,7 +4,7 @@
 //! Prometheus"), in the reading of `github.com/prometheus/otlptranslator` v1, which Prometheus 3.15
 //! uses with the defaults of its `otlp` section.
 
-use super::NAME_CHARS_MAX;
+use super::beginning;
 use clap::ValueEnum;
 
 /// How names are translated; named as upstream's `otlp.translation_strategy`.
@@ -81,13 +81,6 @@ const PER_UNITS: [(&str, &str); 7] = [
     ("y", "year"),
 ];
 
-impl NameError {
-    /// The error for a name, of which it holds the beginning.
-    fn of(name: &str) -> NameError {
-        NameError(name.chars().take(NAME_CHARS_MAX).collect())
-    }
-}
-
 impl Strategy {
     /// Whether names may only have the characters of old.
     pub fn escapes(self) -> bool {
@@ -110,7 +103,7 @@ impl Strategy {
             (false, false) => name.to_owned(),
         };
         let is_nothing = self.escapes() && built != name && built.chars().all(|c| c == '_');
-        if built.is_empty() || is_nothing { Err(NameError::of(name)) } else { Ok(built) }
+        if built.is_empty() || is_nothing { Err(NameError(beginning(name))) } else { Ok(built) }
     }
 
     /// The name of a label.
@@ -130,7 +123,7 @@ impl Strategy {
             }
         }
         let is_nothing = built.chars().all(|c| c == '_');
-        if is_nothing { Err(NameError::of(name)) } else { Ok(built) }
+        if is_nothing { Err(NameError(beginning(name))) } else { Ok(built) }
     }
 }
 

@@ -101,8 +101,8 @@ impl<S: RowSink> Translator<'_, S> {
         let kept = samples.len().min(self.targets.samples_left.saturating_add(1));
         self.targets.samples_left -= kept.saturating_sub(1);
         self.sink.begin(RowsOf::Nothing);
-        for timestamp_ms in samples.into_iter().rev().take(kept).rev() {
-            self.target_sample(hash, &labels, timestamp_ms)?;
+        for timestamp_ms in samples.iter().skip(samples.len() - kept) {
+            self.target_sample(hash, &labels, *timestamp_ms)?;
         }
         let help = "Target metadata";
         self.sink.family(Family { name: TARGET_INFO, kind: MetricType::Gauge, help, unit: "" })

@@ -58,6 +58,9 @@ impl Points {
     /// The fewest data points that have so many rows of the piece. Whole ones are refused, as a
     /// rule.
     fn of_refused(&self, refused_rows: u64) -> u64 {
+        if refused_rows == 0 {
+            return 0;
+        }
         let mut rows = self.rows.clone();
         rows.sort_unstable_by(|one, other| other.cmp(one));
         let mut left = refused_rows;
