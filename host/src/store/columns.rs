@@ -71,9 +71,10 @@ impl Store {
         Ok(all.unwrap_or(nothing))
     }
 
-    /// Stores a scrape, in one go: nothing else is stored or read in between. With
-    /// [`StoreError::SeriesGone`] the numbers have to be asked for again, and all is to be stored
-    /// again. Returns which rows were refused, which are not among the refusals of the outcome.
+    /// Stores a scrape: nothing is read in between, and other writes come only between its parts.
+    /// With [`StoreError::SeriesGone`] the numbers have to be asked for again, and all is to be
+    /// stored again. Returns which rows were refused, which are not among the refusals of the
+    /// outcome.
     pub async fn append_scrape(
         &self,
         rows: ScrapeRows,

@@ -24,6 +24,7 @@ use crate::wasm::{
     RemoteWriteVersion, Role, WriteOutcome,
 };
 use handle::Call;
+use scrape::{LongScrape, OpenScrape};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -223,7 +224,7 @@ impl HeadThread {
                 let stored = head.noting_crash(stored);
                 stored.map(Stored::from).map_err(|error| StoreError::from(error).of_head())
             }
-            Rows::Scrape(rows) => self.append_scrape(head, &rows),
+            Rows::Scrape(rows) => self.append_scrape(head, OpenScrape::new(rows)),
         }
     }
 
@@ -249,10 +250,13 @@ impl HeadThread {
         // Whether the log says that records wait in memory because they cannot be written.
         let mut held = false;
         let mut calls: VecDeque<Call> = VecDeque::new();
+        let mut scrapes: VecDeque<LongScrape> = VecDeque::new();
         loop {
             let due_at = lock(logs).sync_due_at();
             let next = match due_at {
-                _ if !calls.is_empty() => jobs.try_recv().map_err(|_| RecvTimeoutError::Timeout),
+                _ if !calls.is_empty() || !scrapes.is_empty() => {
+                    jobs.try_recv().map_err(|_| RecvTimeoutError::Timeout)
+                }
                 None => jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(due_at) => jobs.recv_timeout(due_at.saturating_duration_since(Instant::now())),
             };
@@ -261,10 +265,13 @@ impl HeadThread {
             let mut next = next.ok();
             while let Some(job) = next.take() {
                 match job {
+                    Job::Append { rows: Rows::Scrape(rows), reply, room }
+                        if OpenScrape::is_long(&rows) =>
+                    {
+                        scrapes.push_back((OpenScrape::new(rows), reply, room));
+                    }
                     Job::Append { rows, reply, room } => {
-                        // The queue may hold more than the disk has room for.
-                        let stored = self.shared.check_replayed();
-                        let stored = stored.and_then(|()| self.shared.space.check());
+                        let stored = self.check_writable();
                         let stored = stored.and_then(|()| self.append(head, rows));
                         is_changed = true;
                         match stored {
@@ -279,6 +286,14 @@ impl HeadThread {
                     next = jobs.try_recv().ok();
                 }
             }
+            // After the writes that wait, a part of one scrape; before a stop, all of them.
+            while head.crashed.is_none() && !scrapes.is_empty() {
+                is_changed = true;
+                self.go_on_with_scrape(head, &mut scrapes, &mut group);
+                if !stop {
+                    break;
+                }
+            }
             // Before its senders are answered, and before anything can read what is new.
             if std::mem::take(&mut is_changed) && head.crashed.is_none() {
                 let looked = self.take_brief_stats(&mut head.instance);
@@ -286,8 +301,11 @@ impl HeadThread {
             }
             self.finish_group(&mut group, logs, &mut held);
             self.close_unused(head);
-            // After all writes that wait, one call: writes wait for one of them at most.
+            // After all writes that wait, one call: writes wait for one of them at most. None sees
+            // a part of a scrape.
+            let is_whole = !scrapes.front().is_some_and(|(scrape, ..)| scrape.is_begun());
             if head.crashed.is_none()
+                && is_whole
                 && let Some(call) = calls.pop_front()
             {
                 head.instance.set_limit(self.limit("a read, a cut or a deletion"));
@@ -313,9 +331,18 @@ impl HeadThread {
                 return true;
             }
             if head.crashed.is_some() {
+                for (_, reply, _) in scrapes {
+                    answer(reply, Err(StoreError::SeriesGone));
+                }
                 return false;
             }
         }
+    }
+
+    /// Whether the store takes writes now: the queue may hold more than the disk has room for.
+    fn check_writable(&self) -> Result<(), StoreError> {
+        self.shared.check_replayed()?;
+        self.shared.space.check()
     }
 
     /// Closes what readers have no use for any more, before a call that may depend on it.
