@@ -3,6 +3,7 @@
 //!
 //! The functions here are assertions: they panic where a server fails.
 
+use crate::admin::Admin;
 use crate::checksum::{Checksum, assert_same, differences};
 use crate::peers::Release;
 use crate::process::{Ending, ProcessError, Server};
@@ -12,6 +13,7 @@ use crate::remote_write::{Version, Writer};
 use crate::series::{Row, Series};
 use crate::wait::{self, chain};
 use crate::{prometheus, tidepool};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -167,12 +169,23 @@ impl Node {
         }
     }
 
-    /// All that was acknowledged so far.
+    /// Deletes the samples of a job's series between two times in milliseconds, both included.
+    #[track_caller]
+    pub fn delete(&mut self, server: &Server, job: &str, times_ms: RangeInclusive<i64>) {
+        let selector = format!("{{job=\"{job}\"}}");
+        Admin::new(&server.url()).delete(&[&selector], *times_ms.start(), *times_ms.end());
+        for series in self.acknowledged.iter_mut().filter(|it| it.labels.value("job") == job) {
+            series.samples.retain(|sample| !times_ms.contains(&sample.timestamp_ms));
+        }
+        self.acknowledged.retain(|series| !series.samples.is_empty());
+    }
+
+    /// All that was acknowledged so far and not deleted since.
     pub fn acknowledged(&self) -> &[Series] {
         &self.acknowledged
     }
 
-    /// The server holds what was ever acknowledged and nothing else.
+    /// The server holds what was acknowledged and not deleted since, and nothing else.
     ///
     /// Prometheus is asked again for a while: some releases break off or leave out what a
     /// compaction moves at this moment.

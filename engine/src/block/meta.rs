@@ -2,17 +2,23 @@
 //!
 //! Keys that are not known here (other tools add theirs) are read over and not kept.
 
-use super::BlockError;
+use super::{BlockError, Tombstones};
 use crate::model::TimeRange;
 use crate::storage::Blocks;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Name of the file inside a block.
 pub const META_FILE: &str = "meta.json";
 
 /// The one version of blocks.
 const VERSION: u64 = 1;
+
+/// What is noted here for this store alone.
+const OWN_KEY: &str = "tidepool";
+
+/// Checksum of the tombstones that the log has, too.
+const IN_LOG_KEY: &str = "deletionsInLog";
 
 /// Longest file that is read; a block compacted from a hundred thousand others would fit.
 const META_BYTES_MAX: u32 = 4 * 1024 * 1024;
@@ -103,23 +109,46 @@ pub fn read_meta(blocks: &dyn Blocks, block: &str) -> Result<BlockMeta, BlockErr
 }
 
 /// The content of a block's `meta.json` but with another number of tombstones, as upstream counts
-/// them there. All else stays as it is, so that keys which other tools added are kept.
+/// them there, and whether the log has these deletions, too. All else stays as it is, so that keys
+/// which other tools added are kept.
 pub fn meta_with_tombstones(
     blocks: &dyn Blocks,
     block: &str,
-    count: u64,
+    tombstones: &Tombstones,
+    are_in_log: bool,
 ) -> Result<Vec<u8>, BlockError> {
-    let to_error = |source| BlockError::Meta { block: block.to_owned(), source };
-    let mut meta: Map<String, Value> =
-        serde_json::from_slice(&read_json(blocks, block)?).map_err(to_error)?;
+    let mut meta = read_object(blocks, block)?;
     let stats = meta.entry("stats").or_insert_with(|| Map::new().into());
     if let Some(stats) = stats.as_object_mut() {
-        match count {
+        match tombstones.count() {
             0 => stats.remove("numTombstones"),
-            _ => stats.insert("numTombstones".to_owned(), count.into()),
+            count => stats.insert("numTombstones".to_owned(), count.into()),
         };
     }
-    to_json(&meta).map_err(to_error)
+    match are_in_log {
+        true => meta.insert(OWN_KEY.to_owned(), json!({ IN_LOG_KEY: tombstones.checksum() })),
+        false => meta.remove(OWN_KEY),
+    };
+    to_json(&meta).map_err(|source| BlockError::Meta { block: block.to_owned(), source })
+}
+
+/// Whether a block's `meta.json` says that the log has these deletions of its tombstones, too.
+/// Upstream drops what it does not know when it deletes from the block, and counts on nothing else
+/// here: other tombstones have another checksum.
+pub fn are_deletions_in_log(
+    blocks: &dyn Blocks,
+    block: &str,
+    tombstones: &Tombstones,
+) -> Result<bool, BlockError> {
+    let meta = read_object(blocks, block)?;
+    let checksum = meta.get(OWN_KEY).and_then(|own| own.get(IN_LOG_KEY)).and_then(Value::as_u64);
+    Ok(checksum == Some(tombstones.checksum().into()))
+}
+
+fn read_object(blocks: &dyn Blocks, block: &str) -> Result<Map<String, Value>, BlockError> {
+    let json = read_json(blocks, block)?;
+    let to_error = |source| BlockError::Meta { block: block.to_owned(), source };
+    serde_json::from_slice(&json).map_err(to_error)
 }
 
 fn read_json(blocks: &dyn Blocks, block: &str) -> Result<Vec<u8>, BlockError> {

@@ -28,7 +28,8 @@ pub(crate) use chunk_file::{
 };
 pub use error::BlockError;
 pub use meta::{
-    BlockDesc, BlockMeta, BlockStats, CompactionMeta, META_FILE, meta_with_tombstones, read_meta,
+    BlockDesc, BlockMeta, BlockStats, CompactionMeta, META_FILE, are_deletions_in_log,
+    meta_with_tombstones, read_meta,
 };
 pub use reader::BlockReader;
 pub use tombstones::{TOMBSTONES_BYTES_MAX, TOMBSTONES_FILE, Tombstones};

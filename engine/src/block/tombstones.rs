@@ -85,16 +85,26 @@ impl Tombstones {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_be_bytes().to_vec();
         bytes.push(VERSION);
-        for (series, ranges) in &self.ranges {
-            for range in ranges {
-                put_uvarint(&mut bytes, u64::from(series.0));
-                put_varint(&mut bytes, range.start_ms);
-                put_varint(&mut bytes, range.end_ms);
-            }
+        for (series, range) in self.iter() {
+            put_uvarint(&mut bytes, u64::from(series.0));
+            put_varint(&mut bytes, range.start_ms);
+            put_varint(&mut bytes, range.end_ms);
         }
         let crc = crc32c(bytes.get(HEADER_BYTES..).unwrap_or_default());
         bytes.extend_from_slice(&crc.to_be_bytes());
         bytes
+    }
+
+    /// The checksum of the file's content as [`Tombstones::encode`] gives it, whoever wrote the
+    /// file and in which order.
+    pub fn checksum(&self) -> u32 {
+        self.encode().last_chunk().copied().map_or(0, u32::from_be_bytes)
+    }
+
+    /// All deleted spans, by series, ascending and not overlapping.
+    pub fn iter(&self) -> impl Iterator<Item = (SeriesRef, TimeRange)> + '_ {
+        let ranges = self.ranges.iter();
+        ranges.flat_map(|(series, ranges)| ranges.iter().map(|range| (*series, *range)))
     }
 
     /// The deleted spans of a series: ascending, not overlapping.

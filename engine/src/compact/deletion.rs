@@ -7,9 +7,10 @@
 //! block is worth rewriting; here it is taken from the file of tombstones, so that a crash between
 //! the two does no harm.
 
-use super::BadBlock;
+use super::{BadBlock, may_lie_beside_log};
 use crate::block::{
-    BlockError, BlockReader, TOMBSTONES_BYTES_MAX, Tombstones, meta_with_tombstones,
+    BlockError, BlockReader, TOMBSTONES_BYTES_MAX, Tombstones, are_deletions_in_log,
+    meta_with_tombstones,
 };
 use crate::model::{Matcher, TimeRange};
 use crate::storage::{Blocks, StorageError, StorageResult};
@@ -99,6 +100,10 @@ fn files_after_deletion(
         let (block, bytes, bytes_max) = (ulid.to_owned(), bytes.len(), TOMBSTONES_BYTES_MAX);
         return Err(BlockError::TooManyTombstones { block, bytes, bytes_max });
     }
-    let meta = meta_with_tombstones(blocks, ulid, tombstones.count())?;
+    // The log gets what is deleted now from the head.
+    let are_in_log = may_lie_beside_log(block.meta())
+        && (block.tombstones().is_empty()
+            || are_deletions_in_log(blocks, ulid, block.tombstones())?);
+    let meta = meta_with_tombstones(blocks, ulid, &tombstones, are_in_log)?;
     Ok(Some(NeededFiles { tombstones: bytes, meta }))
 }

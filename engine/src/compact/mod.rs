@@ -35,7 +35,8 @@ pub use error::MergeError;
 pub use merge::{BlockMerge, MergeProgress};
 pub use plan::{
     HINT_OUT_OF_ORDER, LEVEL_FACTOR, LEVELS_MAX, Levels, Plan, RANGE_MS_MAX, Reason,
-    TOMBSTONES_PERCENT_MAX, head_start_ms, plan, plan_cleaning, superseded,
+    TOMBSTONES_PERCENT_MAX, deleted_beside_log, head_start_ms, may_lie_beside_log, plan,
+    plan_cleaning, superseded,
 };
 pub use repack::SAMPLES_PER_CHUNK_COMPACTED;
 pub use retention::{

@@ -187,7 +187,12 @@ pub fn plan_cleaning(metas: &[BlockMeta], fits: impl Fn(&[&BlockMeta]) -> bool) 
         meta.stats.num_tombstones > 0 && !meta.compaction.failed && !meta.compaction.deletable
     };
     let block = metas.iter().filter(has_deletions).find(|meta| fits(&[meta]))?;
-    Plan::of(Reason::Tombstones, &[block])
+    let mut plan = Plan::of(Reason::Tombstones, &[block])?;
+    // The new block has one parent, which would look as if it proved its end.
+    if plan.hints.is_empty() && HeadStart::of(metas).is_of_head(block) {
+        plan.hints.push(HINT_OUT_OF_ORDER.to_owned());
+    }
+    Some(plan)
 }
 
 /// ULIDs of blocks that another block of the list was made of, ascending.
@@ -214,6 +219,19 @@ pub fn superseded(metas: &[BlockMeta]) -> Vec<String> {
 /// Up to where blocks hold all in-order samples; `i64::MIN` without blocks.
 pub fn head_start_ms(metas: &[BlockMeta]) -> i64 {
     HeadStart::of(metas).time_ms
+}
+
+/// The blocks with deletions that reach into the time of which the log is read.
+pub fn deleted_beside_log(metas: &[BlockMeta]) -> impl Iterator<Item = &BlockMeta> {
+    let start_ms = head_start_ms(metas);
+    let has_deletions = |meta: &&BlockMeta| meta.stats.num_tombstones > 0;
+    let reaches = move |meta: &&BlockMeta| meta.max_time_ms > start_ms && may_lie_beside_log(meta);
+    metas.iter().filter(has_deletions).filter(reaches)
+}
+
+/// Whether the log may have samples of the block's time, depending on the other blocks.
+pub fn may_lie_beside_log(meta: &BlockMeta) -> bool {
+    partial_class(meta) > 0 || is_perhaps_out_of_order(meta) || is_merged(meta)
 }
 
 /// What the blocks say of the time from which on only the log has all in-order samples.
@@ -245,8 +263,8 @@ impl HeadStart {
     /// new block. The later block is then one of out-of-order samples, too, and the newest of them
     /// is merged only if it overlaps another. Without a later one, a merged block proves its end.
     fn is_doubtful(&self, meta: &BlockMeta) -> bool {
-        let is_merged = meta.compaction.parents.len() > 1 && !has_hint(meta, HINT_IN_ORDER);
-        is_perhaps_out_of_order(meta) || (is_merged && meta.max_time_ms < self.out_of_order_end_ms)
+        is_perhaps_out_of_order(meta)
+            || (is_merged(meta) && meta.max_time_ms < self.out_of_order_end_ms)
     }
 
     /// Whether the block has to stay as it is: merged with others, it would look as if all of its
@@ -266,6 +284,11 @@ impl HeadStart {
 fn is_perhaps_out_of_order(meta: &BlockMeta) -> bool {
     has_hint(meta, HINT_OUT_OF_ORDER)
         || (do_newest_overlap(&meta.compaction.parents) && !has_hint(meta, HINT_IN_ORDER))
+}
+
+/// Whether it was made of several blocks, perhaps some of out-of-order samples.
+fn is_merged(meta: &BlockMeta) -> bool {
+    meta.compaction.parents.len() > 1 && !has_hint(meta, HINT_IN_ORDER)
 }
 
 fn has_hint(meta: &BlockMeta, hint: &str) -> bool {

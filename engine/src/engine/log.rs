@@ -9,11 +9,13 @@
 //! Out-of-order samples have a log of their own, as upstream's do: replay tells them from in-order
 //! samples that a block holds already. Its segments are dropped once all in them is in blocks.
 
+mod block_deletions;
 mod columns;
 mod deletion;
 mod earlier_refs;
 mod state;
 
+pub use block_deletions::BlockDeletions;
 pub use state::LogState;
 
 use super::records::{Rows, exemplars_of, metadata_of, series_of};
@@ -68,6 +70,8 @@ pub struct Log {
     current: Option<(u32, i64)>,
     progress: ReplayProgress,
     deletions: Deletions,
+    /// Until the log has them.
+    block_deletions: Option<BlockDeletions>,
     earlier_refs: EarlierRefs,
     truncation: Option<Truncation>,
     /// If floats are written by columns.
@@ -87,7 +91,11 @@ struct Truncation {
 
 impl Log {
     /// A log that has not been replayed yet.
-    pub fn new(wal: Box<dyn Wal>, block_duration_ms: i64) -> Log {
+    pub fn new(
+        wal: Box<dyn Wal>,
+        block_deletions: Option<BlockDeletions>,
+        block_duration_ms: i64,
+    ) -> Log {
         Log {
             wal,
             segments: BTreeMap::new(),
@@ -97,6 +105,7 @@ impl Log {
             current: None,
             progress: ReplayProgress::default(),
             deletions: Deletions::default(),
+            block_deletions,
             earlier_refs: EarlierRefs::default(),
             truncation: None,
             columns: None,
@@ -110,6 +119,7 @@ impl Log {
     /// since there the last of several samples of one time counts. In-order rows without an answer
     /// would hide older ones of their series that come after them.
     pub fn append(&mut self, head: &mut Head, batch: &Batch) -> error::Result<()> {
+        self.log_block_deletions(head)?;
         let out_of_order = Rows::of(head, batch, true, None);
         if !out_of_order.records.is_empty() {
             self.apply_deletions(head)?;
@@ -219,6 +229,7 @@ impl Log {
         if read.log == LogKind::OutOfOrder {
             // What waits came before.
             head.settle_replay();
+            self.apply_block_deletions(head);
         }
         for record in read.records.iter() {
             self.progress.records += 1;
@@ -240,6 +251,7 @@ impl Log {
     /// now on: as soon as the cut's block is committed, the in-order log is no longer asked for it.
     fn end_replay(&mut self, head: &mut Head) -> error::Result<()> {
         head.settle_replay();
+        self.apply_block_deletions(head);
         self.progress.samples = head.replayed_samples();
         self.column_reader = ColumnReader::default();
         self.end_replay_of_deletions();
@@ -251,6 +263,8 @@ impl Log {
                 false => self.rewrite_out_of_order(head)?,
             }
         }
+        // Without space it is done before the next sample is written.
+        let _ = self.log_block_deletions(head);
         Ok(())
     }
 

@@ -36,7 +36,7 @@ use crate::text::TextFormat;
 use ingest::Ingest;
 use kept_blocks::KeptBlocks;
 use local_head::LocalHead;
-use log::Log;
+use log::{BlockDeletions, Log};
 use lookup::merged;
 use request_templates::RequestTemplates;
 use saved::Loading;
@@ -210,12 +210,14 @@ impl Engine {
         let Storage { wal, blocks, head: remote_head } = storage;
         let (owned, head): (_, Rc<dyn HeadSource>) = match role {
             Role::All | Role::Head => {
-                let mut head = Head::new(head_options, newest_block_end_ms(&*blocks)?);
+                let metas = survey(&*blocks)?.metas;
+                let mut head = Head::new(head_options, head_start_ms(&metas));
                 head.set_replay_cut_ms(
                     upkeep_options.levels().ranges_ms().get(1).copied().unwrap_or(0),
                 );
                 let head = Rc::new(RefCell::new(head));
-                let log = Rc::new(RefCell::new(Log::new(wal, block_duration_ms)));
+                let deletions = BlockDeletions::of(&blocks, &metas);
+                let log = Rc::new(RefCell::new(Log::new(wal, deletions, block_duration_ms)));
                 let local = LocalHead { head: Rc::clone(&head), log: Rc::clone(&log) };
                 let (batch, templates) = (Batch::default(), RequestTemplates::default());
                 let owned = Owned { head, log, batch, templates, replayed: false, loading: None };

@@ -40,6 +40,7 @@ impl Engine {
         }
         let newest_block_end_ms = newest_block_end_ms(&*self.blocks)?;
         let head = owned.head.borrow();
+        owned.log.borrow_mut().log_block_deletions(&head)?;
         let mut first = Vec::from(MAGIC);
         first.extend_from_slice(&VERSION.to_le_bytes());
         let HeadOptions { block_duration_ms, exemplars_max, .. } = *head.options();
@@ -93,6 +94,9 @@ impl Owned {
         }
         if piece.i64()? != newest_block_end_ms {
             return Err(SavedHeadError::Outdated { what: "the blocks have changed" });
+        }
+        if self.log.borrow().has_block_deletions() {
+            return Err(SavedHeadError::Outdated { what: "samples were deleted from blocks" });
         }
         let log = LogState::take(&mut piece)?;
         self.loading = Some(Loading { loader: HeadLoader::new(options), log });

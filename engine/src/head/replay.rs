@@ -16,7 +16,7 @@ use super::slab::Place;
 use super::waiting::{WaitingFloats, Waits};
 use super::{Batch, Exemplar, Head, LookupError, Slot};
 use crate::chunk::ChunkError;
-use crate::model::{LABEL_NAME, RefTable, Sample, TimeRange, Value};
+use crate::model::{LABEL_NAME, Labels, RefTable, Sample, TimeRange, Value};
 
 /// Rows of the log that count as recent: so many parts, of so many rows for each series, on
 /// average.
@@ -274,6 +274,21 @@ impl Head {
         self.window.set_stale();
         self.observers.note_deletion();
         self.table.delete_in_order(slot, range)
+    }
+
+    /// Takes out what a block's tombstone deletes of what the in-order log gave; returns the series'
+    /// number, if there is such a series.
+    pub fn replay_block_deletion(
+        &mut self,
+        labels: &Labels,
+        range: TimeRange,
+    ) -> Result<Option<u64>, ChunkError> {
+        let pairs: Vec<_> = labels.iter().collect();
+        let Ok(slot) = self.table.find_sorted(&pairs) else { return Ok(None) };
+        self.replay_deletion(slot, range)?;
+        // What came behind a cut.
+        self.table.at_mut(slot).delete_out_of_order(range)?;
+        Ok(Some(self.table.at(slot).series_ref))
     }
 
     /// Takes back from the log that in-order samples before this time are in blocks, or were

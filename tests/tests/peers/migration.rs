@@ -192,6 +192,41 @@ fn in_order_samples_beside_merged_out_of_order_ones_move() {
     });
 }
 
+/// Prometheus notes in a block what it deletes from it, and nowhere else: what its log has of the
+/// block's time is dropped at its next start. tidepool takes that back, without what was deleted.
+#[test]
+fn what_prometheus_deleted_stays_deleted() {
+    again_after_race(|| {
+        for release in Release::ALL {
+            let mut node = Node::default()
+                .out_of_order_window("40m")
+                .blocks(5, 45)
+                .prometheus_flag("--web.enable-admin-api")
+                .tidepool_flag("--enable-admin-api");
+            let server = node.start(Owner::Prometheus(release));
+            merge_within_the_head(&mut node, &server);
+            let first_ms = node.acknowledged()[0].samples[0].timestamp_ms;
+            node.delete(&server, "db", first_ms..=first_ms + 3_600_000);
+            node.delete(&server, "api", first_ms + 300_000..=first_ms + 800_000);
+            node.assert_holds(&server, &format!("{release:?} has deleted"));
+            KILL(server).expect("it ends");
+            for (turn, end) in [KILL, STOP, KILL, KILL].into_iter().enumerate() {
+                let server = node.start(TIDEPOOL);
+                node.assert_holds(&server, &format!("turn {turn} after {release:?}"));
+                // What is stored later counts, and so does what is deleted here.
+                let labels = Labels::from_pairs([("__name__", "up"), ("job", "db")]);
+                let timestamp_ms = first_ms + 30_000 * (1 + turn as i64);
+                let samples = [Sample { timestamp_ms, value: turn as f64 }];
+                if turn == 2 {
+                    node.delete(&server, "db", first_ms..=first_ms + 45_000);
+                }
+                node.send(&server, &[Row { labels: &labels, samples: &samples }]);
+                end(server).expect("it ends");
+            }
+        }
+    });
+}
+
 /// Seconds in order, from and to; seconds out of order; the blocks that are there then, from and to
 /// in block durations.
 type Step = (i64, i64, &'static [i64], &'static [(i64, i64)]);

@@ -23,7 +23,7 @@ use crate::wal::{RecordError, TombstoneRecord, deletions_applied_record, tombsto
 use rustc_hash::FxHashMap;
 
 /// Tombstones of one record.
-const TOMBSTONES_PER_RECORD: usize = 10_000;
+pub(super) const TOMBSTONES_PER_RECORD: usize = 10_000;
 
 /// Out-of-order samples that are written with one call, but for one series more.
 const OUT_OF_ORDER_SAMPLES_PER_APPEND: usize = 10_000;

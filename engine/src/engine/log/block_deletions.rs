@@ -1,0 +1,136 @@
+//! Deletions that blocks alone know, of samples that the log gives again.
+//!
+//! Where blocks do not prove that they hold all samples of their time, those of the log are taken
+//! back, too ([`deleted_beside_log`]). Upstream drops what its log has of such a time: it deletes by
+//! the block's tombstones, and the log does not know. They are applied to what the in-order log
+//! gives, and once written down for each state of a block's tombstones: what is stored later
+//! counts, wherever it lies in time.
+//!
+//! ```text
+//! in-order log:      samples … │                                         │ tombstones, applied │ …
+//! out-of-order log:            │ read after that, and came after the block
+//! meta.json of the block:                          the log has these tombstones, last of all ▲
+//! ```
+
+use super::Log;
+use super::deletion::TOMBSTONES_PER_RECORD;
+use crate::block::{
+    BlockError, BlockMeta, BlockReader, Tombstones, are_deletions_in_log, meta_with_tombstones,
+};
+use crate::compact::deleted_beside_log;
+use crate::error::Result;
+use crate::head::Head;
+use crate::storage::{Blocks, LogKind, StorageError};
+use crate::wal::{TombstoneRecord, deletions_applied_record, tombstones_record};
+use std::rc::Rc;
+
+/// Deletions that are to be written to the log.
+pub struct BlockDeletions {
+    blocks: Rc<dyn Blocks>,
+    /// Blocks that have them.
+    ulids: Vec<String>,
+    /// What they delete from series of the in-order log, once that is read.
+    found: Option<Vec<TombstoneRecord>>,
+}
+
+impl BlockDeletions {
+    /// Those of blocks with these metas. A block that does not read deletes nothing.
+    pub fn of(blocks: &Rc<dyn Blocks>, metas: &[BlockMeta]) -> Option<BlockDeletions> {
+        let is_new = |ulid: &str| -> std::result::Result<bool, BlockError> {
+            let tombstones = Tombstones::read(&**blocks, ulid)?;
+            Ok(!are_deletions_in_log(&**blocks, ulid, &tombstones)?)
+        };
+        let ulids: Vec<String> = deleted_beside_log(metas)
+            .filter(|meta| is_new(&meta.ulid).unwrap_or(false))
+            .map(|meta| meta.ulid.clone())
+            .collect();
+        (!ulids.is_empty()).then(|| BlockDeletions {
+            blocks: Rc::clone(blocks),
+            ulids,
+            found: None,
+        })
+    }
+
+    /// Takes what a block's tombstones delete out of a head that has read the in-order log alone.
+    fn apply_of(
+        &self,
+        ulid: &str,
+        head: &mut Head,
+        found: &mut Vec<TombstoneRecord>,
+    ) -> std::result::Result<(), BlockError> {
+        let block = BlockReader::open(&*self.blocks, ulid)?;
+        for (series, range) in block.tombstones().iter() {
+            let labels = block.series_labels(series)?;
+            if let Ok(Some(series_ref)) = head.replay_block_deletion(&labels, range) {
+                found.push(TombstoneRecord { series_ref, range });
+            }
+        }
+        block.rest();
+        Ok(())
+    }
+}
+
+impl Log {
+    /// Applies them once the in-order log is read, before anything of the out-of-order log is.
+    pub(super) fn apply_block_deletions(&mut self, head: &mut Head) {
+        let Some(deletions) = &mut self.block_deletions else { return };
+        if deletions.found.is_some() {
+            return;
+        }
+        let mut found = Vec::new();
+        // A block with damage is not served whole either; the next start tries again.
+        let mut ulids = std::mem::take(&mut deletions.ulids);
+        ulids.retain(|ulid| deletions.apply_of(ulid, head, &mut found).is_ok());
+        deletions.ulids = ulids;
+        deletions.found = Some(found);
+    }
+
+    /// Whether some are not in the log yet.
+    pub fn has_block_deletions(&self) -> bool {
+        self.block_deletions.is_some()
+    }
+
+    /// Writes down what was applied, if that was not done yet.
+    pub fn log_block_deletions(&mut self, head: &Head) -> Result<()> {
+        let Some(deletions) = self.block_deletions.take() else { return Ok(()) };
+        let logged = self.log_found(head, &deletions);
+        if logged.is_err() {
+            self.block_deletions = Some(deletions);
+        }
+        logged
+    }
+
+    fn log_found(&mut self, head: &Head, deletions: &BlockDeletions) -> Result<()> {
+        let found = deletions.found.as_deref().unwrap_or_default();
+        if !found.is_empty() {
+            self.apply_deletions(head)?;
+            let records = found.chunks(TOMBSTONES_PER_RECORD);
+            let records = records.map(|found| tombstones_record(found.iter().copied()));
+            // At once: by themselves, tombstones hide out-of-order samples, too.
+            let applied = deletions_applied_record(head.floor_ms());
+            let records: Vec<Vec<u8>> = records.chain([applied]).collect();
+            let segment = self.wal.append(LogKind::InOrder, &records)?;
+            let end_ms = found.iter().map(|it| it.range.end_ms).max();
+            self.note(segment, end_ms.unwrap_or(i64::MIN));
+            // Forced to the device, before a block says so.
+            self.cut_in_order()?;
+            self.restart_columns();
+        }
+        for ulid in &deletions.ulids {
+            // What else fails must not hold up writes.
+            if let Err(BlockError::Storage(error @ StorageError::NoSpace { .. })) =
+                note_in_block(&*deletions.blocks, ulid)
+            {
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Notes in a block that the log has its deletions.
+fn note_in_block(blocks: &dyn Blocks, ulid: &str) -> std::result::Result<(), BlockError> {
+    let tombstones = Tombstones::read(blocks, ulid)?;
+    let meta = meta_with_tombstones(blocks, ulid, &tombstones, true)?;
+    Ok(blocks.replace_tombstones(ulid, &tombstones.encode(), &meta)?)
+}
