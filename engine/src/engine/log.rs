@@ -20,7 +20,7 @@ pub use state::LogState;
 
 use super::records::{Rows, exemplars_of, metadata_of, series_of};
 use crate::error;
-use crate::head::{Batch, Exemplar, ExemplarScan, Head, Metadata, Slot};
+use crate::head::{Batch, Exemplar, ExemplarScan, Head, Metadata, SeriesExemplars, Slot};
 use crate::model::{Labels, TimeRange, Value};
 use crate::storage::{LogKind, StorageResult, Wal, WalCheckpoint};
 use crate::wal::{ColumnReader, Record, RecordError, decode, retired_record};
@@ -85,7 +85,7 @@ struct Truncation {
     checkpoint: Box<dyn WalCheckpoint>,
     last_segment: u32,
     slots: std::vec::IntoIter<Slot>,
-    /// The exemplars that the segments may hold.
+    /// Those that the segments may hold are taken over.
     exemplars: ExemplarScan,
 }
 
@@ -455,7 +455,15 @@ impl Log {
         let page = head
             .exemplars
             .next_page(&mut truncation.exemplars, CHECKPOINT_EXEMPLAR_BYTES_PER_SLICE);
-        if let Some(page) = page {
+        if let Some(mut page) = page {
+            for SeriesExemplars { labels, exemplars } in &mut page {
+                // A segment's newest time is that of its exemplars, too: newer ones stay where they
+                // are, but the record of their series may go.
+                if head.has_series(labels) {
+                    exemplars.retain(|exemplar| exemplar.timestamp_ms < before_ms);
+                }
+            }
+            page.retain(|of_series| !of_series.exemplars.is_empty());
             truncation.checkpoint.append(&exemplars_of(head, &page))?;
             self.truncation = Some(truncation);
             return Ok(true);
@@ -493,9 +501,7 @@ impl Log {
         self.drop_earlier_refs(last_segment);
         let checkpoint = self.wal.checkpoint(last_segment)?;
         let slots = head.slots().collect::<Vec<_>>().into_iter();
-        // A segment's newest time is that of its exemplars, too.
-        let before = TimeRange { start_ms: i64::MIN, end_ms: before_ms.saturating_sub(1) };
-        let exemplars = head.exemplars.scan(before);
+        let exemplars = head.exemplars.scan(TimeRange::ALL);
         Ok(Some(Truncation { checkpoint, last_segment, slots, exemplars }))
     }
 }

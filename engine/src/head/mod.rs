@@ -197,11 +197,20 @@ impl Head {
         self.table.retire_ref(series_ref);
     }
 
+    /// Whether there is a series with these labels.
+    pub fn has_series(&self, labels: &Labels) -> bool {
+        self.slot_of(labels).is_some()
+    }
+
+    /// The series with these labels.
+    pub(super) fn slot_of(&self, labels: &Labels) -> Option<Slot> {
+        let pairs: Vec<_> = labels.iter().collect();
+        self.table.find_sorted(&pairs).ok()
+    }
+
     /// The number of the series with these labels; a new one, retired at once, if there is none.
     pub fn ref_by_labels(&mut self, labels: &Labels) -> u64 {
-        let pairs: Vec<_> =
-            labels.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
-        match self.table.find_by_pairs(&pairs) {
+        match self.slot_of(labels) {
             Some(slot) => self.series_ref(slot),
             None => {
                 let series_ref = self.table.next_ref();

@@ -276,15 +276,14 @@ impl Head {
         self.table.delete_in_order(slot, range)
     }
 
-    /// Takes out what a block's tombstone deletes of what the in-order log gave; returns the series'
-    /// number, if there is such a series.
+    /// Takes out what a block's tombstone deletes of what the in-order log gave; returns the number
+    /// of the series, if there is such a series.
     pub fn replay_block_deletion(
         &mut self,
         labels: &Labels,
         range: TimeRange,
     ) -> Result<Option<u64>, ChunkError> {
-        let pairs: Vec<_> = labels.iter().collect();
-        let Ok(slot) = self.table.find_sorted(&pairs) else { return Ok(None) };
+        let Some(slot) = self.slot_of(labels) else { return Ok(None) };
         self.replay_deletion(slot, range)?;
         // What came behind a cut.
         self.table.at_mut(slot).delete_out_of_order(range)?;

@@ -147,9 +147,9 @@ pub trait Blocks {
     fn delete(&self, block: &str) -> StorageResult<()>;
 
     /// Replaces the `tombstones` of a committed block, then its `meta.json`, in which only their
-    /// number and whether the log has these deletions change: durably, and each in one step, so that
-    /// who opens a file sees the old content or the new. Handles that are open, and hard links to
-    /// the files, keep the old. Nothing else in a block ever changes.
+    /// number and whether the log has these deletions change: durably, and each in one step, so
+    /// that who opens a file sees the old content or the new. Handles that are open, and hard links
+    /// to the files, keep the old. Nothing else in a block ever changes.
     fn replace_tombstones(&self, block: &str, tombstones: &[u8], meta: &[u8]) -> StorageResult<()>;
 }
 

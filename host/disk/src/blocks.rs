@@ -26,6 +26,7 @@ use std::time::{Duration, SystemTime};
 use summaries::Summaries;
 use ulid::Ulid;
 
+mod adopt;
 mod links;
 mod names;
 mod open_files;

@@ -1,9 +1,12 @@
 //! `tidepool tsdb compact`: does at once what a server does now and then.
 
+use super::progress::warn_line;
 use super::workspace::BLOCK_DURATION_MS;
 use super::{CliError, DataDirArg, Progress, Verdict, Workspace};
 use crate::store::{CompactionSettings, PinConfig, Waiting, millis, system_now_ms};
-use crate::wasm::{CompactProgress, DeletionReason, INSTANCE_BYTES_MAX, Options, Role, Room};
+use crate::wasm::{
+    CompactProgress, DeletionReason, INSTANCE_BYTES_MAX, Instance, Options, Role, Room,
+};
 use clap::Args;
 use std::time::Duration;
 use tidepool_settings::duration::{bytes, duration, duration_or_zero};
@@ -80,6 +83,8 @@ pub fn run(args: &CompactArgs) -> Result<Verdict, CliError> {
             of_node.map(|node| node.out_of_order_window_ms),
             OUT_OF_ORDER_WINDOW_MS,
         ),
+        // The log keeps those that it has.
+        exemplars_max: u64::MAX,
         ..super::workspace::options(Role::All)
     })?;
     let pin = of_node.and_then(|node| node.pin(&workspace.data)).filter(|_| !args.merge_waiting);
@@ -92,6 +97,21 @@ pub fn run(args: &CompactArgs) -> Result<Verdict, CliError> {
     if args.head {
         instance.cut_all()?;
     }
+    let verdict = compact_all(&workspace, &mut instance, pin.as_ref(), waiting, system_now_ms)?;
+    if let Some(pin) = &pin {
+        report_waiting(&workspace, pin)?;
+    }
+    Ok(verdict)
+}
+
+/// Does all that is due in a directory, and prints it. `now_ms` dates new blocks.
+pub(super) fn compact_all(
+    workspace: &Workspace,
+    instance: &mut Instance,
+    pin: Option<&PinConfig>,
+    mut waiting: Waiting,
+    now_ms: impl Fn() -> i64,
+) -> Result<Verdict, CliError> {
     let progress = Progress::spinner("looking for what is due");
     let mut damaged = false;
     let mut blocks_made = 0u64;
@@ -99,9 +119,10 @@ pub fn run(args: &CompactArgs) -> Result<Verdict, CliError> {
         let blocks_bytes = workspace.blocks.size_bytes_total()?;
         let other_bytes = workspace.data.size_bytes()?.saturating_sub(blocks_bytes);
         let free_bytes = workspace.data.free_bytes()?;
+        let memory_bytes = workspace.memory_bytes_max() as u64;
         let room = Room { free_bytes, other_bytes, memory_bytes };
         let step = loop {
-            let step = instance.compact(system_now_ms(), room)?;
+            let step = instance.compact(now_ms(), room)?;
             if step.done || step.block.is_some() || !step.deleted.is_empty() {
                 break step;
             }
@@ -110,30 +131,23 @@ pub fn run(args: &CompactArgs) -> Result<Verdict, CliError> {
         damaged |= report(&progress, &step, &waiting);
         blocks_made += u64::from(step.block.is_some());
         if let Some(block) = &step.block
-            && pin.as_ref().is_some_and(|pin| pin.pins_new(block.level))
+            && pin.is_some_and(|pin| pin.pins_new(block.level))
         {
             waiting.add(&block.id);
             instance.pin(&waiting.pinned)?;
         }
         progress.say(format!("compacting, {blocks_made} blocks made"));
         if step.done {
-            if let Some(pin) = &pin {
-                report_waiting(&progress, pin, &workspace)?;
-            }
             return Ok(if damaged { Verdict::Damaged } else { Verdict::Fine });
         }
     }
 }
 
 /// Says what was held back, so that nobody takes the directory for compacted.
-fn report_waiting(
-    progress: &Progress,
-    pin: &PinConfig,
-    workspace: &Workspace,
-) -> Result<(), CliError> {
+fn report_waiting(workspace: &Workspace, pin: &PinConfig) -> Result<(), CliError> {
     let waiting = pin.waiting(&workspace.blocks, 0, false).map_err(CliError::Waiting)?.all;
     if !waiting.is_empty() {
-        progress.warn(&format!(
+        warn_line(&format!(
             "{} blocks wait for an upload and were not merged: {} does not list them. Start the \
              node until they are uploaded, or give --merge-waiting to do without the upload",
             waiting.len(),

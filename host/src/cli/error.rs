@@ -68,6 +68,21 @@ pub enum CliError {
         /// Oldest time in the head.
         head_ms: i64,
     },
+    /// The log of a data directory is to be restored into the same one.
+    #[error(
+        "{} is the data directory itself; name one of the logs in its set-aside",
+        dir.display()
+    )]
+    RestoreOfItself {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// A block without a sound `meta.json`.
+    #[error("the meta.json of {} cannot be read; `tidepool tsdb verify` says more", path.display())]
+    NoMeta {
+        /// The block.
+        path: PathBuf,
+    },
     /// An import reaches far beyond now.
     #[error(
         "nothing was imported: its newest sample, at {newest_ms} ms, is ahead of this machine's \

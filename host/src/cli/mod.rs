@@ -6,7 +6,8 @@
 //! One file per command. What they print goes to standard output, line for line as `promtool`
 //! prints it where that has the same command; everything else goes to standard error. `list`,
 //! `analyze`, `dump`, `export` and `verify` write nothing and take no lock, so they work beside a
-//! running server; `compact` and `import` want the directory to themselves.
+//! running server; `compact`, `import` and `restore` want the directory to
+//! themselves.
 //!
 //! Exit codes: 0 all is well; 1 something failed or was found to be damaged; 2 the command line is
 //! wrong; 3 lint found something.
@@ -23,6 +24,7 @@ mod plugin;
 mod progress;
 mod quarantine;
 mod query;
+mod restore;
 mod scrape;
 mod snapshot;
 mod units;
@@ -89,6 +91,8 @@ enum TsdbCommand {
     Snapshot(snapshot::SnapshotArgs),
     /// Make blocks of samples in a text file; no server may be running
     Import(import::ImportArgs),
+    /// Make blocks of a quarantined log; no server may be running
+    Restore(restore::RestoreArgs),
 }
 
 /// The data directory of a command.
@@ -133,6 +137,7 @@ fn run_tsdb(args: TsdbArgs) -> ExitCode {
         TsdbCommand::Compact(args) => compact::run(&args),
         TsdbCommand::Snapshot(args) => snapshot::run(&args),
         TsdbCommand::Import(args) => import::run(&args),
+        TsdbCommand::Restore(args) => restore::run(&args),
     })
 }
 

@@ -42,7 +42,9 @@ pub fn verify(data: &DataDir) -> std::result::Result<(), CliError> {
     for entry in data.quarantine().entries()? {
         let (place, size) =
             (format!("{QUARANTINE_DIR}/{}", entry.name), units::bytes(entry.size_bytes));
-        let age = age_ms(&entry).map(|age_ms| format!(" {} ago", units::duration(age_ms)));
+        // Whole seconds, as the name has them.
+        let age_ms = time_ms(&entry).map(|time_ms| (system_now_ms() - time_ms) / 1000 * 1000);
+        let age = age_ms.map(|age_ms| format!(" {} ago", units::duration(age_ms)));
         let age = age.unwrap_or_default();
         let content = match read(data, &entry) {
             Ok(None) => String::new(),
@@ -79,9 +81,8 @@ fn read(data: &DataDir, entry: &QuarantineEntry) -> Result<Option<Content>> {
     Ok(Some(content))
 }
 
-/// By this machine's clock, whole seconds; `None` if the name does not say.
-fn age_ms(entry: &QuarantineEntry) -> Option<i64> {
+/// When it was quarantined; `None` if the name does not say.
+pub fn time_ms(entry: &QuarantineEntry) -> Option<i64> {
     let time = jiff::civil::DateTime::strptime("%Y%m%dT%H%M%SZ", entry.time()?).ok()?;
-    let since = time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_millisecond();
-    Some((system_now_ms() - since) / 1000 * 1000)
+    Some(time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_millisecond())
 }

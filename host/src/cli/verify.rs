@@ -82,16 +82,20 @@ fn verify_block(workspace: &Workspace, block: &str) -> Result<u64, CliError> {
     let check = instance.verify(block)?;
     let progress = Progress::bytes(format!("block {block}"), 0);
     let mut tally = Tally::default();
+    let is_gone = || -> Result<bool, CliError> {
+        Ok(!workspace.blocks.list()?.iter().any(|listed| listed == block))
+    };
     loop {
         let step = match instance.verify_next(check) {
-            // A server beside us has merged or dropped it.
-            Err(CallError::Refused(Error::Storage(StorageError::NotFound(_))))
-                if !workspace.blocks.list()?.iter().any(|listed| listed == block) =>
-            {
+            Err(CallError::Refused(Error::Storage(StorageError::NotFound(_)))) if is_gone()? => {
                 return Ok(0);
             }
             step => step?,
         };
+        // A server beside us has merged or dropped it, and with it the files that are missed.
+        if !step.findings.is_empty() && is_gone()? {
+            return Ok(0);
+        }
         progress.set(step.bytes_done, step.bytes_total);
         for finding in &step.findings {
             let place = format!("{block}/{}", finding.file);

@@ -51,6 +51,11 @@ impl Workspace {
         Ok(Workspace { data, blocks, runtime, memory_bytes_max })
     }
 
+    /// Bytes of memory that an instance may take.
+    pub fn memory_bytes_max(&self) -> usize {
+        self.memory_bytes_max
+    }
+
     /// An instance that is asked for blocks only; it is not opened as a store.
     pub fn inspector(&self) -> Result<Instance, CliError> {
         self.inspector_of(self.blocks.clone())
@@ -65,6 +70,8 @@ impl Workspace {
 
     /// An instance with all blocks and the logs, which it may change.
     pub fn owner(&self, options: Options) -> Result<Instance, CliError> {
+        // The node's destinations have yet to read what is dropped from the log.
+        self.data.hold_for_readers()?;
         let logs = Logs::open(&self.data, WalOptions::default())?;
         let logs = InstanceLogs::Owned(Arc::new(Mutex::new(logs)));
         let mut instance = self.runtime.instantiate(options, self.storage(logs), self.limits())?;

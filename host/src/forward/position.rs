@@ -15,6 +15,7 @@
 //! `forward/<name>.gaps.<number>`, written before the position that names them. What could not be
 //! read of a position is `forward/<name>.position.damaged`.
 
+use crate::disk::wal::POSITION_SUFFIX;
 use crate::wasm::{Place, ShardPosition};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
@@ -26,7 +27,6 @@ const MAGIC: &[u8; 8] = b"tidefwd2";
 /// Of versions that gave series to shards in another way.
 const MAGIC_OF_OTHER_SHARDS: &[u8; 8] = b"tidefwd1";
 /// What follows a destination's name in those of its files.
-const POSITION: &str = ".position";
 const DAMAGED: &str = ".position.damaged";
 const GAPS: &str = ".gaps.";
 const SLOT_BYTES: u64 = 4 << 20;
@@ -98,7 +98,7 @@ impl PositionFile {
     /// must start: a damaged file is renamed, and all that the log still has is sent again.
     pub fn open(dir: &Path, name: &str) -> io::Result<(PositionFile, Option<Position>)> {
         fs::create_dir_all(dir)?;
-        let path = dir.join(format!("{name}{POSITION}"));
+        let path = dir.join(format!("{name}{POSITION_SUFFIX}"));
         let mut all = PositionFile {
             file: open(&path)?,
             dir: dir.to_owned(),
@@ -261,7 +261,7 @@ fn remove(dir: &Path, mut is_removed: impl FnMut(&str, &Part) -> bool) -> io::Re
 
 /// The destination that a file is of, and what it is.
 fn part_of(file_name: &str) -> Option<(&str, Part)> {
-    if let Some(name) = file_name.strip_suffix(POSITION) {
+    if let Some(name) = file_name.strip_suffix(POSITION_SUFFIX) {
         return Some((name, Part::Position));
     }
     if let Some(name) = file_name.strip_suffix(DAMAGED) {

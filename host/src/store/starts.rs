@@ -218,10 +218,9 @@ impl Starts {
                     path = %kept.display(), failed, records,
                     "WAL replay failed {failed} times in a row (see the last lines of each start): \
                      the WAL is quarantined, and the store starts with its blocks alone. What was \
-                     in no block yet is missing now. To restore it, run `tidepool tsdb compact --head {}`, with \
-                     --memory-limit if it needs more, then stop tidepool and move the new blocks \
-                     into the data directory",
-                    kept.display()
+                     in no block yet is missing now. To restore it, stop tidepool and run \
+                     `tidepool tsdb restore {} {}`, with --memory-limit if it needs more",
+                    kept.display(), self.data.path().display()
                 );
                 true
             }

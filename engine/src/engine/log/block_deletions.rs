@@ -1,9 +1,9 @@
 //! Deletions that blocks alone know, of samples that the log gives again.
 //!
 //! Where blocks do not prove that they hold all samples of their time, those of the log are taken
-//! back, too ([`deleted_beside_log`]). Upstream drops what its log has of such a time: it deletes by
-//! the block's tombstones, and the log does not know. They are applied to what the in-order log
-//! gives, and once written down for each state of a block's tombstones: what is stored later
+//! back, too ([`deleted_beside_log`]). Upstream drops what its log has of such a time: it deletes
+//! by the block's tombstones, and the log does not know. They are applied to what the in-order log
+//! gives, and written down once for each state of a block's tombstones: what is stored later
 //! counts, wherever it lies in time.
 //!
 //! ```text

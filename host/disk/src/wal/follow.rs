@@ -223,6 +223,13 @@ impl LogFollower {
         if Some(number) > last {
             return Ok(false);
         }
+        if self.next_segment > 0 && number > self.next_segment {
+            tracing::warn!(
+                expected = self.next_segment,
+                found = number,
+                "segments of the WAL are missing; what they held is not forwarded"
+            );
+        }
         // It may be held by now.
         let name = path.file_name().map(|name| self.holding.dir(self.log).join(name));
         let opened = self.disk.open(&path, Access::Read).or_else(|error| match &name {

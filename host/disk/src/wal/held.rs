@@ -22,6 +22,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The directory of all that forwarding keeps.
 pub const FORWARD_DIR: &str = "forward";
 
+/// Ends the name of a file in it that says where a destination stands in the logs.
+pub const POSITION_SUFFIX: &str = ".position";
+
 /// In it, that of segments which only forwarding reads.
 const HELD_DIR: &str = "held";
 
@@ -95,6 +98,21 @@ fn is_file(error: io::Error) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(()),
         _ => Err(error),
+    }
+}
+
+impl DataDir {
+    /// Keeps what is deleted of the logs from now on if a destination stands anywhere in them.
+    pub fn hold_for_readers(&self) -> Result<()> {
+        let dir = self.path().join(FORWARD_DIR);
+        let entries = match self.disk().list(&dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            entries => entries.map_err(Action::List.failed(&dir))?,
+        };
+        if entries.iter().any(|it| it.name().is_some_and(|it| it.ends_with(POSITION_SUFFIX))) {
+            self.holding().turn_on();
+        }
+        Ok(())
     }
 }
 

@@ -50,7 +50,7 @@ mod zstandard;
 pub use checkpoint::CheckpointWriter;
 pub use committed::CommittedLogs;
 pub use follow::{Followed, LogFollower, SeriesFiles};
-pub use held::{FORWARD_DIR, HeldSegments, Holding};
+pub use held::{FORWARD_DIR, HeldSegments, Holding, POSITION_SUFFIX};
 pub use logs::{LogKind, Logs, LogsMonitor};
 pub use look::{LogPiece, LogReader, wal_bytes};
 pub use newest::newest_record;

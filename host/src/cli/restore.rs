@@ -1,0 +1,84 @@
+//! `tidepool tsdb restore`: what a quarantined log holds, as blocks of the data directory.
+//!
+//! The node's log has samples of the same time that these blocks do not hold. Their `meta.json` gets
+//! the hint of blocks that say nothing about it, so that the next start reads all of the log.
+
+use super::compact::compact_all;
+use super::quarantine::time_ms;
+use super::workspace::{BLOCK_DURATION_MS, options};
+use super::{CliError, DATA_DIR_DEFAULT, Verdict, Workspace};
+use crate::store::{CompactionSettings, Waiting, system_now_ms};
+use crate::wasm::{INSTANCE_BYTES_MAX, Options, Role};
+use clap::Args;
+use serde_json::Value;
+use std::fs::canonicalize;
+use std::path::PathBuf;
+use tidepool_settings::duration::bytes;
+
+/// Of blocks that may hold out-of-order samples alone, as upstream has it.
+const HINT: &str = "from-out-of-order";
+
+/// Longest `meta.json` that the engine reads.
+const META_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+#[derive(Debug, Clone, Args)]
+pub struct RestoreArgs {
+    /// The quarantined log, such as DIR/set-aside/000003-20261121T141500Z-logs
+    #[arg(value_name = "LOGS")]
+    logs: PathBuf,
+
+    /// The data directory that gets the blocks, on the same file system
+    #[arg(value_name = "DIR", default_value = DATA_DIR_DEFAULT)]
+    data_dir: PathBuf,
+
+    /// Memory of the engine instance, which holds all that the log holds
+    #[arg(long, value_name = "BYTES", default_value = "3GiB", value_parser = bytes)]
+    memory_limit: u64,
+}
+
+pub fn run(args: &RestoreArgs) -> Result<Verdict, CliError> {
+    let memory_bytes = args.memory_limit.min(INSTANCE_BYTES_MAX);
+    let node = Workspace::own(&args.data_dir, memory_bytes)?;
+    let same = |path: &PathBuf| canonicalize(path).map_err(CliError::file("open", path));
+    let logs_path = same(&args.logs)?;
+    if logs_path == same(&args.data_dir)? {
+        return Err(CliError::RestoreOfItself { dir: args.logs.clone() });
+    }
+    let logs = Workspace::own(&args.logs, memory_bytes)?;
+    let settings = CompactionSettings::read(&node.data)?;
+    let block_duration_ms = settings.map_or(BLOCK_DURATION_MS, |node| node.block_duration_ms);
+    let mut instance = logs.owner(Options {
+        block_duration_ms,
+        // The node merges, also what it uploads before.
+        block_duration_max_ms: block_duration_ms,
+        ..options(Role::All)
+    })?;
+    instance.cut_all()?;
+    // Of two samples of one time the one in the newer block counts: not these, if the node has
+    // stored others since.
+    let entries = node.data.quarantine().entries()?;
+    let entry = entries.iter().find(|it| canonicalize(&it.path).is_ok_and(|it| it == logs_path));
+    let made_ms = entry.and_then(time_ms).unwrap_or_else(system_now_ms);
+    let verdict = compact_all(&logs, &mut instance, None, Waiting::default(), || made_ms)?;
+    drop(instance);
+    for block in logs.blocks.list()? {
+        let file = logs.blocks.open_file(&block, "meta.json")?;
+        let len = u32::try_from(file.size_bytes().min(META_BYTES_MAX)).unwrap_or(u32::MAX);
+        let meta = with_hint(&file.read_at(0, len)?)
+            .ok_or_else(|| CliError::NoMeta { path: logs.data.path().join(&block) })?;
+        node.blocks.adopt(&logs.blocks, &block, &meta)?;
+    }
+    Ok(verdict)
+}
+
+/// A `meta.json` with the hint; `None` if it is none.
+fn with_hint(meta: &[u8]) -> Option<Vec<u8>> {
+    let mut meta: Value = serde_json::from_slice(meta).ok()?;
+    let compaction = meta.get_mut("compaction")?.as_object_mut()?;
+    let hints = compaction.entry("hints").or_insert_with(|| Value::Array(Vec::new()));
+    let hints = hints.as_array_mut()?;
+    if !hints.iter().any(|hint| hint == HINT) {
+        hints.push(HINT.into());
+    }
+    serde_json::to_vec_pretty(&meta).ok()
+}
