@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tidepool_tests::arguments;
+use tidepool_tests::checksum::assert_same;
 use tidepool_tests::cli::tsdb;
 use tidepool_tests::clock::now_ms;
 use tidepool_tests::data_dir;
@@ -97,7 +98,7 @@ fn a_log_at_which_the_engine_fails_is_quarantined_and_can_be_had_back() {
     assert_eq!(failed_starts(&data_dir), Vec::<String>::new());
     takes_writes(&store);
     let log = store.server.log();
-    for words in ["3 times in a row", "is missing now", "tsdb compact --head"] {
+    for words in ["3 times in a row", "is missing now", "tsdb restore"] {
         assert!(log.contains(words), "{words:?} is missing: {log}");
     }
     let Store { server, config, directory } = store;
@@ -107,15 +108,59 @@ fn a_log_at_which_the_engine_fails_is_quarantined_and_can_be_had_back() {
     let report = tsdb(arguments!["verify", &data_dir]);
     assert!(report.contains("-logs: warning: quarantined"), "{report}");
     // As the log line says.
-    tsdb(arguments!["compact", "--head", &kept]);
-    let blocks = data_dir::blocks(&kept).expect("blocks");
-    assert!(!blocks.is_empty());
-    for block in blocks {
-        fs::rename(&block.path, data_dir.join(&block.ulid)).expect("moved");
-    }
+    tsdb(arguments!["restore", &kept, &data_dir]);
+    assert!(!data_dir::blocks(&data_dir).expect("blocks").is_empty());
     fs::remove_dir_all(data_dir.join("wal")).expect("removed: what came after");
     let server = config.start().expect("tidepool starts");
     assert_holds(&Store { server, config, directory }, &data);
+}
+
+/// The blocks of the quarantined log end after the node's own log begins: newer samples of series
+/// that lag behind others are there, and nowhere else.
+#[test]
+fn a_restored_log_hides_nothing_of_the_one_that_followed() {
+    let store = Store::start().expect("tidepool starts");
+    let begin_ms = now_ms() - 3_600_000;
+    let series = |i: &str, seconds: std::ops::Range<i64>| {
+        let samples: Vec<(i64, f64)> =
+            seconds.step_by(10).map(|s| (begin_ms + s * 1000, s as f64)).collect();
+        Series::new(&[("__name__", "m"), ("i", i)], &samples)
+    };
+    let send = |store: &Store, series: &[Series]| {
+        for series in series {
+            let answer = store.writer().send(Version::V2, &[series.row()]).expect("an answer");
+            assert_eq!(answer.status, 204, "{}", answer.text());
+        }
+    };
+    send(&store, &[series("ahead", 0..1800), series("behind", 0..1500)]);
+    let Store { server, config, directory } = store;
+    server.kill().expect("tidepool ends");
+    let data_dir = config.data_dir().to_owned();
+    fail_starts(&data_dir, 3);
+    let store = Store { server: config.start().expect("tidepool starts"), config, directory };
+    // One of these was in the quarantined log with another value: what came later counts.
+    send(&store, &[series("behind", 1500..1800), series("ahead", 1800..2100)]);
+    let labels = [("__name__", "m"), ("i", "behind")];
+    send(&store, &[Series::new(&labels, &[(begin_ms + 1_000_000, -1.0)])]);
+    let kept = quarantined_logs(&data_dir);
+    let Store { server, config, directory } = store;
+    server.terminate().expect("tidepool ends");
+    tsdb(arguments!["restore", &kept, &data_dir]);
+    let mut behind = series("behind", 0..1800);
+    behind.samples[100].value = -1.0;
+    let expected = [series("ahead", 0..2100), behind];
+    let mut store = Store { server: config.start().expect("tidepool starts"), config, directory };
+    for end in [Server::kill, Server::terminate] {
+        let got = store.reader().streamed(&[read_all()]).expect("a stream").remove(0);
+        assert_same("restored", &expected, &got);
+        store = store.restart(end).expect("tidepool starts again");
+    }
+    let Store { server, config, directory } = store;
+    server.terminate().expect("tidepool ends");
+    tsdb(arguments!["compact", "--head", &data_dir]);
+    let store = Store { server: config.start().expect("tidepool starts"), config, directory };
+    let got = store.reader().streamed(&[read_all()]).expect("a stream").remove(0);
+    assert_same("merged", &expected, &got);
 }
 
 /// Ended from outside while it replays, again and again, as by kills, power cuts and stops: that is

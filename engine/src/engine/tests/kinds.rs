@@ -214,6 +214,29 @@ fn exemplars_outlive_the_segments_that_they_came_in() {
     }
 }
 
+/// A cut drops a series whose exemplar is newer than the cut: the segment stays, and the number in
+/// its record had no series any more.
+#[test]
+fn exemplars_behind_a_cut_outlive_their_series() {
+    for late_ms in [1000, 1200, 1400] {
+        let mut node = Node::new();
+        node.append("ends", 0, 1);
+        let sent = exemplar("late", late_ms);
+        for time_ms in (50..1800).step_by(50) {
+            if time_ms > late_ms && node.exemplars("ends").is_empty() {
+                assert_eq!(node.append_exemplar("ends", &sent).exemplars_written, 1);
+            }
+            node.append("s", time_ms, 1);
+            node.compact();
+        }
+        assert_eq!(node.engine.figures().expect("a head").head_series, 1, "its series is gone");
+        for restart in 0..3 {
+            assert_eq!(node.exemplars("ends"), [sent.clone()], "{late_ms}, {restart} restarts");
+            node.restart();
+        }
+    }
+}
+
 #[test]
 fn metadata_outlives_restarts_and_checkpoints() {
     let mut node = Node::new();

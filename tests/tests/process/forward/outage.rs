@@ -18,6 +18,7 @@ use tidepool_tests::sender::Sender;
 use tidepool_tests::series::{Dataset, Labels, Series, Shape, Texture};
 use tidepool_tests::tidepool::{Config, Store};
 use tidepool_tests::wait;
+use tidepool_tests::{arguments, cli};
 
 /// Rough data of some hours that end now.
 fn hours(seed: u64, hours: usize) -> Dataset {
@@ -111,6 +112,31 @@ fn hours_without_the_centre_and_kills_on_both_sides() {
         let unknown = "reason=\"unintentionally_dropped_series\"";
         let name = "prometheus_remote_storage_samples_dropped_total";
         assert_eq!(figure(&node, name, unknown), 0.0);
+    }
+}
+
+/// A command that cuts while the node is stopped deleted the log that the destination waited for.
+#[test]
+fn what_waits_outlives_an_offline_compaction() {
+    for head in [false, true] {
+        let address = free_address().expect("an address");
+        let node = node(address, Version::V2, QUEUE, |config| {
+            config.block_duration("30m").flag("--wal-segment-size=64KiB")
+        });
+        let data = hours(98, 2);
+        let sender = Sender::new(&data, Version::V2);
+        send(&sender, &node, sender.request_count());
+        let Store { server, config, directory } = node;
+        server.terminate().expect("the node ends");
+        let data_dir = config.data_dir();
+        match head {
+            true => cli::tsdb(arguments!["compact", "--head", data_dir]),
+            false => cli::tsdb(arguments!["compact", "--out-of-order-window=0s", data_dir]),
+        };
+        let server = config.start().expect("the node starts again");
+        let node = Store { server, config, directory };
+        let centre = centre_at(address);
+        wait_for("all to arrive", &node, &centre.server.url(), &data.series);
     }
 }
 
