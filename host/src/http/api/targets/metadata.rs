@@ -24,7 +24,7 @@ pub fn answer(context: &Context, parameters: &Parameters) -> Result<Reply, ApiEr
     let metric = parameters.first("metric");
     let mut entries = Vec::new();
     let mut is_cut_off = false;
-    for target in context.scraping.targets(None).values().flat_map(|listed| &listed.active) {
+    for target in context.scraping.targets(None).values().flat_map(|listed| listed.active.iter()) {
         // Upstream looks at its limit between targets only.
         if entries.len() >= limit {
             break;
