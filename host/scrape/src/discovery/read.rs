@@ -178,7 +178,8 @@ impl<'de> Visitor<'de> for Group<'_> {
         let labels = Labels::of(&map);
         drop(map);
         room.back_to(room.bytes() - map_bytes);
-        let source = format!("{}:{number}", origin.source);
+        let mut source = format!("{}:{number}", origin.source);
+        source.shrink_to_fit();
         room.take_text(source.len()).map_err(A::Error::custom)?;
         Ok(Some(TargetGroup { source, targets, labels }))
     }

@@ -12,6 +12,7 @@ use crate::http::context::Context;
 use crate::http::reply::Reply;
 use crate::store::StoreError;
 use jiff::Timestamp;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -172,7 +173,7 @@ impl Rows for TargetRows {
     }
 }
 
-fn put_json(out: &mut Vec<u8>, value: &Value) {
+fn put_json(out: &mut Vec<u8>, value: &impl Serialize) {
     // Writing to memory does not fail.
     let _ = serde_json::to_writer(out, value);
 }
