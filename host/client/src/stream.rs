@@ -8,7 +8,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Longest that reads which find bytes at once go on before others have their turn.
+const TURN: Duration = Duration::from_millis(2);
+
+/// Most bytes of one read: what they say may be as many interim responses as fit.
+const READ_BYTES_MAX: usize = 64 * 1024;
 
 /// Bytes in both directions.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -20,7 +27,7 @@ pub(crate) struct Used(Arc<AtomicBool>);
 
 /// A connection.
 pub(crate) struct Socket {
-    stream: TokioIo<Box<dyn Stream>>,
+    stream: TokioIo<Paced>,
     is_http2: bool,
     is_proxied: bool,
     used: Used,
@@ -40,7 +47,69 @@ impl Socket {
     /// One by which HTTP/2 is spoken or not. If it leads to a proxy that passes requests on, these
     /// have to name the whole URL.
     pub fn new(stream: Box<dyn Stream>, is_http2: bool, is_proxied: bool) -> Socket {
-        Socket { stream: TokioIo::new(stream), is_http2, is_proxied, used: Used::default() }
+        let stream = TokioIo::new(Paced { stream, began: None });
+        Socket { stream, is_http2, is_proxied, used: Used::default() }
+    }
+}
+
+/// A stream whose reader lets others have their turn: hyper reads on behind interim responses,
+/// however many a server sends.
+struct Paced {
+    stream: Box<dyn Stream>,
+    /// When the first of the reads that found bytes at once began.
+    began: Option<Instant>,
+}
+
+impl AsyncRead for Paced {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.began.get_or_insert_with(Instant::now).elapsed() >= TURN {
+            self.began = None;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let room = buffer.remaining().min(READ_BYTES_MAX);
+        let mut part = ReadBuf::new(buffer.initialize_unfilled_to(room));
+        let read = Pin::new(&mut self.stream).poll_read(context, &mut part);
+        let bytes = part.filled().len();
+        buffer.advance(bytes);
+        if read.is_pending() {
+            self.began = None;
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Paced {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
     }
 }
 
@@ -88,5 +157,32 @@ impl Write for Socket {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Waker;
+    use tokio::io::{join, repeat, sink};
+
+    /// The story of a target that sent `100 Continue` without end: it held the thread of all
+    /// targets, so that others were scraped seconds late.
+    #[test]
+    fn a_stream_that_never_pauses_lets_others_have_their_turn() {
+        let mut stream = Paced { stream: Box::new(join(repeat(b'x'), sink())), began: None };
+        let mut context = Context::from_waker(Waker::noop());
+        let mut space = vec![0; 1 << 20];
+        for _ in 0..2 {
+            let began = Instant::now();
+            loop {
+                let mut buffer = ReadBuf::new(&mut space);
+                if Pin::new(&mut stream).poll_read(&mut context, &mut buffer).is_pending() {
+                    break;
+                }
+                assert!((1..=READ_BYTES_MAX).contains(&buffer.filled().len()));
+                assert!(began.elapsed() < Duration::from_secs(60), "it never pauses");
+            }
+        }
     }
 }

@@ -123,7 +123,7 @@ fn check_job(
                     for path in paths {
                         let groups = listed(&path);
                         let groups = groups.map_err(|what| CheckError::List { path, what })?;
-                        check_targets(config, &mut relabel, &groups)?;
+                        check_targets(config, &mut relabel, groups.groups())?;
                     }
                 }
             }

@@ -18,13 +18,23 @@ pub const METRIC_NAME: &str = "__name__";
 pub const RESERVED_PREFIX: &str = "__";
 
 /// Labels of a series or a target, in the order of their names.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Labels(Arc<str>);
 
 impl Labels {
     /// The labels of a map, without those whose value is empty.
     pub fn of(map: &BTreeMap<String, String>) -> Labels {
         Labels::sorted(map.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+    }
+
+    /// One label, or none if the value is empty.
+    pub fn one(name: &str, value: &str) -> Labels {
+        Labels::sorted([(name, value)].into_iter())
+    }
+
+    /// The labels as a map.
+    pub fn to_map(&self) -> BTreeMap<String, String> {
+        self.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 
     /// Labels that ascend by name already.

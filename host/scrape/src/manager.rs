@@ -4,11 +4,11 @@
 //! where a job has no targets yet. Source: `scrape/manager.go` of prometheus/prometheus, which
 //! waits there, too.
 
+use crate::discovery::Groups;
 use crate::job::Job;
 use crate::pool::{Context, Listed, Pool, PoolError, Shared};
 use crate::source::Builtin;
 use crate::store::Store;
-use crate::target::TargetGroup;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep_until};
 pub const SYNC_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Target groups by job.
-pub type TargetSets = BTreeMap<String, Vec<TargetGroup>>;
+pub type TargetSets = BTreeMap<String, Groups>;
 
 /// Scrapes all jobs.
 pub struct Manager<S> {
@@ -155,8 +155,7 @@ impl<S: Store> Manager<S> {
         sets.iter().any(|(name, groups)| {
             let is_empty = |shared: &Arc<Shared>| shared.is_empty();
             let begins = |(_, pool): &ListedJob| pool.as_ref().is_none_or(is_empty);
-            groups.iter().any(|group| !group.targets.is_empty())
-                && listed.get(name).is_some_and(begins)
+            groups.iter().any(|list| list.targets() > 0) && listed.get(name).is_some_and(begins)
         })
     }
 

@@ -22,6 +22,13 @@ struct Shared {
     refused: AtomicU64,
 }
 
+impl Default for MemoryBound {
+    /// Without a bound.
+    fn default() -> MemoryBound {
+        MemoryBound::unbounded()
+    }
+}
+
 impl MemoryBound {
     /// Room for this many bytes.
     pub fn new(bytes_max: u64) -> MemoryBound {

@@ -19,24 +19,24 @@ use crate::intake::Intake;
 use crate::prom::external_labels::ExternalLabels;
 use crate::shutdown::Shutdown;
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::ScrapeStore;
 use thread::ScrapeThread;
-use tidepool_client::ClientError;
 use tidepool_scrape::clock::Clock;
 use tidepool_scrape::config::{
     DiscoveryConfig, ScrapeConfig as JobConfig, ScrapeSettings, effective,
 };
-use tidepool_scrape::discovery::{Discovery, DiscoveryOptions, Groups};
+use tidepool_scrape::discovery::{Discovery, DiscoveryError, DiscoveryOptions, Groups};
 use tidepool_scrape::failure_log::FailureLog;
 use tidepool_scrape::job::Job;
 use tidepool_scrape::manager::{Manager, TargetSets};
 use tidepool_scrape::memory::MemoryBound;
 use tidepool_scrape::metrics::Metrics;
 use tidepool_scrape::pool::{Context, Listed, PoolError};
-use tidepool_scrape::target::{TargetGroup, offset_seed};
+use tidepool_scrape::target::offset_seed;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
 
@@ -74,7 +74,7 @@ pub enum ScrapingError {
         /// The job.
         job: String,
         /// Why not.
-        source: ClientError,
+        source: DiscoveryError,
     },
     /// A job cannot be scraped.
     #[error("scrape_configs: {0}")]
@@ -112,19 +112,19 @@ struct Sets {
 }
 
 impl Sets {
-    /// The groups that a job has, each once: while no discovery answers, each reload adds some.
-    fn of(&self, job: &str) -> Vec<TargetGroup> {
-        let mut all = Vec::new();
-        for group in self.groups.get(job).into_iter().flatten() {
-            if !all.contains(group) {
-                all.push(group.clone());
+    /// The lists that a job has, each once: while no discovery answers, each reload adds some.
+    fn of(&self, job: &str) -> Groups {
+        let mut all = Groups::new();
+        for list in self.groups.get(job).into_iter().flatten() {
+            if !all.iter().any(|known| known.is_same(list)) {
+                all.push(Arc::clone(list));
             }
         }
         all
     }
 
     /// Notes what a new discovery of a job has found, and returns its number.
-    fn begin(&mut self, job: &str, groups: Vec<TargetGroup>) -> u64 {
+    fn begin(&mut self, job: &str, groups: Groups) -> u64 {
         self.discoveries_begun += 1;
         self.discoveries.insert(job.to_owned(), self.discoveries_begun);
         self.groups.insert(job.to_owned(), groups);
@@ -167,14 +167,14 @@ struct JobGroups {
     groups: watch::Receiver<Groups>,
     has_answered: watch::Receiver<bool>,
     /// Those of the earlier configuration.
-    before: Vec<TargetGroup>,
+    before: Groups,
 }
 
 impl JobGroups {
     /// The groups as they are now. Of two that list a target, the last one describes it.
-    fn take(&mut self) -> Vec<TargetGroup> {
+    fn take(&mut self) -> Groups {
         if *self.has_answered.borrow_and_update() {
-            self.before = Vec::new();
+            self.before = Groups::new();
         }
         let mut groups = self.before.clone();
         groups.extend_from_slice(&self.groups.borrow_and_update());
@@ -224,8 +224,12 @@ impl Scraping {
             manager: Manager::new(Arc::new(context), builtins),
             _thread: thread,
             metrics,
+            discovery: DiscoveryOptions {
+                saved_dir,
+                memory: memory.clone(),
+                ..DiscoveryOptions::default()
+            },
             memory,
-            discovery: DiscoveryOptions { saved_dir, ..DiscoveryOptions::default() },
             jobs: Mutex::default(),
             sets: Mutex::default(),
             untold: Mutex::default(),
@@ -276,8 +280,12 @@ impl Scraping {
             if self.jobs().get(name).is_some_and(is_same) {
                 continue;
             }
-            let discovery = Discovery::start(&job.discovery, &self.0.discovery)
-                .map_err(|source| ScrapingError::Discovery { job: name.clone(), source })?;
+            let (configs, options) = (job.discovery.clone(), self.0.discovery.clone());
+            // What was kept of a server may be long.
+            let start = move || Discovery::start(&configs, &options);
+            let started = tokio::task::spawn_blocking(start).await.map_err(io::Error::from)?;
+            let discovery =
+                started.map_err(|source| ScrapingError::Discovery { job: name.clone(), source })?;
             new.push((name.clone(), job.discovery.clone(), discovery));
         }
         let unused = &config.settings.global.unused;
@@ -404,9 +412,16 @@ fn host_name() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidepool_scrape::discovery::List;
+    use tidepool_scrape::target::TargetGroup;
 
-    fn group(source: &str) -> TargetGroup {
-        TargetGroup { source: source.to_owned(), ..TargetGroup::default() }
+    fn list(source: &str) -> Arc<List> {
+        let group = TargetGroup { source: source.to_owned(), ..TargetGroup::default() };
+        Arc::new(List::unbounded(vec![group]))
+    }
+
+    fn sources(groups: &Groups) -> Vec<&str> {
+        groups.iter().map(|list| list.groups()[0].source.as_str()).collect()
     }
 
     /// The story of a reload that gave a job another list: until the list was read, the job had no
@@ -415,14 +430,14 @@ mod tests {
     async fn targets_stay_until_the_new_discovery_has_answered() {
         let (publish, groups) = watch::channel(Groups::default());
         let (answer, has_answered) = watch::channel(false);
-        let mut found = JobGroups { groups, has_answered, before: vec![group("before")] };
-        assert_eq!(found.take(), [group("before")]);
-        publish.send_replace(Arc::new(vec![group("first")]));
+        let mut found = JobGroups { groups, has_answered, before: vec![list("before")] };
+        assert_eq!(sources(&found.take()), ["before"]);
+        publish.send_replace(vec![list("first")]);
         assert!(found.changed().await);
-        assert_eq!(found.take(), [group("before"), group("first")]);
+        assert_eq!(sources(&found.take()), ["before", "first"]);
         answer.send_replace(true);
         assert!(found.changed().await);
-        assert_eq!(found.take(), [group("first")]);
+        assert_eq!(sources(&found.take()), ["first"]);
         drop((publish, answer));
         assert!(!found.changed().await);
     }

@@ -1,9 +1,11 @@
 //! The sections that say where targets come from.
 
 use super::glob::Pattern;
+use crate::labels::Labels;
 use crate::target::{LabelMap, TargetGroup, names};
 use serde::{Deserialize, Deserializer};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use tidepool_client::HttpClientConfig;
 use tidepool_client::config::ShownUrl;
@@ -25,7 +27,7 @@ const FILE_INTERVAL: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiscoveryConfig {
     /// They are listed.
-    Static(Vec<TargetGroup>),
+    Static(Arc<Vec<TargetGroup>>),
     /// Files list them.
     File(FileConfig),
     /// A server lists them.
@@ -95,10 +97,10 @@ impl TryFrom<Vec<Option<Group>>> for StaticSection {
     }
 }
 
-/// Targets as lists have them.
+/// Targets as static lists have them.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Group {
+pub(super) struct Group {
     #[serde(default)]
     targets: Vec<String>,
     /// `null` is none.
@@ -169,11 +171,11 @@ impl Group {
 
     /// The group with this source.
     pub fn target_group(self, source: String) -> TargetGroup {
-        let target = |address| LabelMap::from([(names::ADDRESS.to_owned(), address)]);
+        let target = |address: String| Labels::one(names::ADDRESS, &address);
         TargetGroup {
             source,
             targets: self.targets.into_iter().map(target).collect(),
-            labels: self.labels.unwrap_or_default(),
+            labels: self.labels.as_ref().map(Labels::of).unwrap_or_default(),
         }
     }
 }

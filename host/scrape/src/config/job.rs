@@ -12,6 +12,7 @@ use crate::request::Protocol;
 use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tidepool_client::HttpClientConfig;
 use tidepool_exposition::{NameEscaping, NameValidation};
@@ -247,7 +248,9 @@ pub(super) fn resolved(whole: Whole, global: &GlobalConfig) -> Result<ScrapeConf
     if !static_groups.is_empty() {
         let groups = static_groups.into_iter().enumerate();
         let groups = groups.map(|(number, group)| group.target_group(number.to_string()));
-        discovery.push(DiscoveryConfig::Static(groups.collect()));
+        // The numbers of the others stay.
+        let groups = groups.filter(|group| !group.targets.is_empty());
+        discovery.push(DiscoveryConfig::Static(Arc::new(groups.collect())));
     }
     discovery.extend(section.file_sd_configs.into_iter().map(DiscoveryConfig::from));
     discovery.extend(section.http_sd_configs.into_iter().map(DiscoveryConfig::from));

@@ -26,7 +26,6 @@ mod global;
 mod job;
 mod probe;
 
-pub(crate) use discovery::Group;
 pub use discovery::{DiscoveryConfig, DnsConfig, DnsType, FileConfig, HttpConfig};
 pub use effective::effective;
 pub use files::ConfigError;

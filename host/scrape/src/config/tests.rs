@@ -2,6 +2,7 @@
 //! `tests/upstream_config.rs`.
 
 use super::*;
+use crate::labels::Labels;
 use crate::request::Protocol;
 use crate::target::LabelMap;
 use std::time::Duration;
@@ -116,8 +117,8 @@ scrape_configs:
     let DiscoveryConfig::Static(groups) = lists else { panic!("{lists:?}") };
     let sources: Vec<&str> = groups.iter().map(|group| group.source.as_str()).collect();
     assert_eq!(sources, ["0", "1"]);
-    assert_eq!(groups[0].targets[1]["__address__"], "b:9100");
-    assert_eq!(groups[0].labels["rack"], "7");
+    assert_eq!(groups[0].targets[1].get("__address__"), "b:9100");
+    assert_eq!(groups[0].labels.get("rack"), "7");
     let DiscoveryConfig::File(files) = files else { panic!("{files:?}") };
     assert_eq!(files.refresh_interval, Duration::from_secs(600));
     let pattern = |text| Pattern::parse(text).expect("a pattern");
@@ -281,11 +282,11 @@ probe_configs:
         panic!("{:?}", web.discovery)
     };
     assert_eq!(files.files, [Pattern::parse("/etc/x/probed.yml").expect("a pattern")]);
-    let target = |labels: &LabelMap| {
-        let discovered = crate::target::discovered_labels(job, labels, &LabelMap::new());
+    let target = |labels: &Labels| {
+        let discovered = crate::target::discovered_labels(job, labels, &Labels::default());
         let labels = crate::target::target_labels(job, discovered, &mut []);
         let labels = labels.expect("a target").expect("kept");
-        let target = crate::target::Target::new(job, labels, LabelMap::new());
+        let target = crate::target::Target::new(job, labels, Labels::default());
         let own = |(name, value): &(String, String)| (name == "instance").then(|| value.clone());
         let instance = target.public_labels().iter().find_map(own);
         (instance.expect("an instance"), target.url().to_owned())

@@ -1,16 +1,16 @@
 //! Targets that files list, as JSON or YAML.
 
-use super::{DiscoveryFigures, DiscoveryOptions, LIST_BYTES_MAX};
-use crate::config::{FileConfig, Group, matching};
-use crate::target::TargetGroup;
+use super::list::{List, ListError, Raw};
+use super::read::{Origin, json, yaml};
+use super::{DiscoveryFigures, DiscoveryOptions};
+use crate::config::{FileConfig, matching};
+use crate::memory::MemoryBound;
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use tidepool_settings::file::read_regular;
-use tidepool_settings::yaml;
+use tidepool_settings::file::open_regular;
 
 /// The label that says which file lists a target.
 const FILE_LABEL: &str = "__meta_filepath";
@@ -19,6 +19,7 @@ const FILE_LABEL: &str = "__meta_filepath";
 pub(super) struct FileDiscovery {
     config: FileConfig,
     figures: Arc<DiscoveryFigures>,
+    memory: MemoryBound,
     /// The files that there were, with their groups.
     files: BTreeMap<PathBuf, Seen>,
     has_looked: bool,
@@ -27,18 +28,23 @@ pub(super) struct FileDiscovery {
 /// A file as it was last read.
 #[derive(Clone, Default)]
 struct Seen {
-    /// Of its content; none if it could not be read.
+    /// Of its content; none if it could not be read, or there was no room for it.
     hash: Option<u64>,
     /// What was last wrong with it.
-    wrong: Option<String>,
-    /// Its groups when it was last sound.
-    groups: Vec<TargetGroup>,
+    wrong: Option<ListError>,
+    /// It when it was last sound.
+    list: Option<Arc<List>>,
 }
 
 impl FileDiscovery {
     pub fn new(config: &FileConfig, options: &DiscoveryOptions) -> FileDiscovery {
-        let figures = Arc::clone(&options.figures);
-        FileDiscovery { config: config.clone(), figures, files: BTreeMap::new(), has_looked: false }
+        FileDiscovery {
+            config: config.clone(),
+            figures: Arc::clone(&options.figures),
+            memory: options.memory.clone(),
+            files: BTreeMap::new(),
+            has_looked: false,
+        }
     }
 
     pub fn interval(&self) -> Duration {
@@ -50,30 +56,30 @@ impl FileDiscovery {
         self.has_looked && self.files.values().all(|seen| seen.wrong.is_none())
     }
 
-    /// Looks at all files; returns all groups if any has changed.
-    pub async fn refresh(&mut self) -> Option<Vec<TargetGroup>> {
+    /// Looks at all files; returns all lists if any has changed.
+    pub async fn refresh(&mut self) -> Option<Vec<Arc<List>>> {
         let (config, figures) = (self.config.clone(), Arc::clone(&self.figures));
-        let before = std::mem::take(&mut self.files);
+        let (memory, before) = (self.memory.clone(), self.files.clone());
         // A file system may take its time.
-        let look = move || {
-            let after = look(&config, &figures, &before);
-            (before, after)
-        };
-        let (before, after) = tokio::task::spawn_blocking(look).await.ok()?;
-        let groups = |files: &BTreeMap<PathBuf, Seen>| -> Vec<TargetGroup> {
-            files.values().flat_map(|seen| seen.groups.clone()).collect()
-        };
+        let look = move || look(&config, &figures, &memory, &before);
+        let after = tokio::task::spawn_blocking(look).await.ok()?;
         let is_first = !std::mem::replace(&mut self.has_looked, true);
-        let found = groups(&after);
-        let changes = is_first || found != groups(&before);
+        let (before, found) = (lists(&self.files), lists(&after));
+        let is_same = before.len() == found.len()
+            && before.iter().zip(&found).all(|(before, found)| Arc::ptr_eq(before, found));
         self.files = after;
-        changes.then_some(found)
+        (is_first || !is_same).then_some(found)
     }
+}
+
+fn lists(files: &BTreeMap<PathBuf, Seen>) -> Vec<Arc<List>> {
+    files.values().filter_map(|seen| seen.list.clone()).collect()
 }
 
 fn look(
     config: &FileConfig,
     figures: &DiscoveryFigures,
+    memory: &MemoryBound,
     before: &BTreeMap<PathBuf, Seen>,
 ) -> BTreeMap<PathBuf, Seen> {
     let mut after = BTreeMap::new();
@@ -82,7 +88,7 @@ fn look(
             Ok(paths) => {
                 for path in paths {
                     let seen = before.get(&path).cloned().unwrap_or_default();
-                    let seen = read(&path, seen, figures);
+                    let seen = read(&path, seen, figures, memory);
                     after.insert(path, seen);
                 }
             }
@@ -100,71 +106,54 @@ fn look(
 }
 
 /// Reads a file if its content is another one than before.
-fn read(path: &Path, before: Seen, figures: &DiscoveryFigures) -> Seen {
-    let content = content(path);
-    let hash = content.as_ref().ok().map(|content| {
-        let mut hasher = DefaultHasher::new();
-        hasher.write(content);
-        hasher.finish()
-    });
+fn read(path: &Path, before: Seen, figures: &DiscoveryFigures, memory: &MemoryBound) -> Seen {
+    let raw = raw(path, memory);
+    let hash = raw.as_ref().ok().map(Raw::hash);
     if hash.is_some() && hash == before.hash {
         return before;
     }
-    match content.and_then(|content| groups(path, content)) {
-        Ok(groups) => Seen { hash, wrong: None, groups },
+    match raw.and_then(|raw| list(path, raw)) {
+        Ok(list) => {
+            let same = before.list.filter(|before| before.is_same(&list));
+            Seen { hash, wrong: None, list: Some(same.unwrap_or_else(|| Arc::new(list))) }
+        }
         Err(wrong) => {
             figures.file_read_errors.fetch_add(1, Relaxed);
-            if before.wrong.as_ref() != Some(&wrong) {
+            if !before.wrong.as_ref().is_some_and(|before| before.is_same(&wrong)) {
                 let path = path.display();
                 tracing::warn!(
                     %path,
-                    error = wrong,
+                    error = wrong.what,
                     "a file with targets cannot be used; those that were read before stay"
                 );
             }
-            Seen { hash, wrong: Some(wrong), groups: before.groups }
+            // There may be room next time.
+            let hash = hash.filter(|_| !wrong.is_memory);
+            Seen { hash, wrong: Some(wrong), list: before.list }
         }
     }
 }
 
-fn content(path: &Path) -> Result<Vec<u8>, String> {
-    read_regular(path, LIST_BYTES_MAX).map_err(|error| error.to_string())
+fn raw(path: &Path, memory: &MemoryBound) -> Result<Raw, ListError> {
+    let mut raw = Raw::new(memory);
+    raw.read(open_regular(path).map_err(ListError::wrong)?)?;
+    Ok(raw)
 }
 
-/// The groups that a file lists now.
-pub fn listed(path: &Path) -> Result<Vec<TargetGroup>, String> {
-    content(path).and_then(|content| groups(path, content))
+/// The list of a file as it is now.
+pub fn listed(path: &Path) -> Result<List, String> {
+    let raw = raw(path, &MemoryBound::unbounded());
+    raw.and_then(|raw| list(path, raw)).map_err(|error| error.what)
 }
 
-/// The groups that a file lists.
-fn groups(path: &Path, content: Vec<u8>) -> Result<Vec<TargetGroup>, String> {
+/// What a file lists.
+fn list(path: &Path, raw: Raw) -> Result<List, ListError> {
     let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
-    let groups: Vec<Option<Group>> = match is_json {
-        true => serde_json::from_slice(&content).map_err(|error| error.to_string())?,
-        false => {
-            let text = String::from_utf8(content).map_err(|_| "it is not text".to_owned())?;
-            let node = yaml::load(&text).map_err(|error| error.to_string())?;
-            yaml::read("", &node).map_err(|error| error.to_string())?
-        }
-    };
-    let path = path.display().to_string();
-    target_groups(groups, &path, |group| {
-        group.labels.insert(FILE_LABEL.to_owned(), path.clone());
+    let source = path.display().to_string();
+    let label = source.clone();
+    let origin = Origin { source, label: (FILE_LABEL, &label) };
+    raw.into_list(|bytes, room| match is_json {
+        true => json(bytes, &origin, room),
+        false => yaml(bytes, &origin, room),
     })
-}
-
-/// Groups of a list, with sources that count them.
-pub(super) fn target_groups(
-    groups: Vec<Option<Group>>,
-    source: &str,
-    add_labels: impl Fn(&mut TargetGroup),
-) -> Result<Vec<TargetGroup>, String> {
-    let group = |(number, group): (usize, Option<Group>)| {
-        let group = group.ok_or("nil target group item found")?;
-        group.check()?;
-        let mut group = group.target_group(format!("{source}:{number}"));
-        add_labels(&mut group);
-        Ok(group)
-    };
-    groups.into_iter().enumerate().map(group).collect()
 }

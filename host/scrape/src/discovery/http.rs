@@ -2,12 +2,12 @@
 //!
 //! Source: `discovery/http` of prometheus/prometheus; that the last list is kept is ours.
 
-use super::file::target_groups;
+use super::list::{List, ListError, Raw};
+use super::read::{Origin, json};
 use super::saved::Saved;
 use super::{DiscoveryFigures, DiscoveryOptions, LIST_BYTES_MAX};
-use crate::config::{Group, HttpConfig};
-use crate::target::TargetGroup;
-use bytes::Bytes;
+use crate::config::HttpConfig;
+use crate::memory::MemoryBound;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -25,17 +25,25 @@ pub(super) struct HttpDiscovery {
     config: HttpConfig,
     client: Client,
     figures: Arc<DiscoveryFigures>,
+    memory: MemoryBound,
     saved: Option<Saved>,
-    /// The last list, and its groups.
-    list: Bytes,
-    groups: Vec<TargetGroup>,
+    /// The last list.
+    known: Option<Known>,
     has_answered: bool,
     /// What was last wrong.
-    wrong: Option<String>,
+    wrong: Option<ListError>,
+}
+
+/// A list that was read.
+#[derive(Clone)]
+struct Known {
+    /// Of its bytes.
+    hash: u64,
+    list: Arc<List>,
 }
 
 impl HttpDiscovery {
-    /// Starts with the saved list. Sends no request.
+    /// Starts with the saved list, which may be long. Sends no request.
     pub fn open(
         config: &HttpConfig,
         options: &DiscoveryOptions,
@@ -46,46 +54,51 @@ impl HttpDiscovery {
             config: config.clone(),
             client,
             figures: Arc::clone(&options.figures),
+            memory: options.memory.clone(),
             saved,
-            list: Bytes::new(),
-            groups: Vec::new(),
+            known: None,
             has_answered: false,
             wrong: None,
         };
         discovery.client.check(&discovery.ask())?;
-        if let Some(list) = discovery.saved.as_ref().and_then(Saved::read) {
-            match parse(&discovery.config, &list) {
-                Ok(groups) => (discovery.list, discovery.groups) = (list, groups),
-                // The next list replaces it.
-                Err(error) => tracing::warn!(
-                    url = %discovery.config.url,
-                    error,
-                    "the kept list of targets is damaged; there are none until the server answers"
-                ),
-            }
+        match discovery.read_saved() {
+            Ok(known) => discovery.known = known,
+            // The next list replaces it.
+            Err(error) => tracing::warn!(
+                url = %discovery.config.url,
+                error = error.what,
+                "the kept list of targets cannot be used; there are none until the server answers"
+            ),
         }
         Ok(discovery)
+    }
+
+    fn read_saved(&self) -> Result<Option<Known>, ListError> {
+        let Some(saved) = &self.saved else { return Ok(None) };
+        let Some(raw) = saved.read(&self.memory)? else { return Ok(None) };
+        let hash = raw.hash();
+        let list = raw.into_list(|bytes, room| json(bytes, &origin(&self.config), room))?;
+        Ok(Some(Known { hash, list: Arc::new(list) }))
     }
 
     pub fn interval(&self) -> Duration {
         self.config.refresh_interval
     }
 
-    /// The groups of the list that was kept.
-    pub fn known(&self) -> Vec<TargetGroup> {
-        self.groups.clone()
+    /// The list that was kept.
+    pub fn known(&self) -> Vec<Arc<List>> {
+        self.known.iter().map(|known| Arc::clone(&known.list)).collect()
     }
 
     /// Whether there is a list, of now or of an earlier run.
     pub fn has_answered(&self) -> bool {
-        self.has_answered || !self.list.is_empty()
+        self.has_answered || self.known.is_some()
     }
 
-    /// Asks; returns all groups if any has changed.
-    pub async fn refresh(&mut self) -> Option<Vec<TargetGroup>> {
+    /// Asks; returns the list if it has changed.
+    pub async fn refresh(&mut self) -> Option<Vec<Arc<List>>> {
         let asked = match self.fetch().await {
-            Ok(list) if self.has_answered && list == self.list => Ok(None),
-            Ok(list) => self.parsed(&list).await.map(|groups| Some((list, groups))),
+            Ok(raw) => self.read(raw).await,
             Err(error) => Err(error),
         };
         match asked {
@@ -93,30 +106,21 @@ impl HttpDiscovery {
                 if self.wrong.take().is_some() {
                     tracing::info!(url = %self.config.url, "the list of targets can be read again");
                 }
-                let (list, groups) = changed?;
                 self.has_answered = true;
-                if list != self.list
-                    && let Some(saved) = &self.saved
-                    && let Err(error) = saved.write(list.clone()).await
-                {
-                    tracing::warn!(
-                        url = %self.config.url,
-                        %error,
-                        "the list of targets could not be kept for the next start"
-                    );
-                }
-                self.list = list;
-                let changes = groups != self.groups;
-                self.groups.clone_from(&groups);
-                changes.then_some(groups)
+                let new = changed?;
+                let is_same = |known: &Known| Arc::ptr_eq(&known.list, &new.list);
+                let changes = !self.known.as_ref().is_some_and(is_same);
+                self.known = Some(new);
+                changes.then(|| self.known())
             }
             Err(error) => {
                 self.figures.http_failures.fetch_add(1, Relaxed);
-                if self.wrong.as_ref() != Some(&error) {
+                if !self.wrong.as_ref().is_some_and(|wrong| wrong.is_same(&error)) {
                     let url = &self.config.url;
+                    let error = &error.what;
                     tracing::warn!(%url, error, "no list of targets; those of the last one stay");
-                    self.wrong = Some(error);
                 }
+                self.wrong = Some(error);
                 None
             }
         }
@@ -137,35 +141,65 @@ impl HttpDiscovery {
         }
     }
 
-    async fn fetch(&self) -> Result<Bytes, String> {
-        let in_words = |error: ClientError| error.to_string();
-        let answer = self.client.send(self.ask()).await.map_err(in_words)?;
+    async fn fetch(&self) -> Result<Raw, ListError> {
+        let mut answer = self.client.send(self.ask()).await.map_err(ListError::wrong)?;
         if answer.status.as_u16() != 200 {
-            return Err(format!("server returned HTTP status {}", answer.status));
+            let what = format!("server returned HTTP status {}", answer.status);
+            return Err(ListError::wrong(what));
         }
         let kind = answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let kind = kind.unwrap_or_default().trim();
         if !is_json(kind) {
-            return Err(format!("unsupported content type {kind:?}"));
+            return Err(ListError::wrong(format!("unsupported content type {kind:?}")));
         }
-        answer.bytes().await.map_err(in_words)
+        let mut raw = Raw::new(&self.memory);
+        while let Some(piece) = answer.chunk().await.map_err(ListError::wrong)? {
+            raw.push(&piece)?;
+        }
+        Ok(raw)
     }
 
-    /// Parses a list beside the threads of the network, which a long one would hold for a second.
-    async fn parsed(&self, list: &Bytes) -> Result<Vec<TargetGroup>, String> {
-        let (config, list) = (self.config.clone(), list.clone());
-        let parsed = tokio::task::spawn_blocking(move || parse(&config, &list)).await;
-        parsed.unwrap_or_else(|error| Err(error.to_string()))
+    /// Reads a list that is another one than before, and keeps it for the next start. Beside the
+    /// threads of the network, which a long one would hold for a second.
+    async fn read(&self, raw: Raw) -> Result<Option<Known>, ListError> {
+        let (config, saved, known) = (self.config.clone(), self.saved.clone(), self.known.clone());
+        let work = move || read(raw, &config, saved.as_ref(), known.as_ref());
+        tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(ListError::wrong(error)))
     }
 }
 
-fn parse(config: &HttpConfig, list: &[u8]) -> Result<Vec<TargetGroup>, String> {
-    // Nothing of the list, which may hold anything.
-    let groups: Vec<Option<Group>> =
-        serde_json::from_slice(list).map_err(|error| format!("not a list: {error}"))?;
-    target_groups(groups, &config.url.to_string(), |group| {
-        group.labels.insert(URL_LABEL.to_owned(), config.url_text.clone());
-    })
+fn read(
+    raw: Raw,
+    config: &HttpConfig,
+    saved: Option<&Saved>,
+    before: Option<&Known>,
+) -> Result<Option<Known>, ListError> {
+    let hash = raw.hash();
+    if before.is_some_and(|before| before.hash == hash) {
+        return Ok(None);
+    }
+    let mut is_kept = Ok(());
+    let list = raw.into_list(|bytes, room| {
+        let groups = json(bytes, &origin(config), room)?;
+        is_kept = saved.map_or(Ok(()), |saved| saved.write_now(bytes));
+        Ok(groups)
+    })?;
+    if let Err(error) = is_kept {
+        tracing::warn!(
+            url = %config.url,
+            %error,
+            "the list of targets could not be kept for the next start"
+        );
+    }
+    let list = match before {
+        Some(before) if before.list.is_same(&list) => Arc::clone(&before.list),
+        _ => Arc::new(list),
+    };
+    Ok(Some(Known { hash, list }))
+}
+
+fn origin(config: &HttpConfig) -> Origin<'_> {
+    Origin { source: config.url.to_string(), label: (URL_LABEL, &config.url_text) }
 }
 
 /// Whether a content type is that of JSON in UTF-8.

@@ -22,16 +22,20 @@ pub mod dns;
 mod figures;
 mod file;
 mod http;
+mod list;
+mod read;
 mod saved;
 
 pub use figures::DiscoveryFigures;
 pub use file::listed;
+pub use list::{List, NoRoom};
 
 use crate::config::DiscoveryConfig;
-use crate::target::TargetGroup;
+use crate::memory::MemoryBound;
 use dns::DnsDiscovery;
 use file::FileDiscovery;
 use http::HttpDiscovery;
+use list::Room;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,17 +45,20 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Largest list of targets, in bytes: about 300,000 targets.
+/// Largest list of targets, in bytes. A list counts against the memory of targets, so most nodes
+/// refuse shorter ones.
 const LIST_BYTES_MAX: u64 = 32 << 20;
 
-/// All groups of a job, by discoverer in the order of the configuration.
-pub type Groups = Arc<Vec<TargetGroup>>;
+/// All lists of a job, by discoverer in the order of the configuration.
+pub type Groups = Vec<Arc<List>>;
 
 /// What discoverers work with.
 #[derive(Clone, Debug, Default)]
 pub struct DiscoveryOptions {
     /// Where lists of servers and answers of the DNS are kept; without it they are not.
     pub saved_dir: Option<PathBuf>,
+    /// What lists may take.
+    pub memory: MemoryBound,
     /// How names are looked up; without it as the system does.
     pub resolver: Option<dns::Resolver>,
     /// What is counted.
@@ -77,25 +84,39 @@ enum Discoverer {
 struct Found {
     /// Of which discoverer.
     number: usize,
-    /// All its groups, if any has changed.
-    groups: Option<Vec<TargetGroup>>,
+    /// All its lists, if any has changed.
+    groups: Option<Groups>,
     has_answered: bool,
+}
+
+/// Why targets cannot be discovered as configured.
+#[derive(Debug, thiserror::Error)]
+pub enum DiscoveryError {
+    /// A server cannot be asked.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The listed targets take too much memory.
+    #[error("static_configs: {0}")]
+    Static(#[from] NoRoom),
 }
 
 impl Discovery {
     /// Starts all discoverers of a job, inside of a runtime. What is known at once is there at
-    /// once: static lists, and what was kept of servers and of the DNS. Fails if requests cannot be
-    /// made as configured.
+    /// once: static lists, and what was kept of servers and of the DNS. That may be long, so this
+    /// is no work for a thread of the network. Fails if requests cannot be made as configured, or
+    /// there is no room for static lists.
     pub fn start(
         configs: &[DiscoveryConfig],
         options: &DiscoveryOptions,
-    ) -> Result<Discovery, ClientError> {
-        let mut parts: Vec<Vec<TargetGroup>> = Vec::with_capacity(configs.len());
+    ) -> Result<Discovery, DiscoveryError> {
+        let mut parts: Vec<Groups> = Vec::with_capacity(configs.len());
         let mut discoverers = Vec::new();
         for (number, config) in configs.iter().enumerate() {
             let discoverer = match config {
                 DiscoveryConfig::Static(groups) => {
-                    parts.push(groups.clone());
+                    let mut room = Room::new(&options.memory);
+                    room.take_groups(groups)?;
+                    parts.push(vec![Arc::new(List::held(Arc::clone(groups), room))]);
                     continue;
                 }
                 DiscoveryConfig::File(config) => {
@@ -109,7 +130,7 @@ impl Discovery {
             parts.push(discoverer.known());
             discoverers.push((number, discoverer));
         }
-        let (publish, groups) = watch::channel(all(&parts));
+        let (publish, groups) = watch::channel(parts.concat());
         let is_silent = |(_, discoverer): &(usize, Discoverer)| !discoverer.has_answered();
         let mut silent: BTreeSet<usize> =
             discoverers.iter().filter(|one| is_silent(one)).map(|(number, _)| *number).collect();
@@ -124,7 +145,7 @@ impl Discovery {
                 while let Some(Found { number, groups, has_answered }) = found.recv().await {
                     if let (Some(part), Some(groups)) = (parts.get_mut(number), groups) {
                         *part = groups;
-                        publish.send_replace(all(&parts));
+                        publish.send_replace(parts.concat());
                     }
                     if has_answered && silent.remove(&number) && silent.is_empty() {
                         all_answered.send_replace(true);
@@ -148,13 +169,9 @@ impl Discovery {
     }
 }
 
-fn all(parts: &[Vec<TargetGroup>]) -> Groups {
-    Arc::new(parts.concat())
-}
-
 impl Discoverer {
     /// What is known before the first look.
-    fn known(&self) -> Vec<TargetGroup> {
+    fn known(&self) -> Groups {
         match self {
             Discoverer::File(_) => Vec::new(),
             Discoverer::Http(http) => http.known(),
@@ -179,8 +196,8 @@ impl Discoverer {
         }
     }
 
-    /// Looks; returns all groups if any has changed.
-    async fn refresh(&mut self) -> Option<Vec<TargetGroup>> {
+    /// Looks; returns all lists if any has changed.
+    async fn refresh(&mut self) -> Option<Groups> {
         match self {
             Discoverer::File(file) => file.refresh().await,
             Discoverer::Http(http) => http.refresh().await,

@@ -1,9 +1,9 @@
 //! The last list of a server, or answer of the DNS, kept in a file for the next start.
 
-use super::LIST_BYTES_MAX;
-use bytes::Bytes;
+use super::list::{ListError, Raw};
+use crate::memory::MemoryBound;
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -25,30 +25,26 @@ impl Saved {
     }
 
     /// The list, if one is there.
-    pub fn read(&self) -> Option<Bytes> {
-        let path = self.directory.join(&self.name);
-        let mut list = Vec::new();
-        let file = File::open(&path).ok()?;
-        let bytes = file.take(LIST_BYTES_MAX + 1).read_to_end(&mut list);
-        match bytes {
-            Ok(bytes) if bytes as u64 <= LIST_BYTES_MAX => Some(list.into()),
-            Ok(_) => None,
-            Err(error) => {
-                let path = path.display();
-                tracing::warn!(%path, %error, "the kept list of targets could not be read");
-                None
-            }
-        }
+    pub fn read(&self, memory: &MemoryBound) -> Result<Option<Raw>, ListError> {
+        let file = match File::open(self.directory.join(&self.name)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(ListError::wrong(error)),
+        };
+        let mut raw = Raw::new(memory);
+        raw.read(file)?;
+        Ok(Some(raw))
     }
 
-    /// Keeps a list. One that is there is whole at any moment.
-    pub async fn write(&self, list: Bytes) -> io::Result<()> {
+    /// Keeps a list, beside the threads of the network. One that is there is whole at any moment.
+    pub async fn write(&self, list: Vec<u8>) -> io::Result<()> {
         let saved = self.clone();
         let written = tokio::task::spawn_blocking(move || saved.write_now(&list)).await;
         written.map_err(io::Error::other)?
     }
 
-    fn write_now(&self, list: &[u8]) -> io::Result<()> {
+    /// The same, on this thread.
+    pub fn write_now(&self, list: &[u8]) -> io::Result<()> {
         std::fs::create_dir_all(&self.directory)?;
         let number = BEGUN.fetch_add(1, Relaxed);
         let staged = self.directory.join(format!("{}.{number}.tmp", self.name));

@@ -3,7 +3,8 @@
 use super::dns::Resolver;
 use super::*;
 use crate::config::{DnsConfig, DnsType, FileConfig, HttpConfig, Pattern};
-use crate::target::LabelMap;
+use crate::labels::Labels;
+use crate::target::TargetGroup;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -20,26 +21,31 @@ const INTERVAL: Duration = Duration::from_millis(20);
 /// Longer than any test takes.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-fn labels(pairs: &[(&str, &str)]) -> LabelMap {
+fn labels(pairs: &[(&str, &str)]) -> Labels {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+/// All groups of all lists.
+fn flat(groups: &Groups) -> Vec<&TargetGroup> {
+    groups.iter().flat_map(|list| list.groups()).collect()
 }
 
 /// Addresses of all groups, by source.
 fn shown(groups: &Groups) -> Vec<String> {
-    let address = |target: &LabelMap| target.get("__address__").cloned().unwrap_or_default();
     let one = |group: &TargetGroup| {
-        let addresses: Vec<String> = group.targets.iter().map(address).collect();
+        let addresses: Vec<&str> =
+            group.targets.iter().map(|target| target.get("__address__")).collect();
         let source = group.source.rsplit('/').next().unwrap_or_default();
         format!("{source} {}", addresses.join(","))
     };
-    groups.iter().map(one).collect()
+    flat(groups).into_iter().map(one).collect()
 }
 
 /// Waits until the groups are these.
 async fn wait_for(groups: &mut watch::Receiver<Groups>, expected: &[&str]) -> Groups {
     let found = timeout(TIMEOUT, groups.wait_for(|groups| shown(groups) == expected)).await;
     if let Ok(Ok(groups)) = &found {
-        return Arc::clone(groups);
+        return Groups::clone(groups);
     }
     drop(found);
     panic!("{:?} are not {expected:?}", shown(&groups.borrow()));
@@ -69,8 +75,8 @@ async fn static_lists_are_there_at_once() {
         labels: labels(&[("rack", "7")]),
     };
     let discovery =
-        start(DiscoveryConfig::Static(vec![group.clone()]), &DiscoveryOptions::default());
-    assert_eq!(**discovery.groups().borrow(), [group]);
+        start(DiscoveryConfig::Static(Arc::new(vec![group.clone()])), &DiscoveryOptions::default());
+    assert_eq!(flat(&discovery.groups().borrow()), [&group]);
 }
 
 fn files(folder: &Path, patterns: &[&str]) -> DiscoveryConfig {
@@ -97,9 +103,9 @@ async fn files_are_read_again_and_a_bad_one_keeps_its_targets() -> std::io::Resu
     let mut groups = discovery.groups();
     let found = wait_for(&mut groups, &["a.json:0 a:1,a:2", "a.json:1 b:1", "one.yml:0 c:1"]).await;
     let path = folder.path().join("a.json").display().to_string();
-    assert_eq!(found[0].source, format!("{path}:0"));
-    assert_eq!(found[0].labels, labels(&[("x", "y"), ("__meta_filepath", &path)]));
-    assert_eq!(found[2].labels["n"], "1");
+    assert_eq!(flat(&found)[0].source, format!("{path}:0"));
+    assert_eq!(flat(&found)[0].labels, labels(&[("x", "y"), ("__meta_filepath", &path)]));
+    assert_eq!(flat(&found)[2].labels.get("n"), "1");
     // One that cannot be read stays as it was, whatever is wrong with it.
     for wrong in ["[{", "[null]", "{}", "[{\"target\": []}]", "[{\"labels\": {\"\": \"a\"}}]"] {
         write("a.json", wrong)?;
@@ -204,7 +210,7 @@ async fn a_server_lists_targets_and_its_last_list_survives_it() {
     let discovery = start(http(&lists.url, INTERVAL), &options);
     let mut groups = discovery.groups();
     let found = wait_for(&mut groups, &["list?a=xxxxx:0 a:1"]).await;
-    assert_eq!(found[0].labels, labels(&[("x", "y"), ("__meta_url", &lists.url)]));
+    assert_eq!(flat(&found)[0].labels, labels(&[("x", "y"), ("__meta_url", &lists.url)]));
     let head = lists.heads.lock().expect("a lock")[0].to_ascii_lowercase();
     assert!(head.starts_with("get /list?a=b "), "{head}");
     assert!(head.contains("\r\nx-prometheus-refresh-interval-seconds: 0.02\r\n"), "{head}");
@@ -221,15 +227,15 @@ async fn a_server_lists_targets_and_its_last_list_survives_it() {
         wait_for_failures(&options, 1).await;
         assert_eq!(shown(&groups.borrow()), ["list?a=xxxxx:0 a:1"], "{head} {body}");
     }
-    lists.answers(GOOD, r#"[{"targets": ["b:1"]}, {"targets": []}]"#);
-    wait_for(&mut groups, &["list?a=xxxxx:0 b:1", "list?a=xxxxx:1 "]).await;
+    lists.answers(GOOD, r#"[{"targets": ["b:1"]}, {"targets": []}, {"targets": ["c:1"]}]"#);
+    wait_for(&mut groups, &["list?a=xxxxx:0 b:1", "list?a=xxxxx:2 c:1"]).await;
     drop(discovery);
 
     // The next start knows them before the server answers, and keeps them while it does not.
     lists.answers("503 Service Unavailable", "");
     let discovery = start(http(&lists.url, INTERVAL), &options);
     let mut groups = discovery.groups();
-    let known = ["list?a=xxxxx:0 b:1", "list?a=xxxxx:1 "];
+    let known = ["list?a=xxxxx:0 b:1", "list?a=xxxxx:2 c:1"];
     assert_eq!(shown(&groups.borrow()), known);
     wait_for_failures(&options, 1).await;
     assert_eq!(shown(&groups.borrow()), known);
@@ -247,6 +253,52 @@ async fn a_server_lists_targets_and_its_last_list_survives_it() {
     wait_for(&mut discovery.groups(), &["list?a=xxxxx:0 c:1"]).await;
     let other = start(http("http://127.0.0.1:1/", TIMEOUT), &options);
     assert_eq!(shown(&other.groups().borrow()), [""; 0]);
+}
+
+/// Each target of the long list takes 200 bytes and more, and one list has half of the memory.
+#[tokio::test]
+async fn a_list_without_room_leaves_the_targets_that_there_were() -> std::io::Result<()> {
+    const BYTES_MAX: u64 = 1 << 20;
+    let long = format!("[{}]", vec![r#"{"targets":["a:1"]}"#; 5000].join(","));
+    let lists = Lists::start(r#"[{"targets": ["a:1"]}]"#).await;
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("list.json");
+    std::fs::write(&file, r#"[{"targets": ["b:1"]}]"#)?;
+    let options =
+        DiscoveryOptions { memory: MemoryBound::new(BYTES_MAX), ..DiscoveryOptions::default() };
+    let configs = [http(&lists.url, INTERVAL), files(folder.path(), &["list.json"])];
+    let discovery = Discovery::start(&configs, &options).expect("it starts");
+    let mut groups = discovery.groups();
+    let known = ["list?a=xxxxx:0 a:1", "list.json:0 b:1"];
+    wait_for(&mut groups, &known).await;
+    lists.answers(GOOD, &long);
+    std::fs::write(&file, &long)?;
+    wait_for_failures(&options, 1).await;
+    // It is tried again: there may be room next time.
+    wait_for_failures(&options, 0).await;
+    assert_eq!(shown(&groups.borrow()), known);
+    assert!(options.memory.refused() >= 4);
+    lists.answers(GOOD, "[]");
+    std::fs::write(&file, r#"[{"targets": ["c:1"]}]"#)?;
+    wait_for(&mut groups, &["list.json:0 c:1"]).await;
+    // One list as it is, and all else was given back.
+    let held = async {
+        while options.memory.held_bytes() > 400 {
+            tokio::time::sleep(INTERVAL).await;
+        }
+    };
+    timeout(TIMEOUT, held).await.expect("what was refused takes nothing");
+    drop((discovery, groups));
+    let group = |at: usize| TargetGroup {
+        source: at.to_string(),
+        targets: vec![labels(&[("__address__", "a:1")])],
+        ..TargetGroup::default()
+    };
+    let listed = DiscoveryConfig::Static(Arc::new((0..5000).map(group).collect()));
+    let refused = Discovery::start(&[listed], &options).expect_err("no room");
+    let start = "static_configs: no memory left for this list of targets: ";
+    assert!(refused.to_string().starts_with(start), "{refused}");
+    Ok(())
 }
 
 /// A server of the DNS that answers by UDP and TCP as a test says: a code, and a host by its first
@@ -341,7 +393,7 @@ async fn services_are_looked_up() {
         ("__meta_dns_srv_record_port", "9100"),
         ("__meta_dns_srv_record_target", "node.a.example."),
     ]);
-    assert_eq!(found[1].targets, [expected]);
+    assert_eq!(flat(&found)[1].targets, [expected]);
     // The servers fail; nothing changes.
     server.answers(2);
     wait_for_failures(&options, 3).await;
@@ -362,7 +414,7 @@ async fn addresses_are_those_of_the_system() {
     let options = DiscoveryOptions::default();
     let discovery = start(dns(&["localhost"], DnsType::A(9100)), &options);
     let found = wait_for(&mut discovery.groups(), &["localhost 127.0.0.1:9100"]).await;
-    assert_eq!(found[0].targets[0]["__meta_dns_name"], "localhost");
+    assert_eq!(flat(&found)[0].targets[0].get("__meta_dns_name"), "localhost");
 }
 
 /// The story of a node that started without its uplink: the names of its targets could not be
@@ -384,7 +436,7 @@ async fn answers_of_the_dns_survive_it() {
 
     server.answers(2);
     let discovery = start(dns(&["_web.a.example."], DnsType::Srv), &options);
-    assert_eq!(*discovery.groups().borrow(), found, "before the first answer");
+    assert_eq!(flat(&discovery.groups().borrow()), flat(&found), "before the first answer");
     assert!(*discovery.has_answered().borrow());
     wait_for_failures(&options, 3).await;
     assert_eq!(shown(&discovery.groups().borrow()), known);

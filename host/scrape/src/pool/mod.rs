@@ -11,20 +11,21 @@ use crate::append::{Appender, Rules};
 use crate::cache::Cache;
 use crate::clock::Clock;
 use crate::cycle::{Cycle, Failures, Memory, Orders, Phase};
+use crate::discovery::List;
 use crate::error::ScrapeError;
 use crate::failure_log::FailureLog;
 use crate::job::Job;
+use crate::labels::Labels;
 use crate::memory::{Held, MemoryBound};
 use crate::metrics::Metrics;
 use crate::probe::ProbeSource;
 use crate::request::HttpSource;
 use crate::source::{Builtin, Source};
 use crate::store::Store;
-use crate::target::{
-    DroppedTarget, LabelMap, Target, TargetGroup, discovered_labels, target_labels,
-};
+use crate::target::{LabelMap, Target, discovered_labels, target_labels};
 use clients::Clients;
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidepool_relabel::{Rule, RuleError, RuleSpec};
 use tidepool_turns::Pace;
@@ -87,10 +88,76 @@ pub struct Pool<S> {
     shared: Arc<Shared>,
     /// What the targets take of the memory, without what they remember.
     held: Held,
+    /// What the dropped ones take that are listed.
+    held_by_dropped: Held,
 }
 
-/// Labels and URL. Targets with the same are one.
-type Identity = (LabelMap, String);
+/// A target, by labels and URL: those with the same are one.
+#[derive(Clone)]
+struct Identity(Arc<Target>);
+
+impl Ord for Identity {
+    fn cmp(&self, other: &Identity) -> Ordering {
+        self.0.identity().cmp(&other.0.identity())
+    }
+}
+
+impl PartialOrd for Identity {
+    fn partial_cmp(&self, other: &Identity) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Identity {
+    fn eq(&self, other: &Identity) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Identity {}
+
+/// What became of the targets of lists.
+#[derive(Default)]
+struct Found {
+    targets: BTreeSet<Identity>,
+    dropped: Vec<Labels>,
+    dropped_total: usize,
+    /// Those that cannot be scraped, or have no room.
+    failed: u64,
+}
+
+/// Which dropped targets are listed: as many as the job says, as far as there is room.
+struct DroppedRoom {
+    held: Held,
+    bytes: u64,
+    bytes_max: u64,
+    /// How many more may be listed.
+    left: u64,
+}
+
+impl DroppedRoom {
+    fn of(job: &Job, memory: &MemoryBound) -> DroppedRoom {
+        let left = match job.limits.dropped_targets {
+            0 => u64::MAX,
+            limit => limit,
+        };
+        let bytes_max = memory.bytes_max() / DROPPED_PART;
+        DroppedRoom { held: memory.holder(), bytes: 0, bytes_max, left }
+    }
+
+    fn takes(&mut self, dropped: &Labels) -> bool {
+        let bytes = self.bytes + DROPPED_BYTES + dropped.bytes() as u64;
+        if self.left == 0 || bytes > self.bytes_max || self.held.set(bytes).is_err() {
+            // Less is never refused. Without room for one, none that follow are listed.
+            let _ = self.held.set(self.bytes);
+            self.left = 0;
+            return false;
+        }
+        self.bytes = bytes;
+        self.left -= 1;
+        true
+    }
+}
 
 /// What follows from a job.
 struct Settings {
@@ -103,14 +170,24 @@ struct Settings {
 /// What a target takes without its labels: its cycle, client and buffers.
 const TARGET_BYTES: u64 = 16 * 1024;
 
-/// Copies of a target's labels: the found ones and the final ones, here and in the target.
+/// Copies of a target's labels: one tells it from others, one is for its series.
 const LABELS_COPIES: u64 = 2;
 
-fn target_bytes(labels: &LabelMap, discovered: &LabelMap) -> u64 {
+/// The part of the memory of targets, one in so many, that the dropped targets of a job take at
+/// most. Those beyond are counted, and not listed.
+const DROPPED_PART: u64 = 8;
+
+/// What a dropped target takes without its labels.
+const DROPPED_BYTES: u64 = 64;
+
+/// Most targets of a list that the log names one by one because they cannot be scraped.
+const LOGGED_MAX: u64 = 10;
+
+fn target_bytes(labels: &LabelMap, discovered: &Labels) -> u64 {
     const NODE_BYTES: usize = 2 * size_of::<String>();
-    let pairs = labels.iter().chain(discovered);
+    let pairs = labels.iter();
     let bytes: usize = pairs.map(|(name, value)| name.len() + value.len() + NODE_BYTES).sum();
-    TARGET_BYTES + LABELS_COPIES * bytes as u64
+    TARGET_BYTES + LABELS_COPIES * bytes as u64 + discovered.bytes() as u64
 }
 
 /// A cycle that runs.
@@ -128,9 +205,10 @@ pub struct Shared(Mutex<Listed>);
 #[derive(Clone, Debug, Default)]
 pub struct Listed {
     /// Those that are scraped, by ascending labels.
-    pub active: Vec<Arc<Target>>,
-    /// Those that relabeling drops, at most `keep_dropped_targets`.
-    pub dropped: Vec<DroppedTarget>,
+    pub active: Arc<[Arc<Target>]>,
+    /// Labels before relabeling of those that it drops, at most `keep_dropped_targets`, and as far
+    /// as there is room.
+    pub dropped: Arc<[Labels]>,
     /// All that relabeling drops.
     pub dropped_total: usize,
 }
@@ -168,6 +246,7 @@ pub(crate) fn rules(job: &str, specs: &[RuleSpec]) -> Result<Vec<Rule>, PoolErro
     rules.map_err(|source| PoolError::Rule { job: job.to_owned(), source })
 }
 
+#[expect(clippy::mutable_key_type, reason = "labels and URL of a target never change")]
 impl<S: Store> Pool<S> {
     /// A pool without targets. With a built-in source, its targets are not asked over HTTP.
     pub fn new(
@@ -178,8 +257,9 @@ impl<S: Store> Pool<S> {
     ) -> Result<Pool<S>, PoolError> {
         let settings = Settings::new(job)?;
         let (cycles, shared) = (BTreeMap::new(), Arc::default());
-        let held = context.memory.holder();
-        let pool = Pool { context, builtin, settings, offset_seed, cycles, shared, held };
+        let (held, held_by_dropped) = (context.memory.holder(), context.memory.holder());
+        let pool =
+            Pool { context, builtin, settings, offset_seed, cycles, shared, held, held_by_dropped };
         pool.note_limit();
         Ok(pool)
     }
@@ -201,75 +281,35 @@ impl<S: Store> Pool<S> {
     }
 
     /// Makes the targets those of the groups: begins cycles of new ones, and ends those of others.
-    /// Returns when no cycle that ended scrapes any more.
-    pub async fn sync(&mut self, groups: &[TargetGroup]) {
+    /// Returns when no cycle that ended scrapes any more. Others have their turns meanwhile.
+    pub async fn sync(&mut self, lists: &[Arc<List>]) {
         let start = Instant::now();
-        let mut found: BTreeMap<Identity, LabelMap> = BTreeMap::new();
-        let mut failed = 0;
-        let (mut held_bytes, mut without_room) = (0, 0);
-        let mut dropped = Vec::new();
-        let mut dropped_total = 0;
+        let Found { targets, dropped, dropped_total, failed } = self.found(lists).await;
         let job = self.settings.job.clone();
         let mut pace = Pace::begin();
-        for group in groups {
-            for (index, labels) in group.targets.iter().enumerate() {
-                let discovered = discovered_labels(&job, labels, &group.labels);
-                match target_labels(&job, discovered.clone(), &mut self.settings.relabel) {
-                    Ok(Some(labels)) => {
-                        let target = Target::new(&job, labels, LabelMap::new());
-                        let (labels, url) = target.identity();
-                        let bytes = held_bytes + target_bytes(labels, &discovered);
-                        if self.held.set(bytes).is_err() {
-                            without_room += 1;
-                            continue;
-                        }
-                        held_bytes = bytes;
-                        found.insert((labels.clone(), url.to_owned()), discovered);
-                    }
-                    Ok(None) => {
-                        let kept = job.limits.dropped_targets;
-                        if kept == 0 || (dropped.len() as u64) < kept {
-                            dropped.push(DroppedTarget { job: job.name.clone(), discovered });
-                        }
-                        dropped_total += 1;
-                    }
-                    Err(error) => {
-                        failed += 1;
-                        let (job, source) = (&job.name, &group.source);
-                        tracing::error!(job, source, index, %error, "a target cannot be scraped");
-                    }
-                }
-                pace.step().await;
+        let mut gone = Vec::new();
+        for identity in self.cycles.keys() {
+            if !targets.contains(identity) {
+                gone.push(identity.clone());
             }
+            pace.step().await;
         }
-        // At most what it was set to before.
-        let _ = self.held.set(held_bytes);
-        if without_room > 0 {
-            failed += without_room;
-            let limit_bytes = self.context.memory.bytes_max();
-            tracing::error!(
-                job = job.name,
-                targets = without_room,
-                limit_bytes,
-                "targets are not scraped: no memory left for scrapes; raise --memory-limit"
-            );
-        }
-        let gone: Vec<Identity> =
-            self.cycles.keys().filter(|identity| !found.contains_key(*identity)).cloned().collect();
         let ended: Vec<Handle> =
             gone.iter().filter_map(|identity| self.cycles.remove(identity)).collect();
         ended.iter().for_each(|handle| handle.stop(Phase::Ended));
-        let forced = self.over_limit(found.len());
-        for (identity, discovered) in found {
+        let forced = self.over_limit(targets.len());
+        for identity in targets {
             match self.cycles.get(&identity) {
                 // What discovery says may change while the target is the same.
-                Some(handle) => handle.target.set_discovered_labels(discovered),
+                Some(handle) => {
+                    handle.target.set_discovered_labels(identity.0.discovered_labels());
+                }
                 None => {
-                    let target = Arc::new(Target::new(&job, identity.0.clone(), discovered));
-                    let handle = self.spawn(target, None, forced.clone());
+                    let handle = self.spawn(identity.0.clone(), None, forced.clone());
                     self.cycles.insert(identity, handle);
                 }
             }
+            pace.step().await;
         }
         for handle in self.cycles.values() {
             handle.orders.send_if_modified(|orders| {
@@ -280,7 +320,8 @@ impl<S: Store> Pool<S> {
         }
         let used = self.cycles.values().filter_map(|handle| handle.target.unix_socket());
         self.settings.clients.keep_sockets(used);
-        self.list(dropped, dropped_total);
+        let active = self.cycles.values().map(|handle| handle.target.clone()).collect();
+        *self.shared.lock() = Listed { active, dropped: dropped.into(), dropped_total };
         for handle in ended {
             handle.stopped().await;
         }
@@ -294,9 +335,64 @@ impl<S: Store> Pool<S> {
         });
     }
 
-    fn list(&self, dropped: Vec<DroppedTarget>, dropped_total: usize) {
-        let active = self.cycles.values().map(|handle| handle.target.clone()).collect();
-        *self.shared.lock() = Listed { active, dropped, dropped_total };
+    /// What becomes of each target of the groups. Notes what all of them hold.
+    async fn found(&mut self, lists: &[Arc<List>]) -> Found {
+        let job = self.settings.job.clone();
+        let mut found = Found::default();
+        let (mut held_bytes, mut without_room, mut wrong) = (0, 0, 0);
+        let mut dropped_room = DroppedRoom::of(&job, &self.context.memory);
+        let mut pace = Pace::begin();
+        for group in lists.iter().flat_map(|list| list.groups()) {
+            for (index, labels) in group.targets.iter().enumerate() {
+                let discovered = discovered_labels(&job, labels, &group.labels);
+                let known = Labels::of(&discovered);
+                match target_labels(&job, discovered, &mut self.settings.relabel) {
+                    Ok(Some(labels)) => {
+                        let bytes = held_bytes + target_bytes(&labels, &known);
+                        if self.held.set(bytes).is_err() {
+                            without_room += 1;
+                        } else {
+                            held_bytes = bytes;
+                            // Of two that are one, the last describes it.
+                            let target = Identity(Arc::new(Target::new(&job, labels, known)));
+                            found.targets.replace(target);
+                        }
+                    }
+                    Ok(None) => {
+                        found.dropped_total += 1;
+                        if dropped_room.takes(&known) {
+                            found.dropped.push(known);
+                        }
+                    }
+                    Err(error) => {
+                        wrong += 1;
+                        if wrong <= LOGGED_MAX {
+                            let (job, source) = (&job.name, &group.source);
+                            tracing::error!(job, source, index, %error, "a target cannot be scraped");
+                        }
+                    }
+                }
+                pace.step().await;
+            }
+        }
+        // At most what it was set to before.
+        let _ = self.held.set(held_bytes);
+        self.held_by_dropped = dropped_room.held;
+        if wrong > LOGGED_MAX {
+            let (job, more) = (&job.name, wrong - LOGGED_MAX);
+            tracing::error!(job, more, "more targets cannot be scraped");
+        }
+        if without_room > 0 {
+            let limit_bytes = self.context.memory.bytes_max();
+            tracing::error!(
+                job = job.name,
+                targets = without_room,
+                limit_bytes,
+                "targets are not scraped: no memory left for scrapes; raise --memory-limit"
+            );
+        }
+        found.failed = wrong + without_room;
+        found
     }
 
     /// The error of all targets of a job that has too many.
@@ -325,11 +421,13 @@ impl<S: Store> Pool<S> {
         // All at once, then each: a scrape under way is not cut off.
         cycles.values().for_each(|handle| handle.stop(phase));
         let forced = self.over_limit(cycles.len());
+        let mut pace = Pace::begin();
         for (identity, handle) in cycles {
             let target = handle.target.clone();
             let memory = handle.stopped().await;
             let handle = self.spawn(target, memory, forced.clone());
             self.cycles.insert(identity, handle);
+            pace.step().await;
         }
         Ok(())
     }
@@ -343,7 +441,8 @@ impl<S: Store> Pool<S> {
             handle.stopped().await;
         }
         *self.shared.lock() = Listed::default();
-        self.held = self.context.memory.holder();
+        (self.held, self.held_by_dropped) =
+            (self.context.memory.holder(), self.context.memory.holder());
         self.context.metrics.remove_pool(&self.settings.job.name);
     }
 

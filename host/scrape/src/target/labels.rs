@@ -4,6 +4,7 @@
 //! prometheus/prometheus.
 
 use crate::job::Job;
+use crate::labels::Labels;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tidepool_relabel::{Rule, relabel};
@@ -82,10 +83,9 @@ pub enum TargetError {
 
 /// The labels that the service discovery page shows: those of the target, of its group, and of the
 /// job where neither has one.
-pub fn discovered_labels(job: &Job, target: &LabelMap, group: &LabelMap) -> LabelMap {
-    let mut labels = group.clone();
-    labels.extend(target.iter().map(|(name, value)| (name.clone(), value.clone())));
-    labels.retain(|_, value| !value.is_empty());
+pub fn discovered_labels(job: &Job, target: &Labels, group: &Labels) -> LabelMap {
+    let mut labels = group.to_map();
+    labels.extend(target.iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
     let mut default = |name: &str, value: &str| {
         if !value.is_empty() && !labels.contains_key(name) {
             labels.insert(name.to_owned(), value.to_owned());
@@ -242,7 +242,8 @@ mod tests {
         for (found, mut rules, added) in cases {
             let mut expected = map(&DEFAULTS);
             expected.extend(map(found));
-            let discovered = discovered_labels(&job(), &map(found), &LabelMap::new());
+            let discovered =
+                discovered_labels(&job(), &Labels::of(&map(found)), &Labels::default());
             assert_eq!(discovered, expected, "{found:?}");
             expected.extend(map(added));
             expected.remove("__meta_x");
@@ -275,7 +276,8 @@ mod tests {
             ),
         ];
         for (found, expected) in cases {
-            let discovered = discovered_labels(&job(), &map(found), &LabelMap::new());
+            let discovered =
+                discovered_labels(&job(), &Labels::of(&map(found)), &Labels::default());
             let error = target_labels(&job(), discovered, &mut []).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}");
         }
@@ -289,8 +291,8 @@ mod tests {
             ("c".to_owned(), vec![]),
         ]);
         let job = Job { params, ..job() };
-        let group = map(&[("__param_b", "4"), ("x", "group"), ("y", "group")]);
-        let labels = discovered_labels(&job, &map(&[("x", "target")]), &group);
+        let group = Labels::of(&map(&[("__param_b", "4"), ("x", "group"), ("y", "group")]));
+        let labels = discovered_labels(&job, &Labels::one("x", "target"), &group);
         let mut expected = map(&DEFAULTS);
         let own = [("__param_a", "1"), ("__param_b", "4"), ("x", "target"), ("y", "group")];
         expected.extend(map(&own));

@@ -9,7 +9,7 @@ pub use labels::{LabelMap, TargetError, discovered_labels, names, target_labels}
 use crate::cache::Families;
 use crate::error::ScrapeError;
 use crate::job::Job;
-use crate::labels::RESERVED_PREFIX;
+use crate::labels::{Labels, RESERVED_PREFIX};
 use crate::store::FamilyMetadata;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,14 +19,14 @@ use tidepool_settings::duration::duration;
 use url::Url;
 
 /// Targets that discovery found together.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TargetGroup {
     /// What found them, such as a file.
     pub source: String,
     /// The labels of each.
-    pub targets: Vec<LabelMap>,
+    pub targets: Vec<Labels>,
     /// Labels of all.
-    pub labels: LabelMap,
+    pub labels: Labels,
 }
 
 /// How the last scrape went.
@@ -77,23 +77,14 @@ pub struct Target {
 
 #[derive(Debug)]
 struct Shared {
-    discovered: LabelMap,
+    discovered: Labels,
     state: State,
     families: Arc<Mutex<Families>>,
 }
 
-/// A target that relabeling drops.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DroppedTarget {
-    /// The job.
-    pub job: String,
-    /// Its labels before relabeling.
-    pub discovered: LabelMap,
-}
-
 impl Target {
     /// A target with these labels, which [`target_labels`] gave for those before relabeling.
-    pub fn new(job: &Job, labels: LabelMap, discovered: LabelMap) -> Target {
+    pub fn new(job: &Job, labels: LabelMap, discovered: Labels) -> Target {
         let length = |name, default| {
             labels.get(name).and_then(|text| duration(text).ok()).unwrap_or(default)
         };
@@ -129,12 +120,12 @@ impl Target {
     }
 
     /// Its labels before relabeling.
-    pub fn discovered_labels(&self) -> LabelMap {
+    pub fn discovered_labels(&self) -> Labels {
         self.shared().discovered.clone()
     }
 
     /// Notes what discovery says now of a target that is the same.
-    pub fn set_discovered_labels(&self, discovered: LabelMap) {
+    pub fn set_discovered_labels(&self, discovered: Labels) {
         self.shared().discovered = discovered;
     }
 
@@ -278,7 +269,7 @@ mod tests {
     fn target(pairs: &[(&str, &str)], job: &Job) -> Target {
         let labels: LabelMap =
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Target::new(job, labels, LabelMap::new())
+        Target::new(job, labels, Labels::default())
     }
 
     /// Upstream: TestTargetURL, TestTargetURL_Unix, TestTargetURL_UnixEmptyAddress.

@@ -24,6 +24,7 @@ use crate::cycle::Cycle;
 use crate::discovery::listed;
 use crate::error::ScrapeError;
 use crate::job::Job;
+use crate::labels::Labels;
 use crate::metrics::Metrics;
 use crate::pool::{PoolError, options, rules};
 use crate::report::report_series;
@@ -172,12 +173,12 @@ impl Trial {
                 labels.retain(|name, _| !name.starts_with(names::PARAM_PREFIX));
             }
         }
-        let discovered = discovered_labels(&job, &labels, &group);
+        let discovered = discovered_labels(&job, &Labels::of(&labels), &Labels::of(&group));
         let mut relabel = rules(&job.name, &job.relabel)?;
         let labels = target_labels(&job, discovered.clone(), &mut relabel)
             .map_err(|source| TrialError::Target { job: job.name.clone(), source })?;
         Ok(labels.map(|labels| {
-            let target = Target::new(&job, labels, discovered);
+            let target = Target::new(&job, labels, Labels::of(&discovered));
             (job, target)
         }))
     }
@@ -186,11 +187,9 @@ impl Trial {
     fn listed(&self, address: &str) -> (LabelMap, LabelMap) {
         let of = |groups: &[TargetGroup]| {
             groups.iter().find_map(|group| {
-                let is_asked = |labels: &&LabelMap| {
-                    labels.get(names::ADDRESS).is_some_and(|found| found == address)
-                };
+                let is_asked = |labels: &&Labels| labels.get(names::ADDRESS) == address;
                 let target = group.targets.iter().find(is_asked)?;
-                Some((target.clone(), group.labels.clone()))
+                Some((target.to_map(), group.labels.to_map()))
             })
         };
         let found = self.config.discovery.iter().find_map(|discovery| match discovery {
@@ -199,7 +198,7 @@ impl Trial {
                 let paths = files.files.iter().filter_map(|pattern| matching(pattern).ok());
                 // A list that cannot be read has no targets now.
                 let groups = |path: &Path| listed(path).ok();
-                paths.flatten().find_map(|path| of(&groups(&path)?))
+                paths.flatten().find_map(|path| of(groups(&path)?.groups()))
             }
             DiscoveryConfig::Http(_) | DiscoveryConfig::Dns(_) => None,
         });

@@ -9,6 +9,7 @@ use tidepool_scrape::append::{Appender, Mutator, Options};
 use tidepool_scrape::cycle::{Cycle, Memory, Orders, Phase};
 use tidepool_scrape::error::ScrapeError;
 use tidepool_scrape::job::Job;
+use tidepool_scrape::labels::Labels;
 use tidepool_scrape::metrics::Metrics;
 use tidepool_scrape::source::{FamilyWriter, Scraping, Source};
 use tidepool_scrape::target::{Health, LabelMap, Target};
@@ -107,7 +108,7 @@ fn run_by(
 ) -> Running {
     let metrics = Arc::<Metrics>::default();
     let job = Job { interval: INTERVAL, timeout: Duration::from_secs(5), ..Job::new("j") };
-    let target = Arc::new(Target::new(&job, LabelMap::new(), LabelMap::new()));
+    let target = Arc::new(Target::new(&job, LabelMap::new(), Labels::default()));
     let appender = match memory {
         Some((cache, families)) => {
             Appender::with_cache(options(), metrics.clone(), cache, families)

@@ -12,6 +12,7 @@ use tidepool_client::{Client, HttpClientConfig};
 use tidepool_scrape::append::{Appender, Mutator, Options, Totals};
 use tidepool_scrape::error::ScrapeError;
 use tidepool_scrape::job::{Job, Limits};
+use tidepool_scrape::labels::Labels;
 use tidepool_scrape::metrics::Metrics;
 use tidepool_scrape::request::{HttpSource, Protocol};
 use tidepool_scrape::source::Source as _;
@@ -137,9 +138,9 @@ fn job() -> Job {
 fn target(job: &Job, address: &str, labels: &[(&str, &str)]) -> Target {
     let mut found = LabelMap::from([(names::ADDRESS.to_owned(), address.to_owned())]);
     found.extend(labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-    let discovered = discovered_labels(job, &found, &LabelMap::new());
+    let discovered = discovered_labels(job, &Labels::of(&found), &Labels::default());
     let labels = target_labels(job, discovered.clone(), &mut []).expect("a good target");
-    Target::new(job, labels.expect("it is not dropped"), discovered)
+    Target::new(job, labels.expect("it is not dropped"), Labels::of(&discovered))
 }
 
 fn appender(metrics: &Arc<Metrics>) -> Appender {

@@ -6,14 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidepool_relabel::{Action, RuleSpec};
 use tidepool_scrape::append::Appender;
+use tidepool_scrape::discovery::{Groups, List};
 use tidepool_scrape::error::ScrapeError;
 use tidepool_scrape::failure_log::FailureLog;
 use tidepool_scrape::job::{Job, Limits};
+use tidepool_scrape::labels::Labels;
 use tidepool_scrape::manager::{Manager, SYNC_INTERVAL, TargetSets};
 use tidepool_scrape::metrics::Metrics;
 use tidepool_scrape::pool::{Context, Listed};
 use tidepool_scrape::source::{Builtin, FamilyWriter, Scraping, Source};
-use tidepool_scrape::target::{Health, LabelMap, TargetGroup};
+use tidepool_scrape::target::{Health, TargetGroup};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
@@ -65,13 +67,15 @@ fn job(name: &str) -> Job {
     Job { interval, timeout: interval, is_builtin: true, ..Job::new(name) }
 }
 
-fn labels(pairs: &[(&str, &str)]) -> LabelMap {
+fn labels(pairs: &[(&str, &str)]) -> Labels {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-fn addresses(list: &[&str]) -> Vec<TargetGroup> {
+fn addresses(list: &[&str]) -> Groups {
     let targets = list.iter().map(|address| labels(&[("__address__", address)])).collect();
-    vec![TargetGroup { source: "file".into(), targets, labels: labels(&[("__meta_g", "1")]) }]
+    let labels = labels(&[("__meta_g", "1")]);
+    let group = TargetGroup { source: "file".into(), targets, labels };
+    vec![Arc::new(List::unbounded(vec![group]))]
 }
 
 fn sets(list: &[(&str, &[&str])]) -> TargetSets {
@@ -120,7 +124,7 @@ async fn targets_follow_discovery() {
     sleep(Duration::from_secs(11)).await;
     assert_eq!(setup.scraped(), [up("j", "a:1"), up("k", "a:1"), up("j", "b:1")]);
     assert_eq!(setup.listed("j").active[0].state().health, Health::Up);
-    assert_eq!(setup.listed("j").active[0].discovered_labels()["__meta_g"], "1");
+    assert_eq!(setup.listed("j").active[0].discovered_labels().get("__meta_g"), "1");
     setup.sync(&[("j", &["b:1", "c:1"]), ("k", &["a:1"])]).await;
     setup.scraped();
     sleep(Duration::from_secs(11)).await;
@@ -147,7 +151,7 @@ async fn dropped_and_wrong_targets_are_counted() {
     setup.sync(&[("j", &["a:1", "drop1:1", "drop2:1", "http://b"])]).await;
     let listed = setup.listed("j");
     assert_eq!((listed.active.len(), listed.dropped.len(), listed.dropped_total), (1, 1, 2));
-    assert_eq!(listed.dropped[0].discovered["__address__"], "drop1:1");
+    assert_eq!(listed.dropped[0].get("__address__"), "drop1:1");
     assert_eq!(setup.metrics.by_pool()[0].1.sync_failed, 1);
 }
 

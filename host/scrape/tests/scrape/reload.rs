@@ -7,12 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tidepool_client::HttpClientConfig;
 use tidepool_scrape::clock::SystemClock;
+use tidepool_scrape::discovery::List;
 use tidepool_scrape::failure_log::FailureLog;
 use tidepool_scrape::job::{Job, Limits};
+use tidepool_scrape::labels::Labels;
 use tidepool_scrape::manager::Manager;
 use tidepool_scrape::metrics::Metrics;
 use tidepool_scrape::pool::Context;
-use tidepool_scrape::target::{Health, LabelMap, TargetGroup};
+use tidepool_scrape::target::{Health, TargetGroup};
 use tidepool_settings::Secret;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -79,9 +81,10 @@ fn job() -> Job {
 }
 
 async fn sync(manager: &Manager<MemoryStore>, address: &str) {
-    let labels = LabelMap::from([("__address__".to_owned(), address.to_owned())]);
+    let labels = Labels::one("__address__", address);
     let group = TargetGroup { source: "test".into(), targets: vec![labels], ..Default::default() };
-    manager.update(BTreeMap::from([("j".to_owned(), vec![group])]));
+    let list = Arc::new(List::unbounded(vec![group]));
+    manager.update(BTreeMap::from([("j".to_owned(), vec![list])]));
     manager.sync().await;
 }
 

@@ -2,11 +2,13 @@
 
 use crate::http::Exposer;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 use tidepool_relabel::{Action, RuleSpec};
 use tidepool_scrape::config::{DiscoveryConfig, ScrapeConfig};
 use tidepool_scrape::job::{Job, Limits};
-use tidepool_scrape::target::{LabelMap, TargetGroup};
+use tidepool_scrape::labels::Labels;
+use tidepool_scrape::target::TargetGroup;
 use tidepool_scrape::trial::{Outcome, Shown, Trial, TrialError};
 
 fn trial(url: String, job: Job, discovery: Vec<DiscoveryConfig>) -> Trial {
@@ -128,7 +130,7 @@ async fn a_scrape_that_fails_has_its_report_and_says_why() {
 async fn a_target_of_the_job_has_its_labels_and_parameters() {
     let exposer = Exposer::start().await;
     let address = exposer.address.to_string();
-    let map = |pairs: &[(&str, &str)]| -> LabelMap {
+    let map = |pairs: &[(&str, &str)]| -> Labels {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     };
     let group = TargetGroup {
@@ -138,7 +140,7 @@ async fn a_target_of_the_job_has_its_labels_and_parameters() {
     };
     let params = BTreeMap::from([("module".to_owned(), vec!["y".to_owned()])]);
     let job = Job { params, timeout: Duration::from_secs(3), ..Job::new("j") };
-    let discovery = vec![DiscoveryConfig::Static(vec![group])];
+    let discovery = vec![DiscoveryConfig::Static(Arc::new(vec![group]))];
     let run = |url: String, timeout| {
         let trial = Trial { timeout, ..trial(url, job.clone(), discovery.clone()) };
         async { trial.run().await.expect("a target") }

@@ -15,9 +15,29 @@ const ALIASED_VALUES_MAX: usize = 100_000;
 /// The key whose value is merged into the mapping that has it.
 const MERGE: &str = "<<";
 
+/// What an allocation takes beside its bytes.
+const ALLOCATION_BYTES: usize = 16;
+
+/// What a value takes beside its text: the node, the counters of its references, and its place in
+/// what it is a part of.
+const NODE_BYTES: usize = size_of::<Node>() + 5 * size_of::<usize>() + ALLOCATION_BYTES;
+
+/// What a key takes beside its text, which is there twice while its mapping is read.
+const KEY_BYTES: usize = 2 * (size_of::<Entry>() + ALLOCATION_BYTES);
+
+/// What takes so many bytes before they are there, or says why not.
+pub type Take<'a> = &'a mut dyn FnMut(usize) -> Result<(), String>;
+
 /// Reads a text of one document. One that holds nothing is nothing.
 pub fn load(text: &str) -> Result<Rc<Node>, Error> {
-    let mut loader = Loader::default();
+    load_counted(text, &mut |_| Ok(()))
+}
+
+/// The same of a text that others wrote: counts about what each value takes in memory, before it
+/// is there. Ends where that is refused, with the reason.
+pub fn load_counted(text: &str, take: Take<'_>) -> Result<Rc<Node>, Error> {
+    let (has_document, open, anchors, aliased_values, root) = Default::default();
+    let mut loader = Loader { take, has_document, open, anchors, aliased_values, root };
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
             let what = format!("this is not YAML: {}", error.info());
@@ -38,8 +58,8 @@ fn place(marker: &Marker) -> Place {
 }
 
 /// The document so far.
-#[derive(Default)]
-struct Loader {
+struct Loader<'a> {
+    take: Take<'a>,
     has_document: bool,
     /// Lists and mappings that have not ended, the outermost first.
     open: Vec<Open>,
@@ -70,7 +90,7 @@ enum Kind {
     },
 }
 
-impl Loader {
+impl Loader<'_> {
     fn take(&mut self, event: Event<'_>, place: Place) -> Result<(), Error> {
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
@@ -95,6 +115,7 @@ impl Loader {
                 self.put(place, node)
             }
             Event::Scalar(text, style, anchor, tag) => {
+                self.count(place, NODE_BYTES + text.len())?;
                 let is_text = self.is_text(place, tag.as_deref())?;
                 let data = match text.as_ref() {
                     _ if is_text || style != ScalarStyle::Plain => Data::Quoted(text.into_owned()),
@@ -119,6 +140,10 @@ impl Loader {
         }
     }
 
+    fn count(&mut self, place: Place, bytes: usize) -> Result<(), Error> {
+        (self.take)(bytes).map_err(|what| self.wrong(place, &what))
+    }
+
     fn begin(
         &mut self,
         place: Place,
@@ -131,6 +156,7 @@ impl Loader {
             let what = format!("more than {DEPTH_MAX} lists and mappings inside of each other");
             return Err(self.wrong(place, &what));
         }
+        self.count(place, NODE_BYTES)?;
         self.open.push(Open { place, anchor, values: 1, kind });
         Ok(())
     }
@@ -160,6 +186,9 @@ impl Loader {
 
     /// Puts a value where it stands.
     fn put(&mut self, place: Place, node: Rc<Node>) -> Result<(), Error> {
+        if let Some(Open { kind: Kind::Map { key: None, .. }, .. }) = self.open.last() {
+            self.count(place, KEY_BYTES + 2 * node.text().map_or(0, str::len))?;
+        }
         let Some(parent) = self.open.last_mut() else {
             self.root = Some(node);
             return Ok(());

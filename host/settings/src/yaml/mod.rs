@@ -16,14 +16,23 @@ mod node;
 pub use de::{At, Part, With};
 pub use error::Error;
 pub use fields::{checked, number, pairs, parsed};
-pub use load::load;
+pub use load::{Take, load, load_counted};
 pub use node::{Data, Entry, Node, Place};
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, DeserializeSeed};
 
 /// The value that a node stands for. Errors call it by this key.
 pub fn read<T: DeserializeOwned>(key: &str, node: &Node) -> Result<T, Error> {
     T::deserialize(de::Reader(node)).map_err(|error| error.within(node.place, key))
+}
+
+/// What a seed makes of a node. Errors call it by this key.
+pub fn read_seed<T>(
+    key: &str,
+    node: &Node,
+    seed: impl for<'de> DeserializeSeed<'de, Value = T>,
+) -> Result<T, Error> {
+    seed.deserialize(de::Reader(node)).map_err(|error| error.within(node.place, key))
 }
 
 #[cfg(test)]

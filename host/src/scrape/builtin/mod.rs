@@ -14,8 +14,9 @@ use std::time::Duration;
 use tidepool_node_metrics::Options;
 use tidepool_scrape::config::{DiscoveryConfig, ScrapeConfig as JobConfig};
 use tidepool_scrape::job::Job;
+use tidepool_scrape::labels::Labels;
 use tidepool_scrape::source::Builtin;
-use tidepool_scrape::target::{LabelMap, TargetGroup};
+use tidepool_scrape::target::TargetGroup;
 
 /// The job of the machine's metrics.
 const NODE: &str = "node";
@@ -66,14 +67,12 @@ impl BuiltinConfig {
             ..Job::new(name)
         };
         let instance = self.instance.as_deref().unwrap_or(host_name);
-        let label = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let target = LabelMap::from([label("__address__", name)]);
         let group = TargetGroup {
             source: "built in".to_owned(),
-            targets: vec![target],
-            labels: LabelMap::from([label("instance", instance)]),
+            targets: vec![Labels::one("__address__", name)],
+            labels: Labels::one("instance", instance),
         };
-        let discovery = vec![DiscoveryConfig::Static(vec![group])];
+        let discovery = vec![DiscoveryConfig::Static(Arc::new(vec![group]))];
         JobConfig::new(job, discovery)
     }
 

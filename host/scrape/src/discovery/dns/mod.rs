@@ -16,9 +16,12 @@ mod resolver;
 
 pub use resolver::{DnsError, Resolver};
 
+use super::list::{List, ListError, Room};
 use super::saved::Saved;
 use super::{DiscoveryFigures, DiscoveryOptions};
 use crate::config::{DnsConfig, DnsType};
+use crate::labels::Labels;
+use crate::memory::MemoryBound;
 use crate::target::{LabelMap, TargetGroup, names};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -36,6 +39,10 @@ const SRV_TARGET_LABEL: &str = "__meta_dns_srv_record_target";
 /// The port of an SRV record.
 const SRV_PORT_LABEL: &str = "__meta_dns_srv_record_port";
 
+/// What a byte of a kept answer takes at most while it is read: an empty map and its place have two
+/// bytes there.
+const MAP_BYTES_PER_BYTE: usize = 16;
+
 /// Looks names up.
 pub(super) struct DnsDiscovery {
     config: DnsConfig,
@@ -44,9 +51,10 @@ pub(super) struct DnsDiscovery {
     /// Where the last answer for a name is kept.
     saved_dir: Option<PathBuf>,
     /// By name.
-    groups: BTreeMap<String, TargetGroup>,
+    lists: BTreeMap<String, Arc<List>>,
+    memory: MemoryBound,
     /// What was last wrong, by name.
-    wrong: BTreeMap<String, String>,
+    wrong: BTreeMap<String, ListError>,
 }
 
 impl DnsDiscovery {
@@ -57,35 +65,33 @@ impl DnsDiscovery {
             resolver: options.resolver.clone(),
             figures: Arc::clone(&options.figures),
             saved_dir: options.saved_dir.clone(),
-            groups: BTreeMap::new(),
+            lists: BTreeMap::new(),
+            memory: options.memory.clone(),
             wrong: BTreeMap::new(),
         };
         for name in &config.names {
-            let Some(list) = discovery.saved(name).and_then(|saved| saved.read()) else { continue };
-            match serde_json::from_slice::<Vec<LabelMap>>(&list) {
-                Ok(targets) => {
-                    let group = TargetGroup { source: name.clone(), targets, ..Default::default() };
-                    discovery.groups.insert(name.clone(), group);
-                }
+            match discovery.read_saved(name) {
+                Ok(list) => discovery.lists.extend(list.map(|list| (name.clone(), Arc::new(list)))),
                 // The next answer replaces it.
                 Err(error) => tracing::warn!(
                     name,
-                    %error,
-                    "the kept answer of the DNS is damaged; there are no targets until the next one"
+                    error = error.what,
+                    "the kept answer of the DNS cannot be used; there are no targets until the \
+                     next one"
                 ),
             }
         }
         discovery
     }
 
-    /// The groups of the answers that were kept.
-    pub fn known(&self) -> Vec<TargetGroup> {
-        self.groups.values().cloned().collect()
+    /// The lists of the answers that were kept.
+    pub fn known(&self) -> Vec<Arc<List>> {
+        self.lists.values().cloned().collect()
     }
 
     /// Whether there is an answer for each name, of now or of an earlier run.
     pub fn has_answered(&self) -> bool {
-        self.config.names.iter().all(|name| self.groups.contains_key(name))
+        self.config.names.iter().all(|name| self.lists.contains_key(name))
     }
 
     fn saved(&self, name: &str) -> Option<Saved> {
@@ -93,11 +99,24 @@ impl DnsDiscovery {
         Some(Saved::new(self.saved_dir.as_ref()?, &format!("dns {kind:?} {name}")))
     }
 
+    fn read_saved(&self, name: &str) -> Result<Option<List>, ListError> {
+        let Some(saved) = self.saved(name) else { return Ok(None) };
+        let Some(raw) = saved.read(&self.memory)? else { return Ok(None) };
+        let list = raw.into_list(|bytes, room| {
+            // Such an answer is short, or not one that was kept.
+            room.take(bytes.len() * MAP_BYTES_PER_BYTE).map_err(|error| error.to_string())?;
+            let targets: Vec<LabelMap> =
+                serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+            Ok(vec![group(name, &targets)])
+        })?;
+        Ok(Some(list))
+    }
+
     /// Keeps an answer for the next start.
     async fn save(&self, name: &str, targets: &[LabelMap]) {
         let Some(saved) = self.saved(name) else { return };
         let written = match serde_json::to_vec(targets) {
-            Ok(list) => saved.write(list.into()).await,
+            Ok(list) => saved.write(list).await,
             Err(error) => Err(error.into()),
         };
         if let Err(error) = written {
@@ -113,31 +132,40 @@ impl DnsDiscovery {
         self.config.refresh_interval
     }
 
-    /// Looks all names up; returns all groups if any has changed.
-    pub async fn refresh(&mut self) -> Option<Vec<TargetGroup>> {
+    /// Looks all names up; returns all lists if any has changed.
+    pub async fn refresh(&mut self) -> Option<Vec<Arc<List>>> {
         let mut changes = false;
         for name in self.config.names.clone() {
             self.figures.dns_lookups.fetch_add(1, Relaxed);
-            match self.targets(&name).await {
-                Ok(targets) => {
+            match self.look_up(&name).await {
+                Ok((targets, list)) => {
                     self.wrong.remove(&name);
-                    let group = TargetGroup { source: name.clone(), targets, ..Default::default() };
-                    if self.groups.get(&name) != Some(&group) {
+                    if !self.lists.get(&name).is_some_and(|known| known.is_same(&list)) {
                         changes = true;
-                        self.save(&name, &group.targets).await;
+                        self.save(&name, &targets).await;
+                        self.lists.insert(name, Arc::new(list));
                     }
-                    self.groups.insert(name, group);
                 }
                 Err(error) => {
                     self.figures.dns_lookup_failures.fetch_add(1, Relaxed);
-                    if self.wrong.get(&name) != Some(&error) {
+                    if !self.wrong.get(&name).is_some_and(|wrong| wrong.is_same(&error)) {
+                        let error = &error.what;
                         tracing::warn!(name, error, "a name of targets could not be looked up");
-                        self.wrong.insert(name, error);
                     }
+                    self.wrong.insert(name, error);
                 }
             }
         }
-        changes.then(|| self.groups.values().cloned().collect())
+        changes.then(|| self.known())
+    }
+
+    /// The targets of a name, and as a list. An answer of the DNS has 64 KiB at most.
+    async fn look_up(&self, name: &str) -> Result<(Vec<LabelMap>, List), ListError> {
+        let targets = self.targets(name).await.map_err(ListError::wrong)?;
+        let groups = vec![group(name, &targets)];
+        let mut room = Room::new(&self.memory);
+        room.take_groups(&groups)?;
+        Ok((targets, List::held(Arc::new(groups), room)))
     }
 
     async fn targets(&self, name: &str) -> Result<Vec<LabelMap>, String> {
@@ -172,6 +200,12 @@ impl DnsDiscovery {
         });
         Ok(labels.collect())
     }
+}
+
+/// The group of a name.
+fn group(name: &str, targets: &[LabelMap]) -> TargetGroup {
+    let targets = targets.iter().map(Labels::of).collect();
+    TargetGroup { source: name.to_owned(), targets, ..TargetGroup::default() }
 }
 
 async fn addresses(name: &str, port: u16, is_ipv4: bool) -> Result<Vec<LabelMap>, String> {

@@ -1,14 +1,18 @@
 //! `GET /api/v1/targets/metadata`: what targets say of their metric families.
 
-use crate::http::api::envelope::{ApiError, TRUNCATED};
+use super::put_json;
+use crate::http::api::envelope::ApiError;
+use crate::http::api::pages::{Page, Progress, Rows, Shape, put_text, stream};
 use crate::http::api::parameters::Parameters;
 use crate::http::context::Context;
-use crate::http::reply::{self, Reply};
+use crate::http::reply::Reply;
 use crate::prom::selector::parse_selector;
+use crate::store::StoreError;
 use crate::wasm::{MatchOp, Matcher};
-use hyper::StatusCode;
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::task::{self, Poll};
+use std::vec::IntoIter;
 use tidepool_relabel::Pattern;
 use tidepool_scrape::store::FamilyMetadata;
 use tidepool_scrape::target::Target;
@@ -17,35 +21,90 @@ use tidepool_scrape::target::Target;
 const ENTRIES_MAX: usize = 100_000;
 
 /// Answers as upstream does: entries of each target whose labels match.
-pub fn answer(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
+pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
     let limit = parameters.number("limit")?.and_then(|limit| usize::try_from(limit).ok());
-    let limit = limit.unwrap_or(usize::MAX);
-    let conditions = conditions(parameters.first("match_target"))?;
-    let metric = parameters.first("metric");
-    let mut entries = Vec::new();
-    let mut is_cut_off = false;
-    for target in context.scraping.targets(None).values().flat_map(|listed| &listed.active) {
+    let all = context.scraping.targets(None).into_values();
+    let rows = MetadataRows {
+        targets: all.flat_map(|listed| listed.active.to_vec()).collect::<Vec<_>>().into_iter(),
+        conditions: conditions(parameters.first("match_target"))?,
+        metric: parameters.first("metric").to_owned(),
+        limit: limit.unwrap_or(usize::MAX),
+        entries: 0,
+        labels: Vec::new(),
+        families: Vec::new().into_iter(),
+    };
+    Ok(stream(Shape::List, rows).await?)
+}
+
+/// The answer, written entry by entry: 100,000 of them have some 30 MB.
+struct MetadataRows {
+    targets: IntoIter<Arc<Target>>,
+    conditions: Vec<Condition>,
+    /// All if it is empty.
+    metric: String,
+    limit: usize,
+    /// Those that were written.
+    entries: usize,
+    /// The target whose entries are written, as JSON.
+    labels: Vec<u8>,
+    /// What is left of its families.
+    families: IntoIter<FamilyMetadata>,
+}
+
+/// Targets that are looked at in one step.
+const TARGETS_STEP: usize = 100;
+
+impl MetadataRows {
+    /// Goes on to the next target whose labels match, among the next ones; returns whether there
+    /// may be more.
+    fn next_target(&mut self) -> bool {
         // Upstream looks at its limit between targets only.
-        if entries.len() >= limit {
-            break;
+        if self.entries >= self.limit {
+            return false;
         }
-        let labels: BTreeMap<String, String> = target.public_labels().into_iter().collect();
-        if !conditions.iter().all(|condition| condition.holds(&labels)) {
-            continue;
-        }
-        for found in families(target, metric) {
-            if entries.len() == ENTRIES_MAX {
-                is_cut_off = true;
-                break;
+        for target in self.targets.by_ref().take(TARGETS_STEP) {
+            let labels: BTreeMap<String, String> = target.public_labels().into_iter().collect();
+            if self.conditions.iter().all(|condition| condition.holds(&labels)) {
+                self.labels.clear();
+                put_json(&mut self.labels, &labels);
+                self.families = families(&target, &self.metric).into_iter();
+                return true;
             }
-            entries.push(entry(&labels, &found, metric.is_empty()));
         }
+        self.targets.len() > 0
     }
-    let mut answer = json!({ "status": "success", "data": entries });
-    if is_cut_off {
-        answer["warnings"] = json!([TRUNCATED]);
+}
+
+impl Rows for MetadataRows {
+    fn poll_rows(
+        &mut self,
+        context: &mut task::Context<'_>,
+        page: &mut Page,
+    ) -> Poll<Result<Progress, StoreError>> {
+        let Some(found) = self.families.next() else {
+            if !self.next_target() {
+                return Poll::Ready(Ok(Progress::End { is_truncated: false }));
+            }
+            // Others have their turn while nothing matches.
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        };
+        if self.entries == ENTRIES_MAX {
+            return Poll::Ready(Ok(Progress::End { is_truncated: true }));
+        }
+        self.entries += 1;
+        let row = page.row();
+        row.extend_from_slice(b"{\"target\":");
+        row.extend_from_slice(&self.labels);
+        let name = self.metric.is_empty().then_some(("metric", &*found.family));
+        let texts = [("type", found.kind.as_str()), ("help", &found.help), ("unit", &found.unit)];
+        for (key, text) in name.into_iter().chain(texts) {
+            row.extend_from_slice(format!(",\"{key}\":").as_bytes());
+            put_text(row, text);
+        }
+        row.push(b'}');
+        Poll::Ready(Ok(Progress::More))
     }
-    Ok(reply::json(StatusCode::OK, &answer))
 }
 
 fn families(target: &Target, metric: &str) -> Vec<FamilyMetadata> {
@@ -53,19 +112,6 @@ fn families(target: &Target, metric: &str) -> Vec<FamilyMetadata> {
         "" => target.metadata(),
         metric => target.with_families(|families| families.get(metric)).into_iter().collect(),
     }
-}
-
-fn entry(labels: &BTreeMap<String, String>, found: &FamilyMetadata, is_named: bool) -> Value {
-    let mut entry = json!({
-        "target": labels,
-        "type": found.kind.as_str(),
-        "help": found.help,
-        "unit": found.unit,
-    });
-    if is_named {
-        entry["metric"] = json!(found.family);
-    }
-    entry
 }
 
 /// A matcher, ready for use.

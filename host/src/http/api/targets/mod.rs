@@ -12,14 +12,16 @@ use crate::http::context::Context;
 use crate::http::reply::Reply;
 use crate::store::StoreError;
 use jiff::Timestamp;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use std::vec::IntoIter;
+use tidepool_scrape::labels::Labels;
 use tidepool_scrape::pool::Listed;
-use tidepool_scrape::target::{Health, LabelMap, State, Target};
+use tidepool_scrape::target::{Health, State, Target};
 use tidepool_settings::duration::duration_text;
 
 /// Upstream's zero time: no scrape yet.
@@ -67,7 +69,7 @@ struct Active {
 /// The answer, written target by target: a list of 100,000 has some 100 MB.
 struct TargetRows {
     active: IntoIter<Active>,
-    dropped: IntoIter<(Arc<str>, LabelMap)>,
+    dropped: IntoIter<(Arc<str>, Labels)>,
     /// Of dropped targets, by job.
     counts: Option<Map<String, Value>>,
     window: Option<Window>,
@@ -95,11 +97,11 @@ impl TargetRows {
             }
             let pool: Arc<str> = name.into();
             if has_active {
-                let targets = listed.active.into_iter();
+                let targets = listed.active.iter().cloned();
                 active.extend(targets.map(|target| Active::of(&pool, target)));
             }
             if has_dropped && health.is_empty() {
-                let labels = listed.dropped.into_iter().map(|one| one.discovered);
+                let labels = listed.dropped.iter().cloned();
                 dropped.extend(labels.map(|labels| (Arc::clone(&pool), labels)));
             }
         }
@@ -108,7 +110,7 @@ impl TargetRows {
             // What fails is what people look for. The sort keeps all else in its order.
             active.sort_by_key(|target| target.state.health != Health::Down);
             active.retain(|target| window.takes(&target.searched()));
-            dropped.retain(|(pool, labels)| window.takes(&searched(pool, "", labels.iter(), "")));
+            dropped.retain(|(pool, labels)| window.takes(&searched(pool, "", labels, "")));
         }
         let (active, dropped) = (active.into_iter(), dropped.into_iter());
         TargetRows { active, dropped, counts, window, at: Part::Begin }
@@ -145,6 +147,7 @@ impl Rows for TargetRows {
             },
             Part::Dropped { is_first } => match self.dropped.next() {
                 Some((pool, labels)) => {
+                    let labels = labels.to_map();
                     let row = json!({ "discoveredLabels": labels, "scrapePool": &*pool });
                     put_next(row, is_first, out);
                     self.at = Part::Dropped { is_first: false };
@@ -170,7 +173,7 @@ impl Rows for TargetRows {
     }
 }
 
-fn put_json(out: &mut Vec<u8>, value: &Value) {
+fn put_json(out: &mut Vec<u8>, value: &impl Serialize) {
     // Writing to memory does not fail.
     let _ = serde_json::to_writer(out, value);
 }
@@ -186,7 +189,7 @@ impl Active {
 
     fn searched(&self) -> String {
         let labels = self.target.public_labels();
-        let labels = labels.iter().map(|(name, value)| (name, value));
+        let labels = labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         searched(&self.pool, self.target.url(), labels, &self.last_error())
     }
 
@@ -194,7 +197,7 @@ impl Active {
         let Active { pool, target, state } = self;
         let labels: BTreeMap<String, String> = target.public_labels().into_iter().collect();
         json!({
-            "discoveredLabels": target.discovered_labels(),
+            "discoveredLabels": target.discovered_labels().to_map(),
             "labels": labels,
             "scrapePool": &**pool,
             "scrapeUrl": target.url(),
@@ -213,7 +216,7 @@ impl Active {
 fn searched<'a>(
     pool: &str,
     url: &str,
-    labels: impl Iterator<Item = (&'a String, &'a String)>,
+    labels: impl IntoIterator<Item = (&'a str, &'a str)>,
     last_error: &str,
 ) -> String {
     let mut text = format!("{pool} {url} ");

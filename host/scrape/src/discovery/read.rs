@@ -1,0 +1,411 @@
+//! From the text of a list to groups, each counted before it is there.
+
+use super::list::Room;
+use crate::labels::Labels;
+use crate::target::{LabelMap, TargetGroup, names};
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use std::fmt;
+use tidepool_settings::yaml;
+
+/// The keys of a group.
+const KEYS: &[&str] = &["targets", "labels"];
+
+/// What an entry of a map takes beside its texts: its part of a node, and their allocations.
+const ENTRY_BYTES: usize = 96;
+
+/// What a label of a set takes beside its texts: two lengths.
+const LENGTHS_BYTES: usize = 8;
+
+/// Where a list comes from.
+pub(super) struct Origin<'a> {
+    /// What the sources of its groups begin with.
+    pub source: String,
+    /// A label of all targets.
+    pub label: (&'static str, &'a str),
+}
+
+/// Reads a list in JSON.
+pub(super) fn json(
+    bytes: &[u8],
+    origin: &Origin<'_>,
+    room: &mut Room,
+) -> Result<Vec<TargetGroup>, String> {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let groups = Groups { room, origin }.deserialize(&mut reader);
+    let groups = groups.and_then(|groups| reader.end().map(|()| groups));
+    groups.map_err(|error| error.to_string())?
+}
+
+/// Reads a list in YAML.
+pub(super) fn yaml(
+    bytes: &[u8],
+    origin: &Origin<'_>,
+    room: &mut Room,
+) -> Result<Vec<TargetGroup>, String> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "it is not text".to_owned())?;
+    let before = room.bytes();
+    let node =
+        yaml::load_counted(text, &mut |bytes| room.take(bytes).map_err(|error| error.to_string()));
+    let node = node.map_err(|error| error.to_string())?;
+    let nodes_bytes = room.bytes() - before;
+    let groups = yaml::read_seed("", &node, Groups { room: &mut *room, origin });
+    let groups = groups.map_err(|error| error.to_string())?;
+    drop(node);
+    room.back_to(room.bytes() - nodes_bytes);
+    groups
+}
+
+/// What a list says, or upstream's words for one that has nothing in the place of a group.
+type Listed = Result<Vec<TargetGroup>, String>;
+
+/// Reads a list. Groups without targets count, but there is nothing to remember of them.
+struct Groups<'a> {
+    room: &'a mut Room,
+    origin: &'a Origin<'a>,
+}
+
+impl<'de> DeserializeSeed<'de> for Groups<'_> {
+    type Value = Listed;
+
+    fn deserialize<D: Deserializer<'de>>(self, list: D) -> Result<Listed, D::Error> {
+        list.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Groups<'_> {
+    type Value = Listed;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of groups of targets")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Listed, A::Error> {
+        let Groups { room, origin } = self;
+        let mut groups = Vec::new();
+        let mut has_nothing = false;
+        let mut number = 0_usize;
+        while let Some(group) =
+            items.next_element_seed(Group { room: &mut *room, origin, number })?
+        {
+            number += 1;
+            match group {
+                Some(group) if !group.targets.is_empty() => {
+                    room.push(&mut groups, group).map_err(A::Error::custom)?;
+                }
+                Some(_) => {}
+                None => has_nothing = true,
+            }
+        }
+        Ok(match has_nothing {
+            true => Err("nil target group item found".to_owned()),
+            false => Ok(groups),
+        })
+    }
+}
+
+struct Group<'a> {
+    room: &'a mut Room,
+    origin: &'a Origin<'a>,
+    number: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "lowercase")]
+enum Key {
+    Targets,
+    Labels,
+}
+
+impl<'de> DeserializeSeed<'de> for Group<'_> {
+    type Value = Option<TargetGroup>;
+
+    fn deserialize<D: Deserializer<'de>>(self, group: D) -> Result<Option<TargetGroup>, D::Error> {
+        group.deserialize_option(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Group<'_> {
+    type Value = Option<TargetGroup>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a group of targets")
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Option<TargetGroup>, E> {
+        Ok(None)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Option<TargetGroup>, E> {
+        self.visit_none()
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, group: D) -> Result<Option<TargetGroup>, D::Error> {
+        group.deserialize_struct("group", KEYS, self)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Option<TargetGroup>, A::Error> {
+        let Group { room, origin, number } = self;
+        let before = room.bytes();
+        let (mut targets, mut map) = (None, None);
+        while let Some(key) = entries.next_key()? {
+            match key {
+                Key::Targets if targets.is_none() => {
+                    targets = Some(entries.next_value_seed(Targets(&mut *room))?);
+                }
+                Key::Labels if map.is_none() => {
+                    let start = room.bytes();
+                    let labels = entries.next_value_seed(LabelsOf(&mut *room))?;
+                    map = Some((labels, room.bytes() - start));
+                }
+                Key::Targets => return Err(A::Error::duplicate_field("targets")),
+                Key::Labels => return Err(A::Error::duplicate_field("labels")),
+            }
+        }
+        let targets = targets.unwrap_or_default();
+        let (mut map, map_bytes): (LabelMap, u64) = map.unwrap_or_default();
+        if map.contains_key("") {
+            return Err(A::Error::custom("a label has no name"));
+        }
+        if targets.is_empty() {
+            room.back_to(before);
+            return Ok(Some(TargetGroup::default()));
+        }
+        let (name, value) = origin.label;
+        map.insert(name.to_owned(), value.to_owned());
+        let lengths = |(name, value): (&String, &String)| name.len() + value.len() + LENGTHS_BYTES;
+        room.take_text(map.iter().map(lengths).sum()).map_err(A::Error::custom)?;
+        let labels = Labels::of(&map);
+        drop(map);
+        room.back_to(room.bytes() - map_bytes);
+        let mut source = format!("{}:{number}", origin.source);
+        source.shrink_to_fit();
+        room.take_text(source.len()).map_err(A::Error::custom)?;
+        Ok(Some(TargetGroup { source, targets, labels }))
+    }
+}
+
+/// Reads the addresses of a group.
+struct Targets<'a>(&'a mut Room);
+
+impl<'de> DeserializeSeed<'de> for Targets<'_> {
+    type Value = Vec<Labels>;
+
+    fn deserialize<D: Deserializer<'de>>(self, list: D) -> Result<Vec<Labels>, D::Error> {
+        list.deserialize_option(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Targets<'_> {
+    type Value = Vec<Labels>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of addresses")
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Vec<Labels>, E> {
+        Ok(Vec::new())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Vec<Labels>, E> {
+        Ok(Vec::new())
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, list: D) -> Result<Vec<Labels>, D::Error> {
+        list.deserialize_seq(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Vec<Labels>, A::Error> {
+        let Targets(room) = self;
+        let mut targets = Vec::new();
+        let address = |address: &str| Labels::one(names::ADDRESS, address);
+        let bytes = names::ADDRESS.len() + LENGTHS_BYTES;
+        while let Some(target) =
+            items.next_element_seed(Text { room: &mut *room, bytes, make: address })?
+        {
+            room.push(&mut targets, target).map_err(A::Error::custom)?;
+        }
+        Ok(targets)
+    }
+}
+
+/// Reads the labels of a group.
+struct LabelsOf<'a>(&'a mut Room);
+
+impl<'de> DeserializeSeed<'de> for LabelsOf<'_> {
+    type Value = LabelMap;
+
+    fn deserialize<D: Deserializer<'de>>(self, map: D) -> Result<LabelMap, D::Error> {
+        map.deserialize_option(self)
+    }
+}
+
+impl<'de> Visitor<'de> for LabelsOf<'_> {
+    type Value = LabelMap;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("labels")
+    }
+
+    fn visit_none<E: Error>(self) -> Result<LabelMap, E> {
+        Ok(LabelMap::new())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<LabelMap, E> {
+        Ok(LabelMap::new())
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, map: D) -> Result<LabelMap, D::Error> {
+        map.deserialize_map(self)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<LabelMap, A::Error> {
+        let LabelsOf(room) = self;
+        let mut map = LabelMap::new();
+        let (bytes, make) = (ENTRY_BYTES / 2, str::to_owned);
+        while let Some(name) = entries.next_key_seed(Text { room: &mut *room, bytes, make })? {
+            let value = entries.next_value_seed(Text { room: &mut *room, bytes, make })?;
+            map.insert(name, value);
+        }
+        Ok(map)
+    }
+}
+
+/// Reads a text, and makes something of it that takes so many bytes more.
+struct Text<'a, F> {
+    room: &'a mut Room,
+    bytes: usize,
+    make: F,
+}
+
+impl<'de, T, F: FnOnce(&str) -> T> DeserializeSeed<'de> for Text<'_, F> {
+    type Value = T;
+
+    fn deserialize<D: Deserializer<'de>>(self, text: D) -> Result<T, D::Error> {
+        text.deserialize_str(self)
+    }
+}
+
+impl<T, F: FnOnce(&str) -> T> Visitor<'_> for Text<'_, F> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        self.room.take_text(self.bytes + text.len()).map_err(E::custom)?;
+        Ok((self.make)(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::MemoryBound;
+
+    fn origin() -> Origin<'static> {
+        Origin { source: "list".to_owned(), label: ("__meta_url", "u") }
+    }
+
+    fn with<T>(bytes_max: u64, read: impl FnOnce(&mut Room) -> T) -> (T, u64) {
+        let memory = MemoryBound::new(bytes_max);
+        let mut room = Room::new(&memory);
+        let read = read(&mut room);
+        assert_eq!(memory.held_bytes() > 0, room.bytes() > 0);
+        (read, room.bytes())
+    }
+
+    #[test]
+    fn both_texts_say_the_same() {
+        let list = r#"[{}, {"targets": ["b:1", "a:1", ""], "labels": {"x": "y", "a": ""}},
+            {"labels": null, "targets": null}, {"targets": ["c"]}, {"labels": {"a": "b"}}]"#;
+        let labels = |pairs: &[(&str, &str)]| -> Labels {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let address = |address| labels(&[("__address__", address)]);
+        let expected = [
+            TargetGroup {
+                source: "list:1".into(),
+                targets: vec![address("b:1"), address("a:1"), address("")],
+                labels: labels(&[("__meta_url", "u"), ("x", "y")]),
+            },
+            TargetGroup {
+                source: "list:3".into(),
+                targets: vec![address("c")],
+                labels: labels(&[("__meta_url", "u")]),
+            },
+        ];
+        let of_json = with(1 << 20, |room| json(list.as_bytes(), &origin(), room));
+        let of_yaml = with(1 << 20, |room| yaml(list.as_bytes(), &origin(), room));
+        assert_eq!(of_json.0.as_deref(), Ok(&expected[..]));
+        assert_eq!(of_yaml, of_json, "and takes the same in the end");
+    }
+
+    #[test]
+    fn what_is_no_list_says_where() {
+        let nil = "nil target group item found";
+        for (text, of_json, of_yaml) in [
+            ("{}", "invalid type: map, expected a list of groups of targets at line 1 ", "1:1: "),
+            ("[null, {\"targets\": [\"a\"]}]", nil, nil),
+            (
+                "[{}, {\"x\": 1}]",
+                "unknown field `x`, expected `targets` or `labels` at line 1 ",
+                "1:7: [1].x: ",
+            ),
+            (
+                "[{\"labels\": {\"\": \"a\"}}]",
+                "a label has no name at line 1 ",
+                "1:2: [0]: a label has no name",
+            ),
+            (
+                "[{\"targets\": [[]]}]",
+                "invalid type: sequence, expected a string at line 1 ",
+                "1:15: [0].targets[0]: ",
+            ),
+            ("[]]", "trailing characters at line 1 column 3", "1:3: "),
+        ] {
+            let (read, _) = with(1 << 20, |room| json(text.as_bytes(), &origin(), room));
+            let what = read.expect_err(text);
+            assert!(what.starts_with(of_json), "{text}: {what}");
+            let (read, _) = with(1 << 20, |room| yaml(text.as_bytes(), &origin(), room));
+            let what = read.expect_err(text);
+            assert!(what.starts_with(of_yaml), "{text}: {what}");
+        }
+    }
+
+    /// The story of a server whose list of 32 MiB took 10 GB: whatever a list repeats, no more is
+    /// read of it than there is room for.
+    #[test]
+    fn no_more_is_read_than_there_is_room_for() {
+        const MIB: u64 = 1 << 20;
+        let repeated = |open: &str, item: &str, close: &str| {
+            let items = vec![item; 2 * MIB as usize / item.len()];
+            format!("{open}{}{close}", items.join(","))
+        };
+        for (text, is_bounded_in_json) in [
+            (repeated("[", r#"{"targets":[""]}"#, "]"), true),
+            (repeated("[", r#"{"targets":["a"],"labels":{"b":"c"}}"#, "]"), true),
+            (repeated(r#"[{"targets":["#, "\"\"", "]}]"), true),
+            (repeated(r#"[{"targets":["#, "\"a:1\"", "]}]"), true),
+            (repeated(r#"[{"labels":{"#, r#""":"""#, "}}]"), true),
+            // Nothing is remembered of these.
+            (repeated("[", "{}", "]"), false),
+            (repeated("[", r#"{"labels":{"a":""}}"#, "]"), false),
+        ] {
+            let beginning = &text[..40];
+            let (read, bytes) = with(4 * MIB, |room| json(text.as_bytes(), &origin(), room));
+            assert!(bytes <= 2 * MIB, "{beginning}: {bytes}");
+            assert_eq!(read.is_err(), is_bounded_in_json, "{beginning}");
+            if let Err(what) = read {
+                assert!(what.starts_with("no memory left for this list of targets"), "{what}");
+                assert!(what.contains("raise --memory-limit at line 1 column "), "{what}");
+            }
+            let (read, bytes) = with(4 * MIB, |room| yaml(text.as_bytes(), &origin(), room));
+            assert!(bytes <= 2 * MIB, "{beginning}: {bytes}");
+            // The key twice is seen first.
+            let what = read.expect_err("nodes take room");
+            assert!(what.contains("no memory left") || what.contains("there already"), "{what}");
+        }
+    }
+}
