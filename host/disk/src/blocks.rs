@@ -7,9 +7,10 @@
 //!
 //! Invariants: a directory named by a ULID is whole and durable, and nothing in it changes but
 //! `tombstones` and `meta.json`, each as a whole (`tombstones.rs`), so that blocks can share the
-//! other files (`links.rs`); an open [`BlockFile`] outlives
-//! its block; a listing is of one moment. What the files hold is not known here. Names and layout
-//! are upstream's (`tsdb/docs/format` and `tsdb/db.go` in prometheus/prometheus).
+//! other files (`links.rs`) and can be opened again (`open_files.rs`); a [`BlockFile`] outlives
+//! its block, whose files are removed once nobody reads them; a listing is of one moment. What the
+//! files hold is not known here. Names and layout are upstream's (`tsdb/docs/format` and
+//! `tsdb/db.go` in prometheus/prometheus).
 
 use super::DataDir;
 use super::error::{Action, DiskError, Result};
@@ -17,7 +18,8 @@ use super::fs::{Access, Disk, DiskFile, Lock, remove_tree, tree_bytes};
 use super::wear::{CountingDisk, WrittenFor};
 use links::LinkedFile;
 pub(super) use names::Names;
-use open_files::OpenFiles;
+use open_files::OpenFile;
+pub use open_files::{OpenFileFigures, OpenFiles};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -37,9 +39,10 @@ mod tombstones;
 mod tests;
 
 const META_FILE: &str = "meta.json";
+const TOMBSTONES_FILE: &str = "tombstones";
 const CHUNKS_DIR: &str = "chunks";
 const CREATION_SUFFIX: &str = ".tmp-for-creation";
-const DELETION_SUFFIX: &str = ".tmp-for-deletion";
+pub(super) const DELETION_SUFFIX: &str = ".tmp-for-deletion";
 /// How often a directory is read again in which another process deletes.
 const LIST_TRIES: usize = 100;
 /// The largest time a ULID can hold: 48 bits of milliseconds.
@@ -62,10 +65,18 @@ pub struct BlockDirs {
 /// One open file of a committed block. Cheap to clone, usable from any thread.
 #[derive(Clone)]
 pub struct BlockFile {
-    file: Arc<dyn DiskFile>,
+    content: Content,
     path: Arc<Path>,
     size_bytes: u64,
     summaries: Summaries,
+}
+
+#[derive(Clone)]
+enum Content {
+    /// Of a file that may be replaced: it is open until nobody reads it.
+    Replaceable(Arc<dyn DiskFile>),
+    /// Of one that never changes.
+    Immutable(Arc<OpenFile>),
 }
 
 /// A block being written. Dropped without [`commit`](BlockWriter::commit) it leaves no trace.
@@ -104,7 +115,7 @@ impl BlockDirs {
             is_read_only: data.is_read_only(),
             is_new_only: false,
             summaries: Summaries::default(),
-            open_files: OpenFiles::default(),
+            open_files: data.open_files.clone(),
             names: data.block_names.clone(),
             _lock: data.lock(),
         }
@@ -156,12 +167,13 @@ impl BlockDirs {
     /// missed. `is_last` takes what there is.
     fn try_list(&self, whole: bool, is_last: bool) -> Result<Option<(Vec<String>, usize)>> {
         let (mut names, mut others) = (Vec::new(), 0);
-        for entry in self.disk.list(&self.dir).map_err(Action::List.failed(&self.dir))? {
+        let list = |dir: &Path| self.open_files.with_descriptor(|| self.disk.list(dir));
+        for entry in list(&self.dir).map_err(Action::List.failed(&self.dir))? {
             let Some(name) = entry.name().filter(|name| entry.is_dir && is_block_name(name)) else {
                 continue;
             };
             let dir = self.dir.join(name);
-            let inside = match self.disk.list(&dir) {
+            let inside = match list(&dir) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && is_last => continue,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                 inside => inside.map_err(Action::List.failed(&dir))?,
@@ -176,21 +188,33 @@ impl BlockDirs {
         Ok(Some((names, others)))
     }
 
-    /// Opens a file of a block: `meta.json`, `index`, `tombstones` or `chunks/NNNNNN`. It stays
-    /// readable after the block was deleted.
+    /// A file of a block: `meta.json`, `index`, `tombstones` or `chunks/NNNNNN`. It stays readable
+    /// after the block was deleted. `meta.json` and `tombstones` are open from now on; others are
+    /// opened by a read, and may be closed while other files are read.
     pub fn open_file(&self, block: &str, file: &str) -> Result<BlockFile> {
         let path = self.file_path(block, file)?;
-        let opened = match self.disk.open(&path, Access::Read) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(DiskError::NotFound { path });
-            }
-            opened => opened.map_err(Action::Open.failed(&path))?,
-        };
-        let size_bytes = opened.size().map_err(Action::Read.failed(&path))?;
-        let identity = opened.identity().map_err(Action::Read.failed(&path))?;
-        let file = self.open_files.share(identity, opened);
         let summaries = self.summaries.clone();
-        Ok(BlockFile { file, path: path.into(), size_bytes, summaries })
+        let failed = |action: Action, error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound => DiskError::NotFound { path: path.clone() },
+            _ => action.failed(&path)(error),
+        };
+        let (content, size_bytes) = match file {
+            META_FILE | TOMBSTONES_FILE => {
+                let open = || self.disk.open(&path, Access::Read);
+                let opened = self.open_files.with_descriptor(open);
+                let opened = opened.map_err(|error| failed(Action::Open, error))?;
+                let size_bytes = opened.size().map_err(Action::Read.failed(&path))?;
+                (Content::Replaceable(opened), size_bytes)
+            }
+            _ => {
+                let dir = self.block_path(block)?;
+                let file = self.open_files.file(&self.disk, &dir, file);
+                let file = file.map_err(|error| failed(Action::Open, error))?;
+                let size_bytes = file.size_bytes();
+                (Content::Immutable(file), size_bytes)
+            }
+        };
+        Ok(BlockFile { content, path: path.into(), size_bytes, summaries })
     }
 
     /// The blocks with the times in their ULIDs, in milliseconds since the epoch.
@@ -226,27 +250,28 @@ impl BlockDirs {
         })
     }
 
-    /// Deletes a block; it disappears from the list in one step.
+    /// Deletes a block; it disappears from the list in one step. Its files are removed now, or once
+    /// nobody reads them any more.
     pub fn delete(&self, block: &str) -> Result<()> {
         self.check_writable()?;
         let from = self.block_path(block)?;
         let doomed = self.dir.join(format!("{block}{DELETION_SUFFIX}"));
-        remove_tree(&self.disk, &doomed).map_err(Action::Remove.failed(&doomed))?;
-        match self.names.rename(&self.disk, &from, &doomed) {
+        let rename = || match self.names.rename(&self.disk, &from, &doomed) {
+            // It was deleted before, and somebody put it back.
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                remove_tree(&self.disk, &doomed)?;
+                self.names.rename(&self.disk, &from, &doomed)
+            }
+            renamed => renamed,
+        };
+        let pinned = match self.open_files.rename(&self.disk, &from, &doomed, rename) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(DiskError::NotFound { path: from });
             }
             renamed => renamed.map_err(Action::Rename.failed(&from))?,
-        }
+        };
         self.disk.sync_dir(&self.dir).map_err(Action::Sync.failed(&self.dir))?;
-        if let Err(error) = remove_tree(&self.disk, &doomed) {
-            // The block is gone for everybody; only its space is not free until the next start.
-            let path = doomed.display();
-            tracing::warn!(
-                %path, %error,
-                "could not remove the files of a deleted block; the next start removes them"
-            );
-        }
+        pinned.remove_unread(self._lock.clone());
         Ok(())
     }
 
@@ -318,14 +343,22 @@ impl BlockFile {
     pub fn read_at(&self, offset: u64, len: u32) -> Result<Vec<u8>> {
         self.check_range(offset, u64::from(len))?;
         let mut bytes = vec![0; len as usize];
-        self.file.read_at(offset, &mut bytes).map_err(Action::Read.failed(&*self.path))?;
+        self.fill(offset, &mut bytes)?;
         Ok(bytes)
     }
 
     /// Fills `out` from `offset`.
     pub fn read_into(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         self.check_range(offset, out.len() as u64)?;
-        self.file.read_at(offset, out).map_err(Action::Read.failed(&*self.path))
+        self.fill(offset, out)
+    }
+
+    fn fill(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let filled = match &self.content {
+            Content::Replaceable(file) => file.read_at(offset, out),
+            Content::Immutable(file) => file.read_at(offset, out),
+        };
+        filled.map_err(Action::Read.failed(&*self.path))
     }
 
     /// The summary of the file, if it is still there.
@@ -461,7 +494,7 @@ pub(super) fn is_block_name(name: &str) -> bool {
 /// Only these four shapes reach the file system, so no name can lead out of the block.
 fn check_file_name(file: &str) -> Result<()> {
     let known = match file.split_once('/') {
-        None => matches!(file, META_FILE | "index" | "tombstones"),
+        None => matches!(file, META_FILE | TOMBSTONES_FILE | "index"),
         Some((CHUNKS_DIR, number)) => {
             number.len() == 6 && number.bytes().all(|byte| byte.is_ascii_digit())
         }

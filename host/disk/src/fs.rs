@@ -50,6 +50,9 @@ pub trait Disk: Send + Sync {
     /// Opens a file that exists, for reading and, if asked, writing.
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn DiskFile>>;
 
+    /// Length of a file in bytes.
+    fn file_size(&self, path: &Path) -> io::Result<u64>;
+
     /// The entries of a directory, in no particular order.
     fn list(&self, dir: &Path) -> io::Result<Vec<DiskEntry>>;
 
@@ -90,12 +93,6 @@ pub trait Disk: Send + Sync {
 pub trait DiskFile: Send + Sync {
     /// Length in bytes.
     fn size(&self) -> io::Result<u64>;
-
-    /// Device and inode, which no other file has while this one is open; `None` where the system
-    /// does not say.
-    fn identity(&self) -> io::Result<Option<(u64, u64)>> {
-        Ok(None)
-    }
 
     /// Fills `out` from `offset`. `UnexpectedEof` if the file ends before.
     fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()>;
@@ -190,6 +187,10 @@ impl Disk for RealDisk {
         Ok(Arc::new(OpenOptions::new().read(true).write(write).open(path)?))
     }
 
+    fn file_size(&self, path: &Path) -> io::Result<u64> {
+        Ok(std::fs::metadata(path)?.len())
+    }
+
     fn list(&self, dir: &Path) -> io::Result<Vec<DiskEntry>> {
         let mut entries = Vec::new();
         for entry in std::fs::read_dir(dir)? {
@@ -245,10 +246,6 @@ impl Disk for RealDisk {
 impl DiskFile for File {
     fn size(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
-    }
-
-    fn identity(&self) -> io::Result<Option<(u64, u64)>> {
-        platform::identity(self)
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {

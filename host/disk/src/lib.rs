@@ -48,7 +48,7 @@ mod tests;
 pub mod wal;
 pub mod wear;
 
-pub use blocks::{BlockDirs, BlockFile, BlockWriter};
+pub use blocks::{BlockDirs, BlockFile, BlockWriter, OpenFileFigures, OpenFiles};
 pub use error::{DiskError, Result};
 pub use failed_starts::{FailedStarts, StartNote};
 pub use quarantine::{QUARANTINE_BYTES_DEFAULT, Quarantine, QuarantineStats};
@@ -84,6 +84,7 @@ pub struct DataDir {
     holding: wal::Holding,
     committed: wal::CommittedLogs,
     block_names: blocks::Names,
+    open_files: OpenFiles,
     is_read_only: bool,
 }
 
@@ -123,9 +124,17 @@ impl DataDir {
             tracing::warn!(%error, "could not remove unfinished files of an earlier run");
         });
         let (holding, committed) = (wal::Holding::new(&path), wal::CommittedLogs::default());
-        let (block_names, is_read_only) = (blocks::Names::default(), false);
-        let data =
-            DataDir { disk, path, lock, quarantine, holding, committed, block_names, is_read_only };
+        let data = DataDir {
+            disk,
+            path,
+            lock,
+            quarantine,
+            holding,
+            committed,
+            block_names: blocks::Names::default(),
+            open_files: OpenFiles::default(),
+            is_read_only: false,
+        };
         BlockDirs::open(&data).sweep_replacements()?;
         Ok(data)
     }
@@ -142,9 +151,17 @@ impl DataDir {
         }
         let quarantine = Quarantine::new(disk.with_account(WrittenFor::Other), path.clone());
         let (holding, committed) = (wal::Holding::new(&path), wal::CommittedLogs::default());
-        let (lock, block_names) = (Arc::new(()), blocks::Names::default());
-        let is_read_only = true;
-        Ok(DataDir { disk, path, lock, quarantine, holding, committed, block_names, is_read_only })
+        Ok(DataDir {
+            disk,
+            path,
+            lock: Arc::new(()),
+            quarantine,
+            holding,
+            committed,
+            block_names: blocks::Names::default(),
+            open_files: OpenFiles::default(),
+            is_read_only: true,
+        })
     }
 
     /// Whether a process works in it at this moment: for one that is opened only to be looked at.
@@ -174,6 +191,11 @@ impl DataDir {
         &self.quarantine
     }
 
+    /// The files of its blocks that are open.
+    pub fn open_files(&self) -> &OpenFiles {
+        &self.open_files
+    }
+
     /// Whether segments that the head needs no more are kept for others.
     pub fn holding(&self) -> &wal::Holding {
         &self.holding
@@ -190,18 +212,25 @@ impl DataDir {
     }
 
     /// Bytes that everything in the directory takes but for snapshots, which share most of theirs
-    /// with blocks and are not tidepool's to drop. Walks it.
+    /// with blocks and are not tidepool's to drop, and for deleted blocks that are still read.
+    /// Walks it.
     pub fn size_bytes(&self) -> Result<u64> {
-        let bytes_of = |dir: &Path| fs::tree_bytes(&self.disk, dir);
-        let all = bytes_of(&self.path).map_err(Action::List.failed(&self.path))?;
-        let snapshots = self.path.join(SNAPSHOTS_DIR);
-        match bytes_of(&snapshots) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(all),
-            counted => {
-                let snapshots_bytes = counted.map_err(Action::List.failed(&snapshots))?;
-                Ok(all.saturating_sub(snapshots_bytes))
-            }
+        let mut bytes = 0;
+        for entry in self.disk.list(&self.path).map_err(Action::List.failed(&self.path))? {
+            bytes += match entry.name() {
+                Some(SNAPSHOTS_DIR) => 0,
+                Some(name) if name.ends_with(blocks::DELETION_SUFFIX) => 0,
+                _ if !entry.is_dir => entry.size_bytes,
+                _ => {
+                    let dir = self.path.join(&entry.name);
+                    match fs::tree_bytes(&self.disk, &dir) {
+                        Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+                        counted => counted.map_err(Action::List.failed(&dir))?,
+                    }
+                }
+            };
         }
+        Ok(bytes)
     }
 
     /// Takes the directory away if it holds nothing but what opening it made; for work that failed

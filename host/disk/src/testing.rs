@@ -149,6 +149,10 @@ impl Disk for FaultyDisk {
         RealDisk.open(path, access).map(|file| self.wrap(file))
     }
 
+    fn file_size(&self, path: &Path) -> io::Result<u64> {
+        RealDisk.file_size(path)
+    }
+
     fn list(&self, dir: &Path) -> io::Result<Vec<DiskEntry>> {
         RealDisk.list(dir)
     }

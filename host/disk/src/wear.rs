@@ -123,6 +123,10 @@ impl Disk for CountingDisk {
         self.disk.open(path, access).map(|file| self.file(file))
     }
 
+    fn file_size(&self, path: &Path) -> io::Result<u64> {
+        self.disk.file_size(path)
+    }
+
     fn list(&self, dir: &Path) -> io::Result<Vec<DiskEntry>> {
         self.disk.list(dir)
     }
@@ -168,10 +172,6 @@ impl Disk for CountingDisk {
 impl DiskFile for CountingFile {
     fn size(&self) -> io::Result<u64> {
         self.file.size()
-    }
-
-    fn identity(&self) -> io::Result<Option<(u64, u64)>> {
-        self.file.identity()
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {

@@ -50,6 +50,7 @@ impl From<ServeArgs> for ServeConfig {
                 deadline: Some(args.read.read_timeout),
             },
             head_timeout: args.storage.head_timeout,
+            open_block_files_max: args.storage.max_open_block_files,
         };
         let http = HttpConfig {
             listen: args.http.listen.clone(),

@@ -1,6 +1,6 @@
 //! Flags about blocks: their directory, duration and retention.
 
-use super::values::{block_duration, disk_share};
+use super::values::{block_duration, disk_share, open_files};
 use crate::store::DiskShare;
 use clap::Args;
 use std::path::PathBuf;
@@ -44,6 +44,13 @@ pub(super) struct StorageArgs {
     /// compaction continue. Writes are accepted again once enough space is free.
     #[arg(long, value_name = "BYTES|PERCENT", value_parser = disk_share)]
     pub disk_reserve: Option<DiskShare>,
+
+    /// Maximum number of open files of blocks [default: half of the limit of open files]
+    ///
+    /// Files that were not read for the longest time are closed first, and opened again by their
+    /// next read. The other half is for connections and the WAL.
+    #[arg(long, value_name = "COUNT", value_parser = open_files)]
+    pub max_open_block_files: Option<usize>,
 
     /// Time range of a block
     ///

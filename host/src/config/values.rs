@@ -56,6 +56,14 @@ pub(super) fn concurrency(text: &str) -> Result<usize, String> {
     }
 }
 
+/// How many files may be open, one at least.
+pub(super) fn open_files(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err(format!("{text:?} is not a whole number from 1 on")),
+    }
+}
+
 /// How often the log is synced. What is longer costs more than a wrong unit should.
 pub(super) fn sync_interval(text: &str) -> Result<Duration, String> {
     let interval = duration(text)?;

@@ -5,7 +5,7 @@ use super::context::{Context, HttpCounters};
 use super::process;
 use super::reply::{Reply, full};
 use crate::disk::wal::WalStats;
-use crate::disk::{Wear, WrittenFor};
+use crate::disk::{OpenFileFigures, Wear, WrittenFor};
 use crate::reload::ReloadHandle;
 use crate::scrape::Scraping;
 use crate::ship::ShipFigures;
@@ -53,6 +53,7 @@ pub async fn page(context: &Context) -> String {
     let running_max = context.store.config().queries.running_max;
     context.store.query_figures().show(&mut text, running_max);
     context.store.show_query_cache(&mut text);
+    open_files(&mut text, &context.store);
     space(&mut text, &context.store).await;
     wear(&mut text, context.store.wear());
     // While the store starts there is no head to ask.
@@ -261,6 +262,19 @@ fn blocks(text: &mut MetricsText, store: &Store) {
     let (count, bytes) = store.block_figures();
     text.gauge("prometheus_tsdb_blocks_loaded", "Blocks in storage.", count);
     text.gauge("prometheus_tsdb_storage_blocks_bytes", "Bytes of all blocks.", bytes);
+}
+
+/// Files of blocks, which are open while somebody reads them.
+fn open_files(text: &mut MetricsText, store: &Store) {
+    let OpenFileFigures { open, open_max, closed } = store.open_file_figures();
+    text.gauge("tidepool_block_files_open", "Open files of blocks.", open);
+    let help = "Maximum number of open files of blocks (--max-open-block-files).";
+    text.gauge("tidepool_block_files_open_limit", help, open_max);
+    text.counter(
+        "tidepool_block_files_closed_total",
+        "Files of blocks that were closed to make room for others while somebody read them.",
+        closed,
+    );
 }
 
 fn shortage(text: &mut MetricsText, store: &Store) {

@@ -59,6 +59,8 @@ pub struct StoreConfig {
     pub memory: MemorySplit,
     /// Limits of each query instance.
     pub query_limits: InstanceLimits,
+    /// Files of blocks that may be open; nothing leaves that to the limit of the process.
+    pub open_block_files_max: Option<usize>,
     /// Longest time that one call of the head may take before it is started again.
     pub head_timeout: Duration,
 }

@@ -4,7 +4,7 @@ use super::queries::QueryFigures;
 use super::space::SpaceFigures;
 use super::{Store, StoreError};
 use crate::disk::wal::{ReplayStats, WalStats};
-use crate::disk::{QuarantineStats, Wear};
+use crate::disk::{OpenFileFigures, QuarantineStats, Wear};
 use crate::telemetry::MetricsText;
 use crate::wasm::Figures;
 use std::sync::atomic::AtomicU64;
@@ -97,6 +97,11 @@ impl Store {
     pub fn block_figures(&self) -> (u64, u64) {
         let count = self.shared.blocks.list().map_or(0, |blocks| blocks.len() as u64);
         (count, self.shared.blocks.size_bytes_total().unwrap_or(0))
+    }
+
+    /// How many files of blocks are open.
+    pub fn open_file_figures(&self) -> OpenFileFigures {
+        self.shared.data.open_files().figures()
     }
 
     /// The figures of queries since the store was opened.

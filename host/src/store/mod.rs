@@ -68,6 +68,7 @@ pub use unreplayed::Shortage;
 
 pub(crate) use crate::clock::system_now_ms;
 use crate::disk::{BlockDirs, DataDir, Quarantine, RecordFormat, Wear};
+use crate::open_files;
 use crate::prom::selection::SelectionCount;
 use crate::wasm::{
     Instance, InstanceLimits, InstanceLogs, InstanceStorage, Label, Lookup, MemoryPool, Options,
@@ -137,6 +138,8 @@ impl Store {
         config.memory.check()?;
         let runtime = Runtime::shared().map_err(|e| StoreError::Runtime(format!("{e:#}")))?;
         let data = DataDir::open(&config.data_dir)?;
+        let open_files_max = config.open_block_files_max.unwrap_or_else(open_files::of_blocks);
+        data.open_files().set_open_max(open_files_max);
         data.quarantine().set_clock(system_now_ms);
         data.quarantine().set_bytes_max(config.quarantine_bytes_max);
         let (record_format, reason) = data.settle_record_format(config.record_format)?;

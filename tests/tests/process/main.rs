@@ -20,6 +20,7 @@ mod host_metrics;
 mod kill;
 mod lifecycle;
 mod network;
+mod open_files;
 mod otlp;
 mod out_of_order;
 mod own_figures;

@@ -55,7 +55,7 @@ fn space_of_dropped_blocks_is_free_at_once() {
         (!blocks.is_empty() && !blocks.iter().any(is_old)).then_some(())
     })
     .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()));
-    let is_gone = |path: &String| path.contains("(deleted)");
+    let is_gone = |path: &String| path.contains("(deleted)") || path.contains(".tmp-for-deletion/");
     wait::until("files of dropped blocks to be closed", PROMPT, || {
         (!open_block_files(&store.server).iter().any(is_gone)).then_some(())
     })

@@ -67,7 +67,7 @@ fn a_committed_block_is_listed_read_and_deleted() {
     assert_eq!(index.read_at(0, 5).expect("reads"), b"Index");
     fixture.blocks.delete(id).expect("deletes");
     assert_eq!(fixture.blocks.list().expect("lists"), [ids[1].clone()]);
-    assert_eq!(fixture.names(), [ids[1].clone()]);
+    assert_eq!(fixture.names(), [format!("{id}{DELETION_SUFFIX}"), ids[1].clone()]);
     assert!(fixture.blocks.delete(id).expect_err("gone").is_not_found());
     assert!(fixture.blocks.size_bytes(id).expect_err("gone").is_not_found());
 
@@ -81,6 +81,8 @@ fn a_committed_block_is_listed_read_and_deleted() {
         assert!(matches!(error, DiskError::ReadPastEnd { size_bytes: 7, .. }), "{error}");
     }
     assert_eq!(chunks.read_at(7, 0).expect("nothing"), b"");
+    drop((chunks, index));
+    assert_eq!(fixture.names(), [ids[1].clone()]);
 }
 
 #[test]

@@ -18,11 +18,6 @@ pub fn total_bytes(dir: &Path) -> io::Result<u64> {
     Ok(stat.f_blocks.saturating_mul(stat.f_frsize))
 }
 
-pub fn identity(file: &File) -> io::Result<Option<(u64, u64)>> {
-    let metadata = file.metadata()?;
-    Ok(Some((metadata.dev(), metadata.ino())))
-}
-
 pub fn lock(path: &Path) -> io::Result<Option<Lock>> {
     loop {
         let mut options = OpenOptions::new();

@@ -20,11 +20,6 @@ pub fn total_bytes(_dir: &Path) -> io::Result<u64> {
     Ok(u64::MAX)
 }
 
-/// Not in the standard library's portable part.
-pub fn identity(_file: &File) -> io::Result<Option<(u64, u64)>> {
-    Ok(None)
-}
-
 /// Makes the file and keeps it open; it excludes no other process.
 pub fn lock(path: &Path) -> io::Result<Option<Lock>> {
     let mut options = OpenOptions::new();

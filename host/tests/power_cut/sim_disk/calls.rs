@@ -68,6 +68,13 @@ impl Disk for SimDisk {
         Ok(Arc::new(SimFile { disk: self.clone(), node }))
     }
 
+    fn file_size(&self, path: &Path) -> io::Result<u64> {
+        let mut state = self.lock_state();
+        state.read(|| format!("size of {}", path.display()))?;
+        let node = state.find(path)?;
+        Ok(state.file(node)?.seen.len() as u64)
+    }
+
     fn list(&self, path: &Path) -> io::Result<Vec<DiskEntry>> {
         let mut state = self.lock_state();
         state.read(|| format!("list {}", path.display()))?;

@@ -169,6 +169,29 @@ pub fn write(store: &Store, series: &[Series]) {
     }
 }
 
+/// An info of early steps was shown for a range without them, as long as that was known already.
+#[test]
+fn infos_are_those_of_the_range_that_is_asked_for() {
+    let store = Store::start_with(|config| config.flag("--out-of-order-window=3h"));
+    let store = store.expect("tidepool starts");
+    let end_ms = now_ms() / 60_000 * 60_000 - 1_200_000;
+    // One that may be no counter, and ends half an hour before the other.
+    write(&store, &fleet("used_bytes", 2, end_ms - 1_800_000));
+    write(&store, &fleet("requests_total", 2, end_ms));
+    let panel = "sum(rate(used_bytes[1m])) or sum(rate(requests_total[1m]))";
+    let mut with_info = Vec::new();
+    // The whole, then parts of it, then it has moved on.
+    for (from, to) in [(60, 0), (10, 0), (20, 5), (60, 0), (15, 0), (45, 20), (62, 2), (12, 0)] {
+        let [start_ms, end_ms] = [from, to].map(|minutes| end_ms - minutes * 60_000);
+        let range = Range { start_ms, end_ms, step_ms: INTERVAL_MS };
+        let found = ask(&store.server, panel, range, "");
+        assert_eq!(found.0, 200, "{}", found.1);
+        assert_eq!(found, ask(&store.server, panel, range, "&nocache=1"), "{range:?}");
+        with_info.push(found.1.contains("used_bytes"));
+    }
+    assert!(with_info.contains(&true) && with_info.contains(&false), "{with_info:?}");
+}
+
 /// 24 panels over the last hour, refreshed every ten seconds beside scrapes: what they read of the
 /// store once they were read is less than a fifth.
 #[test]
