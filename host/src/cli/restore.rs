@@ -1,7 +1,8 @@
 //! `tidepool tsdb restore`: what a quarantined log holds, as blocks of the data directory.
 //!
-//! The node's log has samples of the same time that these blocks do not hold. Their `meta.json` gets
-//! the hint of blocks that say nothing about it, so that the next start reads all of the log.
+//! The log of the node has samples of the same time that these blocks do not hold. Their
+//! `meta.json` gets the hint of blocks that say nothing of it, so that the next start reads all of
+//! the log.
 
 use super::compact::compact_all;
 use super::quarantine::time_ms;
