@@ -11,7 +11,7 @@ use super::imports::HostBlocks;
 use crate::error::Error;
 use crate::inspect::{
     Analysis, AnalysisOptions, AnalysisReport, BlockCheck, ChunkFigures, Distribution, Finding,
-    LogCheck, Severity, list_blocks,
+    LogCheck, LogCounts, Severity, list_blocks,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -127,8 +127,8 @@ impl GuestLogVerification for LogVerification {
     }
 
     fn counts(&self) -> inspect::LogCounts {
-        let (series, records, samples) = self.0.borrow().counts();
-        inspect::LogCounts { series, records, samples }
+        let LogCounts { series, records, samples, lost_samples } = self.0.borrow().counts();
+        inspect::LogCounts { series, records, samples, lost_samples }
     }
 }
 

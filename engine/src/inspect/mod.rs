@@ -11,4 +11,6 @@ pub use analysis::{
     Analysis, AnalysisOptions, AnalysisReport, AnalysisStep, ChunkFigures, Distribution, Ranking,
 };
 pub use listing::{ListedBlock, list_blocks};
-pub use verify::{BlockCheck, CheckStep, Finding, Found, LogCheck, RecordFinding, Severity};
+pub use verify::{
+    BlockCheck, CheckStep, Finding, Found, LogCheck, LogCounts, RecordFinding, Severity,
+};

@@ -149,6 +149,10 @@ fn verify_logs(workspace: &Workspace) -> Result<u64, CliError> {
         }
     }
     let counts = instance.log_counts(check)?;
+    if counts.lost_samples > 0 {
+        let what = format!("{} samples without a series record", counts.lost_samples);
+        progress.print(&tally.add(Severity::Error, "wal", None, &what));
+    }
     let (records, series, samples) = (counts.records, counts.series, counts.samples);
     let found = format!("{records} records, {series} series, {samples} samples");
     progress.print(&tally.summary("logs", &found));

@@ -1,15 +1,21 @@
 //! Records of a log: whether each decodes, and whether its samples belong to a series.
 //!
 //! A sample of a series that no record introduces is lost at the next start, unless a block holds
-//! it already. That is usual after a cut: the series is dropped, and its samples stay until
-//! their segment goes.
+//! it already, or it was deleted. Both are usual after a cut: the series is dropped, and its
+//! samples stay until their segment goes. What deletes them comes behind them, so that the loss is
+//! known at the end of the log.
 
 use super::Severity;
 use crate::model::{Labels, Sample};
 use crate::storage::LogKind;
 use crate::wal::columns::ColumnError;
-use crate::wal::{ColumnReader, HistogramRecords, Record, RecordError, WalCount, decode};
-use rustc_hash::FxHashSet;
+use crate::wal::{
+    ColumnReader, HistogramRecords, Record, RecordError, TombstoneRecord, WalCount, decode,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Samples without a series whose times are remembered; what comes after them counts as lost.
+const REMEMBERED_MAX: usize = if cfg!(test) { 2 } else { 1 << 20 };
 
 /// Something that was found in a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,13 +28,33 @@ pub struct RecordFinding {
     pub what: String,
 }
 
-/// The check of one data directory's logs. Memory: 8 bytes a series, and some 50 if samples go by
-/// columns.
+/// What was checked so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogCounts {
+    /// Series with a record.
+    pub series: u64,
+    /// Records.
+    pub records: u64,
+    /// Samples.
+    pub samples: u64,
+    /// Samples of the in-order log that are in no block, have no series record, and were not
+    /// deleted.
+    pub lost_samples: u64,
+}
+
+/// The check of one data directory's logs. Memory: 8 bytes a series, some 50 if samples go by
+/// columns, and 16 MiB at most for samples without a series.
 pub struct LogCheck {
     blocks_end_ms: i64,
     known: FxHashSet<u64>,
     records: u64,
     samples: u64,
+    /// Times of samples without a series, by the number that they name.
+    without_series: FxHashMap<u64, Vec<i64>>,
+    /// How many these are.
+    remembered: usize,
+    /// More of them.
+    lost_samples: u64,
     columns: ColumnReader,
     /// Whether records by columns miss what they build on.
     is_unchained: bool,
@@ -45,14 +71,22 @@ impl LogCheck {
             known: FxHashSet::default(),
             records: 0,
             samples: 0,
+            without_series: FxHashMap::default(),
+            remembered: 0,
+            lost_samples: 0,
             columns: ColumnReader::default(),
             is_unchained: false,
         }
     }
 
-    /// Series, records and samples so far.
-    pub fn counts(&self) -> (u64, u64, u64) {
-        (self.known.len() as u64, self.records, self.samples)
+    /// What was checked so far.
+    pub fn counts(&self) -> LogCounts {
+        LogCounts {
+            series: self.known.len() as u64,
+            records: self.records,
+            samples: self.samples,
+            lost_samples: self.lost_samples + self.remembered as u64,
+        }
     }
 
     /// Checks records in the order of their log.
@@ -60,20 +94,15 @@ impl LogCheck {
         let mut findings = Vec::new();
         for (number, record) in records.iter().enumerate() {
             self.records += 1;
-            let mut add = |severity, what| {
-                findings.push(RecordFinding { severity, record: number as u32, what });
-            };
-            match self.check_record(log, record) {
-                Ok(0) => {}
-                Ok(lost) => add(Severity::Error, format!("{lost} samples without a series record")),
-                Err(what) => add(Severity::Error, what),
+            if let Err(what) = self.check_record(log, record) {
+                let (severity, record) = (Severity::Error, number as u32);
+                findings.push(RecordFinding { severity, record, what });
             }
         }
         findings
     }
 
-    /// Returns how many samples are lost.
-    fn check_record(&mut self, log: LogKind, record: &[u8]) -> Result<u64, String> {
+    fn check_record(&mut self, log: LogKind, record: &[u8]) -> Result<(), String> {
         let undecodable = |error: RecordError| error.to_string();
         let mut rows: Vec<Row> = Vec::new();
         match decode(record).map_err(undecodable)? {
@@ -100,7 +129,9 @@ impl LogCheck {
             Record::Histograms(histograms) => histogram_rows(histograms, &mut rows)?,
             Record::FloatHistograms(histograms) => histogram_rows(histograms, &mut rows)?,
             Record::Tombstones(tombstones) => {
-                tombstones.into_iter().try_for_each(|row| row.map(drop)).map_err(undecodable)?;
+                for tombstone in tombstones {
+                    self.delete(tombstone.map_err(undecodable)?);
+                }
             }
             Record::Exemplars(mut exemplars) => {
                 exemplars.try_for_each(|row| row.map(drop)).map_err(undecodable)?;
@@ -129,15 +160,33 @@ impl LogCheck {
             Record::Unknown(kind) => return Err(format!("unknown record type {kind}")),
         }
         self.samples += rows.len() as u64;
-        let is_lost = |(series_ref, timestamp_ms): &Row| {
-            *timestamp_ms >= self.blocks_end_ms && !self.known.contains(series_ref)
-        };
-        let lost = match log {
-            LogKind::InOrder => rows.iter().filter(|row| is_lost(row)).count() as u64,
-            // What is cut already stays in the out-of-order log for long.
-            LogKind::OutOfOrder => 0,
-        };
-        Ok(lost)
+        // What is cut already stays in the out-of-order log for long.
+        if log == LogKind::InOrder {
+            self.remember_lost(&rows);
+        }
+        Ok(())
+    }
+
+    fn remember_lost(&mut self, rows: &[Row]) {
+        for (series_ref, timestamp_ms) in rows {
+            if *timestamp_ms < self.blocks_end_ms || self.known.contains(series_ref) {
+                continue;
+            }
+            if self.remembered == REMEMBERED_MAX {
+                self.lost_samples += 1;
+                continue;
+            }
+            self.remembered += 1;
+            self.without_series.entry(*series_ref).or_default().push(*timestamp_ms);
+        }
+    }
+
+    /// Takes what a tombstone deletes out of what is lost.
+    fn delete(&mut self, TombstoneRecord { series_ref, range }: TombstoneRecord) {
+        let Some(times_ms) = self.without_series.get_mut(&series_ref) else { return };
+        let before = times_ms.len();
+        times_ms.retain(|time_ms| !range.contains(*time_ms));
+        self.remembered -= before - times_ms.len();
     }
 }
 

@@ -22,7 +22,7 @@ mod series;
 #[cfg(test)]
 mod tests;
 
-pub use log::{LogCheck, RecordFinding};
+pub use log::{LogCheck, LogCounts, RecordFinding};
 
 use crate::block::{BlockError, BlockMeta, chunk_file_name};
 use crate::index::{INDEX_FILE, IndexError, SymbolTable};

@@ -6,7 +6,9 @@ use crate::chunk::encode;
 use crate::codec::crc32c;
 use crate::model::{Labels, TimeRange, Value};
 use crate::storage::memory::MemoryBlocks;
-use crate::wal::{put_samples, put_series, samples_record, series_record};
+use crate::wal::{
+    TombstoneRecord, put_samples, put_series, samples_record, series_record, tombstones_record,
+};
 use crate::{block::Tombstones, index::SeriesRef, model::Sample, storage::LogKind};
 
 type TestResult<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -204,10 +206,29 @@ fn records_are_checked() {
     let errors = |blocks_end_ms| {
         let mut check = LogCheck::new(blocks_end_ms);
         let findings = check.check(LogKind::InOrder, &records);
-        assert_eq!(check.counts().0, 1);
-        findings.into_iter().map(|finding| finding.record).collect::<Vec<_>>()
+        let LogCounts { series, lost_samples, .. } = check.counts();
+        assert_eq!(series, 1);
+        let records = findings.into_iter().map(|finding| finding.record);
+        (records.collect::<Vec<_>>(), lost_samples)
     };
-    assert_eq!(errors(i64::MIN), [2, 3, 4]);
+    assert_eq!(errors(i64::MIN), (vec![3, 4], 1));
     // What a block holds is no loss.
-    assert_eq!(errors(START_MS + 1), [3, 4]);
+    assert_eq!(errors(START_MS + 1), (vec![3, 4], 0));
+    // What is deleted behind it neither, as long as it is remembered.
+    let deleted = |series_ref, end_ms| {
+        let range = TimeRange { start_ms: START_MS, end_ms };
+        tombstones_record([TombstoneRecord { series_ref, range }])
+    };
+    for (records, lost) in [
+        (vec![samples_of(8), deleted(8, START_MS)], 0),
+        (vec![deleted(8, START_MS), samples_of(8)], 1),
+        (vec![samples_of(8), deleted(9, START_MS), deleted(8, START_MS - 1)], 1),
+        (vec![samples_of(8), samples_of(9), samples_of(8), deleted(8, START_MS)], 2),
+    ] {
+        let mut check = LogCheck::new(i64::MIN);
+        assert!(check.check(LogKind::InOrder, &records).is_empty());
+        assert_eq!(check.counts().lost_samples, lost);
+        assert!(check.check(LogKind::OutOfOrder, &[samples_of(10)]).is_empty());
+        assert_eq!(check.counts().lost_samples, lost);
+    }
 }
