@@ -45,10 +45,11 @@ pub(super) struct StorageArgs {
     #[arg(long, value_name = "BYTES|PERCENT", value_parser = disk_share)]
     pub disk_reserve: Option<DiskShare>,
 
-    /// Maximum number of open files of blocks [default: half of the limit of open files]
+    /// Maximum number of open files of blocks
     ///
     /// Files that were not read for the longest time are closed first, and opened again by their
-    /// next read. The other half is for connections and the WAL.
+    /// next read. The default is half of the limit of open files, at most 32768. The other half is
+    /// for connections and the WAL.
     #[arg(long, value_name = "COUNT", value_parser = open_files)]
     pub max_open_block_files: Option<usize>,
 
