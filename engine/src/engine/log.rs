@@ -20,7 +20,7 @@ pub use state::LogState;
 
 use super::records::{Rows, exemplars_of, metadata_of, series_of};
 use crate::error;
-use crate::head::{Batch, Exemplar, ExemplarScan, Head, Metadata, SeriesExemplars, Slot};
+use crate::head::{Batch, Exemplar, ExemplarScan, Head, Metadata, Slot};
 use crate::model::{Labels, TimeRange, Value};
 use crate::storage::{LogKind, StorageResult, Wal, WalCheckpoint};
 use crate::wal::{ColumnReader, Record, RecordError, decode, retired_record};
@@ -85,7 +85,6 @@ struct Truncation {
     checkpoint: Box<dyn WalCheckpoint>,
     last_segment: u32,
     slots: std::vec::IntoIter<Slot>,
-    /// Those that the segments may hold are taken over.
     exemplars: ExemplarScan,
 }
 
@@ -332,7 +331,9 @@ impl Log {
                     let (value, timestamp_ms) = (row.value, row.timestamp_ms);
                     head.replay_exemplar(slot, Exemplar { labels, value, timestamp_ms });
                 }
-                self.note(segment, newest_ms);
+                // All that a checkpoint has, the next one takes over.
+                let is_in_checkpoint = self.checkpoint == Some(segment);
+                self.note(segment, if is_in_checkpoint { i64::MIN } else { newest_ms });
                 true
             }
             Ok(Record::Metadata(rows)) => {
@@ -455,15 +456,7 @@ impl Log {
         let page = head
             .exemplars
             .next_page(&mut truncation.exemplars, CHECKPOINT_EXEMPLAR_BYTES_PER_SLICE);
-        if let Some(mut page) = page {
-            for SeriesExemplars { labels, exemplars } in &mut page {
-                // A segment's newest time is that of its exemplars, too: newer ones stay where they
-                // are, but the record of their series may go.
-                if head.has_series(labels) {
-                    exemplars.retain(|exemplar| exemplar.timestamp_ms < before_ms);
-                }
-            }
-            page.retain(|of_series| !of_series.exemplars.is_empty());
+        if let Some(page) = page {
             truncation.checkpoint.append(&exemplars_of(head, &page))?;
             self.truncation = Some(truncation);
             return Ok(true);
@@ -501,6 +494,7 @@ impl Log {
         self.drop_earlier_refs(last_segment);
         let checkpoint = self.wal.checkpoint(last_segment)?;
         let slots = head.slots().collect::<Vec<_>>().into_iter();
+        // Also those that are newer than what goes: the record of their series may go.
         let exemplars = head.exemplars.scan(TimeRange::ALL);
         Ok(Some(Truncation { checkpoint, last_segment, slots, exemplars }))
     }

@@ -197,11 +197,6 @@ impl Head {
         self.table.retire_ref(series_ref);
     }
 
-    /// Whether there is a series with these labels.
-    pub fn has_series(&self, labels: &Labels) -> bool {
-        self.slot_of(labels).is_some()
-    }
-
     /// The series with these labels.
     pub(super) fn slot_of(&self, labels: &Labels) -> Option<Slot> {
         let pairs: Vec<_> = labels.iter().collect();

@@ -116,6 +116,12 @@ impl Wal for MemoryWal {
 
     fn checkpoint(&mut self, last_segment: u32) -> StorageResult<Box<dyn WalCheckpoint>> {
         let log = Rc::clone(&self.log);
+        if let Some((before, _)) = &log.borrow().checkpoint
+            && *before >= last_segment
+        {
+            let reason = format!("a checkpoint cannot end with {last_segment}, not after {before}");
+            return Err(StorageError::Io { reason });
+        }
         Ok(Box::new(MemoryCheckpoint { log, last_segment, records: Vec::new() }))
     }
 }

@@ -102,8 +102,10 @@ impl Log {
         });
         let newest_ms = floats.end();
         self.note(segment, newest_ms);
-        // What it builds on must stay as long.
-        self.note(self.column_reader.first_segment().min(segment), newest_ms);
+        if read.is_ok() {
+            // What it builds on must stay as long.
+            self.note(self.column_reader.first_segment().min(segment), newest_ms);
+        }
         read.is_ok()
     }
 }

@@ -3,7 +3,10 @@
 use super::*;
 use crate::head::Exemplar;
 use crate::storage::{StorageResult, Wal, WalBatch, WalCheckpoint};
-use crate::wal::{ColumnReader, Record, decode};
+use crate::wal::{
+    ColumnReader, ColumnWriter, Record, decode, put_samples, put_series, samples_record,
+    series_record,
+};
 
 /// A node whose segments span 500 ms.
 fn node(by_columns: bool) -> Node {
@@ -164,5 +167,39 @@ fn a_segment_that_the_host_ends_is_followed_by_a_new_chain() -> Result<()> {
         node.restart();
         assert_eq!(node.select(Vec::new(), TimeRange::ALL), expected);
     }
+    Ok(())
+}
+
+/// Failed syncs left a log that begins with such a record behind a checkpoint. It was taken for one
+/// that builds on segment 0, at which no checkpoint could end any more.
+#[test]
+fn a_record_whose_predecessor_is_gone_holds_no_cut_up() -> Result<()> {
+    let mut node = Node::with(WITH_OUT_OF_ORDER);
+    let mut wal = node.wal.reopened();
+    for _ in 0..2 {
+        wal.cut_segment(LogKind::InOrder)?;
+    }
+    // As upstream writes it: with samples, some of them newer than what is cut next.
+    let mut series = series_record();
+    put_series(&mut series, 1, 1, [(LABEL_NAME, "ahead")].into_iter());
+    let ahead = Sample { timestamp_ms: 11_400, value: 1.0 };
+    let mut samples = samples_record(1, ahead.timestamp_ms, 1);
+    put_samples(&mut samples, (1, ahead.timestamp_ms), 1, ahead);
+    let mut checkpoint = wal.checkpoint(1)?;
+    checkpoint.append(&[series, samples])?;
+    checkpoint.commit()?;
+    let mut writer = ColumnWriter::new(1);
+    let mut record = |timestamp_ms| writer.record(&[(1, Sample { timestamp_ms, value: 1.0 })]);
+    let (_, chained) = (record(9_000), record(9_010));
+    wal.append(LogKind::InOrder, &[chained.expect("few series")])?;
+    node.restart();
+    for time_ms in (10_000..16_000).step_by(50) {
+        assert_eq!(node.append("s", time_ms, 1).refused, 0);
+        node.compact();
+    }
+    assert!(node.wal.segments(LogKind::InOrder)[0] > 4, "segments are dropped");
+    node.restart();
+    let all = node.select(Vec::new(), TimeRange::ALL);
+    assert_eq!((all["s"].len(), all["ahead"].len()), (120, 1));
     Ok(())
 }
