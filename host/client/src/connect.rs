@@ -41,9 +41,9 @@ impl Connector {
 }
 
 impl Service<Uri> for Connector {
-    type Response = Socket;
+    type Response = TokioIo<Socket>;
     type Error = ClientError;
-    type Future = Pin<Box<dyn Future<Output = Result<Socket, ClientError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<TokioIo<Socket>, ClientError>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), ClientError>> {
         Poll::Ready(Ok(()))
@@ -51,7 +51,7 @@ impl Service<Uri> for Connector {
 
     fn call(&mut self, to: Uri) -> Self::Future {
         let parts = Arc::clone(&self.0);
-        Box::pin(async move { parts.connect(&to).await })
+        Box::pin(async move { parts.connect(&to).await.map(TokioIo::new) })
     }
 }
 

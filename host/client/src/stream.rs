@@ -1,8 +1,6 @@
 //! A connection as the pool takes it: bytes, and what is known of it.
 
-use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
-use hyper_util::rt::TokioIo;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -25,9 +23,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Used(Arc<AtomicBool>);
 
-/// A connection.
+/// A connection. Its reader lets others have their turn: hyper reads on behind interim responses,
+/// however many a server sends.
 pub(crate) struct Socket {
-    stream: TokioIo<Paced>,
+    stream: Box<dyn Stream>,
+    /// When the first of the reads that found bytes at once began.
+    began: Option<Instant>,
     is_http2: bool,
     is_proxied: bool,
     used: Used,
@@ -47,20 +48,11 @@ impl Socket {
     /// One by which HTTP/2 is spoken or not. If it leads to a proxy that passes requests on, these
     /// have to name the whole URL.
     pub fn new(stream: Box<dyn Stream>, is_http2: bool, is_proxied: bool) -> Socket {
-        let stream = TokioIo::new(Paced { stream, began: None });
-        Socket { stream, is_http2, is_proxied, used: Used::default() }
+        Socket { stream, began: None, is_http2, is_proxied, used: Used::default() }
     }
 }
 
-/// A stream whose reader lets others have their turn: hyper reads on behind interim responses,
-/// however many a server sends.
-struct Paced {
-    stream: Box<dyn Stream>,
-    /// When the first of the reads that found bytes at once began.
-    began: Option<Instant>,
-}
-
-impl AsyncRead for Paced {
+impl AsyncRead for Socket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -83,7 +75,7 @@ impl AsyncRead for Paced {
     }
 }
 
-impl AsyncWrite for Paced {
+impl AsyncWrite for Socket {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -120,46 +112,6 @@ impl Connection for Socket {
     }
 }
 
-impl Read for Socket {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl Write for Socket {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,7 +122,7 @@ mod tests {
     /// targets, so that others were scraped seconds late.
     #[test]
     fn a_stream_that_never_pauses_lets_others_have_their_turn() {
-        let mut stream = Paced { stream: Box::new(join(repeat(b'x'), sink())), began: None };
+        let mut stream = Socket::new(Box::new(join(repeat(b'x'), sink())), false, false);
         let mut context = Context::from_waker(Waker::noop());
         let mut space = vec![0; 1 << 20];
         for _ in 0..2 {
