@@ -28,7 +28,7 @@ mod others;
 mod own_records;
 mod samples_v2;
 
-pub use columns::{ColumnReader, ColumnRecord, ColumnWriter};
+pub use columns::{ColumnError, ColumnReader, ColumnRecord, ColumnWriter};
 pub use decode::{
     LabelPairs, Record, RecordError, SampleRecords, SeriesRecord, SeriesRecords, decode,
 };

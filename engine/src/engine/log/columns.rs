@@ -11,7 +11,7 @@
 use super::{Head, Log};
 use crate::codec::hash_word;
 use crate::storage::LogKind;
-use crate::wal::{ColumnRecord, ColumnWriter};
+use crate::wal::{ColumnError, ColumnRecord, ColumnWriter};
 
 /// How floats are written by columns.
 pub(super) struct Columns {
@@ -106,6 +106,6 @@ impl Log {
             // What it builds on must stay as long.
             self.note(self.column_reader.first_segment().min(segment), newest_ms);
         }
-        read.is_ok()
+        matches!(read, Ok(()) | Err(ColumnError::CutOff))
     }
 }

@@ -8,9 +8,9 @@
 use super::Severity;
 use crate::model::{Labels, Sample};
 use crate::storage::LogKind;
-use crate::wal::columns::ColumnError;
 use crate::wal::{
-    ColumnReader, HistogramRecords, Record, RecordError, TombstoneRecord, WalCount, decode,
+    ColumnError, ColumnReader, HistogramRecords, Record, RecordError, TombstoneRecord, WalCount,
+    decode,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -148,6 +148,7 @@ impl LogCheck {
                         rows.extend(samples.iter().map(|(at, sample)| (*at, sample.timestamp_ms)));
                         self.is_unchained = false;
                     }
+                    Err(ColumnError::CutOff) => {}
                     // Once for all that build on the same.
                     Err(ColumnError::Unchained) if self.is_unchained => {}
                     Err(error) => {

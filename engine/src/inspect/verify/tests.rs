@@ -7,7 +7,8 @@ use crate::codec::crc32c;
 use crate::model::{Labels, TimeRange, Value};
 use crate::storage::memory::MemoryBlocks;
 use crate::wal::{
-    TombstoneRecord, put_samples, put_series, samples_record, series_record, tombstones_record,
+    ColumnWriter, TombstoneRecord, put_samples, put_series, samples_record, series_record,
+    tombstones_record,
 };
 use crate::{block::Tombstones, index::SeriesRef, model::Sample, storage::LogKind};
 
@@ -231,4 +232,33 @@ fn records_are_checked() {
         assert!(check.check(LogKind::OutOfOrder, &[samples_of(10)]).is_empty());
         assert_eq!(check.counts().lost_samples, lost);
     }
+}
+
+/// A sync failed, the next segment began with a copy of its records, and a checkpoint replaced the
+/// segment on which the copy builds: nothing is lost.
+#[test]
+fn a_copy_whose_original_a_checkpoint_replaced_is_no_damage() {
+    let row = |timestamp_ms| [(7, Sample { timestamp_ms, value: 1.0 })];
+    let record = |writer: &mut ColumnWriter, timestamp_ms| {
+        writer.record(&row(timestamp_ms)).expect("one series")
+    };
+    let (mut old, mut new) = (ColumnWriter::new(1), ColumnWriter::new(2));
+    let _gone = record(&mut old, START_MS - 30);
+    let copies = [record(&mut old, START_MS - 20), record(&mut old, START_MS - 10)];
+    let first = record(&mut new, START_MS);
+    let _missing = record(&mut new, START_MS + 10);
+    let after_a_gap = record(&mut new, START_MS + 20);
+    let mut series = series_record();
+    put_series(&mut series, 7, 1, [("__name__", "up")].into_iter());
+
+    let mut check = LogCheck::new(START_MS);
+    let [copy, other] = copies;
+    // The second sync failed, too: the copy was copied.
+    let log = [series, copy.clone(), other.clone(), first, copy, other];
+    let findings = check.check(LogKind::InOrder, &log);
+    assert_eq!(findings.len(), 0, "{}", findings[0].what);
+    assert_eq!(check.counts().samples, 1);
+    let findings = check.check(LogKind::InOrder, &[after_a_gap]);
+    assert_eq!(findings.len(), 1);
+    assert!(findings[0].what.contains("is missing"), "{}", findings[0].what);
 }

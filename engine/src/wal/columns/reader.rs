@@ -19,8 +19,10 @@ pub struct ColumnRecord<'a> {
 /// Reads records in their log's order.
 #[derive(Debug, Default)]
 pub struct ColumnReader {
-    /// Of no use before its first record was read.
+    /// `None` before the log's first chain.
     chain: Option<Chain>,
+    /// Epoch of the records with which the log begins, if what they build on is not in it.
+    cut_off: Option<u64>,
     /// Segment in which the chain begins.
     first_segment: u32,
     places: Vec<u32>,
@@ -36,6 +38,10 @@ pub enum ColumnError {
     /// The record before it is missing.
     #[error("the preceding record, on which its values depend, is missing")]
     Unchained,
+    /// The log begins behind the record before it: a checkpoint stands for that one. This one is a
+    /// copy that was made after a failed sync, of a record that the checkpoint stands for, too.
+    #[error("the preceding record, on which its values depend, was replaced by a checkpoint")]
+    CutOff,
 }
 
 impl<'a> ColumnRecord<'a> {
@@ -69,7 +75,11 @@ impl ColumnReader {
         segment: u32,
     ) -> Result<&[(u64, Sample)], ColumnError> {
         self.rows.clear();
-        let mut chain = self.chain.take().unwrap_or_default();
+        let begun = self.chain.take().or_else(|| (record.seq == 0).then(Chain::default));
+        let Some(mut chain) = begun else {
+            self.cut_off = Some(record.epoch);
+            return Err(ColumnError::CutOff);
+        };
         if record.seq == 0 {
             // Even if it is there twice: what follows is, too, and says the same once more.
             chain.begin(record.epoch);
@@ -83,12 +93,15 @@ impl ColumnReader {
         if chain.epoch != record.epoch || chain.seq < record.seq {
             // It may still go on: what is missing may be of another chain.
             self.chain = Some(chain);
-            return Err(ColumnError::Unchained);
+            let is_cut_off = self.cut_off == Some(record.epoch);
+            return Err(if is_cut_off { ColumnError::CutOff } else { ColumnError::Unchained });
         }
         if chain.seq == record.seq {
             let mut rest = record.rest;
             if self.read_rows(&mut chain, record, &mut rest).is_none() {
                 self.rows.clear();
+                // What follows misses this one.
+                self.chain = Some(Chain::default());
                 return Err(RecordError::at(record.record, &mut rest).into());
             }
             chain.seq += 1;

@@ -214,17 +214,21 @@ proptest! {
     fn rows_come_back(seed: u64, steps in prop::collection::vec(step(), 1..40)) {
         let mut writer = ColumnWriter::new(seed);
         let mut reader = ColumnReader::default();
-        let (mut is_lost, mut last) = (false, None);
+        let (mut is_lost, mut has_begun, mut last) = (false, false, None);
         for step in steps {
             match step {
                 Step::Record(rows) => {
                     let rows: Rows = rows.into_iter().map(|(r, t, v)| row(r, t, v)).collect();
                     is_lost &= writer.is_chained();
                     let record = writer.record(&rows).expect("few series");
-                    match is_lost {
-                        true => prop_assert_eq!(read(&mut reader, &record), Err(ColumnError::Unchained)),
-                        false => prop_assert_eq!(read(&mut reader, &record), Ok(rows)),
-                    }
+                    let expected = match (is_lost, has_begun) {
+                        (true, true) => Err(ColumnError::Unchained),
+                        // For all it can know, the log begins here.
+                        (true, false) => Err(ColumnError::CutOff),
+                        (false, _) => Ok(rows),
+                    };
+                    has_begun |= !is_lost;
+                    prop_assert_eq!(read(&mut reader, &record), expected);
                     last = Some(record);
                 }
                 Step::Lost => {
