@@ -31,6 +31,7 @@
 //! Read on in [`fs`] (what is assumed of a disk), [`wal`], [`blocks`], [`wear`], [`error`].
 
 pub mod blocks;
+mod copy;
 pub mod error;
 mod failed_starts;
 pub mod fs;

@@ -12,8 +12,9 @@
 //! newest one and the newest logs stay, however large: so the room holds no more than the bound, a
 //! log and an entry. Upstream's programs ignore the directory.
 
-use super::error::{Action, DiskError, Result};
-use super::fs::{Access, Disk, remove_tree, tree_bytes};
+use super::copy::copy_file;
+use super::error::{Action, Result};
+use super::fs::{Disk, remove_tree, tree_bytes};
 use super::{OUT_OF_ORDER_WAL_DIR, WAL_DIR};
 use jiff::Timestamp;
 use std::io;
@@ -31,9 +32,6 @@ const LOGS: &str = "logs";
 /// Logs while they are moved.
 const UNFINISHED_LOGS: &str = "logs.unfinished";
 const UNFINISHED_SUFFIX: &str = ".tmp";
-
-/// Bytes that are copied at a time.
-const COPY_BYTES: usize = 1024 * 1024;
 
 /// The room of a data directory; clones share it.
 #[derive(Clone)]
@@ -346,27 +344,6 @@ fn remove_any(disk: &dyn Disk, path: &Path) -> io::Result<()> {
         Ok(_) => remove_tree(disk, path),
         Err(_) => disk.remove_file(path),
     }
-}
-
-fn copy_file(disk: &dyn Disk, from: &Path, to: &Path) -> Result<()> {
-    let source = disk.open(from, Access::Read).map_err(Action::Open.failed(from))?;
-    let size_bytes = source.size().map_err(Action::Open.failed(from))?;
-    match disk.remove_file(to) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(DiskError::Io { action: Action::Remove, path: to.into(), source: error });
-        }
-        _ => {}
-    }
-    let target = disk.create(to).map_err(Action::Create.failed(to))?;
-    let mut buffer = vec![0; COPY_BYTES];
-    let mut at = 0;
-    while at < size_bytes {
-        let part = &mut buffer[..(size_bytes - at).min(COPY_BYTES as u64) as usize];
-        source.read_at(at, part).map_err(Action::Read.failed(from))?;
-        target.write_at(at, part).map_err(Action::Write.failed(to))?;
-        at += part.len() as u64;
-    }
-    target.sync_data().map_err(Action::Sync.failed(to))
 }
 
 #[cfg(test)]

@@ -5,13 +5,15 @@
 //! ```
 //!
 //! Blocks are hard links: files of a block are replaced, never written again, so the snapshot keeps
-//! what it has while the block goes on, and takes no space until the block is gone. What bears the
-//! temporary name at start is swept.
+//! what it has while the block goes on, and takes no space until the block is gone. Where the file
+//! system has no hard links they are copied. What bears the temporary name at start is swept.
 
 use super::blocks::BlockDirs;
+use super::copy::{cannot_link, copy_file};
 use super::error::{Action, Result};
-use super::fs::{Disk, Lock, remove_tree};
+use super::fs::{Access, Disk, Lock, remove_tree};
 use super::{DataDir, SNAPSHOTS_DIR};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,12 +27,15 @@ pub struct SnapshotWriter {
     /// The temporary directory.
     dir: PathBuf,
     committed: bool,
+    /// Bytes of the device that copies leave free.
+    reserve_bytes: u64,
     _lock: Lock,
 }
 
 impl SnapshotWriter {
-    /// Begins a snapshot of this name, which must be new and that of a file.
-    pub fn begin(data: &DataDir, name: &str) -> Result<SnapshotWriter> {
+    /// Begins a snapshot of this name, which must be new and that of a file. Copies, if it takes
+    /// any, leave so many bytes of the device free.
+    pub fn begin(data: &DataDir, name: &str, reserve_bytes: u64) -> Result<SnapshotWriter> {
         let disk = data.disk();
         let snapshots = data.path().join(SNAPSHOTS_DIR);
         let dir = snapshots.join(format!("{name}{UNFINISHED_SUFFIX}"));
@@ -41,6 +46,7 @@ impl SnapshotWriter {
             name: name.to_owned(),
             dir,
             committed: false,
+            reserve_bytes,
             _lock: data.lock(),
         };
         writer.sync(data.path())?;
@@ -78,10 +84,29 @@ impl SnapshotWriter {
             let is_unfinished = entry.name().is_none_or(is_unfinished);
             if !entry.is_dir && !is_unfinished {
                 let (path, link) = (from.join(&entry.name), to.join(&entry.name));
-                self.disk.link(&path, &link).map_err(Action::Link.failed(&link))?;
+                match self.disk.link(&path, &link) {
+                    Err(error) if cannot_link(&error) => self.copy(&path, &link)?,
+                    linked => linked.map_err(Action::Link.failed(&link))?,
+                }
             }
         }
         self.sync(to)
+    }
+
+    fn copy(&self, from: &Path, to: &Path) -> Result<()> {
+        let file = self.disk.open(from, Access::Read).map_err(Action::Open.failed(from))?;
+        let size_bytes = file.size().map_err(Action::Open.failed(from))?;
+        let free_bytes = self.disk.free_bytes(&self.dir).map_err(Action::Open.failed(&self.dir))?;
+        if free_bytes < size_bytes.saturating_add(self.reserve_bytes) {
+            let full = format!(
+                "a copy needs {size_bytes} bytes, since the file system has no hard links, of \
+                 {free_bytes} that are free, and {} must stay",
+                self.reserve_bytes
+            );
+            let full = io::Error::new(io::ErrorKind::StorageFull, full);
+            return Err(Action::Create.failed(to)(full));
+        }
+        copy_file(&*self.disk, from, to)
     }
 
     fn sync(&self, dir: &Path) -> Result<()> {

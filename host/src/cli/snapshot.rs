@@ -23,7 +23,7 @@ pub struct SnapshotArgs {
 pub fn run(args: &SnapshotArgs) -> Result<Verdict, CliError> {
     let workspace = Workspace::own(&args.dir.data_dir, args.memory_limit)?;
     let name = snapshot_name();
-    let snapshot = SnapshotWriter::begin(&workspace.data, &name)?;
+    let snapshot = SnapshotWriter::begin(&workspace.data, &name, 0)?;
     let progress = Progress::spinner("linking blocks");
     for block in workspace.blocks.list()? {
         snapshot.add_block(&block)?;

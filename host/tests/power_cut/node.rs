@@ -155,7 +155,7 @@ impl Node {
 
     /// Makes a snapshot with all that the head holds.
     pub fn snapshot(&self, name: &str, now_ms: i64) -> TestResult {
-        let snapshot = SnapshotWriter::begin(&self.data, name)?;
+        let snapshot = SnapshotWriter::begin(&self.data, name, 0)?;
         for block in self.blocks.list()? {
             snapshot.add_block(&block)?;
         }

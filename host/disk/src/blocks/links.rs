@@ -9,6 +9,7 @@
 //! block counts them as its own.
 
 use super::{BlockWriter, block_path, check_file_name};
+use crate::copy::cannot_link;
 use crate::error::{Action, DiskError, Result};
 use crate::fs::{Access, DiskFile};
 use std::io;
@@ -47,7 +48,7 @@ impl BlockWriter {
         self.create_chunks_dir(new_file)?;
         match self.disk.link(&from, &to) {
             Ok(()) => {}
-            Err(error) if cannot_link(error.kind()) => return Ok(false),
+            Err(error) if cannot_link(&error) => return Ok(false),
             // The block was deleted since the file was opened.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(DiskError::NotFound { path: from });
@@ -57,11 +58,4 @@ impl BlockWriter {
         self.linked.insert(new_file.to_owned(), LinkedFile { file, path: to });
         Ok(true)
     }
-}
-
-/// Whether the file system has no links, or no more of this file, or keeps others from linking what
-/// its owner alone may write.
-fn cannot_link(kind: io::ErrorKind) -> bool {
-    use io::ErrorKind::{CrossesDevices, PermissionDenied, TooManyLinks, Unsupported};
-    matches!(kind, CrossesDevices | PermissionDenied | TooManyLinks | Unsupported)
 }

@@ -1,6 +1,7 @@
 //! What is quarantined stays, up to the bound; a crash at any call loses nothing.
 
 use super::*;
+use crate::copy::COPY_BYTES;
 use crate::testing::{Fault, FaultyDisk, Op};
 use crate::wal::{LogKind, Logs};
 use crate::{DataDir, FailedStarts, Result, WalOptions};

@@ -35,7 +35,7 @@ fn fixture() -> Result<Fixture> {
 
 impl Fixture {
     fn snapshot(&self) -> Result<()> {
-        let snapshot = SnapshotWriter::begin(&self.data, "s")?;
+        let snapshot = SnapshotWriter::begin(&self.data, "s", 0)?;
         snapshot.add_block(&self.block)?;
         add_block(&snapshot.blocks())?;
         snapshot.commit().map(drop)
@@ -110,6 +110,28 @@ fn a_crash_anywhere_leaves_a_whole_snapshot_or_none() -> Result<()> {
             assert!(snapshot.exists());
             return Ok(());
         }
+    }
+    Ok(())
+}
+
+/// exFAT has no hard links, and some file systems in user space do not implement them: there was no
+/// snapshot.
+#[test]
+fn without_hard_links_it_is_a_copy() -> Result<()> {
+    for kind in [io::ErrorKind::PermissionDenied, io::ErrorKind::Unsupported] {
+        let fixture = fixture()?;
+        fixture.disk.set(Fault { kind, times: usize::MAX, ..Fault::next(Op::Link) });
+        fixture.snapshot()?;
+        let copy = BlockDirs::in_dir(&fixture.data, fixture.root.path().join("snapshots/s"));
+        let file = copy.open_file(&fixture.block, "chunks/000001")?;
+        assert_eq!(file.read_at(0, 1)?, b"c");
+
+        let full = SnapshotWriter::begin(&fixture.data, "full", u64::MAX)?;
+        let refused = full.add_block(&fixture.block).expect_err("nothing may be copied");
+        assert!(refused.is_no_space(), "{refused}");
+        assert!(refused.to_string().contains("no hard links"), "{refused}");
+        drop(full);
+        assert_eq!(fixture.names(), ["s"]);
     }
     Ok(())
 }

@@ -56,7 +56,8 @@ impl Compactor {
 
     fn snapshot(&self, with_head: bool) -> Result<String, StoreError> {
         let name = snapshot_name();
-        let snapshot = SnapshotWriter::begin(&self.data, &name)?;
+        let reserve_bytes = self.shared.space.figures().reserve_bytes;
+        let snapshot = SnapshotWriter::begin(&self.data, &name, reserve_bytes)?;
         for block in self.shared.blocks.list()? {
             snapshot.add_block(&block)?;
         }
