@@ -531,7 +531,7 @@ fn memory(text: &mut MetricsText, store: &Store) {
     );
     text.gauge(
         "tidepool_reads_memory_bytes",
-        "Memory in use by running reads.",
+        "Memory of reads that run, and of instances that wait for the next.",
         store.running_reads_bytes(),
     );
 }

@@ -109,7 +109,7 @@ impl Store {
         &self.shared.query_figures
     }
 
-    /// Bytes of the memory of reads that those that run take.
+    /// Bytes of the memory of reads that those that run, and instances that wait, take.
     pub fn running_reads_bytes(&self) -> usize {
         let kept_bytes = self.shared.results.shared_bytes();
         self.shared.read_memory.pool.used_bytes().saturating_sub(kept_bytes)

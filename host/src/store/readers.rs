@@ -128,6 +128,12 @@ impl Readers {
         drop(outdated);
     }
 
+    /// Drops all instances that wait.
+    pub fn drop_instances(&self) {
+        let dropped = std::mem::take(&mut self.lock().instances);
+        drop(dropped);
+    }
+
     /// Nothing waits from now on.
     pub fn close(&self) {
         let mut waiting = self.lock();

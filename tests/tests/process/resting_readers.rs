@@ -4,6 +4,7 @@
 use crate::configuration::start;
 use rustix::process::Signal;
 use std::fs;
+use std::thread;
 use std::time::Duration;
 use tidepool_tests::admin::Admin;
 use tidepool_tests::checksum::assert_same;
@@ -115,4 +116,28 @@ fn a_query_that_ends_badly_leaves_the_next_one_alone() {
             assert_eq!(ask(narrow).text(), expected);
         }
     }
+}
+
+/// At the least limit two of them have what one read needs to begin: for ten seconds each read was
+/// refused, though none ran.
+#[test]
+fn at_the_least_limit_none_keeps_a_read_out() {
+    let store = Store::start_with(|config| config.flag("--memory-limit=96MiB"));
+    let store = store.expect("tidepool starts");
+    let data = recent_data(414, 100, 60);
+    send_all(&store, Version::V2, &data);
+    let read = || store.reader().streamed(&[read_all()]);
+    // Two at a time, until two rest and leave less than a read needs to begin.
+    wait::until("two to rest", PROMPT, || {
+        thread::scope(|threads| {
+            for _ in 0..4 {
+                // Some may be refused, beside those that run.
+                threads.spawn(read);
+            }
+        });
+        (store.metric("tidepool_reads_memory_bytes")? > 2_700_000.0).then_some(())
+    })
+    .expect("two instances");
+    let found = read().expect("none runs");
+    assert_same("a read alone", &data.series, &found[0]);
 }
