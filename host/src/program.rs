@@ -126,7 +126,7 @@ async fn serve(
         Ok((server, shipper.map(spawn).transpose()?, forwarding))
     });
     let (mut ship_thread, mut forward_threads) = (None, None);
-    let served = match started {
+    let served: Result<(), Box<dyn std::error::Error>> = match started {
         Ok((server, shipping, forwarding)) => {
             tracing::info!(address = %server.address(), "listening");
             let started = store.clone();
@@ -161,20 +161,23 @@ async fn serve(
         Err(error) => Err(error.into()),
     };
     // Threads are waited for where waiting is allowed.
-    tokio::task::spawn_blocking(move || {
+    let closed = tokio::task::spawn_blocking(move || {
         if ship_thread.is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the thread that ships blocks panicked");
         }
         if let Some(threads) = forward_threads {
             threads.join();
         }
-        store.close(threads);
+        store.close(threads)
     })
     .await?;
-    if served.is_ok() {
-        tracing::info!("stopped cleanly");
+    if let (Err(_), Err(error)) = (&served, &closed) {
+        tracing::error!(%error, "could not stop cleanly");
     }
-    served
+    served?;
+    closed?;
+    tracing::info!("stopped cleanly");
+    Ok(())
 }
 
 /// Begins to load plugins. Writes that need them are refused until they are loaded.

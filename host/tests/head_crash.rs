@@ -148,6 +148,6 @@ async fn a_head_that_crashes_costs_nothing() -> TestResult {
 
     trigger.stop();
     serving.await?;
-    tokio::task::spawn_blocking(move || store.close(threads)).await?;
+    tokio::task::spawn_blocking(move || store.close(threads)).await??;
     Ok(())
 }

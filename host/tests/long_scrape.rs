@@ -123,6 +123,6 @@ async fn writes_come_between_the_parts_of_a_long_scrape() -> TestResult {
     assert_eq!(written?.samples_written, 1);
     figures?;
     assert_eq!(seen.parts.load(SeqCst), 20);
-    tokio::task::spawn_blocking(move || store.close(threads)).await?;
+    tokio::task::spawn_blocking(move || store.close(threads)).await??;
     Ok(())
 }

@@ -258,6 +258,6 @@ async fn lookups_agree_with_prometheus() -> TestResult {
         });
         figures.is_ok_and(|figures| figures.open_cursors == 0).then_some(())
     })?;
-    store.close(threads);
+    store.close(threads)?;
     Ok(())
 }

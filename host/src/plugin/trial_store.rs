@@ -76,7 +76,8 @@ impl TrialStore {
     /// Stops it and removes its directory.
     pub fn close(self) {
         let TrialStore { directory, store, threads } = self;
-        store.close(threads);
+        // Its directory goes with it.
+        let _ = store.close(threads);
         drop(directory);
     }
 }

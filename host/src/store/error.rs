@@ -188,6 +188,31 @@ impl From<Error> for StoreError {
     }
 }
 
+/// What a stop could not keep.
+#[derive(Debug, thiserror::Error)]
+pub enum StopError {
+    /// The last records are not known to be on the device.
+    #[error("the WAL could not be synced at the stop, and a power cut may lose its end: {0}")]
+    Unsynced(DiskError),
+    /// Records that `--wal-sync=batch` gathered could not be written.
+    #[error(
+        "{unwritten_bytes} bytes of acknowledged records are lost: the WAL could not be written at \
+         the stop: {}",
+        cause(.error)
+    )]
+    Unwritten {
+        /// Bytes of these records.
+        unwritten_bytes: u64,
+        /// What kept them from being written.
+        error: DiskError,
+    },
+}
+
+/// What the operating system said, if it was that.
+fn cause(error: &DiskError) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,7 +16,7 @@ pub(super) use handle::{HeadHandle, HeadInstance, Job, Rows, Stored};
 pub(super) use walk::OnHead;
 
 use super::starts::{StartError, Starts};
-use super::{BodyRoom, Shared, Shortage, StoreError};
+use super::{BodyRoom, Shared, Shortage, StopError, StoreError};
 use crate::disk::wal::Logs;
 use crate::disk::{DataDir, DiskError, RecordFormat};
 use crate::wasm::{
@@ -56,7 +56,11 @@ impl HeadThread {
     }
 
     /// Works until it is stopped. `fail` gets the reason why the head could not start at all.
-    pub fn run(self, jobs: &Receiver<Job>, fail: oneshot::Sender<StoreError>) {
+    pub fn run(
+        self,
+        jobs: &Receiver<Job>,
+        fail: oneshot::Sender<StoreError>,
+    ) -> Result<(), StopError> {
         let mut fail = Some(fail);
         let mut starts = Starts::new(self.data.clone(), self.shared.config.failed_starts_max);
         loop {
@@ -72,14 +76,14 @@ impl HeadThread {
                 Ok(started) => started,
                 Err(StartError::Stopped) => {
                     starts.ended();
-                    return;
+                    return Ok(());
                 }
                 Err(StartError::Hopeless(error)) => {
                     starts.ended();
                     if let Some(fail) = fail.take() {
                         // The process ends with this; the receiver may be dropped.
                         let _ = fail.send(error);
-                        return;
+                        return Ok(());
                     }
                     tracing::error!(%error, "could not restart the head; retrying");
                     std::thread::sleep(RESTART_PAUSE);
@@ -118,8 +122,8 @@ impl HeadThread {
             state.ready.store(true, Relaxed);
             let stopped = self.work(&mut head, &logs, jobs);
             self.shared.head.state.ready.store(false, Relaxed);
-            if stopped {
-                return;
+            if let Some(stopped) = stopped {
+                return stopped;
             }
             let reason = head.crashed.unwrap_or_default();
             self.shared.counters.head_crashes.fetch_add(1, Relaxed);
@@ -244,8 +248,14 @@ impl HeadThread {
         instance.append_remote_write(version, body, clock.now_ms())
     }
 
-    /// Does jobs until it is stopped (true) or the instance crashes (false).
-    fn work(&self, head: &mut HeadInstance, logs: &Mutex<Logs>, jobs: &Receiver<Job>) -> bool {
+    /// Does jobs until it is stopped, and says whether the log has all, or until the instance
+    /// crashes (`None`).
+    fn work(
+        &self,
+        head: &mut HeadInstance,
+        logs: &Mutex<Logs>,
+        jobs: &Receiver<Job>,
+    ) -> Option<Result<(), StopError>> {
         let mut group: Vec<Written> = Vec::new();
         // Whether the log says that records wait in memory because they cannot be written.
         let mut held = false;
@@ -321,20 +331,25 @@ impl HeadThread {
                 head.instance.set_limit(None);
             }
             if stop {
-                let synced = lock(logs).sync();
-                match synced {
-                    Ok(()) => self.save_snapshot(head),
-                    Err(error) => {
-                        tracing::error!(%error, "could not sync the WAL at the stop");
+                let mut logs = lock(logs);
+                // Once more: the next process knows nothing of what is left.
+                let synced = logs.sync().or_else(|_| logs.sync());
+                let unwritten_bytes = logs.unwritten_bytes();
+                drop(logs);
+                return Some(match synced {
+                    Ok(()) => {
+                        self.save_snapshot(head);
+                        Ok(())
                     }
-                }
-                return true;
+                    Err(error) if unwritten_bytes == 0 => Err(StopError::Unsynced(error)),
+                    Err(error) => Err(StopError::Unwritten { unwritten_bytes, error }),
+                });
             }
             if head.crashed.is_some() {
                 for (_, reply, _) in scrapes {
                     answer(reply, Err(StoreError::SeriesGone));
                 }
-                return false;
+                return None;
             }
         }
     }

@@ -48,7 +48,7 @@ pub use compaction_settings::{CompactionSettings, CompactionSettingsError, max_b
 pub(crate) use compactor::{BLOCK_AHEAD_MS_MAX, snapshot_name};
 use config::Live;
 pub use config::StoreConfig;
-pub use error::StoreError;
+pub use error::{StopError, StoreError};
 pub use figures::StoreCounters;
 pub use lookup::LookupPart;
 pub use memory::{
@@ -125,7 +125,8 @@ struct Shared {
 
 /// The store's threads, to be waited for at the end.
 pub struct StoreThreads {
-    head: std::thread::JoinHandle<()>,
+    /// Returns why the log may lack what was acknowledged.
+    head: std::thread::JoinHandle<Result<(), StopError>>,
     compactor: std::thread::JoinHandle<()>,
     /// Returns why the head could not start.
     pub failed: oneshot::Receiver<StoreError>,
@@ -303,7 +304,12 @@ impl Store {
     /// Whether there is a head to read, and memory to read with.
     fn check_readable(&self) -> Result<(), StoreError> {
         self.shared.head.check_ready()?;
-        self.shared.read_memory.check(self.shared.head.memory_used_bytes())
+        let check = || self.shared.read_memory.check(self.shared.head.memory_used_bytes());
+        check().or_else(|_| {
+            // Instances that wait take memory that this read may have.
+            self.shared.readers.drop_instances();
+            check()
+        })
     }
 
     /// Runs what answers on a thread of its own, which gives the turn back.
@@ -368,23 +374,24 @@ impl Store {
         &self.shared.config
     }
 
-    /// Finishes what is queued, syncs the log and ends the threads.
-    pub fn close(self, threads: StoreThreads) {
+    /// Finishes what is queued, syncs the log and ends the threads. An error says what was
+    /// acknowledged and may be lost.
+    pub fn close(self, threads: StoreThreads) -> Result<(), StopError> {
         self.shared.stopping.store(true, Relaxed);
         self.shared.read_slots.close();
         self.shared.readers.close();
         self.shared.query_turns.close();
         // A full queue has its attention anyway.
         let _ = self.shared.tasks.send(Task::Wake);
-        for (name, thread) in [("compactor", threads.compactor), ("head", threads.head)] {
-            if name == "head" {
-                // An error means that the thread has ended already.
-                let _ = self.shared.head.send(Job::Stop);
-            }
-            if thread.join().is_err() {
-                tracing::error!(thread = name, "a thread of the store panicked");
-            }
+        if threads.compactor.join().is_err() {
+            tracing::error!(thread = "compactor", "a thread of the store panicked");
         }
+        // An error means that the thread has ended already.
+        let _ = self.shared.head.send(Job::Stop);
+        threads.head.join().unwrap_or_else(|_| {
+            tracing::error!(thread = "head", "a thread of the store panicked");
+            Ok(())
+        })
     }
 }
 
@@ -422,10 +429,10 @@ impl Shared {
     }
 }
 
-fn spawn(
+fn spawn<T: Send + 'static>(
     name: &str,
-    work: impl FnOnce() + Send + 'static,
-) -> Result<std::thread::JoinHandle<()>, StoreError> {
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<std::thread::JoinHandle<T>, StoreError> {
     let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(work);
     spawned.map_err(|error| StoreError::Runtime(format!("could not start a thread: {error}")))
 }

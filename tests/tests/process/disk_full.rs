@@ -278,3 +278,25 @@ fn gathered_records_outlast_a_full_disk() {
         assert_acknowledged("after a clean restart", &store, &sender);
     });
 }
+
+/// It said that it had stopped cleanly, with exit code 0, and a power cut might lose records.
+#[test]
+fn a_stop_says_what_a_full_disk_has_not_taken() {
+    on_small_disk("a_stop_says_what_a_full_disk_has_not_taken", 16, |disk| {
+        let store = start_on(disk, |config| {
+            config.flag("--wal-sync=batch").flag("--wal-sync-interval=1h").flag("--disk-reserve=0")
+        });
+        let data = data(97, 300, 100, 500);
+        let sender = Sender::new(&data, Version::V2);
+        disk.fill(0);
+        for _ in 0..3 {
+            assert_eq!(sender.send_next(&store.writer()).expect("data").status, 204);
+        }
+        let Store { server, directory, .. } = store;
+        let ending = server.terminate().expect("it ends");
+        let log = std::fs::read_to_string(directory.path().join("tidepool.log")).expect("the log");
+        assert_eq!(ending.status.code(), Some(1), "{log}");
+        assert!(log.contains("bytes of acknowledged records are lost"), "{log}");
+        assert!(!log.contains("stopped cleanly"), "{log}");
+    });
+}

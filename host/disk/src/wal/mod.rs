@@ -371,10 +371,15 @@ impl Drop for Wal {
         if self.options.sync != SyncPolicy::Off
             && let Err(error) = self.writer.sync()
         {
-            tracing::warn!(
-                %error,
-                "could not sync the last WAL records; a power cut may lose them"
-            );
+            let unwritten_bytes = self.writer.unwritten_bytes();
+            match unwritten_bytes {
+                0 => tracing::warn!(
+                    %error, "could not sync the last WAL records; a power cut may lose them"
+                ),
+                _ => tracing::error!(
+                    %error, unwritten_bytes, "could not write the last WAL records; they are lost"
+                ),
+            }
         }
     }
 }
