@@ -9,9 +9,10 @@
 //! - [`remote_write`], [`remote_read`]: the two clients; [`xor_chunk`]: the float chunk decoder;
 //!   [`otlp`]: metrics of OpenTelemetry; [`sender`]: what was acknowledged, and whether a store
 //!   holds it.
-//! - [`small_disk`]: a file system that runs full; [`target`]: a page to scrape that is known;
-//!   [`object_storage`]: an S3-compatible server; [`fault_proxy`]: a proxy whose connections fail;
-//!   [`receiver`]: one that keeps what it is sent; [`authority`]: certificates.
+//! - [`small_disk`]: a file system that runs full; [`disk_faults`]: one that fails; [`target`]: a
+//!   page to scrape that is known; [`object_storage`]: an S3-compatible server; [`fault_proxy`]: a
+//!   proxy whose connections fail; [`receiver`]: one that keeps what it is sent; [`authority`]:
+//!   certificates.
 //! - [`cli`]: `tidepool tsdb`; [`process`]: a server from start to end, [`cgroup`] its memory,
 //!   [`fake_clock`] its time; [`tidepool`] and [`prometheus`] start the two that matter, [`node`]
 //!   lets both work in one directory;
@@ -37,6 +38,7 @@ pub mod cli;
 pub mod clock;
 pub mod data_dir;
 pub mod deletions;
+pub mod disk_faults;
 pub mod fake_clock;
 pub mod fault_proxy;
 pub mod forwarding;

@@ -4,6 +4,7 @@ use super::generate::{SentSeries, SentValue};
 use super::{Point, Value, ValueSeries};
 use crate::proto::prometheus::histogram::ResetHint;
 use crate::proto::prometheus::{self, Histogram};
+use crate::proto::write_v2;
 use crate::remote_write::{Symbols, Version, compress, labels_v1};
 use crate::series::Labels;
 use prost::{Message, encoding};
@@ -19,14 +20,32 @@ pub struct SentRow<'a> {
     pub value: &'a SentValue,
 }
 
+/// An exemplar on its way.
+#[derive(Clone, Debug)]
+pub struct SentExemplar {
+    /// With which row of the request it comes.
+    pub row: usize,
+    /// Its own labels.
+    pub labels: Labels,
+    /// When.
+    pub timestamp_ms: i64,
+    /// What.
+    pub value: f64,
+}
+
 /// The body of a request with these rows, each as a series of its own.
+pub fn encode(version: Version, rows: &[SentRow<'_>]) -> Vec<u8> {
+    encode_with(version, rows, &[])
+}
+
+/// [`encode`], with exemplars.
 ///
 /// Samples are written field by field: prost, like Prometheus' own encoder, takes negative zero for
 /// the default value and leaves it out. The two versions write histograms alike.
-pub fn encode(version: Version, rows: &[SentRow<'_>]) -> Vec<u8> {
+pub fn encode_with(version: Version, rows: &[SentRow<'_>], exemplars: &[SentExemplar]) -> Vec<u8> {
     let mut message = Vec::new();
     let mut symbols = Symbols::default();
-    for row in rows {
+    for (number, row) in rows.iter().enumerate() {
         let mut series = Vec::new();
         match version {
             Version::V1 => {
@@ -48,6 +67,22 @@ pub fn encode(version: Version, rows: &[SentRow<'_>]) -> Vec<u8> {
             SentValue::Histogram(histogram) => {
                 let number = if version == Version::V1 { 4 } else { 3 };
                 encoding::bytes::encode(number, &bytes(histogram, row.timestamp_ms), &mut series);
+            }
+        }
+        for exemplar in exemplars.iter().filter(|exemplar| exemplar.row == number) {
+            let SentExemplar { labels, timestamp_ms: timestamp, value, .. } = exemplar;
+            let (timestamp, value) = (*timestamp, *value);
+            match version {
+                Version::V1 => {
+                    let labels = labels_v1(labels);
+                    let exemplar = prometheus::Exemplar { labels, value, timestamp };
+                    encoding::message::encode(3, &exemplar, &mut series);
+                }
+                Version::V2 => {
+                    let labels_refs = symbols.labels(labels);
+                    let exemplar = write_v2::Exemplar { labels_refs, value, timestamp };
+                    encoding::message::encode(4, &exemplar, &mut series);
+                }
             }
         }
         let number = if version == Version::V1 { 1 } else { 5 };
