@@ -21,8 +21,8 @@ RETRIED = re.compile(r"(tidepool-tests|tidepool-bench)::(process|peers|measured)
 # Tests of what is kept, lost or delivered: a failure is a defect of the program until its cause is
 # known.
 KEPT_BINARIES = re.compile(r"tidepool-contract(::.*)?$|tidepool-host::power_cut$")
-KEPT_MODULES = ("kill", "durability", "disk_full", "replay_cut", "damaged_log", "wal_columns", "forward",
-                "ship", "migration", "migration_formats", "migration_kinds", "migration_starts", "gathered_log")
+KEPT_MODULES = ("kill", "durability", "disk_full", "replay_cut", "damaged_log", "wal_columns", "faults",
+                "forward", "ship", "migration", "migration_formats", "migration_kinds", "migration_starts", "gathered_log")
 
 
 def cases(files):

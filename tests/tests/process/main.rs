@@ -12,6 +12,7 @@ mod dashboards;
 mod disk_full;
 mod durability;
 mod failed_starts;
+mod faults;
 mod forward;
 mod head_snapshot;
 mod head_timeout;

@@ -1,0 +1,378 @@
+//! What a store may answer after all that was sent to it and deleted from it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use tidepool_tests::histogram::{Kind, Value, ValueSeries};
+use tidepool_tests::series::Labels;
+
+/// A moment between two events; they are counted.
+pub type Tick = u64;
+
+/// Wrong samples that a message lists.
+const WRONG_MAX: usize = 4;
+
+/// All that happened to one data directory.
+#[derive(Default)]
+pub struct Model {
+    /// The number of the last event.
+    now: Tick,
+    /// Whose length is noted at each event.
+    journal: Option<PathBuf>,
+    journal_lengths: Vec<u64>,
+    requests: Vec<Request>,
+    samples: BTreeMap<Labels, BTreeMap<i64, Vec<Sent>>>,
+    deletions: Vec<Deletion>,
+    exemplars: BTreeMap<Exemplar, Option<Tick>>,
+    /// Requests that were acknowledged, forgotten or not.
+    pub taken: usize,
+}
+
+struct Request {
+    begun: Tick,
+    ended: Option<Tick>,
+    acknowledged: Option<Tick>,
+}
+
+struct Sent {
+    request: usize,
+    value: Value,
+}
+
+struct Deletion {
+    begun: Tick,
+    done: Option<Tick>,
+    /// Of which series; `None` for all.
+    series: Option<BTreeSet<Labels>>,
+    start_ms: i64,
+    end_ms: i64,
+}
+
+/// An exemplar, by all that tells it from others.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Exemplar {
+    pub series: Labels,
+    pub labels: Labels,
+    pub timestamp_ms: i64,
+    pub value: u64,
+}
+
+/// What an answer has to show.
+#[derive(Clone, Copy, Debug)]
+pub struct View {
+    /// It has all that was acknowledged before,
+    pub acknowledged_before: Tick,
+    /// nothing of what was deleted before,
+    pub deleted_before: Tick,
+    /// and maybe what was sent before.
+    pub sent_before: Tick,
+}
+
+/// Which samples were asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// One series, or all.
+    pub series: Option<&'a Labels>,
+    pub start_ms: i64,
+    pub end_ms: i64,
+}
+
+impl Asked<'_> {
+    pub const EVERYTHING: Asked<'static> =
+        Asked { series: None, start_ms: i64::MIN, end_ms: i64::MAX };
+
+    fn has(&self, labels: &Labels, timestamp_ms: i64) -> bool {
+        self.series.is_none_or(|series| series == labels)
+            && (self.start_ms..=self.end_ms).contains(&timestamp_ms)
+    }
+}
+
+impl Model {
+    /// With the length of a journal at each event.
+    pub fn beside(journal: Option<PathBuf>) -> Model {
+        Model { journal, ..Model::default() }
+    }
+
+    /// An event.
+    pub fn tick(&mut self) -> Tick {
+        if let Some(journal) = &self.journal {
+            self.journal_lengths.push(journal.metadata().map_or(0, |it| it.len()));
+        }
+        self.now += 1;
+        self.now
+    }
+
+    /// The tick after all events that were over before a place in the journal.
+    pub fn tick_at(&self, journal_offset: u64) -> Tick {
+        self.journal_lengths.partition_point(|length| *length <= journal_offset) as Tick + 1
+    }
+
+    /// A request is about to be sent; returns its number.
+    pub fn begin(&mut self, rows: impl IntoIterator<Item = (Labels, i64, Value)>) -> usize {
+        let begun = self.tick();
+        let request = self.requests.len();
+        self.requests.push(Request { begun, ended: None, acknowledged: None });
+        for (labels, timestamp_ms, value) in rows {
+            let times = self.samples.entry(labels).or_default();
+            times.entry(timestamp_ms).or_default().push(Sent { request, value: alike(value) });
+        }
+        request
+    }
+
+    /// The request was answered, or will not be.
+    pub fn end(&mut self, request: usize, is_acknowledged: bool, exemplars: &[Exemplar]) {
+        let now = self.tick();
+        let request = &mut self.requests[request];
+        request.ended = Some(now);
+        request.acknowledged = is_acknowledged.then_some(now);
+        self.taken += usize::from(is_acknowledged);
+        for exemplar in exemplars {
+            let acknowledged = self.exemplars.entry(exemplar.clone()).or_default();
+            *acknowledged = acknowledged.or(request.acknowledged);
+        }
+    }
+
+    /// A deletion is about to be asked for; returns its number.
+    pub fn begin_deletion(
+        &mut self,
+        series: Option<BTreeSet<Labels>>,
+        start_ms: i64,
+        end_ms: i64,
+    ) -> usize {
+        let begun = self.tick();
+        self.deletions.push(Deletion { begun, done: None, series, start_ms, end_ms });
+        self.deletions.len() - 1
+    }
+
+    /// The deletion was answered with success.
+    pub fn end_deletion(&mut self, deletion: usize) {
+        self.deletions[deletion].done = Some(self.tick());
+    }
+
+    /// All that was acknowledged since then may be there or not.
+    pub fn forget_since(&mut self, tick: Tick) {
+        for request in self.requests.iter_mut().filter(|request| request.begun > tick) {
+            request.acknowledged = None;
+        }
+        for deletion in self.deletions.iter_mut().filter(|deletion| deletion.begun > tick) {
+            deletion.done = None;
+        }
+        for acknowledged in self.exemplars.values_mut() {
+            *acknowledged = acknowledged.filter(|at| *at <= tick);
+        }
+    }
+
+    /// Whether a sample was ever sent for this time.
+    pub fn has(&self, labels: &Labels, timestamp_ms: i64) -> bool {
+        self.samples.get(labels).is_some_and(|times| times.contains_key(&timestamp_ms))
+    }
+
+    /// All series that were ever sent.
+    pub fn series(&self) -> impl Iterator<Item = &Labels> {
+        self.samples.keys()
+    }
+
+    /// Times of a series at which everything was deleted after it was sent.
+    pub fn deleted_times(&self, labels: &Labels) -> Vec<i64> {
+        let Some(times) = self.samples.get(labels) else { return Vec::new() };
+        let is_deleted = |(timestamp_ms, sent): (&i64, &Vec<Sent>)| {
+            let all_gone = sent.iter().all(|sent| {
+                let gone = |it: &Deletion| it.done.is_some() && self.is_over(sent, it.begun);
+                self.deletions_of(labels, *timestamp_ms).any(gone)
+            });
+            all_gone.then_some(*timestamp_ms)
+        };
+        times.iter().filter_map(is_deleted).collect()
+    }
+
+    /// What is wrong with the exemplars of an answer, which has all.
+    pub fn judge_exemplars(&self, found: &[Exemplar]) -> Result<(), String> {
+        let set: BTreeSet<&Exemplar> = found.iter().collect();
+        if set.len() != found.len() {
+            return Err("exemplars come twice".to_owned());
+        }
+        if let Some(invented) = set.iter().find(|exemplar| !self.exemplars.contains_key(**exemplar))
+        {
+            return Err(format!("an exemplar that was never sent: {invented:?}"));
+        }
+        let is_lost =
+            |(exemplar, at): &(&Exemplar, &Option<Tick>)| at.is_some() && !set.contains(exemplar);
+        let mut lost = self.exemplars.iter().filter(is_lost);
+        match lost.next() {
+            Some((first, _)) => Err(format!("{} exemplars lost: {first:?}", lost.count() + 1)),
+            None => Ok(()),
+        }
+    }
+
+    /// What is wrong with the samples of an answer.
+    pub fn judge(&self, found: &[ValueSeries], asked: Asked<'_>, view: View) -> Result<(), String> {
+        let mut answer: BTreeMap<&Labels, BTreeMap<i64, Value>> = BTreeMap::new();
+        for ValueSeries { labels, points } in found {
+            let mut times = BTreeMap::new();
+            for point in points {
+                if times.insert(point.timestamp_ms, alike(point.value.clone())).is_some() {
+                    return Err(format!("{} has {} twice", name(labels), point.timestamp_ms));
+                }
+            }
+            if answer.insert(labels, times).is_some() {
+                return Err(format!("{} comes twice", name(labels)));
+            }
+        }
+        let mut wrong = Vec::new();
+        let all: BTreeSet<&Labels> = answer.keys().copied().chain(self.samples.keys()).collect();
+        for labels in all {
+            let found = answer.get(labels);
+            let sent = self.samples.get(labels);
+            let mut times: BTreeSet<i64> =
+                found.into_iter().flat_map(BTreeMap::keys).copied().collect();
+            times.extend(sent.into_iter().flat_map(BTreeMap::keys));
+            for time_ms in times.into_iter().filter(|time_ms| asked.has(labels, *time_ms)) {
+                let value = found.and_then(|found| found.get(&time_ms));
+                let judged = self.judge_sample(labels, time_ms, value, view);
+                wrong.extend(
+                    judged.err().map(|what| format!("{} at {time_ms}: {what}", name(labels))),
+                );
+            }
+        }
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        let count = wrong.len();
+        wrong.truncate(WRONG_MAX);
+        Err(format!("{count} samples are wrong:\n  {}", wrong.join("\n  ")))
+    }
+
+    fn judge_sample(
+        &self,
+        labels: &Labels,
+        timestamp_ms: i64,
+        found: Option<&Value>,
+        view: View,
+    ) -> Result<(), String> {
+        let sent = self.samples.get(labels).and_then(|times| times.get(&timestamp_ms));
+        let sent = sent.map_or(&[][..], Vec::as_slice);
+        let is_seen = |it: &&Deletion| it.begun < view.sent_before;
+        let deletions: Vec<&Deletion> =
+            self.deletions_of(labels, timestamp_ms).filter(is_seen).collect();
+        let mut allowed = Vec::new();
+        let mut wanted = None;
+        let mut gone = Vec::new();
+        for sent in sent {
+            let request = &self.requests[sent.request];
+            if request.begun >= view.sent_before {
+                continue;
+            }
+            let removes = |it: &&Deletion| {
+                it.done.is_some_and(|done| done < view.deleted_before)
+                    && self.is_over(sent, it.begun)
+            };
+            if deletions.iter().any(removes) {
+                // What was refused may come back with a log that has it.
+                gone.extend(request.acknowledged.map(|_| &sent.value));
+                continue;
+            }
+            allowed.push(&sent.value);
+            let may_remove = |it: &&Deletion| it.done.is_none_or(|done| request.begun < done);
+            let is_promised = request.acknowledged.is_some_and(|at| at < view.acknowledged_before);
+            if is_promised && !deletions.iter().any(may_remove) {
+                wanted = Some(&sent.value);
+            }
+        }
+        let Some(found) = found else {
+            return wanted.map_or(Ok(()), |wanted| Err(format!("lost, was {wanted:?}")));
+        };
+        if allowed.contains(&found) {
+            return Ok(());
+        }
+        if gone.contains(&found) {
+            return Err(format!("deleted and back: {found:?}"));
+        }
+        if sent.iter().any(|sent| sent.value == *found) {
+            return match allowed.is_empty() {
+                true => Ok(()),
+                false => Err(format!("the older value {found:?} instead of {allowed:?}")),
+            };
+        }
+        Err(format!("never sent: {found:?}; sent were {allowed:?}"))
+    }
+
+    fn deletions_of(&self, labels: &Labels, timestamp_ms: i64) -> impl Iterator<Item = &Deletion> {
+        self.deletions.iter().filter(move |it| {
+            it.series.as_ref().is_none_or(|series| series.contains(labels))
+                && (it.start_ms..=it.end_ms).contains(&timestamp_ms)
+        })
+    }
+
+    /// Whether the request of a sample had ended before a tick.
+    fn is_over(&self, sent: &Sent, tick: Tick) -> bool {
+        self.requests[sent.request].ended.is_some_and(|ended| ended < tick)
+    }
+}
+
+/// What tells a series from others: some have labels that are too long for a message.
+fn name(labels: &Labels) -> String {
+    format!("{} {}", labels.value("__name__"), labels.value("series"))
+}
+
+/// A staleness marker may become one of another kind.
+fn alike(value: Value) -> Value {
+    match value {
+        Value::Stale(_) => Value::Stale(Kind::Float),
+        value => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidepool_tests::histogram::Point;
+    use tidepool_tests::proto::prometheus::histogram::ResetHint;
+
+    fn answer(model: &mut Model, points: &[(i64, f64)]) -> Result<(), String> {
+        let point = |&(timestamp_ms, value): &(i64, f64)| Point {
+            timestamp_ms,
+            value: Value::of_float(value),
+            hint: ResetHint::Unknown,
+        };
+        let points = points.iter().map(point).collect();
+        let now = model.tick();
+        let view = View { acknowledged_before: now, deleted_before: now, sent_before: now };
+        model.judge(&[ValueSeries { labels: labels(), points }], Asked::EVERYTHING, view)
+    }
+
+    fn labels() -> Labels {
+        Labels::from_pairs([("__name__", "a")])
+    }
+
+    fn send(model: &mut Model, timestamp_ms: i64, value: f64, is_acknowledged: bool) {
+        let request = model.begin([(labels(), timestamp_ms, Value::of_float(value))]);
+        model.end(request, is_acknowledged, &[]);
+    }
+
+    #[test]
+    fn each_kind_of_fault_is_told() {
+        let mut model = Model::default();
+        send(&mut model, 1, 1.0, true);
+        send(&mut model, 2, 2.0, false);
+        let wrong = |answer: Result<(), String>, word: &str| {
+            let text = answer.expect_err(word);
+            assert!(text.contains(word), "{text}");
+        };
+        assert_eq!(answer(&mut model, &[(1, 1.0)]), Ok(()));
+        assert_eq!(answer(&mut model, &[(1, 1.0), (2, 2.0)]), Ok(()));
+        wrong(answer(&mut model, &[(2, 2.0)]), "lost");
+        wrong(answer(&mut model, &[(1, 1.5)]), "never sent");
+        wrong(answer(&mut model, &[(1, 1.0), (3, 1.0)]), "never sent");
+        wrong(answer(&mut model, &[(1, 1.0), (1, 1.0)]), "twice");
+        let deletion = model.begin_deletion(None, 1, 1);
+        assert_eq!(answer(&mut model, &[(1, 1.0)]), Ok(()));
+        assert_eq!(answer(&mut model, &[]), Ok(()));
+        model.end_deletion(deletion);
+        wrong(answer(&mut model, &[(1, 1.0)]), "deleted and back");
+        assert_eq!(model.deleted_times(&labels()), [1]);
+        send(&mut model, 1, 4.0, true);
+        wrong(answer(&mut model, &[]), "lost");
+        assert_eq!(answer(&mut model, &[(1, 4.0)]), Ok(()));
+        model.forget_since(0);
+        assert_eq!(answer(&mut model, &[]), Ok(()));
+    }
+}

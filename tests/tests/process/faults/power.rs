@@ -1,0 +1,132 @@
+//! Power cuts at any change of a world that was journalled.
+
+use super::checks::wait_for_no_leftovers;
+use super::flags::Synced;
+use super::model::{Asked, Tick, View};
+use super::world::{Outcome, World, verify};
+use std::path::Path;
+use tidepool_tests::disk_faults::journal::{self, Change, Entry};
+use tidepool_tests::disk_faults::power_cut::Disk;
+use tidepool_tests::histogram::ValueSeries;
+use tidepool_tests::process::Server;
+use tidepool_tests::proto::prometheus::histogram::ResetHint;
+use tidepool_tests::remote_read::{Reader, everything};
+use tidepool_tests::series::Random;
+use tidepool_tests::tidepool::{Config, WalSync};
+use tidepool_tests::wait::chain;
+
+/// Lives before the cuts.
+const LIVES: usize = 2;
+/// Places at which the power goes.
+const CUTS: usize = 8;
+/// Directories that are made of each.
+const VARIANTS: usize = 2;
+
+/// Runs a world, and starts nodes on what power cuts may have left of it.
+pub fn run(world: &mut World) -> Outcome {
+    // Half of the worlds promise all that they acknowledged.
+    let synced = if world.seed.is_multiple_of(2) { Synced::Always } else { Synced::Mostly };
+    let mut lives: Vec<(Tick, WalSync)> = Vec::new();
+    for _ in 0..LIVES {
+        world.life_with_a_journal(synced)?;
+        lives.push((world.life_began(), world.flags.wal_sync));
+    }
+    let path = world.faults.journal().ok_or("a world without a journal")?;
+    let entries = journal::read(path)?;
+    let cuts = places(&entries, &mut world.random);
+    let mut disk = Disk::new(&world.data_dir());
+    let mut random = Random::new(world.seed, 1);
+    for (number, entry) in entries.iter().enumerate() {
+        for _ in cuts.iter().filter(|cut| **cut == number) {
+            let after = world.model.tick_at(entry.offset);
+            let keeps = lives.iter().filter(|(began, _)| *began < after);
+            let mut keeps = keeps.map(|(_, sync)| matches!(sync, WalSync::Always));
+            // Only what was synced before it was answered is promised.
+            let acknowledged_before = if keeps.all(|keeps| keeps) { after } else { 0 };
+            let view = View { acknowledged_before, deleted_before: after, sent_before: after };
+            for variant in 0..VARIANTS {
+                let left = tempfile::tempdir()?;
+                let data_dir = left.path().join("data");
+                disk.leave(&data_dir, &mut random)?;
+                if let Err(error) = check(world, left.path(), view) {
+                    let (change, path) = (name(&entry.change), entry.path.display());
+                    return Err(format!(
+                        "power cut before change {number} of {}, {change} {path}, variant \
+                         {variant}, with the promises before {acknowledged_before}: {}",
+                        entries.len(),
+                        chain(&*error)
+                    )
+                    .into());
+                }
+            }
+        }
+        disk.apply(entry, &mut random);
+    }
+    Ok(())
+}
+
+/// Numbers of the changes before which the power goes, ascending: most near changes of names.
+fn places(entries: &[Entry], random: &mut Random) -> Vec<usize> {
+    let is_of_names = |change: &Change| {
+        use Change::{Link, Remove, Rename, SyncDirectory, Truncate};
+        matches!(change, Link(_) | Remove | Rename(_) | SyncDirectory { .. } | Truncate(_))
+    };
+    let all = 0..entries.len();
+    let of_names: Vec<usize> = all.filter(|number| is_of_names(&entries[*number].change)).collect();
+    let mut place = |_| match of_names.is_empty() || random.one_in(3) {
+        true => random.below(entries.len() as u64) as usize,
+        false => (random.pick(&of_names) + random.below(4) as usize).saturating_sub(1),
+    };
+    let mut places: Vec<usize> = (0..CUTS).map(&mut place).collect();
+    places.sort_unstable();
+    places
+}
+
+/// A node starts on what is left, with what was promised; one that starts after it has the same.
+fn check(world: &World, directory: &Path, view: View) -> Outcome {
+    let config = world.flags.apply(Config::new(directory));
+    let server = config.start()?;
+    let first = read(&server)?;
+    world.model.judge(&first, Asked::EVERYTHING, view)?;
+    server.kill()?;
+    let server = config.start()?;
+    let second = read(&server)?;
+    wait_for_no_leftovers(&directory.join("data"))?;
+    let log = server.log();
+    server.terminate()?;
+    if first != second {
+        let count = |read: &[ValueSeries]| read.iter().map(|it| it.points.len()).sum::<usize>();
+        let (first, second) = (count(&first), count(&second));
+        return Err(format!("the first start has {first} samples, the second {second}").into());
+    }
+    if log.contains("panicked") {
+        return Err(log.into());
+    }
+    // What was not synced may be there without what it builds on.
+    if world.had_errors || view.acknowledged_before == 0 {
+        return Ok(());
+    }
+    verify(&directory.join("data"))
+}
+
+/// Everything, without what is said of counter resets, of which less is known after a start.
+fn read(server: &Server) -> Outcome<Vec<ValueSeries>> {
+    let everything = everything(i64::MIN, i64::MAX);
+    let mut series = Reader::new(&server.url()).sampled_values(&everything)?;
+    for point in series.iter_mut().flat_map(|series| &mut series.points) {
+        point.hint = ResetHint::Unknown;
+    }
+    Ok(series)
+}
+
+fn name(change: &Change) -> &'static str {
+    match change {
+        Change::Write { .. } => "write of",
+        Change::Truncate(_) => "new length of",
+        Change::SyncFile { .. } | Change::SyncDirectory { .. } => "sync of",
+        Change::Create | Change::MakeDirectory => "creation of",
+        Change::Rename(_) => "rename of",
+        Change::Link(_) => "link to",
+        Change::Remove => "removal of",
+    }
+}

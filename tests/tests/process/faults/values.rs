@@ -1,0 +1,99 @@
+//! The series of a world, and values that tell each sample from all others.
+
+use tidepool_tests::histogram::generate::{
+    FAMILIES, HistogramShape, SentSeries, SentValue, generate,
+};
+use tidepool_tests::histogram::{Value, wire};
+use tidepool_tests::series::{Labels, ORDINARY_NAN_BITS, Random, STALE_MARKER_BITS};
+
+/// Histograms of each family, which are taken one after the other.
+const HISTOGRAMS: usize = 150;
+
+/// Groups that series are in, for requests about several.
+pub const GROUPS: u64 = 3;
+
+/// A series that is still written.
+#[derive(Clone, Debug)]
+pub struct Live {
+    pub labels: Labels,
+    /// Which kind of histogram it has; `None` for floats.
+    family: Option<usize>,
+}
+
+/// A sample to be sent.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub labels: Labels,
+    pub timestamp_ms: i64,
+    pub value: SentValue,
+}
+
+impl Row {
+    /// As a request takes it.
+    pub fn sent(&self) -> wire::SentRow<'_> {
+        let Row { labels, timestamp_ms, value } = self;
+        wire::SentRow { labels, timestamp_ms: *timestamp_ms, value }
+    }
+
+    /// As the model takes it.
+    pub fn expected(&self) -> (Labels, i64, Value) {
+        (self.labels.clone(), self.timestamp_ms, self.value.canonical())
+    }
+}
+
+/// Makes series and values.
+pub struct Source {
+    histograms: Vec<SentSeries>,
+    /// How many series there were.
+    series: u64,
+    /// How many values there were.
+    values: u64,
+}
+
+impl Source {
+    pub fn new(seed: u64) -> Source {
+        let (series, scrapes) = (FAMILIES.len(), HISTOGRAMS);
+        let shape = HistogramShape { seed, series, scrapes, start_ms: 0, interval_ms: 1000 };
+        Source { histograms: generate(shape), series: 0, values: 0 }
+    }
+
+    /// A series that was not there before.
+    pub fn series(&mut self, random: &mut Random) -> Live {
+        let family = match random.one_in(2) {
+            true => None,
+            false => Some(random.below(FAMILIES.len() as u64) as usize),
+        };
+        let name = family.map_or("float".to_owned(), |family| format!("histogram_{family}"));
+        let long = random.pick(&[0, 0, 0, 0, 300, 3000]);
+        let number = self.series;
+        self.series += 1;
+        let labels = Labels::from_pairs([
+            ("__name__", name),
+            ("series", number.to_string()),
+            ("group", (number % GROUPS).to_string()),
+            ("long", "y".repeat(long)),
+        ]);
+        Live { labels, family }
+    }
+
+    /// The next value of a series.
+    pub fn value(&mut self, live: &Live, random: &mut Random) -> SentValue {
+        self.values += 1;
+        let number = self.values as f64;
+        let Some(family) = live.family else {
+            return SentValue::Float(match random.below(50) {
+                0 => f64::from_bits(STALE_MARKER_BITS),
+                1 => f64::from_bits(ORDINARY_NAN_BITS),
+                _ => number / random.pick(&[1.0, 1.0, 1.0, 4.0, 7.0]),
+            });
+        };
+        let values = &self.histograms[family].values;
+        let mut value = values[self.values as usize % values.len()].1.clone();
+        if let SentValue::Histogram(histogram) = &mut value
+            && !histogram.sum.is_nan()
+        {
+            histogram.sum = number + 0.25;
+        }
+        value
+    }
+}

@@ -1,0 +1,257 @@
+//! A world: one data directory on a disk with faults, a node that lives on it again and again with
+//! other flags, and the model that says what its answers have to be.
+
+use super::flags::{Flags, Synced};
+use super::model::{Model, Tick};
+use super::values::{Live, Source};
+use std::error::Error;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::Duration;
+use tempfile::TempDir;
+use tidepool_tests::cli;
+use tidepool_tests::disk_faults::DiskFaults;
+use tidepool_tests::process::{ProcessError, READY_TIMEOUT, Server};
+use tidepool_tests::series::Random;
+use tidepool_tests::tidepool::{Config, READY_PATH, WalSync};
+use tidepool_tests::wait::chain;
+
+/// What is wrong, if anything is.
+pub type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+/// Time of the first samples: days before the clock of the tests.
+const BEGIN_MS: i64 = 1_772_000_280_000;
+/// For a node that gives no answer to have ended.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
+/// Between two looks at whether a node is ready: there are many starts.
+const READY_PAUSE: Duration = Duration::from_millis(5);
+/// What a log says of a fault of the program itself.
+const PANICS: [&str; 3] = ["panicked", "wasm trap", "engine failed"];
+/// Last steps that a message lists.
+const STEPS_MAX: usize = 12;
+/// Characters of the log's end in a message.
+const LOG_CHARS: usize = 3_000;
+
+/// The node's directory and all that is known of it.
+pub struct World {
+    pub seed: u64,
+    pub random: Random,
+    pub directory: TempDir,
+    pub faults: DiskFaults,
+    pub model: Model,
+    /// Of the present life.
+    pub flags: Flags,
+    pub life: usize,
+    life_began: Tick,
+    pub server: Option<Server>,
+    /// The node was killed at a call, and is gone.
+    pub is_killed: bool,
+    /// Programs that were killed before the present start.
+    kills: u32,
+    /// Calls fail now.
+    pub has_errors: bool,
+    /// Calls failed in this world: writes may have been taken in part.
+    pub had_errors: bool,
+    pub steps: Vec<String>,
+    pub source: Source,
+    pub live: Vec<Live>,
+    pub now_ms: i64,
+    pub newest_ms: i64,
+    pub exemplars: u64,
+    pub snapshot: Option<Snapshot>,
+}
+
+/// How a node ends.
+#[derive(Clone, Copy, Debug)]
+pub enum End {
+    /// As an operator ends it.
+    Stop,
+    /// By SIGKILL.
+    Kill,
+}
+
+/// A snapshot that was answered.
+pub struct Snapshot {
+    pub name: String,
+    pub begun: Tick,
+    pub ended: Tick,
+}
+
+impl World {
+    /// A world before its first life. With `journalled`, all changes are noted.
+    pub fn new(seed: u64, journalled: bool) -> Outcome<World> {
+        let mut random = Random::new(seed, 0);
+        let directory = tempfile::tempdir()?;
+        let path = directory.path();
+        let faults = DiskFaults::new(&path.join("data"), path, random.next_u64())?;
+        let faults = match journalled {
+            true => faults.journalled(&path.join("journal")),
+            false => faults,
+        };
+        let mut source = Source::new(seed);
+        let series = random.pick(&[3, 8, 8, 20]);
+        let live = (0..series).map(|_| source.series(&mut random)).collect();
+        let begin_ms = BEGIN_MS + random.below(100) as i64 * 10_000;
+        Ok(World {
+            seed,
+            directory,
+            model: Model::beside(faults.journal().map(PathBuf::from)),
+            faults,
+            flags: Flags::random(&mut random, Synced::ByChance),
+            random,
+            life: 0,
+            life_began: 0,
+            server: None,
+            is_killed: false,
+            kills: 0,
+            has_errors: false,
+            had_errors: false,
+            steps: Vec::new(),
+            source,
+            live,
+            now_ms: begin_ms,
+            newest_ms: begin_ms,
+            exemplars: 0,
+            snapshot: None,
+        })
+    }
+
+    pub fn data_dir(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    /// The next life, with flags of its own; the node is not started yet.
+    pub fn begin_life(&mut self, synced: Synced) -> Outcome {
+        self.life += 1;
+        self.life_began = self.model.tick();
+        self.flags = Flags::random(&mut self.random, synced);
+        self.faults.refuse_links(self.flags.link_error)?;
+        self.steps.clear();
+        Ok(())
+    }
+
+    /// Starts the node and waits until it is ready.
+    pub fn start(&mut self) -> Outcome {
+        self.spawn()?;
+        self.wait_ready(READY_TIMEOUT)?;
+        Ok(())
+    }
+
+    /// Starts the node.
+    pub fn spawn(&mut self) -> Outcome {
+        self.kills = self.faults.kills()?;
+        self.is_killed = false;
+        let config = Config::new(self.directory.path()).started_by(self.faults.starter());
+        self.server = Some(self.flags.apply(config).launch()?.spawn()?);
+        Ok(())
+    }
+
+    /// Waits for a node that was started.
+    pub fn wait_ready(&mut self, timeout: Duration) -> Result<(), ProcessError> {
+        self.running().wait_ready_within(READY_PATH, timeout, READY_PAUSE)
+    }
+
+    /// The node.
+    ///
+    /// # Panics
+    ///
+    /// If it was not started, which is a fault of the test.
+    pub fn running(&mut self) -> &mut Server {
+        self.server.as_mut().expect("the node was started")
+    }
+
+    pub fn url(&mut self) -> String {
+        self.running().url()
+    }
+
+    /// A request got no answer, which is right only if the node was killed at a call.
+    pub fn no_answer(&mut self, error: &dyn Error) -> Outcome {
+        let Ok(status) = self.running().wait_end(END_TIMEOUT) else {
+            return Err(format!("the node runs, but: {}", chain(error)).into());
+        };
+        self.is_killed = self.was_killed(status)?;
+        match self.is_killed {
+            true => Ok(()),
+            false => Err(format!("the node ended by itself with {status}").into()),
+        }
+    }
+
+    /// Whether the status is that of a node that was killed at a call.
+    pub fn was_killed(&self, status: ExitStatus) -> Outcome<bool> {
+        Ok(status.signal() == Some(9) && self.faults.kills()? > self.kills)
+    }
+
+    /// Ends the node, unless it is gone already; tells whether it stopped cleanly.
+    pub fn end(&mut self, how: End) -> Outcome<bool> {
+        let Some(server) = self.server.take() else { return Ok(false) };
+        let is_clean = if self.is_killed {
+            false
+        } else {
+            let status = match how {
+                End::Stop => server.terminate()?.status,
+                End::Kill => server.kill()?.status,
+            };
+            let is_told = matches!(how, End::Kill) && status.signal() == Some(9);
+            let is_expected = is_told || self.was_killed(status)?;
+            let is_excused = self.has_errors && status.code().is_some();
+            if !status.success() && !is_expected && !is_excused {
+                return Err(format!("the node ended with {status}").into());
+            }
+            status.success()
+        };
+        let is_written = is_clean && !self.has_errors;
+        if !is_written && matches!(self.flags.wal_sync, WalSync::Batch) {
+            // What this life acknowledged may have been in memory alone.
+            self.model.forget_since(self.life_began);
+        }
+        self.faults.clear()?;
+        self.has_errors = false;
+        self.check_log()?;
+        Ok(is_clean)
+    }
+
+    /// The program never said that it failed itself.
+    fn check_log(&self) -> Outcome {
+        let log = self.log();
+        match log.lines().find(|line| PANICS.iter().any(|word| line.contains(word))) {
+            Some(line) => Err(format!("the log says: {line}").into()),
+            None => Ok(()),
+        }
+    }
+
+    fn log(&self) -> String {
+        let bytes = std::fs::read(self.directory.path().join("tidepool.log")).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// When the present life began.
+    pub fn life_began(&self) -> Tick {
+        self.life_began
+    }
+
+    /// All that helps to find out what a failure is.
+    pub fn describe(&self, error: &dyn Error) -> String {
+        let World { seed, life, flags, steps, .. } = self;
+        let steps = &steps[steps.len().saturating_sub(STEPS_MAX)..];
+        let (what, steps, log) = (chain(error), steps.join(", "), self.log());
+        let log = end_of(&log);
+        format!("seed {seed}, life {life} ({flags}): {what}\nafter {steps}\nthe log ends:\n{log}")
+    }
+}
+
+/// `tidepool tsdb verify` finds nothing wrong. No node may run.
+pub fn verify(data_dir: &Path) -> Outcome {
+    let output = cli::run(tidepool_tests::arguments!["verify", data_dir], "");
+    match output.code {
+        Some(0) => Ok(()),
+        code => {
+            let text = format!("{}{}", output.stdout, output.stderr);
+            Err(format!("verify ends with {code:?}: {}", end_of(&text)).into())
+        }
+    }
+}
+
+fn end_of(text: &str) -> &str {
+    &text[text.ceil_char_boundary(text.len().saturating_sub(LOG_CHARS))..]
+}
