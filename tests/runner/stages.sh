@@ -414,6 +414,16 @@ stage_phases() {
       -E 'binary(process)'
   done
 }
+# Random worlds on a disk with faults, other ones than in each run of the tests. Each part ends before a test takes
+# too long.
+stage_faults() {
+  need nextest component program
+  local first
+  for first in {1000..1280..40}; do
+    TIDEPOOL_FAULT_SEEDS=$first..$((first + 40)) tests "faults of the disk, from seed $first" nextest \
+      -p tidepool-tests -E 'binary(process) & test(/^(faults)::/)'
+  done
+}
 # As many cases as natively.
 stage_wasm_properties() {
   need target
