@@ -6,7 +6,7 @@ use super::series::shard_of;
 use super::{Fed, Forwarder, Shard};
 use crate::model::Value;
 use crate::storage::LogKind;
-use crate::wal::{ColumnError, Record, RecordError, SeriesRecords, decode};
+use crate::wal::{Record, RecordError, SeriesRecords, decode};
 
 /// Segments before one in which what its first records build on may lie: earlier versions went on
 /// with a chain of columns where the host had ended a segment, and a host repeats records behind a
@@ -110,8 +110,6 @@ impl RecordReader<'_> {
                             self.row(*series_ref, sample.timestamp_ms, sample.value, None);
                         }
                     }
-                    // The original was delivered, or counted, before its segment was removed.
-                    Err(ColumnError::CutOff) => {}
                     // What it builds on is damaged, or no longer there.
                     Err(_) => self.lose(record.rows()),
                 }

@@ -99,13 +99,14 @@ impl Log {
         let mut floats = head.replay_floats();
         let read = self.column_reader.read(record, segment).map(|rows| {
             rows.iter().for_each(|(series_ref, sample)| floats.take(*series_ref, *sample));
+            !rows.is_empty()
         });
         let newest_ms = floats.end();
         self.note(segment, newest_ms);
-        if read.is_ok() {
+        if read == Ok(true) {
             // What it builds on must stay as long.
             self.note(self.column_reader.first_segment().min(segment), newest_ms);
         }
-        matches!(read, Ok(()) | Err(ColumnError::CutOff))
+        matches!(read, Ok(_) | Err(ColumnError::CutOff))
     }
 }

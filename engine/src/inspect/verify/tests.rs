@@ -253,11 +253,17 @@ fn a_copy_whose_original_a_checkpoint_replaced_is_no_damage() {
 
     let mut check = LogCheck::new(START_MS);
     let [copy, other] = copies;
-    // The second sync failed, too: the copy was copied.
-    let log = [series, copy.clone(), other.clone(), first, copy, other];
+    // Later syncs failed, too: copies were copied, with what had come.
+    let mut log = vec![series];
+    let mut copies = vec![copy, other];
+    for record in [first, record(&mut ColumnWriter::new(3), START_MS + 1)] {
+        copies.push(record);
+        log.extend(copies.iter().cloned());
+        log.extend(copies.iter().cloned());
+    }
     let findings = check.check(LogKind::InOrder, &log);
     assert_eq!(findings.len(), 0, "{}", findings[0].what);
-    assert_eq!(check.counts().samples, 1);
+    assert_eq!(check.counts().samples, 2);
     let findings = check.check(LogKind::InOrder, &[after_a_gap]);
     assert_eq!(findings.len(), 1);
     assert!(findings[0].what.contains("is missing"), "{}", findings[0].what);

@@ -82,8 +82,6 @@ struct Chain {
     epoch: u64,
     /// Of the next record.
     seq: u64,
-    /// The epoch before, and where it ended.
-    before: (u64, u64),
     refs: RefTable,
     series: Vec<Series>,
     /// The series of the last row.
@@ -170,7 +168,6 @@ impl Series {
 
 impl Chain {
     fn begin(&mut self, epoch: u64) {
-        self.before = (self.epoch, self.seq);
         self.epoch = epoch;
         self.seq = 0;
         self.refs.clear();

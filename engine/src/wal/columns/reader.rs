@@ -5,6 +5,13 @@ use crate::codec::{BitReader, split_uvarint, split_varint};
 use crate::model::Sample;
 use crate::wal::decode::split_be_u64;
 use crate::wal::{COLUMNS_201, RecordError};
+use rustc_hash::FxHashMap;
+
+/// Chains that are remembered at once, and as many again.
+const ENDED_MAX: usize = 1024;
+
+/// Where a chain ends with which the log begins, but not with its first record.
+const CUT_OFF: u64 = u64::MAX;
 
 /// A record's head, and what is behind it.
 #[derive(Clone, Copy, Debug)]
@@ -21,8 +28,8 @@ pub struct ColumnRecord<'a> {
 pub struct ColumnReader {
     /// `None` before the log's first chain.
     chain: Option<Chain>,
-    /// Epoch of the records with which the log begins, if what they build on is not in it.
-    cut_off: Option<u64>,
+    /// The chains before it.
+    ended: Ended,
     /// Segment in which the chain begins.
     first_segment: u32,
     places: Vec<u32>,
@@ -38,10 +45,33 @@ pub enum ColumnError {
     /// The record before it is missing.
     #[error("the preceding record, on which its values depend, is missing")]
     Unchained,
-    /// The log begins behind the record before it: a checkpoint stands for that one. This one is a
-    /// copy that was made after a failed sync, of a record that the checkpoint stands for, too.
-    #[error("the preceding record, on which its values depend, was replaced by a checkpoint")]
+    /// The log begins behind the record before it. If nothing before this one is damaged, it is a
+    /// copy that was made after a failed sync, and the checkpoint that replaced the original has
+    /// its rows.
+    #[error("the log begins behind the preceding record, on which its values depend")]
     CutOff,
+}
+
+/// Where chains ended, of the last thousand or two: after failed syncs, records of several are
+/// there again and again.
+#[derive(Debug, Default)]
+struct Ended {
+    recent: FxHashMap<u64, u64>,
+    older: FxHashMap<u64, u64>,
+}
+
+impl Ended {
+    fn note(&mut self, epoch: u64, seq: u64) {
+        if self.recent.len() >= ENDED_MAX {
+            self.older = std::mem::take(&mut self.recent);
+        }
+        self.recent.insert(epoch, seq);
+    }
+
+    /// The first record of this chain that was not read.
+    fn get(&self, epoch: u64) -> Option<u64> {
+        self.recent.get(&epoch).or_else(|| self.older.get(&epoch)).copied()
+    }
 }
 
 impl<'a> ColumnRecord<'a> {
@@ -67,34 +97,33 @@ impl<'a> ColumnRecord<'a> {
 }
 
 impl ColumnReader {
-    /// The rows of a record, as (series reference, sample): none if it was read before, or the same
-    /// once more.
+    /// The rows of a record, as (series reference, sample): none if it was read before.
     pub fn read(
         &mut self,
         record: &ColumnRecord<'_>,
         segment: u32,
     ) -> Result<&[(u64, Sample)], ColumnError> {
         self.rows.clear();
-        let begun = self.chain.take().or_else(|| (record.seq == 0).then(Chain::default));
-        let Some(mut chain) = begun else {
-            self.cut_off = Some(record.epoch);
+        let Some(mut chain) = self.chain.take().or_else(|| (record.seq == 0).then(Chain::default))
+        else {
+            self.ended.note(record.epoch, CUT_OFF);
             return Err(ColumnError::CutOff);
         };
-        if record.seq == 0 {
-            // Even if it is there twice: what follows is, too, and says the same once more.
+        let is_other = record.epoch != chain.epoch;
+        if is_other && let Some(end) = self.ended.get(record.epoch).filter(|end| record.seq < *end)
+        {
+            self.chain = Some(chain);
+            return if end == CUT_OFF { Err(ColumnError::CutOff) } else { Ok(&self.rows) };
+        }
+        if record.seq == 0 && (is_other || chain.seq == 0) {
+            self.ended.note(chain.epoch, chain.seq);
             chain.begin(record.epoch);
             self.first_segment = segment;
-        }
-        let (epoch_before, seq_before) = chain.before;
-        if record.epoch != chain.epoch && record.epoch == epoch_before && record.seq < seq_before {
-            self.chain = Some(chain);
-            return Ok(&self.rows);
         }
         if chain.epoch != record.epoch || chain.seq < record.seq {
             // It may still go on: what is missing may be of another chain.
             self.chain = Some(chain);
-            let is_cut_off = self.cut_off == Some(record.epoch);
-            return Err(if is_cut_off { ColumnError::CutOff } else { ColumnError::Unchained });
+            return Err(ColumnError::Unchained);
         }
         if chain.seq == record.seq {
             let mut rest = record.rest;

@@ -200,8 +200,7 @@ impl World {
             }
             status.success()
         };
-        let is_written = is_clean && !self.has_errors;
-        if !is_written && matches!(self.flags.wal_sync, WalSync::Batch) {
+        if !is_clean && matches!(self.flags.wal_sync, WalSync::Batch) {
             // What this life acknowledged may have been in memory alone.
             self.model.forget_since(self.life_began);
         }
