@@ -133,6 +133,37 @@ impl Logs {
         self.in_order.sync_due_at().into_iter().chain(out_of_order).min()
     }
 
+    /// Appends records to one of the two: see [`Wal::append`].
+    pub fn append<R: AsRef<[u8]>>(&mut self, log: LogKind, records: &[R]) -> Result<u32> {
+        if log == LogKind::OutOfOrder && self.get(log)?.may_write(records) {
+            self.write_in_order()?;
+        }
+        self.get(log)?.append(records)
+    }
+
+    /// Ends a segment of one of the two: see [`Wal::cut_segment`].
+    pub fn cut_segment(&mut self, log: LogKind) -> Result<u32> {
+        if log == LogKind::OutOfOrder {
+            self.write_in_order()?;
+        }
+        self.get(log)?.cut_segment()
+    }
+
+    /// Deletes segments of the out-of-order log: see [`Wal::truncate`].
+    pub fn truncate_out_of_order(&mut self, last_segment: u32) -> Result<()> {
+        self.write_in_order()?;
+        self.get(LogKind::OutOfOrder)?.truncate(last_segment)
+    }
+
+    /// Before the out-of-order log writes what it has gathered: the in-order log introduces the
+    /// series of its rows, which are of no use to a reader, or to the next start, without them.
+    fn write_in_order(&mut self) -> Result<()> {
+        match self.in_order.unwritten_bytes() {
+            0 => Ok(()),
+            _ => self.in_order.write_gathered(),
+        }
+    }
+
     /// Bytes of records that only this process's memory has.
     pub fn unwritten_bytes(&self) -> u64 {
         self.in_order.unwritten_bytes() + self.out_of_order.as_ref().map_or(0, Wal::unwritten_bytes)
@@ -152,6 +183,9 @@ impl Logs {
     /// Makes every record appended so far survive a power cut, as far as that can be done.
     pub fn sync(&mut self) -> Result<()> {
         let in_order = self.in_order.sync();
+        if self.in_order.unwritten_bytes() > 0 {
+            return in_order;
+        }
         self.out_of_order.as_mut().map_or(Ok(()), Wal::sync).and(in_order)
     }
 }

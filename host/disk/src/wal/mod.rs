@@ -240,6 +240,17 @@ impl Wal {
         synced
     }
 
+    /// Whether appending these records may have gathered ones written. Says no only where it does
+    /// not.
+    pub(super) fn may_write<R: AsRef<[u8]>>(&self, records: &[R]) -> bool {
+        self.writer.may_write(records)
+    }
+
+    /// Writes what is gathered, without a sync. After an error it still is gathered.
+    pub(super) fn write_gathered(&mut self) -> Result<()> {
+        self.writer.flush()
+    }
+
     /// Bytes of records that only this process's memory has: none but under
     /// [`SyncPolicy::Batch`].
     pub fn unwritten_bytes(&self) -> u64 {

@@ -247,6 +247,22 @@ impl SegmentWriter {
         }
     }
 
+    /// Whether appending these records may have gathered ones written.
+    pub fn may_write<R: AsRef<[u8]>>(&self, records: &[R]) -> bool {
+        let Some(open) = &self.open else { return false };
+        let unwritten_bytes = open.tail.unwritten_bytes();
+        if unwritten_bytes == 0 {
+            return false;
+        }
+        // Headers, padding, and what packing may add.
+        let bound = |record: &R| 2 * record.as_ref().len() as u64 + 64;
+        let bytes: u64 = records.iter().map(bound).sum();
+        let is_full = unwritten_bytes + bytes > self.gathered_bytes_max as u64;
+        let ends = open.state != SegmentState::Usable
+            || self.is_too_long(open.tail.size_bytes(), bytes.max(self.batch_bytes));
+        is_full || ends || self.writes_again || self.held.is_some()
+    }
+
     /// Bytes of records that are not written yet.
     pub fn unwritten_bytes(&self) -> u64 {
         self.open.as_ref().map_or(0, |open| open.tail.unwritten_bytes())

@@ -70,7 +70,7 @@ fn look(reader: &mut LogReader, bytes_max: u32) -> Option<Batch> {
 
 impl Host for InstanceState {
     fn append(&mut self, log: Log, records: Vec<Vec<u8>>) -> Result<Result<u32, StorageError>> {
-        self.with_logs(|logs| logs.get(kind(log))?.append(&records))
+        self.with_logs(|logs| logs.append(kind(log), &records))
     }
 
     fn replay(&mut self, bytes_max: u32) -> Result<Result<Option<Batch>, StorageError>> {
@@ -87,11 +87,11 @@ impl Host for InstanceState {
     }
 
     fn cut_segment(&mut self, log: Log) -> Result<Result<u32, StorageError>> {
-        self.with_logs(|logs| logs.get(kind(log))?.cut_segment())
+        self.with_logs(|logs| logs.cut_segment(kind(log)))
     }
 
     fn truncate_out_of_order(&mut self, last_segment: u32) -> Result<Result<(), StorageError>> {
-        self.with_logs(|logs| logs.get(LogKind::OutOfOrder)?.truncate(last_segment))
+        self.with_logs(|logs| logs.truncate_out_of_order(last_segment))
     }
 }
 

@@ -168,3 +168,59 @@ fn a_crash_at_any_call_keeps_what_was_synced() {
         assert!(replayed(root.path()) == read, "after {after} calls");
     }
 }
+
+/// The records of both logs of a directory, as far as they are written.
+fn written(root: &Path) -> [usize; 2] {
+    let data = DataDir::open(root).expect("a directory");
+    let mut logs = Logs::open(&data, SMALL).expect("logs");
+    let mut counts = [0; 2];
+    while let Some((log, batch)) = logs.replay_batch(1 << 20).expect("replays") {
+        counts[usize::from(log == LogKind::OutOfOrder)] += batch.records.len();
+    }
+    counts
+}
+
+/// Series of the out-of-order log's rows are introduced by the in-order log. Where that waited in
+/// memory, forwarding dropped the rows.
+#[test]
+fn the_out_of_order_log_never_has_more_than_the_other() {
+    type Act = fn(&mut Logs) -> Result<()>;
+    let acts: [Act; 4] = [
+        |logs| logs.cut_segment(LogKind::OutOfOrder).map(drop),
+        |logs| logs.cut_segment(LogKind::OutOfOrder).and_then(|at| logs.truncate_out_of_order(at)),
+        |logs| logs.sync(),
+        |logs| {
+            (0..8).try_for_each(|i| logs.append(LogKind::OutOfOrder, &[noise(i, 5000)]).map(drop))
+        },
+    ];
+    for (number, act) in acts.into_iter().enumerate() {
+        let root = tempfile::tempdir().expect("tempdir");
+        let disk = FaultyDisk::default();
+        let data = DataDir::open_on(Arc::new(disk.clone()), root.path()).expect("a directory");
+        let mut logs = Logs::open(&data, GATHERING).expect("logs");
+        assert!(logs.replay_batch(1).expect("replays").is_none());
+        logs.append(LogKind::InOrder, &[noise(1, 90)]).expect("appends");
+        logs.append(LogKind::OutOfOrder, &[noise(2, 90)]).expect("appends");
+        disk.take_log();
+        // On a disk that takes one write: that must be the in-order log's.
+        disk.set(Fault { after: 1, times: usize::MAX, ..Fault::next(Op::Write) });
+        let _ = act(&mut logs);
+        assert!(writes(&disk) > 0, "act {number} writes");
+        disk.set(Fault { times: usize::MAX, ..Fault::next(Op::Write) });
+        drop((logs, data));
+        assert_eq!(written(root.path()), [1, 0], "act {number}");
+    }
+    // A few rows write nothing.
+    let root = tempfile::tempdir().expect("tempdir");
+    let disk = FaultyDisk::default();
+    let data = DataDir::open_on(Arc::new(disk.clone()), root.path()).expect("a directory");
+    let mut logs = Logs::open(&data, GATHERING).expect("logs");
+    assert!(logs.replay_batch(1).expect("replays").is_none());
+    logs.append(LogKind::InOrder, &[noise(1, 90)]).expect("appends");
+    logs.append(LogKind::OutOfOrder, &[noise(2, 90)]).expect("appends");
+    disk.take_log();
+    for i in 0..50 {
+        logs.append(LogKind::OutOfOrder, &[noise(i, 90)]).expect("appends");
+    }
+    assert_eq!(writes(&disk), 0);
+}
