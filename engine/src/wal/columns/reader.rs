@@ -109,16 +109,17 @@ impl ColumnReader {
             self.ended.note(record.epoch, CUT_OFF);
             return Err(ColumnError::CutOff);
         };
-        let is_other = record.epoch != chain.epoch;
-        if is_other && let Some(end) = self.ended.get(record.epoch).filter(|end| record.seq < *end)
-        {
-            self.chain = Some(chain);
-            return if end == CUT_OFF { Err(ColumnError::CutOff) } else { Ok(&self.rows) };
-        }
-        if record.seq == 0 && (is_other || chain.seq == 0) {
+        if record.seq == 0 {
+            // Even if it is there twice: what follows is, too, and says the same once more. No name
+            // of a chain is so rare that another one could not have it.
             self.ended.note(chain.epoch, chain.seq);
             chain.begin(record.epoch);
             self.first_segment = segment;
+        }
+        let has_ended = |end: &u64| record.epoch != chain.epoch && record.seq < *end;
+        if let Some(end) = self.ended.get(record.epoch).filter(has_ended) {
+            self.chain = Some(chain);
+            return if end == CUT_OFF { Err(ColumnError::CutOff) } else { Ok(&self.rows) };
         }
         if chain.epoch != record.epoch || chain.seq < record.seq {
             // It may still go on: what is missing may be of another chain.

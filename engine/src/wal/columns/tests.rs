@@ -165,6 +165,21 @@ fn a_restart_needs_nothing_from_before() {
     assert_eq!(read(&mut ColumnReader::default(), &record).as_deref(), Ok(&rows[..]));
 }
 
+/// What was read before was told by the names of chains alone: of two with one name the second was
+/// lost.
+#[test]
+fn another_chain_with_the_same_name_is_read() {
+    let mut reader = ColumnReader::default();
+    for (seed, first_ms) in [(1, 10), (2, 20), (1, 30)] {
+        let mut writer = ColumnWriter::new(seed);
+        for step_ms in 0..3 {
+            let rows = [row(1, first_ms + step_ms, 20), row(2, first_ms + step_ms, 21)];
+            let record = writer.record(&rows).expect("two series");
+            assert_eq!(read(&mut reader, &record).as_deref(), Ok(&rows[..]));
+        }
+    }
+}
+
 #[test]
 fn too_many_series_are_left_to_others() {
     let mut writer = ColumnWriter::new(1);
