@@ -169,6 +169,19 @@ fn a_crash_at_any_call_keeps_what_was_synced() {
     }
 }
 
+/// Two logs with a record each, in memory.
+fn gathering_logs() -> (tempfile::TempDir, FaultyDisk, Logs) {
+    let root = tempfile::tempdir().expect("tempdir");
+    let disk = FaultyDisk::default();
+    let data = DataDir::open_on(Arc::new(disk.clone()), root.path()).expect("a directory");
+    let mut logs = Logs::open(&data, GATHERING).expect("logs");
+    assert!(logs.replay_batch(1).expect("replays").is_none());
+    logs.append(LogKind::InOrder, &[noise(1, 90)]).expect("appends");
+    logs.append(LogKind::OutOfOrder, &[noise(2, 90)]).expect("appends");
+    disk.take_log();
+    (root, disk, logs)
+}
+
 /// The records of both logs of a directory, as far as they are written.
 fn written(root: &Path) -> [usize; 2] {
     let data = DataDir::open(root).expect("a directory");
@@ -194,31 +207,17 @@ fn the_out_of_order_log_never_has_more_than_the_other() {
         },
     ];
     for (number, act) in acts.into_iter().enumerate() {
-        let root = tempfile::tempdir().expect("tempdir");
-        let disk = FaultyDisk::default();
-        let data = DataDir::open_on(Arc::new(disk.clone()), root.path()).expect("a directory");
-        let mut logs = Logs::open(&data, GATHERING).expect("logs");
-        assert!(logs.replay_batch(1).expect("replays").is_none());
-        logs.append(LogKind::InOrder, &[noise(1, 90)]).expect("appends");
-        logs.append(LogKind::OutOfOrder, &[noise(2, 90)]).expect("appends");
-        disk.take_log();
+        let (root, disk, mut logs) = gathering_logs();
         // On a disk that takes one write: that must be the in-order log's.
         disk.set(Fault { after: 1, times: usize::MAX, ..Fault::next(Op::Write) });
         let _ = act(&mut logs);
         assert!(writes(&disk) > 0, "act {number} writes");
         disk.set(Fault { times: usize::MAX, ..Fault::next(Op::Write) });
-        drop((logs, data));
+        drop(logs);
         assert_eq!(written(root.path()), [1, 0], "act {number}");
     }
     // A few rows write nothing.
-    let root = tempfile::tempdir().expect("tempdir");
-    let disk = FaultyDisk::default();
-    let data = DataDir::open_on(Arc::new(disk.clone()), root.path()).expect("a directory");
-    let mut logs = Logs::open(&data, GATHERING).expect("logs");
-    assert!(logs.replay_batch(1).expect("replays").is_none());
-    logs.append(LogKind::InOrder, &[noise(1, 90)]).expect("appends");
-    logs.append(LogKind::OutOfOrder, &[noise(2, 90)]).expect("appends");
-    disk.take_log();
+    let (_root, disk, mut logs) = gathering_logs();
     for i in 0..50 {
         logs.append(LogKind::OutOfOrder, &[noise(i, 90)]).expect("appends");
     }
