@@ -116,12 +116,13 @@ impl ColumnReader {
             chain.begin(record.epoch);
             self.first_segment = segment;
         }
-        let has_ended = |end: &u64| record.epoch != chain.epoch && record.seq < *end;
-        if let Some(end) = self.ended.get(record.epoch).filter(has_ended) {
+        let is_other = record.epoch != chain.epoch;
+        if is_other && let Some(end) = self.ended.get(record.epoch).filter(|end| record.seq < *end)
+        {
             self.chain = Some(chain);
             return if end == CUT_OFF { Err(ColumnError::CutOff) } else { Ok(&self.rows) };
         }
-        if chain.epoch != record.epoch || chain.seq < record.seq {
+        if is_other || chain.seq < record.seq {
             // It may still go on: what is missing may be of another chain.
             self.chain = Some(chain);
             return Err(ColumnError::Unchained);
