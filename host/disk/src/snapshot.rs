@@ -11,7 +11,7 @@
 use super::blocks::BlockDirs;
 use super::copy::{cannot_link, copy_file};
 use super::error::{Action, Result};
-use super::fs::{Access, Disk, Lock, remove_tree};
+use super::fs::{Disk, Lock, remove_tree};
 use super::{DataDir, SNAPSHOTS_DIR};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -85,7 +85,9 @@ impl SnapshotWriter {
             if !entry.is_dir && !is_unfinished {
                 let (path, link) = (from.join(&entry.name), to.join(&entry.name));
                 match self.disk.link(&path, &link) {
-                    Err(error) if cannot_link(&error) => self.copy(&path, &link)?,
+                    Err(error) if cannot_link(&error) => {
+                        self.copy(&path, &link, entry.size_bytes)?
+                    }
                     linked => linked.map_err(Action::Link.failed(&link))?,
                 }
             }
@@ -93,9 +95,7 @@ impl SnapshotWriter {
         self.sync(to)
     }
 
-    fn copy(&self, from: &Path, to: &Path) -> Result<()> {
-        let file = self.disk.open(from, Access::Read).map_err(Action::Open.failed(from))?;
-        let size_bytes = file.size().map_err(Action::Open.failed(from))?;
+    fn copy(&self, from: &Path, to: &Path, size_bytes: u64) -> Result<()> {
         let free_bytes = self.disk.free_bytes(&self.dir).map_err(Action::Open.failed(&self.dir))?;
         if free_bytes < size_bytes.saturating_add(self.reserve_bytes) {
             let full = format!(

@@ -158,10 +158,7 @@ impl Logs {
     /// Before the out-of-order log writes what it has gathered: the in-order log introduces the
     /// series of its rows, which are of no use to a reader, or to the next start, without them.
     fn write_in_order(&mut self) -> Result<()> {
-        match self.in_order.unwritten_bytes() {
-            0 => Ok(()),
-            _ => self.in_order.write_gathered(),
-        }
+        self.in_order.write_gathered()
     }
 
     /// Bytes of records that only this process's memory has.
