@@ -254,9 +254,7 @@ impl World {
             let answer: serde_json::Value = serde_json::from_slice(&answer.body).ok()?;
             Some(answer["data"]["name"].as_str()?.to_owned())
         });
-        // A snapshot is made of hard links.
-        let statuses: &[u16] = if self.flags.link_error == 0 { &[200] } else { &[200, 503] };
-        if self.status_of("a snapshot", answer, statuses)? == Some(200) {
+        if self.status_of("a snapshot", answer, &[200])? == Some(200) {
             let name = name.ok_or("a snapshot without a name")?;
             let ended = self.model.tick();
             self.snapshot = Some(Snapshot { name, begun, ended });
