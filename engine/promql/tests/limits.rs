@@ -219,7 +219,7 @@ fn duplicates_of_a_join_are_found_without_being_gathered() {
 fn compiled_expressions_count_as_memory() {
     let mut text = "x".to_string();
     for _ in 0..50 {
-        text = format!(r#"label_replace({text}, "a", "$1", "job", "(.{{0,300}}x?){{9}}")"#);
+        text = format!(r#"label_replace({text}, "a", "$1", "job", "(.{{0,111}}x?){{9}}")"#);
     }
     let limits = Limits { bytes_max: 4 << 20, ..Limits::default() };
     match query(&text, Options { limits, ..Options::instant(60_000) }) {

@@ -11,14 +11,16 @@ mod literals;
 mod pattern;
 mod prefixes;
 pub mod re2;
+mod replacer;
+mod search;
 mod template;
 
 use labels::Labels;
-pub use pattern::{Pattern, Replacer};
-use regex_automata::meta::Regex;
-use regex_automata::util::{captures::Captures, syntax};
+pub use pattern::Pattern;
+use regex_automata::util::captures::Captures;
+pub use replacer::Replacer;
+pub use search::Search;
 use std::collections::BTreeMap;
-use template::{Part, parts};
 
 /// Longest expression that is read, in bytes.
 pub const REGEX_BYTES_MAX: usize = 64 * 1024;
@@ -142,7 +144,7 @@ pub enum RuleError {
 #[derive(Debug)]
 pub struct Rule {
     spec: RuleSpec,
-    regex: Regex,
+    regex: Replacer,
     captures: Captures,
 }
 
@@ -203,29 +205,13 @@ impl RuleSpec {
     }
 }
 
-/// An expression that must match a whole text, or what is wrong with it.
-fn compiled(expression: &str) -> Result<Regex, String> {
-    if expression.len() > REGEX_BYTES_MAX {
-        return Err(format!("it has more than {REGEX_BYTES_MAX} bytes"));
-    }
-    let config = Regex::config().nfa_size_limit(Some(REGEX_COMPILED_BYTES_MAX));
-    Regex::builder()
-        .configure(config)
-        .syntax(syntax::Config::new())
-        .build(&format!("^(?s:{})$", re2::translated(expression)))
-        .map_err(|error| match error.syntax_error() {
-            Some(error) => error.to_string(),
-            None => error.to_string(),
-        })
-}
-
 impl Rule {
     /// Checks and compiles a rule.
     pub fn new(spec: RuleSpec) -> Result<Rule, RuleError> {
         spec.check()?;
         let wrong = |reason: String| RuleError::Regex { expression: spec.regex.clone(), reason };
-        let regex = compiled(&spec.regex).map_err(wrong)?;
-        let captures = regex.create_captures();
+        let regex = Replacer::new(&spec.regex).map_err(wrong)?;
+        let captures = regex.captures();
         Ok(Rule { spec, regex, captures })
     }
 
@@ -241,8 +227,7 @@ impl Rule {
             Action::KeepEqual => return value_of(&spec.target_label) == source,
             Action::DropEqual => return value_of(&spec.target_label) != source,
             Action::Replace => {
-                self.regex.captures(&source, &mut self.captures);
-                if self.captures.is_match() {
+                if self.regex.find(&source, &mut self.captures) {
                     let target = self.expanded(&source, &self.spec.target_label);
                     let value = self.expanded(&source, &self.spec.replacement);
                     labels.set(target, value);
@@ -260,8 +245,7 @@ impl Rule {
             Action::LabelMap => {
                 let mut mapped = Vec::new();
                 for (name, value) in labels.iter() {
-                    self.regex.captures(name, &mut self.captures);
-                    if self.captures.is_match() {
+                    if self.regex.find(name, &mut self.captures) {
                         mapped
                             .push((self.expanded(name, &self.spec.replacement), value.to_owned()));
                     }
@@ -276,26 +260,8 @@ impl Rule {
 
     /// A template with the groups of the last match in it.
     fn expanded(&self, text: &str, template: &str) -> String {
-        expanded(&self.captures, text, template)
+        self.regex.expanded(&self.captures, text, template)
     }
-}
-
-/// A template with the groups of a match in it.
-fn expanded(captures: &Captures, text: &str, template: &str) -> String {
-    let mut out = String::new();
-    let group_of = |name: &str| captures.group_info().to_index(captures.pattern()?, name);
-    let text_of = |group: usize| {
-        let span = captures.get_group(group);
-        span.and_then(|span| text.get(span.range())).unwrap_or_default()
-    };
-    parts(template, |part| {
-        out.push_str(match part {
-            Part::Text(text) => text,
-            Part::Number(number) => text_of(number),
-            Part::Name(name) => group_of(name).map_or("", text_of),
-        });
-    });
-    out
 }
 
 /// Applies rules one after the other; returns whether the set is kept, which one without labels is

@@ -1,12 +1,12 @@
-//! An expression by itself, for callers that match whole texts, or replace as rules do.
+//! An expression by itself, for callers that match whole texts.
 
 use crate::globs::Globs;
 use crate::literals::{literals, text_bytes};
 use crate::prefixes::{prefixes, takes_any_text};
-use crate::{REGEX_BYTES_MAX, REGEX_COMPILED_BYTES_MAX, compiled, expanded, re2};
+use crate::re2::{self, Dot};
+use crate::{REGEX_BYTES_MAX, REGEX_COMPILED_BYTES_MAX};
 use regex_automata::meta::Regex;
 use regex_automata::nfa::thompson::WhichCaptures;
-use regex_automata::util::syntax;
 use regex_syntax::hir::{Hir, Look};
 
 /// An expression in RE2's syntax that matches whole texts. Its dot matches a newline.
@@ -45,9 +45,7 @@ impl Pattern {
     /// The same; it is an error, too, if the compiled expression takes more memory than this, in
     /// bytes.
     pub fn with_limit(expression: &str, compiled_bytes_max: usize) -> Result<Pattern, String> {
-        if expression.len() > REGEX_BYTES_MAX {
-            return Err(format!("it has more than {REGEX_BYTES_MAX} bytes"));
-        }
+        check_length(expression)?;
         let hir = parsed(expression)?;
         if let Some(mut values) = literals(&hir) {
             values.sort_unstable();
@@ -62,7 +60,11 @@ impl Pattern {
         let prefixes = prefixes(&hir);
         let test = match Globs::of(&hir) {
             Some(globs) => Test::Globs(globs),
-            None => Test::Regex(Box::new(anchored(hir, compiled_bytes_max)?)),
+            None => {
+                // No one asks what groups match; to find it takes memory and time for each of them.
+                let regex = anchored(hir, compiled_bytes_max, WhichCaptures::Implicit)?;
+                Test::Regex(Box::new(regex))
+            }
         };
         Ok(Pattern(Kind::Other { test, prefixes }))
     }
@@ -118,44 +120,31 @@ impl Pattern {
     }
 }
 
-/// An expression by itself, so that one like `a)(b` cannot close a group of ours.
+/// An expression by itself, whose dot matches a newline.
 pub(crate) fn parsed(expression: &str) -> Result<Hir, String> {
-    let syntax = syntax::Config::new().dot_matches_new_line(true);
-    syntax::parse_with(&re2::translated(expression), &syntax).map_err(|error| error.to_string())
+    match re2::parse(expression, Dot::Any) {
+        Ok(parsed) => Ok(parsed.hir),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// Compiles an expression that has to match whole texts.
-fn anchored(hir: Hir, compiled_bytes_max: usize) -> Result<Regex, String> {
+pub(crate) fn anchored(
+    hir: Hir,
+    compiled_bytes_max: usize,
+    groups: WhichCaptures,
+) -> Result<Regex, String> {
     let anchored = Hir::concat(vec![Hir::look(Look::Start), hir, Hir::look(Look::End)]);
-    // No one asks what groups match; to find it takes memory and time for each of them.
-    let config = Regex::config()
-        .nfa_size_limit(Some(compiled_bytes_max))
-        .which_captures(WhichCaptures::Implicit);
+    let config = Regex::config().nfa_size_limit(Some(compiled_bytes_max)).which_captures(groups);
     let regex = Regex::builder().configure(config).build_from_hir(&anchored);
-    regex.map_err(|error| error.to_string())
+    regex.map_err(|error| format!("error parsing regexp: {error}"))
 }
 
-/// An expression whose groups a template names.
-#[derive(Debug)]
-pub struct Replacer(Regex);
-
-impl Replacer {
-    /// Compiles an expression. The error says what is wrong with it.
-    pub fn new(expression: &str) -> Result<Replacer, String> {
-        compiled(expression).map(Replacer)
-    }
-
-    /// Memory that it takes, in bytes.
-    pub fn bytes(&self) -> usize {
-        self.0.memory_usage()
-    }
-
-    /// The template with the groups of the match (`$1`, `${1}`, `$name`); none if the text does not
-    /// match as a whole.
-    pub fn replaced(&self, text: &str, template: &str) -> Option<String> {
-        let mut captures = self.0.create_captures();
-        self.0.captures(text, &mut captures);
-        captures.is_match().then(|| expanded(&captures, text, template))
+/// Nothing for an expression that is short enough to be read.
+pub(crate) fn check_length(expression: &str) -> Result<(), String> {
+    match expression.len() > REGEX_BYTES_MAX {
+        true => Err(format!("error parsing regexp: it has more than {REGEX_BYTES_MAX} bytes")),
+        false => Ok(()),
     }
 }
 
@@ -168,9 +157,6 @@ mod tests {
         let expression = "(?P<head>a.)(b|)";
         let pattern = Pattern::new(expression).expect("an expression");
         assert!(pattern.is_match("a\nb") && !pattern.is_match("xa-b"));
-        let replacer = Replacer::new(expression).expect("an expression");
-        assert_eq!(replacer.replaced("a-b", "$2${1}c$head").as_deref(), Some("ba-ca-"));
-        assert_eq!(replacer.replaced("ab-", "$1"), None);
         for wrong in ["(", "a)(b"] {
             assert!(Pattern::new(wrong).is_err(), "{wrong}");
         }

@@ -1,14 +1,14 @@
 //! Which pages in a browser may read answers, by the origin that the browser names.
 
-use regex_automata::meta::Regex;
 use std::str::FromStr;
+use std::sync::Arc;
+use tidepool_relabel::Pattern;
 
 /// The origins that are allowed: those that an expression matches as a whole.
 #[derive(Clone, Debug)]
 pub struct CorsOrigin {
     expression: String,
-    /// `None` allows all.
-    regex: Option<Regex>,
+    pattern: Arc<Pattern>,
 }
 
 impl CorsOrigin {
@@ -19,12 +19,12 @@ impl CorsOrigin {
 
     /// Whether all origins are allowed.
     pub fn is_any(&self) -> bool {
-        self.regex.is_none()
+        self.pattern.takes_all()
     }
 
     /// Whether an origin is allowed.
     pub fn matches(&self, origin: &str) -> bool {
-        self.regex.as_ref().is_none_or(|regex| regex.is_match(origin))
+        self.pattern.is_match(origin)
     }
 }
 
@@ -32,19 +32,10 @@ impl FromStr for CorsOrigin {
     type Err = String;
 
     fn from_str(expression: &str) -> Result<CorsOrigin, String> {
-        let allowing = |regex| CorsOrigin { expression: expression.to_owned(), regex };
-        if expression == ".*" {
-            return Ok(allowing(None));
-        }
-        // Compiled alone first, so that one like `a)(b` cannot close the group.
-        let compile = |text: &str| {
-            Regex::new(text).map_err(|error| {
-                format!("{expression:?} is not a valid regular expression: {error}")
-            })
-        };
-        compile(expression)?;
-        let regex = compile(&format!("^(?:{expression})$"))?;
-        Ok(allowing(Some(regex)))
+        let pattern = Pattern::new(expression).map_err(|error| {
+            format!("{expression:?} is not a valid regular expression: {error}")
+        })?;
+        Ok(CorsOrigin { expression: expression.to_owned(), pattern: Arc::new(pattern) })
     }
 }
 

@@ -7,9 +7,8 @@
 
 use super::selection::{SelectionCount, SelectionError};
 use crate::wasm::{MatchOp, Matcher};
-use regex_syntax::ast::{
-    AssertionKind, Ast, RepetitionKind, RepetitionRange, parse::Parser as Regex,
-};
+use tidepool_relabel::REGEX_BYTES_MAX;
+use tidepool_relabel::re2::{self, Dot};
 
 /// Label that holds the metric's name.
 const METRIC_NAME: &str = "__name__";
@@ -236,50 +235,19 @@ impl<'a> Parser<'a, '_> {
     }
 }
 
-/// Longest expression that is looked at here; the engine takes none that is longer.
-const REGEX_BYTES_MAX: usize = 64 * 1024;
-
 /// Whether a series without the label is selected. The engine says what is wrong with an
-/// expression that does not read.
+/// expression that does not read. Nothing is compiled.
 pub fn matches_empty(matcher: &Matcher) -> bool {
-    let regex = || Some(&matcher.value).filter(|regex| regex.len() <= REGEX_BYTES_MAX);
-    let takes_empty = || Some(takes_empty(&Regex::new().parse(regex()?).ok()?));
+    let read = || re2::parse(&matcher.value, Dot::Any).ok();
+    let takes_empty = || {
+        let parsed = (matcher.value.len() <= REGEX_BYTES_MAX).then(read).flatten()?;
+        Some(re2::takes_empty(&parsed.hir))
+    };
     match matcher.op {
         MatchOp::Equal => matcher.value.is_empty(),
         MatchOp::NotEqual => !matcher.value.is_empty(),
         MatchOp::Regex => takes_empty() == Some(true),
         MatchOp::NotRegex => takes_empty() == Some(false),
-    }
-}
-
-/// Whether an expression matches the empty text. Nothing is compiled, and no class of characters
-/// spelled out, so that this costs no more than its length; the parser bounds how deep it is
-/// nested.
-fn takes_empty(regex: &Ast) -> bool {
-    match regex {
-        Ast::Empty(_) | Ast::Flags(_) => true,
-        Ast::Literal(_) | Ast::Dot(_) => false,
-        Ast::ClassUnicode(_) | Ast::ClassPerl(_) | Ast::ClassBracketed(_) => false,
-        Ast::Assertion(assertion) => matches!(
-            assertion.kind,
-            AssertionKind::StartLine
-                | AssertionKind::EndLine
-                | AssertionKind::StartText
-                | AssertionKind::EndText
-                | AssertionKind::NotWordBoundary
-        ),
-        Ast::Repetition(repeated) => match &repeated.op.kind {
-            RepetitionKind::ZeroOrOne | RepetitionKind::ZeroOrMore => true,
-            RepetitionKind::Range(
-                RepetitionRange::Exactly(0)
-                | RepetitionRange::AtLeast(0)
-                | RepetitionRange::Bounded(0, _),
-            ) => true,
-            _ => takes_empty(&repeated.ast),
-        },
-        Ast::Group(group) => takes_empty(&group.ast),
-        Ast::Alternation(branches) => branches.asts.iter().any(takes_empty),
-        Ast::Concat(parts) => parts.asts.iter().all(takes_empty),
     }
 }
 

@@ -80,7 +80,7 @@ impl<'a> Parser<'a> {
             && let Err(reason) = Pattern::new(&value)
         {
             let span: Span = self.span_from(token.start);
-            return Err(self.error(span, format!("error parsing regexp: {reason}")));
+            return Err(self.error(span, reason));
         }
         Ok(Matcher { name, op, value })
     }

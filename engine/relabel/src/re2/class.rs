@@ -1,0 +1,318 @@
+//! Classes of characters: `[a-z]`, `\d`, `[[:alpha:]]`, `\p{Greek}`.
+
+use super::cursor::Cursor;
+use super::escape::escape;
+use super::{SyntaxError, Wrong};
+use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
+use std::collections::HashMap;
+
+/// Ranges of all classes of an expression, and characters whose other cases are looked for: what
+/// reading may cost. An expression with more would be too large once compiled.
+const RANGES_MAX: usize = 100_000;
+const FOLDED_MAX: usize = 500_000;
+
+/// The last character that has another case: a small one of Adlam.
+const LAST_WITH_CASE: char = '\u{1e943}';
+
+type Ranges = &'static [(char, char)];
+
+const DIGIT: Ranges = &[('0', '9')];
+const SPACE: Ranges = &[('\t', '\n'), ('\x0c', '\r'), (' ', ' ')];
+const WORD: Ranges = &[('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')];
+
+/// POSIX' classes, which are ASCII.
+const NAMED: [(&str, Ranges); 14] = [
+    ("alnum", &[('0', '9'), ('A', 'Z'), ('a', 'z')]),
+    ("alpha", &[('A', 'Z'), ('a', 'z')]),
+    ("ascii", &[('\0', '\x7f')]),
+    ("blank", &[('\t', '\t'), (' ', ' ')]),
+    ("cntrl", &[('\0', '\x1f'), ('\x7f', '\x7f')]),
+    ("digit", DIGIT),
+    ("graph", &[('!', '~')]),
+    ("lower", &[('a', 'z')]),
+    ("print", &[(' ', '~')]),
+    ("punct", &[('!', '/'), (':', '@'), ('[', '`'), ('{', '~')]),
+    ("space", &[('\t', '\r'), (' ', ' ')]),
+    ("upper", &[('A', 'Z')]),
+    ("word", WORD),
+    ("xdigit", &[('0', '9'), ('A', 'F'), ('a', 'f')]),
+];
+
+/// Reads the classes of one expression.
+#[derive(Debug, Default)]
+pub(super) struct Classes {
+    /// Those of Unicode's tables, by name and whether all cases are meant.
+    tables: HashMap<(String, bool), Option<ClassUnicode>>,
+    ranges: usize,
+    folded: usize,
+}
+
+impl Classes {
+    /// One character, in all its cases if `folds`; an empty class for a surrogate.
+    pub(super) fn character(
+        &mut self,
+        code: u32,
+        folds: bool,
+    ) -> Result<ClassUnicode, SyntaxError> {
+        self.finished(ranges_of(code, code).collect(), folds, ClassUnicode::empty())
+    }
+
+    /// Reads what is in brackets, behind the opening one at `start`.
+    pub(super) fn bracketed(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        start: usize,
+        folds: bool,
+    ) -> Result<ClassUnicode, SyntaxError> {
+        let is_negated = cursor.skip("^");
+        // What still has to be folded, and what is as it should be.
+        let mut ranges = Vec::new();
+        let mut done = Vec::new();
+        let mut is_first = true;
+        while is_first || cursor.peek() != Some(']') {
+            is_first = false;
+            if let Some(class) = self.named(cursor, folds)? {
+                done.extend_from_slice(class.ranges());
+                continue;
+            }
+            let at = cursor.at();
+            if cursor.skip("\\") {
+                if let Some(class) = self.escaped(cursor, at, folds)? {
+                    done.extend_from_slice(class.ranges());
+                    continue;
+                }
+                let low = escape(cursor, at)?;
+                range(cursor, start, at, low, &mut ranges)?;
+            } else {
+                let low = letter(cursor, start)?;
+                range(cursor, start, at, low, &mut ranges)?;
+            }
+            if ranges.len() + done.len() > RANGES_MAX {
+                return Err(SyntaxError::new(Wrong::TooLarge, cursor.whole()));
+            }
+        }
+        cursor.next();
+        let mut class = self.finished(ranges, folds, ClassUnicode::new(done))?;
+        if is_negated {
+            class.negate();
+        }
+        Ok(class)
+    }
+
+    /// A class behind a backslash, which was at `start`: Perl's or Unicode's. `None`, and nothing
+    /// is read, if it is another escape.
+    pub(super) fn escaped(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        start: usize,
+        folds: bool,
+    ) -> Result<Option<ClassUnicode>, SyntaxError> {
+        let Some(letter) = cursor.peek() else { return Ok(None) };
+        let ranges = match letter.to_ascii_lowercase() {
+            'd' => DIGIT,
+            's' => SPACE,
+            'w' => WORD,
+            'p' => return self.of_unicode(cursor, start, folds).map(Some),
+            _ => return Ok(None),
+        };
+        cursor.next();
+        self.group(ranges, letter.is_ascii_uppercase(), folds).map(Some)
+    }
+
+    /// `[:alpha:]` or `[:^alpha:]`.
+    fn named(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        folds: bool,
+    ) -> Result<Option<ClassUnicode>, SyntaxError> {
+        let start = cursor.at();
+        let mut ahead = cursor.clone();
+        if !ahead.skip("[:") {
+            return Ok(None);
+        }
+        let Some(name) = ahead.until(":]") else { return Ok(None) };
+        *cursor = ahead;
+        let plain = name.strip_prefix('^');
+        let found = NAMED.iter().find(|(known, _)| *known == plain.unwrap_or(name));
+        let (_, ranges) = found.ok_or_else(|| cursor.wrong_since(start, Wrong::ClassRange))?;
+        self.group(ranges, plain.is_some(), folds).map(Some)
+    }
+
+    fn group(
+        &mut self,
+        ranges: Ranges,
+        is_negated: bool,
+        folds: bool,
+    ) -> Result<ClassUnicode, SyntaxError> {
+        let ranges = ranges.iter().map(|(low, high)| ClassUnicodeRange::new(*low, *high));
+        let mut class = self.finished(ranges.collect(), folds, ClassUnicode::empty())?;
+        if is_negated {
+            class.negate();
+        }
+        Ok(class)
+    }
+
+    /// Behind the backslash: `pN`, `p{Greek}`, `P{^Lu}`.
+    fn of_unicode(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        start: usize,
+        folds: bool,
+    ) -> Result<ClassUnicode, SyntaxError> {
+        let mut is_negated = cursor.next() == Some('P');
+        let mut one = [0; 4];
+        let name = match cursor.next() {
+            Some('{') => match cursor.until("}") {
+                Some(name) => name,
+                None => {
+                    cursor.take_rest();
+                    return Err(cursor.wrong_since(start, Wrong::ClassRange));
+                }
+            },
+            Some(letter) => letter.encode_utf8(&mut one),
+            None => return Err(cursor.wrong_since(start, Wrong::ClassRange)),
+        };
+        let name = match name.strip_prefix('^') {
+            Some(name) => {
+                is_negated = !is_negated;
+                name
+            }
+            None => name,
+        };
+        let key = (name.to_owned(), folds);
+        if !self.tables.contains_key(&key) {
+            let table = match table(name) {
+                Some(class) => Some(self.finished(class.ranges().to_vec(), folds, class)?),
+                None => None,
+            };
+            self.tables.insert(key.clone(), table);
+        }
+        let Some(Some(table)) = self.tables.get(&key) else {
+            return Err(cursor.wrong_since(start, Wrong::ClassRange));
+        };
+        let mut class = table.clone();
+        if is_negated {
+            class.negate();
+        }
+        self.count(&class)?;
+        Ok(class)
+    }
+
+    /// The union of ranges, in all their cases if `folds`, and of what is done.
+    fn finished(
+        &mut self,
+        ranges: Vec<ClassUnicodeRange>,
+        folds: bool,
+        done: ClassUnicode,
+    ) -> Result<ClassUnicode, SyntaxError> {
+        let mut class = ClassUnicode::new(ranges);
+        if folds {
+            // Each character is looked up, so only those that may have another case.
+            let with_case = ClassUnicodeRange::new('\0', LAST_WITH_CASE);
+            let mut folded = ClassUnicode::new([with_case]);
+            folded.intersect(&class);
+            self.folded += folded.iter().map(ClassUnicodeRange::len).sum::<usize>();
+            if self.folded > FOLDED_MAX {
+                return Err(SyntaxError::new(Wrong::TooLarge, ""));
+            }
+            folded.case_fold_simple();
+            class.union(&folded);
+        }
+        class.union(&done);
+        self.count(&class)?;
+        Ok(class)
+    }
+
+    fn count(&mut self, class: &ClassUnicode) -> Result<(), SyntaxError> {
+        // Single characters cost no more than their place in the expression.
+        self.ranges += class.ranges().len().saturating_sub(2);
+        match self.ranges > RANGES_MAX {
+            true => Err(SyntaxError::new(Wrong::TooLarge, "")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// One character of a class that begins at `class_start`.
+fn letter(cursor: &mut Cursor<'_>, class_start: usize) -> Result<u32, SyntaxError> {
+    match cursor.next() {
+        Some(letter) => Ok(letter.into()),
+        None => Err(cursor.wrong_since(class_start, Wrong::ClassNotClosed)),
+    }
+}
+
+/// Adds the character that was read at `start`, or the range that it begins.
+fn range(
+    cursor: &mut Cursor<'_>,
+    class_start: usize,
+    start: usize,
+    low: u32,
+    ranges: &mut Vec<ClassUnicodeRange>,
+) -> Result<(), SyntaxError> {
+    let mut behind = cursor.rest().chars();
+    let high = match (behind.next(), behind.next()) {
+        (Some('-'), Some(last)) if last != ']' => {
+            cursor.next();
+            let at = cursor.at();
+            match cursor.skip("\\") {
+                true => escape(cursor, at)?,
+                false => letter(cursor, class_start)?,
+            }
+        }
+        _ => low,
+    };
+    if high < low {
+        return Err(cursor.wrong_since(start, Wrong::ClassRange));
+    }
+    ranges.extend(ranges_of(low, high));
+    Ok(())
+}
+
+/// A range of code points without surrogates, which no text has.
+fn ranges_of(low: u32, high: u32) -> impl Iterator<Item = ClassUnicodeRange> {
+    const SURROGATES: (u32, u32) = (0xd800, 0xdfff);
+    let parts = [(low, high.min(SURROGATES.0 - 1)), (low.max(SURROGATES.1 + 1), high)];
+    parts.into_iter().filter(|(low, high)| low <= high).filter_map(|(low, high)| {
+        Some(ClassUnicodeRange::new(char::from_u32(low)?, char::from_u32(high)?))
+    })
+}
+
+/// A general category or a script by its name, or `Any`, `ASCII` or `Assigned`; spaces, hyphens,
+/// underscores and the case do not count. Our library knows the tables, and more of them than RE2.
+fn table(name: &str) -> Option<ClassUnicode> {
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_- ".contains(&byte);
+    let mut plain = name.bytes().filter(u8::is_ascii_alphanumeric);
+    // The library leaves out `is` at the beginning.
+    let begins_with_is = plain.next().is_some_and(|byte| byte.eq_ignore_ascii_case(&b'i'))
+        && plain.next().is_some_and(|byte| byte.eq_ignore_ascii_case(&b's'));
+    if begins_with_is || !name.bytes().all(is_of_name) {
+        return None;
+    }
+    ["gc", "sc"].into_iter().find_map(|kind| {
+        let hir = regex_syntax::parse(&format!("\\p{{{kind}={name}}}")).ok()?;
+        match hir.into_kind() {
+            HirKind::Class(Class::Unicode(class)) => Some(class),
+            _ => None,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_with_cases_end_where_we_say() {
+        let folded = |low: char, high: char| {
+            let range = ClassUnicode::new([ClassUnicodeRange::new(low, high)]);
+            let mut folded = range.clone();
+            folded.case_fold_simple();
+            (range, folded)
+        };
+        let (last, folded_last) = folded(LAST_WITH_CASE, LAST_WITH_CASE);
+        assert_ne!(last, folded_last);
+        let next = char::from_u32(LAST_WITH_CASE as u32 + 1).expect("a character");
+        let (above, folded_above) = folded(next, char::MAX);
+        assert_eq!(above, folded_above);
+    }
+}

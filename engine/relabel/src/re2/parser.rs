@@ -1,0 +1,363 @@
+//! The reader itself: one pass over the expression, with a stack of the groups that are open.
+
+use super::class::Classes;
+use super::cursor::Cursor;
+use super::escape::escape;
+use super::{Dot, NESTING_MAX, Parsed, REPEATS_MAX, SyntaxError, Wrong};
+use regex_syntax::hir;
+use regex_syntax::hir::{Capture, Class, Hir, Look, Repetition};
+
+/// What `(?imsU)` sets, until the group ends.
+#[derive(Clone, Copy, Debug)]
+struct Flags {
+    folds_case: bool,
+    is_multiline: bool,
+    dot: Dot,
+    is_lazy: bool,
+}
+
+/// A part that a repetition may follow.
+#[derive(Debug)]
+struct Part {
+    hir: Hir,
+    /// How often its innermost part is repeated, by numbers in braces.
+    repeats: u32,
+    height: u32,
+}
+
+/// A group that is not closed yet, or the whole expression.
+#[derive(Debug)]
+struct Group {
+    /// Those outside of it.
+    flags: Flags,
+    /// Its number, if it captures.
+    number: Option<u32>,
+    branches: Vec<Hir>,
+    parts: Vec<Part>,
+    /// Characters behind the parts, each of which is a part of its own.
+    text: String,
+    repeats: u32,
+    height: u32,
+}
+
+pub(super) struct Parser<'e> {
+    cursor: Cursor<'e>,
+    flags: Flags,
+    /// The first is the whole expression.
+    outer: Vec<Group>,
+    group: Group,
+    captures: u32,
+    names: Vec<(String, usize)>,
+    classes: Classes,
+    /// Where the repetition begins that was read last, if nothing was read since.
+    repetition: Option<usize>,
+}
+
+impl<'e> Parser<'e> {
+    pub(super) fn new(expression: &'e str, dot: Dot) -> Parser<'e> {
+        let flags = Flags { folds_case: false, is_multiline: false, dot, is_lazy: false };
+        Parser {
+            cursor: Cursor::new(expression),
+            flags,
+            outer: Vec::new(),
+            group: Group::new(flags, None),
+            captures: 0,
+            names: Vec::new(),
+            classes: Classes::default(),
+            repetition: None,
+        }
+    }
+
+    pub(super) fn parsed(mut self) -> Result<Parsed, SyntaxError> {
+        loop {
+            let start = self.cursor.at();
+            let Some(letter) = self.cursor.next() else { break };
+            let before = self.repetition.take();
+            match letter {
+                '(' => self.open(start)?,
+                ')' => self.close()?,
+                '|' => self.group.end_branch(),
+                '^' if self.flags.is_multiline => self.look(Look::StartLF),
+                '^' => self.look(Look::Start),
+                '$' if self.flags.is_multiline => self.look(Look::EndLF),
+                '$' => self.look(Look::End),
+                '.' => self.push(match self.flags.dot {
+                    Dot::Any => Hir::dot(hir::Dot::AnyChar),
+                    Dot::NoNewline => Hir::dot(hir::Dot::AnyCharExceptLF),
+                }),
+                '[' => {
+                    let folds = self.flags.folds_case;
+                    let class = self.classes.bracketed(&mut self.cursor, start, folds)?;
+                    self.push(Hir::class(Class::Unicode(class)));
+                }
+                '*' => self.repeat(start, before, 0, None)?,
+                '+' => self.repeat(start, before, 1, None)?,
+                '?' => self.repeat(start, before, 0, Some(1))?,
+                '{' => match self.counts(start)? {
+                    Some((min, max)) => self.repeat(start, before, min, max)?,
+                    None => self.character('{'.into())?,
+                },
+                '\\' => self.escaped(start)?,
+                letter => self.character(letter.into())?,
+            }
+        }
+        if !self.outer.is_empty() {
+            return Err(SyntaxError::new(Wrong::GroupNotClosed, self.cursor.whole()));
+        }
+        let (part, whole) = (self.group.ended(), self.cursor.whole());
+        match part.height > NESTING_MAX {
+            true => Err(SyntaxError::new(Wrong::TooDeep, whole)),
+            false => Ok(Parsed { hir: part.hir, names: self.names }),
+        }
+    }
+
+    fn push(&mut self, hir: Hir) {
+        self.group.push(Part { hir, repeats: 1, height: 1 });
+    }
+
+    fn look(&mut self, look: Look) {
+        self.push(Hir::look(look));
+    }
+
+    /// A character that stands for itself.
+    fn character(&mut self, code: u32) -> Result<(), SyntaxError> {
+        match char::from_u32(code).filter(|_| !self.flags.folds_case) {
+            Some(letter) => self.group.text.push(letter),
+            None => {
+                let class = self.classes.character(code, self.flags.folds_case)?;
+                self.push(Hir::class(Class::Unicode(class)));
+            }
+        }
+        Ok(())
+    }
+
+    fn escaped(&mut self, start: usize) -> Result<(), SyntaxError> {
+        let look = match self.cursor.peek() {
+            Some('A') => Some(Look::Start),
+            Some('z') => Some(Look::End),
+            Some('b') => Some(Look::WordAscii),
+            Some('B') => Some(Look::WordAsciiNegate),
+            _ => None,
+        };
+        if let Some(look) = look {
+            self.cursor.next();
+            self.look(look);
+            return Ok(());
+        }
+        if self.cursor.skip("Q") {
+            let quoted = match self.cursor.until("\\E") {
+                Some(quoted) => quoted,
+                None => self.cursor.take_rest(),
+            };
+            return quoted.chars().try_for_each(|letter| self.character(letter.into()));
+        }
+        let folds = self.flags.folds_case;
+        if let Some(class) = self.classes.escaped(&mut self.cursor, start, folds)? {
+            self.push(Hir::class(Class::Unicode(class)));
+            return Ok(());
+        }
+        let code = escape(&mut self.cursor, start)?;
+        self.character(code)
+    }
+
+    /// Opens a group, or sets flags of the one that is open.
+    fn open(&mut self, start: usize) -> Result<(), SyntaxError> {
+        if !self.cursor.skip("?") {
+            self.captures += 1;
+            return self.open_group(Some(self.captures));
+        }
+        let is_named = self.cursor.rest().len() > 1 && self.cursor.skip("<")
+            || self.cursor.rest().len() > 2 && self.cursor.skip("P<");
+        if !is_named {
+            return self.set_flags(start);
+        }
+        let Some(name) = self.cursor.until(">") else {
+            self.cursor.take_rest();
+            return Err(self.cursor.wrong_since(start, Wrong::GroupName));
+        };
+        let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        if name.is_empty() || !name.bytes().all(is_of_name) {
+            return Err(self.cursor.wrong_since(start, Wrong::GroupName));
+        }
+        self.captures += 1;
+        self.names.push((name.to_owned(), self.captures as usize));
+        self.open_group(Some(self.captures))
+    }
+
+    /// `(?i)`, `(?i-s)`, `(?m:`
+    fn set_flags(&mut self, start: usize) -> Result<(), SyntaxError> {
+        let mut flags = self.flags;
+        let mut sets = true;
+        // Behind a hyphen there has to be a flag.
+        let mut is_complete = true;
+        while let Some(letter) = self.cursor.next() {
+            match letter {
+                'i' => flags.folds_case = sets,
+                'm' => flags.is_multiline = sets,
+                's' => flags.dot = if sets { Dot::Any } else { Dot::NoNewline },
+                'U' => flags.is_lazy = sets,
+                '-' if sets => {
+                    (sets, is_complete) = (false, false);
+                    continue;
+                }
+                ':' if is_complete => {
+                    self.open_group(None)?;
+                    self.flags = flags;
+                    return Ok(());
+                }
+                ')' if is_complete => {
+                    self.flags = flags;
+                    return Ok(());
+                }
+                _ => break,
+            }
+            is_complete = true;
+        }
+        Err(self.cursor.wrong_since(start, Wrong::PerlSyntax))
+    }
+
+    fn open_group(&mut self, number: Option<u32>) -> Result<(), SyntaxError> {
+        // Two levels of each group that is open: it is in a sequence, too.
+        if self.outer.len() >= NESTING_MAX as usize {
+            return Err(SyntaxError::new(Wrong::TooDeep, self.cursor.whole()));
+        }
+        let outer = std::mem::replace(&mut self.group, Group::new(self.flags, number));
+        self.outer.push(outer);
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), SyntaxError> {
+        let Some(outer) = self.outer.pop() else {
+            return Err(SyntaxError::new(Wrong::GroupNotOpened, self.cursor.whole()));
+        };
+        let group = std::mem::replace(&mut self.group, outer);
+        self.flags = group.flags;
+        let part = group.ended();
+        if part.height > NESTING_MAX {
+            return Err(SyntaxError::new(Wrong::TooDeep, self.cursor.whole()));
+        }
+        self.group.push(part);
+        Ok(())
+    }
+
+    /// Repeats the last part; the operator begins at `start`, one before it at `before`.
+    fn repeat(
+        &mut self,
+        start: usize,
+        before: Option<usize>,
+        min: u32,
+        max: Option<u32>,
+    ) -> Result<(), SyntaxError> {
+        let is_lazy = self.cursor.skip("?") != self.flags.is_lazy;
+        if let Some(before) = before {
+            return Err(self.cursor.wrong_since(before, Wrong::NestedRepetition));
+        }
+        let wrong = |wrong| Err(self.cursor.wrong_since(start, wrong));
+        let Some(part) = self.group.pop() else { return wrong(Wrong::NothingToRepeat) };
+        let repeats = match max {
+            // What is never there may hold any number of repetitions.
+            Some(0) => 1,
+            max => part.repeats.saturating_mul(max.unwrap_or(min).max(1)),
+        };
+        if repeats > REPEATS_MAX {
+            return wrong(Wrong::RepeatCount);
+        }
+        let height = part.height + 1;
+        if height > NESTING_MAX {
+            return wrong(Wrong::TooDeep);
+        }
+        let hir = Hir::repetition(Repetition { min, max, greedy: !is_lazy, sub: part.hir.into() });
+        self.group.push(Part { hir, repeats, height });
+        self.repetition = Some(start);
+        Ok(())
+    }
+
+    /// The numbers of `{2}`, `{2,}` or `{2,3}` behind the brace, which was at `start`; `None`, and
+    /// nothing is read, if the brace stands for itself.
+    fn counts(&mut self, start: usize) -> Result<Option<(u32, Option<u32>)>, SyntaxError> {
+        let mut ahead = self.cursor.clone();
+        let Some(min) = count(&mut ahead) else { return Ok(None) };
+        let max = match ahead.skip(",") {
+            false => Some(min),
+            true if ahead.peek() == Some('}') => None,
+            true => match count(&mut ahead) {
+                Some(max) => Some(max),
+                None => return Ok(None),
+            },
+        };
+        if !ahead.skip("}") {
+            return Ok(None);
+        }
+        self.cursor = ahead;
+        if min > REPEATS_MAX || max.is_some_and(|max| max > REPEATS_MAX || max < min) {
+            return Err(self.cursor.wrong_since(start, Wrong::RepeatCount));
+        }
+        Ok(Some((min, max)))
+    }
+}
+
+/// A decimal number without zeros before it; one that is too large is some other that is.
+fn count(cursor: &mut Cursor<'_>) -> Option<u32> {
+    let mut digit = || {
+        let digit = cursor.peek()?.to_digit(10)?;
+        cursor.next();
+        Some(digit)
+    };
+    let mut count = digit()?;
+    let is_zero = count == 0;
+    while let Some(digit) = digit() {
+        if is_zero {
+            return None;
+        }
+        count = count.saturating_mul(10).saturating_add(digit);
+    }
+    Some(count)
+}
+
+impl Group {
+    fn new(flags: Flags, number: Option<u32>) -> Group {
+        let (branches, parts) = (Vec::new(), Vec::new());
+        Group { flags, number, branches, parts, text: String::new(), repeats: 1, height: 1 }
+    }
+
+    fn push(&mut self, part: Part) {
+        self.end_text();
+        self.parts.push(part);
+    }
+
+    fn end_text(&mut self) {
+        if !self.text.is_empty() {
+            let hir = Hir::literal(std::mem::take(&mut self.text).into_bytes());
+            self.parts.push(Part { hir, repeats: 1, height: 1 });
+        }
+    }
+
+    /// The last part, which may be one character of a text.
+    fn pop(&mut self) -> Option<Part> {
+        let Some(letter) = self.text.pop() else { return self.parts.pop() };
+        let hir = Hir::literal(letter.to_string().into_bytes());
+        Some(Part { hir, repeats: 1, height: 1 })
+    }
+
+    fn end_branch(&mut self) {
+        self.end_text();
+        let level = u32::from(self.parts.len() > 1);
+        let parts = std::mem::take(&mut self.parts);
+        for part in &parts {
+            self.repeats = self.repeats.max(part.repeats);
+            self.height = self.height.max(part.height + level);
+        }
+        self.branches.push(Hir::concat(parts.into_iter().map(|part| part.hir).collect()));
+    }
+
+    fn ended(mut self) -> Part {
+        self.end_branch();
+        let levels = u32::from(self.branches.len() > 1) + u32::from(self.number.is_some());
+        let hir = Hir::alternation(self.branches);
+        let hir = match self.number {
+            Some(index) => Hir::capture(Capture { index, name: None, sub: hir.into() }),
+            None => hir,
+        };
+        Part { hir, repeats: self.repeats, height: self.height + levels }
+    }
+}

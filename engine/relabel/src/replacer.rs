@@ -1,0 +1,87 @@
+//! An expression whose groups a template names, as rules and `label_replace` have it.
+
+use crate::REGEX_COMPILED_BYTES_MAX;
+use crate::pattern::{anchored, check_length};
+use crate::re2::{self, Dot};
+use crate::template::{Part, parts};
+use regex_automata::meta::Regex;
+use regex_automata::nfa::thompson::WhichCaptures;
+use regex_automata::util::captures::Captures;
+
+/// An expression that matches whole texts, with its groups.
+#[derive(Debug)]
+pub struct Replacer {
+    regex: Regex,
+    /// Some names may come twice.
+    names: Vec<(String, usize)>,
+}
+
+impl Replacer {
+    /// Compiles an expression. The error says what is wrong with it.
+    pub fn new(expression: &str) -> Result<Replacer, String> {
+        check_length(expression)?;
+        let parsed = re2::parse(expression, Dot::Any).map_err(|error| error.to_string())?;
+        let regex = anchored(parsed.hir, REGEX_COMPILED_BYTES_MAX, WhichCaptures::All)?;
+        Ok(Replacer { regex, names: parsed.names })
+    }
+
+    /// Memory that it takes, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.regex.memory_usage()
+    }
+
+    /// The template with the groups of the match (`$1`, `${1}`, `$name`); none if the text does not
+    /// match as a whole.
+    pub fn replaced(&self, text: &str, template: &str) -> Option<String> {
+        let mut captures = self.captures();
+        self.find(text, &mut captures).then(|| self.expanded(&captures, text, template))
+    }
+
+    pub(crate) fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+
+    /// Room for the groups of a match.
+    pub(crate) fn captures(&self) -> Captures {
+        self.regex.create_captures()
+    }
+
+    /// Whether the whole text matches; notes the groups.
+    pub(crate) fn find(&self, text: &str, captures: &mut Captures) -> bool {
+        self.regex.captures(text, captures);
+        captures.is_match()
+    }
+
+    /// A template with the groups of a match of this text in it.
+    pub(crate) fn expanded(&self, captures: &Captures, text: &str, template: &str) -> String {
+        let mut out = String::new();
+        let text_of = |group: usize| text.get(captures.get_group(group)?.range());
+        parts(template, |part| {
+            let found = match part {
+                Part::Text(text) => Some(text),
+                Part::Number(number) => text_of(number),
+                // The first group of the name that took part in the match.
+                Part::Name(name) => {
+                    let mut named = self.names.iter().filter(|(known, _)| known == name);
+                    named.find_map(|(_, number)| text_of(*number))
+                }
+            };
+            out.push_str(found.unwrap_or_default());
+        });
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_replaced_by_number_and_by_name() {
+        let replacer = Replacer::new("(?P<head>a.)(b|)").expect("an expression");
+        assert_eq!(replacer.replaced("a-b", "$2${1}c$head").as_deref(), Some("ba-ca-"));
+        assert_eq!(replacer.replaced("ab-", "$1"), None);
+        let twice = Replacer::new("(?P<n>a)|(?<n>b)").expect("an expression");
+        assert_eq!(twice.replaced("b", "<$n>").as_deref(), Some("<b>"));
+    }
+}

@@ -1,0 +1,59 @@
+//! Expressions that match anywhere in bytes, as Go's do in what is no text.
+
+use crate::REGEX_COMPILED_BYTES_MAX;
+use crate::pattern::check_length;
+use crate::re2::{self, Dot};
+use regex_automata::meta::Regex;
+use std::borrow::Cow;
+
+/// An expression in RE2's syntax that matches anywhere. Its dot matches no newline.
+#[derive(Clone, Debug)]
+pub struct Search(Regex);
+
+impl Search {
+    /// Compiles an expression. The error says what is wrong with it.
+    pub fn new(expression: &str) -> Result<Search, String> {
+        check_length(expression)?;
+        let parsed = re2::parse(expression, Dot::NoNewline).map_err(|error| error.to_string())?;
+        let config = Regex::config().nfa_size_limit(Some(REGEX_COMPILED_BYTES_MAX));
+        let regex = Regex::builder().configure(config).build_from_hir(&parsed.hir);
+        regex.map(Search).map_err(|error| format!("error parsing regexp: {error}"))
+    }
+
+    /// Whether it matches anywhere. A byte that belongs to no character is U+FFFD.
+    pub fn is_match(&self, bytes: &[u8]) -> bool {
+        // `is_match` ends at the first match that ends, which may be an empty one within a
+        // character, where `\B` holds; it is none, and an earlier one is then missed (0.4.18).
+        self.0.find(&*text(bytes)).is_some()
+    }
+}
+
+/// The text of bytes, each of which counts as a character if it belongs to none.
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    Cow::Owned(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_matches_anywhere_in_bytes() {
+        let search = |text: &str| Search::new(text).expect("an expression");
+        assert!(search("b.d").is_match(b"abcde"));
+        assert!(!search("^b").is_match(b"abcde"));
+        assert!(!search("b.d").is_match(b"b\nd"));
+        assert!(search("(?i)OK$").is_match(b"\xff\xfe ok"));
+        assert!(search("^a..b$").is_match(b"a\xe2\x82b"));
+        assert!(search(r"x??[\pL-]{2}|\B").is_match("0ςb".as_bytes()));
+        assert!(Search::new("(").is_err());
+    }
+}
