@@ -106,6 +106,7 @@ fn late_duplicates_fail_before_anything_is_given() {
     for (text, error) in [
         (r#"rate({__name__=~"a|b"}[5m])"#, SAME),
         (r#"-{__name__=~"a|b"}"#, SAME),
+        (r#"timestamp({__name__=~"a|b"})"#, SAME),
         (r#"abs({__name__=~"a|b"}) + 1"#, SAME),
         (r#"max_over_time({__name__=~"a|b"}[5m:1m])"#, SAME),
         ("rate(typed[5m])", SAME),

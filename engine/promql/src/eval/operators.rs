@@ -12,7 +12,7 @@ use super::scalar::{Absent, Compute, Generate, OfScalars, ToScalar, date};
 use super::sort::Sorter;
 use super::subquery::SubqueryFold;
 use super::transform::{
-    Change, Function, Negate, Nothing, Pass, Repeat, Timestamps, Transform, WithScalar,
+    Change, Function, Negate, Nothing, Pass, Repeat, Timestamps, Transform, WithScalar, WithoutName,
 };
 use crate::functions::Dropped;
 use crate::plan::{Kind, Lockstep, Names, Node, Plan, ScalarArg, dropped};
@@ -60,6 +60,7 @@ fn operator(node: Node, names: Names, is_delayed: bool) -> Box<dyn Operator> {
             Box::new(Compute::new(OfScalars::Binary(op), &args, ports, steps))
         }
         Kind::TimestampOfValues => change(Timestamps(grid), &[], !is_delayed, names, span),
+        Kind::WithoutName => change(WithoutName, &[], !is_delayed, names, span),
         Kind::Nothing => change(Nothing, &[], false, names, span),
         Kind::Negate => change(Negate, &[], !is_delayed, names, span),
         Kind::VectorScalar(plan) => {

@@ -137,6 +137,15 @@ impl Change for Timestamps {
     }
 }
 
+/// Takes names out.
+pub struct WithoutName;
+
+impl Change for WithoutName {
+    fn change(&mut self, series: &mut Series, _: &mut Scalars, is_delayed: bool) {
+        series.drop(Dropped::Metadata, is_delayed);
+    }
+}
+
 /// A vector and a scalar.
 pub struct WithScalar {
     plan: VectorScalar,

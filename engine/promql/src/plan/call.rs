@@ -3,6 +3,7 @@
 use super::PlanError;
 use super::build::Builder;
 use super::invariant::bare;
+use super::selector::names_of;
 use super::types::*;
 use crate::eval::EvalError;
 use crate::functions::{Body, Dropped, Entry, lookup};
@@ -199,7 +200,15 @@ impl Builder<'_> {
                 true => FoldKind::Timestamp,
                 false => FoldKind::StartTimestamp,
             };
-            return self.last(selector, kind, grid, arg.span, span);
+            let node = self.last(selector, kind, grid, arg.span, span)?;
+            // Series of two names may be one by turns, as for other functions of instant vectors.
+            return Ok(match names_of(selector) {
+                Names::Any => {
+                    let names = self.dropped(Dropped::Metadata, Names::Any);
+                    self.add(Kind::WithoutName, grid, span, names, &[node])
+                }
+                Names::Absent | Names::Same => node,
+            });
         }
         let node = self.build(arg, grid)?;
         let names = self.dropped(Dropped::Metadata, self.nodes[node].names);

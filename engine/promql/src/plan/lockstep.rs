@@ -161,6 +161,7 @@ impl<'a> Plan<'a> {
             | Kind::Repeat
             | Kind::Subquery(..)
             | Kind::TimestampOfValues
+            | Kind::WithoutName
             | Kind::Set(BinaryOp::And | BinaryOp::Unless, _) => true,
             kind => is_one_to_one_by_all_labels(kind),
         };

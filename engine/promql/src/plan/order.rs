@@ -155,7 +155,7 @@ impl<'a> Order<'a> {
             Kind::Subquery(fold, _) => fold.dropped != Dropped::Nothing,
             Kind::Call(entry, _) => entry.dropped != Dropped::Nothing,
             Kind::VectorScalar(plan) => dropped(plan.op, plan.returns_bool) != Dropped::Nothing,
-            Kind::Negate | Kind::TimestampOfValues => true,
+            Kind::Negate | Kind::TimestampOfValues | Kind::WithoutName => true,
             _ => return None,
         };
         Some(drops && !self.is_delayed)

@@ -50,7 +50,9 @@ impl Builder<'_> {
         let when = self.when(&selector.shift)?;
         let lookback_ms = self.options.lookback_ms;
         let dropped = match kind {
-            FoldKind::Timestamp | FoldKind::StartTimestamp => Dropped::Metadata,
+            FoldKind::Timestamp | FoldKind::StartTimestamp if names_of(selector) != Names::Any => {
+                Dropped::Metadata
+            }
             _ => Dropped::Nothing,
         };
         let fold = FoldPlan {
@@ -239,7 +241,7 @@ fn may_join(paths: &HashMap<NodeId, Path>, with: NodeId, path: &Path) -> bool {
 }
 
 /// What a selector says of the names of its series.
-fn names_of(selector: &VectorSelector) -> Names {
+pub(super) fn names_of(selector: &VectorSelector) -> Names {
     let is_name = |m: &&crate::syntax::Matcher| m.name == "__name__" && m.op == MatchOp::Equal;
     match selector.matchers.iter().find(is_name) {
         Some(matcher) if matcher.value.is_empty() => Names::Absent,

@@ -74,7 +74,9 @@ pub(super) fn look_back(nodes: &[Node], leaves: &[Leaf]) -> bool {
             looks_back(fold) && (fold.dropped == Dropped::Nothing || has_known_names(id))
         }
         Kind::Call(entry, _) => entry.dropped == Dropped::Nothing || has_known_names(id),
-        Kind::Negate | Kind::TimestampOfValues | Kind::VectorScalar(_) => has_known_names(id),
+        Kind::Negate | Kind::TimestampOfValues | Kind::WithoutName | Kind::VectorScalar(_) => {
+            has_known_names(id)
+        }
         Kind::Aggregate(plan) => !matches!(plan.op, AggregateOp::Limitk | AggregateOp::LimitRatio),
         Kind::LabelReplace(_)
         | Kind::LabelJoin { .. }

@@ -242,6 +242,8 @@ pub enum Kind {
     ScalarCall(&'static Entry, Vec<ScalarArg>),
     /// `timestamp` of something else than a selector.
     TimestampOfValues,
+    /// The same values without names.
+    WithoutName,
     /// Nothing, whatever comes.
     Nothing,
     /// `-x`
