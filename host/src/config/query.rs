@@ -5,6 +5,7 @@ use crate::processors::processors;
 use crate::store::{QueryConfig, QueryFeatures};
 use clap::{Args, ValueEnum};
 use std::time::Duration;
+use tidepool_scrape::config::GlobalConfig;
 use tidepool_settings::duration::{bytes, duration, duration_or_zero};
 
 #[derive(Debug, Clone, Args)]
@@ -108,6 +109,8 @@ impl QueryArgs {
             timeout: self.query_timeout,
             samples_max: self.query_max_samples,
             lookback: self.query_lookback_delta,
+            // As the file's `global` says.
+            subquery_step: GlobalConfig::default().evaluation_interval,
             logged_from: self.query_log_min_duration,
             threads_max: self.query_max_threads.unwrap_or_else(processors),
             thread_samples: self.query_thread_samples,
@@ -142,6 +145,7 @@ mod tests {
             timeout: Duration::from_secs(120),
             samples_max: 50_000_000,
             lookback: Duration::from_secs(300),
+            subquery_step: Duration::from_secs(60),
             logged_from: Duration::ZERO,
             cache_bytes_max: 16 << 20,
             features: QueryFeatures::default(),

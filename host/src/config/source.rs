@@ -213,6 +213,7 @@ fn configured(
     let mut config = with_plugins.map_err(ConfigError::Contradiction)?;
     config.forward.destinations.extend_from_slice(&sections.remote_write);
     config.scrape.settings = sections.scrape.clone();
+    config.store.queries.subquery_step = sections.scrape.global.evaluation_interval;
     config.store.holds_log = !config.forward.destinations.is_empty();
     config.check().map_err(ConfigError::Contradiction)?;
     let mut settings = Settings::of(serve_matches(matches));

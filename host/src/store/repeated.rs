@@ -35,6 +35,7 @@ impl<'a> Repeated<'a> {
             step_ms: asked.step_ms,
             phase_ms: asked.first_ms.rem_euclid(asked.step_ms),
             lookback_ms: millis(expression.lookback.unwrap_or(queries.lookback)),
+            subquery_step_ms: millis(queries.subquery_step),
             samples_max: queries.samples_max,
             features: queries.features,
         };

@@ -140,7 +140,6 @@ impl GlobalConfig {
 impl Section {
     fn unused(&self) -> Vec<&'static str> {
         let given = [
-            ("evaluation_interval", !self.evaluation_interval.is_zero()),
             ("query_log_file", self.query_log_file.is_some()),
             ("rule_query_offset", !self.rule_query_offset.is_zero()),
         ];

@@ -86,7 +86,7 @@ scrape_configs:
     assert_eq!(settings.global.external_labels, LabelMap::from([("site".into(), "edge".into())]));
     assert_eq!(settings.global.evaluation_interval, Duration::from_secs(30));
     assert_eq!(settings.global.query_log_file, Some("/etc/x/query.log".into()));
-    assert_eq!(settings.global.unused, ["evaluation_interval", "query_log_file"]);
+    assert_eq!(settings.global.unused, ["query_log_file"]);
     let [all, bare] = settings.jobs.as_slice() else { panic!("{settings:?}") };
     let job = &all.job;
     assert_eq!((job.name.as_str(), job.scheme.as_str()), ("all", "https"));

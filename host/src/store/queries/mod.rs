@@ -33,6 +33,8 @@ pub struct QueryConfig {
     pub samples_max: u64,
     /// How far back instant selectors look.
     pub lookback: Duration,
+    /// Step of subqueries that name none.
+    pub subquery_step: Duration,
     /// Queries that take as long are logged; zero logs none.
     pub logged_from: Duration,
     /// Threads that evaluate one query at most.
@@ -73,7 +75,7 @@ impl QueryConfig {
             samples_max: self.samples_max,
             series_max: 0,
             memory_bytes_max: 0,
-            subquery_step_ms: 0,
+            subquery_step_ms: millis(self.subquery_step),
             experimental_functions: features.experimental_functions,
             extended_range_selectors: features.extended_range_selectors,
             binop_fill_modifiers: features.binop_fill_modifiers,

@@ -71,6 +71,8 @@ pub struct Key {
     pub phase_ms: i64,
     /// How far back instant selectors look.
     pub lookback_ms: i64,
+    /// Milliseconds between steps of subqueries that name none.
+    pub subquery_step_ms: i64,
     /// Most samples that are held.
     pub samples_max: u64,
     /// What of the language is on.

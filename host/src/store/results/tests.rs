@@ -212,6 +212,7 @@ fn key(text: &str) -> Key {
         step_ms: STEP_MS,
         phase_ms: 0,
         lookback_ms: 1,
+        subquery_step_ms: 60_000,
         samples_max: 0,
         features: QueryFeatures::default(),
     }
