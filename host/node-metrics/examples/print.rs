@@ -21,7 +21,7 @@ impl Sink for Printed {
 
     /// Printed as it is.
     fn text_file(&mut self, file: &TextFile<'_>) -> TextFileOutcome {
-        self.0.line(format_args!("{}", String::from_utf8_lossy(file.content)));
+        self.0.lines(&String::from_utf8_lossy(file.content));
         TextFileOutcome::Taken
     }
 

@@ -1,6 +1,7 @@
 //! The metrics in Prometheus' text format, version 0.0.4.
 
 use crate::sink::{Kind, Label};
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// Writes families and samples as text, as node_exporter answers. What implements
@@ -19,41 +20,48 @@ impl Exposition {
             Kind::Gauge => "gauge",
             Kind::Untyped => "untyped",
         };
-        self.help(name, help);
-        self.line(format_args!("# TYPE {name} {kind}"));
+        self.head(name, help, kind);
         name.clone_into(&mut self.family);
     }
 
-    /// Says what a family means.
-    pub fn help(&mut self, name: &str, help: &str) {
+    /// The lines that come before the samples of a family. A name of other characters than letters,
+    /// digits, underscores and colons is quoted.
+    pub fn head(&mut self, name: &str, help: &str, kind: &str) {
+        let name = written(name);
         self.line(format_args!("# HELP {name} {}", help.replace('\\', r"\\").replace('\n', r"\n")));
+        self.line(format_args!("# TYPE {name} {kind}"));
     }
 
     /// A sample of the family that began last.
     pub fn sample(&mut self, labels: &[Label<'_>], value: f64) {
-        self.text.push_str(&self.family);
-        for (index, (name, value)) in labels.iter().enumerate() {
-            self.text.push(if index == 0 { '{' } else { ',' });
-            self.text.push_str(name);
-            self.text.push_str("=\"");
-            for character in value.chars() {
-                match character {
-                    '\\' => self.text.push_str(r"\\"),
-                    '"' => self.text.push_str(r#"\""#),
-                    '\n' => self.text.push_str(r"\n"),
-                    other => self.text.push(other),
-                }
-            }
-            self.text.push('"');
+        let mut separator = '{';
+        if is_plain(&self.family) {
+            self.text.push_str(&self.family);
+        } else {
+            self.text.push('{');
+            quote(&self.family, &mut self.text);
+            separator = ',';
         }
-        if !labels.is_empty() {
+        for (name, value) in labels {
+            self.text.push(separator);
+            self.text.push_str(name);
+            self.text.push('=');
+            quote(value, &mut self.text);
+            separator = ',';
+        }
+        if separator == ',' {
             self.text.push('}');
         }
         self.line(format_args!(" {value}"));
     }
 
+    /// Samples as they are, each with the end of its line.
+    pub fn lines(&mut self, lines: &str) {
+        self.text.push_str(lines);
+    }
+
     /// A line of its own.
-    pub fn line(&mut self, line: std::fmt::Arguments<'_>) {
+    fn line(&mut self, line: std::fmt::Arguments<'_>) {
         // Writing to a string cannot fail.
         let _ = self.text.write_fmt(line);
         self.text.push('\n');
@@ -63,6 +71,36 @@ impl Exposition {
     pub fn take(&mut self) -> String {
         std::mem::take(&mut self.text)
     }
+}
+
+/// A metric's name as it is written.
+fn written(name: &str) -> Cow<'_, str> {
+    if is_plain(name) {
+        return Cow::Borrowed(name);
+    }
+    let mut quoted = String::new();
+    quote(name, &mut quoted);
+    Cow::Owned(quoted)
+}
+
+/// Whether a metric's name stands for itself.
+fn is_plain(name: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_' || byte == b':';
+    name.bytes().next().is_some_and(is_letter)
+        && name.bytes().all(|byte| is_letter(byte) || byte.is_ascii_digit())
+}
+
+fn quote(text: &str, to: &mut String) {
+    to.push('"');
+    for character in text.chars() {
+        match character {
+            '\\' => to.push_str(r"\\"),
+            '"' => to.push_str(r#"\""#),
+            '\n' => to.push_str(r"\n"),
+            other => to.push(other),
+        }
+    }
+    to.push('"');
 }
 
 #[cfg(test)]
@@ -78,6 +116,9 @@ mod tests {
         exposition.sample(&[("b", "\\ \" \n ü"), ("c", "")], 0.5);
         exposition.family("d", "", Kind::Untyped);
         exposition.sample(&[("e", "f")], f64::NAN);
+        exposition.family("g.h\"", "i", Kind::Gauge);
+        exposition.sample(&[], 1.0);
+        exposition.sample(&[("e", "f")], 2.0);
         let expected = [
             r"# HELP a_total one\\two\nthree",
             "# TYPE a_total counter",
@@ -86,6 +127,10 @@ mod tests {
             "# HELP d ",
             "# TYPE d untyped",
             r#"d{e="f"} NaN"#,
+            r#"# HELP "g.h\"" i"#,
+            r#"# TYPE "g.h\"" gauge"#,
+            r#"{"g.h\""} 1"#,
+            r#"{"g.h\"",e="f"} 2"#,
             "",
         ];
         assert_eq!(exposition.take(), expected.join("\n"));

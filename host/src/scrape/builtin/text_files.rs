@@ -60,12 +60,12 @@ impl TextFiles {
                 outcome = TextFileOutcome::TakenInPart;
                 continue;
             }
-            exposition.help(&name, &help);
             let kind = match family.kind {
                 MetricType::Unknown => "untyped",
                 kind => kind.as_str(),
             };
-            exposition.line(format_args!("# TYPE {name} {kind}\n{}", family.lines));
+            exposition.head(&name, &help, kind);
+            exposition.lines(&family.lines);
             self.helps.insert(name, help);
         }
         outcome
@@ -168,6 +168,16 @@ mod tests {
         let (outcome, text) = add(&mut files, "d.prom", "# HELP x Other.\nx 3\ny 4\n");
         let expected = "# HELP y Metric read from d.prom\n# TYPE y untyped\ny 4";
         assert_eq!((outcome, text.trim_end()), (TextFileOutcome::TakenInPart, expected));
+        // Names of any characters are quoted: one of them took all metrics of the machine away.
+        let odd = "# HELP \"my.name\" Dots.\n# TYPE \"my.name\" counter\n{\"my.name\"} 1\n\
+                   {\"a \\\"b\\\\c\\nd\",\"e.f\"=\"g\"} 2\n";
+        let (outcome, text) = add(&mut files, "e.prom", odd);
+        assert_eq!(outcome, TextFileOutcome::Taken);
+        let again = parse(text.as_bytes()).expect("it reads again");
+        let again = again.in_order();
+        let names: Vec<&str> = again.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["my.name", "a \"b\\c\nd"]);
+        assert_eq!(again[0].1.help.as_deref(), Some("Dots."));
         // In the next round, it is first.
         files.begin();
         let (outcome, _) = add(&mut files, "d.prom", "# HELP x Other.\nx 3\ny 4\n");
