@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Begin with [`HttpClientConfig`], then [`Client`] and [`Answer`]. `redirect` decides where a
-//! request goes next; `connect` makes connections, by `proxy` and `tls`; `credentials` and `oauth2`
-//! say who sends.
+//! request goes next; `connect` makes connections, by `proxy` and `tls`; `trust` says whose
+//! certificates are taken; `credentials` and `oauth2` say who sends.
 //!
 //! Invariants: nothing secret is shown by an error; secrets are not sent to another host than the
 //! one that is configured; whatever takes time ends by the request's deadline, its answer's body
@@ -19,6 +19,7 @@
 //! it.
 
 mod answer;
+mod certificate;
 mod client;
 pub mod config;
 mod connect;
@@ -30,14 +31,16 @@ mod proxy;
 mod redirect;
 mod stream;
 mod tls;
+pub mod trust;
 
 /// What clients that make connections of their own share with [`Client`].
 pub mod parts {
+    pub use crate::certificate::Certificate;
     pub use crate::client::without_secrets;
     pub use crate::credentials::{add_headers, authorization};
     pub use crate::proxy::url_credentials;
     pub use crate::redirect::{Redirect, is_trusted, method, redirect};
-    pub use crate::tls::LazyTls;
+    pub use crate::tls::{LazyTls, system_config};
 }
 
 pub use answer::Answer;

@@ -1,30 +1,24 @@
 //! What a TLS configuration is made of: certificates and keys, whom to trust, which versions.
 
-use crate::ClientError;
 use crate::config::{TlsConfig, TlsVersion};
+use crate::{ClientError, trust};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use tidepool_settings::{FileError, Secret};
-use tokio_rustls::rustls::client::danger::{
-    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
-};
 use tokio_rustls::rustls::crypto::ring::default_provider;
-use tokio_rustls::rustls::crypto::{
-    CryptoProvider, verify_tls12_signature, verify_tls13_signature,
-};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::version::{TLS12, TLS13};
-use tokio_rustls::rustls::{
-    ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
-    SupportedProtocolVersion,
-};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 
 /// How errors call the keys of the files.
 const CA_FILE: &str = "tls_config.ca_file";
 const CERT_FILE: &str = "tls_config.cert_file";
 const KEY_FILE: &str = "tls_config.key_file";
+
+const NO_AUTHORITY: &str = "this system trusts no certificate authority, so no server can be reached \
+     by https; install its certificates, or name one in tls_config.ca_file";
 
 /// What is another one once a file has changed: of each file, which one it is, how long, and when
 /// it was written and changed; `None` for one that cannot be looked at.
@@ -73,6 +67,11 @@ pub(crate) fn stamps(config: &TlsConfig) -> Stamps {
     config.files().map(stamp).collect()
 }
 
+/// TLS that trusts whom the system trusts.
+pub fn system_config() -> Result<ClientConfig, ClientError> {
+    client_config(&TlsConfig::default())
+}
+
 fn client_config(tls: &TlsConfig) -> Result<ClientConfig, ClientError> {
     let wrong = |error: &dyn std::fmt::Display| ClientError::Tls(error.to_string());
     let provider = Arc::new(default_provider());
@@ -85,12 +84,15 @@ fn client_config(tls: &TlsConfig) -> Result<ClientConfig, ClientError> {
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&versions)
         .map_err(|error| wrong(&error))?;
-    let builder = match tls.insecure_skip_verify {
-        false => builder.with_root_certificates(roots),
-        true => builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyCertificate { provider })),
+    let verifier = match tls.insecure_skip_verify {
+        // A pool without certificates trusts no one: the library takes none.
+        false if !roots.is_empty() => {
+            trust::servers(roots, provider).map_err(|error| wrong(&error))?
+        }
+        false => return Err(ClientError::Tls(NO_AUTHORITY.to_owned())),
+        true => trust::any_server(provider),
     };
+    let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
     match &tls.client {
         None => Ok(builder.with_no_client_auth()),
         Some((certificate, key)) => {
@@ -141,10 +143,15 @@ fn certificates(
 
 fn roots_of(ca: &Secret) -> Result<RootCertStore, ClientError> {
     let mut roots = RootCertStore::empty();
+    let mut wrong = None;
     for certificate in certificates(CA_FILE, ca)? {
-        roots.add(certificate).map_err(|error| unusable(CA_FILE, ca, error.to_string()))?;
+        // One of many that is none keeps no other from being used, as upstream.
+        wrong = roots.add(certificate).err().or(wrong);
     }
-    Ok(roots)
+    match wrong {
+        Some(error) if roots.is_empty() => Err(unusable(CA_FILE, ca, error.to_string())),
+        _ => Ok(roots),
+    }
 }
 
 /// Whom the system trusts, read once for all clients.
@@ -155,55 +162,9 @@ fn system_roots() -> Arc<RootCertStore> {
         // One that does not parse keeps no other from being used.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if roots.is_empty() {
-            tracing::warn!(
-                "this system trusts no certificate authority, so no server can be reached by \
-                 https; install its certificates, or name one in tls_config.ca_file"
-            );
+            tracing::warn!("{NO_AUTHORITY}");
         }
         Arc::new(roots)
     };
     Arc::clone(ROOTS.get_or_init(read))
-}
-
-/// Takes any certificate, as `insecure_skip_verify` asks. What is signed by it is checked.
-#[derive(Debug)]
-struct AnyCertificate {
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
 }

@@ -19,7 +19,6 @@
 //! that the server does not send are not part of `probe_ssl_last_chain_expiry_timestamp_seconds`; a
 //! body without `body_size_limit` has a limit, too.
 
-mod certificate;
 pub mod config;
 mod connect;
 mod error;

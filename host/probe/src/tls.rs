@@ -1,7 +1,7 @@
 //! What a TLS handshake has shown.
 
-use crate::certificate::Certificate;
 use crate::report::{Report, SSL_CHAIN_EXPIRY, SSL_EARLIEST_EXPIRY, TLS_CIPHER, TLS_VERSION};
+use tidepool_client::parts::Certificate;
 use tokio_rustls::rustls::{ClientConnection, ProtocolVersion};
 
 /// What Go's time without a value is in seconds since the epoch: the first day of the year 1.
@@ -77,7 +77,8 @@ mod tests {
     use super::*;
 
     fn certificate<'a>(subject: &'a str, issuer: &'a str, expires: i64) -> Certificate<'a> {
-        Certificate { issuer: issuer.as_bytes(), subject: subject.as_bytes(), expires }
+        let (issuer, subject) = (issuer.as_bytes(), subject.as_bytes());
+        Certificate { issuer, subject, key: b"", begins: 0, expires }
     }
 
     #[test]

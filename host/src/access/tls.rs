@@ -5,12 +5,12 @@ use super::reload::Reloaded;
 use super::{AccessError, TlsFiles};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tidepool_client::trust;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::CryptoProvider;
 use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{self, RootCertStore, ServerConfig, SupportedProtocolVersion};
 
@@ -106,13 +106,9 @@ fn verifier(
     for certificate in certificates(roots)? {
         store.add(certificate).map_err(|error| pem_error(roots, error.to_string()))?;
     }
-    let (store, provider) = (Arc::new(store), Arc::new(default_provider()));
-    let builder = WebPkiClientVerifier::builder_with_provider(store, provider);
-    let builder = match must_show {
-        MustShow::Each => builder,
-        MustShow::None => builder.allow_unauthenticated(),
-    };
-    builder.build().map_err(|error| pem_error(roots, error.to_string()))
+    let each = must_show == MustShow::Each;
+    trust::clients(Arc::new(store), Arc::new(default_provider()), each)
+        .map_err(|error| pem_error(roots, error.to_string()))
 }
 
 fn certificates(pem: &Pem) -> Result<Vec<CertificateDer<'static>>, AccessError> {

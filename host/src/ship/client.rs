@@ -22,6 +22,7 @@ use object_store::{BackoffConfig, ClientOptions, ObjectStore, ObjectStoreScheme,
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use tidepool_client::parts::system_config;
 use tokio::time::Sleep;
 
 /// A request that failed is tried again so often before the block is given up for now.
@@ -101,7 +102,14 @@ impl HttpConnector for PacedConnector {
 fn client(allows_http: bool) -> Result<reqwest::Client, ShipError> {
     // An earlier call has installed the same provider.
     let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder()
+    let client = reqwest::Client::builder();
+    let client = match system_config() {
+        Ok(config) => client.tls_backend_preconfigured(config),
+        // A bucket that is reached without TLS needs no authority.
+        Err(_) if allows_http => client,
+        Err(error) => return Err(error.into()),
+    };
+    let client = client
         .user_agent(concat!("tidepool/", env!("CARGO_PKG_VERSION")))
         .https_only(!allows_http)
         .connect_timeout(CONNECT_TIMEOUT)

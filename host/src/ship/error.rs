@@ -32,6 +32,10 @@ pub enum ShipError {
     #[cfg(feature = "cloud")]
     #[error("the client for object storage could not be created: {0}")]
     Client(#[from] reqwest::Error),
+    /// No server can be trusted.
+    #[cfg(feature = "cloud")]
+    #[error("the client for object storage could not be created: {0}")]
+    Trust(#[from] tidepool_client::ClientError),
     /// The bucket did not do what it was asked.
     #[error("{object}: {source}")]
     Bucket {

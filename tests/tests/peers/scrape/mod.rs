@@ -18,6 +18,7 @@
 
 mod api;
 mod bodies;
+mod certificates;
 mod changes;
 mod exporter;
 mod exposer;

@@ -1,8 +1,10 @@
-//! What a probe reads of a certificate (RFC 5280, section 4.1): its names, and when it expires.
+//! What is read of a certificate (RFC 5280, section 4.1): names, key, and when it is valid. The
+//! library that verifies chains shows none of it, and reads no certificate of version 1.
 //!
 //! ```text
 //! Certificate ::= SEQUENCE { tbsCertificate SEQUENCE {
-//!     [0] version?  serialNumber  signature  issuer  validity { notBefore notAfter }  subject … } … }
+//!     [0] version?  serialNumber  signature  issuer  validity { notBefore notAfter }
+//!     subject  subjectPublicKeyInfo … } … }
 //! ```
 
 const INTEGER: u8 = 0x02;
@@ -11,13 +13,17 @@ const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 const VERSION: u8 = 0xa0;
 
-/// What a certificate says; names are compared as they are encoded.
+/// What a certificate says; names and keys are compared as they are encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Certificate<'a> {
+pub struct Certificate<'a> {
     /// Who has signed it.
     pub issuer: &'a [u8],
     /// Whose it is.
     pub subject: &'a [u8],
+    /// Its public key.
+    pub key: &'a [u8],
+    /// From when it is valid, in seconds since the epoch.
+    pub begins: i64,
     /// When it expires, in seconds since the epoch.
     pub expires: i64,
 }
@@ -35,10 +41,12 @@ impl<'a> Certificate<'a> {
         let (_, rest) = expect(rest, SEQUENCE)?;
         let (issuer, rest) = expect(rest, SEQUENCE)?;
         let (validity, rest) = expect(rest, SEQUENCE)?;
-        let (subject, _) = expect(rest, SEQUENCE)?;
-        let (_, _, not_after) = element(validity)?;
+        let (subject, rest) = expect(rest, SEQUENCE)?;
+        let (key, _) = expect(rest, SEQUENCE)?;
+        let (tag, text, not_after) = element(validity)?;
+        let begins = time(tag, text)?;
         let (tag, text, _) = element(not_after)?;
-        Some(Certificate { issuer, subject, expires: time(tag, text)? })
+        Some(Certificate { issuer, subject, key, begins, expires: time(tag, text)? })
     }
 }
 
@@ -111,9 +119,11 @@ mod tests {
             let key = KeyPair::generate().expect("a key");
             let mut parameters = CertificateParams::new(["a".to_owned()]).expect("a name");
             parameters.distinguished_name.push(DnType::CommonName, "x".repeat(200));
+            parameters.not_before = date_time_ymd(1970, 1, 2);
             parameters.not_after = date_time_ymd(year, month, day);
             let made = parameters.self_signed(&key).expect("a certificate");
             let read = Certificate::read(made.der()).expect("a certificate");
+            assert_eq!(read.begins, 86_400);
             assert_eq!(read.expires, expected, "{year}-{month}-{day}");
             assert_eq!(read.issuer, read.subject);
             for end in 0..150 {
