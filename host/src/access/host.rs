@@ -2,8 +2,23 @@
 //! its own at any address, and is then of the same origin as what answers there (DNS rebinding): a
 //! server without credentials must at least check the name in the request.
 
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Which names addresses have, and in which domains names are looked up.
+const HOSTS: &str = "/etc/hosts";
+const RESOLVER: &str = "/etc/resolv.conf";
+/// What is read of each.
+const FILE_BYTES_MAX: u64 = 64 * 1024;
+/// For how long the names of this machine are known: a network may give it others.
+const OWN_NAMES_FOR: Duration = Duration::from_secs(10);
+/// The longest name that the DNS has.
+const NAME_BYTES_MAX: usize = 253;
 
 /// A name, or all names below one, that is taken besides those that no page can point elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,8 +64,8 @@ impl FromStr for AllowedHost {
 }
 
 /// Whether a server may be asked under the name of an authority (`HOST`, `HOST:PORT`): an address,
-/// `localhost`, a name without dots, which no stranger can own, this machine's name, or one that is
-/// allowed.
+/// `localhost`, a name without dots, which no stranger can own, a name of this machine, or one that
+/// is allowed.
 pub fn is_known(authority: &str, allowed: &[AllowedHost]) -> bool {
     let host = host_of(authority);
     if let Some(address) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
@@ -61,7 +76,65 @@ pub fn is_known(authority: &str, allowed: &[AllowedHost]) -> bool {
         || !name.contains('.')
         || name.ends_with(".localhost")
         || allowed.iter().any(|allowed| allowed.is(&name))
-        || name == normal(&machine_name())
+        || own_names().contains(&name)
+}
+
+/// The name in an authority, as `--allowed-host` takes it; none if it could not be one.
+pub fn name_of(authority: &str) -> Option<String> {
+    let name = normal(host_of(authority));
+    let is_name = name.len() <= NAME_BYTES_MAX && name.parse::<AllowedHost>().is_ok();
+    (is_name && !name.contains('*')).then_some(name)
+}
+
+/// The names of this machine: the one it has, the same in the domains in which names are looked up
+/// and in `.local`, where it may announce itself (RFC 6762), and those that `/etc/hosts` gives it.
+fn own_names() -> Arc<BTreeSet<String>> {
+    static NAMES: Mutex<Option<(Instant, Arc<BTreeSet<String>>)>> = Mutex::new(None);
+    let mut known = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*known {
+        Some((read, names)) if read.elapsed() < OWN_NAMES_FOR => Arc::clone(names),
+        _ => {
+            let names = Arc::new(names_of_machine(&machine_name(), &read(HOSTS), &read(RESOLVER)));
+            *known = Some((Instant::now(), Arc::clone(&names)));
+            names
+        }
+    }
+}
+
+/// The names by the texts of hosts(5) and resolv.conf(5).
+fn names_of_machine(name: &str, hosts: &str, resolver: &str) -> BTreeSet<String> {
+    let name = normal(name);
+    let mut names = BTreeSet::new();
+    let first = name.split('.').next().unwrap_or_default();
+    if first.is_empty() {
+        return names;
+    }
+    names.insert(format!("{first}.local"));
+    for line in resolver.lines() {
+        let mut words = line.split_ascii_whitespace();
+        if matches!(words.next(), Some("search" | "domain")) {
+            names.extend(words.map(|domain| format!("{first}.{}", normal(domain))));
+        }
+    }
+    for line in hosts.lines() {
+        let line = line.split('#').next().unwrap_or_default();
+        let of_line: Vec<String> = line.split_ascii_whitespace().skip(1).map(normal).collect();
+        if of_line.contains(&name) || of_line.iter().any(|it| it == first) {
+            names.extend(of_line);
+        }
+    }
+    names.insert(name);
+    names
+}
+
+/// A small file of the system; empty if there is none.
+fn read(path: &str) -> String {
+    let mut text = Vec::new();
+    if let Ok(file) = File::open(path) {
+        // Without what follows, or what cannot be read, fewer names are known.
+        let _ = file.take(FILE_BYTES_MAX).read_to_end(&mut text);
+    }
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// An authority without user and port.
@@ -89,6 +162,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_machine_has_the_names_that_its_files_give_it() {
+        let hosts = "127.0.0.1 localhost.example localhost\n\
+                     127.0.1.1\tPi.Home.example pi # other.example\n10.0.0.9 far.example far\n";
+        let resolver = "# a comment\nsearch lan example.org.\nnameserver 10.0.0.1\n";
+        let names = names_of_machine("Pi", hosts, resolver);
+        let expected = ["pi", "pi.example.org", "pi.home.example", "pi.lan", "pi.local"];
+        assert!(names.iter().eq(expected), "{names:?}");
+        let names = names_of_machine("pi.corp.example", hosts, "");
+        let expected = ["pi", "pi.corp.example", "pi.home.example", "pi.local"];
+        assert!(names.iter().eq(expected), "{names:?}");
+        assert!(names_of_machine("", hosts, resolver).is_empty());
+        assert_eq!(name_of("Node.example.:80").as_deref(), Some("node.example"));
+        assert_eq!(name_of("*"), None);
+        assert_eq!(name_of(&"a.".repeat(200)), None);
+    }
+
+    #[test]
     fn only_names_that_no_stranger_can_own_are_known() -> Result<(), String> {
         for known in [
             "127.0.0.1:9201",
@@ -106,6 +196,7 @@ mod tests {
             assert!(is_known(known, &[]), "{known}");
         }
         assert!(is_known(&machine_name(), &[]));
+        assert!(is_known(&format!("{}.local:9201", machine_name()), &[]));
         for foreign in [
             "evil.example",
             "evil.example:9201",

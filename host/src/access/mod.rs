@@ -10,7 +10,7 @@ mod web;
 
 pub use credentials::{Credentials, Kinds};
 pub use error::AccessError;
-pub use host::{AllowedHost, is_known as is_known_host, machine_name};
+pub use host::{AllowedHost, is_known as is_known_host, machine_name, name_of as host_name_of};
 pub use origin::CorsOrigin;
 
 use crate::shutdown::Shutdown;

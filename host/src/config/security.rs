@@ -53,7 +53,8 @@ pub(super) struct SecurityArgs {
     /// Host name under which clients reach this server; repeatable
     ///
     /// Examples: node.example.com, *.example.com, or * for every name. IP addresses, localhost,
-    /// names without dots and the machine's own name are always allowed. The name is checked only
+    /// names without dots and the machine's own names are always allowed: its host name, in .local
+    /// and in the domains of /etc/resolv.conf, and those of /etc/hosts. The name is checked only
     /// where neither credentials nor TLS are required, because a page in a browser can point its
     /// own name at any address.
     #[arg(long, value_name = "NAME")]

@@ -11,7 +11,7 @@
 
 use super::context::Context;
 use super::reply::{Reply, retry_later, text};
-use crate::access::{Scope, is_known_host};
+use crate::access::{Scope, host_name_of, is_known_host};
 use crate::http::request::Request;
 use hyper::header::{HOST, HeaderMap, HeaderValue, ORIGIN};
 use hyper::{Method, StatusCode, Uri};
@@ -45,10 +45,15 @@ pub fn refusal(context: &Context, scope: Scope, request: &Request) -> Option<Rep
                 Scope::Write => StatusCode::SERVICE_UNAVAILABLE,
                 Scope::Read | Scope::Admin => StatusCode::FORBIDDEN,
             };
-            let message = format!(
-                "the host name {foreign:?} is not allowed: a page in a browser could have pointed \
-                 it at this server. If the name is right, add --allowed-host"
-            );
+            // The log leaves out what follows a quote or a colon.
+            let message = match host_name_of(foreign) {
+                Some(name) => format!(
+                    "the host name {name} is not allowed; if it is right, set \
+                     --allowed-host={name}. A page in a browser could have pointed any other name \
+                     at this server"
+                ),
+                None => format!("the host name is none that could be allowed: {foreign:?}"),
+            };
             return Some(refused(status, &message));
         }
     }

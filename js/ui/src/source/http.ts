@@ -87,6 +87,7 @@ function refusalOf(path: string, response: Pick<Response, 'ok' | 'status'>, text
   if (response.status === 401) return new ApiError('unauthorized', 'credentials are missing or wrong');
   if (response.ok) return new ApiError('internal', `${path} is not answered as by Prometheus' API`);
   const line = text.split('\n', 1)[0]?.slice(0, 500).trim();
+  if (response.status === 403) return new ApiError('forbidden', line === '' ? `${path} is forbidden` : `${line}`);
   return new ApiError('internal', line === '' ? `${path} is answered with status ${response.status}` : `${line}`);
 }
 
