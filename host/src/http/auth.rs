@@ -79,6 +79,7 @@ mod tests {
             ("/", None),
             ("/ui/app.js", None),
             ("/graph", None),
+            ("/query", None),
         ] {
             assert_eq!(scope_of(path), scope, "{path}");
         }

@@ -41,6 +41,7 @@ pub const ROUTES: &[Route<PageEndpoint>] = &[
         PageEndpoint::Graph,
         "the page's queries, at the address of Prometheus' page",
     ),
+    route(GET, "/query", PageEndpoint::Graph, "the same, at the address since Prometheus 3"),
 ];
 
 /// Answers a request for one of its endpoints.
@@ -65,7 +66,7 @@ fn file(path: &str, headers: &HeaderMap) -> Reply {
     }
 }
 
-/// `GET /graph`: where links of alerts and of other pages to a query lead.
+/// `GET /graph`, `GET /query`: where links of alerts and of other pages to a query lead.
 fn graph(query: Option<&str>) -> Reply {
     // Relative, so that it stays behind the prefix of a proxy.
     let target = query.map_or("./#/query".to_owned(), |query| format!("./?{query}#/query"));

@@ -250,5 +250,8 @@ pub fn check_name(name: &str) -> Result<(), String> {
 /// Whether a path is, or may come to be, one of tidepool's own: no plugin has it.
 pub fn is_reserved(path: &str) -> bool {
     ["/api/v1/", "/-/", "/ui/"].iter().any(|own| path.starts_with(own))
-        || matches!(path, "/" | "/federate" | "/graph" | "/metrics" | "/ui" | "/api/v1" | "/-")
+        || matches!(
+            path,
+            "/" | "/federate" | "/graph" | "/metrics" | "/query" | "/ui" | "/api/v1" | "/-"
+        )
 }

@@ -56,10 +56,13 @@ fn browsers_get_the_page_and_others_the_list() {
 #[test]
 fn links_to_queries_lead_to_the_page() {
     let server = Node::open_to_all().start();
-    let (status, head) = curl(&server, "http", "/graph?g0.expr=up%20%3D%3D%200&g0.tab=1", &[]);
-    assert_eq!(status, 302);
-    let expected = "location: ./?g0.expr=up%20%3d%3d%200&g0.tab=1#/query";
-    assert!(head.contains(expected), "{head}");
+    for path in ["/graph", "/query"] {
+        let path = format!("{path}?g0.expr=up%20%3D%3D%200&g0.tab=1");
+        let (status, head) = curl(&server, "http", &path, &[]);
+        assert_eq!(status, 302);
+        let expected = "location: ./?g0.expr=up%20%3d%3d%200&g0.tab=1#/query";
+        assert!(head.contains(expected), "{head}");
+    }
 }
 
 #[test]
