@@ -249,8 +249,8 @@ impl Operator for OfBuckets {
         }
         self.check_quantiles(out.context);
         let groups = std::mem::take(&mut self.groups);
-        let labels: Vec<Labels> = std::mem::take(&mut self.index).into_labels().collect();
-        for (group, labels) in groups.iter().zip(&labels) {
+        let groups = std::mem::take(&mut self.index).into_groups(groups, self.grid);
+        for (labels, group) in &groups {
             match self.plan.what.clone() {
                 BucketsOf::Quantile => self.emit(group, labels, (0, 0), None, out)?,
                 BucketsOf::Fraction => self.emit(group, labels, (0, 1), None, out)?,

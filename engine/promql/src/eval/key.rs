@@ -1,6 +1,7 @@
 //! Parts of label sets as keys of groups and joins.
 
 use crate::model::Labels;
+use crate::plan::Grid;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -156,6 +157,16 @@ impl KeyIndex {
     /// All keys, in their order.
     pub fn into_labels(self) -> impl Iterator<Item = Labels> {
         self.keys.into_iter().map(|key| key.labels)
+    }
+
+    /// All keys with what belongs to each. In a range they are in the order of their labels: which
+    /// series is the first of its group depends on where a range begins, and a step may not.
+    pub fn into_groups<T>(self, groups: Vec<T>, grid: Grid) -> Vec<(Labels, T)> {
+        let mut all: Vec<(Labels, T)> = self.into_labels().zip(groups).collect();
+        if grid.is_of_range() {
+            all.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+        }
+        all
     }
 
     /// Bytes of memory, roughly.

@@ -224,6 +224,7 @@ impl Histogram {
     }
 
     /// Whether two histograms hold the same numbers, bit by bit, whatever is known of the counter.
+    /// Empty buckets do not count: a chunk adds those that others of its samples have.
     pub fn is_same(&self, other: &Histogram) -> bool {
         let bits = |numbers: &[f64], others: &[f64]| {
             numbers.len() == others.len()
@@ -236,11 +237,20 @@ impl Histogram {
                 &[self.count, self.sum, self.zero_count],
                 &[other.count, other.sum, other.zero_count],
             )
-            && bits(&self.positive_buckets, &other.positive_buckets)
-            && bits(&self.negative_buckets, &other.negative_buckets)
-            && indexes(&self.positive_spans).eq(indexes(&other.positive_spans))
-            && indexes(&self.negative_spans).eq(indexes(&other.negative_spans))
+            && filled(&self.positive_spans, &self.positive_buckets)
+                .eq(filled(&other.positive_spans, &other.positive_buckets))
+            && filled(&self.negative_spans, &self.negative_buckets)
+                .eq(filled(&other.negative_spans, &other.negative_buckets))
     }
+}
+
+/// The buckets of a side that are not empty: their indexes, and the bits of their counts.
+fn filled<'a>(
+    spans: &'a [crate::model::Span],
+    counts: &'a [f64],
+) -> impl Iterator<Item = (i32, u64)> + 'a {
+    let all = indexes(spans).zip(counts);
+    all.filter(|(_, count)| **count != 0.0).map(|(index, count)| (index, count.to_bits()))
 }
 
 /// Adds the buckets of another histogram's side, whose resolution is `shift` schemas above, but for

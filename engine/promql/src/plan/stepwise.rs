@@ -4,14 +4,15 @@
 //! What does not: `@`, `start()`, `end()`, `range()` and `step()`, which see the whole range;
 //! negative offsets and `smoothed`, which look ahead; `limitk`, `limit_ratio`, `info` and sorting;
 //! and all that may make series equal that are different series at different steps. That is an
-//! error in a range that holds both, and none in a shorter one.
+//! error in a range that holds both, and none in a shorter one. Nor do ties among the series of
+//! `or`, nor sums of them that depend on their order: a series may come from either side.
 
 use super::order::is_of_one_name;
 use super::types::{FoldPlan, Kind, Leaf, Names, Node};
 use crate::functions::Dropped;
 use crate::syntax::{
-    AggregateOp, DurationExpr, DurationExprKind, DurationValue, Expr, ExprKind, RangeBounds,
-    TimeShift,
+    AggregateOp, BinaryOp, DurationExpr, DurationExprKind, DurationValue, Expr, ExprKind,
+    RangeBounds, TimeShift,
 };
 
 /// Functions of the query's range.
@@ -66,6 +67,7 @@ pub(super) fn look_back(nodes: &[Node], leaves: &[Leaf]) -> bool {
         });
         scans.next().is_some_and(is_of_one_name)
     };
+    let is_of_or = are_of_or(nodes);
     nodes.iter().enumerate().all(|(id, node)| match &node.kind {
         Kind::Fold(fold) => {
             looks_back(fold) && (fold.dropped == Dropped::Nothing || is_of_one_name(id))
@@ -77,7 +79,12 @@ pub(super) fn look_back(nodes: &[Node], leaves: &[Leaf]) -> bool {
         Kind::Negate | Kind::TimestampOfValues | Kind::WithoutName | Kind::VectorScalar(_) => {
             has_known_names(id)
         }
-        Kind::Aggregate(plan) => !matches!(plan.op, AggregateOp::Limitk | AggregateOp::LimitRatio),
+        Kind::Aggregate(plan) => match plan.op {
+            AggregateOp::Limitk | AggregateOp::LimitRatio => false,
+            AggregateOp::Topk | AggregateOp::Bottomk => !is_of_or[id],
+            AggregateOp::Stddev | AggregateOp::Stdvar => !is_of_or[id],
+            _ => true,
+        },
         Kind::LabelReplace(_)
         | Kind::LabelJoin { .. }
         | Kind::Sort(_)
@@ -85,6 +92,24 @@ pub(super) fn look_back(nodes: &[Node], leaves: &[Leaf]) -> bool {
         | Kind::Cleanup => false,
         _ => true,
     })
+}
+
+/// Of each node whether series of `or` come to it in the order in which `or` has them.
+fn are_of_or(nodes: &[Node]) -> Vec<bool> {
+    let mut are = vec![false; nodes.len()];
+    // Inputs come before what takes them.
+    for (id, node) in nodes.iter().enumerate() {
+        let orders_anew = match &node.kind {
+            Kind::Aggregate(plan) => !matches!(plan.op, AggregateOp::Topk | AggregateOp::Bottomk),
+            Kind::CountValues(..) | Kind::Buckets(_) => true,
+            _ => false,
+        };
+        let gives = are[id] && !orders_anew || matches!(node.kind, Kind::Set(BinaryOp::Or, _));
+        if let Some((parent, _)) = node.parent.filter(|_| gives) {
+            are[parent] = true;
+        }
+    }
+    are
 }
 
 fn looks_back(fold: &FoldPlan) -> bool {

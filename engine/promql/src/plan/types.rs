@@ -71,6 +71,12 @@ pub struct Grid {
 }
 
 impl Grid {
+    /// Whether these are steps of a range, which may be a single one. An instant query has one
+    /// step and no time between two, for which a millisecond stands.
+    pub fn is_of_range(&self) -> bool {
+        self.steps > 1 || self.step_ms > 1
+    }
+
     /// Time of a step.
     #[inline]
     pub fn time(&self, step: usize) -> i64 {

@@ -109,8 +109,14 @@ impl Splitter<'_> {
             && results.is_unchanged_until(last_ms, moment);
         let mut firsts = Vec::new();
         if is_fit {
-            firsts.push(evaluator.next(own, ResultFormat::Json)??);
-            is_fit = can_be_joined(evaluator.instance, own)?;
+            match evaluator.next(own, ResultFormat::Json)?.map_err(StoreError::from) {
+                Ok(bytes) => {
+                    firsts.push(bytes);
+                    is_fit = can_be_joined(evaluator.instance, own)?;
+                }
+                Err(StoreError::Evaluation(_)) => is_fit = false,
+                Err(error) => return Err(error),
+            }
         }
         for other in &mut others {
             match if is_fit { other.first()? } else { None } {
@@ -279,7 +285,8 @@ impl Other {
     fn first(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
         match self.hear() {
             Ok(Said::Bytes(bytes, true)) => Ok(Some(bytes)),
-            Ok(_) | Err(StoreError::NeedsTooMuchMemory) => Ok(None),
+            // Of an error, one instance alone names the series that it would name without others.
+            Ok(_) | Err(StoreError::NeedsTooMuchMemory | StoreError::Evaluation(_)) => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -159,9 +159,9 @@ impl Operator for Accumulate {
 
     fn end(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
         let groups = std::mem::take(&mut self.groups);
-        let labels: Vec<Labels> = std::mem::take(&mut self.index).into_labels().collect();
+        let groups = std::mem::take(&mut self.index).into_groups(groups, self.grid);
         out.context.budget.give(std::mem::take(&mut self.held));
-        for (group, labels) in groups.into_iter().zip(labels) {
+        for (labels, group) in groups {
             let drop_name = group.drop_name;
             let column = self.column(group, out.context);
             out.emit(Series { labels, drop_name, column })?;

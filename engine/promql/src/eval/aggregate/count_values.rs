@@ -81,9 +81,10 @@ impl Operator for CountValues {
     }
 
     fn end(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
-        let labels = std::mem::take(&mut self.index).into_labels();
+        let columns = std::mem::take(&mut self.columns);
+        let columns = std::mem::take(&mut self.index).into_groups(columns, self.grid);
         out.context.budget.give(std::mem::take(&mut self.held));
-        for (column, labels) in std::mem::take(&mut self.columns).into_iter().zip(labels) {
+        for (labels, column) in columns {
             out.emit(Series { labels, drop_name: false, column })?;
         }
         Ok(())

@@ -90,9 +90,9 @@ impl Operator for Quantile {
             note(extent.min);
         }
         let groups = std::mem::take(&mut self.groups);
-        let labels = std::mem::take(&mut self.index).into_labels();
+        let groups = std::mem::take(&mut self.index).into_groups(groups, self.grid);
         let mut values = Vec::new();
-        for ((columns, drop_name), labels) in groups.into_iter().zip(labels) {
+        for (labels, (columns, drop_name)) in groups {
             let mut column = out.context.column(self.grid.steps);
             for step in 0..self.grid.steps {
                 values.clear();
