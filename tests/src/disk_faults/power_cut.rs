@@ -7,6 +7,7 @@
 use super::journal::{Change, Entry};
 use crate::series::Random;
 use std::collections::{BTreeMap, HashMap};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -15,7 +16,7 @@ use std::{fs, io};
 pub struct Disk {
     root: PathBuf,
     files: Vec<FileState>,
-    /// The first is the root, which is there from the beginning.
+    /// The first is the root.
     directories: Vec<DirectoryState>,
     by_inode: HashMap<u64, usize>,
 }
@@ -62,6 +63,35 @@ impl Disk {
     pub fn new(root: &Path) -> Disk {
         let directories = vec![DirectoryState::default()];
         Disk { root: root.to_path_buf(), files: Vec::new(), directories, by_inode: HashMap::new() }
+    }
+
+    /// A directory as it is now, all of it on the device.
+    pub fn of(root: &Path) -> io::Result<Disk> {
+        let mut disk = Disk::new(root);
+        let mut left = vec![(0, root.to_path_buf())];
+        while let Some((number, path)) = left.pop() {
+            for entry in fs::read_dir(path)? {
+                let path = entry?.path();
+                let status = path.symlink_metadata()?;
+                let node = if status.is_dir() {
+                    disk.directories.push(DirectoryState::default());
+                    left.push((disk.directories.len() - 1, path.clone()));
+                    Node::Directory(disk.directories.len() - 1)
+                } else if let Some(number) = disk.by_inode.get(&status.ino()) {
+                    Node::File(*number)
+                } else {
+                    let durable = fs::read(&path)?;
+                    let length = durable.len() as u64;
+                    disk.files.push(FileState { durable, pending: Vec::new(), length });
+                    disk.by_inode.insert(status.ino(), disk.files.len() - 1);
+                    Node::File(disk.files.len() - 1)
+                };
+                let directory = &mut disk.directories[number];
+                directory.durable.insert(file_name(&path), node);
+                directory.seen.insert(file_name(&path), node);
+            }
+        }
+        Ok(disk)
     }
 
     /// Goes on to the next entry of the journal. A sync that failed brings some of what waited to
@@ -283,6 +313,30 @@ mod tests {
             files
         };
         (0..200).map(outcome).collect()
+    }
+
+    #[test]
+    fn what_is_there_at_the_beginning_is_on_the_device() {
+        let scratch = tempfile::tempdir().expect("a temporary directory");
+        let root = scratch.path().join("data");
+        fs::create_dir_all(root.join("wal")).expect("directories");
+        fs::write(root.join("wal/0"), "ab").expect("a file");
+        fs::hard_link(root.join("wal/0"), root.join("link")).expect("a second name");
+        let mut random = Random::new(6, 0);
+        let mut disk = Disk::of(&root).expect("it is read");
+        let inode = root.join("link").metadata().expect("the file").ino();
+        let written = Change::Write { offset: 2, data: b"cd".to_vec() };
+        for change in [written, Change::SyncFile { failed: false }, Change::Remove] {
+            disk.apply(&Entry { offset: 0, change, path: root.join("link"), inode }, &mut random);
+        }
+        let mut with_link = 0;
+        for number in 0..50 {
+            let left = scratch.path().join(number.to_string());
+            disk.leave(&left, &mut random).expect("it is written");
+            assert_eq!(fs::read(left.join("wal/0")).expect("the file"), b"abcd");
+            with_link += usize::from(left.join("link").exists());
+        }
+        assert!((1..50).contains(&with_link), "the removal waits for a sync");
     }
 
     #[test]

@@ -50,17 +50,7 @@ impl World {
     pub fn life_with_kills(&mut self) -> Outcome {
         self.begin_life(Synced::ByChance)?;
         while self.random.one_in(3) {
-            self.steps.push("a start that is killed".to_owned());
-            self.kill_after(60)?;
-            self.spawn()?;
-            match self.wait_ready(READY_TIMEOUT) {
-                Ok(()) => {}
-                Err(ProcessError::EndedEarly { status, .. }) if self.was_killed(status)? => {
-                    self.is_killed = true;
-                }
-                Err(error) => return Err(error.into()),
-            }
-            self.end(End::Kill)?;
+            self.start_that_is_killed()?;
         }
         self.start()?;
         self.check("at the start")?;
@@ -148,6 +138,38 @@ impl World {
         }
         self.end_errors()?;
         self.end(End::Stop)?;
+        Ok(())
+    }
+
+    /// A short life on what a power cut has left, of which the start is journalled, too.
+    pub fn life_after_a_cut(&mut self) -> Outcome {
+        self.begin_life(Synced::Mostly)?;
+        while self.random.one_in(5) {
+            self.start_that_is_killed()?;
+        }
+        self.start()?;
+        self.check("at the start after a power cut")?;
+        for _ in 0..self.random.pick(&[0, 1, 4, 15]) {
+            self.step()?;
+        }
+        let how = self.random.pick(&[End::Stop, End::Kill]);
+        self.end(how)?;
+        Ok(())
+    }
+
+    /// A start that is killed at one of its calls, if it has so many.
+    fn start_that_is_killed(&mut self) -> Outcome {
+        self.steps.push("a start that is killed".to_owned());
+        self.kill_after(60)?;
+        self.spawn()?;
+        match self.wait_ready(READY_TIMEOUT) {
+            Ok(()) => {}
+            Err(ProcessError::EndedEarly { status, .. }) if self.was_killed(status)? => {
+                self.is_killed = true;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        self.end(End::Kill)?;
         Ok(())
     }
 

@@ -12,13 +12,15 @@ pub type Tick = u64;
 const WRONG_MAX: usize = 4;
 
 /// All that happened to one data directory.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Model {
     /// The number of the last event.
     now: Tick,
     /// Whose length is noted at each event.
     journal: Option<PathBuf>,
     journal_lengths: Vec<u64>,
+    /// When the journal began.
+    journal_begun: Tick,
     requests: Vec<Request>,
     samples: BTreeMap<Labels, BTreeMap<i64, Vec<Sent>>>,
     deletions: Vec<Deletion>,
@@ -27,17 +29,20 @@ pub struct Model {
     pub taken: usize,
 }
 
+#[derive(Clone)]
 struct Request {
     begun: Tick,
     ended: Option<Tick>,
     acknowledged: Option<Tick>,
 }
 
+#[derive(Clone)]
 struct Sent {
     request: usize,
     value: Value,
 }
 
+#[derive(Clone)]
 struct Deletion {
     begun: Tick,
     done: Option<Tick>,
@@ -103,7 +108,38 @@ impl Model {
 
     /// The tick after all events that were over before a place in the journal.
     pub fn tick_at(&self, journal_offset: u64) -> Tick {
-        self.journal_lengths.partition_point(|length| *length <= journal_offset) as Tick + 1
+        let before = self.journal_lengths.partition_point(|length| *length <= journal_offset);
+        self.journal_begun + before as Tick + 1
+    }
+
+    /// What is known of the directory that a power cut has left, which has another journal: what it
+    /// may have, and what it must have.
+    pub fn after_a_cut(&self, view: View, journal: Option<PathBuf>) -> Model {
+        let mut model = self.clone();
+        model.tick();
+        let now = model.now;
+        (model.journal, model.journal_begun, model.journal_lengths) = (journal, now, Vec::new());
+        for request in &mut model.requests {
+            request.ended.get_or_insert(now);
+            let promised = |at: &Tick| *at < view.acknowledged_before;
+            request.acknowledged = request.acknowledged.filter(promised);
+        }
+        let requests = &model.requests;
+        for times in model.samples.values_mut() {
+            times.retain(|_, sent| {
+                sent.retain(|sent| requests[sent.request].begun < view.sent_before);
+                !sent.is_empty()
+            });
+        }
+        model.samples.retain(|_, times| !times.is_empty());
+        model.deletions.retain(|deletion| deletion.begun < view.sent_before);
+        for deletion in &mut model.deletions {
+            deletion.done = deletion.done.filter(|done| *done < view.deleted_before);
+        }
+        for acknowledged in model.exemplars.values_mut() {
+            *acknowledged = acknowledged.filter(|at| *at < view.acknowledged_before);
+        }
+        model
     }
 
     /// A request is about to be sent; returns its number.
@@ -322,57 +358,4 @@ fn alike(value: Value) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tidepool_tests::histogram::Point;
-    use tidepool_tests::proto::prometheus::histogram::ResetHint;
-
-    fn answer(model: &mut Model, points: &[(i64, f64)]) -> Result<(), String> {
-        let point = |&(timestamp_ms, value): &(i64, f64)| Point {
-            timestamp_ms,
-            value: Value::of_float(value),
-            hint: ResetHint::Unknown,
-        };
-        let points = points.iter().map(point).collect();
-        let now = model.tick();
-        let view = View { acknowledged_before: now, deleted_before: now, sent_before: now };
-        model.judge(&[ValueSeries { labels: labels(), points }], Asked::EVERYTHING, view)
-    }
-
-    fn labels() -> Labels {
-        Labels::from_pairs([("__name__", "a")])
-    }
-
-    fn send(model: &mut Model, timestamp_ms: i64, value: f64, is_acknowledged: bool) {
-        let request = model.begin([(labels(), timestamp_ms, Value::of_float(value))]);
-        model.end(request, is_acknowledged, &[]);
-    }
-
-    #[test]
-    fn each_kind_of_fault_is_told() {
-        let mut model = Model::default();
-        send(&mut model, 1, 1.0, true);
-        send(&mut model, 2, 2.0, false);
-        let wrong = |answer: Result<(), String>, word: &str| {
-            let text = answer.expect_err(word);
-            assert!(text.contains(word), "{text}");
-        };
-        assert_eq!(answer(&mut model, &[(1, 1.0)]), Ok(()));
-        assert_eq!(answer(&mut model, &[(1, 1.0), (2, 2.0)]), Ok(()));
-        wrong(answer(&mut model, &[(2, 2.0)]), "lost");
-        wrong(answer(&mut model, &[(1, 1.5)]), "never sent");
-        wrong(answer(&mut model, &[(1, 1.0), (3, 1.0)]), "never sent");
-        wrong(answer(&mut model, &[(1, 1.0), (1, 1.0)]), "twice");
-        let deletion = model.begin_deletion(None, 1, 1);
-        assert_eq!(answer(&mut model, &[(1, 1.0)]), Ok(()));
-        assert_eq!(answer(&mut model, &[]), Ok(()));
-        model.end_deletion(deletion);
-        wrong(answer(&mut model, &[(1, 1.0)]), "deleted and back");
-        assert_eq!(model.deleted_times(&labels()), [1]);
-        send(&mut model, 1, 4.0, true);
-        wrong(answer(&mut model, &[]), "lost");
-        assert_eq!(answer(&mut model, &[(1, 4.0)]), Ok(()));
-        model.forget_since(0);
-        assert_eq!(answer(&mut model, &[]), Ok(()));
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@ use super::flags::Synced;
 use super::model::{Asked, Tick, View};
 use super::world::{Outcome, World, verify};
 use std::path::Path;
+use tempfile::TempDir;
 use tidepool_tests::disk_faults::journal::{self, Change, Entry};
 use tidepool_tests::disk_faults::power_cut::Disk;
 use tidepool_tests::histogram::ValueSeries;
@@ -17,41 +18,72 @@ use tidepool_tests::wait::chain;
 
 /// Lives before the cuts.
 const LIVES: usize = 2;
-/// Places at which the power goes.
-const CUTS: usize = 8;
-/// Directories that are made of each.
+/// Places at which the power goes, before and after it went for the first time and again.
+const CUTS: [usize; 3] = [7, 3, 2];
+/// Directories that are made of each place in the first lives.
 const VARIANTS: usize = 2;
+/// Of so many directories, one is lived in until the power goes again.
+const LIVED_IN: u64 = 4;
+
+/// What is known of a world's lives, all of which were journalled.
+struct Past {
+    /// The directory before them.
+    disk: Disk,
+    /// When each began, and how it synced.
+    lives: Vec<(Tick, WalSync)>,
+    /// What was acknowledged before is kept, whatever their policy.
+    kept_before: Tick,
+    /// Nothing was lost so far.
+    is_whole: bool,
+    /// How often the power went before.
+    cuts: usize,
+}
 
 /// Runs a world, and starts nodes on what power cuts may have left of it.
 pub fn run(world: &mut World) -> Outcome {
     // Half of the worlds promise all that they acknowledged.
     let synced = if world.seed.is_multiple_of(2) { Synced::Always } else { Synced::Mostly };
-    let mut lives: Vec<(Tick, WalSync)> = Vec::new();
+    let mut lives = Vec::new();
     for _ in 0..LIVES {
         world.life_with_a_journal(synced)?;
         lives.push((world.life_began(), world.flags.wal_sync));
     }
+    let disk = Disk::new(&world.data_dir());
+    cut(world, Past { disk, lives, kept_before: 0, is_whole: true, cuts: 0 })
+}
+
+/// Cuts the power at some places of the journal.
+fn cut(world: &mut World, past: Past) -> Outcome {
+    let Past { mut disk, lives, kept_before, is_whole, cuts } = past;
     let path = world.faults.journal().ok_or("a world without a journal")?;
     let entries = journal::read(path)?;
-    let cuts = places(&entries, &mut world.random);
-    let mut disk = Disk::new(&world.data_dir());
-    let mut random = Random::new(world.seed, 1);
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let places = places(&entries, CUTS[cuts], &mut world.random);
+    let mut random = Random::new(world.random.next_u64(), 1);
     for (number, entry) in entries.iter().enumerate() {
-        for _ in cuts.iter().filter(|cut| **cut == number) {
+        for _ in places.iter().filter(|place| **place == number) {
             let after = world.model.tick_at(entry.offset);
             let keeps = lives.iter().filter(|(began, _)| *began < after);
             let mut keeps = keeps.map(|(_, sync)| matches!(sync, WalSync::Always));
             // Only what was synced before it was answered is promised.
-            let acknowledged_before = if keeps.all(|keeps| keeps) { after } else { 0 };
+            let keeps_all = keeps.all(|keeps| keeps);
+            let acknowledged_before = if keeps_all { after } else { kept_before };
             let view = View { acknowledged_before, deleted_before: after, sent_before: after };
-            for variant in 0..VARIANTS {
-                let left = tempfile::tempdir()?;
-                let data_dir = left.path().join("data");
-                disk.leave(&data_dir, &mut random)?;
-                if let Err(error) = check(world, left.path(), view) {
+            let is_whole = is_whole && keeps_all;
+            for variant in 0..if cuts == 0 { VARIANTS } else { 1 } {
+                let left = tempfile::tempdir_in(world.directory.path())?;
+                disk.leave(&left.path().join("data"), &mut random)?;
+                let is_lived_in = cuts + 1 < CUTS.len() && random.one_in(LIVED_IN);
+                let outcome = match is_lived_in {
+                    true => live_on(world, left, view, is_whole, cuts + 1, random.next_u64()),
+                    false => check(world, left.path(), view, is_whole),
+                };
+                if let Err(error) = outcome {
                     let (change, path) = (name(&entry.change), entry.path.display());
                     return Err(format!(
-                        "power cut before change {number} of {}, {change} {path}, variant \
+                        "power cut {cuts} before change {number} of {}, {change} {path}, variant \
                          {variant}, with the promises before {acknowledged_before}: {}",
                         entries.len(),
                         chain(&*error)
@@ -65,8 +97,33 @@ pub fn run(world: &mut World) -> Outcome {
     Ok(())
 }
 
+/// A node lives on what is left, and the power is cut again.
+fn live_on(
+    world: &World,
+    directory: TempDir,
+    view: View,
+    is_whole: bool,
+    cuts: usize,
+    seed: u64,
+) -> Outcome {
+    let disk = Disk::of(&directory.path().join("data"))?;
+    let mut next = world.after_a_cut(directory, view, seed)?;
+    let kept_before = next.model.tick();
+    let outcome = next.life_after_a_cut().and_then(|()| {
+        let lives = vec![(next.life_began(), next.flags.wal_sync)];
+        cut(&mut next, Past { disk, lives, kept_before, is_whole, cuts })
+    });
+    outcome.map_err(|error| {
+        let text = next.describe(&*error);
+        next.server = None;
+        // It goes with the first world's, or is kept with it.
+        next.directory.disable_cleanup(true);
+        format!("in {}, {text}", next.directory.path().display()).into()
+    })
+}
+
 /// Numbers of the changes before which the power goes, ascending: most near changes of names.
-fn places(entries: &[Entry], random: &mut Random) -> Vec<usize> {
+fn places(entries: &[Entry], count: usize, random: &mut Random) -> Vec<usize> {
     let is_of_names = |change: &Change| {
         use Change::{Link, Remove, Rename, SyncDirectory, Truncate};
         matches!(change, Link(_) | Remove | Rename(_) | SyncDirectory { .. } | Truncate(_))
@@ -77,13 +134,13 @@ fn places(entries: &[Entry], random: &mut Random) -> Vec<usize> {
         true => random.below(entries.len() as u64) as usize,
         false => (random.pick(&of_names) + random.below(4) as usize).saturating_sub(1),
     };
-    let mut places: Vec<usize> = (0..CUTS).map(&mut place).collect();
+    let mut places: Vec<usize> = (0..count).map(&mut place).collect();
     places.sort_unstable();
     places
 }
 
 /// A node starts on what is left, with what was promised; one that starts after it has the same.
-fn check(world: &World, directory: &Path, view: View) -> Outcome {
+fn check(world: &World, directory: &Path, view: View, is_whole: bool) -> Outcome {
     let config = world.flags.apply(Config::new(directory));
     let server = config.start()?;
     let first = read(&server)?;
@@ -103,7 +160,7 @@ fn check(world: &World, directory: &Path, view: View) -> Outcome {
         return Err(log.into());
     }
     // What was not synced may be there without what it builds on.
-    if view.acknowledged_before == 0 {
+    if !is_whole {
         return Ok(());
     }
     verify(&directory.join("data"))

@@ -42,6 +42,7 @@ impl Row {
 }
 
 /// Makes series and values.
+#[derive(Clone)]
 pub struct Source {
     histograms: Vec<SentSeries>,
     /// How many series there were.

@@ -2,7 +2,7 @@
 //! other flags, and the model that says what its answers have to be.
 
 use super::flags::{Flags, Synced};
-use super::model::{Model, Tick};
+use super::model::{Model, Tick, View};
 use super::values::{Live, Source};
 use std::error::Error;
 use std::os::unix::process::ExitStatusExt;
@@ -113,6 +113,36 @@ impl World {
             now_ms: begin_ms,
             newest_ms: begin_ms,
             exemplars: 0,
+            snapshot: None,
+        })
+    }
+
+    /// The world that goes on with what a power cut has left in the folder `data` of this
+    /// directory; all changes are noted.
+    pub fn after_a_cut(&self, directory: TempDir, view: View, seed: u64) -> Outcome<World> {
+        let path = directory.path();
+        let faults = DiskFaults::new(&path.join("data"), path, seed)?;
+        let faults = faults.journalled(&path.join("journal"));
+        Ok(World {
+            seed: self.seed,
+            random: Random::new(seed, 0),
+            model: self.model.after_a_cut(view, faults.journal().map(PathBuf::from)),
+            directory,
+            faults,
+            flags: self.flags.clone(),
+            life: self.life,
+            life_began: 0,
+            server: None,
+            is_killed: false,
+            kills: 0,
+            has_errors: false,
+            had_errors: self.had_errors,
+            steps: Vec::new(),
+            source: self.source.clone(),
+            live: self.live.clone(),
+            now_ms: self.now_ms,
+            newest_ms: self.newest_ms,
+            exemplars: self.exemplars,
             snapshot: None,
         })
     }
