@@ -1,6 +1,7 @@
 //! A clock for one process that a test sets: libfaketime between the program and the system.
 
 use crate::clock::OFFSET_VARIABLE;
+use crate::preload::{self, LIBRARIES_VARIABLE, Variables};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -37,21 +38,23 @@ impl FakeClock {
 
     /// What starts a program under this clock.
     pub fn starter(&self) -> io::Result<Vec<OsString>> {
+        Ok(preload::starter(self.variables()?))
+    }
+
+    /// With which variables a program runs under it.
+    pub fn variables(&self) -> io::Result<Variables> {
         let library = LIBRARIES.into_iter().find(|path| Path::new(path).exists());
         let missing = "libfaketime is missing: apt-get install faketime";
         let library = library.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, missing))?;
-        let mut file = OsString::from("FAKETIME_TIMESTAMP_FILE=");
-        file.push(&self.file);
-        Ok(vec![
-            "/usr/bin/env".into(),
-            format!("LD_PRELOAD={library}").into(),
-            file,
-            "FAKETIME_NO_CACHE=1".into(),
+        Ok(Variables::from([
+            (LIBRARIES_VARIABLE, library.into()),
+            ("FAKETIME_TIMESTAMP_FILE", self.file.clone().into()),
+            ("FAKETIME_NO_CACHE", "1".into()),
             // Pauses and deadlines go by the monotonic clock.
-            "FAKETIME_DONT_FAKE_MONOTONIC=1".into(),
-            "TZ=UTC".into(),
-            format!("{OFFSET_VARIABLE}=0").into(),
-        ])
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1".into()),
+            ("TZ", "UTC".into()),
+            (OFFSET_VARIABLE, "0".into()),
+        ]))
     }
 }
 

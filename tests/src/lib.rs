@@ -55,6 +55,7 @@ pub mod object_storage;
 pub mod otlp;
 pub mod peers;
 pub mod plugins;
+pub mod preload;
 pub mod process;
 pub mod prometheus;
 pub mod promql;

@@ -9,7 +9,7 @@ pub mod journal;
 pub mod power_cut;
 
 use crate::built;
-use std::ffi::OsString;
+use crate::preload::{LIBRARIES_VARIABLE, Variables};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -131,30 +131,14 @@ impl DiskFaults {
         self.journal.as_deref()
     }
 
-    /// What starts a program with these faults.
-    pub fn starter(&self) -> Vec<OsString> {
-        let mut starter = vec![OsString::from("/usr/bin/env")];
-        for (name, value) in self.variables() {
-            let mut variable = OsString::from(name);
-            variable.push("=");
-            variable.push(value);
-            starter.push(variable);
-        }
-        starter
-    }
-
-    /// Has a command meet these faults.
-    pub fn apply<'c>(&self, command: &'c mut Command) -> &'c mut Command {
-        command.envs(self.variables())
-    }
-
-    fn variables(&self) -> Vec<(&'static str, &Path)> {
-        let mut variables = vec![
-            ("LD_PRELOAD", self.library.as_path()),
-            ("TIDEPOOL_FAULT_DIRECTORY", &self.watched),
-            ("TIDEPOOL_FAULT_CONTROL", &self.control_path),
-        ];
-        variables.extend(self.journal().map(|path| ("TIDEPOOL_FAULT_JOURNAL", path)));
+    /// With which variables a program meets these faults.
+    pub fn variables(&self) -> Variables {
+        let mut variables = Variables::from([
+            (LIBRARIES_VARIABLE, self.library.clone().into()),
+            ("TIDEPOOL_FAULT_DIRECTORY", self.watched.clone().into()),
+            ("TIDEPOOL_FAULT_CONTROL", self.control_path.clone().into()),
+        ]);
+        variables.extend(self.journal().map(|path| ("TIDEPOOL_FAULT_JOURNAL", path.into())));
         variables
     }
 
@@ -165,6 +149,11 @@ impl DiskFaults {
         // Zero stands for none.
         let kill_at = self.get(Field::Calls)?.wrapping_add(calls).max(1);
         self.set(Field::KillAt, kill_at)
+    }
+
+    /// How many calls there were that change files.
+    pub fn calls(&self) -> io::Result<u32> {
+        self.get(Field::Calls)
     }
 
     /// How many programs were killed at a call.
@@ -254,7 +243,8 @@ mod tests {
 
     fn run(faults: &DiskFaults, script: &str) -> std::process::Output {
         let mut command = Command::new("/bin/sh");
-        faults.apply(command.args(["-c", script]).current_dir("/")).output().expect("a shell")
+        let command = command.args(["-c", script]).current_dir("/");
+        command.envs(faults.variables()).output().expect("a shell")
     }
 
     #[test]

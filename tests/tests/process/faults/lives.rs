@@ -71,6 +71,9 @@ impl World {
             verify(&self.data_dir())?;
         }
         if self.random.one_in(3) {
+            self.two_programs(is_clean)?;
+        }
+        if self.random.one_in(3) {
             self.compact(|world| world.kill_after(100))?;
         }
         Ok(())
@@ -107,6 +110,9 @@ impl World {
         }
         let how = self.random.pick(&[End::Stop, End::Stop, End::Kill]);
         self.end(how)?;
+        if self.random.one_in(6) {
+            self.two_programs(false)?;
+        }
         if self.random.one_in(3) {
             self.compact(World::begin_errors)?;
         }
@@ -274,7 +280,7 @@ impl World {
             command.arg("--head");
         }
         self.steps.push(format!("compact, with faults: {is_faulty}"));
-        let output = self.faults.apply(&mut command).output()?;
+        let output = command.envs(self.variables_with(&self.faults)?).output()?;
         self.faults.clear()?;
         self.has_errors = false;
         let stderr = String::from_utf8_lossy(&output.stderr);

@@ -5,7 +5,9 @@
 //! A seed decides what a world does, not which thread does what first: a world that failed may need
 //! some attempts to fail again.
 
+mod beside;
 mod checks;
+mod clock;
 mod flags;
 mod lives;
 mod model;
@@ -67,6 +69,7 @@ fn range(text: &str) -> Option<Range<u64>> {
 #[test]
 fn kills_at_a_call() {
     let [kills, _] = run_worlds(4, 40, false, |world| {
+        world.choose_clock()?;
         for _ in 0..LIVES {
             world.life_with_kills()?;
         }
@@ -78,6 +81,7 @@ fn kills_at_a_call() {
 #[test]
 fn errors_of_the_disk() {
     let [_, failed] = run_worlds(4, 40, false, |world| {
+        world.choose_clock()?;
         for _ in 0..LIVES {
             world.life_with_errors()?;
         }

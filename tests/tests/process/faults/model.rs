@@ -197,9 +197,28 @@ impl Model {
         }
     }
 
+    /// Time of the newest sample that must be there.
+    pub fn newest_kept(&self) -> Option<i64> {
+        let is_kept = |labels: &Labels, timestamp_ms: i64, sent: &[Sent]| {
+            sent.iter().any(|sent| self.requests[sent.request].acknowledged.is_some())
+                && self.deletions_of(labels, timestamp_ms).next().is_none()
+        };
+        let newest_of = |(labels, times): (&Labels, &BTreeMap<i64, Vec<Sent>>)| {
+            let mut newest_first = times.iter().rev();
+            newest_first.find(|(time_ms, sent)| is_kept(labels, **time_ms, sent)).map(|it| *it.0)
+        };
+        self.samples.iter().filter_map(newest_of).max()
+    }
+
     /// Whether a sample was ever sent for this time.
     pub fn has(&self, labels: &Labels, timestamp_ms: i64) -> bool {
         self.samples.get(labels).is_some_and(|times| times.contains_key(&timestamp_ms))
+    }
+
+    /// Times between two of which samples of a series were sent; the first is not among them.
+    pub fn times(&self, labels: &Labels, after_ms: i64, to_ms: i64) -> Vec<i64> {
+        let times = self.samples.get(labels).into_iter().flat_map(BTreeMap::keys).copied();
+        times.filter(|time_ms| *time_ms > after_ms && *time_ms <= to_ms).collect()
     }
 
     /// All series that were ever sent.
@@ -306,13 +325,16 @@ impl Model {
                 gone.extend(request.acknowledged.map(|_| &sent.value));
                 continue;
             }
-            allowed.push(&sent.value);
             let may_remove = |it: &&Deletion| it.done.is_none_or(|done| request.begun < done);
             let is_promised = request.acknowledged.is_some_and(|at| at < view.acknowledged_before);
             if is_promised && !deletions.iter().any(may_remove) {
                 wanted = Some(&sent.value);
+                // What had ended before was replaced by it.
+                allowed.retain(|earlier: &&Sent| !self.is_over(earlier, request.begun));
             }
+            allowed.push(sent);
         }
+        let allowed: Vec<&Value> = allowed.into_iter().map(|sent| &sent.value).collect();
         let Some(found) = found else {
             return wanted.map_or(Ok(()), |wanted| Err(format!("lost, was {wanted:?}")));
         };

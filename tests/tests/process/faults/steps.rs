@@ -24,10 +24,13 @@ type Rows = BTreeMap<(Labels, i64), SentValue>;
 impl World {
     /// One step, by chance.
     pub fn step(&mut self) -> Outcome {
+        self.move_clock()?;
         let (name, step): (&str, fn(&mut World) -> Outcome) = match self.random.below(100) {
-            0..44 => ("scrape", |world| world.scrape(1)),
+            0..41 => ("scrape", |world| world.scrape(1)),
+            41..44 => ("a second program", World::second_program),
             44..51 => ("many scrapes", |world| world.scrape(30)),
-            51..65 => ("late samples", World::late),
+            51..63 => ("late samples", World::late),
+            63..65 => ("another value", World::replace),
             65..75 => ("mixed samples", World::mixed),
             75..79 => ("deleted samples again", World::again),
             79..84 => ("deletion", World::delete),
@@ -119,6 +122,26 @@ impl World {
         Ok(())
     }
 
+    /// Another value for a time that has one. It takes the other's place, or is refused as long as
+    /// the head has the other.
+    fn replace(&mut self) -> Outcome {
+        if !self.keeps_replaced() {
+            return Ok(());
+        }
+        let live = self.any_live();
+        let oldest_ms = self.newest_ms - self.late_ms_max();
+        let times = self.model.times(&live.labels, oldest_ms, self.newest_ms);
+        if times.is_empty() {
+            return Ok(());
+        }
+        // Older ones are more likely to be in a block.
+        let number = self.random.below(times.len() as u64).min(self.random.below(4));
+        let value = self.source.value(&live, &mut self.random);
+        let rows = Rows::from([((live.labels, times[number as usize]), value)]);
+        self.send_and_expect(rows, false, &[204, 400])?;
+        Ok(())
+    }
+
     /// A sample for a time that has none.
     fn add(&mut self, rows: &mut Rows, live: &Live, timestamp_ms: i64) {
         if self.model.has(&live.labels, timestamp_ms) {
@@ -130,6 +153,15 @@ impl World {
 
     /// Sends a request; `None` if the node was killed meanwhile, or there was nothing to send.
     fn send(&mut self, rows: Rows, with_exemplars: bool) -> Outcome<Option<u16>> {
+        self.send_and_expect(rows, with_exemplars, &[204])
+    }
+
+    fn send_and_expect(
+        &mut self,
+        rows: Rows,
+        with_exemplars: bool,
+        statuses: &[u16],
+    ) -> Outcome<Option<u16>> {
         if rows.is_empty() {
             return Ok(None);
         }
@@ -148,7 +180,7 @@ impl World {
         let mut status = None;
         for _ in 0..attempts {
             let answer = writer.send_body(version, &body);
-            status = self.status_of("a write", answer, &[204])?;
+            status = self.status_of("a write", answer, statuses)?;
             if status != Some(503) {
                 break;
             }

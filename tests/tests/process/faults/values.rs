@@ -64,8 +64,23 @@ impl Source {
             true => None,
             false => Some(random.below(FAMILIES.len() as u64) as usize),
         };
-        let name = family.map_or("float".to_owned(), |family| format!("histogram_{family}"));
         let long = random.pick(&[0, 0, 0, 0, 300, 3000]);
+        self.series_of(family, long)
+    }
+
+    /// A series of floats that was not there before.
+    pub fn float_series(&mut self) -> Live {
+        self.series_of(None, 0)
+    }
+
+    /// The next value of such a series.
+    pub fn float(&mut self) -> f64 {
+        self.values += 1;
+        self.values as f64 + 0.125
+    }
+
+    fn series_of(&mut self, family: Option<usize>, long: usize) -> Live {
+        let name = family.map_or("float".to_owned(), |family| format!("histogram_{family}"));
         let number = self.series;
         self.series += 1;
         let labels = Labels::from_pairs([

@@ -1,6 +1,7 @@
 //! A world: one data directory on a disk with faults, a node that lives on it again and again with
 //! other flags, and the model that says what its answers have to be.
 
+use super::clock::JumpingClock;
 use super::flags::{Flags, Synced};
 use super::model::{Model, Tick, View};
 use super::values::{Live, Source};
@@ -12,6 +13,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tidepool_tests::cli;
 use tidepool_tests::disk_faults::DiskFaults;
+use tidepool_tests::preload::{self, Variables};
 use tidepool_tests::process::{ProcessError, READY_TIMEOUT, Server};
 use tidepool_tests::series::Random;
 use tidepool_tests::tidepool::{Config, READY_PATH, WalSync};
@@ -39,6 +41,10 @@ pub struct World {
     pub random: Random,
     pub directory: TempDir,
     pub faults: DiskFaults,
+    /// None at all, for programs beside the node: they are counted.
+    pub beside: DiskFaults,
+    /// The clock of this world, if it is not that of all tests.
+    pub clock: Option<JumpingClock>,
     pub model: Model,
     /// Of the present life.
     pub flags: Flags,
@@ -89,6 +95,7 @@ impl World {
             true => faults.journalled(&path.join("journal")),
             false => faults,
         };
+        let beside = no_faults(path)?;
         let mut source = Source::new(seed);
         let series = random.pick(&[3, 8, 8, 20]);
         let live = (0..series).map(|_| source.series(&mut random)).collect();
@@ -98,6 +105,8 @@ impl World {
             directory,
             model: Model::beside(faults.journal().map(PathBuf::from)),
             faults,
+            beside,
+            clock: None,
             flags: Flags::random(&mut random, Synced::ByChance),
             random,
             life: 0,
@@ -123,12 +132,15 @@ impl World {
         let path = directory.path();
         let faults = DiskFaults::new(&path.join("data"), path, seed)?;
         let faults = faults.journalled(&path.join("journal"));
+        let beside = no_faults(path)?;
         Ok(World {
             seed: self.seed,
             random: Random::new(seed, 0),
             model: self.model.after_a_cut(view, faults.journal().map(PathBuf::from)),
             directory,
             faults,
+            beside,
+            clock: None,
             flags: self.flags.clone(),
             life: self.life,
             life_began: 0,
@@ -157,6 +169,7 @@ impl World {
         self.life_began = self.model.tick();
         self.flags = Flags::random(&mut self.random, synced);
         self.faults.refuse_links(self.flags.link_error)?;
+        self.beside.refuse_links(self.flags.link_error)?;
         self.steps.clear();
         Ok(())
     }
@@ -170,11 +183,19 @@ impl World {
 
     /// Starts the node.
     pub fn spawn(&mut self) -> Outcome {
+        self.move_clock()?;
         self.kills = self.faults.kills()?;
         self.is_killed = false;
-        let config = Config::new(self.directory.path()).started_by(self.faults.starter());
+        let starter = preload::starter(self.variables_with(&self.faults)?);
+        let config = Config::new(self.directory.path()).started_by(starter);
         self.server = Some(self.flags.apply(config).launch()?.spawn()?);
         Ok(())
+    }
+
+    /// With which variables programs run that meet these faults.
+    pub fn variables_with(&self, faults: &DiskFaults) -> Outcome<Variables> {
+        let clock = self.clock.as_ref().map(|it| it.clock.variables()).transpose()?;
+        Ok(preload::joined(clock.into_iter().chain([faults.variables()])))
     }
 
     /// Waits for a node that was started.
@@ -265,8 +286,18 @@ impl World {
         let steps = &steps[steps.len().saturating_sub(STEPS_MAX)..];
         let (what, steps, log) = (chain(error), steps.join(", "), self.log());
         let log = end_of(&log);
-        format!("seed {seed}, life {life} ({flags}): {what}\nafter {steps}\nthe log ends:\n{log}")
+        let clock = if self.clock.is_some() { ", with a clock that jumps" } else { "" };
+        format!(
+            "seed {seed}, life {life} ({flags}{clock}): {what}\nafter {steps}\nthe log ends:\n{log}"
+        )
     }
+}
+
+/// For programs beside a node.
+fn no_faults(directory: &Path) -> Outcome<DiskFaults> {
+    let scratch = directory.join("beside");
+    std::fs::create_dir(&scratch)?;
+    Ok(DiskFaults::new(&directory.join("data"), &scratch, 0)?)
 }
 
 /// `tidepool tsdb verify` finds nothing wrong. No node may run.

@@ -54,6 +54,21 @@ fn each_kind_of_fault_is_told() {
 }
 
 #[test]
+fn what_was_replaced_does_not_come_back() {
+    let mut model = Model::default();
+    send(&mut model, 1, 1.0, true);
+    send(&mut model, 1, 2.0, false);
+    assert_eq!(answer(&mut model, &[(1, 1.0)]), Ok(()));
+    assert_eq!(answer(&mut model, &[(1, 2.0)]), Ok(()));
+    send(&mut model, 1, 3.0, true);
+    assert_eq!(answer(&mut model, &[(1, 3.0)]), Ok(()));
+    for older in [1.0, 2.0] {
+        let told = answer(&mut model, &[(1, older)]).expect_err("it was replaced");
+        assert!(told.contains("the older value"), "{told}");
+    }
+}
+
+#[test]
 fn after_a_cut_what_was_promised_before_counts() {
     let mut model = Model::default();
     send(&mut model, 1, 1.0, true);
