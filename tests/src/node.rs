@@ -13,6 +13,7 @@ use crate::remote_write::{Version, Writer};
 use crate::series::{Row, Series};
 use crate::wait::{self, chain};
 use crate::{prometheus, tidepool};
+use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -132,11 +133,7 @@ impl Node {
     #[track_caller]
     pub fn start(&self, owner: Owner) -> Server {
         match owner {
-            Owner::Tidepool => {
-                let config = tidepool::Config::new(self.directory.path());
-                let flags = self.tidepool_flags.iter();
-                flags.fold(config, |config, flag| config.flag(flag)).start().map_err(|e| chain(&e))
-            }
+            Owner::Tidepool => self.start_tidepool(Vec::new()).map_err(|e| chain(&e)),
             Owner::Prometheus(release) => {
                 let config = prometheus::Config::new(release, self.directory.path())
                     .expect("the directory can be used")
@@ -152,20 +149,29 @@ impl Node {
         .unwrap_or_else(|error| panic!("{owner:?}: {error}"))
     }
 
+    /// Starts tidepool by a program that executes its last arguments, such as `env`.
+    pub fn start_tidepool(&self, starter: Vec<OsString>) -> Result<Server, ProcessError> {
+        let config = tidepool::Config::new(self.directory.path()).started_by(starter);
+        self.tidepool_flags.iter().fold(config, |config, flag| config.flag(flag)).start()
+    }
+
+    /// Sends a request; tells whether there was an answer, which has to acknowledge it.
+    #[track_caller]
+    pub fn offer(&mut self, server: &Server, rows: &[Row<'_>]) -> bool {
+        // Every Prometheus understands 1.0.
+        let Ok(response) = Writer::new(&server.url()).send(Version::V1, rows) else { return false };
+        assert!(response.status / 100 == 2, "{}: {}", response.status, response.text());
+        let series =
+            |row: &Row<'_>| Series { labels: row.labels.clone(), samples: row.samples.to_vec() };
+        self.acknowledged.extend(rows.iter().map(series));
+        true
+    }
+
     /// Sends rows, all of which have to be acknowledged.
     #[track_caller]
     pub fn send(&mut self, server: &Server, rows: &[Row<'_>]) {
-        let writer = Writer::new(&server.url());
         for rows in rows.chunks(ROWS_PER_REQUEST) {
-            // Every Prometheus understands 1.0.
-            let response =
-                writer.send(Version::V1, rows).unwrap_or_else(|e| panic!("{}", chain(&e)));
-            assert!(response.status / 100 == 2, "{}: {}", response.status, response.text());
-            let series = |row: &Row<'_>| Series {
-                labels: row.labels.clone(),
-                samples: row.samples.to_vec(),
-            };
-            self.acknowledged.extend(rows.iter().map(series));
+            assert!(self.offer(server, rows), "no answer; the log says:\n{}", server.log());
         }
     }
 

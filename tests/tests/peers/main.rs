@@ -18,6 +18,7 @@ mod histograms;
 mod lifecycle;
 mod metadata;
 mod migration;
+mod migration_faults;
 mod migration_formats;
 mod migration_kinds;
 mod migration_starts;
