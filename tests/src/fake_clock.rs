@@ -13,6 +13,10 @@ const LIBRARIES: [&str; 2] = [
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1",
 ];
 
+/// What the library leaves of a process that was killed, before the process id: another process
+/// with this id would find it.
+const LEFTOVERS: [&str; 2] = ["/dev/shm/faketime_shm_", "/dev/shm/sem.faketime_sem_"];
+
 /// A clock that runs on from where it was set.
 #[derive(Debug)]
 pub struct FakeClock {
@@ -55,6 +59,14 @@ impl FakeClock {
             ("TZ", "UTC".into()),
             (OFFSET_VARIABLE, "0".into()),
         ]))
+    }
+}
+
+/// Removes what is left of a process that ended under such a clock.
+pub fn remove_leftovers(process_id: u32) {
+    for begin in LEFTOVERS {
+        // A process that was not killed has left nothing.
+        drop(fs::remove_file(format!("{begin}{process_id}")));
     }
 }
 

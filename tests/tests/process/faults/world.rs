@@ -13,6 +13,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tidepool_tests::cli;
 use tidepool_tests::disk_faults::DiskFaults;
+use tidepool_tests::fake_clock;
 use tidepool_tests::preload::{self, Variables};
 use tidepool_tests::process::{ProcessError, READY_TIMEOUT, Server};
 use tidepool_tests::series::Random;
@@ -236,6 +237,7 @@ impl World {
     /// Ends the node, unless it is gone already; tells whether it stopped cleanly.
     pub fn end(&mut self, how: End) -> Outcome<bool> {
         let Some(server) = self.server.take() else { return Ok(false) };
+        let process_id = server.process_id();
         let is_clean = if self.is_killed {
             false
         } else {
@@ -254,6 +256,9 @@ impl World {
         if !is_clean && matches!(self.flags.wal_sync, WalSync::Batch) {
             // What this life acknowledged may have been in memory alone.
             self.model.forget_since(self.life_began);
+        }
+        if self.clock.is_some() {
+            fake_clock::remove_leftovers(process_id);
         }
         self.faults.clear()?;
         self.has_errors = false;
