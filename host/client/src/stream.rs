@@ -6,11 +6,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use tidepool_turns::ReadTurns;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-
-/// Longest that reads which find bytes at once go on before others have their turn.
-const TURN: Duration = Duration::from_millis(2);
 
 /// Most bytes of one read: what they say may be as many interim responses as fit.
 const READ_BYTES_MAX: usize = 64 * 1024;
@@ -27,8 +24,7 @@ pub(crate) struct Used(Arc<AtomicBool>);
 /// however many a server sends.
 pub(crate) struct Socket {
     stream: Box<dyn Stream>,
-    /// When the first of the reads that found bytes at once began.
-    began: Option<Instant>,
+    turns: ReadTurns,
     is_http2: bool,
     is_proxied: bool,
     used: Used,
@@ -48,7 +44,7 @@ impl Socket {
     /// One by which HTTP/2 is spoken or not. If it leads to a proxy that passes requests on, these
     /// have to name the whole URL.
     pub fn new(stream: Box<dyn Stream>, is_http2: bool, is_proxied: bool) -> Socket {
-        Socket { stream, began: None, is_http2, is_proxied, used: Used::default() }
+        Socket { stream, turns: ReadTurns::default(), is_http2, is_proxied, used: Used::default() }
     }
 }
 
@@ -58,9 +54,7 @@ impl AsyncRead for Socket {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.began.get_or_insert_with(Instant::now).elapsed() >= TURN {
-            self.began = None;
-            context.waker().wake_by_ref();
+        if self.turns.is_over(context) {
             return Poll::Pending;
         }
         let room = buffer.remaining().min(READ_BYTES_MAX);
@@ -69,7 +63,7 @@ impl AsyncRead for Socket {
         let bytes = part.filled().len();
         buffer.advance(bytes);
         if read.is_pending() {
-            self.began = None;
+            self.turns.end();
         }
         read
     }
@@ -116,6 +110,7 @@ impl Connection for Socket {
 mod tests {
     use super::*;
     use std::task::Waker;
+    use std::time::{Duration, Instant};
     use tokio::io::{join, repeat, sink};
 
     /// The story of a target that sent `100 Continue` without end: it held the thread of all

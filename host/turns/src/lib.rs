@@ -1,7 +1,7 @@
 //! Long work in short steps, for threads that many share. A node with two cores has one thread for
 //! all connections, targets and timers: what holds it for a second holds all of them.
 //!
-//! - [`Pace`] gives others their turn every few milliseconds.
+//! - [`Pace`] gives others their turn every few milliseconds, [`ReadTurns`] where bytes are read.
 //! - [`Gunzip`] uncompresses step by step, each of them short, whatever the bytes say.
 //! - [`Idle`] keeps what is costly to make for the next who needs it.
 //!
@@ -10,7 +10,9 @@
 mod gzip;
 mod idle;
 mod pace;
+mod reads;
 
 pub use gzip::{Gunzip, GunzipError, PIECE_BYTES};
 pub use idle::Idle;
 pub use pace::{Pace, STEP_BYTES};
+pub use reads::ReadTurns;

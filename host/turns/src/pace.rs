@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 /// Longest turn. Short steps come between two looks at the clock.
-const TURN: Duration = Duration::from_millis(2);
+pub(crate) const TURN: Duration = Duration::from_millis(2);
 
 /// Work that one call hands out: its caller asks for the next step when others had their turn.
 pub const STEP_BYTES: usize = 16 * 1024;
