@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 pub fn free_bytes(dir: &Path) -> io::Result<u64> {
     let stat = statvfs(dir)?;
@@ -18,7 +19,12 @@ pub fn total_bytes(dir: &Path) -> io::Result<u64> {
     Ok(stat.f_blocks.saturating_mul(stat.f_frsize))
 }
 
+/// For how long a lock is tried again: who asks whether a process holds it has it for a moment.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
+
 pub fn lock(path: &Path) -> io::Result<Option<Lock>> {
+    let begun = Instant::now();
     loop {
         let mut options = OpenOptions::new();
         let opened = options.read(true).write(true).create(true).truncate(false).open(path);
@@ -31,6 +37,10 @@ pub fn lock(path: &Path) -> io::Result<Option<Lock>> {
         };
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) if begun.elapsed() < LOCK_TIMEOUT => {
+                std::thread::sleep(LOCK_PAUSE);
+                continue;
+            }
             Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
             Err(errno) => return Err(errno.into()),
         }
@@ -50,4 +60,33 @@ pub fn read_exact_at(file: &File, offset: u64, out: &mut [u8]) -> io::Result<()>
 
 pub fn write_all_at(file: &File, offset: u64, bytes: &[u8]) -> io::Result<()> {
     file.write_all_at(bytes, offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    /// A query of the directory looked whether a node has it, and a node that started just then
+    /// was refused.
+    #[test]
+    fn a_look_at_a_lock_keeps_no_one_out() -> io::Result<()> {
+        let directory = tempfile::tempdir()?;
+        let path = directory.path().join("lock");
+        let looks = File::create(&path)?;
+        looks.lock_shared()?;
+        let (begun, begins) = channel();
+        let looking = std::thread::spawn(move || {
+            // The other one has begun to try by the time this ends.
+            let _ = begins.recv();
+            std::thread::sleep(2 * LOCK_PAUSE);
+            drop(looks);
+        });
+        let _ = begun.send(());
+        let taken = lock(&path)?;
+        assert!(taken.is_some());
+        assert!(lock(&path)?.is_none(), "it is taken");
+        assert!(looking.join().is_ok());
+        Ok(())
+    }
 }
