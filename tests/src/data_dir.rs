@@ -20,6 +20,8 @@ pub struct Block {
     pub samples: u64,
     /// How many series it says it has.
     pub series: u64,
+    /// Whether it says that it has out-of-order samples alone.
+    pub is_out_of_order: bool,
 }
 
 /// The finished blocks, in time order.
@@ -39,6 +41,9 @@ pub fn blocks(data_dir: &Path) -> io::Result<Vec<Block>> {
             end_ms: meta["maxTime"].as_i64().unwrap_or(i64::MIN),
             samples: meta["stats"]["numSamples"].as_u64().unwrap_or(0),
             series: meta["stats"]["numSeries"].as_u64().unwrap_or(0),
+            is_out_of_order: meta["compaction"]["hints"]
+                .as_array()
+                .is_some_and(|hints| hints.iter().any(|hint| hint == "from-out-of-order")),
             path,
         });
     }
