@@ -113,6 +113,20 @@ fn by_request(folder: &Path, name: &str, arguments: &[&str]) {
     openssl(folder, &[&["x509", "-req"][..], &files, arguments].concat());
 }
 
+/// Prometheus and tidepool with the same configuration, each in a folder of its own.
+fn scrapers(folder: &Path, yaml: &str) -> [Server; 2] {
+    let [theirs, ours] = ["theirs", "ours"].map(|name| folder.join(name));
+    for folder in [&theirs, &ours] {
+        std::fs::create_dir(folder).expect("a directory");
+    }
+    let launch = prometheus::Config::new(Release::V3, &theirs).expect("a directory").launch();
+    std::fs::write(theirs.join("prometheus.yml"), yaml).expect("a file");
+    std::fs::write(ours.join("tidepool.yml"), yaml).expect("a file");
+    let config = format!("--config={}", ours.join("tidepool.yml").display());
+    let ours = Config::new(&ours).flag(&config).start().expect("tidepool starts");
+    [launch.expect("Prometheus is built").start().expect("Prometheus starts"), ours]
+}
+
 /// What became of each target: its error, empty if it is up.
 fn targets(server: &Server, count: usize) -> BTreeMap<String, String> {
     let url = format!("{}/api/v1/targets?state=active", server.url());
@@ -158,14 +172,8 @@ fn certificates_are_taken_as_by_prometheus() {
     }
     // The first scrape comes at a time that the target's hash names.
     let yaml = yaml.replace("scrape_interval: 1h\n  scrape_timeout: 20s", "scrape_interval: 2s");
-    let theirs = prometheus::Config::new(Release::V3, folder).expect("a directory");
-    let launch = theirs.launch().expect("Prometheus is built");
-    std::fs::write(folder.join("prometheus.yml"), &yaml).expect("a file");
-    let theirs = launch.start().expect("Prometheus starts");
-    std::fs::write(folder.join("tidepool.yml"), &yaml).expect("a file");
-    let config = format!("--config={}", folder.join("tidepool.yml").display());
-    let ours = Config::new(folder).flag(&config).start().expect("tidepool starts");
-    let [theirs, ours] = [theirs, ours].map(|server| targets(&server, served.len()));
+    let servers = scrapers(folder, &yaml);
+    let [theirs, ours] = servers.each_ref().map(|server| targets(server, served.len()));
     let is_up = |targets: &BTreeMap<String, String>| -> BTreeMap<String, bool> {
         targets.iter().map(|(kind, error)| (kind.clone(), error.is_empty())).collect()
     };
@@ -200,16 +208,7 @@ fn certificates_of_clients_are_taken_as_by_prometheus() {
             node.url().trim_start_matches("http://"),
         );
     }
-    let theirs = prometheus::Config::new(Release::V3, folder).expect("a directory");
-    let launch = theirs.launch().expect("Prometheus is built");
-    std::fs::write(folder.join("prometheus.yml"), &yaml).expect("a file");
-    let theirs = launch.start().expect("Prometheus starts");
-    let other = folder.join("other");
-    std::fs::create_dir(&other).expect("a directory");
-    std::fs::write(other.join("tidepool.yml"), &yaml).expect("a file");
-    let config = format!("--config={}", other.join("tidepool.yml").display());
-    let ours = Config::new(&other).flag(&config).start().expect("tidepool starts");
-    for server in [&theirs, &ours] {
+    for server in &scrapers(folder, &yaml) {
         let targets = targets(server, 2);
         assert_eq!(targets["client"], "", "{targets:?}");
         assert_ne!(targets["stranger"], "", "{targets:?}");
