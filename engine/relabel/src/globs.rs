@@ -216,12 +216,13 @@ fn is_small(all: &[Vec<Part>]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pattern::parsed;
+    use crate::pattern::read;
+    use crate::re2::Dot;
     use proptest::prelude::*;
     use regex_automata::meta::Regex;
 
     fn globs(expression: &str) -> Option<Globs> {
-        Globs::of(&parsed(expression).expect("an expression"))
+        Globs::of(&read(expression, Dot::Any).expect("an expression").hir)
     }
 
     #[test]
@@ -259,8 +260,8 @@ mod tests {
             expression in "([abé.]|\\.\\*|\\.\\+|\\.\\?|\\.\\{2\\}|\\||a\\(b\\||\\(\\.\\*\\|b\\)|\\(a\\|é\\)\\?|[ab]c){1,7}",
             texts in prop::collection::vec("[abcé\n]{0,8}", 1..60),
         ) {
-            let Ok(hir) = parsed(&expression) else { return Ok(()) };
-            let Some(globs) = Globs::of(&hir) else { return Ok(()) };
+            let Ok(parsed) = read(&expression, Dot::Any) else { return Ok(()) };
+            let Some(globs) = Globs::of(&parsed.hir) else { return Ok(()) };
             let regex = Regex::new(&format!("^(?s:{expression})$")).expect("it was parsed");
             for text in texts {
                 let (found, expected) = (globs.is_match(&text), regex.is_match(&text));

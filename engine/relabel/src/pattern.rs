@@ -3,7 +3,7 @@
 use crate::globs::Globs;
 use crate::literals::{literals, text_bytes};
 use crate::prefixes::{prefixes, takes_any_text};
-use crate::re2::{self, Dot};
+use crate::re2::{self, Dot, Parsed};
 use crate::{REGEX_BYTES_MAX, REGEX_COMPILED_BYTES_MAX};
 use regex_automata::meta::Regex;
 use regex_automata::nfa::thompson::WhichCaptures;
@@ -45,8 +45,7 @@ impl Pattern {
     /// The same; it is an error, too, if the compiled expression takes more memory than this, in
     /// bytes.
     pub fn with_limit(expression: &str, compiled_bytes_max: usize) -> Result<Pattern, String> {
-        check_length(expression)?;
-        let hir = parsed(expression)?;
+        let hir = read(expression, Dot::Any)?.hir;
         if let Some(mut values) = literals(&hir) {
             values.sort_unstable();
             values.dedup();
@@ -120,12 +119,12 @@ impl Pattern {
     }
 }
 
-/// An expression by itself, whose dot matches a newline.
-pub(crate) fn parsed(expression: &str) -> Result<Hir, String> {
-    match re2::parse(expression, Dot::Any) {
-        Ok(parsed) => Ok(parsed.hir),
-        Err(error) => Err(error.to_string()),
+/// Reads an expression that is not too long. The error says what is wrong with it.
+pub(crate) fn read(expression: &str, dot: Dot) -> Result<Parsed, String> {
+    if expression.len() > REGEX_BYTES_MAX {
+        return Err(format!("error parsing regexp: it has more than {REGEX_BYTES_MAX} bytes"));
     }
+    re2::parse(expression, dot).map_err(|error| error.to_string())
 }
 
 /// Compiles an expression that has to match whole texts.
@@ -135,17 +134,18 @@ pub(crate) fn anchored(
     groups: WhichCaptures,
 ) -> Result<Regex, String> {
     let anchored = Hir::concat(vec![Hir::look(Look::Start), hir, Hir::look(Look::End)]);
-    let config = Regex::config().nfa_size_limit(Some(compiled_bytes_max)).which_captures(groups);
-    let regex = Regex::builder().configure(config).build_from_hir(&anchored);
-    regex.map_err(|error| format!("error parsing regexp: {error}"))
+    compiled(&anchored, compiled_bytes_max, groups)
 }
 
-/// Nothing for an expression that is short enough to be read.
-pub(crate) fn check_length(expression: &str) -> Result<(), String> {
-    match expression.len() > REGEX_BYTES_MAX {
-        true => Err(format!("error parsing regexp: it has more than {REGEX_BYTES_MAX} bytes")),
-        false => Ok(()),
-    }
+/// Compiles an expression.
+pub(crate) fn compiled(
+    hir: &Hir,
+    compiled_bytes_max: usize,
+    groups: WhichCaptures,
+) -> Result<Regex, String> {
+    let config = Regex::config().nfa_size_limit(Some(compiled_bytes_max)).which_captures(groups);
+    let regex = Regex::builder().configure(config).build_from_hir(hir);
+    regex.map_err(|error| format!("error parsing regexp: {error}"))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! An expression whose groups a template names, as rules and `label_replace` have it.
 
 use crate::REGEX_COMPILED_BYTES_MAX;
-use crate::pattern::{anchored, check_length};
-use crate::re2::{self, Dot};
+use crate::pattern::{anchored, read};
+use crate::re2::Dot;
 use crate::template::{Part, parts};
 use regex_automata::meta::Regex;
 use regex_automata::nfa::thompson::WhichCaptures;
@@ -19,8 +19,7 @@ pub struct Replacer {
 impl Replacer {
     /// Compiles an expression. The error says what is wrong with it.
     pub fn new(expression: &str) -> Result<Replacer, String> {
-        check_length(expression)?;
-        let parsed = re2::parse(expression, Dot::Any).map_err(|error| error.to_string())?;
+        let parsed = read(expression, Dot::Any)?;
         let regex = anchored(parsed.hir, REGEX_COMPILED_BYTES_MAX, WhichCaptures::All)?;
         Ok(Replacer { regex, names: parsed.names })
     }

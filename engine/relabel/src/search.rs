@@ -1,9 +1,10 @@
 //! Expressions that match anywhere in bytes, as Go's do in what is no text.
 
 use crate::REGEX_COMPILED_BYTES_MAX;
-use crate::pattern::check_length;
-use crate::re2::{self, Dot};
+use crate::pattern::{compiled, read};
+use crate::re2::Dot;
 use regex_automata::meta::Regex;
+use regex_automata::nfa::thompson::WhichCaptures;
 use std::borrow::Cow;
 
 /// An expression in RE2's syntax that matches anywhere. Its dot matches no newline.
@@ -13,11 +14,8 @@ pub struct Search(Regex);
 impl Search {
     /// Compiles an expression. The error says what is wrong with it.
     pub fn new(expression: &str) -> Result<Search, String> {
-        check_length(expression)?;
-        let parsed = re2::parse(expression, Dot::NoNewline).map_err(|error| error.to_string())?;
-        let config = Regex::config().nfa_size_limit(Some(REGEX_COMPILED_BYTES_MAX));
-        let regex = Regex::builder().configure(config).build_from_hir(&parsed.hir);
-        regex.map(Search).map_err(|error| format!("error parsing regexp: {error}"))
+        let hir = read(expression, Dot::NoNewline)?.hir;
+        compiled(&hir, REGEX_COMPILED_BYTES_MAX, WhichCaptures::Implicit).map(Search)
     }
 
     /// Whether it matches anywhere. A byte that belongs to no character is U+FFFD.

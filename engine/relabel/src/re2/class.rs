@@ -42,7 +42,7 @@ const NAMED: [(&str, Ranges); 14] = [
 #[derive(Debug, Default)]
 pub(super) struct Classes {
     /// Those of Unicode's tables, by name and whether all cases are meant.
-    tables: HashMap<(String, bool), Option<ClassUnicode>>,
+    tables: HashMap<(String, bool), ClassUnicode>,
     ranges: usize,
     folded: usize,
 }
@@ -76,17 +76,16 @@ impl Classes {
                 continue;
             }
             let at = cursor.at();
-            if cursor.skip("\\") {
+            let low = if cursor.skip("\\") {
                 if let Some(class) = self.escaped(cursor, at, folds)? {
                     done.extend_from_slice(class.ranges());
                     continue;
                 }
-                let low = escape(cursor, at)?;
-                range(cursor, start, at, low, &mut ranges)?;
+                escape(cursor, at)?
             } else {
-                let low = letter(cursor, start)?;
-                range(cursor, start, at, low, &mut ranges)?;
-            }
+                letter(cursor, start)?
+            };
+            range(cursor, start, at, low, &mut ranges)?;
             if ranges.len() + done.len() > RANGES_MAX {
                 return Err(SyntaxError::new(Wrong::TooLarge, cursor.whole()));
             }
@@ -180,17 +179,17 @@ impl Classes {
             None => name,
         };
         let key = (name.to_owned(), folds);
-        if !self.tables.contains_key(&key) {
-            let table = match table(name) {
-                Some(class) => Some(self.finished(class.ranges().to_vec(), folds, class)?),
-                None => None,
-            };
-            self.tables.insert(key.clone(), table);
-        }
-        let Some(Some(table)) = self.tables.get(&key) else {
-            return Err(cursor.wrong_since(start, Wrong::ClassRange));
+        let mut class = match self.tables.get(&key) {
+            Some(known) => known.clone(),
+            None => {
+                let table = table(name);
+                let table = table.ok_or_else(|| cursor.wrong_since(start, Wrong::ClassRange))?;
+                let none = ClassUnicode::empty();
+                let class = self.finished(table.ranges().to_vec(), folds, none)?;
+                self.tables.insert(key, class.clone());
+                class
+            }
         };
-        let mut class = table.clone();
         if is_negated {
             class.negate();
         }
