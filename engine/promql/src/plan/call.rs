@@ -3,7 +3,6 @@
 use super::PlanError;
 use super::build::Builder;
 use super::invariant::bare;
-use super::selector::names_of;
 use super::types::*;
 use crate::eval::EvalError;
 use crate::functions::{Body, Dropped, Entry, lookup};
@@ -201,14 +200,12 @@ impl Builder<'_> {
                 false => FoldKind::StartTimestamp,
             };
             let node = self.last(selector, kind, grid, arg.span, span)?;
+            if self.nodes[node].names != Names::Any {
+                return Ok(node);
+            }
             // Series of two names may be one by turns, as for other functions of instant vectors.
-            return Ok(match names_of(selector) {
-                Names::Any => {
-                    let names = self.dropped(Dropped::Metadata, Names::Any);
-                    self.add(Kind::WithoutName, grid, span, names, &[node])
-                }
-                Names::Absent | Names::Same => node,
-            });
+            let names = self.dropped(Dropped::Metadata, Names::Any);
+            return Ok(self.add(Kind::WithoutName, grid, span, names, &[node]));
         }
         let node = self.build(arg, grid)?;
         let names = self.dropped(Dropped::Metadata, self.nodes[node].names);

@@ -241,7 +241,7 @@ fn may_join(paths: &HashMap<NodeId, Path>, with: NodeId, path: &Path) -> bool {
 }
 
 /// What a selector says of the names of its series.
-pub(super) fn names_of(selector: &VectorSelector) -> Names {
+fn names_of(selector: &VectorSelector) -> Names {
     let is_name = |m: &&crate::syntax::Matcher| m.name == "__name__" && m.op == MatchOp::Equal;
     match selector.matchers.iter().find(is_name) {
         Some(matcher) if matcher.value.is_empty() => Names::Absent,

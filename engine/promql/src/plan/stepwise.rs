@@ -81,8 +81,10 @@ pub(super) fn look_back(nodes: &[Node], leaves: &[Leaf]) -> bool {
         }
         Kind::Aggregate(plan) => match plan.op {
             AggregateOp::Limitk | AggregateOp::LimitRatio => false,
-            AggregateOp::Topk | AggregateOp::Bottomk => !is_of_or[id],
-            AggregateOp::Stddev | AggregateOp::Stdvar => !is_of_or[id],
+            AggregateOp::Topk
+            | AggregateOp::Bottomk
+            | AggregateOp::Stddev
+            | AggregateOp::Stdvar => !is_of_or[id],
             _ => true,
         },
         Kind::LabelReplace(_)
