@@ -9,6 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// For how long a lock is tried again: who asks whether a process holds it has it for a moment.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
+
 pub fn free_bytes(dir: &Path) -> io::Result<u64> {
     let stat = statvfs(dir)?;
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
@@ -18,10 +22,6 @@ pub fn total_bytes(dir: &Path) -> io::Result<u64> {
     let stat = statvfs(dir)?;
     Ok(stat.f_blocks.saturating_mul(stat.f_frsize))
 }
-
-/// For how long a lock is tried again: who asks whether a process holds it has it for a moment.
-const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
-const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 pub fn lock(path: &Path) -> io::Result<Option<Lock>> {
     let begun = Instant::now();
@@ -65,7 +65,6 @@ pub fn write_all_at(file: &File, offset: u64, bytes: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::mpsc::channel;
 
     /// A query of the directory looked whether a node has it, and a node that started just then
     /// was refused.
@@ -75,14 +74,10 @@ mod tests {
         let path = directory.path().join("lock");
         let looks = File::create(&path)?;
         looks.lock_shared()?;
-        let (begun, begins) = channel();
         let looking = std::thread::spawn(move || {
-            // The other one has begun to try by the time this ends.
-            let _ = begins.recv();
             std::thread::sleep(2 * LOCK_PAUSE);
             drop(looks);
         });
-        let _ = begun.send(());
         let taken = lock(&path)?;
         assert!(taken.is_some());
         assert!(lock(&path)?.is_none(), "it is taken");
