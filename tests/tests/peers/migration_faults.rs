@@ -6,7 +6,6 @@
 //! is known again.
 
 use rustix::process::Signal;
-use std::ops::Range;
 use std::os::unix::process::ExitStatusExt as _;
 use std::thread;
 use std::time::Duration;
@@ -19,8 +18,6 @@ use tidepool_tests::series::{Dataset, Random, Row, Shape, Texture};
 use tidepool_tests::soak;
 use tidepool_tests::upstream_race::again_after_race;
 
-/// The variable that has other worlds run, such as `17..40`.
-const SEEDS_VARIABLE: &str = "TIDEPOOL_FAULT_SEEDS";
 /// Owners of a world, and requests of each.
 const TURNS: usize = 6;
 const REQUESTS: usize = 80;
@@ -34,22 +31,9 @@ const KILL_MICROS_MAX: u64 = 4_000;
 #[test]
 fn owners_change_by_chance_and_end_at_any_moment() {
     again_after_race(|| {
-        let kills: u32 = seeds().map(run).sum();
+        let kills: u32 = soak::seeds(1, 20).map(run).sum();
         assert_ne!(kills, 0, "nothing was tested");
     });
-}
-
-fn seeds() -> Range<u64> {
-    match std::env::var(SEEDS_VARIABLE) {
-        Ok(text) => {
-            let ends = text.split_once("..").map(|(start, end)| (start.parse(), end.parse()));
-            match ends {
-                Some((Ok(start), Ok(end))) => start..end,
-                _ => panic!("{SEEDS_VARIABLE} is {text:?}"),
-            }
-        }
-        Err(_) => 0..soak::count(1, 20) as u64,
-    }
 }
 
 /// A world: the directory, what is sent, and how far it is.

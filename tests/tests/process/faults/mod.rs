@@ -16,28 +16,21 @@ mod steps;
 mod values;
 mod world;
 
-use std::ops::Range;
-use tidepool_tests::soak;
+use tidepool_tests::soak::{SEEDS_VARIABLE, seeds};
 use world::{Outcome, World};
-
-/// The variable that has other worlds run: one by its seed, such as `17`, whose directory is kept
-/// if it fails, or a range such as `1000..1040`.
-const SEEDS_VARIABLE: &str = "TIDEPOOL_FAULT_SEEDS";
 
 /// Lives of a world, without the last.
 const LIVES: usize = 4;
 
 /// Runs worlds; returns how many programs were killed at a call in them, and how many calls failed.
+/// The directory of a failed one is kept if it runs alone.
 fn run_worlds(
     each_run: usize,
     soak: usize,
     journalled: bool,
     run: fn(&mut World) -> Outcome,
 ) -> [u32; 2] {
-    let seeds = match std::env::var(SEEDS_VARIABLE) {
-        Ok(text) => range(&text).unwrap_or_else(|| panic!("{SEEDS_VARIABLE} is {text:?}")),
-        Err(_) => 0..soak::count(each_run, soak) as u64,
-    };
+    let seeds = seeds(each_run, soak);
     let mut faults = [0; 2];
     let is_one = seeds.end - seeds.start == 1;
     for seed in seeds {
@@ -56,14 +49,6 @@ fn run_worlds(
     }
     println!("programs killed at a call, calls that failed: {faults:?}");
     faults
-}
-
-fn range(text: &str) -> Option<Range<u64>> {
-    let (start, end) = match text.split_once("..") {
-        Some((start, end)) => (start.parse().ok()?, end.parse().ok()?),
-        None => (text.parse().ok()?, text.parse::<u64>().ok()? + 1),
-    };
-    (start < end).then_some(start..end)
 }
 
 #[test]
