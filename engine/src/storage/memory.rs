@@ -117,9 +117,10 @@ impl Wal for MemoryWal {
     fn checkpoint(&mut self, last_segment: u32) -> StorageResult<Box<dyn WalCheckpoint>> {
         let log = Rc::clone(&self.log);
         if let Some((before, _)) = &log.borrow().checkpoint
-            && *before >= last_segment
+            // The same one may be begun again: its commit may have failed and taken effect.
+            && *before > last_segment
         {
-            let reason = format!("a checkpoint cannot end with {last_segment}, not after {before}");
+            let reason = format!("a checkpoint cannot end with {last_segment}, before {before}");
             return Err(StorageError::Io { reason });
         }
         Ok(Box::new(MemoryCheckpoint { log, last_segment, records: Vec::new() }))
