@@ -116,12 +116,19 @@ impl Log {
     /// that only the second of the two logs fails: then its out-of-order rows may come back after a
     /// restart, although the answer asked the sender to retry. The out-of-order log comes first,
     /// since there the last of several samples of one time counts. In-order rows without an answer
-    /// would hide older ones of their series that come after them.
+    /// would hide older ones of their series that come after them. The labels of new series come
+    /// before both: who follows the logs knows the series of each out-of-order row.
     pub fn append(&mut self, head: &mut Head, batch: &Batch) -> error::Result<()> {
         self.log_block_deletions(head)?;
+        let mut created = head.created(batch);
         let out_of_order = Rows::of(head, batch, true, None);
         if !out_of_order.records.is_empty() {
             self.apply_deletions(head)?;
+            if !created.is_empty() {
+                let segment = self.wal.append(LogKind::InOrder, &[series_of(head, created)])?;
+                self.note(segment, i64::MIN);
+                created = &[];
+            }
             let segment = self.wal.append(LogKind::OutOfOrder, &out_of_order.records)?;
             self.note_out_of_order(segment, out_of_order.newest_ms, head.generation());
         }
@@ -140,8 +147,8 @@ impl Log {
             }
         }
         let mut records = Vec::with_capacity(2);
-        if !head.created(batch).is_empty() {
-            records.push(series_of(head, head.created(batch)));
+        if !created.is_empty() {
+            records.push(series_of(head, created));
         }
         records.append(&mut in_order.records);
         let metadata = head.unlogged_metadata();

@@ -1,4 +1,5 @@
-//! Where segments of the in-order log end: often enough to be dropped early, and no more often.
+//! Where segments of the in-order log end: often enough to be dropped early, and no more often. What
+//! stands in which log, and when.
 
 use super::*;
 use crate::head::Exemplar;
@@ -202,5 +203,50 @@ fn a_record_whose_predecessor_is_gone_holds_no_cut_up() -> Result<()> {
     node.restart();
     let all = node.select(Vec::new(), TimeRange::ALL);
     assert_eq!((all["s"].len(), all["ahead"].len()), (120, 1));
+    Ok(())
+}
+
+/// Series that the log names and rows out of order.
+fn named_and_late(wal: &MemoryWal) -> Result<(usize, usize)> {
+    let (mut named, mut late) = (0, 0);
+    let mut wal = wal.reopened();
+    while let Some(batch) = wal.replay(1)? {
+        for record in batch.records.iter() {
+            match decode(record) {
+                Ok(Record::Series(series)) => named += series.count(),
+                _ if batch.log == LogKind::OutOfOrder => late += 1,
+                _ => {}
+            }
+        }
+    }
+    Ok((named, late))
+}
+
+/// Forwarding that read between two writes of one batch did not know the series of a row, and
+/// dropped it.
+#[test]
+fn the_series_of_an_out_of_order_row_is_in_the_log_before_it() -> Result<()> {
+    for (writes, expected) in [(0, (0, 0)), (1, (1, 0)), (2, (1, 1)), (3, (1, 1))] {
+        let mut node = node(false);
+        for time_ms in (6_000..=10_000).step_by(100) {
+            node.append("s", time_ms, 1);
+        }
+        node.compact();
+        let (named, late) = named_and_late(&node.wal)?;
+        let rows = [("late", 8_100), ("s", 10_010)];
+        let rows = rows.map(|(name, time_ms)| (name.to_owned(), time_ms, Value::Float(1.0)));
+        Fault::set(Some(Fault { after_calls: writes, is_full: false, takes_effect: false }));
+        let written = node.append_rows(&rows, 1_000_000);
+        Fault::set(None);
+        assert_eq!(written.is_ok(), writes == 3, "after {writes} writes: {written:?}");
+        let now = named_and_late(&node.wal)?;
+        assert_eq!((now.0 - named, now.1 - late), expected, "after {writes} writes");
+
+        // The sender repeats what has no answer.
+        node.append_rows(&rows, 1_000_000)?;
+        node.restart();
+        let all = node.select(Vec::new(), TimeRange::ALL);
+        assert_eq!((all["late"].len(), all["s"].len()), (1, 42), "after {writes} writes");
+    }
     Ok(())
 }
