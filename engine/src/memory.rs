@@ -17,6 +17,8 @@ const CACHES_PERCENT: u64 = 45;
 const CUT_PERCENT: u64 = 55;
 /// The part beyond which new series are refused.
 const SERIES_PERCENT: u64 = 65;
+/// The part beyond which also those are by which scrapes report themselves.
+const REPORTS_PERCENT: u64 = 70;
 /// The part beyond which all writes are refused.
 const WRITES_PERCENT: u64 = 80;
 /// After a cut, so much must have come on top of what it left before the next one.
@@ -55,6 +57,11 @@ impl MemoryBudget {
     #[inline]
     pub fn refuses_series(&self) -> bool {
         self.is_beyond(SERIES_PERCENT)
+    }
+
+    /// Whether the series by which scrapes report themselves are to be refused, too.
+    pub fn refuses_reports(&self) -> bool {
+        self.is_beyond(REPORTS_PERCENT)
     }
 
     /// Whether all writes are to be refused.

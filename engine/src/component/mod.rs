@@ -319,6 +319,10 @@ impl Guest for Component {
             samples_refused_out_of_order: counters.samples_refused_out_of_order,
             samples_refused_too_old: counters.samples_refused_too_old,
             samples_refused_in_future: counters.samples_refused_in_future,
+            samples_refused_labels: counters.samples_refused_labels,
+            samples_refused_series_limit: counters.samples_refused_series_limit,
+            samples_refused_memory: counters.samples_refused_memory,
+            samples_refused_histogram: counters.samples_refused_histogram,
             open_cursors: figures.open_cursors,
             blocks: figures.blocks,
         })

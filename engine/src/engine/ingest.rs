@@ -122,6 +122,8 @@ impl<'h, 'r> Ingest<'h, 'r> {
                     LookupError::SeriesLimit { .. } => RefusalReason::SeriesLimit,
                     LookupError::MemoryLimit { .. } => RefusalReason::MemoryLimit,
                 };
+                let samples = data.samples.len() + data.histograms.len();
+                self.head.counters.count_refused(reason, samples as u64);
                 let name = name(self);
                 self.batch.refuse(reason, 0, rows, || format!("series {name:?}: {error}"));
                 return None;
@@ -156,6 +158,7 @@ impl<'h, 'r> Ingest<'h, 'r> {
         match storable(&mut histogram) {
             Ok(()) => self.row(slot, timestamp_ms, histogram),
             Err(error) => {
+                self.head.counters.count_refused(RefusalReason::InvalidHistogram, 1);
                 let head = &self.head;
                 self.batch.refuse(RefusalReason::InvalidHistogram, timestamp_ms, 1, || {
                     format!("{} at {timestamp_ms} ms: {error}", head.packed_labels(slot))

@@ -90,7 +90,7 @@ impl Head {
     }
 
     fn refuse(&mut self, batch: &mut Batch, slot: Slot, time_ms: i64, reason: RefusalReason) {
-        self.counters.count_refused(reason);
+        self.counters.count_refused(reason, 1);
         batch.refuse(reason, time_ms, 1, || {
             let (labels, why) = (self.table.packed_labels(slot), self.window.why(reason));
             format!("{labels} at {time_ms} ms: {why}")

@@ -23,16 +23,33 @@ pub struct HeadCounters {
     pub samples_refused_too_old: u64,
     /// Refused: too far ahead of the clock.
     pub samples_refused_in_future: u64,
+    /// Refused: the labels of their series are not valid, or too large.
+    pub samples_refused_labels: u64,
+    /// Refused: their series is new, and there are as many as there may be.
+    pub samples_refused_series_limit: u64,
+    /// Refused: their series is new, and memory is short.
+    pub samples_refused_memory: u64,
+    /// Refused: histograms whose parts contradict each other.
+    pub samples_refused_histogram: u64,
 }
 
 impl HeadCounters {
-    /// Counts a sample that the rules of time refuse.
-    pub(super) fn count_refused(&mut self, reason: RefusalReason) {
+    /// Counts samples that are refused. Of what is no sample, nothing is counted.
+    pub(crate) fn count_refused(&mut self, reason: RefusalReason, samples: u64) {
         *match reason {
             RefusalReason::DuplicateSample => &mut self.samples_refused_duplicate,
+            RefusalReason::OutOfOrder => &mut self.samples_refused_out_of_order,
             RefusalReason::TooOld => &mut self.samples_refused_too_old,
             RefusalReason::TooFarInFuture => &mut self.samples_refused_in_future,
-            _ => &mut self.samples_refused_out_of_order,
-        } += 1;
+            RefusalReason::InvalidLabels | RefusalReason::InvalidSymbolRef => {
+                &mut self.samples_refused_labels
+            }
+            RefusalReason::SeriesLimit => &mut self.samples_refused_series_limit,
+            RefusalReason::MemoryLimit => &mut self.samples_refused_memory,
+            RefusalReason::InvalidHistogram => &mut self.samples_refused_histogram,
+            RefusalReason::NoSamples
+            | RefusalReason::InvalidExemplar
+            | RefusalReason::ExemplarsOff => return,
+        } += samples;
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! | part | owns | files |
 //! | --- | --- | --- |
-//! | series table | series by place, by labels and by number; symbols | `series_table` with `lookup`, `series`, `symbols`, `label_names`, `slab` |
+//! | series table | series by place, by labels and by number; symbols | `series_table` with `lookup`, `series`, `symbols`, `label_names`, `slab`; how many there may be: `limits` |
 //! | postings | which series carry which label, and their order | `postings`, `sorted` |
 //! | window | the times that are held and accepted | `window`; the out-of-order rule is `window/out_of_order_rule` |
 //! | cuts | when a block is due, the plan of a cut | `cuts` |
@@ -30,6 +30,7 @@ mod exemplars;
 mod label_budget;
 mod label_names;
 mod labels;
+mod limits;
 mod metadata;
 mod next_series;
 mod observers;

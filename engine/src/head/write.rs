@@ -134,7 +134,7 @@ impl Head {
         // What was acknowledged comes back, whatever the limits are now.
         if !is_from_log {
             self.options.label_limits.check(&pairs)?;
-            self.check_limits()?;
+            self.options.check_new_series(self.series_count(), &pairs)?;
         }
         let slot = self.table.insert(hash, &pairs);
         if let Some(series) = self.table.get(slot) {
@@ -143,18 +143,6 @@ impl Head {
         self.counters.series_created += 1;
         batch.created.push(slot);
         Ok(slot)
-    }
-
-    /// Whether there may be one more series.
-    fn check_limits(&self) -> Result<(), LookupError> {
-        let max = self.options.series_max;
-        if max > 0 && self.series_count() as u64 >= max {
-            return Err(LookupError::SeriesLimit { max });
-        }
-        match self.options.memory.refuses_series() {
-            true => Err(LookupError::MemoryLimit { max: self.options.memory.bytes_max }),
-            false => Ok(()),
-        }
     }
 
     /// Checks an exemplar of a series, and takes it into the batch or counts its refusal.

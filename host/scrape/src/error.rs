@@ -1,5 +1,6 @@
 //! Why a scrape failed. The API returns the texts as a target's last error.
 
+use crate::store::{Refused, StoreError};
 use std::time::Duration;
 
 /// Why a scrape failed: nothing of it is stored, and the target is down.
@@ -128,6 +129,21 @@ pub enum ScrapeError {
     /// The target cannot be scraped with its settings.
     #[error("{0}")]
     Settings(String),
+    /// The scrape was good, and the store refused some of its samples.
+    #[error(
+        "the store refused {} of the scrape's samples: {refused}{}",
+        .refused.total(),
+        .first.as_ref().map(|first| format!(" ({first})")).unwrap_or_default()
+    )]
+    Refused {
+        /// How many.
+        refused: Refused,
+        /// What the store says of the first of them for which it says something.
+        first: Option<String>,
+    },
+    /// The scrape was good, and none of it is stored.
+    #[error("nothing of the scrape is stored: {0}")]
+    Unstored(StoreError),
 }
 
 impl ScrapeError {

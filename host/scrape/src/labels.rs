@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use tidepool_exposition::series_text;
 
 /// The name of the label that holds the metric's name.
 pub const METRIC_NAME: &str = "__name__";
@@ -76,6 +77,11 @@ impl Labels {
     /// Bytes that the text takes.
     pub fn bytes(&self) -> usize {
         self.0.len()
+    }
+
+    /// The series as the text formats write it: `up{job="node"}`.
+    pub fn series_text(&self) -> String {
+        series_text(self.metric(), self.iter().filter(|(name, _)| *name != METRIC_NAME))
     }
 
     /// The encoded text, which differs between different sets.

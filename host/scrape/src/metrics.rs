@@ -4,6 +4,7 @@
 //! Source: `scrape/metrics.go` of prometheus/prometheus. Summaries have a count and a sum, and no
 //! quantiles.
 
+use crate::store::Refused;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -68,6 +69,8 @@ pub struct PoolMetrics {
     pub sync_failed: u64,
     /// `prometheus_target_sync_length_seconds`
     pub sync_length: Durations,
+    /// `tidepool_target_samples_refused_total`
+    pub refused: Refused,
 }
 
 /// What all pools say together.
@@ -207,6 +210,14 @@ impl Metrics {
         match pools.get_mut(job) {
             Some(pool) => change(pool),
             None => change(pools.entry(job.to_owned()).or_default()),
+        }
+    }
+
+    /// Counts samples that the store refused, unless their job is gone.
+    pub(crate) fn count_refused(&self, job: &str, refused: Refused) {
+        let mut pools = self.pools_by_job.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pool) = pools.get_mut(job) {
+            pool.refused.add_all(refused);
         }
     }
 

@@ -4,6 +4,7 @@
 //! numbers, and labels cross only when a series is new. Times are milliseconds since the epoch.
 
 use crate::labels::Labels;
+use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use tidepool_exposition::{MetricType, NativeHistogram};
@@ -88,19 +89,126 @@ pub struct FamilyMetadata {
     pub unit: String,
 }
 
+/// Why the store refuses samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Their series has a sample that is newer by more than the window for samples out of order.
+    OutOfOrder,
+    /// Their series has another value at their time.
+    Duplicate,
+    /// They are too old, or too far ahead of the clock.
+    OutOfBounds,
+    /// Their labels are not valid, or larger than the store allows.
+    Labels,
+    /// Their series is new, and there are as many as there may be.
+    SeriesLimit,
+    /// Memory is short.
+    Memory,
+    /// The disk is full, or fails.
+    Disk,
+    /// Something else.
+    Other,
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Reason; 8] = [
+        Reason::OutOfOrder,
+        Reason::Duplicate,
+        Reason::OutOfBounds,
+        Reason::Labels,
+        Reason::SeriesLimit,
+        Reason::Memory,
+        Reason::Disk,
+        Reason::Other,
+    ];
+
+    /// The value of the label `reason`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Reason::OutOfOrder => "out_of_order",
+            Reason::Duplicate => "duplicate",
+            Reason::OutOfBounds => "out_of_bounds",
+            Reason::Labels => "labels",
+            Reason::SeriesLimit => "series_limit",
+            Reason::Memory => "memory",
+            Reason::Disk => "disk",
+            Reason::Other => "other",
+        }
+    }
+
+    fn in_words(self) -> &'static str {
+        match self {
+            Reason::OutOfOrder => "out of order",
+            Reason::Duplicate => "with another value than their series has at their time",
+            Reason::OutOfBounds => "too old or too far ahead of the clock",
+            Reason::Labels => "with labels that are not valid or too large",
+            Reason::SeriesLimit => "of series beyond the limit of series",
+            Reason::Memory => "for want of memory",
+            Reason::Disk => "for want of space on the disk",
+            Reason::Other => "for other reasons",
+        }
+    }
+}
+
+/// How many samples were refused, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refused([u64; Reason::ALL.len()]);
+
+impl Refused {
+    /// So many for one reason.
+    pub fn new(reason: Reason, count: u64) -> Refused {
+        let mut refused = Refused::default();
+        refused.add(reason, count);
+        refused
+    }
+
+    /// Counts more.
+    pub fn add(&mut self, reason: Reason, count: u64) {
+        self.0[reason as usize] += count;
+    }
+
+    /// Counts those of another, too.
+    pub fn add_all(&mut self, other: Refused) {
+        other.each().for_each(|(reason, count)| self.add(reason, count));
+    }
+
+    /// Those of a reason.
+    pub fn of(&self, reason: Reason) -> u64 {
+        self.0[reason as usize]
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Reasons and how many were refused for each, also for none.
+    pub fn each(&self) -> impl Iterator<Item = (Reason, u64)> {
+        Reason::ALL.into_iter().zip(self.0)
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let some = self.each().filter(|(_, count)| *count > 0);
+        for (at, (reason, count)) in some.enumerate() {
+            let comma = if at > 0 { ", " } else { "" };
+            write!(f, "{comma}{count} {}", reason.in_words())?;
+        }
+        Ok(())
+    }
+}
+
 /// What became of a batch. Rows are refused one by one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Appended {
-    /// Rows older than the newest sample of their series.
-    pub out_of_order: u64,
-    /// Rows whose series has another value at their time.
-    pub duplicates: u64,
-    /// Rows that are too old, or too far ahead of the clock.
-    pub out_of_bounds: u64,
+    /// Samples that were refused.
+    pub refused: Refused,
+    /// What the store says of the first of them for which it says something.
+    pub first_refusal: Option<String>,
     /// Exemplars older than the newest one of their series.
     pub exemplars_out_of_order: u64,
-    /// Rows refused for another reason, such as a limit of the store.
-    pub refused: u64,
     /// Which rows of the columns were refused, ascending, if the store knows.
     pub refused_rows: Vec<u32>,
 }
@@ -112,14 +220,34 @@ pub enum StoreError {
     #[error("the store does not know a series of the scrape any more")]
     UnknownSeries,
     /// The store cannot store now.
-    #[error("the store refused the scrape: {0}")]
-    Unavailable(String),
+    #[error("the store refused the scrape: {what}")]
+    Unavailable {
+        /// Why all samples are refused.
+        reason: Reason,
+        /// The same in words.
+        what: String,
+    },
+}
+
+impl StoreError {
+    /// Why all samples are refused.
+    pub fn reason(&self) -> Reason {
+        match self {
+            StoreError::UnknownSeries => Reason::Other,
+            StoreError::Unavailable { reason, .. } => *reason,
+        }
+    }
 }
 
 /// Why the store returns no reference for a label set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the store refused a series: {0}")]
-pub struct SeriesRefused(pub String);
+#[error("the store refused a series: {what}")]
+pub struct SeriesRefused {
+    /// Why its samples are refused.
+    pub reason: Reason,
+    /// The same in words.
+    pub what: String,
+}
 
 /// Where samples go.
 pub trait Store: Send + Sync + 'static {

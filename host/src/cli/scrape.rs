@@ -6,14 +6,17 @@ use super::progress::warn_line;
 use crate::config::ConfigSource;
 use crate::scrape::USER_AGENT;
 use crate::telemetry::{self, LogFormat};
+use crate::wasm::LabelLimits;
 use clap::{Args, ValueEnum};
 use std::io::{self, BufWriter, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 use tidepool_scrape::config::{Depth, ScrapeConfig};
+use tidepool_scrape::error::beginning;
 use tidepool_scrape::job::Job;
-use tidepool_scrape::trial::{Outcome, Shown, Trial};
+use tidepool_scrape::trial::{LabelCheck, Outcome, Shown, Trial};
 use tidepool_settings::duration::duration;
 
 /// The job of a URL that no job is given for.
@@ -89,10 +92,43 @@ fn scrape(args: &ScrapeCommandArgs) -> Result<Outcome, String> {
         user_agent: USER_AGENT.to_owned(),
         body_bytes_max: config.scrape.body_bytes_max,
         out_of_order_window: config.store.out_of_order_window,
+        check_labels: label_check(config.store.label_limits),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("no async runtime: {error}"))?;
     runtime.block_on(trial.run()).map_err(|error| error.to_string())
+}
+
+/// What the store's limits of labels refuse, with their flags. 0 is no limit.
+fn label_check(limits: LabelLimits) -> LabelCheck {
+    let is_over = |count: usize, max: u32| max > 0 && count > max as usize;
+    Arc::new(move |pairs| {
+        let LabelLimits { labels_max, name_bytes_max, value_bytes_max } = limits;
+        if is_over(pairs.len(), labels_max) {
+            let count = pairs.len();
+            return Err(format!(
+                "{count} labels are more than --max-label-names-per-series={labels_max}"
+            ));
+        }
+        for (name, value) in pairs {
+            let shown = beginning(name);
+            if is_over(name.len(), name_bytes_max) {
+                return Err(format!(
+                    "the name of label {shown:?} has {} bytes, more than \
+                     --max-label-name-length={name_bytes_max}",
+                    name.len()
+                ));
+            }
+            if is_over(value.len(), value_bytes_max) {
+                return Err(format!(
+                    "the value of label {shown:?} has {} bytes, more than \
+                     --max-label-value-length={value_bytes_max}",
+                    value.len()
+                ));
+            }
+        }
+        Ok(())
+    })
 }
 
 /// The job of a name, or the only one.

@@ -9,7 +9,8 @@ use tidepool_settings::duration::bytes;
 pub(super) struct SeriesArgs {
     /// Maximum number of series in the head, 0 for no limit
     ///
-    /// New series beyond the limit are refused with 429.
+    /// New series beyond the limit are refused with 429. Those by which scrapes report themselves,
+    /// such as up, may exceed it by an eighth, and by 64 at least.
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     pub max_series: u64,
 

@@ -174,6 +174,10 @@ fn head(text: &mut MetricsText, figures: &Figures) {
             ("reason=\"out_of_order\"", f.samples_refused_out_of_order),
             ("reason=\"too_old\"", f.samples_refused_too_old),
             ("reason=\"too_far_in_future\"", f.samples_refused_in_future),
+            ("reason=\"labels\"", f.samples_refused_labels),
+            ("reason=\"series_limit\"", f.samples_refused_series_limit),
+            ("reason=\"memory\"", f.samples_refused_memory),
+            ("reason=\"histogram\"", f.samples_refused_histogram),
         ],
     );
     text.gauge("tidepool_head_open_cursors", "Reads that are open on the head.", f.open_cursors);
@@ -414,6 +418,20 @@ fn scraping(text: &mut MetricsText, scraping: &Scraping) {
         "prometheus_target_scrape_pool_targets",
         "Number of targets of a job that are scraped.",
         &targets,
+    );
+    let refused: Vec<(String, u64)> = pools
+        .clone()
+        .flat_map(|(labels, pool)| {
+            pool.refused.each().map(move |(reason, count)| {
+                (format!("{labels},reason=\"{}\"", reason.as_str()), count)
+            })
+        })
+        .collect();
+    let refused: Vec<_> = refused.iter().map(|(labels, count)| (labels.as_str(), *count)).collect();
+    text.counters(
+        "tidepool_target_samples_refused_total",
+        "Samples of scrapes that the store refused, by job and reason.",
+        &refused,
     );
     let failed: Vec<_> = pools.map(|(labels, pool)| (labels, pool.sync_failed)).collect();
     text.counters(

@@ -16,10 +16,12 @@ use super::request::{self, Rows};
 use crate::intake::Intake;
 use crate::prom::rows::Piece;
 use crate::store::{BodyRoom, ScrapeRows, StoreError};
-use crate::wasm::{Columns, Label, Refusal, RefusalReason, RefusedRow, WriteOutcome, in_words};
+use crate::wasm::{
+    Columns, Error, Label, Refusal, RefusalReason, RefusedRow, WriteOutcome, in_words,
+};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidepool_scrape::labels::Labels;
-use tidepool_scrape::store::{self as scrape, Appended, Batch, SeriesRef, SeriesRefused};
+use tidepool_scrape::store::{self as scrape, Appended, Batch, Reason, SeriesRef, SeriesRefused};
 use tokio::task::spawn_blocking;
 
 /// Bits of a reference that hold the number; those above hold which head gave it, so that a
@@ -53,7 +55,10 @@ impl ScrapeStore {
             MANY.. => {
                 let batch = Arc::clone(&batch);
                 let made = spawn_blocking(move || request::pieces(&batch, None)).await;
-                made.map_err(|error| scrape::StoreError::Unavailable(error.to_string()))?
+                made.map_err(|error| scrape::StoreError::Unavailable {
+                    reason: Reason::Other,
+                    what: error.to_string(),
+                })?
             }
             _ => request::pieces(&batch, None),
         };
@@ -74,7 +79,7 @@ impl ScrapeStore {
         let mut appended = Appended::default();
         count_refusals(&mut appended, &of_bodies);
         for RefusedRow { row, reason } in refused_rows {
-            *count_of(&mut appended, reason) += 1;
+            appended.refused.add(reason_of(reason), 1);
             appended.refused_rows.push(row);
         }
         Ok(appended)
@@ -124,9 +129,12 @@ impl scrape::Store for ScrapeStore {
         let found = self.intake.store().series_numbers(label_sets).await.map_err(refused)?;
         let reference = |number: u64| match number >> NUMBER_BITS {
             0 => Ok(found.generation << NUMBER_BITS | number),
-            _ => Err(SeriesRefused("the store has no numbers left".into())),
+            _ => Err(SeriesRefused {
+                reason: Reason::Other,
+                what: "the store has no numbers left".into(),
+            }),
         };
-        let refused = |why| SeriesRefused(in_words(&why).to_string());
+        let refused = |why| SeriesRefused { reason: reason_of_error(&why), what: in_words(&why) };
         let numbers = found.numbers.into_iter();
         Ok(numbers.map(|number| number.map_err(refused).and_then(reference)).collect())
     }
@@ -163,26 +171,55 @@ fn numbers(references: &[SeriesRef]) -> Vec<u64> {
 }
 
 fn refused(error: StoreError) -> scrape::StoreError {
-    match error {
-        StoreError::SeriesGone => scrape::StoreError::UnknownSeries,
-        other => scrape::StoreError::Unavailable(other.to_string()),
-    }
+    let reason = match &error {
+        StoreError::SeriesGone => return scrape::StoreError::UnknownSeries,
+        StoreError::DiskFull { .. } => Reason::Disk,
+        StoreError::ShortOfMemory(_) | StoreError::NotReplayed(_) => Reason::Memory,
+        StoreError::Refused(error) => reason_of_error(error),
+        _ => Reason::Other,
+    };
+    scrape::StoreError::Unavailable { reason, what: error.to_string() }
 }
 
-/// Counts what was refused. The engine tells the reasons of the first refusals of each call.
+/// Counts the samples that were refused. The engine tells the reasons of the first refusals of each
+/// call; the rest is counted as the last of these.
 fn count_refusals(appended: &mut Appended, outcome: &WriteOutcome) {
-    for Refusal { reason, .. } in &outcome.refusals {
-        *count_of(appended, *reason) += 1;
+    let mut rest = outcome.refused;
+    let mut refusals = outcome.refusals.iter().peekable();
+    while let Some(Refusal { reason, detail, .. }) = refusals.next() {
+        let count = if refusals.peek().is_some() { 1 } else { rest };
+        rest = rest.saturating_sub(1);
+        if !is_of_exemplar(*reason) {
+            appended.refused.add(reason_of(*reason), count);
+            appended.first_refusal.get_or_insert_with(|| detail.clone());
+        }
     }
-    appended.refused += outcome.refused.saturating_sub(outcome.refusals.len() as u64);
 }
 
-/// Where refusals for a reason are counted.
-fn count_of(appended: &mut Appended, reason: RefusalReason) -> &mut u64 {
+fn is_of_exemplar(reason: RefusalReason) -> bool {
+    matches!(reason, RefusalReason::InvalidExemplar | RefusalReason::ExemplarsOff)
+}
+
+/// What a refusal is counted as.
+fn reason_of(reason: RefusalReason) -> Reason {
     match reason {
-        RefusalReason::OutOfOrder => &mut appended.out_of_order,
-        RefusalReason::DuplicateSample => &mut appended.duplicates,
-        RefusalReason::TooOld | RefusalReason::TooFarInFuture => &mut appended.out_of_bounds,
-        _ => &mut appended.refused,
+        RefusalReason::OutOfOrder => Reason::OutOfOrder,
+        RefusalReason::DuplicateSample => Reason::Duplicate,
+        RefusalReason::TooOld | RefusalReason::TooFarInFuture => Reason::OutOfBounds,
+        RefusalReason::InvalidLabels | RefusalReason::InvalidSymbolRef => Reason::Labels,
+        RefusalReason::SeriesLimit => Reason::SeriesLimit,
+        RefusalReason::MemoryLimit => Reason::Memory,
+        _ => Reason::Other,
+    }
+}
+
+/// What an error of the engine is counted as.
+fn reason_of_error(error: &Error) -> Reason {
+    match error {
+        Error::Invalid(_) => Reason::Labels,
+        Error::LimitExceeded(_) => Reason::SeriesLimit,
+        Error::ShortOfMemory(_) => Reason::Memory,
+        Error::Storage(_) => Reason::Disk,
+        _ => Reason::Other,
     }
 }

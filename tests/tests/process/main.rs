@@ -39,6 +39,7 @@ mod request_log;
 mod resting_readers;
 mod scrape;
 mod scrape_onward;
+mod scrape_refusals;
 mod scrape_violence;
 mod ship;
 mod supervisor;

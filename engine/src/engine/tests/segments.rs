@@ -1,5 +1,5 @@
-//! Where segments of the in-order log end: often enough to be dropped early, and no more often. What
-//! stands in which log, and when.
+//! Where segments of the in-order log end: often enough to be dropped early, and no more often.
+//! What stands in which log, and when.
 
 use super::*;
 use crate::head::Exemplar;

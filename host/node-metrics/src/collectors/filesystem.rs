@@ -12,7 +12,7 @@ use crate::error::{CollectError, Result};
 use crate::sink::{Kind, Label, Output};
 use ask::{Answer, Asker};
 use mounts::Mount;
-use rustix::fs::statfs;
+use rustix::fs::{major, minor, statfs};
 use rustix::io::Errno;
 use std::io;
 use std::time::Duration;
@@ -40,6 +40,12 @@ const USAGE: [Family; 6] = [
 
 /// What upstream says of a mount that does not answer.
 const TIMED_OUT: &str = "mountpoint timeout";
+/// Of a mount in whose place this process sees another file system: one that hides it, such as
+/// those that systemd mounts for a service. Upstream shows the figures of that.
+const HIDDEN: &str = "hidden by another mount";
+/// `BTRFS_SUPER_MAGIC` of `statfs(2)`. Each of its subvolumes has a device number of its own, which
+/// `mountinfo` does not know.
+const BTRFS: u32 = 0x9123_683e;
 
 pub(crate) struct Filesystem {
     asker: Asker,
@@ -53,6 +59,8 @@ struct Usage {
     available: f64,
     files: f64,
     files_free: f64,
+    /// Major and minor number of the file system's device, and whether it is one of Btrfs.
+    device: Option<((u32, u32), bool)>,
 }
 
 /// A mount and what became of asking it.
@@ -90,7 +98,7 @@ impl Collector for Filesystem {
 impl Filesystem {
     pub(crate) fn new(timeout: Duration) -> Filesystem {
         let usage = |path: &std::path::Path| {
-            let stat = statfs(path)?;
+            let (stat, device) = (statfs(path)?, rustix::fs::stat(path)?.st_dev);
             // As upstream: other than `statvfs(3)`, not of fragments.
             let block_bytes = stat.f_bsize as f64;
             Ok(Usage {
@@ -99,9 +107,19 @@ impl Filesystem {
                 available: stat.f_bavail as f64 * block_bytes,
                 files: stat.f_files as f64,
                 files_free: stat.f_ffree as f64,
+                device: Some(((major(device), minor(device)), stat.f_type as u32 == BTRFS)),
             })
         };
         Filesystem { asker: Asker::new(timeout, usage) }
+    }
+}
+
+impl Usage {
+    /// Whether it is that of this mount.
+    fn is_of(&self, mount: &Mount) -> bool {
+        self.device.is_none_or(|(device, is_btrfs)| {
+            mount.devices.contains(&device) || is_btrfs && mount.kind == "btrfs"
+        })
     }
 }
 
@@ -118,6 +136,9 @@ fn is_hidden(error: &io::Error) -> bool {
 fn show(mount: Mount, answer: Answer) -> Shown {
     let is_read_only = mount.is_read_only;
     match answer {
+        Answer::Usage(usage) if !usage.is_of(&mount) => {
+            Shown { mount, usage: None, device_error: HIDDEN.to_owned(), is_read_only }
+        }
         Answer::Usage(usage) => {
             Shown { mount, usage: Some(usage), device_error: String::new(), is_read_only }
         }
@@ -231,8 +252,14 @@ mod tests {
         Filesystem { asker: Asker::new(crate::MOUNT_TIMEOUT_DEFAULT, usage) }
     }
 
-    const USED: Usage =
-        Usage { size: 100.0, free: 40.0, available: 30.0, files: 20.0, files_free: 10.0 };
+    const USED: Usage = Usage {
+        size: 100.0,
+        free: 40.0,
+        available: 30.0,
+        files: 20.0,
+        files_free: 10.0,
+        device: None,
+    };
 
     #[test]
     fn usage_of_mounts_and_errors() {
@@ -294,11 +321,16 @@ mod tests {
     #[test]
     fn the_system_is_asked_below_the_root_that_was_given() {
         let tree = Tree::new();
-        tree.write(
-            "proc/1/mountinfo",
-            "1 1 8:1 / /data rw - xfs there rw\n2 1 8:2 / /none rw - xfs none rw\n",
-        );
         tree.write("root/data/file", "");
+        let device = rustix::fs::stat(tree.path("root/data")).expect("a directory").st_dev;
+        let (major, minor) = (major(device), minor(device));
+        // Two on one place: the second is seen.
+        let mounts = format!(
+            "1 1 0:1 / /data rw - xfs there rw\n2 1 {major}:{minor} / /data rw - xfs there rw\n\
+             3 1 0:1 / /data rw - xfs hidden rw\n4 1 8:2 / /none rw - xfs none rw\n\
+             5 1 0:1 / /data rw - btrfs hidden rw\n"
+        );
+        tree.write("proc/1/mountinfo", &mounts);
         let mut recorder = Recorder::default();
         let mut filesystem = Filesystem::new(crate::MOUNT_TIMEOUT_DEFAULT);
         tree.collect_into(&mut filesystem, &mut recorder).expect("collected");
@@ -309,6 +341,30 @@ mod tests {
         assert!(value("avail_bytes") <= value("size_bytes") && value("avail_bytes") > Some(0.0));
         let none = r#"node_filesystem_device_error{device="none",device_error="no such file or directory",fstype="xfs",mountpoint="/none"}"#;
         assert_eq!(recorder.value(none), Some(1.0));
+        // A full file system was shown as the empty one that hid it.
+        for kind in ["xfs", "btrfs"] {
+            let labels = format!(
+                "{{device=\"hidden\",device_error=\"{HIDDEN}\",fstype=\"{kind}\",mountpoint=\"/data\"}}"
+            );
+            let value = |name: &str| recorder.value(&format!("node_filesystem_{name}{labels}"));
+            assert_eq!((value("device_error"), value("size_bytes")), (Some(1.0), None), "{kind}");
+        }
+    }
+
+    #[test]
+    fn subvolumes_of_btrfs_have_numbers_of_their_own() {
+        let tree = Tree::new();
+        let mounts =
+            "1 1 0:40 / /data rw - btrfs /dev/sda rw\n2 1 8:1 / /home rw - ext4 /dev/sdb rw\n";
+        tree.write("proc/1/mountinfo", mounts);
+        let mut recorder = Recorder::default();
+        let mut filesystem = filesystem(|_| Ok(Usage { device: Some(((0, 41), true)), ..USED }));
+        tree.collect_into(&mut filesystem, &mut recorder).expect("collected");
+        let size =
+            |labels: &str| recorder.value(&format!("node_filesystem_size_bytes{{{labels}}}"));
+        let btrfs = size(r#"device="/dev/sda",fstype="btrfs",mountpoint="/data""#);
+        let ext4 = size(r#"device="/dev/sdb",fstype="ext4",mountpoint="/home""#);
+        assert_eq!((btrfs, ext4), (Some(100.0), None));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use super::{Appender, Owner, Pending};
 use crate::error::beginning;
 use crate::labels::Labels;
-use crate::store::{Appended, Batch, SeriesRef, Store, StoreError};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use crate::store::{Appended, Batch, Reason, Refused, SeriesRef, SeriesRefused, Store, StoreError};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 use tidepool_turns::Pace;
 
@@ -26,9 +26,10 @@ impl Appender {
         let result = self.try_commit(store, now_ms).await;
         match &result {
             Ok(appended) => {
-                self.metrics.samples_out_of_order.add(appended.out_of_order);
-                self.metrics.samples_duplicate.add(appended.duplicates);
-                self.metrics.samples_out_of_bounds.add(appended.out_of_bounds);
+                let refused = |reason| appended.refused.of(reason);
+                self.metrics.samples_out_of_order.add(refused(Reason::OutOfOrder));
+                self.metrics.samples_duplicate.add(refused(Reason::Duplicate));
+                self.metrics.samples_out_of_bounds.add(refused(Reason::OutOfBounds));
                 self.metrics.exemplars_out_of_order.add(appended.exemplars_out_of_order);
                 let stored = std::mem::take(&mut self.scrape.exemplars);
                 stored.into_iter().for_each(|exemplar| self.cache.note_exemplar(exemplar));
@@ -50,12 +51,12 @@ impl Appender {
         store: &S,
         now_ms: i64,
     ) -> Result<Appended, StoreError> {
-        let refused = self.resolve_pending(store).await?;
+        let (mut refused, first_refusal) = self.resolve_pending(store).await?;
         let mut batch = Arc::new(std::mem::take(&mut self.scrape.batch));
         let appended = match store.append(batch.clone(), now_ms).await {
             Err(StoreError::UnknownSeries) => {
                 let mut renewed = Arc::unwrap_or_clone(batch);
-                self.resolve_again(store, &mut renewed).await?;
+                refused.add_all(self.resolve_again(store, &mut renewed).await?);
                 batch = Arc::new(renewed);
                 store.append(batch.clone(), now_ms).await
             }
@@ -69,7 +70,8 @@ impl Appender {
                 store.append(Arc::new(ends), now_ms).await?;
             }
         }
-        appended.refused += refused;
+        appended.refused.add_all(refused);
+        appended.first_refusal = first_refusal.or(appended.first_refusal);
         Ok(appended)
     }
 
@@ -91,11 +93,15 @@ impl Appender {
     }
 
     /// Asks for the references of new series, some at a time. Rows of series that the store refuses
-    /// are taken out; returns their number.
-    async fn resolve_pending<S: Store>(&mut self, store: &S) -> Result<u64, StoreError> {
+    /// are taken out; returns how many, and what the store says of the first.
+    async fn resolve_pending<S: Store>(
+        &mut self,
+        store: &S,
+    ) -> Result<(Refused, Option<String>), StoreError> {
         let pending = std::mem::take(&mut self.scrape.pending);
         // Rows of the batch, ascending.
-        let mut refused = Vec::new();
+        let mut rows = Vec::new();
+        let (mut refused, mut first_refusal) = (Refused::default(), None);
         let mut pace = Pace::begin();
         for pending in pending.chunks(SETS_PER_REQUEST) {
             let owners: BTreeSet<Owner> = pending.iter().map(|pending| pending.of).collect();
@@ -104,35 +110,48 @@ impl Appender {
             // Those without labels are none that an appender adds.
             let new = new.filter_map(|owner| Some((owner, self.labels_of(owner)?)));
             let (new, sets): (Vec<Owner>, Vec<Labels>) = new.unzip();
-            for (owner, reference) in new.into_iter().zip(resolve(store, sets).await?) {
-                self.set_reference(owner, reference);
+            let mut reasons: BTreeMap<Owner, Reason> = BTreeMap::new();
+            for (owner, answer) in new.into_iter().zip(resolve(store, sets).await?) {
+                if let Err(SeriesRefused { reason, what }) = &answer {
+                    reasons.insert(owner, *reason);
+                    if first_refusal.is_none() {
+                        let labels = self.labels_of(owner).unwrap_or_default();
+                        first_refusal =
+                            Some(format!("{}: {what}", beginning(&labels.series_text())));
+                    }
+                }
+                self.set_reference(owner, answer.ok());
             }
             for Pending { row, of } in pending {
                 let place = *row as usize;
                 match (self.reference_of(*of), self.scrape.batch.series.get_mut(place)) {
                     (Some(reference), Some(row)) => *row = reference,
-                    (None, Some(_)) => refused.push(place),
+                    (None, Some(_)) => {
+                        rows.push(place);
+                        refused.add(reasons.get(of).copied().unwrap_or(Reason::Other), 1);
+                    }
                     (_, None) => {}
                 }
             }
             pace.step().await;
         }
         self.scrape.new_labels = HashMap::new();
-        if !refused.is_empty() {
+        if !rows.is_empty() {
             let batch = &mut self.scrape.batch;
-            without(&mut batch.series, &refused);
-            without(&mut batch.timestamps_ms, &refused);
-            without(&mut batch.values, &refused);
+            without(&mut batch.series, &rows);
+            without(&mut batch.timestamps_ms, &rows);
+            without(&mut batch.values, &rows);
         }
-        Ok(refused.len() as u64)
+        Ok((refused, first_refusal))
     }
 
     /// Asks again for the references of all series in a batch, because one is not valid any more.
+    /// Rows of series that the store refuses now are taken out; returns how many.
     async fn resolve_again<S: Store>(
         &mut self,
         store: &S,
         batch: &mut Batch,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Refused, StoreError> {
         let mut used: Vec<SeriesRef> = batch.series.iter().chain(&batch.markers).copied().collect();
         used.sort_unstable();
         used.dedup();
@@ -147,26 +166,32 @@ impl Appender {
         owners.sort_unstable();
         drop(used);
         let groups: Vec<Owners<'_>> = owners.chunk_by(|(a, _), (b, _)| a == b).collect();
-        let mut renewed: Vec<(SeriesRef, SeriesRef)> = Vec::with_capacity(groups.len());
+        let mut renewed: Vec<(SeriesRef, Result<SeriesRef, Reason>)> =
+            Vec::with_capacity(groups.len());
         for groups in groups.chunks(SETS_PER_REQUEST) {
             let asked = groups.iter().filter_map(|group| {
                 let (_, owner) = group.first()?;
                 Some((*group, self.labels_of(*owner)?))
             });
             let (asked, sets): (Vec<Owners<'_>>, Vec<Labels>) = asked.unzip();
-            for (group, reference) in asked.into_iter().zip(resolve(store, sets).await?) {
-                group.iter().for_each(|(_, owner)| self.set_reference(*owner, reference));
-                let old = group.first().map(|(old, _)| *old);
-                renewed.extend(old.zip(reference));
+            for (group, answer) in asked.into_iter().zip(resolve(store, sets).await?) {
+                let answer = answer.map_err(|refused| refused.reason);
+                group.iter().for_each(|(_, owner)| self.set_reference(*owner, answer.ok()));
+                renewed.extend(group.first().map(|(old, _)| (*old, answer)));
             }
         }
-        let new = |old: &SeriesRef| {
-            let found = renewed.binary_search_by_key(old, |(old, _)| *old).ok()?;
-            Some(renewed.get(found)?.1)
+        let answer = |old: &SeriesRef| {
+            let found = renewed.binary_search_by_key(old, |(old, _)| *old).ok();
+            found.and_then(|at| renewed.get(at)).map_or(Err(Reason::Other), |(_, answer)| *answer)
         };
-        let rows = batch.series.iter().enumerate();
-        let lost: Vec<usize> =
-            rows.filter(|(_, old)| new(old).is_none()).map(|(row, _)| row).collect();
+        let new = |old: &SeriesRef| answer(old).ok();
+        let (mut lost, mut refused) = (Vec::new(), Refused::default());
+        for (row, old) in batch.series.iter().enumerate() {
+            if let Err(reason) = answer(old) {
+                lost.push(row);
+                refused.add(reason, 1);
+            }
+        }
         without(&mut batch.series, &lost);
         without(&mut batch.timestamps_ms, &lost);
         without(&mut batch.values, &lost);
@@ -174,7 +199,7 @@ impl Appender {
         for reference in batch.series.iter_mut().chain(&mut batch.markers) {
             *reference = new(reference).unwrap_or(*reference);
         }
-        Ok(())
+        Ok(refused)
     }
 
     fn labels_of(&self, owner: Owner) -> Option<Labels> {
@@ -209,27 +234,21 @@ impl Appender {
     }
 }
 
-/// References of series; none where the store refuses one.
+/// References of series, or why the store refuses one.
 async fn resolve<S: Store>(
     store: &S,
     sets: Vec<Labels>,
-) -> Result<Vec<Option<SeriesRef>>, StoreError> {
+) -> Result<Vec<Result<SeriesRef, SeriesRefused>>, StoreError> {
     if sets.is_empty() {
         return Ok(Vec::new());
     }
-    let answers = store.resolve(sets.clone()).await?;
-    if answers.len() != sets.len() {
-        let (asked, answered) = (sets.len(), answers.len());
-        let text = format!("it gave {answered} references for {asked} series");
-        return Err(StoreError::Unavailable(text));
+    let asked = sets.len();
+    let answers = store.resolve(sets).await?;
+    if answers.len() != asked {
+        let what = format!("it gave {} references for {asked} series", answers.len());
+        return Err(StoreError::Unavailable { reason: Reason::Other, what });
     }
-    let refused =
-        answers.iter().zip(&sets).filter_map(|(answer, set)| Some((answer.as_ref().err()?, set)));
-    // One for the log is enough: a limit refuses thousands.
-    if let Some((reason, series)) = refused.into_iter().next() {
-        tracing::warn!(series = beginning(&series.to_string()), "{reason}");
-    }
-    Ok(answers.into_iter().map(Result::ok).collect())
+    Ok(answers)
 }
 
 /// Takes rows, which ascend, out of a column.

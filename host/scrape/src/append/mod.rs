@@ -235,6 +235,12 @@ impl Appender {
         self.held.set(bytes as u64)
     }
 
+    /// Samples that the scrape is about to store, its report among them.
+    pub fn rows(&self) -> u64 {
+        let Batch { series, histograms, .. } = &self.scrape.batch;
+        (series.len() + histograms.len()) as u64
+    }
+
     /// What another appender goes on with.
     pub fn into_cache(self) -> (Cache, Arc<Mutex<Families>>) {
         (self.cache, self.families)

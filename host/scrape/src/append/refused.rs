@@ -2,6 +2,8 @@
 //! server only counts them.
 
 use super::{Appender, Series};
+use std::fmt;
+use std::sync::Arc;
 use tidepool_exposition::{METRIC_NAME, series_text};
 
 /// A sample that is not stored.
@@ -14,7 +16,7 @@ pub struct Refusal {
 }
 
 /// Why a sample is not stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RefusalReason {
     /// A rule of `metric_relabel_configs` drops its series.
     Relabeled,
@@ -26,12 +28,14 @@ pub enum RefusalReason {
     OutOfOrder,
     /// Another sample of its series has the same time and another value.
     Duplicate,
+    /// The store does not take its labels, for this reason.
+    Labels(Arc<str>),
 }
 
-impl RefusalReason {
-    /// The reason in words.
-    pub fn as_str(self) -> &'static str {
-        match self {
+impl fmt::Display for RefusalReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RefusalReason::Labels(what) => what,
             RefusalReason::Relabeled => "dropped by metric_relabel_configs",
             RefusalReason::Repeated => "the series is exposed twice; the first sample counts",
             RefusalReason::TooFarAhead => {
@@ -41,7 +45,7 @@ impl RefusalReason {
                 "out of order: the series has a sample that is too much newer"
             }
             RefusalReason::Duplicate => "the series has another value at the same time",
-        }
+        })
     }
 }
 

@@ -20,7 +20,7 @@ use crate::failure_log::FailureLog;
 use crate::metrics::Metrics;
 use crate::report::Report;
 use crate::source::Source;
-use crate::store::{Appended, Store};
+use crate::store::{Appended, Reason, Refused, Store};
 use crate::target::Target;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -72,6 +72,8 @@ pub struct Cycle<S> {
     pub sample_limit: u64,
     /// Own metrics.
     pub metrics: Arc<Metrics>,
+    /// The job.
+    pub job: String,
     /// Where failures go, if they are logged.
     pub failures: Option<Failures>,
 }
@@ -82,8 +84,6 @@ pub struct Failures {
     pub log: FailureLog,
     /// The file.
     pub path: PathBuf,
-    /// The job.
-    pub job: String,
 }
 
 /// How a cycle stopped.
@@ -193,8 +193,8 @@ impl<S: Store> Cycle<S> {
         self.target.report(at, duration, &result);
         if let Err(error) = &result {
             tracing::debug!(target = self.target.url(), %error, "scrape failed");
-            if let Some(Failures { log, path, job }) = &self.failures {
-                log.write(path, job, self.target.url(), error);
+            if let Some(Failures { log, path }) = &self.failures {
+                log.write(path, &self.job, self.target.url(), error);
             }
         }
         self.commit().await;
@@ -203,30 +203,47 @@ impl<S: Store> Cycle<S> {
 
     async fn commit(&mut self) {
         let target = self.target.url();
+        let rows = self.appender.rows();
         match self.appender.commit(&*self.store, self.clock.now_ms()).await {
             Ok(appended) => {
                 let missed = self.metrics.store_outage.end();
                 if missed > 0 {
                     tracing::info!(missed, "scrapes are stored again");
                 }
-                if appended != Appended::default() {
+                let Appended { refused, first_refusal: first, exemplars_out_of_order, .. } =
+                    appended;
+                if refused.total() > 0 || exemplars_out_of_order > 0 {
                     tracing::warn!(
                         target,
-                        out_of_order = appended.out_of_order,
-                        duplicates = appended.duplicates,
-                        out_of_bounds = appended.out_of_bounds,
-                        refused = appended.refused,
+                        out_of_order = refused.of(Reason::OutOfOrder),
+                        duplicates = refused.of(Reason::Duplicate),
+                        out_of_bounds = refused.of(Reason::OutOfBounds),
+                        refused = refused.total(),
+                        exemplars_out_of_order,
+                        first = first.as_deref().unwrap_or_default(),
                         "the store refused samples of a scrape"
                     );
                 }
+                if refused.total() > 0 {
+                    self.metrics.count_refused(&self.job, refused);
+                    self.target.report_refused(ScrapeError::Refused { refused, first });
+                }
             }
-            // One line for all targets: what keeps scrapes out of the store, such as a full disk,
-            // may be what the log is written to.
-            Err(error) if self.metrics.store_outage.begin() => tracing::error!(
-                target, %error,
-                "a scrape could not be stored; others are not named until scrapes are stored again"
-            ),
-            Err(error) => tracing::debug!(target, %error, "a scrape could not be stored"),
+            Err(error) => {
+                // One line for all targets: what keeps scrapes out of the store, such as a full
+                // disk, may be what the log is written to.
+                match self.metrics.store_outage.begin() {
+                    true => tracing::error!(
+                        target, %error,
+                        "a scrape could not be stored; others are not named until scrapes are \
+                         stored again"
+                    ),
+                    false => tracing::debug!(target, %error, "a scrape could not be stored"),
+                }
+                let refused = Refused::new(error.reason(), rows);
+                self.metrics.count_refused(&self.job, refused);
+                self.target.report_refused(ScrapeError::Unstored(error));
+            }
         }
     }
 

@@ -470,11 +470,11 @@ impl<S: Store> Pool<S> {
             offset_seed: self.offset_seed,
             sample_limit: job.limits.samples,
             metrics,
-            failures: job.failure_log_file.clone().map(|path| Failures {
-                log: self.context.failure_log.clone(),
-                path,
-                job: job.name.clone(),
-            }),
+            job: job.name.clone(),
+            failures: job
+                .failure_log_file
+                .clone()
+                .map(|path| Failures { log: self.context.failure_log.clone(), path }),
         };
         let (orders, received) = watch::channel(Orders { phase: Phase::Running, forced });
         let (answer, stopped) = oneshot::channel();

@@ -57,7 +57,7 @@ impl Health {
 pub struct State {
     /// How the last scrape went.
     pub health: Health,
-    /// Why the last scrape failed.
+    /// Why the last scrape failed, or is not stored as a whole.
     pub last_error: Option<ScrapeError>,
     /// When it was, since the epoch.
     pub last_scrape: Option<Duration>,
@@ -180,6 +180,11 @@ impl Target {
             last_scrape: Some(at),
             last_duration: took,
         };
+    }
+
+    /// Notes what the store refused of a scrape. Its own error says more.
+    pub fn report_refused(&self, error: ScrapeError) {
+        self.shared().state.last_error.get_or_insert(error);
     }
 
     /// How its scrapes go.

@@ -35,7 +35,7 @@ impl Outcome {
                 .map(|(labels, value)| json!({"labels": labels_json(labels), "value": plain(*value)}))
                 .collect::<Vec<_>>(),
             "refused": refused
-                .map(|refusal| json!({"series": refusal.series, "reason": refusal.reason.as_str()}))
+                .map(|refusal| json!({"series": refusal.series, "reason": refusal.reason.to_string()}))
                 .collect::<Vec<_>>(),
             "refusedCount": self.refusals.count,
             "metadata": self.metadata.iter().map(metadata_json).collect::<Vec<_>>(),

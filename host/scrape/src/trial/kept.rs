@@ -1,28 +1,31 @@
 //! A store that keeps what it gets, for one scrape.
 
+use super::LabelCheck;
 use super::outcome::{Sample, Value};
 use crate::append::RefusalReason;
 use crate::labels::Labels;
 use crate::store::{
-    Appended, Batch, FamilyMetadata, HistogramRow, SeriesRef, SeriesRefused, Store, StoreError,
+    Appended, Batch, FamilyMetadata, HistogramRow, Reason, SeriesRef, SeriesRefused, Store,
+    StoreError,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The store.
-#[derive(Debug)]
 pub(super) struct Kept {
     rules: Rules,
     inner: Mutex<Inner>,
 }
 
 /// What it goes by.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub(super) struct Rules {
     /// How many rows at the end of a batch are the report.
     pub report_rows: usize,
     /// How much older than the newest one of its series a sample may be.
     pub out_of_order_ms: i64,
+    /// What labels it takes.
+    pub check_labels: LabelCheck,
 }
 
 /// Samples that were stored, by series and time.
@@ -69,11 +72,18 @@ impl Store for Kept {
         sets: Vec<Labels>,
     ) -> Result<Vec<Result<SeriesRef, SeriesRefused>>, StoreError> {
         let mut inner = self.lock();
-        let mut known: HashMap<Labels, SeriesRef> = inner.series.iter().cloned().zip(0..).collect();
+        let Inner { series, content } = &mut *inner;
+        let mut known: HashMap<Labels, SeriesRef> = series.iter().cloned().zip(0..).collect();
         let references = sets.into_iter().map(|labels| {
+            let pairs: Vec<(&str, &str)> = labels.iter().collect();
+            if let Err(what) = (self.rules.check_labels)(&pairs) {
+                let reason = RefusalReason::Labels(what.as_str().into());
+                content.refused.push((labels.clone(), reason));
+                return Err(SeriesRefused { reason: Reason::Labels, what });
+            }
             Ok(*known.entry(labels).or_insert_with_key(|labels| {
-                inner.series.push(labels.clone());
-                inner.series.len() as SeriesRef - 1
+                series.push(labels.clone());
+                series.len() as SeriesRef - 1
             }))
         });
         Ok(references.collect())
@@ -82,13 +92,13 @@ impl Store for Kept {
     async fn append(&self, batch: Arc<Batch>, _: i64) -> Result<Appended, StoreError> {
         let mut inner = self.lock();
         let Inner { series, content } = &mut *inner;
-        content.add(series, &batch, self.rules).ok_or(StoreError::UnknownSeries)
+        content.add(series, &batch, &self.rules).ok_or(StoreError::UnknownSeries)
     }
 }
 
 impl Content {
     /// Adds a batch; nothing if it has a series whose labels are not known.
-    fn add(&mut self, series: &[Labels], batch: &Batch, rules: Rules) -> Option<Appended> {
+    fn add(&mut self, series: &[Labels], batch: &Batch, rules: &Rules) -> Option<Appended> {
         let out_of_order_ms = rules.out_of_order_ms;
         let mut there = There { out_of_order_ms, series: HashMap::new() };
         let mut appended = Appended::default();
@@ -132,14 +142,14 @@ impl Content {
         if let Some(other) = samples.get(timestamp_ms) {
             // The same again is no second sample.
             if !other.is_same(value) {
-                appended.duplicates += 1;
+                appended.refused.add(Reason::Duplicate, 1);
                 self.refused.push((labels.clone(), RefusalReason::Duplicate));
             }
             return;
         }
         let newest_ms = samples.last_key_value().map_or(i64::MIN, |(newest_ms, _)| *newest_ms);
         if timestamp_ms.saturating_add(there.out_of_order_ms) < newest_ms {
-            appended.out_of_order += 1;
+            appended.refused.add(Reason::OutOfOrder, 1);
             self.refused.push((labels.clone(), RefusalReason::OutOfOrder));
             return;
         }

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Begin with [`Trial::run`]. All but the store is what scrapes targets all the time: the request,
-//! the parser, relabeling, limits and the report. The store is an empty one, so that what it
-//! refuses is what contradicts itself within the scrape.
+//! the parser, relabeling, limits and the report. The store is an empty one with the limits of a
+//! real one, so that what it refuses is too large or contradicts itself within the scrape.
 
 mod asked;
 mod json;
@@ -45,8 +45,11 @@ use tidepool_settings::duration::duration_text;
 /// Most samples that are named when they are refused.
 const REFUSALS_MAX: usize = 1000;
 
+/// Says what is wrong with the names and values of a label set.
+pub type LabelCheck = Arc<dyn Fn(&[(&str, &str)]) -> Result<(), String> + Send + Sync>;
+
 /// What is scraped, and as what.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Trial {
     /// URL, or host and port. What it does not say is as in the job.
     pub url: String,
@@ -60,6 +63,8 @@ pub struct Trial {
     pub body_bytes_max: u64,
     /// How much older than the newest one of its series a sample may be.
     pub out_of_order_window: Duration,
+    /// Whether the store takes the labels of a series, or why not.
+    pub check_labels: LabelCheck,
 }
 
 /// Why there is nothing to scrape.
@@ -116,6 +121,7 @@ impl Trial {
         let store = Arc::new(Kept::new(kept::Rules {
             report_rows: report_series(job.extra_metrics),
             out_of_order_ms: milliseconds(self.out_of_order_window),
+            check_labels: Arc::clone(&self.check_labels),
         }));
         let target = Arc::new(target);
         target.set_families(appender.families());
@@ -128,6 +134,7 @@ impl Trial {
             offset_seed: 0,
             sample_limit: job.limits.samples,
             metrics,
+            job: job.name.clone(),
             failures: None,
         };
         let at = SystemClock.now();
@@ -135,7 +142,7 @@ impl Trial {
         let kept = store.take();
         let mut refusals = cycle.appender.refusals();
         for (labels, reason) in kept.refused {
-            refusals.add(|| outcome::series_of(&labels), reason);
+            refusals.add(|| labels.series_text(), reason);
         }
         Ok(Outcome {
             target: Arc::clone(&target),

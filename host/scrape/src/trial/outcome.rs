@@ -2,14 +2,14 @@
 
 use crate::append::Refusals;
 use crate::error::ScrapeError;
-use crate::labels::{Labels, METRIC_NAME};
+use crate::labels::Labels;
 use crate::request::Seen;
 use crate::store::{ExemplarRow, FamilyMetadata};
 use crate::target::Target;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tidepool_exposition::{MetricType, NativeHistogram, series_text};
+use tidepool_exposition::{MetricType, NativeHistogram};
 
 /// What the names of a family's series end in.
 const SUFFIXES: [&str; 8] =
@@ -127,9 +127,4 @@ fn family_of<'f>(
 ) -> Option<&'f FamilyMetadata> {
     let bases = SUFFIXES.iter().filter_map(|suffix| metric.strip_suffix(suffix));
     [metric].into_iter().chain(bases).find_map(|name| known.get(name).copied())
-}
-
-/// A series as the text formats write it.
-pub(super) fn series_of(labels: &Labels) -> String {
-    series_text(labels.metric(), labels.iter().filter(|(name, _)| *name != METRIC_NAME))
 }

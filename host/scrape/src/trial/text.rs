@@ -1,6 +1,6 @@
 //! The outcome as lines that resemble an exposition.
 
-use super::outcome::{Outcome, Sample, Value, series_of};
+use super::outcome::{Outcome, Sample, Value};
 use crate::request::Head;
 use crate::store::{ExemplarRow, FamilyMetadata};
 use std::fmt;
@@ -49,7 +49,7 @@ impl fmt::Display for Shown<'_> {
         }
         writeln!(f, "\n# the report of the scrape")?;
         for (labels, value) in &outcome.report {
-            writeln!(f, "{} {}", series_of(labels), general(*value))?;
+            writeln!(f, "{} {}", labels.series_text(), general(*value))?;
         }
         self.refusals(f)
     }
@@ -93,7 +93,7 @@ impl Shown<'_> {
         }
         writeln!(f, "\n# exposed, and not stored")?;
         for refusal in &refusals.list {
-            writeln!(f, "# {}: {}", refusal.series, refusal.reason.as_str())?;
+            writeln!(f, "# {}: {}", refusal.series, refusal.reason)?;
         }
         match refusals.count - refusals.list.len() as u64 {
             0 => Ok(()),
@@ -114,7 +114,7 @@ pub(super) fn protocol(format: Option<Format>) -> &'static str {
 
 fn line(f: &mut fmt::Formatter<'_>, sample: &Sample) -> fmt::Result {
     let Sample { labels, timestamp_ms, is_timed, value, exemplars } = sample;
-    write!(f, "{} ", series_of(labels))?;
+    write!(f, "{} ", labels.series_text())?;
     match value {
         Value::Float(value) => f.write_str(&general(*value))?,
         Value::Histogram(histogram) => write_histogram(f, histogram)?,

@@ -9,7 +9,7 @@ use tidepool_scrape::error::ScrapeError;
 use tidepool_scrape::memory::MemoryBound;
 use tidepool_scrape::metrics::Metrics;
 use tidepool_scrape::report::Report;
-use tidepool_scrape::store::Appended;
+use tidepool_scrape::store::{Appended, Reason, Refused};
 
 pub fn options() -> Options {
     Options {
@@ -304,7 +304,10 @@ async fn series_that_the_store_refuses_do_not_fail_the_scrape() {
     let mut target = Target::new(options());
     target.store.lock().refused.insert("b".into());
     assert_eq!(target.good(1000, "a 1\nb 1\nc 1\n").await.len(), 2);
-    assert_eq!(target.last, Ok(Appended { refused: 1, ..Appended::default() }));
+    let refused = Refused::new(Reason::SeriesLimit, 1);
+    let first_refusal = Some("b: too many series".into());
+    let expected = Appended { refused, first_refusal, ..Appended::default() };
+    assert_eq!(target.last, Ok(expected));
     target.store.lock().refused.clear();
     assert_eq!(target.good(2000, "a 2\nb 2\nc 2\n").await.len(), 3);
     assert_eq!(target.good(3000, "a 2\nc 2\n").await.len(), 3, "b has a marker");

@@ -125,6 +125,7 @@ fn run_by(
         offset_seed: target.hash(),
         sample_limit: 0,
         metrics: metrics.clone(),
+        job: "j".into(),
         failures: None,
     };
     let (orders, received) = watch::channel(Orders::default());
@@ -187,6 +188,30 @@ async fn a_failure_says_why_and_is_over_with_the_next_scrape() {
     until(10).await;
     assert_eq!(running.target.state().last_error, None);
     assert_eq!(ups(&running.store, START_MS)[..3], [(0, 1.0), (10_000, 0.0), (20_000, 1.0)]);
+}
+
+/// A target was up without an error while the store kept nothing of it.
+#[tokio::test(start_paused = true)]
+async fn what_the_store_refuses_is_the_last_error() {
+    let store = Arc::<MemoryStore>::default();
+    store.lock().refused.insert("a".into());
+    let running = run(&[Step::Samples(&["a", "b"])], store.clone(), None);
+    let last = || {
+        let state = running.target.state();
+        (state.health, state.last_error.map(|error| error.to_string()).unwrap_or_default())
+    };
+    until(0).await;
+    let refused = "the store refused 1 of the scrape's samples: 1 of series beyond the limit of \
+                   series (a{job=\"j\",x=\"1\"}: too many series)";
+    assert_eq!(last(), (Health::Up, refused.to_owned()));
+    store.lock().is_broken = true;
+    sleep(INTERVAL).await;
+    let unstored =
+        "nothing of the scrape is stored: the store refused the scrape: the disk is full";
+    assert_eq!(last(), (Health::Up, unstored.to_owned()));
+    (store.lock().is_broken, store.lock().refused) = (false, Default::default());
+    sleep(INTERVAL).await;
+    assert_eq!(last(), (Health::Up, String::new()));
 }
 
 /// Upstream: TestScrapeLoopForcedErr.

@@ -8,7 +8,7 @@ use tidepool_scrape::append::{Appender, BodyReader, Histograms, Options};
 use tidepool_scrape::error::ScrapeError;
 use tidepool_scrape::metrics::Metrics;
 use tidepool_scrape::report::Report;
-use tidepool_scrape::store::Appended;
+use tidepool_scrape::store::{Appended, Reason};
 
 /// A target that shares its store with others.
 struct Target(Appender);
@@ -48,7 +48,7 @@ async fn a_series_ends_whose_samples_are_all_refused() {
     let (store, mut target) = (MemoryStore::default(), Target::new());
     target.scrape(&store, 1000, Some("a 1 900\nb 1\n")).await;
     let appended = target.scrape(&store, 2000, Some("a 2 500\na 3 600\nb 2\n")).await;
-    assert_eq!(appended.out_of_order, 2);
+    assert_eq!(appended.refused.of(Reason::OutOfOrder), 2);
     target.scrape(&store, 3000, Some("b 3\n")).await;
     assert_eq!(of("a", store.take()), [stored("a", 900, 1.0), marker("a", 2000)], "once");
     // One that is stored keeps the series going.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tidepool_scrape::clock::Clock;
 use tidepool_scrape::labels::Labels;
 use tidepool_scrape::store::{
-    Appended, Batch, SeriesRef, SeriesRefused, Store, StoreError, stale_marker,
+    Appended, Batch, Reason, SeriesRef, SeriesRefused, Store, StoreError, stale_marker,
 };
 use tokio::time::Instant;
 
@@ -138,7 +138,8 @@ impl Store for MemoryStore {
         inner.resolved.push(sets.len());
         let resolved = sets.into_iter().map(|labels| {
             if inner.refused.contains(labels.metric()) {
-                return Err(SeriesRefused("too many series".into()));
+                let (reason, what) = (Reason::SeriesLimit, "too many series".into());
+                return Err(SeriesRefused { reason, what });
             }
             if let Some(known) = inner.by_labels.get(&labels) {
                 return Ok(*known);
@@ -155,7 +156,8 @@ impl Store for MemoryStore {
     async fn append(&self, batch: Arc<Batch>, _: i64) -> Result<Appended, StoreError> {
         let mut inner = self.lock();
         if inner.is_broken {
-            return Err(StoreError::Unavailable("the disk is full".into()));
+            let (reason, what) = (Reason::Disk, "the disk is full".into());
+            return Err(StoreError::Unavailable { reason, what });
         }
         assert_eq!(batch.series.len(), batch.timestamps_ms.len());
         assert_eq!(batch.series.len(), batch.values.len());
@@ -169,12 +171,12 @@ impl Store for MemoryStore {
             match inner.newest.get(reference) {
                 Some((newest, bits)) if newest == at_ms => {
                     let is_refused = *bits != value.to_bits();
-                    appended.duplicates += u64::from(is_refused);
+                    appended.refused.add(Reason::Duplicate, u64::from(is_refused));
                     appended.refused_rows.extend(is_refused.then_some(row));
                     continue;
                 }
                 Some((newest, _)) if newest > at_ms => {
-                    appended.out_of_order += 1;
+                    appended.refused.add(Reason::OutOfOrder, 1);
                     appended.refused_rows.push(row);
                     continue;
                 }

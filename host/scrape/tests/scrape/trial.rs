@@ -15,7 +15,15 @@ fn trial(url: String, job: Job, discovery: Vec<DiscoveryConfig>) -> Trial {
     let config = ScrapeConfig::new(job, discovery);
     let (user_agent, body_bytes_max) = ("agent/1".to_owned(), 8 << 20);
     let out_of_order_window = Duration::from_millis(500);
-    Trial { url, config, timeout: None, user_agent, body_bytes_max, out_of_order_window }
+    Trial {
+        url,
+        config,
+        timeout: None,
+        user_agent,
+        body_bytes_max,
+        out_of_order_window,
+        check_labels: Arc::new(|_| Ok(())),
+    }
 }
 
 /// The outcome of a path, and its text with what changes from run to run left out.
@@ -101,6 +109,26 @@ async fn what_is_refused_is_named_with_its_reason() {
     assert_eq!(json["refused"][1]["series"], "c");
     assert_eq!((&json["refusedCount"], &json["answer"]["status"]), (&5.into(), &"200 OK".into()));
     assert_eq!(json["answer"]["format"], "Prometheus text");
+}
+
+/// What a server refuses by its limits was shown as stored.
+#[tokio::test]
+async fn labels_that_the_store_does_not_take_are_named() {
+    let exposer = Exposer::start().await;
+    let url = format!("http://{}/openmetrics", exposer.address);
+    let check_labels =
+        Arc::new(|pairs: &[(&str, &str)]| match pairs.contains(&("__name__", "g")) {
+            true => Err("a label is too long".to_owned()),
+            false => Ok(()),
+        });
+    let trial = Trial { check_labels, ..trial(url, Job::new("j"), Vec::new()) };
+    let outcome = trial.run().await.expect("a target");
+    let text = Shown { outcome: &outcome, with_metadata: false }.to_string();
+    assert!(text.contains("# samples: 2 exposed, 2 after relabeling, 1 stored\n"), "{text}");
+    let own = format!("{{instance=\"{}\",job=\"j\"}}", exposer.address);
+    let expected = format!("\n# exposed, and not stored\n# g{own}: a label is too long\n");
+    assert!(text.ends_with(&expected), "{text}");
+    assert_eq!((outcome.error, outcome.report.len()), (None, 5));
 }
 
 #[tokio::test]

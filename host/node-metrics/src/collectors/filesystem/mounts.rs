@@ -8,7 +8,8 @@
 use crate::Paths;
 use crate::error::Malformed;
 use crate::text::valid_utf8;
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -50,6 +51,8 @@ pub(super) struct Mount {
     pub(super) kind: String,
     pub(super) major: String,
     pub(super) minor: String,
+    /// Major and minor numbers of all mounts with the same labels: the last of them is seen.
+    pub(super) devices: Vec<(u32, u32)>,
     pub(super) is_read_only: bool,
     /// Where it is, below the root that was given.
     pub(super) path: PathBuf,
@@ -57,8 +60,9 @@ pub(super) struct Mount {
 
 /// Those that are shown, in the kernel's order. Of those with the same labels, the first.
 pub(super) fn parse(text: &[u8], paths: &Paths) -> Result<Vec<Mount>, Malformed> {
-    let mut mounts = Vec::new();
-    let mut known = HashSet::new();
+    let mut mounts: Vec<Mount> = Vec::new();
+    // Where those with some labels are.
+    let mut known = HashMap::new();
     let lines = text.split(|byte| *byte == b'\n').enumerate();
     for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
         let malformed = |expected| Malformed::new(number, expected, &valid_utf8(line));
@@ -108,14 +112,23 @@ pub(super) fn parse(text: &[u8], paths: &Paths) -> Result<Vec<Mount>, Malformed>
             kind: kind.into_owned(),
             major: major.to_string(),
             minor: minor.to_string(),
+            devices: vec![(major, minor)],
             is_read_only: has(options, b"ro")
                 || has(super_options, b"ro")
                 || has(super_options, b"emergency_ro"),
             path: paths.rootfs(real_point),
         };
         let labels = (mount.device.clone(), mount.mount_point.clone(), mount.kind.clone());
-        if known.insert(labels) {
-            mounts.push(mount);
+        match known.entry(labels) {
+            Entry::Vacant(entry) => {
+                entry.insert(mounts.len());
+                mounts.push(mount);
+            }
+            Entry::Occupied(entry) => {
+                if let Some(first) = mounts.get_mut(*entry.get()) {
+                    first.devices.push((major, minor));
+                }
+            }
         }
     }
     Ok(mounts)
