@@ -12,6 +12,7 @@ export interface DiskFigures {
   allowedBytes: number | undefined;
   /** What sets the bound. */
   boundBy: 'size' | 'disk' | undefined;
+  sizeBytes: number | undefined;
   freeBytes: number | undefined;
   reserveBytes: number | undefined;
   isPaused: boolean;
@@ -29,10 +30,12 @@ const SPAN_S_MIN = 2 * 3600;
 
 /** @param flags of `status/flags`; nothing is known of retention without them */
 export function diskFigures(metrics: Metrics, flags: Labels | undefined): DiskFigures {
-  const usedBytes = metrics.value('tidepool_data_directory_bytes');
-  const sizeBytes = metrics.value('tidepool_disk_size_bytes');
-  const freeBytes = metrics.value('tidepool_disk_free_bytes');
-  const reserveBytes = metrics.value('tidepool_disk_reserve_bytes');
+  // What is not a number is not known.
+  const value = (name: string): number | undefined => ((metrics.value(name) ?? NaN) >= 0 ? metrics.value(name) : undefined);
+  const usedBytes = value('tidepool_data_directory_bytes');
+  const sizeBytes = value('tidepool_disk_size_bytes');
+  const freeBytes = value('tidepool_disk_free_bytes');
+  const reserveBytes = value('tidepool_disk_reserve_bytes');
   const byDisk = usedBytes === undefined || freeBytes === undefined ? undefined : usedBytes + Math.max(0, freeBytes - (reserveBytes ?? 0));
   const bySize = parseShare(flags?.['retention-size'] ?? '', sizeBytes);
   const isBySize = bySize !== undefined && (byDisk === undefined || bySize < byDisk);
@@ -43,6 +46,7 @@ export function diskFigures(metrics: Metrics, flags: Labels | undefined): DiskFi
     usedBytes,
     allowedBytes,
     boundBy: allowedBytes === undefined ? undefined : isBySize ? 'size' : 'disk',
+    sizeBytes,
     freeBytes,
     reserveBytes,
     isPaused: metrics.value('tidepool_writes_paused') === 1,

@@ -61,3 +61,14 @@ export function durability(snapshots: readonly Snapshot[]): Durability {
     compactionsFailed: count('prometheus_tsdb_compactions_failed_total'),
   };
 }
+
+/** How long the log has been written without a sync, in seconds, as far as it was seen. */
+export function unsyncedSeconds(snapshots: readonly Snapshot[]): number {
+  const newest = snapshots.at(-1);
+  const value = (it: Snapshot | undefined, name: string): number => it?.metrics.value(name) ?? 0;
+  const isSame = (it: Snapshot): boolean => value(it, 'tidepool_wal_fsyncs_total') === value(newest, 'tidepool_wal_fsyncs_total');
+  const first = snapshots.find(isSame);
+  // What was written last may be synced a moment later.
+  const written = snapshots.findIndex((it) => isSame(it) && value(it, 'tidepool_wal_written_bytes_total') > value(first, 'tidepool_wal_written_bytes_total'));
+  return written === -1 ? 0 : (newest!.atMs - snapshots[written]!.atMs) / 1000;
+}

@@ -25,14 +25,27 @@ export interface Destination {
    * told.
    */
   catchesUpSeconds: number | undefined;
+  /** Whether it takes what is sent; nothing if that cannot be told. */
+  isTaking: boolean | undefined;
 }
 
 /** A lag up to this is that of requests on their way, in seconds. */
 export const LAG_SECONDS_OK = 60;
 
-/** Whether a receiver has what is not on its way: it lags by little, and is not silent. */
-export function isLeft({ lagSeconds, sent, retried }: Destination): boolean {
-  return lagSeconds <= LAG_SECONDS_OK && (sent > 0 || retried === 0);
+/**
+ * `all`: it has everything. `near`: the newest samples are on their way. `failing`: it was seen to
+ * take nothing of what was sent. `silent`: nothing since the start. `unknown`: too little was seen
+ * to tell whether what waits is on its way.
+ */
+export type DestinationState = 'all' | 'near' | 'behind' | 'failing' | 'silent' | 'unknown';
+
+/** Whether a receiver has what it should. */
+export function stateOf({ lagSeconds, pending, sent, retried, isTaking }: Destination): DestinationState {
+  if (lagSeconds > LAG_SECONDS_OK) return 'behind';
+  if (sent === 0 && retried > 0) return 'silent';
+  if (isTaking === false) return 'failing';
+  if (lagSeconds < 1 && (sent > 0 || pending === 0)) return 'all';
+  return lagSeconds >= 0 && sent > 0 && isTaking ? 'near' : 'unknown';
 }
 
 /** A reason that a person wants. */
@@ -59,6 +72,7 @@ export function destinations(snapshots: readonly Snapshot[]): Destination[] {
       shards: value('shards'),
       shardsMax: value('shards_max'),
       catchesUpSeconds: catchesUp(snapshots, labels, lagSeconds),
+      isTaking: isTaking(snapshots, labels),
     };
   });
 }
@@ -67,6 +81,21 @@ function droppedOf(metrics: Metrics, { remote_name: name }: Labels): { reason: s
   const all = metrics.all('prometheus_remote_storage_samples_dropped_total');
   const of = all.filter(({ labels, value }) => labels['remote_name'] === name && labels['reason'] !== WANTED && value > 0);
   return of.map(({ labels, value }) => ({ reason: labels['reason'] ?? '', count: value }));
+}
+
+/** What is compared with the newest snapshot: the longest pause between two tries, and some. */
+const TRIES_MS = 60_000;
+
+function isTaking(snapshots: readonly Snapshot[], labels: Labels): boolean | undefined {
+  const newest = snapshots.at(-1)!;
+  const count = ({ metrics }: Snapshot, what: string): number =>
+    metrics.value(`prometheus_remote_storage_samples_${what}`, labels)! + (metrics.value(`prometheus_remote_storage_histograms_${what}`, labels) ?? 0);
+  const retried = count(newest, 'retried_total');
+  const before = snapshots.filter(({ atMs }) => atMs < newest.atMs && newest.atMs - atMs <= TRIES_MS);
+  const grown = (than: Snapshot, what: string): boolean => count(newest, what) > count(than, what);
+  if (before.some((it) => grown(it, 'retried_total') && !grown(it, 'total'))) return false;
+  // Without a failure until now, or with a success that was seen.
+  return retried === 0 || before.some((it) => grown(it, 'total')) || undefined;
 }
 
 function catchesUp(snapshots: readonly Snapshot[], labels: Labels, lagSeconds: number): number | undefined {

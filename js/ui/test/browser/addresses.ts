@@ -19,7 +19,7 @@ remote_write:
  * Nothing listens where it forwards to, unless a receiver is named.
  */
 export function fullProgram(flags: readonly string[] = [], receiver = 'http://127.0.0.1:1/api/v1/write'): Program {
-  const program = new Program(['--no-host-metrics', '--config={tidepool.yml}', '--max-series=10000', ...flags], { 'tidepool.yml': config(receiver) });
+  const program = new Program(['--no-host-metrics', '--host-metrics-instance=edge-7', '--config={tidepool.yml}', '--max-series=10000', ...flags], { 'tidepool.yml': config(receiver) });
   // Within one block, whatever the time of day.
   const beginMs = Math.floor(Date.now() / 7_200_000 - 6) * 7_200_000 + 1_800_000;
   program.importBlocks(Array.from({ length: 200 }, (_, i) => `old_samples{n="${i % 10}"} ${i} ${beginMs + Math.floor(i / 10) * 60_000}`));

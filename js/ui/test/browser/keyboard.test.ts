@@ -7,7 +7,7 @@ import { machineLines, manyNames } from './data';
 import { Program } from './program';
 import { Site } from './serve';
 
-const program = new Program(['--no-host-metrics', '--no-own-metrics']);
+const program = new Program(['--no-host-metrics', '--no-own-metrics', '--host-metrics-instance=edge-7']);
 let site: Site;
 
 before(async () => {

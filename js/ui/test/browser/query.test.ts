@@ -10,7 +10,7 @@ import { Program } from './program';
 import { STALE, writeRequest, type Sample } from './remote-write';
 import { Site } from './serve';
 
-const program = new Program(['--no-host-metrics', '--no-own-metrics']);
+const program = new Program(['--no-host-metrics', '--no-own-metrics', '--host-metrics-instance=edge-7']);
 let site: Site;
 
 before(async () => {

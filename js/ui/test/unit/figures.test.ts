@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findings, verdict, type Known } from '../../src/figures/checks';
+import { clockText, findings, verdict, type Known } from '../../src/figures/checks';
 import { diskFigures, parseShare } from '../../src/figures/disk';
-import { durability } from '../../src/figures/durability';
-import { destinations, shipping } from '../../src/figures/leaving';
+import { durability, unsyncedSeconds } from '../../src/figures/durability';
+import { destinations, shipping, stateOf } from '../../src/figures/leaving';
+import { targetsVerdict } from '../../src/figures/targets';
 import { shippingText } from '../../src/pages/home/cards';
+import { instanceOf, machineCharts, machineInstance } from '../../src/pages/home/machine';
+import type { RuntimeInfo, Target } from '../../src/source/answers';
 import { limits } from '../../src/figures/limits';
 import { changeOf, withSnapshot, type Snapshot } from '../../src/figures/snapshots';
 import { Metrics } from '../../src/source/exposition';
@@ -25,6 +28,12 @@ prometheus_tsdb_storage_blocks_bytes ${2 * GIB}
 prometheus_tsdb_lowest_timestamp_seconds 1000000
 prometheus_tsdb_head_min_time_seconds ${1_000_000 + DAY_S}
 tidepool_wal_fsyncs_total 10
+tidepool_wal_fsyncs_failed_total 0
+tidepool_wal_written_bytes_total 1000
+tidepool_wal_replay_skipped 0
+tidepool_blocks_damaged_total 0
+tidepool_clock_doubted 0
+prometheus_tsdb_wal_writes_failed_total 0
 prometheus_tsdb_head_series 500
 tidepool_memory_limit_bytes{part="all"} 1000
 tidepool_memory_limit_bytes{part="head"} 500
@@ -35,16 +44,19 @@ function at(seconds: number, text: string): Snapshot {
   return { atMs: seconds * 1000, metrics: new Metrics(text) };
 }
 
-function knownOf(snapshots: Snapshot[], flags: Record<string, string> = {}): Known {
+function knownOf(snapshots: Snapshot[], given: Record<string, string> = {}): Known {
+  const flags = { 'wal-sync': 'interval', ...given };
   const { metrics } = snapshots.at(-1)!;
   return {
     metrics,
+    flags,
     disk: diskFigures(metrics, flags),
     durability: durability(snapshots),
     destinations: destinations(snapshots),
     shipping: shipping(snapshots),
     limits: limits(metrics, flags),
     clockAheadSeconds: 0.2,
+    unsyncedSeconds: unsyncedSeconds(snapshots),
   };
 }
 
@@ -89,20 +101,18 @@ test('a node without any trouble says so', () => {
 });
 
 test('a log that was not replayed is named with the limit that is needed', () => {
-  const found = findings(knownOf([at(0, `${TEXT}tidepool_wal_replay_skipped 1\ntidepool_memory_limit_needed_bytes ${192 * 2 ** 20}\n`)]));
+  const found = findings(knownOf([at(0, `${TEXT.replace('replay_skipped 0', 'replay_skipped 1')}tidepool_memory_limit_needed_bytes ${192 * 2 ** 20}\n`)]));
   const named = found.filter((it) => it.level === 'bad' && it.text.includes('replay the log'));
   assert.equal(named.length, 1);
   assert.match(named[0]!.text, /--memory-limit=192MiB/);
-  const unknown = findings(knownOf([at(0, `${TEXT}tidepool_wal_replay_skipped 1\ntidepool_memory_limit_needed_bytes 0\n`)]));
+  const unknown = findings(knownOf([at(0, `${TEXT.replace('replay_skipped 0', 'replay_skipped 1')}tidepool_memory_limit_needed_bytes 0\n`)]));
   assert.match(unknown[0]!.text, /Give the machine more memory/);
-  const fine = findings(knownOf([at(0, `${TEXT}tidepool_wal_replay_skipped 0\n`)]));
+  const fine = findings(knownOf([at(0, TEXT)]));
   assert.ok(!fine.some((it) => it.text.includes('replay the log')));
 });
 
 test('troubles are named, the worst first', () => {
-  const text = `${TEXT.replace('tidepool_writes_paused 0', 'tidepool_writes_paused 1')}tidepool_clock_doubted 1
-tidepool_wal_fsyncs_failed_total 2
-prometheus_config_last_reload_successful 0
+  const text = `${TEXT.replace('tidepool_writes_paused 0', 'tidepool_writes_paused 1').replace('doubted 0', 'doubted 1').replace('fsyncs_failed_total 0', 'fsyncs_failed_total 2')}prometheus_config_last_reload_successful 0
 `;
   const known = knownOf([at(0, text)]);
   const found = findings(known);
@@ -137,15 +147,116 @@ test('a lag that grows is a finding, and so are dropped samples', () => {
   assert.match(verdict(known, found).text, /^Data is safe on this node; 8 min 20 s of it wait to be forwarded\.$/);
 });
 
-test('a receiver that answers nothing has not got all', () => {
-  const counts = (sent: number, retried: number): string => `${lag(3)}prometheus_remote_storage_samples_total{remote_name="centre",url="http://c/"} ${sent}
+/** A receiver with these counts; samples wait if it lags. */
+const counts = (sent: number, retried: number, lagged = 3): string => `${lag(lagged)}prometheus_remote_storage_samples_total{remote_name="centre",url="http://c/"} ${sent}
 prometheus_remote_storage_samples_retried_total{remote_name="centre",url="http://c/"} ${retried}
+prometheus_remote_storage_samples_pending{remote_name="centre",url="http://c/"} ${lagged > 0 ? 100 : 0}
 `;
-  const said = (text: string): string => verdict(knownOf([at(0, text)]), []).text;
-  assert.match(said(counts(0, 500)), /; centre has taken nothing since the start\.$/);
-  assert.match(said(counts(10, 500)), /; all of it has left the node\.$/);
+
+/** Level and headline. */
+function said(snapshots: Snapshot[], flags: Record<string, string> = {}): string {
+  const known = knownOf(snapshots, { 'retention-time': '2d', ...flags });
+  const { level, text } = verdict(known, findings(known));
+  return `${level}: ${text}`;
+}
+
+test('a receiver that answers nothing has not got all', () => {
+  assert.match(said([at(0, counts(0, 500))]), /^warn: .*; centre has taken nothing since the start\.$/);
+  assert.match(said([at(0, counts(10, 500, 0))]), /^good: .*; all of it has left the node\.$/);
   // Nothing was there to be sent.
-  assert.match(said(counts(0, 0)), /; all of it has left the node\.$/);
+  assert.match(said([at(0, counts(0, 0, 0))]), /^good: .*; all of it has left the node\.$/);
+  // The first samples wait for their first answer.
+  assert.match(said([at(0, counts(0, 0))]), /^unknown: .*; whether centre takes it is not known yet\.$/);
+});
+
+test('a receiver that died a moment ago takes nothing now', () => {
+  const alive = counts(1000, 0, 3);
+  assert.match(said([at(0, alive)]), /^good: .*; all but the newest 3 s of it has left the node\.$/);
+  assert.match(said([at(0, alive), at(37, counts(1000, 40, 37))]), /^warn: .*; centre takes nothing now\.$/);
+  // The pauses between tries grow: in the last 15 s there was none.
+  assert.match(said([at(0, alive), at(22, counts(1000, 40, 22)), at(37, counts(1000, 40, 37))]), /^warn/);
+  // A page that was opened then saw nothing of the kind, and nothing else.
+  assert.match(said([at(37, counts(1000, 40, 37))]), /^unknown/);
+  // It takes samples again.
+  assert.match(said([at(0, counts(1000, 40, 37)), at(15, counts(1500, 40, 3))]), /^good/);
+});
+
+test('samples that wait for a receiver are not green, whether or not it catches up', () => {
+  assert.match(said([at(0, lag(1000)), at(60, lag(400))]), /^warn: .*6 min 40 s of it wait/);
+  assert.match(said([at(0, lag(1000))]), /^warn/);
+  assert.equal(stateOf(destinations([at(0, lag(NaN))])[0]!), 'unknown');
+});
+
+test('what is not known is not green', () => {
+  assert.match(said([at(0, TEXT)]), /^good: Data is safe on this node; it stays here/);
+  for (const name of ['tidepool_wal_fsyncs_failed_total', 'prometheus_tsdb_wal_writes_failed_total', 'tidepool_writes_paused', 'tidepool_disk_free_bytes']) {
+    const without = said([at(0, TEXT.replace(new RegExp(`^${name} .*$`, 'm'), ''))]);
+    assert.match(without, /^unknown: Whether data is safe is unknown/, name);
+    const broken = said([at(0, TEXT.replace(new RegExp(`^${name} .*$`, 'm'), `${name} NaN`))]);
+    assert.match(broken, /^unknown: Whether data is safe is unknown/, name);
+  }
+  assert.match(said([at(0, TEXT.replace('tidepool_clock_doubted 0', ''))]), /^unknown: Data is safe/);
+  assert.match(said([at(0, '<html>')]), /^unknown: Whether data is safe is unknown/);
+  const known = knownOf([at(0, TEXT)], { 'retention-time': '2d' });
+  const clockless = { ...known, clockAheadSeconds: undefined };
+  assert.equal(findings(clockless)[0]?.level, 'unknown');
+  assert.equal(clockText(clockless), 'unknown');
+  assert.match(findings({ ...known, flags: undefined })[0]!.text, /does not say whether it syncs/);
+  for (const flag of ['remote-write-url', 'ship']) {
+    assert.match(said([at(0, TEXT)], { [flag]: 'http://c/' }), /^unknown: .*; whether it leaves the node is unknown\.$/, flag);
+  }
+});
+
+test('a node that is gone is not green', () => {
+  const known = knownOf([at(0, TEXT)], { 'retention-time': '2d' });
+  const old = verdict(known, findings(known), 180);
+  assert.equal(old.level, 'unknown');
+  assert.match(old.text, /^The node has said nothing for 3 min\. Before that: Data is safe on this node;/);
+});
+
+test('a log that is not synced is not safe', () => {
+  assert.match(said([at(0, TEXT)], { 'wal-sync': 'off' }), /^warn: A power cut may lose data; /);
+  const written = (bytes: number): string => TEXT.replace('written_bytes_total 1000', `written_bytes_total ${bytes}`);
+  const [first, second] = [at(0, TEXT), at(15, written(2000))];
+  assert.match(said([first, second, at(120, written(2000))]), /^bad: Data may be at risk/);
+  assert.match(said([first, second, at(120, written(2000).replace('fsyncs_total 10', 'fsyncs_total 11'))]), /^good/);
+  assert.match(said([first, second, at(120, written(2000))], { 'wal-sync': 'batch' }), /^good/);
+  // Nothing is written.
+  assert.match(said([first, at(120, TEXT)]), /^good/);
+});
+
+test('a disk that is nearly full is not green, whatever a day takes', () => {
+  const full = TEXT.replace(`free_bytes ${4.5 * GIB}`, `free_bytes ${0.8 * GIB}`);
+  assert.match(said([at(0, full)]), /^warn: The disk is nearly full; /);
+  assert.match(said([at(0, full.replace(/prometheus_tsdb_storage_blocks_bytes \d+/, 'prometheus_tsdb_storage_blocks_bytes 0'))]), /^warn: The disk/);
+});
+
+test('each finding names a page that tells more', () => {
+  const text = TEXT.replace('tidepool_writes_paused 0', 'tidepool_writes_paused 1').replace('clock_doubted 0', 'clock_doubted 1');
+  const found = findings(knownOf([at(0, `${text}tidepool_plugin_disabled{plugin="a"} 1\n`), at(15, `${text}tidepool_plugin_disabled{plugin="a"} 1\n`)], { 'wal-sync': 'off' }));
+  assert.deepEqual(found.map(({ page }) => page), ['storage', 'flags', 'configuration', 'plugins']);
+});
+
+test('targets have a verdict of their own', () => {
+  const none = { count: 0, longestSeconds: undefined };
+  assert.deepEqual(targetsVerdict(900, { targets: none, unknown: 0, probes: none }), { level: 'good', text: 'All 900 targets are up.' });
+  const down = targetsVerdict(900, { targets: { count: 1, longestSeconds: 1200 }, unknown: 0, probes: { count: 2, longestSeconds: Infinity } });
+  assert.deepEqual(down, { level: 'warn', text: '1 of 900 targets is down, for 20 min; 2 probes fail, the longest for more than an hour or since the start.' });
+  assert.equal(targetsVerdict(2, { targets: none, unknown: 1, probes: none }).level, 'unknown');
+  assert.equal(targetsVerdict(2, undefined).level, 'unknown');
+});
+
+test('this machine is the node’s own', () => {
+  const runtime = { hostname: 'edge-7' } as RuntimeInfo;
+  assert.equal(instanceOf({ 'host-metrics-instance': '' }, runtime), 'edge-7');
+  assert.equal(instanceOf({ 'host-metrics-instance': 'seven' }, runtime), 'seven');
+  assert.equal(instanceOf(undefined, undefined), undefined);
+  const target = (scrapeUrl: string, instance: string): Target => ({ scrapeUrl, labels: { job: 'node', instance } }) as unknown as Target;
+  const others = [target('http://edge-1:9100/metrics', 'edge-1:9100')];
+  assert.equal(machineInstance(others, 'edge-7'), 'edge-7');
+  assert.equal(machineInstance([...others, target('builtin://node/', 'seven')], 'edge-7'), 'seven');
+  assert.equal(machineInstance([...others, target('http://127.0.0.1:9100/metrics', '127.0.0.1:9100')], 'edge-7'), '127.0.0.1:9100');
+  for (const { queries } of machineCharts('a"b')) for (const { expr } of queries) assert.equal(expr.split('{').length, expr.split('{job="node",instance="a\\"b"').length);
 });
 
 test('shipping that waits', () => {

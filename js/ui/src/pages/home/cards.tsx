@@ -4,7 +4,7 @@ import { useNow } from '../../app/clock';
 import { hashOf } from '../../app/route';
 import type { DiskFigures } from '../../figures/disk';
 import type { Durability } from '../../figures/durability';
-import { isLeft, LAG_SECONDS_OK, type Destination, type Shipping } from '../../figures/leaving';
+import { LAG_SECONDS_OK, stateOf, type Destination, type DestinationState, type Shipping } from '../../figures/leaving';
 import type { Limits } from '../../figures/limits';
 import { changeOf, type Snapshot } from '../../figures/snapshots';
 import { formatCount, formatDuration, formatNumber } from '../../format/number';
@@ -98,6 +98,8 @@ function full(days: number | undefined, boundBy: DiskFigures['boundBy'], retenti
   return days < 1 / 24 ? `now: ${then}` : `in ${formatDuration(days * 86_400)}; ${then}`;
 }
 
+const DOTS: Record<DestinationState, string> = { all: 'good', near: 'good', behind: 'warn', failing: 'warn', silent: 'warn', unknown: 'unknown' };
+
 export function LeavingCard({ destinations, shipping }: { destinations: readonly Destination[]; shipping: Shipping | undefined }) {
   const now = useNow(15_000);
   return (
@@ -111,14 +113,14 @@ export function LeavingCard({ destinations, shipping }: { destinations: readonly
       <ul class="plain">
         {destinations.map((it) => (
           <li key={it.name}>
-            <i class={`dot ${isLeft(it) ? 'good' : it.catchesUpSeconds === Infinity ? 'bad' : 'warn'}`} aria-hidden="true" />
+            <i class={`dot ${it.catchesUpSeconds === Infinity ? 'bad' : DOTS[stateOf(it)]}`} aria-hidden="true" />
             <b>{it.name}</b> {lagText(it)}
             {it.bytesLeft > 0 && it.lagSeconds > LAG_SECONDS_OK && <span class="muted"> · {formatNumber(it.bytesLeft, 'bytes')} left</span>}
           </li>
         ))}
         {shipping !== undefined && (
           <li>
-            <i class={`dot ${shipping.waiting === 0 ? 'good' : 'warn'}`} aria-hidden="true" />
+            <i class={`dot ${shipping.waiting === 0 ? 'good' : shipping.failures > 0 ? 'warn' : 'unknown'}`} aria-hidden="true" />
             <b>Object storage</b>{' '}
             {shippingText(shipping)}
             <span class="muted"> · {shipping.lastUploadMs === undefined ? 'no upload since the start' : `last upload ${formatAgo(shipping.lastUploadMs, Math.max(now, shipping.lastUploadMs))}`}</span>
@@ -139,9 +141,13 @@ export function shippingText({ waiting, lagSeconds, catchesUpSeconds }: Shipping
 /** How far a destination is behind, and when it has caught up. */
 export function lagText(destination: Destination): string {
   const { lagSeconds, catchesUpSeconds } = destination;
-  if (isLeft(destination)) return lagSeconds < 1 ? 'has all samples' : `is ${formatDuration(lagSeconds)} behind`;
-  if (lagSeconds <= LAG_SECONDS_OK) return 'has taken nothing since the start';
+  const state = stateOf(destination);
   const behind = `is ${formatDuration(lagSeconds)} behind`;
+  if (state === 'all') return 'has all samples';
+  if (state === 'silent') return 'has taken nothing since the start';
+  if (state === 'failing') return `takes nothing now, and ${behind}`;
+  if (state === 'unknown') return `${behind}; whether it takes what is sent is not known yet`;
+  if (state === 'near') return behind;
   if (catchesUpSeconds === undefined) return behind;
   return catchesUpSeconds === Infinity ? `${behind} and does not catch up` : `${behind}, has caught up in ${formatDuration(catchesUpSeconds)}`;
 }

@@ -6,7 +6,7 @@ import { useApp } from '../../app/context';
 import { useAnswer } from '../../app/load';
 import { useSnapshots } from '../../app/metrics';
 import { diskFigures } from '../../figures/disk';
-import { durability } from '../../figures/durability';
+import { durability, unsyncedSeconds } from '../../figures/durability';
 import { destinations, LAG_SECONDS_OK, shipping } from '../../figures/leaving';
 import { limits } from '../../figures/limits';
 import { clockText, findings, verdict, type Known } from '../../figures/checks';
@@ -14,13 +14,18 @@ import type { Snapshot } from '../../figures/snapshots';
 import { formatAgo, formatTime, zoneName } from '../../format/time';
 import type { Labels, RuntimeInfo } from '../../source/answers';
 import { Failure } from '../../widgets/state';
+import { hashOf } from '../../app/route';
 import { DiskCard, DurabilityCard, IntakeCard, LeavingCard, LimitsCard } from './cards';
 import { useNodeInfo } from './clock';
+import { instanceOf } from './machine';
 import { Machine } from './machine-view';
 import { useOwn, type Own } from './own';
 import { Starting, useReplay } from './starting';
+import { TargetsVerdict } from './targets-view';
 
 const NO_PARAMS = new URLSearchParams();
+/** Figures are asked for each 15 s; older ones are not of now, in milliseconds. */
+const OLD_MS = 60_000;
 
 export function Home() {
   const snapshots = useSnapshots();
@@ -31,20 +36,29 @@ export function Home() {
       {!isReady && <Starting replay={replay} />}
       {snapshots.error !== undefined && snapshots.value === undefined && <Failure error={snapshots.error} what="/metrics" />}
       {snapshots.value === undefined && snapshots.error === undefined && <p class="muted loading">Loading…</p>}
-      {isReady && snapshots.value !== undefined && <Node snapshots={snapshots.value} />}
+      {isReady && snapshots.value !== undefined && <Node snapshots={snapshots.value} hasFailed={snapshots.error !== undefined} />}
     </>
   );
 }
 
-function Node({ snapshots }: { snapshots: readonly Snapshot[] }) {
-  const flags = useAnswer('api/v1/status/flags', NO_PARAMS).value?.data as Labels | undefined;
-  const info = useNodeInfo().value;
-  const own = useOwn();
+function Node({ snapshots, hasFailed }: { snapshots: readonly Snapshot[]; hasFailed: boolean }) {
+  const { source } = useApp();
+  const now = useNow(5000);
+  const flagsAnswer = useAnswer('api/v1/status/flags', NO_PARAMS);
+  const infoAnswer = useNodeInfo();
+  const flags = flagsAnswer.value?.data as Labels | undefined;
+  const info = infoAnswer.value;
+  const isAsked = (flags === undefined && flagsAnswer.error === undefined) || (info === undefined && infoAnswer.error === undefined);
+  const instance = instanceOf(flags, info?.runtime);
+  const own = useOwn(instance);
   const known = useMemo(() => knownOf(snapshots, flags, own, info?.clockAheadSeconds), [snapshots, flags, own, info]);
+  if (isAsked) return <p class="muted loading">Loading…</p>;
+  const ageMs = now - snapshots.at(-1)!.atMs;
+  const isOld = hasFailed || source.isLost || ageMs > OLD_MS;
   const found = findings(known);
-  const { level, text } = verdict(known, found);
+  const { level, text } = verdict(known, found, isOld ? Math.max(0, ageMs / 1000) : undefined);
   return (
-    <>
+    <div class={isOld ? 'old' : undefined}>
       <section class={`verdict ${level}`} aria-label="State of the node">
         <h1>
           <i class={`dot ${level}`} aria-hidden="true" />
@@ -53,12 +67,15 @@ function Node({ snapshots }: { snapshots: readonly Snapshot[] }) {
         {found.length > 0 && (
           <ul>
             {found.map((finding) => (
-              <li class={`${finding.level}-text`}>{finding.text}</li>
+              <li class={`${finding.level}-text`}>
+                {finding.text} <a href={hashOf(['explore', finding.page])}>Why</a>
+              </li>
             ))}
           </ul>
         )}
         <Where snapshots={snapshots} runtime={info?.runtime} />
       </section>
+      <TargetsVerdict metrics={known.metrics} isOld={isOld} />
       <div class="cards home">
         <DurabilityCard figures={known.durability} flags={flags} clock={clockText(known)} />
         <DiskCard figures={known.disk} metrics={known.metrics} writtenPerDay={own?.writtenPerDay} />
@@ -66,8 +83,8 @@ function Node({ snapshots }: { snapshots: readonly Snapshot[] }) {
         <LimitsCard limits={known.limits} metrics={known.metrics} />
         <IntakeCard snapshots={snapshots} />
       </div>
-      <Machine flags={flags} />
-    </>
+      <Machine flags={flags} instance={instance} />
+    </div>
   );
 }
 
@@ -100,11 +117,13 @@ function knownOf(snapshots: readonly Snapshot[], flags: Labels | undefined, own:
   });
   return {
     metrics,
+    flags,
     disk: diskFigures(metrics, flags),
     durability: durability(snapshots),
     destinations: behind,
     shipping: shipping(snapshots),
     limits: limits(metrics, flags),
     clockAheadSeconds,
+    unsyncedSeconds: unsyncedSeconds(snapshots),
   };
 }

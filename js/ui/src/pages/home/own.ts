@@ -2,12 +2,11 @@
 
 import { useApp } from '../../app/context';
 import { useLoad } from '../../app/load';
+import { matcherOf } from '../../promql/selector';
 import { numberOf } from '../../source/exposition';
 import type { QueryData } from '../../source/answers';
 
-const JOB = 'job="tidepool"';
 const EVERY_MS = 60_000;
-const WRITTEN = `tidepool_disk_written_bytes_total{${JOB}}`;
 
 /** Figures that need the past. */
 export interface Own {
@@ -17,9 +16,15 @@ export interface Own {
   lagChange: ReadonlyMap<string, number>;
 }
 
-/** The figures, asked for each minute. Without such records they are empty. */
-export function useOwn(): Own | undefined {
+/**
+ * The figures, asked for each minute. Without such records they are empty.
+ *
+ * @param instance the node's own: a centre has the records of others, too
+ */
+export function useOwn(instance: string | undefined): Own | undefined {
   const { source } = useApp();
+  const of = `{job="tidepool",${matcherOf('instance', instance ?? '')}}`;
+  const written = `tidepool_disk_written_bytes_total${of}`;
   const load = async (signal: AbortSignal): Promise<Own> => {
     const ask = async (query: string) => {
       const { data } = await source.request('api/v1/query', new URLSearchParams({ query, limit: '100' }), signal);
@@ -27,12 +32,12 @@ export function useOwn(): Own | undefined {
       return result.resultType === 'vector' ? result.result : [];
     };
     // Only if a day ago there was a sample: an increase over less is none of a day.
-    const [written] = await ask(`sum(increase(${WRITTEN}[1d])) and on() count(${WRITTEN} offset 1d)`);
-    const lags = await ask(`deriv(tidepool_remote_storage_lag_seconds{${JOB}}[10m])`);
+    const [daily] = await ask(`sum(increase(${written}[1d])) and on() count(${written} offset 1d)`);
+    const lags = await ask(`deriv(tidepool_remote_storage_lag_seconds${of}[10m])`);
     return {
-      writtenPerDay: written?.value === undefined ? undefined : numberOf(written.value[1]),
+      writtenPerDay: daily?.value === undefined ? undefined : numberOf(daily.value[1]),
       lagChange: new Map(lags.flatMap(({ metric, value }) => (value === undefined ? [] : [[metric['remote_name'] ?? '', numberOf(value[1])] as const]))),
     };
   };
-  return useLoad('own', load, { everyMs: EVERY_MS }).value;
+  return useLoad(instance === undefined ? undefined : `own ${instance}`, load, { everyMs: EVERY_MS }).value;
 }
