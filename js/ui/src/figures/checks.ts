@@ -82,7 +82,7 @@ export function verdict(known: Known, found: readonly Finding[], oldSeconds?: nu
   const level = found[0]?.level ?? 'good';
   const text = `${safe}; ${left(known)}.`;
   if (oldSeconds === undefined) return { level, text };
-  return { level: level === 'good' ? 'unknown' : level, text: `The node has said nothing for ${formatDuration(Math.round(oldSeconds))}. Before that: ${text}` };
+  return { level: level === 'good' ? 'unknown' : level, text: `There are no figures of the last ${formatDuration(Math.max(1, Math.round(oldSeconds)))}. Before that: ${text}` };
 }
 
 function left({ destinations, shipping, flags }: Known): string {
@@ -103,7 +103,7 @@ function left({ destinations, shipping, flags }: Known): string {
   if (waiting > 0) parts.push(`${formatCount(waiting)} ${waiting === 1 ? 'block waits' : 'blocks wait'} to be shipped`);
   if (parts.length > 0) return parts.join(', ');
   if (destinations.length === 0) return 'all blocks of it are shipped';
-  return near.length > 0 ? `all but the newest ${longest(near)} of it has left the node` : 'all of it has left the node';
+  return near.length > 0 ? `all but the newest ${longest(near)} has left` : 'all of it has left the node';
 }
 
 function disk(figures: DiskFigures): Finding[] {
@@ -190,7 +190,7 @@ function leaving({ destinations, shipping, flags }: Known): Finding[] {
   if (droppedUnshipped > 0) add('bad', `${formatCount(droppedUnshipped)} blocks were dropped before they were shipped.`);
   if (conflicts > 0) add('warn', `${formatCount(conflicts)} blocks were not shipped: object storage has others of their names.`);
   if (waiting > 0 && failures > 0) add('warn', `${formatCount(waiting)} blocks wait to be shipped, and ${formatCount(failures)} uploads failed since the start.`);
-  else if (!(waiting === 0)) add('unknown', 'Blocks wait to be shipped; no upload of them has failed.');
+  else if (waiting > 0) add('unknown', 'Blocks wait to be shipped; no upload of them has failed.');
   return found;
 }
 

@@ -127,7 +127,7 @@ export interface Shipping {
 export function shipping(snapshots: readonly Snapshot[]): Shipping | undefined {
   const metrics = snapshots.at(-1)?.metrics;
   const waiting = metrics?.value('tidepool_ship_blocks_waiting');
-  if (metrics === undefined || waiting === undefined) return undefined;
+  if (metrics === undefined || waiting === undefined || Number.isNaN(waiting)) return undefined;
   const perSecond = changeOf(snapshots, (metrics) => metrics.value('tidepool_ship_uploads_total'));
   const count = (name: string): number => metrics.value(name) ?? 0;
   const last = count('tidepool_ship_last_upload_timestamp_seconds');

@@ -10,7 +10,7 @@ import type { Level } from './checks';
 /** Some of many that do not answer. */
 export interface Down {
   count: number;
-  /** How long the longest has not answered, in seconds; Infinity beyond an hour; nothing is unknown. */
+  /** Seconds since the first of them answered; Infinity beyond an hour, nothing if not known. */
   longestSeconds: number | undefined;
 }
 
@@ -70,16 +70,25 @@ function keyOf({ __name__: _, ...labels }: Labels): string {
   return JSON.stringify(Object.entries(labels).sort());
 }
 
-/** What is said of all, `count` of them; without a state whether they answer is unknown. */
-export function targetsVerdict(count: number | undefined, state: TargetsState | undefined): { level: Level; text: string } {
-  if (count === undefined || state === undefined) return { level: 'unknown', text: 'Whether targets answer is unknown.' };
+/**
+ * What is said of all.
+ *
+ * @param counts targets of each job
+ * @param state nothing if it is not known
+ */
+export function targetsVerdict(counts: readonly number[], state: TargetsState | undefined): { level: Level; text: string } {
+  if (state === undefined) return { level: 'unknown', text: 'Whether targets answer is unknown.' };
+  const count = counts.reduce((sum, it) => sum + it, 0);
+  // Discovery that fails from the start finds none.
+  const empty = counts.filter((it) => it === 0).length;
   const { targets, unknown, probes } = state;
   const parts: string[] = [];
   if (targets.count > 0) parts.push(`${formatCount(targets.count)} of ${formatCount(count)} targets ${targets.count === 1 ? 'is' : 'are'} down${since(targets)}`);
   if (probes.count > 0) parts.push(`${formatCount(probes.count)} ${probes.count === 1 ? 'probe fails' : 'probes fail'}${since(probes)}`);
   if (unknown > 0) parts.push(`${formatCount(unknown)} of ${formatCount(count)} targets ${unknown === 1 ? 'was' : 'were'} not scraped yet`);
-  const level = targets.count > 0 || probes.count > 0 ? 'warn' : unknown > 0 ? 'unknown' : 'good';
-  return { level, text: level === 'good' ? `All ${formatCount(count)} targets are up.` : `${parts.join('; ')}.` };
+  if (empty > 0) parts.push(`${formatCount(empty)} of ${formatCount(counts.length)} jobs ${empty === 1 ? 'has' : 'have'} no targets`);
+  const level = targets.count > 0 || probes.count > 0 ? 'warn' : unknown > 0 || empty > 0 ? 'unknown' : 'good';
+  return { level, text: level === 'good' ? `${formatCount(count)} of ${formatCount(count)} targets ${count === 1 ? 'is' : 'are'} up.` : `${parts.join('; ')}.` };
 }
 
 function since({ count, longestSeconds: seconds }: Down): string {

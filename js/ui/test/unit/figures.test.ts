@@ -171,7 +171,7 @@ test('a receiver that answers nothing has not got all', () => {
 
 test('a receiver that died a moment ago takes nothing now', () => {
   const alive = counts(1000, 0, 3);
-  assert.match(said([at(0, alive)]), /^good: .*; all but the newest 3 s of it has left the node\.$/);
+  assert.match(said([at(0, alive)]), /^good: .*; all but the newest 3 s has left\.$/);
   assert.match(said([at(0, alive), at(37, counts(1000, 40, 37))]), /^warn: .*; centre takes nothing now\.$/);
   // The pauses between tries grow: in the last 15 s there was none.
   assert.match(said([at(0, alive), at(22, counts(1000, 40, 22)), at(37, counts(1000, 40, 37))]), /^warn/);
@@ -211,7 +211,7 @@ test('a node that is gone is not green', () => {
   const known = knownOf([at(0, TEXT)], { 'retention-time': '2d' });
   const old = verdict(known, findings(known), 180);
   assert.equal(old.level, 'unknown');
-  assert.match(old.text, /^The node has said nothing for 3 min\. Before that: Data is safe on this node;/);
+  assert.match(old.text, /^There are no figures of the last 3 min\. Before that: Data is safe on this node;/);
 });
 
 test('a log that is not synced is not safe', () => {
@@ -239,11 +239,12 @@ test('each finding names a page that tells more', () => {
 
 test('targets have a verdict of their own', () => {
   const none = { count: 0, longestSeconds: undefined };
-  assert.deepEqual(targetsVerdict(900, { targets: none, unknown: 0, probes: none }), { level: 'good', text: 'All 900 targets are up.' });
-  const down = targetsVerdict(900, { targets: { count: 1, longestSeconds: 1200 }, unknown: 0, probes: { count: 2, longestSeconds: Infinity } });
+  assert.deepEqual(targetsVerdict([600, 300], { targets: none, unknown: 0, probes: none }), { level: 'good', text: '900 of 900 targets are up.' });
+  const down = targetsVerdict([600, 300], { targets: { count: 1, longestSeconds: 1200 }, unknown: 0, probes: { count: 2, longestSeconds: Infinity } });
   assert.deepEqual(down, { level: 'warn', text: '1 of 900 targets is down, for 20 min; 2 probes fail, the longest for more than an hour or since the start.' });
-  assert.equal(targetsVerdict(2, { targets: none, unknown: 1, probes: none }).level, 'unknown');
-  assert.equal(targetsVerdict(2, undefined).level, 'unknown');
+  assert.equal(targetsVerdict([2], { targets: none, unknown: 1, probes: none }).level, 'unknown');
+  assert.deepEqual(targetsVerdict([2, 0], { targets: none, unknown: 0, probes: none }), { level: 'unknown', text: '1 of 2 jobs has no targets.' });
+  assert.equal(targetsVerdict([2], undefined).level, 'unknown');
 });
 
 test('this machine is the node’s own', () => {
@@ -263,6 +264,12 @@ test('shipping that waits', () => {
   assert.equal(shipping([at(0, TEXT)]), undefined);
   const text = `${TEXT}tidepool_ship_blocks_waiting 3\ntidepool_ship_last_upload_timestamp_seconds 0\n`;
   const known = knownOf([at(0, text)], { 'retention-time': '2d' });
+  // A block that was cut a moment ago waits, too.
+  assert.match(said([at(0, text)]), /^unknown/);
+  // There is no object storage where there should be, from the start or since a while.
+  for (const uploads of [0, 1000]) assert.match(said([at(0, `${text}tidepool_ship_upload_failures_total 2\ntidepool_ship_uploads_total ${uploads}\n`)]), /^warn: .*3 blocks wait to be shipped/);
+  assert.match(said([at(0, text.replace('waiting 3', 'waiting 0'))]), /^good: .*; all blocks of it are shipped\.$/);
+  assert.match(said([at(0, text.replace('waiting 3', 'waiting NaN'))], { ship: 's3://b/' }), /^unknown/);
   assert.equal(known.shipping?.lastUploadMs, undefined);
   assert.match(verdict(known, findings(known)).text, /3 blocks wait to be shipped/);
   assert.equal(known.shipping!.catchesUpSeconds, undefined);

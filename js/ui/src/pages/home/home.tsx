@@ -58,7 +58,7 @@ function Node({ snapshots, hasFailed }: { snapshots: readonly Snapshot[]; hasFai
   const found = findings(known);
   const { level, text } = verdict(known, found, isOld ? Math.max(0, ageMs / 1000) : undefined);
   return (
-    <div class={isOld ? 'old' : undefined}>
+    <div class={isOld ? 'node old' : 'node'}>
       <section class={`verdict ${level}`} aria-label="State of the node">
         <h1>
           <i class={`dot ${level}`} aria-hidden="true" />

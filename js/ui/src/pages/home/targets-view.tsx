@@ -20,7 +20,7 @@ export function TargetsVerdict({ metrics, isOld }: { metrics: Metrics; isOld: bo
   if (pools.length === 0) return null;
   const isKnown = loaded.error === undefined && !isOld;
   if (isKnown && loaded.value === undefined) return <p class="muted loading">Loading…</p>;
-  const said = targetsVerdict(metrics.sum('prometheus_target_scrape_pool_targets'), isKnown ? loaded.value : undefined);
+  const said = targetsVerdict(pools.map(({ value }) => value), isKnown ? loaded.value : undefined);
   const refused = REFUSALS.reduce((sum, reason) => sum + (metrics.value(`prometheus_target_scrapes_sample_${reason}_total`) ?? 0), 0);
   const level = refused > 0 && said.level === 'good' ? 'warn' : said.level;
   const isProbed = isKnown && loaded.value!.probes.count > 0;
