@@ -3,6 +3,7 @@
 
 use super::answer::Counts;
 use super::config::DestinationConfig;
+use crate::clock::system_now_ms;
 use crate::telemetry::MetricsText;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -34,6 +35,9 @@ pub struct Figures {
     pub failed: Kinds,
     /// Sent again after a failure.
     pub retried: Kinds,
+    /// When the first of the requests failed that have not been answered since the last one that
+    /// was; 0 if none has. Milliseconds since the epoch.
+    failing_since_ms: AtomicI64,
     /// Of `failed`, by status of the answer.
     pub refused_by_status: Mutex<BTreeMap<u16, u64>>,
     /// Not sent, by reason.
@@ -168,6 +172,18 @@ impl Kinds {
 }
 
 impl Figures {
+    /// A request has failed, and will be sent again.
+    pub fn request_failed(&self) {
+        let now_ms = system_now_ms().max(1);
+        // A request that failed before has a time already.
+        let _ = self.failing_since_ms.compare_exchange(0, now_ms, Relaxed, Relaxed);
+    }
+
+    /// The receiver has answered a request for good.
+    pub fn request_answered(&self) {
+        self.failing_since_ms.store(0, Relaxed);
+    }
+
     /// Nothing is counted yet.
     pub fn new(config: &DestinationConfig) -> Figures {
         let url = config.url.to_string().replace('\\', "\\\\").replace('"', "\\\"");
@@ -263,7 +279,12 @@ fn show(text: &mut MetricsText, all: &[Arc<Figures>]) {
             f.newest_sent_ms.load(Relaxed) as f64 / 1000.0
         }),
     ];
-    let ours: [Value; 4] = [
+    let ours: [Value; 5] = [
+        (
+            "failing_since_timestamp_seconds",
+            "When requests began to fail, of which none has been answered since; 0 if the last was.",
+            |f| f.failing_since_ms.load(Relaxed) as f64 / 1000.0,
+        ),
         (
             "lag_seconds",
             "What the newest sample delivered lies behind the newest stored; 0 if nothing waits.",

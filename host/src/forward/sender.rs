@@ -108,6 +108,10 @@ impl Sender {
             };
             let took = started.elapsed();
             self.figures.durations.observe(took);
+            match &meaning {
+                Meaning::Again { .. } => self.figures.request_failed(),
+                _ => self.figures.request_answered(),
+            }
             match meaning {
                 Meaning::Delivered { written } => {
                     self.delivered(request, &written);

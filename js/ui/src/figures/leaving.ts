@@ -25,27 +25,28 @@ export interface Destination {
    * told.
    */
   catchesUpSeconds: number | undefined;
-  /** Whether it takes what is sent; nothing if that cannot be told. */
-  isTaking: boolean | undefined;
+  /** Since when it takes nothing of what is sent, 0 if it does; nothing if that is not known. */
+  failingSinceMs: number | undefined;
 }
 
 /** A lag up to this is that of requests on their way, in seconds. */
 export const LAG_SECONDS_OK = 60;
 
 /**
- * `all`: it has everything. `near`: the newest samples are on their way. `failing`: it was seen to
- * take nothing of what was sent. `silent`: nothing since the start. `unknown`: too little was seen
- * to tell whether what waits is on its way.
+ * `all`: it has everything. `near`: the newest samples are on their way. `failing`: it takes nothing
+ * of what is sent. `silent`: nothing since the start. `unknown`: nothing was sent yet, or the node
+ * does not tell.
  */
 export type DestinationState = 'all' | 'near' | 'behind' | 'failing' | 'silent' | 'unknown';
 
 /** Whether a receiver has what it should. */
-export function stateOf({ lagSeconds, pending, sent, retried, isTaking }: Destination): DestinationState {
+export function stateOf({ lagSeconds, pending, sent, retried, failingSinceMs }: Destination): DestinationState {
   if (lagSeconds > LAG_SECONDS_OK) return 'behind';
   if (sent === 0 && retried > 0) return 'silent';
-  if (isTaking === false) return 'failing';
+  if (failingSinceMs === undefined) return 'unknown';
+  if (failingSinceMs > 0) return 'failing';
   if (lagSeconds < 1 && (sent > 0 || pending === 0)) return 'all';
-  return lagSeconds >= 0 && sent > 0 && isTaking ? 'near' : 'unknown';
+  return lagSeconds >= 0 && sent > 0 ? 'near' : 'unknown';
 }
 
 /** A reason that a person wants. */
@@ -58,6 +59,7 @@ export function destinations(snapshots: readonly Snapshot[]): Destination[] {
   return metrics.all('tidepool_remote_storage_lag_seconds').map(({ labels, value: lagSeconds }) => {
     const value = (name: string): number => metrics.value(`prometheus_remote_storage_${name}`, labels) ?? 0;
     const ours = (name: string): number => metrics.value(`tidepool_remote_storage_${name}`, labels) ?? 0;
+    const since = metrics.value('tidepool_remote_storage_failing_since_timestamp_seconds', labels);
     return {
       name: labels['remote_name'] ?? '',
       url: labels['url'] ?? '',
@@ -72,7 +74,7 @@ export function destinations(snapshots: readonly Snapshot[]): Destination[] {
       shards: value('shards'),
       shardsMax: value('shards_max'),
       catchesUpSeconds: catchesUp(snapshots, labels, lagSeconds),
-      isTaking: isTaking(snapshots, labels),
+      failingSinceMs: since === undefined ? undefined : since * 1000,
     };
   });
 }
@@ -81,21 +83,6 @@ function droppedOf(metrics: Metrics, { remote_name: name }: Labels): { reason: s
   const all = metrics.all('prometheus_remote_storage_samples_dropped_total');
   const of = all.filter(({ labels, value }) => labels['remote_name'] === name && labels['reason'] !== WANTED && value > 0);
   return of.map(({ labels, value }) => ({ reason: labels['reason'] ?? '', count: value }));
-}
-
-/** What is compared with the newest snapshot: the longest pause between two tries, and some. */
-const TRIES_MS = 60_000;
-
-function isTaking(snapshots: readonly Snapshot[], labels: Labels): boolean | undefined {
-  const newest = snapshots.at(-1)!;
-  const count = ({ metrics }: Snapshot, what: string): number =>
-    metrics.value(`prometheus_remote_storage_samples_${what}`, labels)! + (metrics.value(`prometheus_remote_storage_histograms_${what}`, labels) ?? 0);
-  const retried = count(newest, 'retried_total');
-  const before = snapshots.filter(({ atMs }) => atMs < newest.atMs && newest.atMs - atMs <= TRIES_MS);
-  const grown = (than: Snapshot, what: string): boolean => count(newest, what) > count(than, what);
-  if (before.some((it) => grown(it, 'retried_total') && !grown(it, 'total'))) return false;
-  // Without a failure until now, or with a success that was seen.
-  return retried === 0 || before.some((it) => grown(it, 'total')) || undefined;
 }
 
 function catchesUp(snapshots: readonly Snapshot[], labels: Labels, lagSeconds: number): number | undefined {

@@ -8,8 +8,10 @@ import { formatCount } from '../../format/number';
 import type { Metrics } from '../../source/exposition';
 
 const EVERY_MS = 30_000;
-/** Why samples of scrapes are not stored, as metrics count it. */
+/** Why samples of scrapes are not stored, as Prometheus counts it: before the store and by it. */
 const REFUSALS = ['duplicate_timestamp', 'out_of_order', 'out_of_bounds'];
+/** The store's other reasons. */
+const MORE_REFUSALS = ['labels', 'series_limit', 'memory', 'disk', 'other'];
 
 export function TargetsVerdict({ metrics, isOld }: { metrics: Metrics; isOld: boolean }) {
   const { source } = useApp();
@@ -21,7 +23,7 @@ export function TargetsVerdict({ metrics, isOld }: { metrics: Metrics; isOld: bo
   const isKnown = loaded.error === undefined && !isOld;
   if (isKnown && loaded.value === undefined) return <p class="muted loading">Loading…</p>;
   const said = targetsVerdict(pools.map(({ value }) => value), isKnown ? loaded.value : undefined);
-  const refused = REFUSALS.reduce((sum, reason) => sum + (metrics.value(`prometheus_target_scrapes_sample_${reason}_total`) ?? 0), 0);
+  const refused = refusedSamples(metrics);
   const level = refused > 0 && said.level === 'good' ? 'warn' : said.level;
   const isProbed = isKnown && loaded.value!.probes.count > 0;
   return (
@@ -35,4 +37,10 @@ export function TargetsVerdict({ metrics, isOld }: { metrics: Metrics; isOld: bo
       {refused > 0 && <p class="warn-text">{formatCount(refused)} samples of scrapes were refused since the start.</p>}
     </section>
   );
+}
+
+function refusedSamples(metrics: Metrics): number {
+  const counts = REFUSALS.map((reason) => metrics.value(`prometheus_target_scrapes_sample_${reason}_total`) ?? 0);
+  const more = metrics.all('tidepool_target_samples_refused_total').filter(({ labels }) => MORE_REFUSALS.includes(labels['reason'] ?? ''));
+  return [...counts, ...more.map(({ value }) => value)].reduce((sum, count) => sum + count, 0);
 }
