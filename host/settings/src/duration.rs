@@ -1,7 +1,8 @@
 //! Durations and sizes as Prometheus writes them, printed and read.
 
 use crate::yaml;
-use serde::Deserializer;
+use serde::de::Error as _;
+use serde::{Deserialize as _, Deserializer};
 use std::time::Duration;
 
 /// A duration with the largest units that fit: `1d12h`, `15d`, `2h`, `0s`. Years and weeks only
@@ -105,11 +106,21 @@ pub fn read_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Durat
     yaml::parsed(deserializer, duration)
 }
 
-/// A [`duration_or_zero`] of a configuration file, for `#[serde(deserialize_with)]`.
+/// A [`duration_or_zero`] of a configuration file, for `#[serde(deserialize_with)]`. Nothing is
+/// zero.
 pub fn read_duration_or_zero<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Duration, D::Error> {
-    yaml::parsed(deserializer, duration_or_zero)
+    let text = Option::<String>::deserialize(deserializer)?;
+    text.map_or(Ok(Duration::ZERO), |text| duration_or_zero(&text)).map_err(D::Error::custom)
+}
+
+/// A [`duration`] of a configuration file, if there is one, for `#[serde(deserialize_with)]`.
+pub fn read_duration_if_any<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    text.map(|text| duration(&text)).transpose().map_err(D::Error::custom)
 }
 
 /// A size in bytes of a configuration file, for `#[serde(deserialize_with)]`.

@@ -17,6 +17,7 @@ use super::shown::ShownConfig;
 use super::upstream::{absent_flag, absent_section, our_name, with_names};
 use crate::forward::DestinationConfig;
 use crate::plugin::config::{self as plugin, PluginSettings};
+use clap::builder::ValueParser;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command};
@@ -330,12 +331,21 @@ fn flags(arg: &Arg, name: &str, value: &Node) -> Result<Vec<String>, yaml::Error
         Data::List(_) | Data::Map(_) => Err(wrong(value, "expected one plain value")),
         _ => match value.text() {
             None | Some("") => Err(wrong(value, "the value is missing")),
-            Some(text) if matches!(arg.get_action(), ArgAction::SetTrue) => match text {
-                "true" => Ok(vec![format!("--{name}")]),
-                "false" => Ok(Vec::new()),
-                _ => Err(wrong(value, "expected true or false")),
-            },
-            Some(text) => Ok(vec![format!("--{name}={text}")]),
+            Some(text) => {
+                let takes_bool = arg.get_value_parser().type_id() == ValueParser::bool().type_id();
+                let is_set = match text {
+                    _ if !takes_bool => return Ok(vec![format!("--{name}={text}")]),
+                    // With quotes, too.
+                    "true" => true,
+                    "false" => false,
+                    _ => yaml::read(name, value)?,
+                };
+                match (arg.get_action(), is_set) {
+                    (ArgAction::SetTrue, true) => Ok(vec![format!("--{name}")]),
+                    (ArgAction::SetTrue, false) => Ok(Vec::new()),
+                    _ => Ok(vec![format!("--{name}={is_set}")]),
+                }
+            }
         },
     }
 }
@@ -371,7 +381,7 @@ mod tests {
     #[test]
     fn keys_become_flags() {
         let text = "# a node\ndata-dir: /var/lib/tidepool\nwal-sync: 'batch'\nmax-series: 1000\n\
-                    head-snapshot: false\nenable-admin-api: true\naccess-log: false\n\
+                    head-snapshot: No\nenable-admin-api: yes\naccess-log: off\n\
                     external-label:\n  node: edge-7\n  site: \"a b\"\n";
         let expected = [
             "--data-dir=/var/lib/tidepool",
@@ -401,7 +411,8 @@ mod tests {
             ("\n\nmax-series: many\n", "3:13: max-series: ", "invalid value 'many'"),
             ("data-dir:\n  - a\n", "2:3: data-dir: ", "one plain value"),
             ("data-dir:\nlisten: 127.0.0.1:1\n", "1:1: data-dir: ", "missing"),
-            ("access-log: yes\n", "1:13: access-log: ", "true or false"),
+            ("access-log: yEs\n", "1:13: access-log: ", "true or false"),
+            ("head-snapshot: 1\n", "1:16: head-snapshot: ", "true or false"),
             ("external-label:\n  node: [a]\n", "2:9: external-label: ", "plain name and value"),
             (
                 "max-series: 1\nmax-series: 2\n",

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidepool_client::HttpClientConfig;
 use tidepool_client::config::ShownUrl;
-use tidepool_settings::duration::read_duration;
+use tidepool_settings::duration::read_duration_if_any;
 use tidepool_settings::yaml;
 use url::Url;
 
@@ -113,7 +113,7 @@ pub(super) struct Group {
 pub(super) struct FileSection {
     #[serde(deserialize_with = "file_patterns")]
     files: Vec<Pattern>,
-    #[serde(default, deserialize_with = "interval")]
+    #[serde(default, deserialize_with = "read_duration_if_any")]
     refresh_interval: Option<Duration>,
 }
 
@@ -122,7 +122,7 @@ pub(super) struct FileSection {
 pub(super) struct HttpSection {
     #[serde(deserialize_with = "url")]
     url: (ShownUrl, String),
-    #[serde(default, deserialize_with = "interval")]
+    #[serde(default, deserialize_with = "read_duration_if_any")]
     refresh_interval: Option<Duration>,
 }
 
@@ -134,7 +134,7 @@ pub(super) struct DnsSection(DnsConfig);
 #[serde(deny_unknown_fields)]
 struct RawDnsSection {
     names: Vec<String>,
-    #[serde(default, deserialize_with = "interval")]
+    #[serde(default, deserialize_with = "read_duration_if_any")]
     refresh_interval: Option<Duration>,
     #[serde(default)]
     r#type: Option<String>,
@@ -230,10 +230,6 @@ impl TryFrom<RawDnsSection> for DnsSection {
         let refresh_interval = section.refresh_interval.unwrap_or(DNS_INTERVAL);
         Ok(DnsSection(DnsConfig { names: section.names, refresh_interval, kind }))
     }
-}
-
-fn interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    read_duration(deserializer).map(Some)
 }
 
 fn file_patterns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Pattern>, D::Error> {

@@ -1,9 +1,10 @@
 //! Nodes to values, as serde has them.
 //!
 //! Kinds are distinguished as in Prometheus' configuration: text may stand where text is expected,
-//! with quotes or without; a number, `true` or `false` stand without quotes. Nothing counts as an
-//! empty text, list or mapping.
+//! with quotes or without; a number, `true` or `false` stand without quotes, spelled as
+//! [`Scalar`] has it. Nothing counts as an empty text, list or mapping, as zero or as false.
 
+use super::scalar::Scalar;
 use super::{Data, Entry, Error, Node, Place};
 use serde::de::value::{StrDeserializer, U32Deserializer};
 use serde::de::{self, DeserializeSeed, Deserializer, IntoDeserializer as _, Visitor};
@@ -11,7 +12,6 @@ use serde::{Deserialize, forward_to_deserialize_any};
 use std::fmt;
 use std::marker::PhantomData;
 use std::rc::Rc;
-use std::str::FromStr;
 
 /// What [`At`] calls itself, for the reader to know it.
 const AT: &str = "tidepool::yaml::At";
@@ -50,13 +50,22 @@ pub struct With<P, T> {
 pub(super) struct Reader<'n>(pub &'n Node);
 
 impl Reader<'_> {
-    /// A value that is written without quotes.
-    fn plain<T: FromStr>(self, expected: &str) -> Result<T, Error> {
+    /// A value that is written without quotes; nothing is the default.
+    fn plain<T: Default>(
+        self,
+        expected: &str,
+        read: impl FnOnce(Scalar) -> Option<T>,
+    ) -> Result<T, Error> {
         let read = match &self.0.data {
-            Data::Plain(text) => text.parse().ok(),
-            _ => None,
+            Data::Nothing => Some(T::default()),
+            Data::Plain(text) => read(Scalar::of(text)),
+            Data::Quoted(_) | Data::List(_) | Data::Map(_) => None,
         };
         read.ok_or_else(|| self.wrong(expected))
+    }
+
+    fn whole<T: Default + TryFrom<i128>>(self, expected: &str) -> Result<T, Error> {
+        self.plain(expected, |scalar| T::try_from(scalar.whole()?).ok())
     }
 
     fn wrong(self, expected: &str) -> Error {
@@ -64,11 +73,11 @@ impl Reader<'_> {
     }
 }
 
-/// Numbers, each by its own name.
+/// Whole numbers, each by its own name.
 macro_rules! numbers {
     ($($method:ident $visit:ident $expected:literal),* $(,)?) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-            visitor.$visit(self.plain($expected)?)
+            visitor.$visit(self.whole($expected)?)
         }
     )*};
 }
@@ -87,7 +96,6 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     }
 
     numbers! {
-        deserialize_bool visit_bool "true or false",
         deserialize_i8 visit_i8 "a whole number from -128 to 127",
         deserialize_i16 visit_i16 "a whole number of at most 16 bits",
         deserialize_i32 visit_i32 "a whole number of at most 32 bits",
@@ -96,8 +104,21 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         deserialize_u16 visit_u16 "a whole number from 0 to 65535",
         deserialize_u32 visit_u32 "a whole number from 0 to 4294967295",
         deserialize_u64 visit_u64 "a whole number from 0 to 18446744073709551615",
-        deserialize_f32 visit_f32 "a number",
-        deserialize_f64 visit_f64 "a number",
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_bool(self.plain("true or false", |scalar| match scalar {
+            Scalar::Bool(flag) => Some(flag),
+            _ => None,
+        })?)
+    }
+
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_f64(visitor)
+    }
+
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_f64(self.plain("a number", Scalar::number)?)
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {

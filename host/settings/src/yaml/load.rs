@@ -116,9 +116,12 @@ impl Loader<'_> {
             }
             Event::Scalar(text, style, anchor, tag) => {
                 self.count(place, NODE_BYTES + text.len())?;
-                let is_text = self.is_text(place, tag.as_deref())?;
+                let is_plain = match self.is_text(place, tag.as_deref())? {
+                    Some(is_text) => !is_text,
+                    None => style == ScalarStyle::Plain,
+                };
                 let data = match text.as_ref() {
-                    _ if is_text || style != ScalarStyle::Plain => Data::Quoted(text.into_owned()),
+                    _ if !is_plain => Data::Quoted(text.into_owned()),
                     "" | "~" | "null" | "Null" | "NULL" => Data::Nothing,
                     _ => Data::Plain(text.into_owned()),
                 };
@@ -221,12 +224,13 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Whether a tag makes text of whatever it stands before. No other tag means anything here.
-    fn is_text(&self, place: Place, tag: Option<&Tag>) -> Result<bool, Error> {
+    /// Whether a tag makes text of whatever it stands before, or something else of it, with quotes
+    /// or without. Tags that are not YAML's own mean nothing here.
+    fn is_text(&self, place: Place, tag: Option<&Tag>) -> Result<Option<bool>, Error> {
         match tag {
-            None => Ok(false),
+            None => Ok(None),
             Some(tag) if tag.is_yaml_core_schema() && tag.suffix != "binary" => {
-                Ok(tag.suffix == "str")
+                Ok(Some(tag.suffix == "str"))
             }
             Some(tag) => Err(self.wrong(place, &format!("the tag {tag} means nothing here"))),
         }

@@ -5,13 +5,14 @@
 //! As strict as Prometheus' own reading: a key twice, an unknown key or a value of another kind is
 //! an error. Anchors, aliases and merge keys are read; what aliases may expand to has a bound.
 //!
-//! Begin with `node`, then `load`, `de` and `fields`. Knows nothing of any section.
+//! Begin with `node`, then `load`, `scalar`, `de` and `fields`. Knows nothing of any section.
 
 mod de;
 mod error;
 mod fields;
 mod load;
 mod node;
+mod scalar;
 
 pub use de::{At, Part, With};
 pub use error::Error;

@@ -53,26 +53,85 @@ fn values_are_what_is_expected() -> Result<(), String> {
         inner: Inner { secret: "a\nb\n".into() },
     };
     assert_eq!(sample(all), Ok(expected));
-    for nothing in ["", "# only this\n", "---\n", "~\n", "text:\noptional:\ntexts:\ninner: ~\n"] {
+    for nothing in [
+        "",
+        "# only this\n",
+        "---\n",
+        "~\n",
+        "text:\noptional:\ntexts:\ninner: ~\n",
+        "flag:\nnumber: ~\nfloat: NULL\n",
+    ] {
         assert_eq!(sample(nothing), Ok(Sample::default()), "{nothing:?}");
     }
     Ok(())
 }
 
+/// The values are those of `resolve_test.go` and `decode_test.go` of go-yaml, version 2.
+#[test]
+fn plain_values_are_spelled_as_in_go() {
+    for text in ["y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"] {
+        assert_eq!(sample(&format!("flag: {text}\n")).map(|read| read.flag), Ok(true), "{text}");
+    }
+    for text in ["n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"] {
+        assert_eq!(sample(&format!("flag: {text}\n")).map(|read| read.flag), Ok(false), "{text}");
+    }
+    for (text, number) in [
+        ("0b1010_0111_0100_1010_1110", 685_230),
+        ("-0b101", -5),
+        ("+685_230", 685_230),
+        ("02472256", 685_230),
+        ("0o2472256", 685_230),
+        ("0x_0A_74_AE", 685_230),
+        ("-0XF", -15),
+        ("0", 0),
+        ("08", 8),
+        ("685.230_15e+03", 685_230),
+        ("1.9", 1),
+        ("-1.9", -1),
+    ] {
+        let read = sample(&format!("number: {text}\n")).map(|read| read.number);
+        assert_eq!(read, Ok(number), "{text}");
+    }
+    for (text, number) in [
+        (".5", 0.5),
+        ("5.", 5.0),
+        ("+1_0.5", 10.5),
+        ("0x10", 16.0),
+        ("18446744073709551616", 18_446_744_073_709_551_616.0),
+        (".inf", f64::INFINITY),
+        ("+.Inf", f64::INFINITY),
+        ("-.INF", f64::NEG_INFINITY),
+    ] {
+        let read = sample(&format!("float: {text}\n")).map(|read| read.float);
+        assert_eq!(read, Ok(number), "{text}");
+    }
+    assert!(sample("float: .NaN\n").is_ok_and(|read| read.float.is_nan()));
+    for text in ["yes", "0x10", "2001-12-14", "2001-12-14t21:59:43.10-05:00", ".inf", "1_000"] {
+        let read = sample(&format!("text: {text}\noptional: {text}\n"));
+        let read = read.map(|read| (read.text, read.optional));
+        assert_eq!(read, Ok((text.to_owned(), Some(text.to_owned()))));
+    }
+}
+
 #[test]
 fn what_is_wrong_has_place_and_key_and_keeps_values_back() {
     for (text, said) in [
-        ("flag: yes\n", "1:7: a.flag: expected true or false"),
+        ("flag: yEs\n", "1:7: a.flag: expected true or false"),
+        ("flag: 1\n", "1:7: a.flag: expected true or false"),
         ("flag: 'true'\n", "1:7: a.flag: expected true or false"),
         ("flag: hunter2\n", "1:7: a.flag: expected true or false"),
-        ("flag:\n", "1:1: a.flag: expected true or false"),
         ("number: hunter2\n", "1:9: a.number: expected a whole number"),
         ("number: '1'\n", "1:9: a.number: expected a whole number"),
-        ("number: 1.5\n", "1:9: a.number: expected a whole number"),
+        ("number: .inf\n", "1:9: a.number: expected a whole number"),
+        ("number: 0b2\n", "1:9: a.number: expected a whole number"),
+        ("number: yes\n", "1:9: a.number: expected a whole number"),
         ("number: 3000000000\n", "1:9: a.number: expected a whole number"),
         ("bounded: 1\n", "1:10: a.bounded: expected a whole number from 2 to 5"),
         ("bounded: 300\n", "1:10: a.bounded: expected a whole number from 2 to 5"),
         ("float: hunter2\n", "1:8: a.float: expected a number"),
+        ("float: inf\n", "1:8: a.float: expected a number"),
+        ("float: 1e999\n", "1:8: a.float: expected a number"),
+        ("float: off\n", "1:8: a.float: expected a number"),
         ("text: [hunter2]\n", "1:7: a.text: expected one plain value"),
         ("texts: hunter2\n", "1:8: a.texts: expected a list"),
         ("texts:\n  - a\n  - {b: hunter2}\n", "3:5: a.texts[1]: expected one plain value"),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use std::str::FromStr as _;
 use std::time::Duration;
 use tidepool_client::HttpClientConfig;
-use tidepool_settings::duration::read_duration;
+use tidepool_settings::duration::read_duration_if_any;
 use tidepool_settings::{RelabelConfig, yaml};
 
 /// Headers that requests have anyway.
@@ -32,7 +32,7 @@ pub(super) struct Section {
     url: ReceiverUrl,
     #[serde(default, deserialize_with = "name")]
     name: Option<String>,
-    #[serde(default, deserialize_with = "timeout")]
+    #[serde(default, deserialize_with = "read_duration_if_any")]
     remote_timeout: Option<Duration>,
     #[serde(default, deserialize_with = "yaml::pairs")]
     headers: Vec<(OwnHeader, HeaderText)>,
@@ -106,16 +106,11 @@ impl TryFrom<Whole> for DestinationConfig {
 /// A name that can be part of a file's.
 fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    yaml::parsed(deserializer, |text| {
-        match !text.is_empty() && text.len() <= 64 && text.chars().all(is_plain) {
-            true => Ok(Some(text.to_owned())),
-            false => Err("expected up to 64 letters, digits, `-`, `_` and `.`"),
-        }
+    yaml::parsed(deserializer, |text| match text {
+        "" => Ok(None),
+        text if text.len() <= 64 && text.chars().all(is_plain) => Ok(Some(text.to_owned())),
+        _ => Err("expected up to 64 letters, digits, `-`, `_` and `.`"),
     })
-}
-
-fn timeout<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    read_duration(deserializer).map(Some)
 }
 
 fn version<'de, D: Deserializer<'de>>(

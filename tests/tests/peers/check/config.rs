@@ -155,3 +155,134 @@ fn files_that_are_named_are_looked_at() {
     let (theirs, ours) = both(arguments!["config", directory.path().join("none").as_path()]);
     assert_eq!((ours.code, theirs.code), (Some(1), Some(1)));
 }
+
+/// What stands for a value in [`KEYS`].
+const SPELLINGS: [&str; 44] = [
+    "y",
+    "No",
+    "ON",
+    "off",
+    "true",
+    "False",
+    "yEs",
+    "'yes'",
+    "1",
+    "0",
+    "07",
+    "08",
+    "0o17",
+    "0x1F",
+    "0b11",
+    "-0b11",
+    "1_000",
+    "1e3",
+    "1.5",
+    "-1",
+    "+2",
+    ".5",
+    "5.",
+    ".inf",
+    "-.INF",
+    ".nan",
+    "inf",
+    "1e999",
+    "18446744073709551615",
+    "2001-12-14",
+    "~",
+    "NULL",
+    "",
+    "''",
+    "'5'",
+    "a",
+    "5",
+    "5s",
+    "1m30s",
+    "!!bool yes",
+    "!!int '5'",
+    "!!float 5",
+    "!!str yes",
+    "[]",
+];
+
+/// Each kind of value, and a file that has one.
+const KEYS: [&str; 24] = [
+    "scrape_configs: [{job_name: j, honor_labels: VALUE}]",
+    "scrape_configs: [{job_name: j, honor_timestamps: VALUE}]",
+    "scrape_configs: [{job_name: j, follow_redirects: VALUE}]",
+    "scrape_configs: [{job_name: j, always_scrape_classic_histograms: VALUE}]",
+    "scrape_configs: [{job_name: j, tls_config: {insecure_skip_verify: VALUE}}]",
+    "scrape_configs: [{job_name: j, sample_limit: VALUE}]",
+    "scrape_configs: [{job_name: j, native_histogram_min_bucket_factor: VALUE}]",
+    "scrape_configs: [{job_name: j, scrape_interval: VALUE}]",
+    "scrape_configs: [{job_name: j, body_size_limit: VALUE}]",
+    "scrape_configs: [{job_name: j, params: {a: [VALUE]}}]",
+    "scrape_configs: [{job_name: j, static_configs: [{targets: [VALUE]}]}]",
+    "scrape_configs: [{job_name: j, static_configs: [{targets: [a], labels: {a: VALUE}}]}]",
+    "scrape_configs: [{job_name: j, relabel_configs: [{target_label: a, replacement: VALUE}]}]",
+    "scrape_configs: [{job_name: j, relabel_configs: [{action: hashmod, target_label: a, modulus: VALUE}]}]",
+    "scrape_configs: [{job_name: j, dns_sd_configs: [{names: [a], type: A, port: VALUE}]}]",
+    "scrape_configs: [{job_name: j, dns_sd_configs: [{names: [a], refresh_interval: VALUE}]}]",
+    "scrape_configs: [{job_name: j, basic_auth: {username: VALUE, password: VALUE}}]",
+    "scrape_configs: [{job_name: VALUE}]",
+    "global: {external_labels: {a: VALUE}}",
+    "global: {scrape_timeout: VALUE}",
+    "remote_write: [{url: 'http://a/', send_exemplars: VALUE}]",
+    "remote_write: [{url: 'http://a/', queue_config: {max_shards: VALUE}}]",
+    "remote_write: [{url: 'http://a/', queue_config: {batch_send_deadline: VALUE}}]",
+    "scrape_configs: [{job_name: j, file_sd_configs: [{files: [list.yml]}]}]",
+];
+
+/// What upstream takes and tidepool does not: numbers below zero that Go makes others of, and times
+/// of zero in which something would be done again and again.
+const REFUSED_HERE: [(&str, &[&str]); 5] = [
+    ("sample_limit", &["-.INF"]),
+    ("modulus", &["-.INF"]),
+    ("port", &["-0b11", "-1", "-.INF"]),
+    ("refresh_interval", &["0"]),
+    ("batch_send_deadline", &["0", "~", ""]),
+];
+
+/// What tidepool takes and upstream does not: an empty text for no limit, and a word for nothing of
+/// which upstream makes an empty text.
+const TAKEN_HERE: [(&str, &[&str]); 4] = [
+    ("body_size_limit", &["''"]),
+    ("scrape_interval", &["NULL"]),
+    ("scrape_timeout", &["NULL"]),
+    ("refresh_interval", &["NULL"]),
+];
+
+/// What go-yaml takes for true, a number or nothing is taken, in each kind of value.
+#[test]
+fn values_are_spelled_as_in_go() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut files = Vec::new();
+    for (number, (key, value)) in
+        KEYS.iter().flat_map(|key| SPELLINGS.map(|value| (key, value))).enumerate()
+    {
+        let folder = directory.path().join(number.to_string());
+        fs::create_dir(&folder).expect("a folder");
+        let list = format!("- targets: [{value}]\n  labels: {{a: {value}}}\n");
+        fs::write(folder.join("list.yml"), list).expect("a file");
+        let path = folder.join("prometheus.yml");
+        fs::write(&path, key.replace("VALUE", value) + "\n").expect("a file");
+        files.push((path, key, value));
+    }
+    let mut arguments = vec![OsStr::new("config")];
+    arguments.extend(files.iter().map(|(path, ..)| path.as_os_str()));
+    let (theirs, ours) = both(&arguments);
+    let is_right = |said: &str, path: &Path| said.contains(&format!("{} is valid", path.display()));
+    let (mut wrong, mut right) = (Vec::new(), 0);
+    for (path, key, value) in &files {
+        let (is_theirs, is_ours) = (is_right(&theirs.stdout, path), is_right(&ours.stdout, path));
+        right += usize::from(is_theirs);
+        let differing: &[(&str, &[&str])] = if is_theirs { &REFUSED_HERE } else { &TAKEN_HERE };
+        let is_known = differing.iter().any(|(name, values)| {
+            key.contains(&format!("{name}: VALUE")) && values.contains(value)
+        });
+        if (is_theirs != is_ours) != is_known {
+            wrong.push(format!("{key} {value:?}: upstream {is_theirs}, tidepool {is_ours}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}\n{}", ours.stderr);
+    assert!(right > 300 && right + 100 < files.len(), "{right} of {}", files.len());
+}

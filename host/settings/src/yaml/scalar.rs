@@ -1,0 +1,84 @@
+//! What plain text is besides text, as go-yaml has it (`resolve.go`, version 2), which Prometheus
+//! reads its files with: YAML 1.1's words for true and false, whole numbers in four bases, numbers
+//! with infinity, and `_` between digits.
+
+/// A plain value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Scalar {
+    Bool(bool),
+    /// From the least number of 64 bits with a sign to the largest without.
+    Whole(i128),
+    Float(f64),
+    Text,
+}
+
+impl Scalar {
+    pub(super) fn of(text: &str) -> Scalar {
+        match text {
+            "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
+                Scalar::Bool(true)
+            }
+            "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off"
+            | "OFF" => Scalar::Bool(false),
+            ".nan" | ".NaN" | ".NAN" => Scalar::Float(f64::NAN),
+            ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Scalar::Float(f64::INFINITY),
+            "-.inf" | "-.Inf" | "-.INF" => Scalar::Float(f64::NEG_INFINITY),
+            _ if text.starts_with('.') => float(text),
+            _ if text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-')) => {
+                let digits = text.replace('_', "");
+                whole(&digits).map_or_else(|| float(&digits), Scalar::Whole)
+            }
+            _ => Scalar::Text,
+        }
+    }
+
+    /// As a number. Nothing else counts as one.
+    pub(super) fn number(self) -> Option<f64> {
+        match self {
+            // What does not fit is rounded, as in Go.
+            #[expect(clippy::cast_precision_loss, reason = "upstream rounds, too")]
+            Scalar::Whole(number) => Some(number as f64),
+            Scalar::Float(number) => Some(number),
+            Scalar::Bool(_) | Scalar::Text => None,
+        }
+    }
+
+    /// As a whole number: what is behind the point of another one is cut off, as in Go.
+    pub(super) fn whole(self) -> Option<i128> {
+        match self {
+            Scalar::Whole(number) => Some(number),
+            #[expect(clippy::cast_possible_truncation, reason = "the bound fits")]
+            Scalar::Float(number) if number.abs() < 1e30 => Some(number as i128),
+            Scalar::Bool(_) | Scalar::Text | Scalar::Float(_) => None,
+        }
+    }
+}
+
+/// A whole number with the prefix of its base; zero alone means base 8.
+fn whole(text: &str) -> Option<i128> {
+    let (is_negative, digits) = match text.as_bytes() {
+        [sign @ (b'+' | b'-'), ..] => (*sign == b'-', &text[1..]),
+        _ => (false, text),
+    };
+    let prefixed = |prefix: [&str; 2], base| {
+        let digits = digits.strip_prefix(prefix[0]).or_else(|| digits.strip_prefix(prefix[1]));
+        digits.map(|digits| (digits, base))
+    };
+    let (digits, base) = prefixed(["0x", "0X"], 16)
+        .or_else(|| prefixed(["0b", "0B"], 2))
+        .or_else(|| prefixed(["0o", "0O"], 8))
+        .or_else(|| prefixed(["0", "0"], 8).filter(|(digits, _)| !digits.is_empty()))
+        .unwrap_or((digits, 10));
+    // Rust takes a second sign.
+    let number = digits.starts_with(|c: char| c.is_digit(base)).then_some(digits);
+    let number = number.and_then(|digits| u64::from_str_radix(digits, base).ok())?;
+    let number = if is_negative { -i128::from(number) } else { i128::from(number) };
+    (number >= i128::from(i64::MIN)).then_some(number)
+}
+
+/// A number in base 10. One that is too large is text.
+fn float(text: &str) -> Scalar {
+    let is_part = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-');
+    let number = text.chars().all(is_part).then(|| text.parse::<f64>().ok()).flatten();
+    number.filter(|number| number.is_finite()).map_or(Scalar::Text, Scalar::Float)
+}
