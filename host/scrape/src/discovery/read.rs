@@ -3,7 +3,6 @@
 use super::list::Room;
 use crate::labels::Labels;
 use crate::target::{LabelMap, TargetGroup, names};
-use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 use tidepool_settings::yaml;
@@ -25,14 +24,15 @@ pub(super) struct Origin<'a> {
     pub label: (&'static str, &'a str),
 }
 
-/// Reads a list in JSON.
+/// Reads a list in JSON. Its keys may be written in capitals, as Go reads them: servers in
+/// other languages write them so.
 pub(super) fn json(
     bytes: &[u8],
     origin: &Origin<'_>,
     room: &mut Room,
 ) -> Result<Vec<TargetGroup>, String> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let groups = Groups { room, origin }.deserialize(&mut reader);
+    let groups = Groups { room, origin, ignores_case: true }.deserialize(&mut reader);
     let groups = groups.and_then(|groups| reader.end().map(|()| groups));
     groups.map_err(|error| error.to_string())?
 }
@@ -49,7 +49,8 @@ pub(super) fn yaml(
         yaml::load_counted(text, &mut |bytes| room.take(bytes).map_err(|error| error.to_string()));
     let node = node.map_err(|error| error.to_string())?;
     let nodes_bytes = room.bytes() - before;
-    let groups = yaml::read_seed("", &node, Groups { room: &mut *room, origin });
+    let groups = Groups { room: &mut *room, origin, ignores_case: false };
+    let groups = yaml::read_seed("", &node, groups);
     let groups = groups.map_err(|error| error.to_string())?;
     drop(node);
     room.back_to(room.bytes() - nodes_bytes);
@@ -63,6 +64,8 @@ type Listed = Result<Vec<TargetGroup>, String>;
 struct Groups<'a> {
     room: &'a mut Room,
     origin: &'a Origin<'a>,
+    /// Whether keys may be written in capitals.
+    ignores_case: bool,
 }
 
 impl<'de> DeserializeSeed<'de> for Groups<'_> {
@@ -81,12 +84,12 @@ impl<'de> Visitor<'de> for Groups<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Listed, A::Error> {
-        let Groups { room, origin } = self;
+        let Groups { room, origin, ignores_case } = self;
         let mut groups = Vec::new();
         let mut has_nothing = false;
         let mut number = 0_usize;
         while let Some(group) =
-            items.next_element_seed(Group { room: &mut *room, origin, number })?
+            items.next_element_seed(Group { room: &mut *room, origin, ignores_case, number })?
         {
             number += 1;
             match group {
@@ -107,14 +110,43 @@ impl<'de> Visitor<'de> for Groups<'_> {
 struct Group<'a> {
     room: &'a mut Room,
     origin: &'a Origin<'a>,
+    ignores_case: bool,
     number: usize,
 }
 
-#[derive(Deserialize)]
-#[serde(field_identifier, rename_all = "lowercase")]
 enum Key {
     Targets,
     Labels,
+}
+
+/// Reads a key of a group.
+struct KeyOf {
+    ignores_case: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for KeyOf {
+    type Value = Key;
+
+    fn deserialize<D: Deserializer<'de>>(self, key: D) -> Result<Key, D::Error> {
+        key.deserialize_identifier(self)
+    }
+}
+
+impl Visitor<'_> for KeyOf {
+    type Value = Key;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key of a group")
+    }
+
+    fn visit_str<E: Error>(self, key: &str) -> Result<Key, E> {
+        let is = |known| key == known || (self.ignores_case && key.eq_ignore_ascii_case(known));
+        match key {
+            _ if is("targets") => Ok(Key::Targets),
+            _ if is("labels") => Ok(Key::Labels),
+            _ => Err(E::unknown_field(key, KEYS)),
+        }
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Group<'_> {
@@ -145,10 +177,10 @@ impl<'de> Visitor<'de> for Group<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Option<TargetGroup>, A::Error> {
-        let Group { room, origin, number } = self;
+        let Group { room, origin, ignores_case, number } = self;
         let before = room.bytes();
         let (mut targets, mut map) = (None, None);
-        while let Some(key) = entries.next_key()? {
+        while let Some(key) = entries.next_key_seed(KeyOf { ignores_case })? {
             match key {
                 Key::Targets if targets.is_none() => {
                     targets = Some(entries.next_value_seed(Targets(&mut *room))?);
@@ -340,6 +372,20 @@ mod tests {
         let of_yaml = with(1 << 20, |room| yaml(list.as_bytes(), &origin(), room));
         assert_eq!(of_json.0.as_deref(), Ok(&expected[..]));
         assert_eq!(of_yaml, of_json, "and takes the same in the end");
+    }
+
+    /// As .NET's serializer writes them, unless it is told otherwise.
+    #[test]
+    fn only_json_has_keys_in_capitals() {
+        let list = r#"[{"Targets": ["a:1"], "LABELS": {"Env": "b"}}]"#;
+        let read = with(1 << 20, |room| json(list.as_bytes(), &origin(), room)).0;
+        let groups = read.expect("a list");
+        let of_first: Vec<_> = groups[0].labels.iter().collect();
+        assert_eq!(of_first, [("Env", "b"), ("__meta_url", "u")]);
+        assert_eq!(groups[0].targets.len(), 1);
+        let read = with(1 << 20, |room| yaml(list.as_bytes(), &origin(), room)).0;
+        let what = read.expect_err("YAML has one spelling");
+        assert!(what.starts_with("1:3: [0].Targets: there is no such key"), "{what}");
     }
 
     #[test]
