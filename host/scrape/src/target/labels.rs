@@ -10,6 +10,10 @@ use std::time::Duration;
 use tidepool_relabel::{Rule, relabel};
 use tidepool_settings::duration::{duration_or_zero, duration_text};
 
+/// Shortest time between scrapes that a label may ask for, unless the job itself is scraped more
+/// often: what is found is what others wrote, and one thread scrapes all targets.
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
+
 /// Names of the labels that say how a target is scraped.
 pub mod names {
     /// Host and port.
@@ -63,6 +67,14 @@ pub enum TargetError {
     /// A duration is nothing.
     #[error("{0} cannot be 0")]
     Zero(&'static str),
+    /// The interval is shorter than what is found may ask for.
+    #[error("scrape interval cannot be less than {} ({interval:?})", duration_text(*least))]
+    IntervalTooShort {
+        /// As its label has it.
+        interval: String,
+        /// The least.
+        least: Duration,
+    },
     /// The timeout is longer than the interval.
     #[error("scrape timeout cannot be greater than scrape interval ({timeout:?} > {interval:?})")]
     TimeoutAboveInterval {
@@ -125,6 +137,10 @@ pub fn target_labels(
     let text_of = |name: &str| labels.get(name).map_or("", String::as_str);
     let (interval, timeout) = (text_of(names::SCRAPE_INTERVAL), text_of(names::SCRAPE_TIMEOUT));
     let interval_length = positive("scrape interval", interval)?;
+    let least = INTERVAL_MIN.min(job.interval);
+    if interval_length < least {
+        return Err(TargetError::IntervalTooShort { interval: interval.to_owned(), least });
+    }
     if positive("scrape timeout", timeout)? > interval_length {
         let (timeout, interval) = (timeout.to_owned(), interval.to_owned());
         return Err(TargetError::TimeoutAboveInterval { timeout, interval });
@@ -259,12 +275,16 @@ mod tests {
     #[test]
     fn what_is_no_target_says_why() {
         let address = ("__address__", "1.2.3.4:1000");
-        let cases: [(&[(&str, &str)], &str); 8] = [
+        let cases: [(&[(&str, &str)], &str); 9] = [
             (&[("custom", "value")], "no address"),
             (&[("__address__", "a/b")], "\"a/b\" is not a valid hostname"),
             (&[address, ("__scrape_interval__", "2notseconds")], "error parsing scrape interval: "),
             (&[address, ("__scrape_timeout__", "2notseconds")], "error parsing scrape timeout: "),
             (&[address, ("__scrape_interval__", "0s")], "scrape interval cannot be 0"),
+            (
+                &[address, ("__scrape_interval__", "99ms"), ("__scrape_timeout__", "1ms")],
+                "scrape interval cannot be less than 100ms (\"99ms\")",
+            ),
             (&[address, ("__scrape_timeout__", "0s")], "scrape timeout cannot be 0"),
             (
                 &[address, ("__scrape_interval__", "1s"), ("__scrape_timeout__", "2s")],
