@@ -142,16 +142,8 @@ fn certificates(
 }
 
 fn roots_of(ca: &Secret) -> Result<RootCertStore, ClientError> {
-    let mut roots = RootCertStore::empty();
-    let mut wrong = None;
-    for certificate in certificates(CA_FILE, ca)? {
-        // One of many that is none keeps no other from being used, as upstream.
-        wrong = roots.add(certificate).err().or(wrong);
-    }
-    match wrong {
-        Some(error) if roots.is_empty() => Err(unusable(CA_FILE, ca, error.to_string())),
-        _ => Ok(roots),
-    }
+    let pool = trust::pool(certificates(CA_FILE, ca)?);
+    pool.map_err(|error| unusable(CA_FILE, ca, error.to_string()))
 }
 
 /// Whom the system trusts, read once for all clients.

@@ -22,6 +22,20 @@ use tokio_rustls::rustls::{
     SignatureScheme,
 };
 
+/// Certificates to trust. One of many that cannot be read keeps no other from being used, as in Go;
+/// if there is none other, its error is what is wrong.
+pub fn pool(certificates: Vec<CertificateDer<'static>>) -> Result<RootCertStore, Error> {
+    let mut roots = RootCertStore::empty();
+    let mut wrong = None;
+    for certificate in certificates {
+        wrong = roots.add(certificate).err().or(wrong);
+    }
+    match wrong {
+        Some(error) if roots.is_empty() => Err(error),
+        _ => Ok(roots),
+    }
+}
+
 /// Takes servers whose certificate is trusted, or signed by one that is.
 pub fn servers(
     roots: Arc<RootCertStore>,

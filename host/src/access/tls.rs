@@ -12,7 +12,7 @@ use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::version::{TLS12, TLS13};
-use tokio_rustls::rustls::{self, RootCertStore, ServerConfig, SupportedProtocolVersion};
+use tokio_rustls::rustls::{self, ServerConfig, SupportedProtocolVersion};
 
 /// What TLS is made of.
 pub(super) struct Parts {
@@ -102,13 +102,11 @@ fn verifier(
     roots: &Pem,
     must_show: MustShow,
 ) -> Result<Arc<dyn rustls::server::danger::ClientCertVerifier>, AccessError> {
-    let mut store = RootCertStore::empty();
-    for certificate in certificates(roots)? {
-        store.add(certificate).map_err(|error| pem_error(roots, error.to_string()))?;
-    }
+    let wrong = |error: String| pem_error(roots, error);
+    let pool = trust::pool(certificates(roots)?).map_err(|error| wrong(error.to_string()))?;
     let each = must_show == MustShow::Each;
-    trust::clients(Arc::new(store), Arc::new(default_provider()), each)
-        .map_err(|error| pem_error(roots, error.to_string()))
+    trust::clients(Arc::new(pool), Arc::new(default_provider()), each)
+        .map_err(|error| wrong(error.to_string()))
 }
 
 fn certificates(pem: &Pem) -> Result<Vec<CertificateDer<'static>>, AccessError> {
@@ -140,6 +138,10 @@ mod tests {
         std::fs::write(path("one.key"), one.signing_key.serialize_pem())?;
         std::fs::write(path("other.key"), other.signing_key.serialize_pem())?;
         std::fs::write(path("text"), "no PEM")?;
+        // Text in PEM whose bytes are no certificate, alone and beside one.
+        let no_certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        std::fs::write(path("none.crt"), no_certificate)?;
+        std::fs::write(path("both.crt"), format!("{no_certificate}{}", one.cert.pem()))?;
         let open = |certificate: &str, key: &str, client_ca: Option<&str>| {
             let files = TlsFiles {
                 certificate: path(certificate),
@@ -150,12 +152,14 @@ mod tests {
         };
         assert_eq!(open("one.crt", "one.key", None), Ok(()));
         assert_eq!(open("one.crt", "one.key", Some("one.crt")), Ok(()));
+        assert_eq!(open("one.crt", "one.key", Some("both.crt")), Ok(()));
         for (certificate, key, client_ca, problem) in [
             ("one.crt", "other.key", None, "cannot be used"),
             ("text", "one.key", None, "no certificate"),
             ("one.crt", "text", None, "no private key"),
             ("one.crt", "one.crt", None, "no private key"),
             ("one.crt", "one.key", Some("text"), "no certificate"),
+            ("one.crt", "one.key", Some("none.crt"), "none.crt"),
             ("missing", "one.key", None, "cannot be read"),
         ] {
             let Err(error) = open(certificate, key, client_ca) else { panic!("{problem}") };
