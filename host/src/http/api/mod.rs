@@ -10,6 +10,7 @@ mod exemplars;
 mod flags;
 mod lookups;
 mod metadata;
+mod multipart;
 mod nothing;
 mod openapi;
 mod pages;

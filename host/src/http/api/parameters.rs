@@ -1,6 +1,7 @@
 //! Parameters of requests.
 
 use super::envelope::ApiError;
+use super::multipart::{self, Field};
 use crate::http::body::{Bound, collect};
 use crate::http::context::Context;
 use crate::http::request::Request;
@@ -10,11 +11,15 @@ use crate::prom::time::{TIME_MAX_MS, TIME_MIN_MS, parse_time};
 use crate::wasm::{Matcher, TimeRange};
 use hyper::Method;
 use hyper::header::CONTENT_TYPE;
+use std::borrow::Cow;
 use std::time::Duration;
 use tidepool_settings::duration::duration_or_zero;
 
 /// Media type of a form.
 const FORM: &str = "application/x-www-form-urlencoded";
+
+/// Media type of a form in parts.
+const MULTIPART_FORM: &str = "multipart/form-data";
 
 /// The parameter that is an expression.
 const EXPRESSION: &str = "query";
@@ -22,7 +27,8 @@ const EXPRESSION: &str = "query";
 /// Most parameters of a request: two bytes of a form can make a hundred of one.
 const PARAMETERS_MAX: usize = 1000;
 
-/// Parameters of a request: those of a form in its body, then those of its URL.
+/// Parameters of a request: those of a form in its body, then those of its URL. Of a form in parts,
+/// those of the URL come first, as in Go.
 pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
@@ -30,16 +36,25 @@ impl Parameters {
     pub async fn of(context: &Context, request: Request) -> Result<Parameters, ApiError> {
         let has_form = matches!(*request.method(), Method::POST | Method::PUT);
         let content_type = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let kind = content_type.and_then(|kind| kind.split(';').next()).unwrap_or_default();
-        let is_form = has_form && kind.trim().eq_ignore_ascii_case(FORM);
+        let content_type = content_type.unwrap_or_default().to_owned();
+        let kind = content_type.split(';').next().unwrap_or_default().trim();
+        let is_form = has_form && kind.eq_ignore_ascii_case(FORM);
+        let is_multipart = has_form && kind.eq_ignore_ascii_case(MULTIPART_FORM);
         let query = request.uri().query().unwrap_or_default().to_owned();
         let mut parameters = Vec::new();
-        if is_form {
+        if is_form || is_multipart {
             let body = collect(context, request.into_body(), Bound::of_reads(context)).await;
             let held = body.map_err(ApiError::body)?;
-            add_pairs(&held.bytes, &mut parameters)?;
+            if is_form {
+                add_pairs(&held.bytes, &mut parameters)?;
+                add_pairs(query.as_bytes(), &mut parameters)?;
+            } else {
+                add_pairs(query.as_bytes(), &mut parameters)?;
+                add_fields(&held.bytes, &content_type, &mut parameters)?;
+            }
+        } else {
+            add_pairs(query.as_bytes(), &mut parameters)?;
         }
-        add_pairs(query.as_bytes(), &mut parameters)?;
         if parameters.len() > PARAMETERS_MAX {
             let why = format!("at most {PARAMETERS_MAX} parameters are allowed in one request");
             return Err(ApiError::BadData(why));
@@ -115,10 +130,11 @@ impl Parameters {
             Err(_) => duration_or_zero(text).ok().map(|given| given.as_millis() as f64),
         };
         match given_ms {
-            // Whole numbers in this range are exact.
-            Some(ms) if ms.abs() < (1_i64 << 53) as f64 => Ok(ms as i64),
-            _ => {
-                let why = format!("cannot parse {text:?} to a valid duration");
+            // Upstream counts nanoseconds.
+            Some(ms) if ms.abs() * 1e6 <= i64::MAX as f64 => Ok(ms as i64),
+            given => {
+                let overflows = if given.is_some() { ". It overflows int64" } else { "" };
+                let why = format!("cannot parse {text:?} to a valid duration{overflows}");
                 Err(ApiError::parameter(name, why))
             }
         }
@@ -180,6 +196,26 @@ fn add_pairs(form: &[u8], parameters: &mut Vec<(String, String)>) -> Result<(), 
             let why = format!("invalid UTF-8 after {place} bytes");
             return Err(ApiError::parameter(&name, why));
         }
+        parameters.push((name, value));
+    }
+    Ok(())
+}
+
+/// Adds the fields of a form in parts, as [`add_pairs`].
+fn add_fields(
+    form: &[u8],
+    content_type: &str,
+    parameters: &mut Vec<(String, String)>,
+) -> Result<(), ApiError> {
+    let fields = multipart::fields(form, content_type, PARAMETERS_MAX + 1);
+    let fields = fields.map_err(|why| ApiError::BadData(format!("{MULTIPART_FORM}: {why}")))?;
+    for Field { name, value } in fields {
+        let value = match String::from_utf8_lossy(value) {
+            Cow::Owned(_) if name != EXPRESSION => {
+                return Err(ApiError::parameter(&name, "invalid UTF-8"));
+            }
+            text => text.into_owned(),
+        };
         parameters.push((name, value));
     }
     Ok(())

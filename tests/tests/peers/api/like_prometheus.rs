@@ -241,6 +241,26 @@ fn questions(now_ms: i64) -> Vec<Question> {
         headers: vec![("Content-Type", "text/plain")],
         ..post("series?match[]=up", "match[]=requests_total")
     });
+    // Of a form in parts, the URL's parameters come first.
+    let field = |name: &str, value: &str| {
+        format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+    };
+    let instant = field("query", "41+1") + &field("time", "5") + "--b--\r\n";
+    let range = field("query", "time()") + &field("start", "1") + &field("end", "3");
+    let range = range + &field("step", "1") + "--b--\r\n";
+    for (path, body) in [
+        ("query", &instant),
+        ("query?query=7&time=6", &instant),
+        ("query_range", &range),
+        ("query_range?step=2", &range),
+    ] {
+        let headers = vec![("Content-Type", "multipart/form-data; boundary=b")];
+        all.push(Question { headers, ..post(path, body) });
+    }
+    // Steps around the most that upstream counts.
+    for step in ["9223372036", "9223372037", "9007199254740", "9.3e18", "292y", "293y", "-1"] {
+        all.push(get(&format!("query_range?query=1&start=1&end=3&step={step}")));
+    }
     for path in ["labels", "label/job/values", "series", "metadata", "status/config", "rules"] {
         for method in ["PUT", "PATCH"] {
             all.push(Question { method, ..get(path) });
