@@ -31,6 +31,8 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tracing::Instrument as _;
 
 /// Size of a connection's buffers, in bytes: one for what comes, one for what goes.
@@ -81,7 +83,7 @@ pub(super) async fn serve(context: &Context, stream: TcpStream, shutdown: Shutdo
         None => serve_requests(context, client, stream, shutdown).await,
         Some(acceptor) => {
             let limit = HANDSHAKE_TIMEOUT.min(context.http.limits.request_timeout);
-            let handshake = timeout(limit, acceptor.accept(stream));
+            let handshake = timeout(limit, handshake(context, acceptor, stream));
             let secured = tokio::select! {
                 secured = handshake => secured.unwrap_or_else(|elapsed| Err(elapsed.into())),
                 () = crowd_out(Instant::now(), &context.crowded.idle) => {
@@ -98,6 +100,25 @@ pub(super) async fn serve(context: &Context, stream: TcpStream, shutdown: Shutdo
         }
     }
     counters.connections_open.fetch_sub(1, Relaxed);
+}
+
+/// Agrees on keys. A client that speaks HTTP without TLS hears so, as from Go's servers.
+async fn handshake(
+    context: &Context,
+    acceptor: TlsAcceptor,
+    stream: TcpStream,
+) -> io::Result<TlsStream<TcpStream>> {
+    let mut first = [0; 5];
+    let bytes = stream.peek(&mut first).await?;
+    // As many bytes as a record's head has; a request's line comes in one piece.
+    if [b"GET /", b"HEAD ", b"POST ", b"PUT /", b"OPTIO"].contains(&&first) && bytes == first.len()
+    {
+        let stream = Watched::new(stream, PhaseCell::new(), context.http.limits.send_timeout);
+        let why = "Client sent an HTTP request to an HTTPS server.";
+        say(stream, StatusCode::BAD_REQUEST, why).await;
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the client does not speak TLS"));
+    }
+    acceptor.accept(stream).await
 }
 
 async fn serve_requests<S>(
@@ -127,7 +148,10 @@ async fn serve_requests<S>(
         let context = context.now();
         async move {
             let unread = is_http2.then(Unread::default);
-            let request = request.map(|body| RequestBody::new(body, unread.clone(), coming));
+            let mut request = request.map(|body| RequestBody::new(body, unread.clone(), coming));
+            if let Some(uri) = routes::without_doubled_slashes(&context, request.uri()) {
+                *request.uri_mut() = uri;
+            }
             let asked = context.requests.begin(&request, client);
             let is_logged = context.http.access_log;
             let line = is_logged.then(|| AccessLine::new(&request, asked.id(), client));

@@ -9,8 +9,8 @@ use super::ui::{self, PageEndpoint};
 use super::{auth, federate, import, metrics, otlp, pages, push, read, reload, replay, write};
 use crate::access::Scope;
 use crate::http::request::Request;
-use hyper::header::{ALLOW, HeaderMap, HeaderValue};
-use hyper::{Method, StatusCode};
+use hyper::header::{ALLOW, HOST, HeaderMap, HeaderValue};
+use hyper::{Method, StatusCode, Uri, Version};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// An endpoint.
@@ -91,6 +91,24 @@ pub fn handler_of(context: &Context, path: &str) -> Handler {
     handler
 }
 
+/// The address of an endpoint behind a base URL that ends in a slash, as in `//api/v1/query`.
+/// Prometheus sends its client there; one that follows no redirects would be lost.
+pub fn without_doubled_slashes(context: &Context, uri: &Uri) -> Option<Uri> {
+    let path = uri.path();
+    if !path.contains("//") || route_of(handler_of(context, path)).is_some() {
+        return None;
+    }
+    let mut single = path.to_owned();
+    while single.contains("//") {
+        single = single.replace("//", "/");
+    }
+    route_of(handler_of(context, &single))?;
+    let mut parts = uri.clone().into_parts();
+    let query = uri.query().map_or_else(String::new, |query| format!("?{query}"));
+    parts.path_and_query = Some(format!("{single}{query}").parse().ok()?);
+    Uri::from_parts(parts).ok()
+}
+
 /// The handler of a path that no plugin was given.
 fn handler_of_path(path: &str) -> Handler {
     let at = routes().position(|route| route.is_at(path));
@@ -131,6 +149,11 @@ pub async fn handle(context: &Context, handler: Handler, request: Request) -> Re
 
 /// Answers those who may ask.
 async fn admitted(context: &Context, handler: Handler, request: Request) -> Result<Reply, Reply> {
+    // RFC 9112 section 3.2; in the words of Go's server.
+    if request.version() == Version::HTTP_11 && !request.headers().contains_key(HOST) {
+        let why = "400 Bad Request: missing required Host header\n";
+        return Err(text(StatusCode::BAD_REQUEST, why));
+    }
     let path = request.uri().path();
     let scope = auth::scope(context, path);
     if let Some(scope) = scope {

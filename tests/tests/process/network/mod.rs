@@ -2,6 +2,7 @@
 //! loses its place in time, and leaves nothing behind. Honest clients are served meanwhile.
 
 mod http2;
+mod lenient;
 mod malformed;
 mod memory_bounds;
 mod messages;
