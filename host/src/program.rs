@@ -100,6 +100,8 @@ async fn serve(
     if let Some(every) = config.reload_interval {
         reload.clone().on_change(files.clone(), every, shutdown.clone());
     }
+    // Before the data directory is made: where the address is taken, nothing is left behind.
+    let listener = config.http.listen.bind().await?;
     let forwarding = Forwarding::open(config.forward, &config.store.data_dir)?;
     let external_labels = config.http.external_labels.clone();
     let data_dir = config.store.data_dir.clone();
@@ -110,7 +112,7 @@ async fn serve(
         Scraping::start(&config.scrape, intake, &external_labels, &data_dir, shutdown.clone());
     let (scraping, scrapes) = scraping.await?;
     let (live, current) = watch::channel(Live { http: Arc::new(config.http), access });
-    let server = Server::bind(ServerConfig {
+    let server = ServerConfig {
         store: store.clone(),
         plugins: plugins.clone(),
         ship: shipper.as_ref().map(Shipper::figures),
@@ -118,8 +120,8 @@ async fn serve(
         scraping: scraping.clone(),
         live: current,
         reload,
-    });
-    let started = server.await.and_then(|server| {
+    };
+    let started = Server::new(listener, server).and_then(|server| {
         let spawn = |shipper: Shipper| shipper.spawn(store.data(), clean(&store), shutdown.clone());
         let forwarding = forwarding.spawn(&store, &external_labels, &shutdown);
         let forwarding = forwarding.map_err(std::io::Error::other)?;

@@ -95,6 +95,7 @@ async fn a_head_that_crashes_costs_nothing() -> TestResult {
     let intake = Intake::new(store.clone(), None);
     let scraping =
         Scraping::start(&config.scrape, intake, labels, dir.path(), shutdown.clone()).await?;
+    let listen = config.http.listen.clone();
     let live = Live { http: Arc::new(config.http), access };
     let (_live, current) = tokio::sync::watch::channel(live);
     let (reload, _requests) = ReloadHandle::new();
@@ -107,7 +108,8 @@ async fn a_head_that_crashes_costs_nothing() -> TestResult {
         live: current,
         reload,
     };
-    let server = Server::bind(server).await?;
+    let listener = listen.bind().await?;
+    let server = Server::new(listener, server)?;
     let url = format!("http://{}", server.address());
     let serving = tokio::spawn(server.run(shutdown));
     let is_ready = || store.is_ready().then_some(());

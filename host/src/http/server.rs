@@ -32,10 +32,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds the address.
-    pub async fn bind(config: ServerConfig) -> io::Result<Server> {
-        let http = Arc::clone(&config.live.borrow().http);
-        let listener = http.listen.bind().await?;
+    /// Will take the connections of a listener.
+    pub fn new(listener: TcpListener, config: ServerConfig) -> io::Result<Server> {
         let address = listener.local_addr()?;
         let context = Context::new(config, Durations::of(routes::handlers().map(Handler::name)));
         let own = context.clone();
