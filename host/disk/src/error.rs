@@ -296,7 +296,9 @@ fn advice(error: &io::Error) -> &'static str {
     use io::ErrorKind::*;
     match error.kind() {
         StorageFull | QuotaExceeded => "; free space on the device, or shorten the retention",
-        PermissionDenied => "; check the owner of the data directory",
+        PermissionDenied => {
+            "; check the owner of the data directory, or choose another with --data-dir"
+        }
         ReadOnlyFilesystem => {
             "; the file system is mounted read-only, which may mean it is failing"
         }

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const PREFIX: &str = "failed-starts.";
-const STARTING: &str = "starting";
+pub(super) const STARTING: &str = "starting";
 
 /// Longest text that is read of either file.
 const TEXT_BYTES_MAX: u64 = 256;

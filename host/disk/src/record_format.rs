@@ -19,11 +19,12 @@
 use super::DataDir;
 use super::blocks::is_block_name;
 use super::error::{Action, Result};
+use super::failed_starts::STARTING;
 use super::fs::Disk;
 use super::head_caches::is_head_cache;
 use super::quarantine::QUARANTINE_DIR;
-use super::wal::newest_record;
-use super::{OUT_OF_ORDER_WAL_DIR, SNAPSHOTS_DIR, head_snapshot};
+use super::wal::{FORWARD_DIR, newest_record};
+use super::{LOCK_FILE, OUT_OF_ORDER_WAL_DIR, SNAPSHOTS_DIR, WAL_DIR, head_snapshot};
 use std::fmt;
 
 const MARK: &str = "wal-by-columns";
@@ -37,6 +38,18 @@ const DATA: [&str; 5] = [
     QUARANTINE_DIR,
     head_snapshot::FILE,
     "thanos.shipper.json",
+];
+
+/// Names that a directory without data may have.
+const NEW: [&str; 8] = [
+    LOCK_FILE,
+    WAL_DIR,
+    MARK,
+    STARTING,
+    FORWARD_DIR,
+    "plugin-cache",
+    "queries.active",
+    "lost+found",
 ];
 
 /// Most bytes of the log that are looked at.
@@ -114,6 +127,15 @@ impl DataDir {
                 seen.choice()
             }
         };
+        if reason == FormatReason::New
+            && let Some(foreign) = self.foreign_name()?
+        {
+            tracing::warn!(
+                path = %self.path.display(), foreign,
+                "a new data directory has files of something else; if it is the wrong one, choose \
+                 another with --data-dir"
+            );
+        }
         match (format, reason) {
             // A run with other records than the mark says is the user's word for the time after it.
             (RecordFormat::Prometheus, _) if seen.has_mark => {
@@ -147,6 +169,15 @@ impl DataDir {
         let wal = self.wal_path();
         seen.has_data |= !self.disk.list(&wal).map_err(Action::List.failed(&wal))?.is_empty();
         Ok(seen)
+    }
+
+    /// A name that a directory without data has no reason to have: hidden files and what a new
+    /// file system begins with are no sign of another owner.
+    fn foreign_name(&self) -> Result<Option<String>> {
+        let entries = self.disk.list(&self.path).map_err(Action::List.failed(&self.path))?;
+        let names = entries.iter().filter_map(|entry| entry.name());
+        let mut foreign = names.filter(|name| !name.starts_with('.') && !NEW.contains(name));
+        Ok(foreign.next().map(str::to_owned))
     }
 
     /// How the program that wrote to the log last wrote floats.

@@ -39,6 +39,20 @@ fn is_marked(root: &Path) -> bool {
     root.join(MARK).exists()
 }
 
+/// A home directory, say, that was named by mistake.
+#[test]
+fn a_new_directory_with_files_of_others_is_noticed() -> TestResult {
+    let root = tempfile::tempdir()?;
+    let data = DataDir::open(root.path())?;
+    for name in ["lost+found", "starting", "plugin-cache", "queries.active", ".snapshot"] {
+        fs::write(root.path().join(name), "")?;
+    }
+    assert_eq!(data.foreign_name()?, None);
+    fs::create_dir(root.path().join("Documents"))?;
+    assert_eq!(data.foreign_name()?.as_deref(), Some("Documents"));
+    Ok(())
+}
+
 /// A state of a directory: names that end in a slash are directories, the others are files.
 struct State {
     what: &'static str,
