@@ -14,6 +14,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tracing::Instrument as _;
 
 /// Longest time at the end that requests on their way are waited for.
 const END_WAIT: Duration = Duration::from_secs(3);
@@ -247,11 +248,12 @@ impl<'w> Dispatcher<'w> {
         };
         let (sender, answers) = (Arc::clone(self.sender), self.answers.0.clone());
         let recalled = self.is_recalling.subscribe();
-        let task = shared.parts.runtime.spawn(async move {
+        let sending = async move {
             let outcome = sender.send(&outgoing, recalled).await;
             // The run may have ended meanwhile.
             let _ = answers.send((number, outcome));
-        });
+        };
+        let task = shared.parts.runtime.spawn(sending.in_current_span());
         if let Some(shard) = self.shards.get_mut(number as usize) {
             let rows = samples + histograms;
             shard.on_its_way = Some(OnItsWay { task, version, rows, too_old, newest_ms });

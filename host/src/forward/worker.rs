@@ -51,6 +51,9 @@ struct Worker {
 
 /// Works until it is time to stop, and returns where delivery stands then.
 pub(super) fn run(parts: Parts, client: Client, start: Start) -> Option<Stand> {
+    // A name that was made of the URL says nothing to people. An error's level, for it to be there
+    // at every level of the log.
+    let _span = tracing::error_span!("forwarding", url = %parts.config.url).entered();
     let stand = begin(&parts, start)?;
     let sender = Arc::new(Sender {
         client,
@@ -122,8 +125,7 @@ pub(super) fn settings(
 impl Worker {
     /// Works until it is time to stop. After a failure it restarts from where delivery stood.
     fn run(mut self) -> Stand {
-        let DestinationConfig { name, url, .. } = &self.parts.config;
-        tracing::info!(remote_name = name, %url, "forwarding started");
+        tracing::info!(remote_name = self.parts.config.name, "forwarding started");
         let mut pause = RESTART_PAUSE;
         while !self.parts.is_stopping_within(Duration::ZERO) {
             let begun = Instant::now();

@@ -175,6 +175,25 @@ fn a_position_that_is_lost_is_counted() {
     assert_eq!(node.metric(LOST), Some(1.0));
 }
 
+/// A name that was made of the URL says nothing to people.
+#[test]
+fn the_log_names_the_receiver() {
+    let files = tempfile::tempdir().expect("a directory");
+    let config = files.path().join("tidepool.yml");
+    let receiver = Receiver::start().expect("a receiver");
+    receiver.answers(|_, _| status(503));
+    let node = start(&config, &format!("remote_write:\n  - url: {}\n", receiver.url()));
+    send_all(&node, Version::V2, &recent_data(155, 1, 1));
+    for said in ["forwarding started", "sending failed"] {
+        let line = wait::until(said, TIMEOUT, || {
+            node.server.log().lines().find(|line| line.contains(said)).map(str::to_owned)
+        });
+        let line = line.unwrap_or_else(|error| panic!("{error}; {}", node.server.log()));
+        assert!(line.contains(&receiver.address().to_string()), "{line}");
+        assert!(line.contains("remote_name="), "{line}");
+    }
+}
+
 /// Fewer shards than wait with rows: each of those is answered, at once and all together.
 #[test]
 fn fewer_shards_lose_no_answer() {
