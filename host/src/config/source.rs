@@ -238,7 +238,7 @@ fn parsed(command: clap::Command, arguments: Vec<OsString>) -> Result<ArgMatches
             absent_flag(&error).map_or(ConfigError::CommandLine(error), ConfigError::Absent)
         })
     };
-    let matches = parse(&arguments)?;
+    let matches = parse(&without_help_twice(&arguments))?;
     if matches.subcommand_name().is_some_and(|name| name != SERVE) {
         return Ok(matches);
     }
@@ -247,6 +247,13 @@ fn parsed(command: clap::Command, arguments: Vec<OsString>) -> Result<ArgMatches
         true => Ok(matches),
         false => parse(&[arguments, flags].concat()),
     }
+}
+
+/// A command line in which `help` is not asked for help: it takes only names of commands.
+fn without_help_twice(arguments: &[OsString]) -> Vec<OsString> {
+    let asks = arguments.get(1).is_some_and(|command| command == "help");
+    let is_help = |argument: &&OsString| *argument == "--help" || *argument == "-h";
+    arguments.iter().filter(|argument| !(asks && is_help(argument))).cloned().collect()
 }
 
 /// The whole command line, with Prometheus' names for the flags of a server.

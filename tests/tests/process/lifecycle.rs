@@ -171,6 +171,8 @@ fn a_taken_address_is_a_clear_error() {
     let status = second.wait_end(TIMEOUT).expect("the second ends");
     assert!(!status.success(), "{status}");
     assert!(second.log().contains(&address.to_string()), "{}", second.log());
+    // Somebody who then starts it elsewhere finds no traces.
+    assert!(!config.data_dir().exists());
 }
 
 /// Runs tidepool to its end: code, output, errors.
@@ -215,6 +217,13 @@ fn help_and_version_are_told() {
     assert_eq!(code, Some(0));
     for flag in ["--data-dir", "--block-duration", "--head-timeout"] {
         assert!(help.contains(flag), "{flag} is missing: {help}");
+    }
+    // Asked for help with itself, `help` says what it says anyway.
+    for arguments in [&["help", "--help"][..], &["help", "-h"], &["help", "serve", "--help"]] {
+        let said: Vec<&str> =
+            arguments.iter().copied().filter(|word| !word.starts_with('-')).collect();
+        assert_eq!(run(arguments), run(&said), "{arguments:?}");
+        assert_eq!(run(arguments).0, Some(0), "{arguments:?}");
     }
     let (code, version, _) = run(&["--version"]);
     assert_eq!(code, Some(0));
