@@ -111,7 +111,7 @@ fn what_cannot_be_is_refused_with_its_place() {
             "2:31: remote_write[0].queue_config.max_backoff: \"5\" is not a duration",
         ),
         (
-            "- url: http://a/\n  send_exemplars: yes\n",
+            "- url: http://a/\n  send_exemplars: yEs\n",
             "2:19: remote_write[0].send_exemplars: expected true or false",
         ),
         (
