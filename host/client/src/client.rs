@@ -310,6 +310,9 @@ fn pool(connector: Connector) -> Pool {
         .pool_max_idle_per_host(IDLE_MAX)
         .timer(TokioTimer::new())
         .http2_keep_alive_interval(PING_INTERVAL)
+        // As Go's client, which is upstream's: servers of devices are often written by hand.
+        .http1_allow_spaces_after_header_name_in_responses(true)
+        .http1_allow_obsolete_multiline_headers_in_responses(true)
         .build(connector)
 }
 

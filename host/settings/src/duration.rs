@@ -85,7 +85,7 @@ pub fn duration_or_zero(text: &str) -> Result<Duration, String> {
 /// A size as Prometheus writes them (`32MB` means 32 × 1024²), or with the binary units' names.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is not a size such as 65536, 512KB, 32MiB or 3GB");
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let shift = match unit.to_ascii_uppercase().as_str() {
         "" | "B" => 0,
@@ -97,8 +97,12 @@ pub fn bytes(text: &str) -> Result<u64, String> {
         "EB" | "EIB" => 60,
         _ => return Err(wrong()),
     };
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    number.checked_mul(1 << shift).ok_or_else(wrong)
+    if let Ok(number) = number.parse::<u64>() {
+        return number.checked_mul(1 << shift).ok_or_else(wrong);
+    }
+    // As in 1.5GB.
+    let number = number.parse::<f64>().map_err(|_| wrong())? * (1_u64 << shift) as f64;
+    if number < (1_u64 << 53) as f64 { Ok(number as u64) } else { Err(wrong()) }
 }
 
 /// A [`duration`] of a configuration file, for `#[serde(deserialize_with)]`.
@@ -170,7 +174,9 @@ mod tests {
             (Ok(512 << 20), Ok(1 << 50), Ok(15 << 60))
         );
         assert_eq!(bytes("128KiB"), Ok(128 << 10));
-        for wrong in ["", "MB", "1XB", "1.5MB", "99999999999999999TB", "16EB"] {
+        // promtool takes fractions.
+        assert_eq!((bytes("1.5GB"), bytes("0.5KB")), (Ok(3 << 29), Ok(512)));
+        for wrong in ["", "MB", "1XB", "1.5.5MB", ".", "99999999999999999TB", "16EB"] {
             assert!(bytes(wrong).is_err(), "{wrong:?}");
         }
     }

@@ -20,6 +20,7 @@ use reload::Reloaded;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tls::Tls;
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use web::Web;
@@ -76,10 +77,21 @@ pub enum Denied {
     Busy,
 }
 
+/// What is known of files that are read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilesState {
+    /// The flag that names them.
+    pub flag: &'static str,
+    /// Whether their present content is in use.
+    pub is_used: bool,
+    /// When their certificate expires, in seconds since the epoch.
+    pub expires: Option<i64>,
+}
+
 /// The content of the files.
 pub struct Access {
     config: AccessConfig,
-    tls: Option<Arc<Reloaded<TlsAcceptor>>>,
+    tls: Option<Arc<Reloaded<Tls>>>,
     write: Option<Arc<Reloaded<Credentials>>>,
     read: Option<Arc<Reloaded<Credentials>>>,
     admin: Option<Arc<Reloaded<Credentials>>>,
@@ -138,8 +150,34 @@ impl Access {
 
     /// What makes connections secure, unless they come in the clear.
     pub fn tls(&self) -> Option<TlsAcceptor> {
-        let of_web = self.web().and_then(|web| web.tls.as_ref().map(|tls| tls.acceptor.clone()));
-        of_web.or_else(|| self.tls.as_ref().map(|tls| (*tls.current()).clone()))
+        let of_web =
+            self.web().and_then(|web| web.tls.as_ref().map(|web| web.tls.acceptor.clone()));
+        of_web.or_else(|| self.tls.as_ref().map(|tls| tls.current().acceptor.clone()))
+    }
+
+    /// The files that are read again, by the flag that names them, with when their certificate
+    /// expires.
+    pub fn files(&self) -> Vec<FilesState> {
+        let mut all = Vec::new();
+        let mut add =
+            |flag, is_used: bool, expires| all.push(FilesState { flag, is_used, expires });
+        if let Some(tls) = &self.tls {
+            add("tls-cert-file", tls.is_used(), tls.current().expires);
+        }
+        for (flag, file) in [
+            ("write-credentials-file", &self.write),
+            ("read-credentials-file", &self.read),
+            ("admin-credentials-file", &self.admin),
+        ] {
+            if let Some(file) = file {
+                add(flag, file.is_used(), None);
+            }
+        }
+        if let Some(web) = &self.web {
+            let expires = web.current().tls.as_ref().and_then(|web| web.tls.expires);
+            add("web-config-file", web.is_used(), expires);
+        }
+        all
     }
 
     /// Whether each client must show a certificate.

@@ -72,6 +72,11 @@ impl<T> Reloaded<T> {
         Arc::clone(&self.state().current)
     }
 
+    /// Whether it is made of what the files held when they were last looked at.
+    pub fn is_used(&self) -> bool {
+        self.state().problem.is_empty()
+    }
+
     fn state(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -168,6 +173,7 @@ mod tests {
             std::fs::write(&path, content)?;
             value.refresh(|_, _| Ok(()));
             assert_eq!(*value.current(), expected, "{content}");
+            assert_eq!(value.is_used(), content != "two");
         }
         std::fs::remove_file(&path)?;
         value.refresh(|_, _| Ok(()));

@@ -5,6 +5,7 @@ use super::reload::Reloaded;
 use super::{AccessError, TlsFiles};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tidepool_client::parts::Certificate;
 use tidepool_client::trust;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::CryptoProvider;
@@ -58,8 +59,16 @@ impl Default for Terms {
     }
 }
 
+/// What makes connections secure.
+pub(super) struct Tls {
+    pub acceptor: TlsAcceptor,
+    /// When the first certificate of the chain expires, in seconds since the epoch; none if one
+    /// cannot be read.
+    pub expires: Option<i64>,
+}
+
 /// Reads the files.
-pub fn open(files: &TlsFiles) -> Result<Reloaded<TlsAcceptor>, AccessError> {
+pub fn open(files: &TlsFiles) -> Result<Reloaded<Tls>, AccessError> {
     let TlsFiles { certificate, key, client_ca } = files.clone();
     Reloaded::open(move |files| {
         let mut pem = |path: &Path| {
@@ -72,8 +81,8 @@ pub fn open(files: &TlsFiles) -> Result<Reloaded<TlsAcceptor>, AccessError> {
     })
 }
 
-/// What makes connections secure.
-pub(super) fn acceptor(parts: Parts) -> Result<TlsAcceptor, AccessError> {
+/// Checks that the parts fit together.
+pub(super) fn acceptor(parts: Parts) -> Result<Tls, AccessError> {
     let Parts { certificate, key, clients, terms } = parts;
     let wrong = |source| AccessError::Tls {
         certificate: certificate.name.clone(),
@@ -81,6 +90,8 @@ pub(super) fn acceptor(parts: Parts) -> Result<TlsAcceptor, AccessError> {
         source,
     };
     let chain = certificates(&certificate)?;
+    let ends = chain.iter().map(|der| Certificate::read(der).map(|read| read.expires));
+    let expires = ends.min().flatten();
     let private = PrivateKeyDer::from_pem_slice(&key.content)
         .map_err(|_| pem_error(&key, "it holds no private key in PEM".to_owned()))?;
     let builder = ServerConfig::builder_with_provider(Arc::new(terms.provider))
@@ -94,7 +105,7 @@ pub(super) fn acceptor(parts: Parts) -> Result<TlsAcceptor, AccessError> {
     let h2 = terms.http2.then(|| b"h2".to_vec());
     config.alpn_protocols = h2.into_iter().chain([b"http/1.1".to_vec()]).collect();
     config.ignore_client_order = terms.own_order;
-    Ok(Arc::new(config).into())
+    Ok(Tls { acceptor: Arc::new(config).into(), expires })
 }
 
 /// Takes clients whose certificates one of these has signed.

@@ -7,9 +7,10 @@ use super::config::RetryOn429;
 use crate::clock::system_now_ms;
 use crate::wasm::RemoteWriteVersion;
 use hyper::StatusCode;
-use hyper::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use hyper::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use jiff::fmt::rfc2822::DateTimeParser;
 use std::time::Duration;
+use tidepool_settings::redact::shown_text;
 
 /// Longest pause that a receiver may ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
@@ -109,15 +110,21 @@ pub(super) fn meaning(asked: Asked, answer: &Answer) -> Meaning {
     if *status == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_v2 {
         return Meaning::UnknownVersion;
     }
+    if status.is_redirection() {
+        let to = headers.get(LOCATION).map(|to| String::from_utf8_lossy(to.as_bytes()));
+        let to = to.map(|to| format!(" (to {})", shown_text(&to))).unwrap_or_default();
+        // Such a request was not stored; the login page of a network gate, for example, does not
+        // stay for ever.
+        let why = format!("{status}: redirects are not followed{to}; name the receiver's own URL");
+        return Meaning::Again { why, after: retry_after(headers) };
+    }
     let is_cured_by_time = match *status {
         StatusCode::TOO_MANY_REQUESTS => match asked.retry_on_429 {
             RetryOn429::Always => true,
             RetryOn429::IfAnnounced => headers.contains_key(RETRY_AFTER),
             RetryOn429::Never => false,
         },
-        // A redirected request was not stored; the login page of a network gate, for example, does
-        // not stay for ever.
-        status => status.is_server_error() || status.is_redirection(),
+        status => status.is_server_error(),
     };
     match is_cured_by_time {
         true => Meaning::Again { why: why(), after: retry_after(headers) },

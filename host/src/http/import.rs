@@ -29,6 +29,7 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
     let format = format_of(request.headers())
         .map_err(|message| text(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))?;
     let below = request.uri().path().strip_prefix(PATH).unwrap_or_default();
+    let is_pushgateway = !below.is_empty();
     let push = Push::read(below, request.uri().query().unwrap_or_default());
     let push = push.map_err(|error| {
         let status = match error {
@@ -59,7 +60,9 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
         );
         return Err(text(StatusCode::BAD_REQUEST, words(&translated)));
     }
-    let mut reply = text(StatusCode::NO_CONTENT, "");
+    // Go's client of the Pushgateway takes nothing but 200 and 202.
+    let stored = if is_pushgateway { StatusCode::OK } else { StatusCode::NO_CONTENT };
+    let mut reply = text(stored, "");
     reply.headers_mut().remove(CONTENT_TYPE);
     Ok(reply)
 }

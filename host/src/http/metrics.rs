@@ -4,6 +4,7 @@ use super::context::Translation;
 use super::context::{Context, HttpCounters};
 use super::process;
 use super::reply::{Reply, full};
+use crate::access::FilesState;
 use crate::disk::wal::WalStats;
 use crate::disk::{OpenFileFigures, Wear, WrittenFor};
 use crate::reload::ReloadHandle;
@@ -39,6 +40,7 @@ pub async fn page(context: &Context) -> String {
         start(&mut text, &context.store);
     }
     configuration(&mut text, &context.reload);
+    access_files(&mut text, &context.access.files());
     process::show(&mut text);
     memory(&mut text, &context.store);
     text.gauge(
@@ -600,6 +602,29 @@ fn configuration(text: &mut MetricsText, reload: &ReloadHandle) {
         "prometheus_config_last_reload_success_timestamp_seconds",
         "Time of the last successful load of the configuration.",
         reload.success_ms() as f64 / 1000.0,
+    );
+    text.gauge(
+        "tidepool_config_flags_need_restart",
+        "Flags whose value in the configuration file takes effect only after a restart.",
+        reload.need_restart(),
+    );
+}
+
+/// Files of TLS and credentials.
+fn access_files(text: &mut MetricsText, files: &[FilesState]) {
+    let labels: Vec<String> = files.iter().map(|it| format!("flag=\"{}\"", it.flag)).collect();
+    let labelled = || labels.iter().map(String::as_str).zip(files);
+    let are_used: Vec<_> = labelled().map(|(labels, it)| (labels, u8::from(it.is_used))).collect();
+    text.gauges(
+        "tidepool_access_file_last_reload_successful",
+        "Whether the present content of a file of credentials or TLS is in use.",
+        &are_used,
+    );
+    let ends = labelled().filter_map(|(labels, it)| Some((labels, it.expires?)));
+    text.gauges(
+        "tidepool_tls_certificate_expiry_timestamp_seconds",
+        "When the first certificate of the chain that is served expires.",
+        &ends.collect::<Vec<_>>(),
     );
 }
 

@@ -17,7 +17,7 @@ use crate::supervisor::Supervisor;
 use crate::telemetry::LogLevel;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -119,6 +119,7 @@ pub struct ReloadHandle {
 struct LastReload {
     was_successful: AtomicBool,
     success_ms: AtomicI64,
+    need_restart: AtomicU64,
 }
 
 /// Requests that a [`Reloader`] will work on.
@@ -157,6 +158,7 @@ impl ReloadHandle {
         let last = LastReload {
             was_successful: AtomicBool::new(true),
             success_ms: AtomicI64::new(system_now_ms()),
+            need_restart: AtomicU64::new(0),
         };
         (ReloadHandle { requests, last: Arc::new(last) }, ReloadRequests(queue))
     }
@@ -170,6 +172,7 @@ impl ReloadHandle {
         match &outcome {
             Ok(ReloadOutcome { changed, need_restart }) => {
                 self.last.success_ms.store(system_now_ms(), Relaxed);
+                self.last.need_restart.store(need_restart.len() as u64, Relaxed);
                 tracing::info!(changed = changed.join(", "), "configuration reloaded");
                 if !need_restart.is_empty() {
                     let flags = need_restart.join(", ");
@@ -191,6 +194,11 @@ impl ReloadHandle {
     /// When the last successful one was, in milliseconds since the epoch.
     pub fn success_ms(&self) -> i64 {
         self.last.success_ms.load(Relaxed)
+    }
+
+    /// How many flags have a value that takes effect only after a restart.
+    pub fn need_restart(&self) -> u64 {
+        self.last.need_restart.load(Relaxed)
     }
 
     /// Reloads on every SIGHUP until the stop signal.

@@ -71,6 +71,15 @@ fn everyone_may_do_what_their_file_says() {
     }
 }
 
+/// A figure of `/metrics` for a client with these arguments.
+fn figure(server: &Server, scheme: &str, name: &str, arguments: &[&str]) -> f64 {
+    let url = format!("{scheme}://{}/metrics", server.address());
+    let output = Command::new("curl").arg("--silent").args(arguments).arg(url).output();
+    let page = String::from_utf8(output.expect("curl is installed").stdout).expect("UTF-8");
+    let value = page.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    value.unwrap_or_else(|| panic!("{name} is not in\n{page}"))
+}
+
 /// The name of a user stays the same while its password changes; a bad file changes nothing.
 #[test]
 fn changed_credentials_are_read_again() {
@@ -90,6 +99,13 @@ fn changed_credentials_are_read_again() {
     let told = || server.log().contains(missing).then_some(());
     wait::until("an error", TIMEOUT, told).expect("it is logged");
     assert!(is_let_in("new"));
+    // Only the log told.
+    let is_used = |flag: &str| {
+        let name = "tidepool_access_file_last_reload_successful";
+        let name = format!("{name}{{flag=\"{flag}\"}}");
+        figure(&server, "http", &name, &["--user", "reader:new"])
+    };
+    assert_eq!((is_used("read-credentials-file"), is_used("write-credentials-file")), (0.0, 1.0));
     std::fs::remove_file(node.path("readers")).expect("it can be removed");
     let told = || server.log().contains("cannot be read").then_some(());
     wait::until("an error", TIMEOUT, told).expect("it is logged");
@@ -170,8 +186,15 @@ fn changed_certificates_serve_the_next_connections() {
     wait::until("an error", TIMEOUT, told).expect("it is logged");
     assert!(is_served(&old_ca));
     node.file("server.key", &key);
+    let figure = |name: &str, ca: &str| {
+        figure(&server, "https", &format!("{name}{{flag=\"tls-cert-file\"}}"), &["--cacert", ca])
+    };
     wait::until("the new one", TIMEOUT, || is_served(&new_ca).then_some(())).expect("it is read");
     assert!(!is_served(&old_ca));
+    assert_eq!(figure("tidepool_access_file_last_reload_successful", &new_ca), 1.0);
+    // The first second of 4096, as `openssl x509 -enddate` has it.
+    let expiry = figure("tidepool_tls_certificate_expiry_timestamp_seconds", &new_ca);
+    assert_eq!(expiry, 67_090_118_400.0);
 }
 
 #[test]
@@ -255,6 +278,8 @@ fn the_web_configuration_guards_everything_and_is_read_again() {
     node.file("web.yml", "");
     let told = || server.log().contains("no longer has tls_server_config").then_some(());
     wait::until("an error", TIMEOUT, told).unwrap_or_else(|e| panic!("{e}\n{}", server.log()));
+    let is_used = "tidepool_access_file_last_reload_successful{flag=\"web-config-file\"}";
+    assert_eq!(figure(&server, "https", is_used, &[&anna[..], &["--cacert", &ca]].concat()), 0.0);
     assert_eq!((ask("/", &[]).0, ask("/", &anna).0), (401, 200));
     server.signal(rustix::process::Signal::HUP).expect("it runs");
     let is_open = || (status(&server, "/metrics", &[]) == 200).then_some(());

@@ -225,6 +225,7 @@ fn what_can_change_changes_and_the_rest_is_named() {
         (status, said.as_str()),
         (200, "changed flags take effect only after a restart: max-series\n")
     );
+    assert_eq!(store.metric("tidepool_config_flags_need_restart"), Some(1.0));
     assert_eq!(snapshot(), 200);
     wait_for_log(&store, "changed=\"enable-admin-api\"");
 

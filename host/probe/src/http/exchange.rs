@@ -81,7 +81,12 @@ pub(super) async fn send(
         let driver = drive(connection);
         (sender.send_request(request).await?, driver)
     } else {
-        let (mut sender, connection) = http1::handshake(stream).await?;
+        let (mut sender, connection) = http1::Builder::new()
+            // As Go's client.
+            .allow_spaces_after_header_name_in_responses(true)
+            .allow_obsolete_multiline_headers_in_responses(true)
+            .handshake(stream)
+            .await?;
         let driver = drive(connection);
         (sender.send_request(request).await?, driver)
     };

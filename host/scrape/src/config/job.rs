@@ -345,7 +345,7 @@ fn fallback<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Protoco
 fn scheme<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     yaml::parsed(deserializer, |text| match text {
         "" => Ok("http".to_owned()),
-        "http" | "https" => Ok(text.to_owned()),
+        _ if ["http", "https"].contains(&text.to_ascii_lowercase().as_str()) => Ok(text.to_owned()),
         _ => Err("expected http or https"),
     })
 }

@@ -192,9 +192,9 @@ impl<S: Store> Cycle<S> {
         self.appender.report(&report);
         self.target.report(at, duration, &result);
         if let Err(error) = &result {
-            tracing::debug!(target = self.target.url(), %error, "scrape failed");
+            tracing::debug!(target = self.target.shown_url(), %error, "scrape failed");
             if let Some(Failures { log, path }) = &self.failures {
-                log.write(path, &self.job, self.target.url(), error);
+                log.write(path, &self.job, &self.target.shown_url(), error);
             }
         }
         self.commit().await;
@@ -202,7 +202,7 @@ impl<S: Store> Cycle<S> {
     }
 
     async fn commit(&mut self) {
-        let target = self.target.url();
+        let target = self.target.shown_url();
         let rows = self.appender.rows();
         match self.appender.commit(&*self.store, self.clock.now_ms()).await {
             Ok(appended) => {

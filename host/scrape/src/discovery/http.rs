@@ -8,14 +8,12 @@ use super::saved::Saved;
 use super::{DiscoveryFigures, DiscoveryOptions, LIST_BYTES_MAX};
 use crate::config::HttpConfig;
 use crate::memory::MemoryBound;
+use crate::target::names;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tidepool_client::{Ask, Client, ClientError};
-
-/// The label that says which URL lists a target.
-const URL_LABEL: &str = "__meta_url";
 
 /// The header that tells the server how often it is asked, in seconds.
 const INTERVAL: HeaderName = HeaderName::from_static("x-prometheus-refresh-interval-seconds");
@@ -199,7 +197,7 @@ fn read(
 }
 
 fn origin(config: &HttpConfig) -> Origin<'_> {
-    Origin { source: config.url.to_string(), label: (URL_LABEL, &config.url_text) }
+    Origin { source: config.url.to_string(), label: (names::URL, &config.url_text) }
 }
 
 /// Whether a content type is that of JSON in UTF-8.

@@ -16,9 +16,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tidepool_client::{Answer, Ask, Client, ClientError};
 use tidepool_exposition::Format;
-use tidepool_settings::redact::shown;
+use tidepool_settings::redact::shown_request;
 use tidepool_turns::{Gunzip, GunzipError, Pace, STEP_BYTES};
 use url::Url;
+
+/// Encodings that are not read. What names none is read as it is, as upstream does: some exporters
+/// put a media type or a character set there.
+const ENCODINGS: [&str; 7] = ["deflate", "br", "zstd", "compress", "x-compress", "snappy", "lz4"];
 
 /// Bytes behind an answer's end or error that are read so that its connection can be used again.
 const DISCARDED_BYTES_MAX: usize = 64 * 1024;
@@ -86,7 +90,7 @@ impl HttpSource {
         metrics: Arc<Metrics>,
     ) -> Result<HttpSource, ScrapeError> {
         let wrong = |reason: String| {
-            ScrapeError::Settings(beginning(&format!("{}: {reason}", target.url())))
+            ScrapeError::Settings(beginning(&format!("{}: {reason}", target.shown_url())))
         };
         let url = Url::parse(target.url()).map_err(|error| wrong(error.to_string()))?;
         let mut headers = HeaderMap::new();
@@ -151,14 +155,13 @@ impl HttpSource {
             return Err(ScrapeError::Status(status_text(answer.status)));
         }
         let header = |name| answer.headers.get(name).map(HeaderValue::as_bytes);
-        let is_gzip = match header(CONTENT_ENCODING) {
-            None | Some(b"" | b"identity") => false,
-            Some(b"gzip") => true,
-            Some(other) => {
-                let other = beginning(&String::from_utf8_lossy(other));
-                return Err(ScrapeError::Encoding(other));
-            }
-        };
+        let encoding = header(CONTENT_ENCODING).unwrap_or_default();
+        let encoding = String::from_utf8_lossy(encoding).trim().to_ascii_lowercase();
+        let is_gzip = matches!(encoding.as_str(), "gzip" | "x-gzip");
+        let is_other = encoding.contains(',') || ENCODINGS.contains(&encoding.as_str());
+        if is_other {
+            return Err(ScrapeError::Encoding(beginning(&encoding)));
+        }
         let format = format_of(header(CONTENT_TYPE), self.fallback);
         // An empty body needs no format: it says nothing.
         let mut body = BodyOf { format, reader: None, appender, pace: Pace::begin() };
@@ -235,7 +238,7 @@ impl HttpSource {
         match error {
             ClientError::Timeout(_) => ScrapeError::Timeout(self.timeout),
             error => {
-                let url = beginning(&shown(&self.ask.url));
+                let url = beginning(&shown_request(self.ask.url.as_str()));
                 ScrapeError::Request(format!("GET {url}: {}", beginning(&error.to_string())))
             }
         }
@@ -271,7 +274,7 @@ impl Head {
         Head {
             status: status_text(answer.status),
             version: format!("{:?}", answer.version),
-            url: shown(&answer.url),
+            url: shown_request(answer.url.as_str()),
             content_type: text(CONTENT_TYPE),
             content_encoding: text(CONTENT_ENCODING),
             format: format_of(header(CONTENT_TYPE), fallback).ok(),

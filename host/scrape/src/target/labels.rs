@@ -36,6 +36,8 @@ pub mod names {
     pub const CONVERT_CLASSIC: &str = "__convert_classic_histograms_to_nhcb__";
     /// Path of a Unix socket that takes the place of the address.
     pub const UNIX_SOCKET: &str = "__unix_socket__";
+    /// The URL of the list that names the target.
+    pub const URL: &str = "__meta_url";
     /// What begins the names of labels that only discovery knows.
     pub const META_PREFIX: &str = "__meta_";
     /// The job.
@@ -53,7 +55,7 @@ pub enum TargetError {
     /// There is no `__address__`.
     #[error("no address")]
     NoAddress,
-    /// The address has a path.
+    /// The address has a path or another part of a URL.
     #[error("{0:?} is not a valid hostname")]
     Address(String),
     /// A duration does not parse.
@@ -131,7 +133,8 @@ pub fn target_labels(
     }
     labels.retain(|_, value| !value.is_empty());
     let address = labels.get(names::ADDRESS).ok_or(TargetError::NoAddress)?.clone();
-    if job.probe.is_none() && address.contains('/') {
+    let is_part_of_url = |c: char| matches!(c, '/' | '?' | '#' | '@') || c.is_whitespace();
+    if job.probe.is_none() && address.contains(is_part_of_url) {
         return Err(TargetError::Address(address));
     }
     let text_of = |name: &str| labels.get(name).map_or("", String::as_str);
@@ -275,9 +278,13 @@ mod tests {
     #[test]
     fn what_is_no_target_says_why() {
         let address = ("__address__", "1.2.3.4:1000");
-        let cases: [(&[(&str, &str)], &str); 9] = [
+        let cases: [(&[(&str, &str)], &str); 12] = [
             (&[("custom", "value")], "no address"),
             (&[("__address__", "a/b")], "\"a/b\" is not a valid hostname"),
+            // Parts of a URL: the first two asked for other paths, the last sent credentials.
+            (&[("__address__", "a?b")], "\"a?b\" is not a valid hostname"),
+            (&[("__address__", "a:80#b")], "\"a:80#b\" is not a valid hostname"),
+            (&[("__address__", "me:x@a:80")], "is not a valid hostname"),
             (&[address, ("__scrape_interval__", "2notseconds")], "error parsing scrape interval: "),
             (&[address, ("__scrape_timeout__", "2notseconds")], "error parsing scrape timeout: "),
             (&[address, ("__scrape_interval__", "0s")], "scrape interval cannot be 0"),

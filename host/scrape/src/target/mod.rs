@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tidepool_probe::Module;
 use tidepool_settings::duration::duration;
+use tidepool_settings::redact::{HIDDEN, is_secret_name, shown_request};
 use url::Url;
 
 /// Targets that discovery found together.
@@ -132,6 +133,11 @@ impl Target {
     /// Its URL.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Its URL without what may be secret.
+    pub fn shown_url(&self) -> String {
+        shown_request(&self.url)
     }
 
     /// The Unix socket that is connected to instead of the address.
@@ -251,6 +257,20 @@ fn url_text(labels: &LabelMap, params: &BTreeMap<String, Vec<String>>) -> String
     format!("{}://{host}{}{mark}{query}", of(names::SCHEME), escaped_path(of(names::METRICS_PATH)))
 }
 
+/// Labels before relabeling, without what may be secret: in parameters, paths and URLs of lists.
+pub fn shown_discovered(labels: &Labels) -> BTreeMap<String, String> {
+    let shown = |(name, value): (&str, &str)| {
+        let is_secret = name.strip_prefix(names::PARAM_PREFIX).is_some_and(is_secret_name);
+        let value = match name {
+            _ if is_secret => HIDDEN.to_owned(),
+            names::METRICS_PATH | names::ADDRESS | names::URL => shown_request(value),
+            _ => value.to_owned(),
+        };
+        (name.to_owned(), value)
+    };
+    labels.iter().map(shown).collect()
+}
+
 /// What is probed, with the scheme that it has if it names none.
 fn probed_url(module: &Module, labels: &LabelMap) -> String {
     let address = labels.get(names::ADDRESS).map_or("", String::as_str);
@@ -327,6 +347,29 @@ mod tests {
         assert_eq!((of.interval(), of.timeout()), (job.interval, job.timeout));
         assert!(of.is_on(names::NATIVE_HISTOGRAMS, false));
         assert!(of.is_on(names::ALWAYS_CLASSIC, true) && !of.is_on(names::CONVERT_CLASSIC, false));
+    }
+
+    #[test]
+    fn secrets_of_targets_are_not_shown() {
+        let found = [
+            ("__address__", "a:80"),
+            ("__meta_url", "http://me:pass@lists/t?token=1&site=2"),
+            ("__metrics_path__", "/x?key=1"),
+            ("__param_api_key", "1"),
+            ("__param_module", "http_2xx"),
+        ];
+        let found: LabelMap = found.map(|(name, value)| (name.into(), value.into())).into();
+        let shown = shown_discovered(&Labels::of(&found));
+        let shown: Vec<&str> = shown.values().map(String::as_str).collect();
+        let expected =
+            ["a:80", "http://lists/t?token=xxxxx&site=2", "/x?key=xxxxx", "xxxxx", "http_2xx"];
+        assert_eq!(shown, expected);
+        let params =
+            [("module".to_owned(), vec!["m".to_owned()]), ("token".into(), vec!["t".into()])];
+        let job = Job { params: params.into(), ..Job::new("a") };
+        let target = target(&[("__address__", "a:80"), ("__scheme__", "http")], &job);
+        assert_eq!(target.url(), "http://a:80/?module=m&token=t");
+        assert_eq!(target.shown_url(), "http://a:80/?module=m&token=xxxxx");
     }
 
     #[test]

@@ -66,7 +66,7 @@ fn values_are_what_is_expected() -> Result<(), String> {
     Ok(())
 }
 
-/// The values are those of `resolve_test.go` and `decode_test.go` of go-yaml, version 2.
+/// As `resolve.go` and `decode.go` of go-yaml, version 2, read them.
 #[test]
 fn plain_values_are_spelled_as_in_go() {
     for text in ["y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"] {

@@ -13,6 +13,7 @@ mod tls;
 
 use super::credentials::Credentials;
 use super::reload::{Files, Reloaded};
+use super::tls::Tls;
 use super::{AccessConfig, AccessError};
 use http::HttpServerConfig;
 use hyper::header::{HeaderName, HeaderValue};
@@ -20,7 +21,6 @@ use section::WebConfig;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tidepool_settings::yaml;
-use tokio_rustls::TlsAcceptor;
 
 const TLS: &str = "tls_server_config";
 const USERS: &str = "basic_auth_users";
@@ -41,7 +41,7 @@ pub struct Web {
 /// TLS as the file has it.
 pub struct WebTls {
     /// What makes connections secure.
-    pub acceptor: TlsAcceptor,
+    pub tls: Tls,
     /// Whether each client must show a certificate.
     pub asks_clients: bool,
 }

@@ -209,6 +209,6 @@ pub(super) fn open(
     }
     let clients = client_ca.zip(must_show);
     let asks_clients = must_show == Some(MustShow::Each);
-    let acceptor = acceptor(Parts { certificate, key, clients, terms })?;
-    Ok(Some(WebTls { acceptor, asks_clients }))
+    let tls = acceptor(Parts { certificate, key, clients, terms })?;
+    Ok(Some(WebTls { tls, asks_clients }))
 }

@@ -1,19 +1,29 @@
 //! The files of the textfile collector, as node_exporter takes them (`collector/textfile.go`): one
-//! with an error or a timestamp is refused as a whole; of two helps of a family the first counts,
-//! and the family of the second is left out; a family without help says which file it is from.
+//! with an error or a timestamp is refused as a whole; of two helps or types of a family the first
+//! counts, and the family of the second is left out; a family without help says which file it is
+//! from, or has the help of an earlier file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use tidepool_exposition::{Format, HistogramOptions, Item, MetricType, Parser, Sample};
 use tidepool_node_metrics::{Exposition, TextFile, TextFileOutcome};
 
 /// What is kept of the files of a round, and of those before.
 #[derive(Default)]
 pub(super) struct TextFiles {
-    /// The helps of this round by family.
-    helps: HashMap<String, String>,
+    /// The families of this round by name.
+    known: HashMap<String, Known>,
     /// What is wrong with files, by path. Each fault is logged once.
     faults: HashMap<String, String>,
     faults_before: HashMap<String, String>,
+}
+
+/// A family of an earlier file.
+struct Known {
+    help: String,
+    /// Whether no file has said so.
+    is_help_made: bool,
+    kind: MetricType,
+    series: HashSet<String>,
 }
 
 /// A family of a file.
@@ -23,8 +33,8 @@ struct Family {
     number: usize,
     help: Option<String>,
     kind: MetricType,
-    /// Each with its end.
-    lines: String,
+    /// Series and value.
+    samples: Vec<(String, f64)>,
 }
 
 /// The families of a file by name.
@@ -34,7 +44,7 @@ struct Families(HashMap<String, Family>);
 impl TextFiles {
     /// Begins a round.
     pub fn begin(&mut self) {
-        self.helps.clear();
+        self.known.clear();
         self.faults_before = std::mem::take(&mut self.faults);
     }
 
@@ -49,26 +59,58 @@ impl TextFiles {
         };
         let mut outcome = TextFileOutcome::Taken;
         for (name, family) in families.in_order() {
-            let default = || format!("Metric read from {}", file.path);
-            let help = family.help.unwrap_or_else(default);
-            if self.helps.get(&name).is_some_and(|before| *before != help) {
-                let fault = format!(
-                    "the metric {name} has another help text in an earlier file: its samples are \
-                     left out; make the texts equal"
-                );
+            if let Some(fault) = self.write(file.path, &name, family, exposition) {
                 self.fault(file.path, fault);
                 outcome = TextFileOutcome::TakenInPart;
-                continue;
             }
-            let kind = match family.kind {
-                MetricType::Unknown => "untyped",
-                kind => kind.as_str(),
-            };
-            exposition.head(&name, &help, kind);
-            exposition.lines(&family.lines);
-            self.helps.insert(name, help);
         }
         outcome
+    }
+
+    /// Writes a family of a file; returns what is wrong with it. What is, is left out.
+    fn write(
+        &mut self,
+        path: &str,
+        name: &str,
+        family: Family,
+        exposition: &mut Exposition,
+    ) -> Option<String> {
+        let Family { help, kind, samples, .. } = family;
+        let known = self.known.entry(name.to_owned()).or_insert_with(|| Known {
+            help: help.clone().unwrap_or_else(|| format!("Metric read from {path}")),
+            is_help_made: help.is_none(),
+            kind,
+            series: HashSet::new(),
+        });
+        let has_other = help.is_some_and(|help| help != known.help) && !known.is_help_made;
+        let differs = match (has_other, kind == known.kind) {
+            (true, _) => Some("help text"),
+            (_, false) => Some("type"),
+            (false, true) => None,
+        };
+        if let Some(what) = differs {
+            return Some(format!(
+                "the metric {name} has another {what} in an earlier file: its samples are left \
+                 out; make them equal"
+            ));
+        }
+        let mut lines = String::new();
+        let mut repeated = None;
+        for (series, value) in samples {
+            if known.series.contains(&series) {
+                repeated.get_or_insert(series);
+                continue;
+            }
+            lines.push_str(&format!("{series} {value}\n"));
+            known.series.insert(series);
+        }
+        let kind = match kind {
+            MetricType::Unknown => "untyped",
+            kind => kind.as_str(),
+        };
+        exposition.head(name, &known.help, kind);
+        exposition.lines(&lines);
+        repeated.map(|series| format!("the series {series} is there already: it is left out"))
     }
 
     fn fault(&mut self, path: &str, fault: String) {
@@ -106,7 +148,7 @@ impl Families {
 
     /// Those that have samples.
     fn in_order(self) -> Vec<(String, Family)> {
-        let has_samples = |(_, family): &(String, Family)| !family.lines.is_empty();
+        let has_samples = |(_, family): &(String, Family)| !family.samples.is_empty();
         let mut all: Vec<_> = self.0.into_iter().filter(has_samples).collect();
         all.sort_unstable_by_key(|(_, family)| family.number);
         all
@@ -121,8 +163,7 @@ impl Families {
         let name = labels.iter().find(|(name, _)| name == "__name__").map(|(_, name)| name);
         let name = name.map(String::as_str).unwrap_or_default();
         let family = self.family_of(name);
-        let line = format!("{} {}\n", series.text(), sample.value);
-        self.of(&family).lines.push_str(&line);
+        self.of(&family).samples.push((series.text().to_string(), sample.value));
         Ok(())
     }
 
@@ -164,8 +205,21 @@ mod tests {
             let (outcome, text) = add(&mut files, "c.prom", refused);
             assert_eq!((outcome, text.as_str()), (TextFileOutcome::Refused, ""), "{refused}");
         }
+        // Without a help, too: each has named its own file, and all but the first were left out.
+        let (outcome, text) = add(&mut files, "b2.prom", "x{a=\"c\"} 1\n");
+        let expected = "# HELP x Metric read from b.prom\n# TYPE x untyped\nx{a=\"c\"} 1";
+        assert_eq!((outcome, text.trim_end()), (TextFileOutcome::Taken, expected));
+        let (outcome, text) = add(&mut files, "b3.prom", "# HELP x Said.\nx{a=\"d\"} 1\nx 2\n");
+        assert!(text.ends_with("\nx{a=\"d\"} 1\n"), "{text}");
+        assert_eq!(outcome, TextFileOutcome::TakenInPart, "x is there already");
+        let (outcome, _) = add(&mut files, "b4.prom", "# TYPE x gauge\nx{a=\"e\"} 1\n");
+        assert_eq!(outcome, TextFileOutcome::TakenInPart, "another type");
         // Another help than before: that family is left out.
-        let (outcome, text) = add(&mut files, "d.prom", "# HELP x Other.\nx 3\ny 4\n");
+        let (outcome, text) = add(
+            &mut files,
+            "d.prom",
+            "# HELP h Other.\n# TYPE h histogram\nh_count{a=\"1\"} 3\ny 4\n",
+        );
         let expected = "# HELP y Metric read from d.prom\n# TYPE y untyped\ny 4";
         assert_eq!((outcome, text.trim_end()), (TextFileOutcome::TakenInPart, expected));
         // Names of any characters are quoted: one of them took all metrics of the machine away.

@@ -44,6 +44,8 @@ const CLOCK_SECONDS_MAX = 5;
 const HEAD_SHARE_MAX = 0.65;
 /** Days of room from which on there is no hurry. */
 const DAYS_MIN = 7;
+/** Days before a certificate expires from which on it should be renewed. */
+const CERTIFICATE_DAYS_MIN = 14;
 /** The share of the disk's size that should be left before writes are refused. */
 const ROOM_MIN = 0.05;
 /** The log may be written for so long without a sync, beside its interval, in seconds. */
@@ -65,7 +67,7 @@ export function findings(known: Known): Finding[] {
     ...leaving(known),
     ...clock(known),
     ...limitsOf(known.limits),
-    ...config(metrics),
+    ...config(known),
     ...plugins(metrics),
   ];
   return (['bad', 'warn', 'unknown'] as const).flatMap((level) => all.filter((it) => it.level === level));
@@ -228,10 +230,23 @@ function limitsOf({ series, memory, head }: Limits): Finding[] {
   return found;
 }
 
-function config(metrics: Metrics): Finding[] {
-  return metrics.value('prometheus_config_last_reload_successful') === 0
-    ? [{ level: 'warn', page: 'configuration', text: 'The last reload of the configuration failed; the one before is in force.' }]
-    : [];
+function config({ metrics, clockAheadSeconds }: Known): Finding[] {
+  const found: Finding[] = [];
+  const add = (text: string, page = 'configuration'): void => void found.push({ level: 'warn', page, text });
+  if (metrics.value('prometheus_config_last_reload_successful') === 0) add('The last reload of the configuration failed; the one before is in force.');
+  const waiting = metrics.value('tidepool_config_flags_need_restart') ?? 0;
+  if (waiting > 0) add(`${formatCount(waiting)} changed ${waiting === 1 ? 'flag takes' : 'flags take'} effect only after a restart; the log names ${waiting === 1 ? 'it' : 'them'}.`, 'flags');
+  for (const { labels, value } of metrics.all('tidepool_access_file_last_reload_successful')) {
+    if (value === 0) add(`The file of --${labels['flag'] ?? ''} has changed and cannot be used; what it was before is in force. The log says why.`, 'flags');
+  }
+  const nowSeconds = Date.now() / 1000 + (clockAheadSeconds ?? 0);
+  for (const { labels, value } of metrics.all('tidepool_tls_certificate_expiry_timestamp_seconds')) {
+    const left = value - nowSeconds;
+    const what = `The certificate of --${labels['flag'] ?? ''}`;
+    if (left <= 0) add(`${what} has expired: clients refuse it.`, 'flags');
+    else if (left < CERTIFICATE_DAYS_MIN * 86_400) add(`${what} expires in ${formatDuration(left)}.`, 'flags');
+  }
+  return found;
 }
 
 function plugins(metrics: Metrics): Finding[] {

@@ -33,9 +33,9 @@ export interface Destination {
 export const LAG_SECONDS_OK = 60;
 
 /**
- * `all`: it has everything. `near`: the newest samples are on their way. `failing`: it takes nothing
- * of what is sent. `silent`: nothing since the start. `unknown`: nothing was sent yet, or the node
- * does not tell.
+ * `all`: it has everything. `near`: the newest samples are on their way. `failing`: it takes
+ * nothing of what is sent. `silent`: nothing since the start. `unknown`: nothing was sent yet, or
+ * the node does not tell.
  */
 export type DestinationState = 'all' | 'near' | 'behind' | 'failing' | 'silent' | 'unknown';
 

@@ -302,3 +302,22 @@ test('limits come from metrics and flags', () => {
   assert.deepEqual(found.memory, { used: 100, limit: 1000 });
   assert.equal(limits(new Metrics(TEXT), { 'max-series': '0' }).series.limit, undefined);
 });
+
+test('files that cannot be used, flags that wait and certificates that expire are findings', () => {
+  const now = Date.now() / 1000;
+  const of = (more: string): string[] => findings(knownOf([at(0, TEXT + more)], { 'retention-time': '2d' })).map(({ text }) => text);
+  assert.deepEqual(of(`tidepool_config_flags_need_restart 0
+tidepool_access_file_last_reload_successful{flag="tls-cert-file"} 1
+tidepool_tls_certificate_expiry_timestamp_seconds{flag="tls-cert-file"} ${now + 40 * 86_400}
+`), []);
+  const found = of(`tidepool_config_flags_need_restart 2
+tidepool_access_file_last_reload_successful{flag="read-credentials-file"} 0
+tidepool_tls_certificate_expiry_timestamp_seconds{flag="tls-cert-file"} ${now + 3 * 86_400 + 600}
+tidepool_tls_certificate_expiry_timestamp_seconds{flag="web-config-file"} ${now - 5}
+`);
+  assert.equal(found.length, 4);
+  assert.match(found[0]!, /^2 changed flags take effect only after a restart/);
+  assert.match(found[1]!, /--read-credentials-file has changed and cannot be used/);
+  assert.match(found[2]!, /--tls-cert-file expires in 3 d/);
+  assert.match(found[3]!, /--web-config-file has expired/);
+});

@@ -50,7 +50,12 @@ fn bodies_arrive_as_they_arrive_at_prometheus() {
         Page::text("a 7\n").gzip(whole).cut(),
         Page::text("a 8\n").header("Content-Encoding: identity"),
         Page::text("").gzip(whole),
-        Page::text("a 10\n"),
+        // Headers of servers that were written by hand; a media type for an encoding.
+        Page::text("a 10\n").header("X-Spaced : 1"),
+        Page::text("a 11\n").header("X-Folded: 1\r\n 2"),
+        Page::text("a 12\n").header("Content-Encoding: text/plain; version=0.0.4"),
+        Page::text("a 13\n").header("Content-Encoding: UTF-8"),
+        Page::text("a 14\n"),
     ];
     let slow = vec![
         Page::text("a 1\nb 1\n"),

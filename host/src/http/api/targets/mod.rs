@@ -21,7 +21,7 @@ use std::time::Duration;
 use std::vec::IntoIter;
 use tidepool_scrape::labels::Labels;
 use tidepool_scrape::pool::Listed;
-use tidepool_scrape::target::{Health, State, Target};
+use tidepool_scrape::target::{Health, State, Target, shown_discovered};
 use tidepool_settings::duration::duration_text;
 
 /// Upstream's zero time: no scrape yet.
@@ -147,7 +147,7 @@ impl Rows for TargetRows {
             },
             Part::Dropped { is_first } => match self.dropped.next() {
                 Some((pool, labels)) => {
-                    let labels = labels.to_map();
+                    let labels = shown_discovered(&labels);
                     let row = json!({ "discoveredLabels": labels, "scrapePool": &*pool });
                     put_next(row, is_first, out);
                     self.at = Part::Dropped { is_first: false };
@@ -190,18 +190,18 @@ impl Active {
     fn searched(&self) -> String {
         let labels = self.target.public_labels();
         let labels = labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        searched(&self.pool, self.target.url(), labels, &self.last_error())
+        searched(&self.pool, &self.target.shown_url(), labels, &self.last_error())
     }
 
     fn json(&self) -> Value {
         let Active { pool, target, state } = self;
         let labels: BTreeMap<String, String> = target.public_labels().into_iter().collect();
         json!({
-            "discoveredLabels": target.discovered_labels().to_map(),
+            "discoveredLabels": shown_discovered(&target.discovered_labels()),
             "labels": labels,
             "scrapePool": &**pool,
-            "scrapeUrl": target.url(),
-            "globalUrl": target.url(),
+            "scrapeUrl": target.shown_url(),
+            "globalUrl": target.shown_url(),
             "lastError": self.last_error(),
             "lastScrape": time(state.last_scrape),
             "lastScrapeDuration": state.last_duration.as_secs_f64(),
