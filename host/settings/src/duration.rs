@@ -100,6 +100,9 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     if let Ok(number) = number.parse::<u64>() {
         return number.checked_mul(1 << shift).ok_or_else(wrong);
     }
+    if shift == 0 {
+        return Err(wrong());
+    }
     // As in 1.5GB.
     let number = number.parse::<f64>().map_err(|_| wrong())? * (1_u64 << shift) as f64;
     if number < (1_u64 << 53) as f64 { Ok(number as u64) } else { Err(wrong()) }
@@ -176,7 +179,7 @@ mod tests {
         assert_eq!(bytes("128KiB"), Ok(128 << 10));
         // promtool takes fractions.
         assert_eq!((bytes("1.5GB"), bytes("0.5KB")), (Ok(3 << 29), Ok(512)));
-        for wrong in ["", "MB", "1XB", "1.5.5MB", ".", "99999999999999999TB", "16EB"] {
+        for wrong in ["", "MB", "1XB", "1.5.5MB", ".", "5.5", "99999999999999999TB", "16EB"] {
             assert!(bytes(wrong).is_err(), "{wrong:?}");
         }
     }

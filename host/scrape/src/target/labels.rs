@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tidepool_relabel::{Rule, relabel};
 use tidepool_settings::duration::{duration_or_zero, duration_text};
+use tidepool_settings::redact::HIDDEN;
 
 /// Shortest time between scrapes that a label may ask for, unless the job itself is scraped more
 /// often: what is found is what others wrote, and one thread scrapes all targets.
@@ -133,9 +134,9 @@ pub fn target_labels(
     }
     labels.retain(|_, value| !value.is_empty());
     let address = labels.get(names::ADDRESS).ok_or(TargetError::NoAddress)?.clone();
-    let is_part_of_url = |c: char| matches!(c, '/' | '?' | '#' | '@') || c.is_whitespace();
-    if job.probe.is_none() && address.contains(is_part_of_url) {
-        return Err(TargetError::Address(address));
+    if job.probe.is_none() && address.contains(['/', '?', '#', '@']) {
+        let shown = address.rsplit_once('@').map(|(_, host)| format!("{HIDDEN}@{host}"));
+        return Err(TargetError::Address(shown.unwrap_or(address)));
     }
     let text_of = |name: &str| labels.get(name).map_or("", String::as_str);
     let (interval, timeout) = (text_of(names::SCRAPE_INTERVAL), text_of(names::SCRAPE_TIMEOUT));
@@ -284,7 +285,7 @@ mod tests {
             // Parts of a URL: the first two asked for other paths, the last sent credentials.
             (&[("__address__", "a?b")], "\"a?b\" is not a valid hostname"),
             (&[("__address__", "a:80#b")], "\"a:80#b\" is not a valid hostname"),
-            (&[("__address__", "me:x@a:80")], "is not a valid hostname"),
+            (&[("__address__", "me:x@a:80")], "\"xxxxx@a:80\" is not a valid hostname"),
             (&[address, ("__scrape_interval__", "2notseconds")], "error parsing scrape interval: "),
             (&[address, ("__scrape_timeout__", "2notseconds")], "error parsing scrape timeout: "),
             (&[address, ("__scrape_interval__", "0s")], "scrape interval cannot be 0"),

@@ -12,6 +12,7 @@ use tidepool_scrape::failure_log::FailureLog;
 use tidepool_scrape::job::{Job, Limits};
 use tidepool_scrape::labels::Labels;
 use tidepool_scrape::manager::{Manager, SYNC_INTERVAL, TargetSets};
+use tidepool_scrape::memory::MemoryBound;
 use tidepool_scrape::metrics::Metrics;
 use tidepool_scrape::pool::{Context, Listed};
 use tidepool_scrape::source::{Builtin, FamilyWriter, Scraping, Source};
@@ -42,6 +43,10 @@ struct Setup {
 }
 
 fn setup() -> Setup {
+    setup_within(MemoryBound::unbounded())
+}
+
+fn setup_within(memory: MemoryBound) -> Setup {
     let (store, metrics) = (Arc::<MemoryStore>::default(), Arc::<Metrics>::default());
     let (shutdown, is_shut_down) = watch::channel(false);
     let context = Context {
@@ -51,7 +56,7 @@ fn setup() -> Setup {
         metrics: metrics.clone(),
         user_agent: "agent".into(),
         body_bytes_max: 1 << 20,
-        memory: tidepool_scrape::memory::MemoryBound::unbounded(),
+        memory,
         failure_log: FailureLog::new(1 << 20),
         hash_seed: 7,
         shutdown: is_shut_down,
@@ -153,6 +158,29 @@ async fn dropped_and_wrong_targets_are_counted() {
     assert_eq!((listed.active.len(), listed.dropped.len(), listed.dropped_total), (1, 1, 2));
     assert_eq!(listed.dropped[0].get("__address__"), "drop1:1");
     assert_eq!(setup.metrics.by_pool()[0].1.sync_failed, 1);
+}
+
+/// A list of a million targets that rules drop was held as a whole.
+#[tokio::test(start_paused = true)]
+async fn dropped_targets_are_listed_as_far_as_there_is_room() {
+    let memory = MemoryBound::new(800 << 10);
+    let setup = setup_within(memory.clone());
+    let drop_all = RuleSpec { regex: ".*".into(), ..RuleSpec::new(Action::Drop) };
+    let limits = Limits { dropped_targets: 0, ..Limits::default() };
+    let job = Job { relabel: vec![drop_all], limits, ..job("j") };
+    setup.manager.apply(vec![job], 0).await.expect("a good job");
+    let hosts: Vec<String> = (0..5_000).map(|n| format!("{}{n}:1", "h".repeat(200))).collect();
+    let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+    setup.sync(&[("j", &hosts)]).await;
+    let listed = setup.listed("j");
+    assert_eq!((listed.active.len(), listed.dropped_total), (0, 5_000));
+    // An eighth is 100 KiB, and each has more than 200 bytes.
+    let count = listed.dropped.len();
+    assert!((100..500).contains(&count), "{count}");
+    assert!(memory.held_bytes() <= 100 << 10, "{}", memory.held_bytes());
+    assert_eq!(listed.dropped[0].get("__address__"), hosts[0]);
+    setup.sync(&[("j", &[])]).await;
+    assert_eq!((setup.listed("j").dropped.len(), memory.held_bytes()), (0, 0));
 }
 
 /// Upstream: TestScrapePoolTargetLimit.
