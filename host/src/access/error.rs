@@ -23,14 +23,6 @@ pub enum AccessError {
         /// What happened.
         source: io::Error,
     },
-    /// A file that can hold nothing of the kind.
-    #[error("{} is larger than {bytes_max} bytes; is it the right file?", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// Most bytes that are read.
-        bytes_max: u64,
-    },
     /// A line of a credentials file.
     #[error(
         "{}, line {line}: {problem}; a line is `basic USER:PASSWORD`, `basic USER:BCRYPT-HASH`, \
@@ -134,7 +126,6 @@ impl AccessError {
         match self {
             AccessError::Flag { source, .. } => source.path(),
             AccessError::Read { path, .. }
-            | AccessError::TooLarge { path, .. }
             | AccessError::Line { path, .. }
             | AccessError::Empty { path }
             | AccessError::Web { path, .. }

@@ -2,10 +2,9 @@
 
 use super::AccessError;
 use std::hash::{BuildHasher, RandomState};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tidepool_settings::file::open_regular;
+use tidepool_settings::file::read_regular;
 
 /// Longest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -134,19 +133,8 @@ fn read_all(files: &[PathBuf]) -> Result<Vec<Vec<u8>>, AccessError> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, AccessError> {
-    let mut content = Vec::new();
-    let read = open_regular(path).and_then(|file| {
-        // One more, which tells that there is more.
-        file.take(FILE_BYTES_MAX + 1).read_to_end(&mut content)
-    });
-    let path = path.to_path_buf();
-    match read {
-        Err(source) => Err(AccessError::Read { path, source }),
-        Ok(bytes) if bytes as u64 > FILE_BYTES_MAX => {
-            Err(AccessError::TooLarge { path, bytes_max: FILE_BYTES_MAX })
-        }
-        Ok(_) => Ok(content),
-    }
+    let read = read_regular(path, FILE_BYTES_MAX);
+    read.map_err(|source| AccessError::Read { path: path.to_path_buf(), source })
 }
 
 #[cfg(test)]

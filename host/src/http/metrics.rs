@@ -266,7 +266,7 @@ fn quarantine(text: &mut MetricsText, store: &Store) {
 
 fn blocks(text: &mut MetricsText, store: &Store) {
     let (count, bytes) = store.block_figures();
-    text.gauge("prometheus_tsdb_blocks_loaded", "Blocks in storage.", count);
+    text.gauge("prometheus_tsdb_blocks_loaded", "Blocks in storage that are served.", count);
     text.gauge("prometheus_tsdb_storage_blocks_bytes", "Bytes of all blocks.", bytes);
 }
 

@@ -3,6 +3,8 @@
 use super::{Shared, Store, StoreError};
 use crate::disk::{BlockDirs, DiskError};
 use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Longest `meta.json` that is read: some 200,000 blocks that a block was made of.
 const META_BYTES_MAX: u64 = 16 << 20;
@@ -16,6 +18,33 @@ pub struct ListedBlock {
     pub bytes: u64,
     /// The object in its `meta.json`, or why it cannot be read.
     pub meta: Result<Value, String>,
+    /// What was found damaged in it, so that it is not served.
+    pub damage: Option<String>,
+}
+
+/// Blocks that were found damaged and are not served, with the reason.
+#[derive(Default)]
+pub(super) struct DamagedBlocks(Mutex<BTreeMap<String, String>>);
+
+impl DamagedBlocks {
+    pub(super) fn add(&self, block: &str, reason: String) {
+        self.lock().entry(block.to_owned()).or_insert(reason);
+    }
+
+    pub(super) fn damage_of(&self, block: &str) -> Option<String> {
+        self.lock().get(block).cloned()
+    }
+
+    /// How many of these blocks are among them. Others are gone, and forgotten.
+    pub(super) fn count_of(&self, blocks: &[String]) -> u64 {
+        let mut damaged = self.lock();
+        damaged.retain(|block, _| blocks.contains(block));
+        damaged.len() as u64
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Store {
@@ -36,7 +65,8 @@ fn list(shared: &Shared) -> Result<Vec<ListedBlock>, StoreError> {
             (Err(error), _) | (_, Err(error)) if error.is_not_found() => {}
             (meta, bytes) => {
                 let meta = meta.map_err(|error| error.to_string()).and_then(|meta| meta);
-                listed.push(ListedBlock { id, bytes: bytes?, meta });
+                let damage = shared.damaged_blocks.damage_of(&id);
+                listed.push(ListedBlock { id, bytes: bytes?, meta, damage });
             }
         }
     }

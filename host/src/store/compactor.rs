@@ -347,6 +347,10 @@ fn report(shared: &Shared, progress: &CompactProgress, waiting: &[String], start
     }
     for bad in &progress.bad {
         counters.blocks_damaged.fetch_add(1, Relaxed);
+        let place = bad.where_.strip_prefix(block_of(&bad.where_)).unwrap_or_default();
+        let reason = format!("{}: {}", place.trim_start_matches('/'), bad.reason);
+        let reason = reason.trim_start_matches(": ").to_owned();
+        shared.damaged_blocks.add(block_of(&bad.where_), reason);
         tracing::error!(
             file = bad.where_,
             offset = bad.offset,

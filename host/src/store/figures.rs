@@ -93,9 +93,10 @@ impl Store {
         self.shared.head.start_figures()
     }
 
-    /// How many blocks there are, and the bytes they take on disk.
+    /// How many blocks are served, and the bytes that all take on disk.
     pub fn block_figures(&self) -> (u64, u64) {
-        let count = self.shared.blocks.list().map_or(0, |blocks| blocks.len() as u64);
+        let blocks = self.shared.blocks.list().unwrap_or_default();
+        let count = blocks.len() as u64 - self.shared.damaged_blocks.count_of(&blocks);
         (count, self.shared.blocks.size_bytes_total().unwrap_or(0))
     }
 

@@ -41,6 +41,7 @@ mod tasks;
 mod unreplayed;
 
 pub use crate::prom::read::{ReadFormat, ReadQuery};
+use blocks::DamagedBlocks;
 pub use blocks::ListedBlock;
 pub use buffer::Body;
 pub use columns::{ScrapeRows, SeriesNumbers};
@@ -117,6 +118,7 @@ struct Shared {
     query_turns: QueryTurns,
     query_figures: Arc<QueryFigures>,
     results: Results,
+    damaged_blocks: DamagedBlocks,
     active_queries: ActiveQueries,
     counters: StoreCounters,
     oldest: OldestTimes,
@@ -164,6 +166,7 @@ impl Store {
             tasks: sender,
             clock: Clock::new(millis(config.future_limit)),
             results: Results::new(config.queries.cache_bytes_max, &read_memory.pool),
+            damaged_blocks: DamagedBlocks::default(),
             read_memory,
             readers: Arc::default(),
             read_slots: Arc::new(Semaphore::new(config.reads_max)),

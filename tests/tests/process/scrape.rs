@@ -171,6 +171,32 @@ fn a_target_that_cannot_be_scraped_is_down_and_says_why() {
     .unwrap_or_else(|error| panic!("{error}"));
 }
 
+/// A list of thousands of such targets filled the log.
+#[test]
+fn targets_that_cannot_be_scraped_are_named_up_to_ten() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let targets: Vec<String> = (0..40).map(|number| format!("bad?{number}:80")).collect();
+    let list = serde_json::json!([{ "targets": targets }]).to_string();
+    fs::write(directory.path().join("list.json"), list).expect("a file");
+    let text = "scrape_configs:\n- job_name: listed\n  file_sd_configs: [{files: [list.json]}]\n";
+    let (store, _) = start(directory.path(), text, &[]);
+    let rest = || {
+        let log = store.server.log();
+        log.contains("more targets cannot be scraped").then_some(log)
+    };
+    let log = wait::until("the rest", TIMEOUT, rest)
+        .unwrap_or_else(|error| panic!("{error}\n{}", store.server.log()));
+    let named = log.lines().filter(|line| line.contains("a target cannot be scraped"));
+    let named: Vec<&str> = named.collect();
+    assert_eq!(named.len(), 10, "{log}");
+    assert!(named[0].contains("is not a valid hostname"), "{}", named[0]);
+    let rest = log.lines().find(|line| line.contains("more targets cannot be scraped"));
+    assert!(rest.is_some_and(|line| line.contains("more=30")), "{rest:?}");
+    assert_eq!(api(&store.server, "targets")["activeTargets"], serde_json::json!([]));
+    let failed = store.metric("prometheus_target_sync_failed_total{scrape_job=\"listed\"}");
+    assert_eq!(failed, Some(40.0));
+}
+
 /// Label sets as JSON, in order.
 fn label_sets(samples: &[Value]) -> BTreeSet<String> {
     let sorted = |sample: &Value| {

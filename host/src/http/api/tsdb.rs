@@ -47,12 +47,17 @@ pub async fn blocks(context: &Context) -> Result<Reply, ApiError> {
 }
 
 /// A block as its `meta.json` has it. One whose does not read has what upstream's fields need.
-fn block(ListedBlock { id, bytes, meta }: ListedBlock) -> Value {
+fn block(ListedBlock { id, bytes, meta, damage }: ListedBlock) -> Value {
     let unread = |error| json!({ "minTime": 0, "maxTime": 0, "version": 0, "error": error });
     let mut block = meta.unwrap_or_else(unread);
     // The directory's name is what the store knows it by.
     block["ulid"] = json!(id);
     block["size"] = json!(bytes);
+    if let Some(damage) = damage
+        && block.get("error").is_none()
+    {
+        block["error"] = json!(damage);
+    }
     block
 }
 

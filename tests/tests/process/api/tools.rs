@@ -94,6 +94,39 @@ fn metadata_is_found_by_family_and_up_to_a_limit() {
     assert_eq!(data(&store, "metadata?limit=2").as_object().map(Map::len), Some(2));
 }
 
+/// An answer of several pages has each family once, and all of its text.
+#[test]
+fn metadata_of_many_families_comes_whole() {
+    let store = Store::start().expect("tidepool starts");
+    let mut expected = Map::new();
+    for part in 0..4 {
+        let names: Vec<String> = (0..2_500).map(|n| format!("family_{part}_{n}_total")).collect();
+        let series: Vec<Series> = names
+            .iter()
+            .map(|name| Series::new(&[("__name__", name)], &[(now_ms(), 1.0)]))
+            .collect();
+        let rows: Vec<_> = series.iter().map(Series::row).collect();
+        let mut message = message_v1(&rows);
+        for name in &names {
+            let help = format!("{name}: \"ü\" \\ {}", "help ".repeat(40));
+            let entry = json!([{ "type": "counter", "help": help.as_str(), "unit": "" }]);
+            expected.insert(name.clone(), entry);
+            message.metadata.push(MetricMetadata {
+                r#type: 1,
+                metric_family_name: name.clone(),
+                help,
+                unit: String::new(),
+            });
+        }
+        let response = store.writer().send_message(Version::V1, &message).expect("an answer");
+        assert_eq!(response.status, 204, "{}", response.text());
+    }
+    let all = data(&store, "metadata");
+    assert_eq!(all.as_object().map(Map::len), Some(10_000));
+    assert!(all == Value::Object(expected), "a family or its text differs");
+    assert_eq!(data(&store, "metadata?limit=9999").as_object().map(Map::len), Some(9_999));
+}
+
 #[test]
 fn every_endpoint_is_on_the_page_for_people() {
     let store = Store::start().expect("tidepool starts");
