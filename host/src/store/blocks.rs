@@ -87,3 +87,21 @@ fn meta(blocks: &BlockDirs, id: &str) -> Result<Result<Value, String>, DiskError
         Err(error) => Err(format!("meta.json is damaged: {error}")),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_blocks_are_known_while_they_are_there() {
+        let damaged = DamagedBlocks::default();
+        damaged.add("A", "index: it ends early".into());
+        damaged.add("A", "found again".into());
+        damaged.add("B", "meta.json: no object".into());
+        assert_eq!(damaged.damage_of("A").as_deref(), Some("index: it ends early"));
+        assert_eq!(damaged.damage_of("C"), None);
+        assert_eq!(damaged.count_of(&["A".into(), "B".into(), "C".into()]), 2);
+        assert_eq!(damaged.count_of(&["B".into(), "C".into()]), 1, "A was moved away");
+        assert_eq!(damaged.damage_of("A"), None);
+    }
+}
