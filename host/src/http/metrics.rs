@@ -1,13 +1,13 @@
 //! `GET /metrics`: the store's own figures. Names are Prometheus' where it has the same figure.
 
+mod configuration;
+
 use super::context::Translation;
 use super::context::{Context, HttpCounters};
 use super::process;
 use super::reply::{Reply, full};
-use crate::access::FilesState;
 use crate::disk::wal::WalStats;
 use crate::disk::{OpenFileFigures, Wear, WrittenFor};
-use crate::reload::ReloadHandle;
 use crate::scrape::Scraping;
 use crate::ship::ShipFigures;
 use crate::store::{Store, StoreCounters};
@@ -39,8 +39,8 @@ pub async fn page(context: &Context) -> String {
     if context.store.is_ready() {
         start(&mut text, &context.store);
     }
-    configuration(&mut text, &context.reload);
-    access_files(&mut text, &context.access.files());
+    configuration::show(&mut text, &context.reload);
+    configuration::show_files(&mut text, &context.access.files());
     process::show(&mut text);
     memory(&mut text, &context.store);
     text.gauge(
@@ -588,43 +588,6 @@ fn connections(text: &mut MetricsText, context: &Context) {
         "tidepool_http_inflight_bytes",
         "Memory in use by request bodies.",
         context.bodies.bytes_taken(),
-    );
-}
-
-/// Under Prometheus' names, which alerts know.
-fn configuration(text: &mut MetricsText, reload: &ReloadHandle) {
-    text.gauge(
-        "prometheus_config_last_reload_successful",
-        "Whether the last configuration reload attempt was successful.",
-        u8::from(reload.was_successful()),
-    );
-    text.gauge(
-        "prometheus_config_last_reload_success_timestamp_seconds",
-        "Time of the last successful load of the configuration.",
-        reload.success_ms() as f64 / 1000.0,
-    );
-    text.gauge(
-        "tidepool_config_flags_need_restart",
-        "Flags whose value in the configuration file takes effect only after a restart.",
-        reload.need_restart(),
-    );
-}
-
-/// Files of TLS and credentials.
-fn access_files(text: &mut MetricsText, files: &[FilesState]) {
-    let labels: Vec<String> = files.iter().map(|it| format!("flag=\"{}\"", it.flag)).collect();
-    let labelled = || labels.iter().map(String::as_str).zip(files);
-    let are_used: Vec<_> = labelled().map(|(labels, it)| (labels, u8::from(it.is_used))).collect();
-    text.gauges(
-        "tidepool_access_file_last_reload_successful",
-        "Whether the present content of a file of credentials or TLS is in use.",
-        &are_used,
-    );
-    let ends = labelled().filter_map(|(labels, it)| Some((labels, it.expires?)));
-    text.gauges(
-        "tidepool_tls_certificate_expiry_timestamp_seconds",
-        "When the first certificate of the chain that is served expires.",
-        &ends.collect::<Vec<_>>(),
     );
 }
 

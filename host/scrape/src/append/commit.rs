@@ -136,12 +136,7 @@ impl Appender {
             pace.step().await;
         }
         self.scrape.new_labels = HashMap::new();
-        if !rows.is_empty() {
-            let batch = &mut self.scrape.batch;
-            without(&mut batch.series, &rows);
-            without(&mut batch.timestamps_ms, &rows);
-            without(&mut batch.values, &rows);
-        }
+        take_rows_out(&mut self.scrape.batch, &rows);
         Ok((refused, first_refusal))
     }
 
@@ -192,9 +187,7 @@ impl Appender {
                 refused.add(reason, 1);
             }
         }
-        without(&mut batch.series, &lost);
-        without(&mut batch.timestamps_ms, &lost);
-        without(&mut batch.values, &lost);
+        take_rows_out(batch, &lost);
         batch.markers.retain(|old| new(old).is_some());
         for reference in batch.series.iter_mut().chain(&mut batch.markers) {
             *reference = new(reference).unwrap_or(*reference);
@@ -249,6 +242,13 @@ async fn resolve<S: Store>(
         return Err(StoreError::Unavailable { reason: Reason::Other, what });
     }
     Ok(answers)
+}
+
+/// Takes rows, which ascend, out of all columns of a batch.
+fn take_rows_out(batch: &mut Batch, rows: &[usize]) {
+    without(&mut batch.series, rows);
+    without(&mut batch.timestamps_ms, rows);
+    without(&mut batch.values, rows);
 }
 
 /// Takes rows, which ascend, out of a column.

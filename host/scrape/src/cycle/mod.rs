@@ -202,7 +202,6 @@ impl<S: Store> Cycle<S> {
     }
 
     async fn commit(&mut self) {
-        let target = self.target.shown_url();
         let rows = self.appender.rows();
         match self.appender.commit(&*self.store, self.clock.now_ms()).await {
             Ok(appended) => {
@@ -214,7 +213,7 @@ impl<S: Store> Cycle<S> {
                     appended;
                 if refused.total() > 0 || exemplars_out_of_order > 0 {
                     tracing::warn!(
-                        target,
+                        target = self.target.shown_url(),
                         out_of_order = refused.of(Reason::OutOfOrder),
                         duplicates = refused.of(Reason::Duplicate),
                         out_of_bounds = refused.of(Reason::OutOfBounds),
@@ -230,6 +229,7 @@ impl<S: Store> Cycle<S> {
                 }
             }
             Err(error) => {
+                let target = self.target.shown_url();
                 // One line for all targets: what keeps scrapes out of the store, such as a full
                 // disk, may be what the log is written to.
                 match self.metrics.store_outage.begin() {

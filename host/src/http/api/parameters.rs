@@ -42,18 +42,17 @@ impl Parameters {
         let is_multipart = has_form && kind.eq_ignore_ascii_case(MULTIPART_FORM);
         let query = request.uri().query().unwrap_or_default().to_owned();
         let mut parameters = Vec::new();
+        let mut form = None;
         if is_form || is_multipart {
             let body = collect(context, request.into_body(), Bound::of_reads(context)).await;
-            let held = body.map_err(ApiError::body)?;
-            if is_form {
-                add_pairs(&held.bytes, &mut parameters)?;
-                add_pairs(query.as_bytes(), &mut parameters)?;
-            } else {
-                add_pairs(query.as_bytes(), &mut parameters)?;
-                add_fields(&held.bytes, &content_type, &mut parameters)?;
-            }
-        } else {
-            add_pairs(query.as_bytes(), &mut parameters)?;
+            form = Some(body.map_err(ApiError::body)?);
+        }
+        if let Some(form) = form.as_ref().filter(|_| is_form) {
+            add_pairs(&form.bytes, &mut parameters)?;
+        }
+        add_pairs(query.as_bytes(), &mut parameters)?;
+        if let Some(form) = form.as_ref().filter(|_| is_multipart) {
+            add_fields(&form.bytes, &content_type, &mut parameters)?;
         }
         if parameters.len() > PARAMETERS_MAX {
             let why = format!("at most {PARAMETERS_MAX} parameters are allowed in one request");
