@@ -135,7 +135,7 @@ async fn all<T>(
     while let Some(part) = parts.recv().await {
         match part? {
             LookupPart::Page(page) => found.extend(page),
-            LookupPart::End { is_truncated } => return Ok((found, is_truncated)),
+            LookupPart::End { is_truncated, .. } => return Ok((found, is_truncated)),
         }
     }
     Err("the answer was cut short".into())

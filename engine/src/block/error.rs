@@ -93,3 +93,21 @@ pub enum BlockError {
         max_time_ms: i64,
     },
 }
+
+impl BlockError {
+    /// The failure of the storage, where that is what it is: a file that is not there, or one that
+    /// could not be read now.
+    pub fn storage(&self) -> Option<&StorageError> {
+        match self {
+            BlockError::Storage(error) | BlockError::Index(IndexError::Storage(error)) => {
+                Some(error)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a file could not be read, which may go well the next time: it is there.
+    pub fn is_unread(&self) -> bool {
+        self.storage().is_some_and(|error| !matches!(error, StorageError::NotFound { .. }))
+    }
+}

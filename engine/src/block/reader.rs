@@ -26,6 +26,14 @@ impl BlockReader {
         BlockReader::open_with(blocks, block, IndexReader::reopen)
     }
 
+    /// Reads the ends of a block's files, which shows whether one is missing, cut short or of
+    /// another kind: some hundred bytes of each.
+    pub fn check_ends(blocks: &dyn Blocks, block: &str) -> Result<(), BlockError> {
+        IndexReader::check_ends(blocks, block)?;
+        ChunkFileReader::open(blocks, block)?;
+        Ok(())
+    }
+
     fn open_with(
         blocks: &dyn Blocks,
         block: &str,

@@ -237,6 +237,13 @@ impl Guest for Component {
         with_engine(|engine| engine.exclude(blocks))
     }
 
+    fn take_damaged_blocks() -> Vec<wit::Damage> {
+        ENGINE.with_borrow(|engine| {
+            let damaged = engine.as_ref().map(Engine::take_damaged).unwrap_or_default();
+            damaged.into_iter().map(Into::into).collect()
+        })
+    }
+
     fn pin(blocks: Vec<String>) -> Result<(), wit::Error> {
         with_engine(|engine| engine.pin(blocks))
     }

@@ -3,8 +3,8 @@
 use super::kept_blocks::Kept;
 use super::{Engine, Owned, Role};
 use crate::block::{BlockError, BlockReader, read_meta};
+use crate::compact::BadBlock;
 use crate::error::{Error, Result};
-use crate::index::IndexError;
 use crate::model::TimeRange;
 use crate::select::{
     AllRead, BlockLabels, BlockNames, BlockValues, Cursor, Lookup, Merge, Mergeable, SeriesSource,
@@ -18,6 +18,18 @@ use std::rc::Rc;
 /// time less is left to open.
 const LIST_TRIES: usize = 100;
 
+/// A block if it touches a range.
+type Opened = std::result::Result<Option<Rc<BlockReader>>, BlockError>;
+
+/// The blocks that a read of a range needs.
+#[derive(Default)]
+pub(super) struct BlocksIn {
+    /// The block with the newest samples first: it takes precedence.
+    pub open: Vec<Rc<BlockReader>>,
+    /// Blocks that may hold samples of the range but are damaged, and why.
+    pub damaged: Vec<(String, BlockError)>,
+}
+
 impl Engine {
     /// The label names of the series that a lookup selects, ascending.
     pub fn label_names(&self, lookup: &Lookup) -> Result<StringCursor> {
@@ -25,7 +37,7 @@ impl Engine {
         let sets = lookup.sets()?;
         // The head comes before the list of blocks, as for a selection.
         let mut sources = vec![self.head.label_names(lookup)?];
-        for block in self.blocks_in(lookup.range)? {
+        for block in self.blocks_in(lookup.range)?.open {
             sources.push(Box::new(BlockNames::select(&block, &sets)?));
         }
         StringCursor::new(sources, lookup.limit)
@@ -36,7 +48,7 @@ impl Engine {
         self.check_replayed()?;
         let sets = Rc::new(lookup.sets()?);
         let mut sources = vec![self.head.label_values(name, lookup)?];
-        for block in self.blocks_in(lookup.range)? {
+        for block in self.blocks_in(lookup.range)?.open {
             sources.push(Box::new(BlockValues::select(block, name, Rc::clone(&sets))?));
         }
         StringCursor::new(sources, lookup.limit)
@@ -48,7 +60,7 @@ impl Engine {
         let sets = lookup.sets()?;
         let range = lookup.range;
         let mut sources = vec![self.head.series(lookup)?];
-        for block in self.blocks_in(range)? {
+        for block in self.blocks_in(range)?.open {
             sources.push(Box::new(BlockLabels::select(block, &sets, range)?));
         }
         Ok(Cursor::of_labels(Box::new(AllRead(merged(sources)?)), range, lookup.limit))
@@ -68,15 +80,16 @@ impl Engine {
         }
     }
 
-    /// The blocks that touch a range, the one with the newest samples first: it has the word. A
-    /// damaged block is left out, which compaction reports, so that it costs only itself.
-    pub(super) fn blocks_in(&self, range: TimeRange) -> Result<Vec<Rc<BlockReader>>> {
+    /// The blocks that touch a range. A damaged block is left out, so that it costs only itself;
+    /// [`Engine::take_damaged`] reports it.
+    pub(super) fn blocks_in(&self, range: TimeRange) -> Result<BlocksIn> {
+        let mut found = BlocksIn::default();
         if self.upkeep.is_none() || range.end_ms < range.start_ms {
-            return Ok(Vec::new());
+            return Ok(found);
         }
         // A block may be merged away between listing and opening; then the list is read again. What
         // was opened stays, so that each try has less to do.
-        let mut opened: BTreeMap<String, Option<Rc<BlockReader>>> = BTreeMap::new();
+        let mut opened: BTreeMap<String, Opened> = BTreeMap::new();
         let mut tries_left = LIST_TRIES;
         'list: loop {
             tries_left -= 1;
@@ -95,27 +108,33 @@ impl Engine {
                             _ => continue 'list,
                         }
                     }
-                    Err(
-                        BlockError::Storage(error) | BlockError::Index(IndexError::Storage(error)),
-                    ) if !matches!(error, StorageError::NotFound { .. }) => {
-                        return Err(error.into());
-                    }
-                    block => block.ok().flatten(),
+                    Err(error) if error.is_unread() => return Err(error.into()),
+                    block => block,
                 };
                 opened.insert(id.clone(), block);
             }
-            let found = opened.into_iter().filter(|(id, _)| listed.contains(id));
-            let mut found: Vec<Rc<BlockReader>> = found.filter_map(|(_, block)| block).collect();
-            found.sort_by(|a, b| b.meta().newest_source().cmp(a.meta().newest_source()));
+            let mut damaged = self.damaged_blocks.borrow_mut();
+            damaged.retain(|id, _| listed.contains(id));
+            for (id, block) in opened.into_iter().filter(|(id, _)| listed.contains(id)) {
+                match block {
+                    Ok(block) => found.open.extend(block),
+                    Err(error) => {
+                        damaged.entry(id.clone()).or_insert_with(|| BadBlock::of(&id, &error));
+                        found.damaged.push((id, error));
+                    }
+                }
+            }
+            found.open.sort_by(|a, b| b.meta().newest_source().cmp(a.meta().newest_source()));
             return Ok(found);
         }
     }
 
-    fn open_if_in(
-        &self,
-        id: &str,
-        range: TimeRange,
-    ) -> std::result::Result<Option<Rc<BlockReader>>, BlockError> {
+    /// The damaged blocks that reads left out since the last call.
+    pub fn take_damaged(&self) -> Vec<BadBlock> {
+        std::mem::take(&mut *self.damaged_blocks.borrow_mut()).into_values().collect()
+    }
+
+    fn open_if_in(&self, id: &str, range: TimeRange) -> Opened {
         let mut kept = self.kept_blocks.borrow_mut();
         match kept.get(id, range) {
             Kept::Open(block) => return Ok(Some(block)),
@@ -146,10 +165,5 @@ pub(super) fn merged<C: Mergeable + 'static>(
 }
 
 fn is_not_found(error: &BlockError) -> bool {
-    use StorageError::NotFound;
-    matches!(
-        error,
-        BlockError::Storage(NotFound { .. })
-            | BlockError::Index(IndexError::Storage(NotFound { .. }))
-    )
+    matches!(error.storage(), Some(StorageError::NotFound { .. }))
 }

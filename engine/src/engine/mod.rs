@@ -19,7 +19,7 @@ mod upkeep;
 #[cfg(feature = "promql")]
 mod view;
 
-use crate::compact::{head_start_ms, survey};
+use crate::compact::{BadBlock, head_start_ms, survey};
 use crate::error::{Error, Result};
 use crate::head::{
     Batch, Head, HeadCounters, HeadOptions, LookupError, RefusalReason, WriteOutcome,
@@ -41,6 +41,7 @@ use lookup::merged;
 use request_templates::RequestTemplates;
 use saved::Loading;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use upkeep::{Task, Upkeep, UpkeepOptions};
 
@@ -165,6 +166,8 @@ pub struct Engine {
     owned: Option<Owned>,
     blocks: Rc<dyn Blocks>,
     kept_blocks: RefCell<KeptBlocks>,
+    /// Damaged blocks that reads left out, until they are taken.
+    damaged_blocks: RefCell<BTreeMap<String, BadBlock>>,
     /// The own head, or another instance's.
     head: Rc<dyn HeadSource>,
     /// Roles other than `Head` read and make blocks.
@@ -231,8 +234,16 @@ impl Engine {
         let upkeep = (role != Role::Head)
             .then(|| Upkeep::new(Rc::clone(&head), Rc::clone(&blocks), upkeep_options));
         let memory_bytes_max = head_options.memory.bytes_max;
-        let kept_blocks = RefCell::default();
-        Ok(Engine { role, memory_bytes_max, owned, blocks, kept_blocks, head, upkeep })
+        Ok(Engine {
+            role,
+            memory_bytes_max,
+            owned,
+            blocks,
+            kept_blocks: RefCell::default(),
+            damaged_blocks: RefCell::default(),
+            head,
+            upkeep,
+        })
     }
 
     /// Reads about `bytes_max` of the log back; call until it says `done`. In between, a cut that
@@ -450,7 +461,11 @@ impl Engine {
         // so what is cut meanwhile is in the head, in a block, or in both, but never in neither.
         let head = self.head.select(specs, range, external)?;
         let mut blocks = Vec::new();
-        for block in self.blocks_in(range)? {
+        let found = self.blocks_in(range)?;
+        if let Some(damages) = damages {
+            found.damaged.into_iter().for_each(|(_, error)| damages.put(error));
+        }
+        for block in found.open {
             let selected = BlockSeries::select(block, &matchers, range);
             let selected = selected.and_then(|series| series.with_external(external));
             match (selected, damages) {

@@ -314,6 +314,14 @@ impl Upkeep {
             self.leave_out(bad, progress);
         }
         self.drop_superseded(&mut metas, progress)?;
+        for meta in &metas {
+            // Damage that nobody would meet before a query, perhaps never.
+            if let Err(error) = BlockReader::check_ends(&*blocks, &meta.ulid)
+                && !error.is_unread()
+            {
+                self.leave_out(BadBlock::of(&meta.ulid, &error), progress);
+            }
+        }
         for meta in &mut metas {
             let is_pinned = task == Task::Due && self.pinned.contains(&meta.ulid);
             meta.compaction.failed |= is_pinned || self.excluded.contains(&meta.ulid);

@@ -1,8 +1,9 @@
 //! The store as of one moment, for several selections.
 
-use super::lookup::merged;
+use super::lookup::{BlocksIn, merged};
 use super::{Engine, check_count, compile};
 use crate::block::BlockReader;
+use crate::compact::BadBlock;
 use crate::error::Result;
 use crate::model::{Labels, Matcher, MatcherSets, MatcherSpec, TimeRange};
 use crate::select::{
@@ -20,6 +21,7 @@ use std::rc::Rc;
 pub struct View {
     head: Rc<dyn HeadSource>,
     blocks: Vec<Rc<BlockReader>>,
+    left_out: Vec<BadBlock>,
     /// The head's part of the first selection, which is kept open, until it is asked for.
     first: RefCell<Option<Shared>>,
     _open: Shared,
@@ -70,9 +72,11 @@ impl Engine {
         // The head comes before the list of blocks, as for one selection.
         let first = in_head(&*self.head, first)?;
         let first = Shared(Rc::new(RefCell::new(first)));
-        let blocks = self.blocks_in(range)?;
+        let BlocksIn { open: blocks, damaged } = self.blocks_in(range)?;
         let head = Rc::clone(&self.head);
-        Ok(View { head, blocks, first: RefCell::new(Some(first.clone())), _open: first })
+        let left_out = damaged.iter().map(|(id, error)| BadBlock::of(id, error)).collect();
+        let first_part = RefCell::new(Some(first.clone()));
+        Ok(View { head, blocks, left_out, first: first_part, _open: first })
     }
 }
 
@@ -90,6 +94,11 @@ fn in_head(
 }
 
 impl View {
+    /// Damaged blocks that may hold samples of the range, and are left out.
+    pub fn left_out(&self) -> &[BadBlock] {
+        &self.left_out
+    }
+
     /// The series that all of some matchers select, with the chunks that windows touch, and the
     /// memory of the compiled matchers.
     pub fn series(

@@ -45,6 +45,31 @@ struct SeriesWindow {
     numbers: Vec<LabelNumbers>,
 }
 
+/// The beginning and the end of an index.
+struct Ends {
+    file: NamedFile,
+    /// One of those that are supported.
+    version: u8,
+    toc: Toc,
+}
+
+impl Ends {
+    fn read(blocks: &dyn Blocks, block: &str) -> Result<Ends, IndexError> {
+        let file = NamedFile::new(blocks.open(block, INDEX_FILE)?, block, INDEX_FILE);
+        let header = file.read(0, HEADER_BYTES as usize)?.unwrap_or_default();
+        let version = match header.split_first_chunk::<4>() {
+            Some((magic, [version])) if *magic == MAGIC.to_be_bytes() => *version,
+            _ => return Err(file.damage(0, "this is not an index file").into()),
+        };
+        if version != VERSION && version != VERSION_1 {
+            let block = file.block().clone();
+            return Err(IndexError::UnsupportedVersion { block, version });
+        }
+        let toc = Toc::read(&file)?;
+        Ok(Ends { file, version, toc })
+    }
+}
+
 impl IndexReader {
     /// Opens the index of a block, reading its symbols and its postings table once.
     pub fn open(blocks: &dyn Blocks, block: &str) -> Result<IndexReader, IndexError> {
@@ -57,26 +82,21 @@ impl IndexReader {
         IndexReader::open_with(blocks, block, true)
     }
 
+    /// Reads the beginning and the end of a block's index alone.
+    pub fn check_ends(blocks: &dyn Blocks, block: &str) -> Result<(), IndexError> {
+        Ends::read(blocks, block).map(drop)
+    }
+
     fn open_with(
         blocks: &dyn Blocks,
         block: &str,
         uses_summary: bool,
     ) -> Result<IndexReader, IndexError> {
-        let file = NamedFile::new(blocks.open(block, INDEX_FILE)?, block, INDEX_FILE);
-        let header = file.read(0, HEADER_BYTES as usize)?.unwrap_or_default();
-        let version = match header.split_first_chunk::<4>() {
-            Some((magic, [version])) if *magic == MAGIC.to_be_bytes() => *version,
-            _ => return Err(file.damage(0, "this is not an index file").into()),
-        };
+        let Ends { file, version, toc } = Ends::read(blocks, block)?;
         let (series_align_bytes, order) = match version {
-            VERSION => (SERIES_ALIGN_BYTES, EntryOrder::Ascending),
             VERSION_1 => (1, EntryOrder::Any),
-            _ => {
-                let block = file.block().clone();
-                return Err(IndexError::UnsupportedVersion { block, version });
-            }
+            _ => (SERIES_ALIGN_BYTES, EntryOrder::Ascending),
         };
-        let toc = Toc::read(&file)?;
         // Tables of version 1 are rare, and may have to be kept whole.
         let uses_summary = uses_summary && version == VERSION;
         let summary = if uses_summary { summary::recall(&file, &toc) } else { None };

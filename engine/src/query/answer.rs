@@ -2,6 +2,7 @@
 
 use super::StoreSource;
 use crate::error::Error;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use tidepool_promql::annotations::Severity;
 pub use tidepool_promql::answer::AnswerKind as Kind;
@@ -168,6 +169,9 @@ impl Answer {
         if self.is_truncated && severity == Severity::Warning {
             texts.push(TRUNCATED.to_owned());
         }
+        if severity == Severity::Warning {
+            texts.extend(damaged_blocks(&self.source.left_out(), texts_max));
+        }
         texts
     }
 
@@ -200,9 +204,9 @@ impl Answer {
     }
 
     /// Whether the answer at a step depends on nothing but its time and samples that are not newer;
-    /// known at the end.
+    /// known at the end. Without a damaged block the answer would be another one.
     pub fn is_stepwise(&self) -> bool {
-        self.evaluation.is_stepwise()
+        self.evaluation.is_stepwise() && self.source.left_out().is_empty()
     }
 
     fn next_series(&mut self) -> Result<Option<ResultSeries>, Problem> {
@@ -219,6 +223,20 @@ impl Answer {
             Some(Err(error)) => Err(problem(error, &self.expression, &self.source)),
         }
     }
+}
+
+/// A warning for each damaged block, at most so many, then how many more there are. With 0 all.
+fn damaged_blocks(left_out: &BTreeMap<String, String>, texts_max: usize) -> Vec<String> {
+    let shown = if texts_max == 0 { left_out.len() } else { texts_max };
+    let text = |(block, reason): (&String, &String)| {
+        format!("block {block} is damaged and not read: {reason}")
+    };
+    let mut texts: Vec<String> = left_out.iter().take(shown).map(text).collect();
+    match left_out.len().saturating_sub(shown) {
+        0 => {}
+        more => texts.push(format!("{more} more damaged blocks are not read")),
+    }
+    texts
 }
 
 fn problem(error: EvalError, expression: &str, source: &StoreSource) -> Problem {

@@ -5,7 +5,8 @@ use crate::engine::{First, Taken, View};
 use crate::error::{Error, Result};
 use crate::model::{MatchOp, MatcherSpec, TimeRange};
 use crate::select::Windows;
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use tidepool_promql::source::{Selection, SeriesSet, Source, SourceError};
 use tidepool_promql::syntax;
@@ -22,6 +23,7 @@ pub struct StoreSource {
     /// The store as of one moment, or the range that it will be needed in.
     state: RefCell<State>,
     failure: Failure,
+    left_out: RefCell<BTreeMap<String, String>>,
 }
 
 #[derive(Default)]
@@ -37,16 +39,33 @@ impl StoreSource {
     /// A store of which `take` gives views, such as
     /// [`Engine::view`](crate::engine::Engine::view).
     pub fn new(take: impl Fn(TimeRange, First<'_>) -> Result<View> + 'static) -> StoreSource {
-        StoreSource { take: Box::new(take), state: RefCell::default(), failure: Failure::default() }
+        StoreSource {
+            take: Box::new(take),
+            state: RefCell::default(),
+            failure: Failure::default(),
+            left_out: RefCell::default(),
+        }
+    }
+
+    /// The damaged blocks that the evaluation left out, and what is wrong with each, by ULID.
+    pub fn left_out(&self) -> Ref<'_, BTreeMap<String, String>> {
+        self.left_out.borrow()
+    }
+
+    fn take(&self, range: TimeRange, first: First<'_>) -> Result<Rc<View>> {
+        let view = (self.take)(range, first)?;
+        let damaged = view.left_out().iter().map(|bad| (bad.block.clone(), bad.reason.clone()));
+        self.left_out.borrow_mut().extend(damaged);
+        Ok(Rc::new(view))
     }
 
     fn view(&self, selection: First<'_>) -> Result<Rc<View>> {
         let mut state = self.state.borrow_mut();
         match &*state {
-            State::Idle => (self.take)(selection.range, selection).map(Rc::new),
+            State::Idle => self.take(selection.range, selection),
             State::Taken(view) => Ok(Rc::clone(view)),
             State::Begun(range) => {
-                let view = Rc::new((self.take)(*range, selection)?);
+                let view = self.take(*range, selection)?;
                 *state = State::Taken(Rc::clone(&view));
                 Ok(view)
             }

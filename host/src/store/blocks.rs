@@ -2,8 +2,11 @@
 
 use super::{Shared, Store, StoreError};
 use crate::disk::{BlockDirs, DiskError};
+use crate::wasm::{Damage, Instance};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Longest `meta.json` that is read: some 200,000 blocks that a block was made of.
@@ -27,8 +30,15 @@ pub struct ListedBlock {
 pub(super) struct DamagedBlocks(Mutex<BTreeMap<String, String>>);
 
 impl DamagedBlocks {
-    pub(super) fn add(&self, block: &str, reason: String) {
-        self.lock().entry(block.to_owned()).or_insert(reason);
+    /// Adds a block, and returns whether it was not among them.
+    fn add(&self, block: &str, reason: String) -> bool {
+        match self.lock().entry(block.to_owned()) {
+            Entry::Vacant(entry) => {
+                entry.insert(reason);
+                true
+            }
+            Entry::Occupied(_) => false,
+        }
     }
 
     pub(super) fn damage_of(&self, block: &str) -> Option<String> {
@@ -45,6 +55,46 @@ impl DamagedBlocks {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Shared {
+    /// Counts, logs and lists a damaged block, the first time that it is found.
+    pub(super) fn report_damaged(&self, damage: &Damage) {
+        let block = block_of(&damage.where_);
+        let place = damage.where_.strip_prefix(block).unwrap_or_default();
+        let reason = format!("{}: {}", place.trim_start_matches('/'), damage.reason);
+        if !self.damaged_blocks.add(block, reason.trim_start_matches(": ").to_owned()) {
+            return;
+        }
+        self.counters.blocks_damaged.fetch_add(1, Relaxed);
+        tracing::error!(
+            file = damage.where_,
+            offset = damage.offset,
+            reason = damage.reason,
+            "block is damaged and not served; all others are. Restore it from a copy and restart, \
+             or move it out of the data directory"
+        );
+    }
+
+    /// Reports the damaged blocks that reads of an instance left out, and returns a warning for
+    /// each.
+    pub(super) fn damaged_in_reads(
+        &self,
+        instance: &mut Instance,
+    ) -> Result<Vec<String>, StoreError> {
+        let damaged = instance.take_damaged_blocks()?;
+        let warning = |damage: &Damage| {
+            self.report_damaged(damage);
+            let block = block_of(&damage.where_);
+            format!("block {block} is damaged and not read: {}", damage.reason)
+        };
+        Ok(damaged.iter().map(warning).collect())
+    }
+}
+
+/// The block in the place of a damage: a ULID, or the path of a file in a block.
+pub(super) fn block_of(place: &str) -> &str {
+    place.split('/').next().unwrap_or(place)
 }
 
 impl Store {
@@ -95,9 +145,9 @@ mod tests {
     #[test]
     fn damaged_blocks_are_known_while_they_are_there() {
         let damaged = DamagedBlocks::default();
-        damaged.add("A", "index: it ends early".into());
-        damaged.add("A", "found again".into());
-        damaged.add("B", "meta.json: no object".into());
+        assert!(damaged.add("A", "index: it ends early".into()));
+        assert!(!damaged.add("A", "found again".into()));
+        assert!(damaged.add("B", "meta.json: no object".into()));
         assert_eq!(damaged.damage_of("A").as_deref(), Some("index: it ends early"));
         assert_eq!(damaged.damage_of("C"), None);
         assert_eq!(damaged.count_of(&["A".into(), "B".into(), "C".into()]), 2);

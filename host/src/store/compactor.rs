@@ -9,6 +9,7 @@ mod requested;
 
 pub use requested::snapshot_name;
 
+use super::blocks::block_of;
 use super::pinned::{PinConfig, Waiting};
 use super::tasks::TaskQueue;
 use super::{CompactionSettings, Shared, SpaceFigures, StoreError, millis};
@@ -346,18 +347,7 @@ fn report(shared: &Shared, progress: &CompactProgress, waiting: &[String], start
         tracing::info!(block = deleted.id, "block dropped: {why}");
     }
     for bad in &progress.bad {
-        counters.blocks_damaged.fetch_add(1, Relaxed);
-        let place = bad.where_.strip_prefix(block_of(&bad.where_)).unwrap_or_default();
-        let reason = format!("{}: {}", place.trim_start_matches('/'), bad.reason);
-        let reason = reason.trim_start_matches(": ").to_owned();
-        shared.damaged_blocks.add(block_of(&bad.where_), reason);
-        tracing::error!(
-            file = bad.where_,
-            offset = bad.offset,
-            reason = bad.reason,
-            "block is damaged and not served; all others are. Restore it from a copy, or move it \
-             out of the data directory"
-        );
+        shared.report_damaged(bad);
     }
     for left in &progress.unmerged {
         tracing::warn!(
@@ -367,9 +357,4 @@ fn report(shared: &Shared, progress: &CompactProgress, waiting: &[String], start
              --compactor-memory-limit"
         );
     }
-}
-
-/// The block in `BLOCK/file` or `BLOCK`.
-fn block_of(place: &str) -> &str {
-    place.split('/').next().unwrap_or(place)
 }

@@ -19,6 +19,8 @@ pub enum LookupPart<T> {
     End {
         /// Whether the lookup's limit left something out.
         is_truncated: bool,
+        /// A warning for each damaged block that was not read.
+        damaged_blocks: Vec<String>,
     },
 }
 
@@ -53,7 +55,7 @@ impl Strings {
                 Strings::LabelValues(name) => instance.label_values(name, lookup)?,
             };
             let next = |instance: &mut Instance| instance.next_strings(strings, PART_BYTES);
-            give(instance, send, next, |instance| instance.strings_are_truncated(strings))?;
+            give(shared, instance, send, next, |instance| instance.strings_are_truncated(strings))?;
             Ok(instance.close_strings(strings)?)
         });
     }
@@ -68,13 +70,14 @@ pub(super) fn run_series(
     answer_parts(shared, parts, |instance, send| {
         let cursor = instance.series(lookup)?;
         let next = |instance: &mut Instance| instance.next_labels(cursor, PART_BYTES);
-        give(instance, send, next, |instance| instance.cursor_is_truncated(cursor))?;
+        give(shared, instance, send, next, |instance| instance.cursor_is_truncated(cursor))?;
         Ok(instance.close_cursor(cursor)?)
     });
 }
 
 /// Sends page after page, then the end.
 pub(super) fn give<T>(
+    shared: &Shared,
     instance: &mut Instance,
     send: &dyn Fn(LookupPart<T>) -> Result<(), ReceiverGone>,
     next: impl Fn(&mut Instance) -> Result<Vec<T>, CallError>,
@@ -84,7 +87,10 @@ pub(super) fn give<T>(
         let page = next(instance)?;
         let is_end = page.is_empty();
         let part = match is_end {
-            true => LookupPart::End { is_truncated: is_truncated(instance)? },
+            true => LookupPart::End {
+                is_truncated: is_truncated(instance)?,
+                damaged_blocks: shared.damaged_in_reads(instance)?,
+            },
             false => LookupPart::Page(page),
         };
         if send(part).is_err() || is_end {

@@ -183,6 +183,7 @@ pub(super) fn with_instance<T>(
     };
     instance.end_when(deadline, is_gone);
     let done = work(&mut instance)?;
+    shared.damaged_in_reads(&mut instance)?;
     shared.readers.keep(changes, instance);
     // Some may have come meanwhile.
     shared.drop_outdated_readers();

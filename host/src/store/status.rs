@@ -51,7 +51,7 @@ impl Store {
                 let cursor = instance.exemplars(&matcher_sets, range)?;
                 let next =
                     |instance: &mut Instance| instance.next_exemplars(cursor, lookup::PART_BYTES);
-                lookup::give(instance, send, next, |_| Ok(false))?;
+                lookup::give(shared, instance, send, next, |_| Ok(false))?;
                 Ok(instance.close_exemplars(cursor)?)
             });
         })
@@ -126,7 +126,8 @@ async fn give_metadata(
         }
     }
     // The receiver may be dropped: the client disconnected.
-    let _ = parts.send(Ok(LookupPart::End { is_truncated: false })).await;
+    let end = LookupPart::End { is_truncated: false, damaged_blocks: Vec::new() };
+    let _ = parts.send(Ok(end)).await;
     Ok(())
 }
 

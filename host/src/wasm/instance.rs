@@ -8,9 +8,9 @@ use super::state::InstanceState;
 use super::watchdog::{CallLimit, Overdue, Running};
 use super::words::with_flags;
 use super::{
-    BriefFigures, Columns, ColumnsOutcome, CompactProgress, Deletion, Error, Figures, FirstPage,
-    HeadLost, Label, Lookup, Matcher, Measured, Options, RemoteWriteVersion, ReplayProgress, Room,
-    Selection, TextFormat, TimeRange, WriteOutcome,
+    BriefFigures, Columns, ColumnsOutcome, CompactProgress, Damage, Deletion, Error, Figures,
+    FirstPage, HeadLost, Label, Lookup, Matcher, Measured, Options, RemoteWriteVersion,
+    ReplayProgress, Room, Selection, TextFormat, TimeRange, WriteOutcome,
 };
 use crate::disk::BlockFile;
 use std::time::Instant;
@@ -439,6 +439,11 @@ impl Instance {
     /// `store.exclude`
     pub fn exclude(&mut self, blocks: &[String]) -> Result<(), CallError> {
         self.call(|guest, store| guest.call_exclude(store, blocks))
+    }
+
+    /// `store.take-damaged-blocks`
+    pub fn take_damaged_blocks(&mut self) -> Result<Vec<Damage>, CallError> {
+        self.call(|guest, store| guest.call_take_damaged_blocks(store).map(Ok))
     }
 
     /// `store.pin`

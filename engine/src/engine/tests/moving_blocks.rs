@@ -66,7 +66,7 @@ fn read(node: &Node, moves: u32) -> Result<usize> {
         head: Some(Rc::clone(&node.engine.head)),
     };
     let reader = Engine::open(Role::Query, node.options, storage)?;
-    let blocks = reader.blocks_in(TimeRange::ALL)?;
+    let blocks = reader.blocks_in(TimeRange::ALL)?.open;
     Ok(blocks.iter().map(|block| block.meta().stats.num_samples as usize).sum())
 }
 

@@ -1,10 +1,16 @@
 //! What queries read: all of their selections at one moment, and no more chunks than they need.
 
 use super::*;
-use crate::query::StoreSource;
+use crate::compact::BadBlock;
+use crate::query::{Answer, StoreSource};
+use crate::select::Lookup;
+use tidepool_promql::annotations::Severity;
 use tidepool_promql::model::Samples;
+use tidepool_promql::plan::Options;
 use tidepool_promql::source::{Hints, Selection, SeriesSet, Source};
-use tidepool_promql::syntax::{MatchOp, Matcher};
+use tidepool_promql::syntax::{MatchOp, Matcher, ParserOptions, parse};
+
+type TestResult<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Times by series.
 type Found = Vec<(String, Vec<i64>)>;
@@ -107,4 +113,56 @@ fn compiled_matchers_are_counted() {
     };
     assert!(bytes("a") < 1_000);
     assert!(bytes("(.{0,111}x?){9}") > 100_000);
+}
+
+#[test]
+fn a_damaged_block_is_named_by_what_leaves_it_out() -> TestResult {
+    let mut node = Node::new();
+    for time_ms in 0..4_000 {
+        node.append("a", time_ms, 1);
+    }
+    node.compact();
+    // Another block of the same range, whose index is empty.
+    let sound = node.blocks.list()?;
+    let mut writer = node.blocks.create(2_000_000)?;
+    let id = writer.id().to_owned();
+    for file in ["meta.json", "tombstones", "chunks/000001"] {
+        let content = node.blocks.open(&sound[0], file)?;
+        writer.write_at(file, 0, &content.read_at(0, u32::try_from(content.size())?)?)?;
+    }
+    writer.write_at("index", 0, b"")?;
+    writer.commit()?;
+    let is_named = |damaged: &[BadBlock]| {
+        let [bad] = damaged else { return false };
+        bad.block == id && bad.file.as_deref() == Some("index")
+    };
+
+    let lookup = Lookup { matcher_sets: Vec::new(), range: TimeRange::ALL, limit: 0 };
+    node.engine.label_names(&lookup)?;
+    node.engine.series(&lookup)?;
+    assert!(is_named(&node.engine.take_damaged()));
+    assert_eq!(node.engine.take_damaged(), []);
+
+    let answer = |node: Rc<RefCell<Node>>, end_ms| -> TestResult<_> {
+        let source = StoreSource::new(move |range, first| node.borrow().engine.view(range, first));
+        let text = "count_over_time(a[1s])";
+        let parsed = parse(text, &ParserOptions::default())?;
+        let options = Options::instant(end_ms);
+        let mut answer = Answer::new(text.to_owned(), &parsed, options, 0, Rc::new(source))?;
+        while !answer.next(1000)?.is_empty() {}
+        Ok((answer.annotations(Severity::Warning, 10), answer.is_stepwise()))
+    };
+    let node = Rc::new(RefCell::new(node));
+    let (warnings, is_stepwise) = answer(Rc::clone(&node), 900)?;
+    assert!(warnings.len() == 1 && warnings[0].contains(&id), "{warnings:?}");
+    assert!(!is_stepwise, "the answer would be kept");
+    // A query that needs nothing of it says nothing.
+    let (warnings, _) = answer(Rc::clone(&node), 3_900)?;
+    assert_eq!(warnings, [""; 0]);
+
+    // Compaction tells of it before anything is read or merged.
+    let progress = node.borrow_mut().engine.compact(1_000_000, ROOM)?;
+    assert!(is_named(&progress.bad), "{progress:?}");
+    assert_eq!(node.borrow_mut().engine.compact(1_000_000, ROOM)?.bad, []);
+    Ok(())
 }

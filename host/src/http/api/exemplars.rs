@@ -44,11 +44,11 @@ impl Rows for Found {
                 series.into_iter().for_each(|series| self.put(series, page));
                 Ok(Progress::More)
             }
-            Some(Ok(LookupPart::End { is_truncated })) => {
+            Some(Ok(LookupPart::End { is_truncated, damaged_blocks: warnings })) => {
                 if self.series.take().is_some() {
                     end_row(page);
                 }
-                Ok(Progress::End { is_truncated })
+                Ok(Progress::End { is_truncated, warnings })
             }
             Some(Err(error)) => Err(error),
             // The read gave up, on a slow client or because the store stops.

@@ -108,9 +108,9 @@ impl<T: Row> Rows for Found<T> {
                 }
                 Ok(Progress::More)
             }
-            Some(Ok(LookupPart::End { is_truncated })) => {
+            Some(Ok(LookupPart::End { is_truncated, damaged_blocks: warnings })) => {
                 let is_cut_off = self.window.as_ref().is_some_and(Window::is_cut_off);
-                Ok(Progress::End { is_truncated: is_truncated || is_cut_off })
+                Ok(Progress::End { is_truncated: is_truncated || is_cut_off, warnings })
             }
             Some(Err(error)) => Err(error),
             // The lookup gave up, on a slow client or because the store stops.

@@ -12,6 +12,7 @@ use http_body_util::BodyExt;
 use hyper::body::{Body, Frame};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -37,7 +38,7 @@ pub enum Shape {
 }
 
 /// What is left of an answer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Progress {
     /// More may follow.
     More,
@@ -45,7 +46,14 @@ pub enum Progress {
     End {
         /// Whether the limit left something out.
         is_truncated: bool,
+        /// Further warnings.
+        warnings: Vec<String>,
     },
+}
+
+impl Progress {
+    /// That was all, and there is nothing to remark.
+    pub const END: Progress = Progress::End { is_truncated: false, warnings: Vec::new() };
 }
 
 /// Where an answer's rows come from.
@@ -142,11 +150,14 @@ impl<R: Rows> PagedBody<R> {
                 }
                 Ok(Progress::More) if self.page.bytes.len() < PAGE_BYTES => continue,
                 Ok(Progress::More) => {}
-                Ok(Progress::End { is_truncated }) => {
+                Ok(Progress::End { is_truncated, mut warnings }) => {
                     self.is_done = true;
                     self.page.bytes.extend_from_slice(self.data_end.as_bytes());
                     if is_truncated {
-                        let warnings = format!(",\"warnings\":[\"{TRUNCATED}\"]");
+                        warnings.insert(0, TRUNCATED.to_owned());
+                    }
+                    if !warnings.is_empty() {
+                        let warnings = format!(",\"warnings\":{}", Value::from(warnings));
                         self.page.bytes.extend_from_slice(warnings.as_bytes());
                     }
                     self.rows.put_fields(&mut self.page.bytes);

@@ -113,11 +113,33 @@ fn blocks_are_listed_with_their_size() {
     let error = found.expect("the block")["error"].to_string();
     assert!(error.contains("meta.json is damaged"), "{error}");
 
-    // It was counted as if it were served.
+    // A read tells of a block that it leaves out.
+    let damaged = &expected[1];
+    fs::write(data.join(&damaged.ulid).join("index"), "").expect("it is written");
+    let range = format!("start={}&end={}", damaged.min_ms / 1000, damaged.min_ms / 1000 + 3_600);
+    let reads = [
+        format!("query_range?query=old&step=600&{range}"),
+        format!("query?query=count_over_time(old[1d])&time={}", now_ms() / 1000),
+        format!("series?match[]=old&{range}"),
+        format!("labels?{range}"),
+        format!("label/n/values?{range}"),
+    ];
+    for read in &reads {
+        let warnings = answer(&store, read)["warnings"].to_string();
+        let is_named = warnings.contains(&format!("block {} is damaged", damaged.ulid));
+        assert!(is_named && warnings.contains("index"), "{read}: {warnings}");
+    }
+    let elsewhere = format!("query?query=old&time={}", now_ms() / 1000);
+    assert!(!answer(&store, &elsewhere).to_string().contains(&damaged.ulid));
+    assert!(store.metric("tidepool_blocks_damaged_total") >= Some(1.0));
+    let listed = answer(&store, "status/tsdb/blocks")["data"]["blocks"].to_string();
+    assert!(listed.contains("\"error\":\"index: "), "{listed}");
+
+    // Without a read, both are found at the start. They were counted as if they were served.
     let store = store.restart(Server::terminate).expect("tidepool starts again");
-    let served = (expected.len() - 1) as f64;
+    let served = (expected.len() - 2) as f64;
     let counted = || (store.metric("prometheus_tsdb_blocks_loaded") == Some(served)).then_some(());
-    wait::until("it to be counted as not served", TIMEOUT, counted)
+    wait::until("them to be counted as not served", TIMEOUT, counted)
         .unwrap_or_else(|error| panic!("{error}\n{}", store.server.log()));
 }
 

@@ -39,7 +39,7 @@ impl Rows for Answer {
             }
             Some(Ok(QueryPart::End(end))) => {
                 self.put_end(page, *end);
-                Ok(Progress::End { is_truncated: false })
+                Ok(Progress::END)
             }
             Some(Err(error)) => Err(error),
             // The query gave up, on a slow client or because the store stops.

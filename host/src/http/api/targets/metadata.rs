@@ -83,14 +83,15 @@ impl Rows for MetadataRows {
     ) -> Poll<Result<Progress, StoreError>> {
         let Some(found) = self.families.next() else {
             if !self.next_target() {
-                return Poll::Ready(Ok(Progress::End { is_truncated: false }));
+                return Poll::Ready(Ok(Progress::END));
             }
             // Others have their turn while nothing matches.
             context.waker().wake_by_ref();
             return Poll::Pending;
         };
         if self.entries == ENTRIES_MAX {
-            return Poll::Ready(Ok(Progress::End { is_truncated: true }));
+            let warnings = Vec::new();
+            return Poll::Ready(Ok(Progress::End { is_truncated: true, warnings }));
         }
         self.entries += 1;
         let row = page.row();

@@ -156,7 +156,7 @@ impl Rows for TargetRows {
                     out.extend_from_slice(b"],\"droppedTargetCounts\":");
                     put_json(out, &json!(self.counts.take()));
                     out.push(b'}');
-                    return Poll::Ready(Ok(Progress::End { is_truncated: false }));
+                    return Poll::Ready(Ok(Progress::END));
                 }
             },
         }
