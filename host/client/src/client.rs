@@ -10,13 +10,14 @@ use crate::proxy::{Proxies, url_credentials};
 use crate::redirect::{REDIRECTS_MAX, is_trusted, method, redirect};
 use crate::stream::Used;
 use crate::tls::{LazyTls, Stamps, stamps};
+use crate::zone::{self, with_zone};
 use crate::{Answer, ClientError};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{
-    AUTHORIZATION, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION,
-    USER_AGENT,
+    AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue,
+    PROXY_AUTHORIZATION, USER_AGENT,
 };
 use hyper::{Method, Request, Response, Uri};
 use hyper_util::client::legacy::{self, connect::Connected};
@@ -27,6 +28,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use url::Url;
+
+/// Most headers of an answer. Go bounds their bytes alone.
+const HEADERS_MAX: usize = 512;
 
 /// Connections to one host that wait to be used again.
 const IDLE_MAX: usize = 256;
@@ -69,6 +73,8 @@ pub struct Ask {
     pub method: Method,
     /// Where; credentials in it are sent, unless there are others.
     pub url: Url,
+    /// The zone of an IPv6 address in the URL, such as `eth0`.
+    pub zone: Option<String>,
     /// Its headers. Those of the configuration are added.
     pub headers: HeaderMap,
     /// Its body.
@@ -83,7 +89,14 @@ impl Ask {
     /// Without headers and body, and without any bound.
     pub fn get(url: Url) -> Ask {
         let (headers, body) = Default::default();
-        Ask { method: Method::GET, url, headers, body, timeout: None, answer_bytes_max: u64::MAX }
+        let (method, zone) = (Method::GET, None);
+        Ask { method, url, zone, headers, body, timeout: None, answer_bytes_max: u64::MAX }
+    }
+
+    /// The same for a URL as a text, in which an IPv6 address may have a zone.
+    pub fn get_text(url: &str) -> Result<Ask, url::ParseError> {
+        let (url, zone) = zone::parse(url)?;
+        Ok(Ask { zone, ..Ask::get(url) })
     }
 }
 
@@ -237,9 +250,16 @@ impl Inner {
                 headers.insert(PROXY_AUTHORIZATION, value.clone());
             }
         }
+        let zone = ask.zone.as_deref().filter(|_| url.host() == ask.url.host());
+        let uri = uri(url, zone)?;
+        if let (Some(_), Some(host)) = (zone, url.host_str()) {
+            // A zone means nothing to the host that is asked: RFC 6874, section 4.
+            let host = HeaderValue::try_from(with_port(host.to_owned(), url));
+            headers.insert(HOST, host.map_err(|error| ClientError::Url(error.to_string()))?);
+        }
         let mut request = Request::builder()
             .method(method)
-            .uri(uri(url)?)
+            .uri(uri)
             .body(Full::new(ask.body.clone()))
             .map_err(|error| ClientError::Url(error.to_string()))?;
         *request.headers_mut() = headers;
@@ -313,19 +333,24 @@ fn pool(connector: Connector) -> Pool {
         // As Go's client, which is upstream's: servers of devices are often written by hand.
         .http1_allow_spaces_after_header_name_in_responses(true)
         .http1_allow_obsolete_multiline_headers_in_responses(true)
+        .http1_max_headers(HEADERS_MAX)
         .build(connector)
 }
 
+fn with_port(host: String, url: &Url) -> String {
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host,
+    }
+}
+
 /// A URL as a request has it: without credentials and fragment.
-fn uri(url: &Url) -> Result<Uri, ClientError> {
+fn uri(url: &Url, zone: Option<&str>) -> Result<Uri, ClientError> {
     let wrong = |what: &str| ClientError::Url(what.to_owned());
     let (Some(host), true) = (url.host_str(), matches!(url.scheme(), "http" | "https")) else {
         return Err(wrong("the URL is no http or https URL"));
     };
-    let authority = match url.port() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    };
+    let authority = with_port(with_zone(host, zone), url);
     let target = match url.query() {
         Some(query) => format!("{}?{query}", url.path()),
         None => url.path().to_owned(),

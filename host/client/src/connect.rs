@@ -5,6 +5,7 @@ use crate::ClientError;
 use crate::proxy::{Proxies, Proxy};
 use crate::stream::{Socket, Stream};
 use crate::tls::LazyTls;
+use crate::zone::looked_up;
 use bytes::Bytes;
 use http_body_util::Empty;
 use hyper::client::conn::http1::handshake;
@@ -58,8 +59,8 @@ impl Service<Uri> for Connector {
 impl Parts {
     async fn connect(&self, to: &Uri) -> Result<Socket, ClientError> {
         let is_https = to.scheme() == Some(&Scheme::HTTPS);
-        // Without the brackets of an IPv6 address.
-        let host = to.host().unwrap_or_default().trim_matches(['[', ']']);
+        let address = looked_up(to.host().unwrap_or_default());
+        let host = address.split('%').next().unwrap_or_default();
         let port = to.port_u16().unwrap_or(if is_https { 443 } else { 80 });
         let proxy = self.proxies.for_host(is_https, host, port);
         let (stream, is_proxied) = match (&self.unix_socket, proxy) {
@@ -70,7 +71,7 @@ impl Parts {
                     false,
                 )
             }
-            (None, None) => (tcp(host, port).await?, false),
+            (None, None) => (tcp(&address, port).await?, false),
             (None, Some(proxy)) => (self.through(proxy, to, is_https, port).await?, !is_https),
         };
         if !is_https {

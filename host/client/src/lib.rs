@@ -32,13 +32,14 @@ mod redirect;
 mod stream;
 mod tls;
 pub mod trust;
+mod zone;
 
 /// What clients that make connections of their own share with [`Client`].
 pub mod parts {
     pub use crate::certificate::Certificate;
     pub use crate::client::without_secrets;
     pub use crate::credentials::{add_headers, authorization};
-    pub use crate::proxy::url_credentials;
+    pub use crate::proxy::{percent_decoded, url_credentials};
     pub use crate::redirect::{Redirect, is_trusted, method, redirect};
     pub use crate::tls::{LazyTls, system_config};
 }

@@ -116,7 +116,7 @@ pub fn url_credentials(key: &'static str, url: &Url) -> Result<Option<HeaderValu
 }
 
 /// A part of a URL as it is meant.
-fn percent_decoded(text: &str) -> String {
+pub fn percent_decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, behind)) = rest.split_first() {

@@ -316,3 +316,55 @@ async fn what_can_never_be_sent_is_known_before() {
     let refused = refused.map_err(|error| error.to_string());
     assert_eq!(refused, Err("Connection refused (os error 111)".into()));
 }
+
+/// As Go's client: the zone says on which link the host is, and is not sent to it.
+#[tokio::test]
+async fn hosts_may_have_zones() {
+    let listener = TcpListener::bind("[::1]:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let head = read_head(&mut stream).await.expect("a request");
+            let host = head.lines().find_map(|line| line.strip_prefix("host: "));
+            let host = host.expect("a host").to_owned();
+            let location = format!("http://127.0.0.1:{port}/");
+            let answer = match head.starts_with("GET /away") {
+                true => format!("302 Found\r\nlocation: {location}\r\ncontent-length: 0\r\n\r\n"),
+                false => format!("200 OK\r\ncontent-length: {}\r\n\r\n{host}", host.len()),
+            };
+            let answer = format!("HTTP/1.1 {answer}");
+            stream.write_all(answer.as_bytes()).await.expect("it is sent");
+        }
+    });
+    let get = |path: &str| {
+        // The first interface is the loopback.
+        let ask = Ask::get_text(&format!("http://[::1%251]:{port}/{path}")).expect("a URL");
+        Ask { timeout: Some(TIMEOUT), ..ask }
+    };
+    let client = client("");
+    assert_eq!(sent(&client, get("")).await, ok(&format!("[::1]:{port}")));
+    // Another host has no zone: nothing listens there.
+    let failed = sent(&client, get("away")).await.expect_err("nobody listens there");
+    assert!(failed.to_string().contains("refused"), "{failed}");
+
+    for wrong in
+        ["http://[::1%25]/", "http://[::1%eth0]/", "http://[::1%25a%25b]/", "http://a%25b/"]
+    {
+        assert!(Ask::get_text(wrong).is_err(), "{wrong}");
+    }
+    let plain = Ask::get_text("http://a/[b%25c]").expect("a URL");
+    assert_eq!((plain.url.path(), plain.zone), ("/[b%25c]", None));
+}
+
+/// Upstream's client bounds the bytes of a head, not the number of its headers.
+#[tokio::test]
+async fn many_headers_are_taken() {
+    let address = raw(|_, mut stream| async move {
+        read_head(&mut stream).await;
+        let headers: String = (0..500).map(|number| format!("x-{number}: y\r\n")).collect();
+        let answer = format!("HTTP/1.1 200 OK\r\n{headers}content-length: 3\r\n\r\nend");
+        let _ = stream.write_all(answer.as_bytes()).await;
+    })
+    .await;
+    assert_eq!(sent(&client(""), get(&format!("http://{address}/"))).await, ok("end"));
+}

@@ -18,7 +18,6 @@ use tidepool_client::{Answer, Ask, Client, ClientError};
 use tidepool_exposition::Format;
 use tidepool_settings::redact::shown_request;
 use tidepool_turns::{Gunzip, GunzipError, Pace, STEP_BYTES};
-use url::Url;
 
 /// Encodings that are not read. What names none is read as it is, as upstream does: some exporters
 /// put a media type or a character set there.
@@ -92,7 +91,7 @@ impl HttpSource {
         let wrong = |reason: String| {
             ScrapeError::Settings(beginning(&format!("{}: {reason}", target.shown_url())))
         };
-        let url = Url::parse(target.url()).map_err(|error| wrong(error.to_string()))?;
+        let ask = Ask::get_text(target.url()).map_err(|error| wrong(error.to_string()))?;
         let mut headers = HeaderMap::new();
         for (name, value) in [
             (ACCEPT, accept_header(&job.protocols, job.escaping)),
@@ -104,7 +103,7 @@ impl HttpSource {
                 HeaderValue::try_from(value).map_err(|error| wrong(format!("{name}: {error}")))?;
             headers.insert(name, value);
         }
-        let ask = Ask { headers, timeout: Some(target.timeout()), ..Ask::get(url) };
+        let ask = Ask { headers, timeout: Some(target.timeout()), ..ask };
         client.check(&ask).map_err(|error| wrong(error.to_string()))?;
         Ok(HttpSource {
             client,

@@ -248,7 +248,7 @@ fn url_text(labels: &LabelMap, params: &BTreeMap<String, Vec<String>>) -> String
     }
     let host = match of(names::ADDRESS) {
         "" if labels.contains_key(names::UNIX_SOCKET) => "localhost",
-        address => address,
+        address => &address.replace('%', "%25"),
     };
     let pairs =
         params.iter().flat_map(|(name, values)| values.iter().map(move |value| (name, value)));
@@ -283,7 +283,8 @@ fn probed_url(module: &Module, labels: &LabelMap) -> String {
 /// A path as URLs have it.
 fn escaped_path(path: &str) -> String {
     let Ok(mut url) = Url::parse("http://localhost/") else { return path.to_owned() };
-    url.set_path(path);
+    // What looks like an escape is none: the path is not one of a URL yet.
+    url.set_path(&path.replace('%', "%25"));
     url.path().to_owned()
 }
 
@@ -320,6 +321,9 @@ mod tests {
         let plain =
             [("__address__", "[::1]:80"), ("__scheme__", "http"), ("__metrics_path__", "a?b")];
         assert_eq!(target(&plain, &job).url(), "http://[::1]:80/a%3Fb");
+        let zone = [("__address__", "[fe80::1%eth0]:80"), ("__scheme__", "http")];
+        let zone = target(&[&zone[..], &[("__metrics_path__", "/a%2Fb c")]].concat(), &job);
+        assert_eq!(zone.url(), "http://[fe80::1%25eth0]:80/a%252Fb%20c");
         let socket = [("__unix_socket__", "/tmp/sock"), ("__scheme__", "http")];
         assert_eq!(target(&socket, &job).url(), "http://localhost/");
         assert_eq!(target(&socket, &job).unix_socket(), Some("/tmp/sock"));

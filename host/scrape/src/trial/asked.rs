@@ -2,8 +2,9 @@
 
 use super::TrialError;
 use std::collections::BTreeMap;
+use tidepool_client::Ask;
+use tidepool_client::parts::percent_decoded;
 use tidepool_settings::redact::shown_text;
-use url::Url;
 
 /// What stands between scheme and host.
 const MARK: &str = "://";
@@ -29,13 +30,16 @@ impl Asked {
         if scheme.as_deref().is_some_and(|scheme| !matches!(scheme, "http" | "https")) {
             return Err(wrong("its scheme is neither http nor https".into()));
         }
-        let whole = format!("{}{MARK}{rest}", scheme.as_deref().unwrap_or("http"));
-        let url = Url::parse(&whole).map_err(|error| wrong(error.to_string()))?;
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (address, behind) = rest.split_at(end);
+        // A zone may be escaped, as in a URL, or not, as in a list of targets.
+        let address = address.replace("%25", "%");
+        let escaped = address.replace('%', "%25");
+        let whole = format!("{}{MARK}{escaped}{behind}", scheme.as_deref().unwrap_or("http"));
+        let url = Ask::get_text(&whole).map_err(|error| wrong(error.to_string()))?.url;
         if !url.username().is_empty() || url.password().is_some() {
             return Err(TrialError::Credentials);
         }
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let (address, behind) = rest.split_at(end);
         let params = url.query().map(|_| {
             let mut params = BTreeMap::<String, Vec<String>>::new();
             for (name, value) in url.query_pairs() {
@@ -43,8 +47,8 @@ impl Asked {
             }
             params
         });
-        let path = behind.starts_with('/').then(|| url.path().to_owned());
-        Ok(Asked { scheme, address: address.to_owned(), path, params })
+        let path = behind.starts_with('/').then(|| percent_decoded(url.path()));
+        Ok(Asked { scheme, address, path, params })
     }
 }
 
@@ -64,6 +68,8 @@ mod tests {
         assert_eq!(asked("127.0.0.1:9100"), own("", "127.0.0.1:9100", ""));
         assert_eq!(asked("localhost:9100/x"), own("", "localhost:9100", "/x"));
         assert_eq!(asked(" HTTPS://[::1]:443"), own("https", "[::1]:443", ""));
+        assert_eq!(asked("[fe80::1%eth0]:9100"), own("", "[fe80::1%eth0]:9100", ""));
+        assert_eq!(asked("http://[fe80::1%25eth0]/a%20b"), own("http", "[fe80::1%eth0]", "/a b"));
         assert_eq!(asked("http://a:80/"), own("http", "a:80", "/"));
         let params = [("b".to_owned(), vec!["1 2".to_owned(), "3".to_owned()])];
         let expected = ("http".to_owned(), "a".to_owned(), String::new(), Some(params.into()));
