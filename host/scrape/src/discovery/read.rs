@@ -179,23 +179,28 @@ impl<'de> Visitor<'de> for Group<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Option<TargetGroup>, A::Error> {
         let Group { room, origin, ignores_case, number } = self;
         let before = room.bytes();
-        let (mut targets, mut map) = (None, None);
+        let (mut targets, mut map) = (Vec::new(), LabelMap::new());
+        let (mut targets_bytes, mut map_bytes) = (0, 0);
+        // Of a key that comes twice the last value counts, as for Go. In YAML none does.
         while let Some(key) = entries.next_key_seed(KeyOf { ignores_case })? {
+            let bytes = match key {
+                Key::Targets => {
+                    targets = Vec::new();
+                    &mut targets_bytes
+                }
+                Key::Labels => {
+                    map = LabelMap::new();
+                    &mut map_bytes
+                }
+            };
+            room.back_to(room.bytes() - *bytes);
+            let start = room.bytes();
             match key {
-                Key::Targets if targets.is_none() => {
-                    targets = Some(entries.next_value_seed(Targets(&mut *room))?);
-                }
-                Key::Labels if map.is_none() => {
-                    let start = room.bytes();
-                    let labels = entries.next_value_seed(LabelsOf(&mut *room))?;
-                    map = Some((labels, room.bytes() - start));
-                }
-                Key::Targets => return Err(A::Error::duplicate_field("targets")),
-                Key::Labels => return Err(A::Error::duplicate_field("labels")),
+                Key::Targets => targets = entries.next_value_seed(Targets(&mut *room))?,
+                Key::Labels => map = entries.next_value_seed(LabelsOf(&mut *room))?,
             }
+            *bytes = room.bytes() - start;
         }
-        let targets = targets.unwrap_or_default();
-        let (mut map, map_bytes): (LabelMap, u64) = map.unwrap_or_default();
         if map.contains_key("") {
             return Err(A::Error::custom("a label has no name"));
         }
@@ -303,6 +308,22 @@ impl<'de> Visitor<'de> for LabelsOf<'_> {
     }
 }
 
+/// A text with U+FFFD for each byte that is part of no character, and for half a surrogate pair, as
+/// Go's `encoding/json` reads it.
+fn replaced(mut bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 3);
+    while let Some(chunk) = bytes.utf8_chunks().next() {
+        text.push_str(chunk.valid());
+        bytes = &bytes[chunk.valid().len()..];
+        bytes = match bytes {
+            [] => break,
+            [0xed, 0xa0..=0xbf, 0x80..=0xbf, rest @ ..] | [_, rest @ ..] => rest,
+        };
+        text.push(char::REPLACEMENT_CHARACTER);
+    }
+    text
+}
+
 /// Reads a text, and makes something of it that takes so many bytes more.
 struct Text<'a, F> {
     room: &'a mut Room,
@@ -314,12 +335,26 @@ impl<'de, T, F: FnOnce(&str) -> T> DeserializeSeed<'de> for Text<'_, F> {
     type Value = T;
 
     fn deserialize<D: Deserializer<'de>>(self, text: D) -> Result<T, D::Error> {
-        text.deserialize_str(self)
+        // Texts in JSON that are none come as bytes, with halves of surrogate pairs as WTF-8.
+        text.deserialize_bytes(self)
     }
 }
 
 impl<T, F: FnOnce(&str) -> T> Visitor<'_> for Text<'_, F> {
     type Value = T;
+
+    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<T, E> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.visit_str(text),
+            Err(_) => {
+                // A byte becomes three at most.
+                self.room.take(bytes.len() * 3).map_err(E::custom)?;
+                let text = replaced(bytes);
+                self.room.back_to(self.room.bytes() - bytes.len() as u64 * 3);
+                self.visit_str(&text)
+            }
+        }
+    }
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a string")
@@ -386,6 +421,29 @@ mod tests {
         let read = with(1 << 20, |room| yaml(list.as_bytes(), &origin(), room)).0;
         let what = read.expect_err("YAML has one spelling");
         assert!(what.starts_with("1:3: [0].Targets: there is no such key"), "{what}");
+    }
+
+    /// As `encoding/json` of Go 1.26 reads them.
+    #[test]
+    fn json_is_read_as_go_reads_it() {
+        let list = b"[{\"targets\": [\"a:1\", \"b\\ud800:1\", \"c\xff\xe2\x82:\\udc00\\ud83d\\ude00\"],\
+            \"labels\": {\"x\": \"1\", \"x\": \"2\", \"y\": \"3\"}}, \
+            {\"targets\": [\"d\", \"e\"], \"labels\": {\"x\": \"1\"}, \"Targets\": [\"f\"], \"labels\": {}}]";
+        let (read, held) = with(1 << 20, |room| json(list, &origin(), room));
+        let groups = read.expect("a list");
+        let found = groups.iter().map(|group| {
+            let of = |labels: &Labels| {
+                labels.iter().map(|(_, value)| value.to_owned()).collect::<Vec<_>>().join(" ")
+            };
+            (group.targets.iter().map(of).collect::<Vec<_>>().join(" "), of(&group.labels))
+        });
+        let first = ("a:1 b\u{fffd}:1 c\u{fffd}\u{fffd}\u{fffd}:\u{fffd}\u{1f600}", "u 2 3");
+        let expected = [first, ("f", "u")].map(|(one, other)| (one.to_owned(), other.to_owned()));
+        assert_eq!(found.collect::<Vec<_>>(), expected);
+        // What was said before the last time holds nothing.
+        let once = b"[{\"targets\": [\"a:1\", \"b\\ud800:1\", \"c\xff\xe2\x82:\\udc00\\ud83d\\ude00\"],\
+            \"labels\": {\"x\": \"1\", \"x\": \"2\", \"y\": \"3\"}}, {\"targets\": [\"f\"], \"labels\": {}}]";
+        assert_eq!(with(1 << 20, |room| json(once, &origin(), room)).1, held);
     }
 
     #[test]

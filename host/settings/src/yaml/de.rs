@@ -129,6 +129,10 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         self.deserialize_str(visitor)
     }
 
+    fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.deserialize_str(visitor)
+    }
+
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         self.deserialize_str(visitor)
     }
@@ -203,7 +207,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     }
 
     forward_to_deserialize_any! {
-        i128 u128 char bytes byte_buf unit unit_struct tuple tuple_struct
+        i128 u128 char byte_buf unit unit_struct tuple tuple_struct
     }
 }
 
