@@ -1,13 +1,20 @@
 //! A pushed text on its way into the store, line by line: what is wrong with one line does not
-//! keep the others out.
+//! keep the others out. The same for the protobuf format, up to the first wrong message.
 
+use crate::prom::native::of_exposition;
 use crate::prom::rows::{self, Family, Gone, LabelSet, MetricType, RowSink, RowValue};
 use std::collections::BTreeMap;
 use std::io::BufRead;
-use tidepool_exposition::{self as exposition, Item, ReadError, TextFormat, TextReader};
+use tidepool_exposition::{
+    self as exposition, Format, HistogramOptions, Item, LabelError, ProtobufParser, ReadError,
+    TextFormat, TextReader,
+};
 
 /// Wrong lines that are described.
 const ERRORS_MAX: usize = 10;
+
+/// Bytes of messages that are copied at once.
+const PIECE_BYTES_MAX: usize = 64 * 1024;
 
 /// Metric families whose metadata is gathered before it is handed on.
 const FAMILIES_MAX: usize = 4096;
@@ -41,58 +48,140 @@ struct Said {
     unit: String,
 }
 
-/// Hands the samples of a text on as rows, then its metadata.
+/// Hands the samples of a text, or of messages, on as rows, then its metadata.
 pub fn import(
-    text: impl BufRead,
-    format: TextFormat,
+    body: impl BufRead,
+    format: Format,
     options: &ImportOptions,
     sink: &mut impl RowSink,
 ) -> Result<Imported, Gone> {
-    let mut reader = TextReader::new(text, format);
-    let mut imported = Imported::default();
-    let mut families = BTreeMap::new();
-    loop {
-        sink.go_on()?;
-        let taken = match reader.next_item() {
-            Ok(None) => break,
-            Ok(Some(Item::Sample(sample))) => {
-                let timestamp_ms = sample.timestamp_ms.unwrap_or(options.timestamp_ms);
-                let value = RowValue::Float(sample.value);
-                match sample.series.labels() {
-                    Ok(labels) => {
-                        let exemplar = sample.exemplar.map(|exemplar| rows::Exemplar {
-                            labels: exemplar.labels(),
-                            value: exemplar.value,
-                            timestamp_ms: exemplar.timestamp_ms.unwrap_or(timestamp_ms),
-                        });
-                        let labels = all_labels(labels, options);
-                        sink.row(&labels, timestamp_ms, value, exemplar.as_slice())?;
-                        Ok(())
-                    }
-                    Err(error) => Err(ReadError::from(reader.refused_labels(error))),
-                }
+    let families = BTreeMap::new();
+    let mut import = Import { options, sink, families, imported: Imported::default() };
+    match format {
+        Format::Prometheus => import.text(TextReader::new(body, TextFormat::Prometheus))?,
+        Format::Openmetrics => import.text(TextReader::new(body, TextFormat::Openmetrics))?,
+        Format::Protobuf => import.messages(body)?,
+    }
+    hand_on(&mut import.families, import.sink)?;
+    Ok(import.imported)
+}
+
+struct Import<'a, S> {
+    options: &'a ImportOptions,
+    sink: &'a mut S,
+    families: BTreeMap<String, Said>,
+    imported: Imported,
+}
+
+impl<S: RowSink> Import<'_, S> {
+    fn text(&mut self, mut reader: TextReader<impl BufRead>) -> Result<(), Gone> {
+        loop {
+            self.sink.go_on()?;
+            let taken = match reader.next_item() {
+                Ok(None) => return Ok(()),
+                Ok(Some(item)) => match self.take(item)? {
+                    Ok(()) => continue,
+                    Err(error) => ReadError::from(reader.refused_labels(error)),
+                },
+                Err(error) => error,
+            };
+            self.refuse(&taken);
+            // After any other error there is no next line.
+            if !matches!(taken, ReadError::Parse(error) if error.is_line()) {
+                return Ok(());
             }
-            Ok(Some(item)) => {
-                note(&mut families, item);
-                if families.len() >= FAMILIES_MAX {
-                    hand_on(&mut families, sink)?;
-                }
-                Ok(())
-            }
-            Err(error) => Err(error),
-        };
-        let Err(error) = taken else { continue };
-        imported.refused += 1;
-        if imported.errors.len() < ERRORS_MAX {
-            imported.errors.push(error.to_string());
-        }
-        // After any other error there is no next line.
-        if !matches!(error, ReadError::Parse(error) if error.is_line()) {
-            break;
         }
     }
-    hand_on(&mut families, sink)?;
-    Ok(imported)
+
+    fn messages(&mut self, mut body: impl BufRead) -> Result<(), Gone> {
+        let mut parser = ProtobufParser::new(HistogramOptions::default());
+        let mut is_complete = false;
+        loop {
+            self.sink.go_on()?;
+            match parser.next() {
+                Ok(Some(item)) => {
+                    if let Err(error) = self.take(item)? {
+                        self.refuse(&error);
+                    }
+                    continue;
+                }
+                Ok(None) if is_complete => return Ok(()),
+                Ok(None) => {}
+                // Where the next message begins is not known any more.
+                Err(error) => {
+                    self.refuse(&error);
+                    return Ok(());
+                }
+            }
+            let read = match body.fill_buf() {
+                Ok([]) => {
+                    parser.end();
+                    is_complete = true;
+                    0
+                }
+                Ok(piece) => {
+                    let piece = &piece[..piece.len().min(PIECE_BYTES_MAX)];
+                    parser.feed(piece);
+                    piece.len()
+                }
+                Err(error) => {
+                    self.refuse(&error);
+                    return Ok(());
+                }
+            };
+            body.consume(read);
+        }
+    }
+
+    /// Takes an item; an error is about its labels.
+    fn take(&mut self, item: Item<'_>) -> Result<Result<(), LabelError>, Gone> {
+        let time_ms = self.options.timestamp_ms;
+        match item {
+            Item::Sample(sample) => {
+                let labels = match sample.series.labels() {
+                    Ok(labels) => all_labels(labels, self.options),
+                    Err(error) => return Ok(Err(error)),
+                };
+                let time_ms = sample.timestamp_ms.unwrap_or(time_ms);
+                let exemplar = sample.exemplar.map(|exemplar| exemplar_row(&exemplar, time_ms));
+                let value = RowValue::Float(sample.value);
+                self.sink.row(&labels, time_ms, value, exemplar.as_slice())?;
+            }
+            Item::Histogram(sample) => {
+                let labels = match sample.series.labels() {
+                    Ok(labels) => all_labels(labels, self.options),
+                    Err(error) => return Ok(Err(error)),
+                };
+                let time_ms = sample.timestamp_ms.unwrap_or(time_ms);
+                let exemplars = sample.exemplars.iter().map(|one| exemplar_row(one, time_ms));
+                let exemplars: Vec<rows::Exemplar> = exemplars.collect();
+                let histogram = of_exposition(&sample.histogram, time_ms);
+                self.sink.row(&labels, time_ms, RowValue::Histogram(&histogram), &exemplars)?;
+            }
+            item => {
+                note(&mut self.families, item);
+                if self.families.len() >= FAMILIES_MAX {
+                    hand_on(&mut self.families, self.sink)?;
+                }
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn refuse(&mut self, error: &dyn std::error::Error) {
+        self.imported.refused += 1;
+        if self.imported.errors.len() < ERRORS_MAX {
+            self.imported.errors.push(error.to_string());
+        }
+    }
+}
+
+fn exemplar_row(exemplar: &exposition::Exemplar<'_>, timestamp_ms: i64) -> rows::Exemplar {
+    rows::Exemplar {
+        labels: exemplar.labels(),
+        value: exemplar.value,
+        timestamp_ms: exemplar.timestamp_ms.unwrap_or(timestamp_ms),
+    }
 }
 
 fn all_labels(pairs: Vec<(String, String)>, options: &ImportOptions) -> LabelSet {
@@ -142,7 +231,7 @@ mod tests {
     use crate::prom::rows::testing::Rows;
     use proptest::prelude::*;
 
-    fn imported(text: &str, format: TextFormat, extra: &[(&str, &str)]) -> (Rows, Imported) {
+    fn imported(text: &str, format: Format, extra: &[(&str, &str)]) -> (Rows, Imported) {
         let mut rows = Rows::default();
         let extra = extra.iter().map(|(name, value)| (name.to_string(), value.to_string()));
         let options = ImportOptions { timestamp_ms: 77, extra_labels: extra.collect() };
@@ -153,7 +242,7 @@ mod tests {
     #[test]
     fn good_lines_are_kept_beside_wrong_ones() {
         let text = "# TYPE a counter\n# HELP a Of\\na.\na{x=\"1\"} 5\nb{ 6\nc 7 1000\n\nd x\ne{y=\"2\",job=\"j\"} NaN\n";
-        let (rows, imported) = imported(text, TextFormat::Prometheus, &[("job", "k"), ("y", "")]);
+        let (rows, imported) = imported(text, Format::Prometheus, &[("job", "k"), ("y", "")]);
         let wanted = [
             "__name__=a,job=k,x=1 77 5",
             "__name__=c,job=k 1000 7",
@@ -170,7 +259,7 @@ mod tests {
     fn open_metrics_must_end_but_what_came_before_is_kept() {
         let text =
             "# TYPE a_s counter\n# UNIT a_s s\na_s_total 1 2.5 # {t=\"x\"} 0.5\nb 1 # {} 2 3\n";
-        let (rows, imported) = imported(text, TextFormat::Openmetrics, &[]);
+        let (rows, imported) = imported(text, Format::Openmetrics, &[]);
         assert_eq!(rows.rows, ["__name__=a_s_total 2500 1 #0.5@2500", "__name__=b 77 1 #2@3000"]);
         assert_eq!(rows.families, ["a_s Counter \"\" \"s\""]);
         assert_eq!(imported.refused, 1);
@@ -178,10 +267,27 @@ mod tests {
     }
 
     #[test]
+    fn messages_before_a_wrong_one_are_kept() {
+        // A family "a" of the type 1, a gauge, with a metric of the value 5.
+        let head = b"\x12\x0a\x01a\x18\x01\x22\x0b\x12\x09\x09";
+        let whole = [&head[..], &5_f64.to_le_bytes()].concat();
+        let cut = [&whole[..], &whole[..9]].concat();
+        for (body, refused) in [(&whole, 0), (&cut, 1)] {
+            let mut rows = Rows::default();
+            let options = ImportOptions { timestamp_ms: 77, extra_labels: Vec::new() };
+            let taken = import(&body[..], Format::Protobuf, &options, &mut rows);
+            let Imported { refused: found, errors } = taken.expect("they are taken");
+            assert_eq!((found, rows.rows), (refused, vec!["__name__=a 77 5".to_owned()]));
+            assert_eq!(rows.families, ["a Gauge \"\" \"\""]);
+            assert!(errors.iter().all(|error| error.contains("within metric family 2")));
+        }
+    }
+
+    #[test]
     fn bounds_and_quantiles_are_written_in_one_way() {
         let text = "# TYPE h histogram\nh{le=\"1\"} 1\n# TYPE s summary\ns{quantile=\"1\",le=\"1\"} 1\n\
                     # TYPE g gauge\ng{le=\"1\",quantile=\"1\"} 1\n";
-        let (rows, _) = imported(text, TextFormat::Prometheus, &[]);
+        let (rows, _) = imported(text, Format::Prometheus, &[]);
         let wanted = [
             "__name__=h,le=1.0 77 1",
             "__name__=s,le=1,quantile=1.0 77 1",
@@ -192,14 +298,14 @@ mod tests {
 
     #[test]
     fn many_errors_are_counted_and_the_first_described() {
-        let (rows, imported) = imported(&"x\n".repeat(1000), TextFormat::Prometheus, &[]);
+        let (rows, imported) = imported(&"x\n".repeat(1000), Format::Prometheus, &[]);
         assert_eq!((rows.rows.len(), imported.refused, imported.errors.len()), (0, 1000, 10));
     }
 
     proptest! {
         #[test]
         fn any_text_is_survived(text in "([a-z#]{1,3}[ {}=\",0-9a-zA-Z#\\\\]{0,20}\n){0,20}") {
-            for format in [TextFormat::Openmetrics, TextFormat::Prometheus] {
+            for format in [Format::Openmetrics, Format::Prometheus] {
                 let (rows, imported) = imported(&text, format, &[("a", "b")]);
                 let lines = text.lines().count() as u64;
                 prop_assert!(rows.rows.len() as u64 + imported.refused <= lines + 1);

@@ -8,7 +8,7 @@ use crate::files::off_network;
 use crate::oauth2::TokenSource;
 use crate::proxy::{Proxies, url_credentials};
 use crate::redirect::{REDIRECTS_MAX, is_trusted, method, redirect};
-use crate::stream::Used;
+use crate::stream::Received;
 use crate::tls::{LazyTls, Stamps, stamps};
 use crate::zone::{self, with_zone};
 use crate::{Answer, ClientError};
@@ -20,7 +20,7 @@ use hyper::header::{
     PROXY_AUTHORIZATION, USER_AGENT,
 };
 use hyper::{Method, Request, Response, Uri};
-use hyper_util::client::legacy::{self, connect::Connected};
+use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use std::borrow::{Borrow, Cow};
 use std::fmt;
@@ -313,8 +313,8 @@ async fn once(
         (sent, _) => sent,
     };
     let answer = sent.map_err(|error| failed(&error))?;
-    if let Some(used) = answer.extensions().get::<Used>() {
-        used.set();
+    if let Some(received) = answer.extensions().get::<Received>() {
+        received.set_answered();
     }
     Ok(answer)
 }
@@ -391,21 +391,27 @@ fn has_waited(error: &legacy::Error) -> bool {
         });
         cause = error.source();
     }
-    let used = |connected: &Connected| {
-        let mut extensions = hyper::http::Extensions::new();
-        connected.get_extras(&mut extensions);
-        extensions.get::<Used>().is_some_and(Used::is_set)
-    };
-    is_closed && error.connect_info().is_some_and(used)
+    is_closed && received(error).is_some_and(|received| received.has_answered())
+}
+
+/// What came by the connection of a request that failed.
+fn received(error: &legacy::Error) -> Option<Received> {
+    let mut extensions = hyper::http::Extensions::new();
+    error.connect_info()?.get_extras(&mut extensions);
+    extensions.remove()
 }
 
 /// What went wrong, without the pool's own words for it.
 fn failed(error: &legacy::Error) -> ClientError {
-    match std::error::Error::source(error) {
-        Some(cause) => match cause.downcast_ref::<ClientError>() {
-            Some(own) => own.clone(),
-            None => ClientError::broken(cause),
-        },
-        None => ClientError::broken(error),
+    let cause = std::error::Error::source(error);
+    if let Some(own) = cause.and_then(|cause| cause.downcast_ref::<ClientError>()) {
+        return own.clone();
+    }
+    let broken = ClientError::broken(cause.unwrap_or(error));
+    match (broken, received(error).and_then(|received| received.foreign_line())) {
+        (ClientError::Connection(what), Some(line)) => ClientError::Connection(format!(
+            "{what}: the server does not speak HTTP, it begins with {line:?}"
+        )),
+        (broken, _) => broken,
     }
 }

@@ -3,8 +3,8 @@
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use tidepool_turns::ReadTurns;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -16,9 +16,19 @@ const READ_BYTES_MAX: usize = 64 * 1024;
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
-/// Whether an answer has come by a connection before.
+/// What is known of what came by a connection.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Used(Arc<AtomicBool>);
+pub(crate) struct Received(Arc<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    has_answered: AtomicBool,
+    /// The first bytes.
+    beginning: OnceLock<Vec<u8>>,
+}
+
+/// Bytes that are kept of what came first.
+const BEGINNING_BYTES_MAX: usize = 80;
 
 /// A connection. Its reader lets others have their turn: hyper reads on behind interim responses,
 /// however many a server sends.
@@ -27,16 +37,29 @@ pub(crate) struct Socket {
     turns: ReadTurns,
     is_http2: bool,
     is_proxied: bool,
-    used: Used,
+    received: Received,
 }
 
-impl Used {
-    pub fn set(&self) {
-        self.0.store(true, Relaxed);
+impl Received {
+    /// An answer has come.
+    pub fn set_answered(&self) {
+        self.0.has_answered.store(true, Relaxed);
     }
 
-    pub fn is_set(&self) -> bool {
-        self.0.load(Relaxed)
+    /// Whether an answer has come before.
+    pub fn has_answered(&self) -> bool {
+        self.0.has_answered.load(Relaxed)
+    }
+
+    /// The beginning of the first line, if it is not one of HTTP/1.
+    pub fn foreign_line(&self) -> Option<String> {
+        let beginning = self.0.beginning.get().filter(|bytes| !bytes.starts_with(b"HTTP/1."))?;
+        let line = beginning.split(|byte| matches!(byte, b'\r' | b'\n')).next()?;
+        Some(String::from_utf8_lossy(line).into_owned())
+    }
+
+    fn begin(&self, bytes: &[u8]) {
+        self.0.beginning.get_or_init(|| bytes[..bytes.len().min(BEGINNING_BYTES_MAX)].to_vec());
     }
 }
 
@@ -44,7 +67,8 @@ impl Socket {
     /// One by which HTTP/2 is spoken or not. If it leads to a proxy that passes requests on, these
     /// have to name the whole URL.
     pub fn new(stream: Box<dyn Stream>, is_http2: bool, is_proxied: bool) -> Socket {
-        Socket { stream, turns: ReadTurns::default(), is_http2, is_proxied, used: Used::default() }
+        let (turns, received) = (ReadTurns::default(), Received::default());
+        Socket { stream, turns, is_http2, is_proxied, received }
     }
 }
 
@@ -61,6 +85,9 @@ impl AsyncRead for Socket {
         let mut part = ReadBuf::new(buffer.initialize_unfilled_to(room));
         let read = Pin::new(&mut self.stream).poll_read(context, &mut part);
         let bytes = part.filled().len();
+        if bytes > 0 && !self.is_http2 {
+            self.received.begin(part.filled());
+        }
         buffer.advance(bytes);
         if read.is_pending() {
             self.turns.end();
@@ -101,7 +128,7 @@ impl AsyncWrite for Socket {
 
 impl Connection for Socket {
     fn connected(&self) -> Connected {
-        let connected = Connected::new().proxy(self.is_proxied).extra(self.used.clone());
+        let connected = Connected::new().proxy(self.is_proxied).extra(self.received.clone());
         if self.is_http2 { connected.negotiated_h2() } else { connected }
     }
 }

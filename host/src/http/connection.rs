@@ -149,7 +149,7 @@ async fn serve_requests<S>(
         async move {
             let unread = is_http2.then(Unread::default);
             let mut request = request.map(|body| RequestBody::new(body, unread.clone(), coming));
-            if let Some(uri) = routes::without_doubled_slashes(&context, request.uri()) {
+            if let Some(uri) = routes::without_more_slashes(&context, request.uri()) {
                 *request.uri_mut() = uri;
             }
             let asked = context.requests.begin(&request, client);

@@ -1,5 +1,6 @@
 //! `POST /api/v1/import/prometheus`: samples pushed as text, in Prometheus' exposition format or
-//! OpenMetrics. Path and parameters are VictoriaMetrics'; labels in the path are the Pushgateway's.
+//! OpenMetrics, or in the protobuf format.
+//! Path and parameters are VictoriaMetrics'; labels in the path are the Pushgateway's.
 
 use super::body::read_plain_or_gzip;
 use super::context::Context;
@@ -11,10 +12,13 @@ use crate::store::system_now_ms;
 use crate::text::{ImportOptions, Imported, import};
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
-use tidepool_exposition::TextFormat;
+use tidepool_exposition::Format;
 
 /// The path; the Pushgateway's `/metrics/job/JOB/…` may follow.
 pub const PATH: &str = "/api/v1/import/prometheus";
+
+/// Content type of the protobuf format.
+const PROTOBUF: &str = "application/vnd.google.protobuf";
 
 /// With labels.
 pub const PATH_LABELS: &str = "/api/v1/import/prometheus/metrics/{*}";
@@ -84,19 +88,21 @@ fn words(translated: &Translated<Imported>) -> String {
 
 /// Which format the content type names. Without one, or with that which curl gives to any data, it
 /// is the classic one.
-fn format_of(headers: &HeaderMap) -> Result<TextFormat, String> {
+fn format_of(headers: &HeaderMap) -> Result<Format, String> {
     let Some(value) = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes) else {
-        return Ok(TextFormat::Prometheus);
+        return Ok(Format::Prometheus);
     };
     let named = String::from_utf8_lossy(value).to_ascii_lowercase();
     match named.split(';').next().unwrap_or_default().trim() {
-        "application/openmetrics-text" => Ok(TextFormat::Openmetrics),
+        "application/openmetrics-text" => Ok(Format::Openmetrics),
+        // One message alone, as text or not, is nothing that a client library sends.
+        PROTOBUF if named.contains("delimited") => Ok(Format::Protobuf),
         "" | "text/plain" | "application/x-www-form-urlencoded" | "application/octet-stream" => {
-            Ok(TextFormat::Prometheus)
+            Ok(Format::Prometheus)
         }
         _ => Err(format!(
-            "content type {named:?} is not supported; use text/plain for Prometheus' format or \
-             application/openmetrics-text\n"
+            "content type {named:?} is not supported; use text/plain for Prometheus' format, \
+             application/openmetrics-text, or {PROTOBUF}; encoding=delimited\n"
         )),
     }
 }

@@ -91,21 +91,25 @@ pub fn handler_of(context: &Context, path: &str) -> Handler {
     handler
 }
 
-/// The address of an endpoint behind a base URL that ends in a slash, as in `//api/v1/query`.
-/// Prometheus sends its client there; one that follows no redirects would be lost.
-pub fn without_doubled_slashes(context: &Context, uri: &Uri) -> Option<Uri> {
+/// The address of the endpoint that a path with doubled slashes means, as behind a base URL that
+/// ends in one, or a path with a slash at its end. Prometheus sends its client there; one that
+/// follows no redirects would be lost.
+pub fn without_more_slashes(context: &Context, uri: &Uri) -> Option<Uri> {
     let path = uri.path();
-    if !path.contains("//") || route_of(handler_of(context, path)).is_some() {
+    let has_more = path.contains("//") || (path.len() > 1 && path.ends_with('/'));
+    let is_known = |path: &str| route_of(handler_of(context, path)).is_some();
+    if !has_more || is_known(path) {
         return None;
     }
     let mut single = path.to_owned();
     while single.contains("//") {
         single = single.replace("//", "/");
     }
-    route_of(handler_of(context, &single))?;
+    let at_end = single.strip_suffix('/').unwrap_or(&single);
+    let path = [single.as_str(), at_end].into_iter().find(|path| is_known(path))?;
     let mut parts = uri.clone().into_parts();
     let query = uri.query().map_or_else(String::new, |query| format!("?{query}"));
-    parts.path_and_query = Some(format!("{single}{query}").parse().ok()?);
+    parts.path_and_query = Some(format!("{path}{query}").parse().ok()?);
     Uri::from_parts(parts).ok()
 }
 

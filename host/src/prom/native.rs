@@ -2,6 +2,7 @@
 
 pub use super::proto::histogram::{Count, ResetHint, ZeroCount};
 pub use super::proto::{BucketSpan, Histogram};
+use tidepool_exposition::{Counts, NativeHistogram, Span};
 
 /// A whole count.
 pub fn count(observations: u64) -> Option<Count> {
@@ -11,4 +12,40 @@ pub fn count(observations: u64) -> Option<Count> {
 /// A whole count of the zero bucket.
 pub fn zero_count(observations: u64) -> Option<ZeroCount> {
     Some(ZeroCount::ZeroCountInt(observations))
+}
+
+/// A histogram of an exposition as remote write carries it. Its counter may have been reset.
+pub fn of_exposition(histogram: &NativeHistogram, timestamp_ms: i64) -> Histogram {
+    let spans = |spans: &[Span]| {
+        let span = |span: &Span| BucketSpan { offset: span.offset, length: span.length };
+        spans.iter().map(span).collect()
+    };
+    let hint = if histogram.is_gauge { ResetHint::Gauge } else { ResetHint::Unknown };
+    let base = Histogram {
+        sum: histogram.sum,
+        schema: histogram.schema,
+        zero_threshold: histogram.zero_threshold,
+        positive_spans: spans(&histogram.positive_spans),
+        negative_spans: spans(&histogram.negative_spans),
+        custom_values: histogram.custom_values.clone(),
+        reset_hint: hint.into(),
+        timestamp: timestamp_ms,
+        ..Histogram::default()
+    };
+    match &histogram.counts {
+        Counts::Integer { count, zero_count, positive, negative } => Histogram {
+            count: Some(Count::CountInt(*count)),
+            zero_count: Some(ZeroCount::ZeroCountInt(*zero_count)),
+            positive_deltas: positive.clone(),
+            negative_deltas: negative.clone(),
+            ..base
+        },
+        Counts::Float { count, zero_count, positive, negative } => Histogram {
+            count: Some(Count::CountFloat(*count)),
+            zero_count: Some(ZeroCount::ZeroCountFloat(*zero_count)),
+            positive_counts: positive.clone(),
+            negative_counts: negative.clone(),
+            ..base
+        },
+    }
 }

@@ -1,12 +1,10 @@
 //! A scrape as remote-write requests: the parts that have no columns, or all of it.
 
-use crate::prom::native::{BucketSpan, Histogram, ResetHint};
-use crate::prom::native::{Count, ZeroCount};
+use crate::prom::native::of_exposition;
 use crate::prom::rows::{
     Exemplar, Family, Gone, LabelSet, Piece, RequestWriter, RowSink as _, RowValue,
 };
 use crate::text::type_of;
-use tidepool_exposition::{Counts, NativeHistogram, Span};
 use tidepool_scrape::labels::Labels;
 use tidepool_scrape::store::{Batch, ExemplarRow, HistogramRow, stale_marker};
 
@@ -47,7 +45,7 @@ fn write(
         }
     }
     for HistogramRow { labels, timestamp_ms, histogram } in &batch.histograms {
-        let histogram = wire(histogram, *timestamp_ms);
+        let histogram = of_exposition(histogram, *timestamp_ms);
         writer.row(&set(labels), *timestamp_ms, RowValue::Histogram(&histogram), &[])?;
     }
     for ExemplarRow { series, labels, value, timestamp_ms } in &batch.exemplars {
@@ -70,40 +68,4 @@ fn set(labels: &Labels) -> LabelSet {
         set.set(name, value);
     }
     set
-}
-
-/// A histogram of an exposition as remote write carries it. Its counter may have been reset.
-fn wire(histogram: &NativeHistogram, timestamp_ms: i64) -> Histogram {
-    let spans = |spans: &[Span]| {
-        let span = |span: &Span| BucketSpan { offset: span.offset, length: span.length };
-        spans.iter().map(span).collect()
-    };
-    let hint = if histogram.is_gauge { ResetHint::Gauge } else { ResetHint::Unknown };
-    let base = Histogram {
-        sum: histogram.sum,
-        schema: histogram.schema,
-        zero_threshold: histogram.zero_threshold,
-        positive_spans: spans(&histogram.positive_spans),
-        negative_spans: spans(&histogram.negative_spans),
-        custom_values: histogram.custom_values.clone(),
-        reset_hint: hint.into(),
-        timestamp: timestamp_ms,
-        ..Histogram::default()
-    };
-    match &histogram.counts {
-        Counts::Integer { count, zero_count, positive, negative } => Histogram {
-            count: Some(Count::CountInt(*count)),
-            zero_count: Some(ZeroCount::ZeroCountInt(*zero_count)),
-            positive_deltas: positive.clone(),
-            negative_deltas: negative.clone(),
-            ..base
-        },
-        Counts::Float { count, zero_count, positive, negative } => Histogram {
-            count: Some(Count::CountFloat(*count)),
-            zero_count: Some(ZeroCount::ZeroCountFloat(*zero_count)),
-            positive_counts: positive.clone(),
-            negative_counts: negative.clone(),
-            ..base
-        },
-    }
 }

@@ -270,7 +270,8 @@ impl TryFrom<Authorization> for Credentials {
     fn try_from(given: Authorization) -> Result<Credentials, &'static str> {
         let both = "credentials and credentials_file: only one of them is allowed";
         let credentials = secret(given.credentials, given.credentials_file, both)?;
-        let credentials = credentials.ok_or("credentials or credentials_file is missing")?;
+        // As upstream: the type alone is sent.
+        let credentials = credentials.unwrap_or(Secret::Text(String::new()));
         let kind = match given.r#type.trim() {
             "" => "Bearer".to_owned(),
             kind => kind.to_owned(),

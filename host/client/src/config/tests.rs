@@ -98,7 +98,6 @@ fn what_cannot_be_is_refused_with_its_place() {
             "authorization: {credentials: hunter2, credentials_file: a}",
             "1:16: authorization: credentials and credentials_file: only one",
         ),
-        ("authorization: {}", "1:16: authorization: credentials or credentials_file is missing"),
         ("authorization: {credentials_ref: a}", "1:17: authorization.credentials_ref: there is no"),
         ("oauth2: {token_url: 'http://a/'}", "1:9: oauth2: client_id is missing"),
         ("oauth2: {client_id: a}", "1:9: oauth2: token_url is missing"),

@@ -368,3 +368,21 @@ async fn many_headers_are_taken() {
     .await;
     assert_eq!(sent(&client(""), get(&format!("http://{address}/"))).await, ok("end"));
 }
+
+/// As Go's client, which quotes what came.
+#[tokio::test]
+async fn what_is_no_http_is_quoted() {
+    let banner = "SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n";
+    for (said, quoted) in
+        [(banner, "\"SSH-2.0-OpenSSH_9.2p1 Debian-2\""), ("\u{15}\u{3}\u{1}", "\"\\u{15}")]
+    {
+        let address = raw(move |_, mut stream| async move {
+            let _ = stream.write_all(said.as_bytes()).await;
+            read_head(&mut stream).await;
+        })
+        .await;
+        let failed = sent(&client(""), get(&format!("http://{address}/"))).await;
+        let what = failed.expect_err("it is none").to_string();
+        assert!(what.contains("does not speak HTTP") && what.contains(quoted), "{what}");
+    }
+}

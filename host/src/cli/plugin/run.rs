@@ -23,7 +23,7 @@ use clap::Args;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use tidepool_exposition::TextFormat;
+use tidepool_exposition::Format;
 use tidepool_remote_write::Fields;
 
 /// Largest file of samples, decompressed.
@@ -203,12 +203,12 @@ impl RunArgs {
                 Ok(vec![(version_of(&whole), whole)])
             }
             Some("pb") => Ok(vec![(version_of(&bytes), bytes)]),
-            Some("om") => self.text(&bytes, TextFormat::Openmetrics),
-            _ => self.text(&bytes, TextFormat::Prometheus),
+            Some("om") => self.text(&bytes, Format::Openmetrics),
+            _ => self.text(&bytes, Format::Prometheus),
         }
     }
 
-    fn text(&self, bytes: &[u8], format: TextFormat) -> Result<Bodies, String> {
+    fn text(&self, bytes: &[u8], format: Format) -> Result<Bodies, String> {
         let timestamp_ms = self.timestamp.unwrap_or_else(system_now_ms);
         let options = ImportOptions { timestamp_ms, extra_labels: Vec::new() };
         let mut bodies = Vec::new();

@@ -4,6 +4,7 @@ use super::rule::relabel_rule;
 use super::{BacklogConfig, DestinationConfig, MetadataConfig, QueueConfig, ReceiverUrl};
 use crate::wasm::RemoteWriteVersion;
 use hyper::header::{HeaderName, HeaderValue};
+use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use std::str::FromStr as _;
 use std::time::Duration;
@@ -50,6 +51,14 @@ pub(super) struct Section {
     metadata_config: MetadataConfig,
     #[serde(default)]
     backlog: BacklogConfig,
+    #[serde(default, deserialize_with = "no_round_robin", rename = "round_robin_dns")]
+    _round_robin_dns: (),
+    #[serde(default, deserialize_with = "no_signatures", rename = "sigv4")]
+    _sigv4: (),
+    #[serde(default, deserialize_with = "no_signatures", rename = "azuread")]
+    _azuread: (),
+    #[serde(default, deserialize_with = "no_signatures", rename = "google_iam")]
+    _google_iam: (),
 }
 
 /// A header that may be added.
@@ -101,6 +110,20 @@ impl TryFrom<Whole> for DestinationConfig {
             ..defaults
         })
     }
+}
+
+fn no_round_robin<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    match bool::deserialize(deserializer)? {
+        false => Ok(()),
+        true => Err(D::Error::custom(
+            "not supported: each connection tries the addresses of the name one after the other",
+        )),
+    }
+}
+
+fn no_signatures<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+    IgnoredAny::deserialize(deserializer)?;
+    Err(D::Error::custom("not supported: give the URL of a proxy that signs requests"))
 }
 
 /// A name that can be part of a file's.

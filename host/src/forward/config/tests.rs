@@ -79,8 +79,18 @@ fn what_cannot_be_is_refused_with_its_place() {
         ("- url: http://a:b@c/\n", "1:8: remote_write[0].url: credentials belong into basic_auth"),
         ("- url: http://a/\n  name: a/b\n", "2:9: remote_write[0].name: expected up to 64 letters"),
         (
-            "- url: http://a/\n  authorization: {}\n",
-            "2:18: remote_write[0].authorization: credentials or credentials_file is missing",
+            "- url: http://a/\n  authorization: {type: Basic}\n",
+            "2:18: remote_write[0].authorization: use basic_auth for the type Basic",
+        ),
+        (
+            "- url: http://a/\n  sigv4: {region: a}\n",
+            "2:10: remote_write[0].sigv4: not supported: give the URL of a proxy",
+        ),
+        ("- url: http://a/\n  azuread:\n", "2:3: remote_write[0].azuread: not supported"),
+        ("- url: http://a/\n  google_iam: {}\n", "2:15: remote_write[0].google_iam: not supported"),
+        (
+            "- url: http://a/\n  round_robin_dns: true\n",
+            "2:20: remote_write[0].round_robin_dns: not supported: each connection",
         ),
         (
             "- url: http://a/\n  headers:\n    Host: b\n",

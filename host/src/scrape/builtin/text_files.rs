@@ -3,6 +3,7 @@
 //! counts, and the family of the second is left out; a family without help says which file it is
 //! from, or has the help of an earlier file.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use tidepool_exposition::{Format, HistogramOptions, Item, MetricType, Parser, Sample};
 use tidepool_node_metrics::{Exposition, TextFile, TextFileOutcome};
@@ -122,8 +123,14 @@ impl TextFiles {
 }
 
 fn parse(content: &[u8]) -> Result<Families, String> {
+    if content.last().is_some_and(|last| *last != b'\n') {
+        // A file that is still being written would give a part of a number.
+        return Err("its last line has no line feed: write the file elsewhere, then move it".into());
+    }
     let mut parser = Parser::new(Format::Prometheus, HistogramOptions::default());
-    parser.feed(content);
+    for line in content.split_inclusive(|byte| *byte == b'\n') {
+        parser.feed(&with_small_type(line));
+    }
     parser.end();
     let mut families = Families::default();
     while let Some(item) = parser.next().map_err(|error| error.to_string())? {
@@ -138,6 +145,19 @@ fn parse(content: &[u8]) -> Result<Families, String> {
         }
     }
     Ok(families)
+}
+
+/// A line whose type, if it has one, is in small letters. Upstream's parser of these files takes
+/// any, that of scrapes does not (`readingType` in `expfmt/text_parse.go` of prometheus/common).
+fn with_small_type(line: &[u8]) -> Cow<'_, [u8]> {
+    if !line.starts_with(b"# TYPE ") {
+        return Cow::Borrowed(line);
+    }
+    let end = line.trim_ascii_end().len();
+    let word = line[..end].iter().rposition(u8::is_ascii_whitespace).map_or(0, |at| at + 1);
+    let mut small = line.to_owned();
+    small[word..end].make_ascii_lowercase();
+    Cow::Owned(small)
 }
 
 impl Families {
@@ -198,10 +218,10 @@ mod tests {
         let histogram = "# HELP h A histogram.\n# TYPE h histogram\nh_bucket{le=\"+Inf\"} 3\nh_sum 2\nh_count 3\n";
         let (outcome, text) = add(&mut files, "a.prom", histogram);
         assert_eq!((outcome, text.trim_end()), (TextFileOutcome::Taken, histogram.trim_end()));
-        let (outcome, text) = add(&mut files, "b.prom", "x{a=\"b\"} 1\nx 2");
+        let (outcome, text) = add(&mut files, "b.prom", "x{a=\"b\"} 1\nx 2\n");
         let expected = "# HELP x Metric read from b.prom\n# TYPE x untyped\nx{a=\"b\"} 1\nx 2";
         assert_eq!((outcome, text.trim_end()), (TextFileOutcome::Taken, expected));
-        for refused in ["x 1 1234\n", "x\n", "x{a=\"1\",a=\"2\"} 1\n", "{}\n"] {
+        for refused in ["x 1 1234\n", "x\n", "x{a=\"1\",a=\"2\"} 1\n", "{}\n", "y 1\nx 2"] {
             let (outcome, text) = add(&mut files, "c.prom", refused);
             assert_eq!((outcome, text.as_str()), (TextFileOutcome::Refused, ""), "{refused}");
         }
@@ -232,6 +252,8 @@ mod tests {
         let names: Vec<&str> = again.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["my.name", "a \"b\\c\nd"]);
         assert_eq!(again[0].1.help.as_deref(), Some("Dots."));
+        let (_, text) = add(&mut files, "f.prom", "# TYPE big GAUGE\nbig 1\n");
+        assert!(text.contains("# TYPE big gauge\nbig 1\n"), "{text}");
         // In the next round, it is first.
         files.begin();
         let (outcome, _) = add(&mut files, "d.prom", "# HELP x Other.\nx 3\ny 4\n");

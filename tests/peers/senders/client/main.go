@@ -18,6 +18,8 @@ import (
 
 	"github.com/prometheus/client_golang/exp/api/remote"
 	writev2 "github.com/prometheus/client_golang/exp/api/remote/genproto/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/push"
 	"github.com/prometheus/prometheus/prompb"
 )
 
@@ -27,7 +29,14 @@ const timeout = 2 * time.Minute
 func main() {
 	url := flag.String("url", "", "base address of the receiver")
 	version := flag.String("version", "2.0", "1.0 or 2.0")
+	job := flag.String("push", "", "job to push metrics as")
 	flag.Parse()
+	if *job != "" {
+		if err := pushMetrics(*url, *job); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	if err := run(*url, *version, flag.Args()); err != nil {
 		log.Fatal(err)
 	}
@@ -73,4 +82,28 @@ func decode(version string, bytes []byte) (remote.WriteMessageType, any, error) 
 	default:
 		return "", nil, fmt.Errorf("version %q is neither 1.0 nor 2.0", version)
 	}
+}
+
+func pushMetrics(url, job string) error {
+	counter := prometheus.NewCounterVec(
+		prometheus.CounterOpts{Name: "runs_total", Help: "Runs."}, []string{"kind"})
+	counter.WithLabelValues("full").Add(3)
+	gauge := prometheus.NewGauge(prometheus.GaugeOpts{Name: "last_success"})
+	gauge.Set(1.5)
+	classic := prometheus.NewHistogram(
+		prometheus.HistogramOpts{Name: "size_bytes", Buckets: []float64{1, 2.5}})
+	native := prometheus.NewHistogram(
+		prometheus.HistogramOpts{Name: "duration_seconds", NativeHistogramBucketFactor: 1.1})
+	summary := prometheus.NewSummary(
+		prometheus.SummaryOpts{Name: "age", Objectives: map[float64]float64{0.5: 0.05}})
+	for _, value := range []float64{0.5, 2, 7} {
+		classic.Observe(value)
+		native.Observe(value)
+		summary.Observe(value)
+	}
+	pusher := push.New(url, job).Grouping("path", "/var/tmp")
+	for _, one := range []prometheus.Collector{counter, gauge, classic, native, summary} {
+		pusher.Collector(one)
+	}
+	return pusher.Push()
 }

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use tidepool_tests::clock::now_ms;
 use tidepool_tests::peers;
 use tidepool_tests::process::Server;
+use tidepool_tests::prometheus;
 use tidepool_tests::proto::write_v2;
 use tidepool_tests::remote_write::{Version, message_bytes, message_v2};
 use tidepool_tests::sender::{assert_holds, recent_data};
@@ -138,5 +139,32 @@ fn the_library_tries_again_until_we_are_back() {
         assert!(said[0].retries > 0, "{said:?}");
         assert!(said.iter().all(|answer| answer.error.is_empty()), "{said:?}");
         assert_holds(&store, &data);
+    }
+}
+
+/// As from a job to a Pushgateway: the library sends protobuf unless it is told otherwise.
+#[test]
+fn pushed_metrics_are_stored() {
+    let store = Store::start().expect("tidepool starts");
+    let url = format!("{}/api/v1/import/prometheus", store.server.url());
+    let program = peers::built("go-client").unwrap_or_else(|e| panic!("{e}"));
+    let pushed = Command::new(program).args(["-url", &url, "-push", "backup"]).output();
+    let pushed = pushed.expect("the client runs");
+    assert!(pushed.status.success(), "{}", String::from_utf8_lossy(&pushed.stderr));
+    let labels = "job=\"backup\",path=\"/var/tmp\"";
+    for (expression, value) in [
+        (format!("runs_total{{kind=\"full\",{labels}}}"), "3"),
+        (format!("last_success{{{labels}}}"), "1.5"),
+        (format!("size_bytes_bucket{{le=\"2.5\",{labels}}}"), "2"),
+        (format!("size_bytes_sum{{{labels}}}"), "9.5"),
+        (format!("histogram_count(duration_seconds{{{labels}}})"), "3"),
+        (format!("histogram_sum(duration_seconds{{{labels}}})"), "9.5"),
+        (format!("age{{quantile=\"0.5\",{labels}}}"), "2"),
+        // Each series once, and the library's own two of the push.
+        ("count({job=\"backup\"})".to_owned(), "11"),
+    ] {
+        let found = prometheus::query(&store.server, &expression, now_ms()).expect("an answer");
+        let values: Vec<&str> = found.values().map(String::as_str).collect();
+        assert_eq!(values, [value], "{expression}: {found:?}");
     }
 }
