@@ -29,6 +29,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use url::Url;
 
+/// Words of hyper's error that has no predicate.
+const UNEXPECTED: &str = "unexpected message from connection";
+
 /// Most headers of an answer. Go bounds their bytes alone.
 const HEADERS_MAX: usize = 512;
 
@@ -408,10 +411,15 @@ fn failed(error: &legacy::Error) -> ClientError {
         return own.clone();
     }
     let broken = ClientError::broken(cause.unwrap_or(error));
-    match (broken, received(error).and_then(|received| received.foreign_line())) {
-        (ClientError::Connection(what), Some(line)) => ClientError::Connection(format!(
+    let ClientError::Connection(what) = &broken else { return broken };
+    match received(error).and_then(|received| received.foreign_line()) {
+        Some(line) => ClientError::Connection(format!(
             "{what}: the server does not speak HTTP, it begins with {line:?}"
         )),
-        (broken, _) => broken,
+        // hyper tells nothing of a connection by which something came before it was asked for.
+        None if what.contains(UNEXPECTED) => ClientError::Connection(
+            "the server does not speak HTTP, it sends before it is asked".into(),
+        ),
+        None => broken,
     }
 }

@@ -383,6 +383,7 @@ async fn what_is_no_http_is_quoted() {
         .await;
         let failed = sent(&client(""), get(&format!("http://{address}/"))).await;
         let what = failed.expect_err("it is none").to_string();
-        assert!(what.contains("does not speak HTTP") && what.contains(quoted), "{what}");
+        let is_quoted = what.contains(quoted) || what.contains("sends before it is asked");
+        assert!(what.contains("does not speak HTTP") && is_quoted, "{what}");
     }
 }
