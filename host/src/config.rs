@@ -35,7 +35,6 @@ use crate::plugin::config::PluginsConfig;
 use crate::scrape::ScrapeConfig;
 use crate::ship::ShipConfig;
 use crate::store::StoreConfig;
-use crate::telemetry::{LogFilter, LogFormat};
 use clap::{Args, Parser, Subcommand};
 use forward::ForwardArgs;
 use general::GeneralArgs;
@@ -52,6 +51,7 @@ use series::SeriesArgs;
 use ship::ShipArgs;
 use std::time::Duration;
 use storage::StorageArgs;
+use tidepool_telemetry::{LogFilter, LogFormat};
 use wal::WalArgs;
 
 /// Prometheus-compatible metrics store for edge nodes. Without a command, it serves.

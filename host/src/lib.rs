@@ -5,33 +5,26 @@
 //! messages; [`access`] says who may; [`http`] serves them; [`text`] reads samples from text,
 //! [`otlp`] from OpenTelemetry's messages; [`ship`] copies finished blocks to object storage,
 //! [`forward`] sends what is stored on to other receivers;
-//! [`cli`] works without a server; [`telemetry`], [`reload`], [`resident`], [`supervisor`] and
-//! [`shutdown`] serve the operator; `tidepool-settings` reads configuration for those who own it.
+//! [`cli`] works without a server; [`reload`] reads the configuration again.
+//! `tidepool-telemetry` writes logs and metrics, `tidepool-lifecycle` knows of the process,
+//! `tidepool-settings` reads configuration for those who own it.
 //! Dependencies point one way: http and cli → prom, store → wasm, ship → disk.
 
 pub mod access;
 pub mod cli;
-mod clock;
 pub mod config;
 pub use tidepool_disk as disk;
 pub mod forward;
 pub mod http;
 pub mod intake;
-mod open_files;
 pub mod otlp;
 #[cfg_attr(not(feature = "plugins"), path = "plugin/absent.rs")]
 pub mod plugin;
-mod priority;
-mod processors;
 pub mod program;
 pub mod prom;
 pub mod reload;
-pub mod resident;
 pub mod scrape;
 pub mod ship;
-pub mod shutdown;
 pub mod store;
-pub mod supervisor;
-pub mod telemetry;
 pub mod text;
 pub mod wasm;

@@ -6,23 +6,24 @@ use crate::config::{ConfigError, ConfigSource, Invocation, ServeConfig, Settings
 use crate::forward::Forwarding;
 use crate::http::{Server, ServerConfig};
 use crate::intake::Intake;
-use crate::open_files;
 use crate::plugin::Plugins;
 use crate::plugin::config::PluginsConfig;
-use crate::processors::processors;
-use crate::reload::{ConfigFiles, Live, ReloadHandle, Reloader};
-use crate::resident;
+use crate::reload::{ConfigFiles, Live, Reloader};
 use crate::scrape::Scraping;
 use crate::ship::{CleanTombstones, Shipper};
-use crate::shutdown::Shutdown;
 use crate::store::Store;
-use crate::supervisor::Supervisor;
-use crate::telemetry::{self, LogLevel};
 use crate::wasm::Image;
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use tidepool_lifecycle::open_files;
+use tidepool_lifecycle::processors::processors;
+use tidepool_lifecycle::reload::ReloadHandle;
+use tidepool_lifecycle::resident;
+use tidepool_lifecycle::shutdown::Shutdown;
+use tidepool_lifecycle::supervisor::Supervisor;
+use tidepool_telemetry::{self as telemetry, LogLevel};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::watch;
 
@@ -98,7 +99,7 @@ async fn serve(
     reload.clone().on_hangup(shutdown.clone())?;
     let files = ConfigFiles::new(&source, &config.scrape.settings);
     if let Some(every) = config.reload_interval {
-        reload.clone().on_change(files.clone(), every, shutdown.clone());
+        files.clone().watch(reload.clone(), every, shutdown.clone());
     }
     // Before the data directory is made: where the address is taken, nothing is left behind.
     let listener = config.http.listen.bind().await?;

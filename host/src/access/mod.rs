@@ -13,13 +13,13 @@ pub use error::AccessError;
 pub use host::{AllowedHost, is_known as is_known_host, machine_name, name_of as host_name_of};
 pub use origin::CorsOrigin;
 
-use crate::shutdown::Shutdown;
 use credentials::{Attempt, Verified};
 use hyper::header::HeaderMap;
 use reload::Reloaded;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tidepool_lifecycle::shutdown::Shutdown;
 use tls::Tls;
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;

@@ -39,10 +39,10 @@ use plugin::PluginCommandArgs;
 use progress::Progress;
 use workspace::Workspace;
 
-use crate::telemetry::{self, LogFormat};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use tidepool_telemetry::{self as telemetry, LogFormat};
 
 /// Default data directory of a server.
 const DATA_DIR_DEFAULT: &str = "./data";

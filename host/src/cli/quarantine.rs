@@ -6,7 +6,7 @@ use super::{CliError, Progress};
 use crate::disk::quarantine::{QUARANTINE_DIR, QuarantineEntry};
 use crate::disk::wal::LogReader;
 use crate::disk::{DataDir, Result};
-use crate::store::system_now_ms;
+use tidepool_lifecycle::clock::system_now_ms;
 
 /// Bytes of log that are read in one go.
 const LOG_BYTES: u32 = 1024 * 1024;

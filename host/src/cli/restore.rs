@@ -8,12 +8,14 @@ use super::compact::compact_all;
 use super::quarantine::time_ms;
 use super::workspace::{BLOCK_DURATION_MS, options};
 use super::{CliError, DATA_DIR_DEFAULT, Verdict, Workspace};
-use crate::store::{CompactionSettings, Waiting, system_now_ms};
+use crate::store::{CompactionSettings, Waiting};
+
 use crate::wasm::{INSTANCE_BYTES_MAX, Options, Role};
 use clap::Args;
 use serde_json::Value;
 use std::fs::canonicalize;
 use std::path::PathBuf;
+use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_settings::duration::bytes;
 
 /// Of blocks that may hold out-of-order samples alone, as upstream has it.

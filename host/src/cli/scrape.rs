@@ -5,7 +5,6 @@
 use super::progress::warn_line;
 use crate::config::ConfigSource;
 use crate::scrape::USER_AGENT;
-use crate::telemetry::{self, LogFormat};
 use crate::wasm::LabelLimits;
 use clap::{Args, ValueEnum};
 use std::io::{self, BufWriter, Write as _};
@@ -18,6 +17,7 @@ use tidepool_scrape::error::beginning;
 use tidepool_scrape::job::Job;
 use tidepool_scrape::trial::{LabelCheck, Outcome, Shown, Trial};
 use tidepool_settings::duration::duration;
+use tidepool_telemetry::{self as telemetry, LogFormat};
 
 /// The job of a URL that no job is given for.
 const JOB: &str = "scrape";

@@ -2,8 +2,10 @@
 
 use super::{CliError, DataDirArg, Progress, Verdict, Workspace};
 use crate::disk::SnapshotWriter;
-use crate::store::{snapshot_name, system_now_ms};
+use crate::store::snapshot_name;
+
 use clap::Args;
+use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_settings::duration::bytes;
 
 #[derive(Debug, Clone, Args)]

@@ -2,7 +2,6 @@
 
 use super::progress::warn_line;
 use super::{CliError, Progress};
-use crate::clock::system_now_ms;
 use crate::disk::wal::{LogReader, Logs};
 use crate::disk::{BlockDirs, DataDir, WalOptions};
 use crate::wasm::{
@@ -11,6 +10,7 @@ use crate::wasm::{
 };
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use tidepool_lifecycle::clock::system_now_ms;
 
 /// Span of a block, as upstream has it.
 pub const BLOCK_DURATION_MS: i64 = 7_200_000;

@@ -1,7 +1,7 @@
 //! Flags about log lines.
 
-use crate::telemetry::{LogFilter, LogFormat};
 use clap::Args;
+use tidepool_telemetry::{LogFilter, LogFormat};
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "General")]

@@ -1,10 +1,10 @@
 //! Flags about queries in PromQL.
 
 use super::values::{concurrency, count};
-use crate::processors::processors;
 use crate::store::{QueryConfig, QueryFeatures};
 use clap::{Args, ValueEnum};
 use std::time::Duration;
+use tidepool_lifecycle::processors::processors;
 use tidepool_scrape::config::GlobalConfig;
 use tidepool_settings::duration::{bytes, duration, duration_or_zero};
 
@@ -132,9 +132,9 @@ impl QueryArgs {
 mod tests {
     use crate::config::ConfigError;
     use crate::config::tests::read;
-    use crate::processors::processors;
     use crate::store::{QueryConfig, QueryFeatures};
     use std::time::Duration;
+    use tidepool_lifecycle::processors::processors;
 
     #[test]
     fn the_defaults_are_those_of_prometheus() -> Result<(), ConfigError> {

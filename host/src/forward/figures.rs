@@ -3,12 +3,12 @@
 
 use super::answer::Counts;
 use super::config::DestinationConfig;
-use crate::clock::system_now_ms;
-use crate::telemetry::MetricsText;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tidepool_lifecycle::clock::system_now_ms;
+use tidepool_telemetry::MetricsText;
 
 /// Bounds of upstream's histogram of durations, in milliseconds.
 const BUCKETS_MS: [u64; 11] = [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000];

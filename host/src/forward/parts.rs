@@ -3,11 +3,13 @@
 use super::config::DestinationConfig;
 use super::figures::Figures;
 use super::needs::Needs;
-use crate::shutdown::Shutdown;
-use crate::store::{Store, system_now_ms};
+use crate::store::Store;
+use tidepool_lifecycle::shutdown::Shutdown;
+
 use crate::wasm::Label;
 use std::sync::Arc;
 use std::time::Duration;
+use tidepool_lifecycle::clock::system_now_ms;
 use tokio::runtime::Handle;
 
 /// How often the log is looked at while nothing happens.

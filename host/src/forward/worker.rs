@@ -12,12 +12,12 @@ use super::sender::Sender;
 use super::tail::{Tails, bytes_behind, segments};
 use super::version::Negotiated;
 use crate::disk::wal::FORWARD_DIR;
-use crate::store::system_now_ms;
 use crate::wasm::{Destination, ForwardSettings, Label, Place};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tidepool_lifecycle::clock::system_now_ms;
 
 /// First pause before a worker that failed restarts; it doubles.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);

@@ -9,13 +9,16 @@ use crate::access::Access;
 use crate::forward::figures::ForwardFigures;
 use crate::intake::Intake;
 use crate::plugin::Plugins;
-use crate::reload::{Live, ReloadHandle};
+use crate::reload::Live;
 use crate::scrape::Scraping;
 use crate::ship::ShipFigures;
-use crate::store::{BodyBudget, Store, system_now_ms};
+use crate::store::{BodyBudget, Store};
+use tidepool_lifecycle::reload::ReloadHandle;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use tidepool_lifecycle::clock::system_now_ms;
 use tokio::sync::{Notify, Semaphore, watch};
 
 /// Bodies that are translated at a time.

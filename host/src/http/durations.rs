@@ -1,10 +1,10 @@
 //! How long requests take, from their heads to the last byte of their answers, under Prometheus'
 //! name.
 
-use crate::telemetry::{HistogramValue, MetricsText};
 use hyper::StatusCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use tidepool_telemetry::{HistogramValue, MetricsText};
 
 /// Upper bounds in seconds: Prometheus', and some below for what should be quick.
 const BOUNDS: [f64; 12] = [0.001, 0.005, 0.025, 0.1, 0.2, 0.4, 1.0, 3.0, 8.0, 20.0, 60.0, 120.0];

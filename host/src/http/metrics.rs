@@ -11,11 +11,11 @@ use crate::disk::{OpenFileFigures, Wear, WrittenFor};
 use crate::scrape::Scraping;
 use crate::ship::ShipFigures;
 use crate::store::{Store, StoreCounters};
-use crate::telemetry::{MetricsText, escaped};
 use crate::wasm::Figures;
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tidepool_telemetry::{MetricsText, escaped};
 
 /// Answers in the text format.
 pub async fn answer(context: &Context) -> Reply {
@@ -218,7 +218,7 @@ fn wal(text: &mut MetricsText, stats: &WalStats, bytes: u64) {
         "tidepool_wal_last_fsync_timestamp_seconds",
         "Time of the last successful sync of the log; 0 before the first.",
         stats.fsynced_at.map_or(0.0, |at| {
-            let now_s = crate::clock::system_now_ms() as f64 / 1000.0;
+            let now_s = tidepool_lifecycle::clock::system_now_ms() as f64 / 1000.0;
             now_s - at.elapsed().as_secs_f64()
         }),
     );

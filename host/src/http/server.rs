@@ -7,11 +7,11 @@ use super::handler::Handler;
 use super::metrics;
 use super::routes;
 use crate::access::Access;
-use crate::shutdown::Shutdown;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tidepool_lifecycle::shutdown::Shutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 

@@ -7,9 +7,9 @@ mod push;
 pub use push::{Decoded, PushRequest, Undecoded};
 
 use crate::store::{Body, BodyRoom, Store, StoreError};
-use crate::telemetry::MetricsText;
 use crate::wasm::{RemoteWriteVersion, WriteOutcome};
 use config::PluginsConfig;
+use tidepool_telemetry::MetricsText;
 use tokio::runtime::Handle;
 
 /// There are none.

@@ -1,12 +1,14 @@
 //! Jobs: each on a thread of its own, at low priority, run at multiples of its schedule.
 
 use super::pool::Plugin;
-use crate::priority::lower_priority;
-use crate::store::{Store, millis, system_now_ms};
+use crate::store::{Store, millis};
+use tidepool_lifecycle::priority::lower_priority;
+
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
+use tidepool_lifecycle::clock::system_now_ms;
 use tokio::runtime::Handle;
 
 /// A job that runs. It ends when this is dropped, after the run it is at.

@@ -18,11 +18,11 @@ use super::pool::Plugin;
 use super::set::{Entry, Set};
 use super::transforms::{Request, Transformed};
 use super::watch::{Event, LiveSet, Watcher};
-use crate::processors::processors;
 use crate::store::{Body, Store, StoreError};
 use crate::wasm::{MemoryPool, RemoteWriteVersion};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError, RwLock};
+use tidepool_lifecycle::processors::processors;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 

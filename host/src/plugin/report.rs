@@ -2,9 +2,9 @@
 
 use super::figures::{Outcome, PluginFigures};
 use super::manager::{PluginReport, Plugins};
-use crate::telemetry::MetricsText;
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tidepool_telemetry::MetricsText;
 
 impl Plugins {
     /// Writes the figures of all plugins.

@@ -16,13 +16,13 @@ use super::folder::{Wanted, configured, wanted};
 use super::loading::{LoadError, Loader, Outcome};
 use super::set::{Entry, Failure, Loaded, Progress, Set};
 use super::text::bounded;
-use crate::priority::lower_priority;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
+use tidepool_lifecycle::priority::lower_priority;
 
 /// How often files are looked at.
 const LOOK: Duration = Duration::from_secs(1);

@@ -3,13 +3,13 @@
 //! Contents are compared, not times: mounted directories swap symbolic links, and an editor may
 //! write what was there before.
 
-use super::ReloadHandle;
 use crate::config::ConfigSource;
-use crate::shutdown::Shutdown;
 use std::hash::{DefaultHasher, Hasher as _};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tidepool_lifecycle::reload::ReloadHandle;
+use tidepool_lifecycle::shutdown::Shutdown;
 use tidepool_scrape::config::ScrapeSettings;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -73,9 +73,9 @@ impl Files {
     }
 }
 
-impl ReloadHandle {
-    /// Reloads when files change, until the stop signal.
-    pub fn on_change(self, files: ConfigFiles, every: Duration, mut shutdown: Shutdown) {
+impl ConfigFiles {
+    /// Reloads when they change, until the stop signal.
+    pub fn watch(self, reload: ReloadHandle, every: Duration, mut shutdown: Shutdown) {
         tokio::spawn(async move {
             let mut ticks = interval(every);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -84,12 +84,12 @@ impl ReloadHandle {
                     () = shutdown.wait() => return,
                     _ = ticks.tick() => {}
                 }
-                let read = files.clone();
+                let read = self.clone();
                 let changed = tokio::task::spawn_blocking(move || read.have_changed()).await;
                 if changed.unwrap_or(false) {
                     tracing::info!("the configuration file has changed");
                     // It has logged what there is to say.
-                    let _ = self.reload().await;
+                    let _ = reload.reload().await;
                 }
             }
         });

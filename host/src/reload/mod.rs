@@ -11,16 +11,14 @@ use crate::forward::{Destinations, ForwardError};
 use crate::http::HttpConfig;
 use crate::plugin::Plugins;
 use crate::scrape::{Scraping, ScrapingError};
-use crate::shutdown::Shutdown;
-use crate::store::{Store, StoreError, system_now_ms};
-use crate::supervisor::Supervisor;
-use crate::telemetry::LogLevel;
-use std::io;
+use crate::store::{Store, StoreError};
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use tidepool_lifecycle::reload::{self as lifecycle, ReloadOutcome, ReloadRequests};
+use tidepool_lifecycle::supervisor::Supervisor;
+use tidepool_telemetry::LogLevel;
 use tokio::runtime::Handle;
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::watch;
 
 /// The flags whose change holds at once; labels only as long as nothing is shipped. All others need
 /// a restart.
@@ -82,9 +80,6 @@ pub enum ReloadError {
     /// What is logged cannot be changed.
     #[error("--log-level: {0}")]
     LogLevel(#[from] tracing_subscriber::reload::Error),
-    /// The process is about to end.
-    #[error("tidepool stops")]
-    Stopping,
 }
 
 /// What holds for requests: both parts always come from one configuration, so that nothing is
@@ -96,34 +91,6 @@ pub struct Live {
     /// To whom.
     pub access: Arc<Access>,
 }
-
-/// The result of a reload.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ReloadOutcome {
-    /// Flags whose new value holds now.
-    pub changed: Vec<String>,
-    /// Flags that differ and need a restart.
-    pub need_restart: Vec<String>,
-}
-
-type Request = oneshot::Sender<Result<ReloadOutcome, ReloadError>>;
-
-/// Asks for reloads; clones ask the same.
-#[derive(Clone)]
-pub struct ReloadHandle {
-    requests: mpsc::Sender<Request>,
-    last: Arc<LastReload>,
-}
-
-/// How the last attempt went, a start included.
-struct LastReload {
-    was_successful: AtomicBool,
-    success_ms: AtomicI64,
-    need_restart: AtomicU64,
-}
-
-/// Requests that a [`Reloader`] will work on.
-pub struct ReloadRequests(mpsc::Receiver<Request>);
 
 /// What reloads.
 pub struct Reloader {
@@ -151,77 +118,10 @@ pub struct Reloader {
     pub supervisor: Supervisor,
 }
 
-impl ReloadHandle {
-    /// A handle, and what it asks for.
-    pub fn new() -> (ReloadHandle, ReloadRequests) {
-        let (requests, queue) = mpsc::channel(1);
-        let last = LastReload {
-            was_successful: AtomicBool::new(true),
-            success_ms: AtomicI64::new(system_now_ms()),
-            need_restart: AtomicU64::new(0),
-        };
-        (ReloadHandle { requests, last: Arc::new(last) }, ReloadRequests(queue))
-    }
-
-    /// Reads the configuration again.
-    pub async fn reload(&self) -> Result<ReloadOutcome, ReloadError> {
-        let (reply, answer) = oneshot::channel();
-        self.requests.send(reply).await.map_err(|_| ReloadError::Stopping)?;
-        let outcome = answer.await.map_err(|_| ReloadError::Stopping)?;
-        self.last.was_successful.store(outcome.is_ok(), Relaxed);
-        match &outcome {
-            Ok(ReloadOutcome { changed, need_restart }) => {
-                self.last.success_ms.store(system_now_ms(), Relaxed);
-                self.last.need_restart.store(need_restart.len() as u64, Relaxed);
-                tracing::info!(changed = changed.join(", "), "configuration reloaded");
-                if !need_restart.is_empty() {
-                    let flags = need_restart.join(", ");
-                    tracing::warn!(flags, "changed flags take effect only after a restart");
-                }
-            }
-            Err(error) => {
-                tracing::error!(%error, "configuration reload failed; the old configuration stays in use");
-            }
-        }
-        outcome
-    }
-
-    /// Whether the last attempt was successful.
-    pub fn was_successful(&self) -> bool {
-        self.last.was_successful.load(Relaxed)
-    }
-
-    /// When the last successful one was, in milliseconds since the epoch.
-    pub fn success_ms(&self) -> i64 {
-        self.last.success_ms.load(Relaxed)
-    }
-
-    /// How many flags have a value that takes effect only after a restart.
-    pub fn need_restart(&self) -> u64 {
-        self.last.need_restart.load(Relaxed)
-    }
-
-    /// Reloads on every SIGHUP until the stop signal.
-    pub fn on_hangup(self, mut shutdown: Shutdown) -> io::Result<()> {
-        let mut hangup = signal(SignalKind::hangup())?;
-        tokio::spawn(async move {
-            loop {
-                tokio::select! {
-                    () = shutdown.wait() => return,
-                    _ = hangup.recv() => {}
-                }
-                // It has logged what there is to say.
-                let _ = self.reload().await;
-            }
-        });
-        Ok(())
-    }
-}
-
 impl Reloader {
     /// Works on requests until all senders are dropped.
     pub async fn run(mut self, mut requests: ReloadRequests) {
-        while let Some(reply) = requests.0.recv().await {
+        while let Some(request) = requests.next().await {
             let supervisor = self.supervisor.clone();
             supervisor.reloading().await;
             // Files are read.
@@ -236,8 +136,7 @@ impl Reloader {
             };
             self = reloader;
             supervisor.reloaded().await;
-            // Who asked may have gone.
-            let _ = reply.send(outcome);
+            request.answer(outcome.map_err(|error| lifecycle::ReloadError::Refused(error.into())));
         }
     }
 

@@ -14,10 +14,8 @@ mod thread;
 
 pub use builtin::{BuiltinConfig, OwnMetrics};
 
-use crate::clock::since_epoch;
 use crate::intake::Intake;
 use crate::prom::external_labels::ExternalLabels;
-use crate::shutdown::Shutdown;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
@@ -25,6 +23,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::ScrapeStore;
 use thread::ScrapeThread;
+use tidepool_lifecycle::clock::since_epoch;
+use tidepool_lifecycle::shutdown::Shutdown;
 use tidepool_scrape::clock::Clock;
 use tidepool_scrape::config::{
     DiscoveryConfig, ScrapeConfig as JobConfig, ScrapeSettings, effective,

@@ -4,10 +4,10 @@ use super::bucket::Bucket;
 use super::meta::{FileSize, bucket_meta, difference};
 use super::plan::{BlockInfo, META_BYTES_MAX};
 use super::{ShipError, ShipFigures};
-use crate::clock::system_now;
 use crate::disk::{BlockDirs, BlockFile};
 use crate::prom::external_labels::ExternalLabels;
 use std::sync::atomic::Ordering::Relaxed;
+use tidepool_lifecycle::clock::system_now;
 
 /// What became of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]

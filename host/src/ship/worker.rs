@@ -9,10 +9,8 @@ use super::plan::{BlockInfo, Survey, survey};
 use super::state::{Shipped, ShippedFile};
 use super::upload::{Outcome, upload};
 use super::{ShipConfig, ShipError, ShipFigures};
-use crate::clock::system_now_ms;
 use crate::disk::{BlockDirs, DataDir};
 use crate::prom::external_labels::ExternalLabels;
-use crate::shutdown::Shutdown;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -20,6 +18,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+use tidepool_lifecycle::clock::system_now_ms;
+use tidepool_lifecycle::shutdown::Shutdown;
 use tidepool_settings::redact::shown_text;
 
 /// Shortest and longest time between two looks at the blocks.

@@ -5,10 +5,10 @@
 //! back) the senders are believed: the median time of the samples in a request, and of the last few
 //! requests the median again, so that a sender that is wrong must be in the majority to matter.
 
-use crate::clock::system_now_ms;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
+use tidepool_lifecycle::clock::system_now_ms;
 
 /// A clock that is earlier than 1 January 2025 is not set.
 const CLOCK_MS_MIN: i64 = 1_735_689_600_000;

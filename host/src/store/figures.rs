@@ -5,10 +5,10 @@ use super::space::SpaceFigures;
 use super::{Store, StoreError};
 use crate::disk::wal::{ReplayStats, WalStats};
 use crate::disk::{OpenFileFigures, QuarantineStats, Wear};
-use crate::telemetry::MetricsText;
 use crate::wasm::Figures;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
+use tidepool_telemetry::MetricsText;
 
 /// The counters of the store since it was opened.
 #[derive(Default)]

@@ -37,6 +37,7 @@ mod room;
 mod space;
 mod starts;
 mod status;
+mod supervised;
 mod tasks;
 mod unreplayed;
 
@@ -67,9 +68,7 @@ pub use space::{DiskShare, SpaceFigures};
 pub use status::Cardinality;
 pub use unreplayed::Shortage;
 
-pub(crate) use crate::clock::system_now_ms;
 use crate::disk::{BlockDirs, DataDir, Quarantine, RecordFormat, Wear};
-use crate::open_files;
 use crate::prom::selection::SelectionCount;
 use crate::wasm::{
     Instance, InstanceLimits, InstanceLogs, InstanceStorage, Label, Lookup, MemoryPool, Options,
@@ -88,6 +87,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tasks::{Task, TaskSender, task_queue};
+use tidepool_lifecycle::open_files;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
@@ -143,7 +143,7 @@ impl Store {
         let data = DataDir::open(&config.data_dir)?;
         let open_files_max = config.open_block_files_max.unwrap_or_else(open_files::of_blocks);
         data.open_files().set_open_max(open_files_max);
-        data.quarantine().set_clock(system_now_ms);
+        data.quarantine().set_clock(tidepool_lifecycle::clock::system_now_ms);
         data.quarantine().set_bytes_max(config.quarantine_bytes_max);
         let (record_format, reason) = data.settle_record_format(config.record_format)?;
         tracing::info!(records = %record_format, %reason, "format of floats in the WAL");

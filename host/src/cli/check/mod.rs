@@ -6,11 +6,11 @@
 mod config;
 mod metrics;
 
-use crate::telemetry::{self, LogFormat};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 use std::time::Duration;
 use tidepool_settings::duration::duration;
+use tidepool_telemetry::{self as telemetry, LogFormat};
 
 /// The exit code of a command whose lint found something.
 const LINT: u8 = 3;

@@ -4,8 +4,8 @@ use super::{Done, PluginArg, block_on};
 use crate::cli::progress::print_line;
 use crate::plugin::config::World;
 use crate::plugin::{TrialError, TrialPlugin};
-use crate::telemetry::{self, LogFormat};
 use clap::Args;
+use tidepool_telemetry::{self as telemetry, LogFormat};
 
 #[derive(Debug, Clone, Args)]
 pub struct CheckArgs {

@@ -104,7 +104,7 @@ fn failed(error: &dyn Display) -> ExitCode {
 /// Compiles for the process that started this one, and ends with it.
 fn compile(source: &Path, output: &Path, bytes_max: u64) -> ExitCode {
     // Ingestion comes first on a machine with few processors.
-    crate::priority::lower_priority();
+    tidepool_lifecycle::priority::lower_priority();
     let waiting = std::thread::Builder::new().name("parent".into()).spawn(|| {
         // Nothing comes: the end does, whatever became of the other process.
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());

@@ -15,8 +15,8 @@ use crate::plugin::config::{PluginSettings, World};
 use crate::plugin::{Post, PushRequest, TrialError, TrialPlugin, TrialStore, newest_ms_of, rows};
 use crate::prom::rows::{Gone, Piece, RequestWriter};
 use crate::prom::{decompress, decompressed_len};
-use crate::store::{StoreConfig, system_now_ms};
-use crate::telemetry::{self, LogFormat};
+use crate::store::StoreConfig;
+
 use crate::text::{ImportOptions, import};
 use crate::wasm::RemoteWriteVersion;
 use clap::Args;
@@ -24,7 +24,9 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use tidepool_exposition::Format;
+use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_remote_write::Fields;
+use tidepool_telemetry::{self as telemetry, LogFormat};
 
 /// Largest file of samples, decompressed.
 const BYTES_MAX: usize = 256 << 20;

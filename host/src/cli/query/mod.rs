@@ -14,7 +14,6 @@ mod time;
 mod value;
 
 use super::{CliError, Verdict};
-use crate::telemetry::{self, LogFormat};
 use crate::wasm::CallError;
 use clap::{Args, Subcommand};
 use http::{HttpClient, parse_header, parse_url};
@@ -27,6 +26,7 @@ use std::io::{self, BufWriter, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tidepool_settings::duration::bytes;
+use tidepool_telemetry::{self as telemetry, LogFormat};
 use time::Time;
 use value::{Metric, Value};
 

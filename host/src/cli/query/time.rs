@@ -1,8 +1,8 @@
 //! Times of the command line, which go to a server as promtool sends them.
 
 use crate::prom::time::parse_time;
-use crate::store::system_now_ms;
 use jiff::Timestamp;
+use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_number::plain;
 
 /// Seconds of 9999 hours: how far `series` and `labels` reach to both sides of now without times.

@@ -2,12 +2,12 @@
 
 use super::envelope::success;
 use crate::access::machine_name;
-use crate::clock::system_now;
 use crate::http::context::Context;
 use crate::http::reply::Reply;
-use crate::processors::processors;
 use jiff::Timestamp;
 use serde_json::json;
+use tidepool_lifecycle::clock::system_now;
+use tidepool_lifecycle::processors::processors;
 use tidepool_settings::duration::duration_text;
 
 /// The release of Prometheus whose API this is like, and our own version as build metadata, which

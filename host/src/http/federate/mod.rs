@@ -16,7 +16,8 @@ use crate::prom::newest::{Newest, newest};
 use crate::prom::read::{ReadFormat, ReadQuery};
 use crate::prom::selection::SelectionCount;
 use crate::prom::selector::parse_counted;
-use crate::store::{ReadPart, StoreError, millis, system_now_ms};
+use crate::store::{ReadPart, StoreError, millis};
+
 use crate::wasm::{PoolShare, TimeRange};
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
@@ -27,6 +28,7 @@ use std::borrow::Cow;
 use std::pin::Pin;
 use std::task::Poll;
 use tidepool_exposition::{NameEscaping, NameValidation};
+use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_turns::{Pace, STEP_BYTES};
 
 /// The path.

@@ -1,8 +1,8 @@
 //! The configuration and the files of access: what was read last, and what is in use.
 
 use crate::access::FilesState;
-use crate::reload::ReloadHandle;
-use crate::telemetry::MetricsText;
+use tidepool_lifecycle::reload::ReloadHandle;
+use tidepool_telemetry::MetricsText;
 
 /// Under Prometheus' names, which alerts know.
 pub fn show(text: &mut MetricsText, reload: &ReloadHandle) {

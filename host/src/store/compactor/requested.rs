@@ -1,11 +1,11 @@
 //! What the compactor thread does on request: deletions, cleaning, snapshots.
 
 use super::Compactor;
-use crate::clock::system_now;
 use crate::disk::SnapshotWriter;
 use crate::store::tasks::Task;
 use crate::store::{StoreError, random_seed};
 use crate::wasm::{Damage, Deletion, Instance, Matcher, TimeRange};
+use tidepool_lifecycle::clock::system_now;
 
 impl Compactor {
     /// Does a task, even if the client that requested it is gone.

@@ -10,13 +10,13 @@
 //! and nothing more, so that a disk that does not take it keeps no query from running.
 //! Source: `promql/query_logger.go` in prometheus/prometheus.
 
-use crate::store::system_now_ms;
 use serde_json::Value;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use tidepool_lifecycle::clock::system_now_ms;
 
 /// Its name, which is Prometheus'.
 const NAME: &str = "queries.active";

@@ -1,12 +1,12 @@
 //! What queries took, under Prometheus' names. Source: `promql/engine.go` in prometheus/prometheus.
 
 use crate::store::QueryTimings;
-use crate::telemetry::{HistogramValue, MetricsText, SummaryValue};
 use crate::wasm::QueryStats;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tidepool_telemetry::{HistogramValue, MetricsText, SummaryValue};
 
 /// Upper bounds of the histograms, in seconds.
 const BOUNDS: [f64; 4] = [0.01, 0.1, 1.0, 10.0];

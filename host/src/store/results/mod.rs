@@ -39,7 +39,6 @@ pub use steps::Steps;
 
 use super::queries::QueryFeatures;
 use crate::disk::BlockDirs;
-use crate::telemetry::MetricsText;
 use crate::wasm::MemoryPool;
 use changes::Changes;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -47,6 +46,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tidepool_telemetry::MetricsText;
 
 /// Queries whose warnings and infos are known to change. Others are not thought of any more.
 const UNSTEADY_MAX: usize = 256;

@@ -9,12 +9,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const OFFSET_VARIABLE: &str = "TIDEPOOL_CLOCK_OFFSET_MS";
 
 /// Milliseconds since the Unix epoch by the system's clock, right or wrong.
-pub(crate) fn system_now_ms() -> i64 {
+pub fn system_now_ms() -> i64 {
     i64::try_from(since_epoch().as_millis()).unwrap_or(i64::MAX)
 }
 
 /// As [`system_now_ms`], as finely as the system tells it. A clock before the epoch is at it.
-pub(crate) fn since_epoch() -> Duration {
+pub fn since_epoch() -> Duration {
     static OFFSET_MS: LazyLock<i64> = LazyLock::new(|| {
         let offset = std::env::var(OFFSET_VARIABLE).ok();
         offset.and_then(|offset| offset.parse().ok()).unwrap_or(0)
@@ -28,6 +28,6 @@ pub(crate) fn since_epoch() -> Duration {
 }
 
 /// The same as a time of the calendar, for people and names.
-pub(crate) fn system_now() -> Timestamp {
+pub fn system_now() -> Timestamp {
     Timestamp::from_millisecond(system_now_ms()).unwrap_or(Timestamp::UNIX_EPOCH)
 }

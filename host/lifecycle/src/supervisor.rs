@@ -2,7 +2,6 @@
 //! and stops, and that the head is alive. Without `NOTIFY_SOCKET` nothing happens here.
 
 use crate::shutdown::Shutdown;
-use crate::store::Store;
 use rustix::time::{ClockId, clock_gettime};
 use std::ffi::OsStr;
 use std::io;
@@ -26,6 +25,18 @@ const START_EXTENSION: Duration = Duration::from_secs(60);
 
 /// How long systemd may take to hear something.
 const TELL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What is supervised.
+pub trait Service: Clone + Send + Sync + 'static {
+    /// Whether it serves.
+    fn is_ready(&self) -> bool;
+
+    /// How much of its start is done, in bytes, and in percent.
+    fn progress(&self) -> (u64, u64);
+
+    /// Waits for an answer of what does its work; returns whether there was one.
+    fn answers(&self) -> impl Future<Output = bool> + Send;
+}
 
 /// Whom to tell; clones tell the same.
 #[derive(Clone, Default)]
@@ -57,17 +68,17 @@ impl Supervisor {
         Supervisor { socket, watchdog: watchdog.map(Duration::from_micros), ..Self::default() }
     }
 
-    /// Notifies systemd of the state of the store until the stop signal.
-    pub async fn follow(self, store: Store, mut shutdown: Shutdown) {
+    /// Notifies systemd of the state of a service until the stop signal.
+    pub async fn follow(self, service: impl Service, mut shutdown: Shutdown) {
         if self.socket.is_none() {
             return;
         }
         let notices = async {
-            self.wait_for_start(&store).await;
+            self.wait_for_start(&service).await;
             self.is_ready.store(true, SeqCst);
             self.tell("READY=1\nSTATUS=Serving.").await;
             if let Some(limit) = self.watchdog {
-                let liveness = Liveness { store, replayed_bytes: AtomicU64::new(0) };
+                let liveness = Liveness { service, done_bytes: AtomicU64::new(0) };
                 self.watch(limit, || liveness.wait_for_sign()).await;
             }
             std::future::pending().await
@@ -95,14 +106,14 @@ impl Supervisor {
     }
 
     /// A start is not too slow as long as the replay of the log gets on.
-    async fn wait_for_start(&self, store: &Store) {
-        let (mut replayed_bytes, mut notified) = (0, None::<Instant>);
-        while !store.is_ready() {
-            let figures = store.replay_status().figures;
+    async fn wait_for_start(&self, service: &impl Service) {
+        let (mut last_bytes, mut notified) = (0, None::<Instant>);
+        while !service.is_ready() {
+            let (done_bytes, percent) = service.progress();
             let is_due = notified.is_none_or(|at| at.elapsed() > PROGRESS_EVERY);
-            if is_due && figures.bytes_done > replayed_bytes {
-                (replayed_bytes, notified) = (figures.bytes_done, Some(Instant::now()));
-                let (micros, percent) = (START_EXTENSION.as_micros(), figures.percent());
+            if is_due && done_bytes > last_bytes {
+                (last_bytes, notified) = (done_bytes, Some(Instant::now()));
+                let micros = START_EXTENSION.as_micros();
                 let status = format!("STATUS=Replaying the log: {percent} %.");
                 self.tell(&format!("EXTEND_TIMEOUT_USEC={micros}\n{status}")).await;
             }
@@ -132,23 +143,23 @@ impl Supervisor {
     }
 }
 
-/// Finds out whether a store is alive.
-struct Liveness {
-    store: Store,
-    /// As it was when the log was last seen to be replayed.
-    replayed_bytes: AtomicU64,
+/// Finds out whether a service is alive.
+struct Liveness<S> {
+    service: S,
+    /// As it was when the start was last seen to get on.
+    done_bytes: AtomicU64,
 }
 
-impl Liveness {
-    /// The head answers, or, after it was started again, gets on with the log. Timers and other
+impl<S: Service> Liveness<S> {
+    /// The service answers, or, after it was started again, gets on with that. Timers and other
     /// threads prove nothing.
     async fn wait_for_sign(&self) {
         loop {
-            if self.store.is_ready() && self.store.newest_time_ms().await.is_ok() {
+            if self.service.is_ready() && self.service.answers().await {
                 return;
             }
-            let done = self.store.replay_status().figures.bytes_done;
-            if done != self.replayed_bytes.swap(done, SeqCst) {
+            let (done_bytes, _) = self.service.progress();
+            if done_bytes != self.done_bytes.swap(done_bytes, SeqCst) {
                 return;
             }
             sleep(START_POLL).await;

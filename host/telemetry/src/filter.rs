@@ -20,6 +20,20 @@ const TARGET_LEVELS: [&str; 2] = ["trace", "off"];
 /// What is logged of targets that are not named.
 const LEVEL_DEFAULT: &str = "info";
 
+/// The crate that was divided: filters that name its modules mean what these have become.
+const DIVIDED: &str = "tidepool_host";
+
+/// Its modules that are crates of their own, or parts of these.
+const MOVED: [(&str, &str); 7] = [
+    ("telemetry", "tidepool_telemetry"),
+    ("open_files", "tidepool_lifecycle::open_files"),
+    ("priority", "tidepool_lifecycle::priority"),
+    ("reload", "tidepool_lifecycle::reload"),
+    ("resident", "tidepool_lifecycle::resident"),
+    ("shutdown", "tidepool_lifecycle::shutdown"),
+    ("supervisor", "tidepool_lifecycle::supervisor"),
+];
+
 /// Which log lines are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogFilter(String);
@@ -58,10 +72,28 @@ impl FromStr for LogFilter {
             if target.is_empty() || !target.chars().all(is_of_name) {
                 return Err(FilterError::Target(target.to_owned()));
             }
-            targets.push_str(&format!(",{target}={}", level_of(word, &TARGET_LEVELS)?));
+            let level = level_of(word, &TARGET_LEVELS)?;
+            for target in [target.to_owned()].into_iter().chain(moved(target)) {
+                targets.push_str(&format!(",{target}={level}"));
+            }
         }
         Ok(LogFilter(level.unwrap_or(LEVEL_DEFAULT).to_owned() + &targets))
     }
+}
+
+/// What a target of the crate that was divided stands for as well.
+fn moved(target: &str) -> Vec<String> {
+    let Some(part) = target.strip_prefix(DIVIDED) else { return Vec::new() };
+    let part = match part.strip_prefix("::") {
+        Some(part) => part,
+        None if part.is_empty() => part,
+        None => return Vec::new(),
+    };
+    let named = |(module, new): &(&str, &str)| match part.strip_prefix(module) {
+        Some(rest) if rest.is_empty() || rest.starts_with("::") => Some(format!("{new}{rest}")),
+        _ => part.is_empty().then(|| (*new).to_owned()),
+    };
+    MOVED.iter().filter_map(named).collect()
 }
 
 /// The level that a word names, in any case.
@@ -97,6 +129,19 @@ mod tests {
             let filter = LogFilter::from_str(text).map(|filter| filter.to_string());
             assert_eq!(filter, Ok(expected.to_owned()), "{text:?}");
             assert!(EnvFilter::try_new(expected).is_ok(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn modules_that_moved_are_meant_by_their_former_names() {
+        let of = |text: &str| LogFilter::from_str(text).map(|filter| filter.to_string());
+        let one = "info,tidepool_host::shutdown::x=debug,tidepool_lifecycle::shutdown::x=debug";
+        assert_eq!(of("tidepool_host::shutdown::x=debug"), Ok(one.to_owned()));
+        let all = of("tidepool_host=debug").expect("a filter");
+        assert_eq!(all.matches("=debug").count(), MOVED.len() + 1, "{all}");
+        assert!(all.contains("tidepool_telemetry=debug"), "{all}");
+        for other in ["tidepool_hosts=debug", "tidepool_host::shut=debug"] {
+            assert_eq!(of(other), Ok(format!("info,{other}")));
         }
     }
 

@@ -11,7 +11,7 @@ const OF_BLOCKS_MAX: u64 = LIMIT_MAX / 2;
 
 /// How many files of blocks may be open: half of the limit. Connections, the log and whatever else
 /// needs a descriptor for a moment have the other half.
-pub(crate) fn of_blocks() -> usize {
+pub fn of_blocks() -> usize {
     let limit = getrlimit(Resource::Nofile).current;
     limit.map_or(OF_BLOCKS_MAX, |limit| (limit / 2).min(OF_BLOCKS_MAX)) as usize
 }
@@ -19,7 +19,7 @@ pub(crate) fn of_blocks() -> usize {
 /// Raises the soft limit as far as the hard one allows, and [`LIMIT_MAX`]. A shell and systemd give
 /// 1,024 by default for the sake of programs that use `select(2)`, which this one does not. Returns
 /// the limit that holds then; nothing if there is none.
-pub(crate) fn raise_limit() -> Option<u64> {
+pub fn raise_limit() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let current = current?;
     let wanted = maximum.unwrap_or(LIMIT_MAX).min(LIMIT_MAX);

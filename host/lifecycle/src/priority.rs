@@ -13,7 +13,7 @@ const SLICE_NANOS: u64 = 100_000_000;
 
 /// Lets this thread, and what it starts, wait for others where processors are few: it must not
 /// delay writes. Cannot be taken back.
-pub(crate) fn lower_priority() {
+pub fn lower_priority() {
     if let Err(error) = set() {
         tracing::debug!(%error, "what can wait runs at the priority of writes");
     }
