@@ -11,6 +11,8 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
+use tidepool_disk::wal::{Logs, SEGMENT_BYTES_DEFAULT};
+use tidepool_disk::{BlockDirs, Compression, DataDir, SyncPolicy, Wal, WalOptions};
 use tidepool_engine::engine::{Engine, RemoteWriteVersion, Role, Storage};
 use tidepool_engine::head::HeadOptions;
 use tidepool_engine::memory::MemoryBudget;
@@ -19,9 +21,7 @@ use tidepool_engine::storage::memory::MemoryBlocks;
 use tidepool_engine::storage::{
     self, LogKind, StorageError, StorageResult, WalBatch, WalCheckpoint,
 };
-use tidepool_host::disk::wal::{Logs, SEGMENT_BYTES_DEFAULT};
-use tidepool_host::disk::{BlockDirs, Compression, DataDir, SyncPolicy, Wal, WalOptions};
-use tidepool_host::wasm::{self, Instance, InstanceLimits, InstanceLogs, InstanceStorage, Runtime};
+use tidepool_runtime::{Instance, InstanceLimits, InstanceLogs, InstanceStorage, Runtime};
 use tidepool_tests::remote_write::{Version, message_bytes};
 use tidepool_tests::series::{Dataset, Shape, Texture};
 
@@ -98,15 +98,15 @@ fn open_wasm(runtime: &Runtime) -> (Instance, TempDir) {
     let dir = TempDir::new().expect("a temporary directory");
     let data = open_data(&dir);
     let logs = Logs::open(&data, WAL_OPTIONS).expect("fresh logs");
-    let options = wasm::Options {
-        role: wasm::Role::Head,
+    let options = tidepool_runtime::Options {
+        role: tidepool_runtime::Role::Head,
         block_duration_ms: BLOCK_DURATION_MS,
         future_limit_ms: FUTURE_LIMIT_MS,
         out_of_order_window_ms: 0,
         series_max: 0,
         exemplars_max: 1000,
         memory_bytes_max: 0,
-        label_limits: wasm::LabelLimits::NONE,
+        label_limits: tidepool_runtime::LabelLimits::NONE,
         block_duration_max_ms: 0,
         retention_ms: 0,
         retention_bytes: 0,
@@ -147,8 +147,8 @@ fn append(criterion: &mut Criterion) {
             .map(|rows| message_bytes(version, rows))
             .collect();
         let (native, component) = match version {
-            Version::V1 => (RemoteWriteVersion::V1, wasm::RemoteWriteVersion::V1),
-            Version::V2 => (RemoteWriteVersion::V2, wasm::RemoteWriteVersion::V2),
+            Version::V1 => (RemoteWriteVersion::V1, tidepool_runtime::RemoteWriteVersion::V1),
+            Version::V2 => (RemoteWriteVersion::V2, tidepool_runtime::RemoteWriteVersion::V2),
         };
         group.bench_function(format!("{name}/native"), |bencher| {
             let pass = |(engine, _dir): &mut (Engine, TempDir)| {

@@ -11,9 +11,9 @@ mod image;
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
-use tidepool_host::disk::wal::{Logs, SEGMENT_BYTES_DEFAULT};
-use tidepool_host::disk::{BlockDirs, Compression, DataDir, SyncPolicy, WalOptions};
-use tidepool_host::wasm::{
+use tidepool_disk::wal::{Logs, SEGMENT_BYTES_DEFAULT};
+use tidepool_disk::{BlockDirs, Compression, DataDir, SyncPolicy, WalOptions};
+use tidepool_runtime::{
     CallError, Error, FrameFormat, HeadAccess, HeadDeletion, HeadOpened, HeadPage, Instance,
     InstanceLimits, InstanceLogs, InstanceStorage, Label, LabelLimits, Lookup, MatchOp, Matcher,
     Options, RemoteWriteVersion, Role, Room, Runtime, Selection, TimeRange,

@@ -11,9 +11,9 @@ mod image;
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use tidepool_host::disk::wal::{Logs, SEGMENT_BYTES_DEFAULT};
-use tidepool_host::disk::{BlockDirs, Compression, DataDir, SyncPolicy, WalOptions};
-use tidepool_host::wasm::{
+use tidepool_disk::wal::{Logs, SEGMENT_BYTES_DEFAULT};
+use tidepool_disk::{BlockDirs, Compression, DataDir, SyncPolicy, WalOptions};
+use tidepool_runtime::{
     Instance, InstanceLimits, InstanceLogs, InstanceStorage, LabelLimits, Options,
     RemoteWriteVersion, Role, Runtime,
 };

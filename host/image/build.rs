@@ -2,7 +2,7 @@
 //! carries. `cargo run` is then the whole set-up.
 
 // The runtime's configuration, which must be the same here and in the host.
-#[path = "../src/wasm/tuning.rs"]
+#[path = "../runtime/src/tuning.rs"]
 mod tuning;
 
 use std::error::Error;
@@ -16,8 +16,14 @@ const PROFILES: [&str; 2] = ["component", "component-quick"];
 /// Chooses one of them.
 const PROFILE_VARIABLE: &str = "TIDEPOOL_COMPONENT_PROFILE";
 /// What the component is built of, apart from the engine's crates.
-const INPUTS: [&str; 6] =
-    [".cargo/config.toml", "wit", "proto", "Cargo.toml", "Cargo.lock", "host/src/wasm/tuning.rs"];
+const INPUTS: [&str; 6] = [
+    ".cargo/config.toml",
+    "wit",
+    "proto",
+    "Cargo.toml",
+    "Cargo.lock",
+    "host/runtime/src/tuning.rs",
+];
 /// Zstandard's: what packs most.
 const PACKING_LEVEL: i32 = 22;
 

@@ -2,7 +2,7 @@
 
 use crate::plugin::Plugins;
 use crate::store::{Body, BodyRoom, Store, StoreError};
-use crate::wasm::{RemoteWriteVersion, WriteOutcome};
+use tidepool_runtime::{RemoteWriteVersion, WriteOutcome};
 
 /// The store behind its plugins.
 #[derive(Clone)]

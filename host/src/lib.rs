@@ -1,14 +1,14 @@
 //! The tidepool host: gives the engine component files and a network.
 //!
-//! Reading order: [`config`] says what can be set; [`disk`] is the data directory; [`wasm`] runs
-//! the component over it; [`store`] is the async handle to it; [`prom`] speaks Prometheus'
-//! messages; [`access`] says who may; [`http`] serves them; [`text`] reads samples from text,
-//! [`otlp`] from OpenTelemetry's messages; [`ship`] copies finished blocks to object storage,
-//! [`forward`] sends what is stored on to other receivers;
-//! [`cli`] works without a server; [`reload`] reads the configuration again.
-//! `tidepool-telemetry` writes logs and metrics, `tidepool-lifecycle` knows of the process,
-//! `tidepool-settings` reads configuration for those who own it.
-//! Dependencies point one way: http and cli → prom, store → wasm, ship → disk.
+//! Reading order: [`config`] says what can be set; [`store`] is the async handle to the data
+//! directory (`tidepool-disk`) and the component over it (`tidepool-runtime`); [`prom`] speaks
+//! Prometheus' messages; [`access`] says who may; [`http`] serves them; [`text`] reads samples from
+//! text, [`otlp`] from OpenTelemetry's messages; [`ship`] copies finished blocks to object storage,
+//! [`forward`] sends what is stored on to other receivers; [`cli`] works without a server;
+//! [`reload`] reads the configuration again. `tidepool-telemetry` writes logs and metrics,
+//! `tidepool-lifecycle` knows of the process, `tidepool-settings` reads configuration for those who
+//! own it.
+//! Dependencies point one way: http and cli → prom, ship → disk.
 
 pub mod access;
 pub mod cli;
@@ -27,4 +27,3 @@ pub mod scrape;
 pub mod ship;
 pub mod store;
 pub mod text;
-pub mod wasm;

@@ -4,9 +4,9 @@
 mod image;
 
 use std::sync::{Arc, Mutex};
-use tidepool_host::disk::wal::{LogReader, Logs};
-use tidepool_host::disk::{BlockDirs, DataDir, WalOptions};
-use tidepool_host::wasm::{
+use tidepool_disk::wal::{LogReader, Logs};
+use tidepool_disk::{BlockDirs, DataDir, WalOptions};
+use tidepool_runtime::{
     CallError, CardinalityList, Damage, Error, FrameFormat, HeadAccess, HeadDeletion, HeadLost,
     HeadOpened, HeadPage, Instance, InstanceLimits, InstanceLogs, InstanceStorage, Label,
     LabelLimits, Limit, Lookup, Matcher, Options, RemoteWriteVersion, Role, Room, Runtime,

@@ -12,7 +12,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tidepool_host::config::ConfigSource;
 use tidepool_host::store::{BodyRoom, ScrapeRows, Store};
-use tidepool_host::wasm::{Columns, Label, RemoteWriteVersion};
+use tidepool_runtime::{Columns, Label, RemoteWriteVersion};
 use tidepool_tests::clock;
 use tidepool_tests::proto::write_v2::{Request, Sample, TimeSeries};
 use tidepool_tests::wait;

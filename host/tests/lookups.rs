@@ -9,7 +9,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tidepool_host::config::ConfigSource;
 use tidepool_host::store::{BodyBudget, LookupPart, Store, StoreConfig, StoreError};
-use tidepool_host::wasm::{Label, Lookup, MatchOp, Matcher, RemoteWriteVersion, TimeRange};
+use tidepool_runtime::{Label, Lookup, MatchOp, Matcher, RemoteWriteVersion, TimeRange};
 use tidepool_tests::clock;
 use tidepool_tests::http::Client;
 use tidepool_tests::peers::Release;

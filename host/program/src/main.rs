@@ -2,8 +2,8 @@
 //! change of the engine compiles no more of the host than this.
 
 use std::process::ExitCode;
-use tidepool_host::wasm::Image;
 use tidepool_image::{INTERRUPTIBLE, IS_PACKED, UNINTERRUPTIBLE};
+use tidepool_runtime::Image;
 
 fn main() -> ExitCode {
     // SAFETY: the build script of the image compiled this code, and nothing writes to it.

@@ -4,11 +4,13 @@
 use super::dump::{Selector, selector};
 use super::workspace::report_damaged;
 use super::{CliError, DATA_DIR_DEFAULT, Progress, Verdict, Workspace, units};
-use crate::wasm::{AnalysisOptions, AnalysisReport, BlockInfo, BlockState, Occurrence, Ranked};
 use clap::Args;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
+use tidepool_runtime::{
+    AnalysisOptions, AnalysisReport, BlockInfo, BlockState, Occurrence, Ranked,
+};
 use tidepool_settings::duration::bytes;
 
 #[derive(Debug, Clone, Args)]

@@ -5,12 +5,12 @@ use super::workspace::BLOCK_DURATION_MS;
 use super::{CliError, DataDirArg, Progress, Verdict, Workspace};
 use crate::store::{CompactionSettings, PinConfig, Waiting, millis};
 
-use crate::wasm::{
-    CompactProgress, DeletionReason, INSTANCE_BYTES_MAX, Instance, Options, Role, Room,
-};
 use clap::Args;
 use std::time::Duration;
 use tidepool_lifecycle::clock::system_now_ms;
+use tidepool_runtime::{
+    CompactProgress, DeletionReason, INSTANCE_BYTES_MAX, Instance, Options, Role, Room,
+};
 use tidepool_settings::duration::{bytes, duration, duration_or_zero};
 
 /// How far out of order samples may be where no node has left its settings.

@@ -3,10 +3,10 @@
 use crate::disk::DiskError;
 use crate::ship::ShipError;
 use crate::store::CompactionSettingsError;
-use crate::wasm::{CallError, Error, in_words};
 use std::io;
 use std::path::PathBuf;
 use tidepool_exposition::ReadError;
+use tidepool_runtime::{CallError, Error, in_words};
 
 /// Why a command could not do its work.
 #[derive(Debug, thiserror::Error)]

@@ -10,7 +10,6 @@ use super::{CliError, Progress, Verdict, Workspace};
 use crate::disk::{DataDir, Staging};
 use crate::store::{BLOCK_AHEAD_MS_MAX, millis, random_seed};
 
-use crate::wasm::{INSTANCE_BYTES_MAX, ImporterHandle, Instance, Label, Rows};
 use clap::{Args, ValueEnum};
 use std::collections::HashMap;
 use std::fs::File;
@@ -19,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tidepool_exposition::{Item, ReadError, TextFormat, TextReader};
 use tidepool_lifecycle::clock::system_now_ms;
+use tidepool_runtime::{INSTANCE_BYTES_MAX, ImporterHandle, Instance, Label, Rows};
 use tidepool_settings::duration::{bytes, duration, duration_or_zero};
 
 /// Rows that go into the instance in one call.

@@ -3,9 +3,9 @@
 use super::workspace::report_damaged;
 use super::{CliError, DataDirArg, Verdict, Workspace, quarantine, units};
 use crate::disk::wal::{LogKind, wal_bytes};
-use crate::wasm::{BlockInfo, BlockState};
 use clap::Args;
 use std::io::Write as _;
+use tidepool_runtime::{BlockInfo, BlockState};
 
 /// Memory for reading the blocks' indexes, one after the other.
 const MEMORY_BYTES_MAX: u64 = 1 << 30;

@@ -10,12 +10,12 @@ use super::workspace::{BLOCK_DURATION_MS, options};
 use super::{CliError, DATA_DIR_DEFAULT, Verdict, Workspace};
 use crate::store::{CompactionSettings, Waiting};
 
-use crate::wasm::{INSTANCE_BYTES_MAX, Options, Role};
 use clap::Args;
 use serde_json::Value;
 use std::fs::canonicalize;
 use std::path::PathBuf;
 use tidepool_lifecycle::clock::system_now_ms;
+use tidepool_runtime::{INSTANCE_BYTES_MAX, Options, Role};
 use tidepool_settings::duration::bytes;
 
 /// Of blocks that may hold out-of-order samples alone, as upstream has it.

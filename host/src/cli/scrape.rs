@@ -5,13 +5,13 @@
 use super::progress::warn_line;
 use crate::config::ConfigSource;
 use crate::scrape::USER_AGENT;
-use crate::wasm::LabelLimits;
 use clap::{Args, ValueEnum};
 use std::io::{self, BufWriter, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use tidepool_runtime::LabelLimits;
 use tidepool_scrape::config::{Depth, ScrapeConfig};
 use tidepool_scrape::error::beginning;
 use tidepool_scrape::job::Job;

@@ -4,13 +4,13 @@ use super::progress::warn_line;
 use super::{CliError, Progress};
 use crate::disk::wal::{LogReader, Logs};
 use crate::disk::{BlockDirs, DataDir, WalOptions};
-use crate::wasm::{
-    BlockState, Instance, InstanceLimits, InstanceLogs, InstanceStorage, LabelLimits, Options,
-    Role, Runtime,
-};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tidepool_lifecycle::clock::system_now_ms;
+use tidepool_runtime::{
+    BlockState, Instance, InstanceLimits, InstanceLogs, InstanceStorage, LabelLimits, Options,
+    Role, Runtime,
+};
 
 /// Span of a block, as upstream has it.
 pub const BLOCK_DURATION_MS: i64 = 7_200_000;

@@ -5,8 +5,8 @@ use super::values::at_least;
 use crate::store::{
     COMPACTOR_BYTES_MIN, MEMORY_LIMIT_BYTES_MIN, MemorySplit, QUERY_BYTES_MIN, default_limit_bytes,
 };
-use crate::wasm::INSTANCE_BYTES_MAX;
 use clap::Args;
+use tidepool_runtime::INSTANCE_BYTES_MAX;
 
 /// Least memory of an engine instance: it takes nearly as much before it has any data.
 pub(super) const INSTANCE_BYTES_MIN: u64 = 3 << 20;

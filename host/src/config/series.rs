@@ -1,7 +1,7 @@
 //! Flags that limit the number of series and exemplars, and the size of label sets.
 
-use crate::wasm::LabelLimits;
 use clap::Args;
+use tidepool_runtime::LabelLimits;
 use tidepool_settings::duration::bytes;
 
 #[derive(Debug, Clone, Args)]

@@ -3,8 +3,8 @@
 use super::{ServeArgs, ServeConfig, memory};
 use crate::http::HttpConfig;
 use crate::store::StoreConfig;
-use crate::wasm::InstanceLimits;
 use std::collections::BTreeMap;
+use tidepool_runtime::InstanceLimits;
 
 /// More than this is of no use without a flag that asks for it.
 const REQUEST_BYTES: u64 = 32 << 20;

@@ -4,12 +4,12 @@
 
 use super::client::Answer;
 use super::config::RetryOn429;
-use crate::wasm::RemoteWriteVersion;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use jiff::fmt::rfc2822::DateTimeParser;
 use std::time::Duration;
 use tidepool_lifecycle::clock::system_now_ms;
+use tidepool_runtime::RemoteWriteVersion;
 use tidepool_settings::redact::shown_text;
 
 /// Longest pause that a receiver may ask for.

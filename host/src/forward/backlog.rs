@@ -3,9 +3,9 @@
 use super::ForwardError;
 use super::tail::Feeding;
 use crate::store::{ReadFormat, ReadPart, ReadQuery, Store, StoreError};
-use crate::wasm::{StoreWindow, TimeRange};
 use bytes::{Buf as _, Bytes};
 use std::time::{Duration, Instant};
+use tidepool_runtime::{StoreWindow, TimeRange};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Receiver;
 

@@ -23,9 +23,9 @@ use super::sender::Sender;
 use super::shared::Shared;
 use super::tail::Tails;
 use super::version::Negotiated;
-use crate::wasm::Destination;
 use std::sync::Arc;
 use std::time::Duration;
+use tidepool_runtime::Destination;
 
 /// One run: it ends with the process, or with its instance.
 pub(super) struct Delivery<'w> {

@@ -13,7 +13,6 @@ use super::worker::{Stand, Start, join, run, settings};
 use crate::disk::wal::{FORWARD_DIR, HeldSegments, LogKind};
 use crate::prom::external_labels::ExternalLabels;
 use crate::store::Store;
-use crate::wasm::{CallError, Destination, Label, Place};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,6 +20,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tidepool_lifecycle::shutdown::{Shutdown, ShutdownTrigger};
+use tidepool_runtime::{CallError, Destination, Label, Place};
 use tokio::runtime::Handle;
 
 /// All destinations, before there is a store to read.

@@ -9,9 +9,9 @@ use super::reader::{BEYOND_LIMIT, Reader};
 use super::resharding::UPDATE_EVERY;
 use super::shared::Shared;
 use crate::store::Store;
-use crate::wasm::ShardPosition;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
+use tidepool_runtime::ShardPosition;
 
 /// Keeps a run within its limits, and shows how it stands.
 pub(super) struct Housekeeper {

@@ -48,9 +48,9 @@ pub use destinations::{Destinations, Forwarding};
 
 use crate::disk::DiskError;
 use crate::store::StoreError;
-use crate::wasm::CallError;
 use std::io;
 use tidepool_client::ClientError;
+use tidepool_runtime::CallError;
 
 impl ForwardError {
     /// The same, with advice where memory is what it lacks.

@@ -6,10 +6,10 @@ use super::needs::Needs;
 use crate::store::Store;
 use tidepool_lifecycle::shutdown::Shutdown;
 
-use crate::wasm::Label;
 use std::sync::Arc;
 use std::time::Duration;
 use tidepool_lifecycle::clock::system_now_ms;
+use tidepool_runtime::Label;
 use tokio::runtime::Handle;
 
 /// How often the log is looked at while nothing happens.

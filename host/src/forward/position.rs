@@ -16,12 +16,12 @@
 //! read of a position is `forward/<name>.position.damaged`.
 
 use crate::disk::wal::POSITION_SUFFIX;
-use crate::wasm::{Place, ShardPosition};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use tidepool_runtime::{Place, ShardPosition};
 
 const MAGIC: &[u8; 8] = b"tidefwd2";
 /// Of versions that gave series to shards in another way.

@@ -10,11 +10,11 @@ use super::position::PositionFile;
 use super::progress::Progress;
 use super::tail::segments;
 use crate::disk::SyncPolicy;
-use crate::wasm::{Destination, ShardPosition};
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use tidepool_lifecycle::clock::system_now_ms;
+use tidepool_runtime::{Destination, ShardPosition};
 
 /// The position of a run, on disk.
 pub(super) struct PositionWriter<'w> {

@@ -7,9 +7,9 @@ use super::parts::LOOK_EVERY;
 use super::shared::Shared;
 use super::tail::{Read, Tails};
 use crate::store::StoreError;
-use crate::wasm::{CallError, Error, ShardPosition, StoreWindow};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use tidepool_runtime::{CallError, Error, ShardPosition, StoreWindow};
 
 /// How soon the log is looked at again that had no more: what comes meanwhile is read together.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);

@@ -8,11 +8,11 @@ use super::answer::{Asked, Counts, Meaning, meaning};
 use super::client::Client;
 use super::config::QueueConfig;
 use super::figures::Figures;
-use crate::wasm::RemoteWriteVersion;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use tidepool_runtime::RemoteWriteVersion;
 use tokio::sync::watch;
 
 /// How often repeated failures are logged.

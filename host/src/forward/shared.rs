@@ -5,7 +5,7 @@ use super::parts::Parts;
 use super::position_writer::PositionWriter;
 use super::resharding::Resharding;
 use super::tail::Feeding;
-use crate::wasm::Destination;
+use tidepool_runtime::Destination;
 
 /// What all parts of a run use.
 pub(super) struct Shared<'w> {

@@ -12,8 +12,8 @@ use super::figures::Figures;
 use super::resharding::Resharding;
 use crate::disk::DataDir;
 use crate::disk::wal::{Followed, LogFollower, LogKind, Records, SeriesFiles};
-use crate::wasm::{Destination, Fed, Place, ShardPosition};
 use std::sync::atomic::Ordering::Relaxed;
+use tidepool_runtime::{Destination, Fed, Place, ShardPosition};
 
 /// Bytes of records that are read at a time.
 const READ_BYTES: usize = 128 * 1024;

@@ -4,8 +4,8 @@
 //! Source: Remote-Write 2.0 specification, sections "Required Written Response Headers" and "2.x vs
 //! 1.x Compatibility".
 
-use crate::wasm::RemoteWriteVersion;
 use std::time::{Duration, Instant};
+use tidepool_runtime::RemoteWriteVersion;
 
 /// How long a receiver that did not take 2.0 gets 1.0, before it is asked again: it may be newer by
 /// then, or another server answered.

@@ -12,12 +12,12 @@ use super::sender::Sender;
 use super::tail::{Tails, bytes_behind, segments};
 use super::version::Negotiated;
 use crate::disk::wal::FORWARD_DIR;
-use crate::wasm::{Destination, ForwardSettings, Label, Place};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tidepool_lifecycle::clock::system_now_ms;
+use tidepool_runtime::{Destination, ForwardSettings, Label, Place};
 
 /// First pause before a worker that failed restarts; it doubles.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
@@ -229,8 +229,8 @@ impl Worker {
         };
         if first != needed {
             for shard in &mut position.shards {
-                shard.in_order = shard.in_order.max_segment(first.0);
-                shard.out_of_order = shard.out_of_order.max_segment(first.1);
+                shard.in_order = not_before(shard.in_order, first.0);
+                shard.out_of_order = not_before(shard.out_of_order, first.1);
             }
             figures.log_bytes_dropped.fetch_add(bytes, Relaxed);
             tracing::error!(
@@ -250,12 +250,10 @@ impl Worker {
     }
 }
 
-impl Place {
-    /// This place, or the beginning of a segment that is behind it.
-    fn max_segment(self, segment: u32) -> Place {
-        match self.segment < segment {
-            true => Place { segment, record: 0, row: 0 },
-            false => self,
-        }
+/// A place, or the beginning of a segment that is behind it.
+fn not_before(place: Place, segment: u32) -> Place {
+    match place.segment < segment {
+        true => Place { segment, record: 0, row: 0 },
+        false => place,
     }
 }

@@ -11,10 +11,10 @@ use crate::disk::{OpenFileFigures, Wear, WrittenFor};
 use crate::scrape::Scraping;
 use crate::ship::ShipFigures;
 use crate::store::{Store, StoreCounters};
-use crate::wasm::Figures;
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tidepool_runtime::Figures;
 use tidepool_telemetry::{MetricsText, escaped};
 
 /// Answers in the text format.

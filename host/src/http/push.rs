@@ -9,11 +9,11 @@ use crate::plugin::{Decoded, Plugins, PushRequest, Undecoded};
 use crate::prom::write::may_clear;
 use crate::store::BodyRoom;
 
-use crate::wasm::RemoteWriteVersion;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use std::sync::atomic::Ordering::Relaxed;
 use tidepool_lifecycle::clock::system_now_ms;
+use tidepool_runtime::RemoteWriteVersion;
 
 /// The prefix of all such paths.
 pub const PREFIX: &str = "/api/v1/push/";

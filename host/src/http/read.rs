@@ -11,7 +11,6 @@ use crate::prom::read::{
     ReadFormat, ReadLimits, ReadPlan, SAMPLES_CONTENT_TYPE, STREAMED_CONTENT_TYPE, plan,
 };
 use crate::store::{ReadPart, SMALL_BYTES_MAX, StoreError};
-use crate::wasm::Label;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Frame};
@@ -22,6 +21,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Poll, ready};
+use tidepool_runtime::Label;
 use tokio::sync::mpsc::Receiver;
 
 /// An answer on its way.

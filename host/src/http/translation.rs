@@ -19,11 +19,11 @@ use crate::prom::rows::{Gone, Piece, RequestWriter};
 use crate::prom::work::{Client, WorkLimit};
 use crate::prom::write::{REFUSALS_MAX, may_clear};
 use crate::store::{BodyRoom, StoreError};
-use crate::wasm::WriteOutcome;
 use hyper::StatusCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use tidepool_runtime::WriteOutcome;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 /// How long a request waits for its turn before the answer asks the sender to retry.

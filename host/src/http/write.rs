@@ -8,10 +8,10 @@ use super::context::Context;
 use super::reply::{self, Reply, retry_later, text};
 use crate::http::request::Request;
 use crate::prom::write::{WRITTEN_HEADERS, may_clear, negotiate, refusal_text};
-use crate::wasm::{RemoteWriteVersion, WriteOutcome};
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use std::sync::atomic::Ordering::Relaxed;
+use tidepool_runtime::{RemoteWriteVersion, WriteOutcome};
 
 /// Answers a write.
 pub async fn answer(context: &Context, request: Request) -> Reply {

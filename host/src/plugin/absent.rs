@@ -7,8 +7,8 @@ mod push;
 pub use push::{Decoded, PushRequest, Undecoded};
 
 use crate::store::{Body, BodyRoom, Store, StoreError};
-use crate::wasm::{RemoteWriteVersion, WriteOutcome};
 use config::PluginsConfig;
+use tidepool_runtime::{RemoteWriteVersion, WriteOutcome};
 use tidepool_telemetry::MetricsText;
 use tokio::runtime::Handle;
 

@@ -3,8 +3,8 @@
 use super::batch::{InvalidBatch, ViewError};
 use super::figures::Outcome;
 use super::text::bounded;
-use crate::wasm::MemoryBound;
 use std::time::Duration;
+use tidepool_runtime::MemoryBound;
 
 /// Why a call of a plugin gave nothing.
 #[derive(Debug, thiserror::Error)]

@@ -9,9 +9,9 @@ use super::fault::Fault;
 use super::runtime::{EPOCH_TICK, Linked, PluginRuntime};
 use super::state::{Around, PluginState};
 use super::text::bounded;
-use crate::wasm::MemoryPool;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tidepool_runtime::MemoryPool;
 use wasmtime::Store;
 
 /// Time to start and to read its configuration: some interpreters take a while.

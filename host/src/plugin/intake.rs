@@ -5,7 +5,7 @@ use super::observers::Stored;
 use super::transforms::Request;
 use crate::prom::write::{REFUSALS_MAX, clears, may_clear};
 use crate::store::{Body, BodyRoom, StoreError};
-use crate::wasm::{RemoteWriteVersion, WriteOutcome, nothing_written};
+use tidepool_runtime::{RemoteWriteVersion, WriteOutcome, nothing_written};
 
 impl Plugins {
     /// As `Store::append`, of what the transforms make of a request. The outcome counts what was
@@ -53,7 +53,7 @@ fn add(sum: &mut WriteOutcome, outcome: WriteOutcome) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wasm::{Refusal, RefusalReason};
+    use tidepool_runtime::{Refusal, RefusalReason};
 
     /// So many rows refused for a reason.
     fn refused(reason: RefusalReason, count: u64) -> WriteOutcome {

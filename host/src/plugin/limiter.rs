@@ -1,7 +1,7 @@
 //! Limits on an instance's memories and tables.
 
-use crate::wasm::{MemoryBound, MemoryPool, PoolShare};
 use std::sync::Arc;
+use tidepool_runtime::{MemoryBound, MemoryPool, PoolShare};
 use wasmtime::ResourceLimiter;
 
 /// Elements of all tables of an instance together: those of large programs are some thousands.

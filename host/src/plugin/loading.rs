@@ -13,10 +13,10 @@ use super::runtime::{LinkError, PluginRuntime};
 use super::set::Loaded;
 use super::state::Around;
 use crate::store::Store;
-use crate::wasm::{MemoryBound, MemoryPool};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tidepool_runtime::{MemoryBound, MemoryPool};
 use tokio::runtime::Handle;
 
 /// Makes plugins of files.

@@ -19,10 +19,10 @@ use super::set::{Entry, Set};
 use super::transforms::{Request, Transformed};
 use super::watch::{Event, LiveSet, Watcher};
 use crate::store::{Body, Store, StoreError};
-use crate::wasm::{MemoryPool, RemoteWriteVersion};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError, RwLock};
 use tidepool_lifecycle::processors::processors;
+use tidepool_runtime::{MemoryPool, RemoteWriteVersion};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 

@@ -4,12 +4,12 @@ use super::batch::View;
 use super::fault::Fault;
 use super::pool::Plugin;
 use super::state::columns_bytes_max;
-use crate::wasm::RemoteWriteVersion;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use tidepool_lifecycle::priority::lower_priority;
+use tidepool_runtime::RemoteWriteVersion;
 use tokio::runtime::Handle;
 
 /// A batch that was stored.

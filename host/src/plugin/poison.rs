@@ -4,10 +4,10 @@
 
 use super::bindings::decoder::exports::tidepool::plugin::decode_bodies::Request;
 use super::fault::Fault;
-use crate::wasm::MemoryBound;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, PoisonError};
+use tidepool_runtime::MemoryBound;
 
 /// How often a decoder may fail on a body.
 pub const FAILURES_MAX: u32 = 3;

@@ -9,10 +9,10 @@ use super::instance::Instance;
 use super::poison::PoisonList;
 use super::runtime::{Linked, PluginRuntime};
 use super::state::Around;
-use crate::wasm::MemoryPool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tidepool_runtime::MemoryPool;
 use tokio::sync::Semaphore;
 
 /// An instance that has grown to this part of what it may have is not kept, as one that leaves

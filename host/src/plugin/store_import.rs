@@ -10,11 +10,11 @@ use crate::prom::fields::whole_fields;
 use crate::store::{
     BodyRoom, Expression, QueryPart, ReadFormat, ReadPart, ReadQuery, Store, StoreError,
 };
-use crate::wasm::{
-    self, Error, QueryTimes, RemoteWriteVersion, ResultFormat, TimeRange, ValueType,
-};
 use bytes::Bytes;
 use std::time::Instant;
+use tidepool_runtime::{
+    self, Error, QueryTimes, RemoteWriteVersion, ResultFormat, TimeRange, ValueType,
+};
 use tokio::sync::mpsc::Receiver;
 use wasmtime::component::Resource;
 
@@ -246,8 +246,8 @@ impl JobCursor {
     }
 }
 
-fn annotation(annotation: wasm::Annotation) -> Annotation {
-    let wasm::Annotation { is_warning, text } = annotation;
+fn annotation(annotation: tidepool_runtime::Annotation) -> Annotation {
+    let tidepool_runtime::Annotation { is_warning, text } = annotation;
     Annotation { is_warning, text }
 }
 
@@ -271,12 +271,12 @@ fn refused(error: &StoreError) -> Refused {
     }
 }
 
-fn matcher(matcher: Matcher) -> wasm::Matcher {
+fn matcher(matcher: Matcher) -> tidepool_runtime::Matcher {
     let op = match matcher.op {
-        MatchOp::Equal => wasm::MatchOp::Equal,
-        MatchOp::NotEqual => wasm::MatchOp::NotEqual,
-        MatchOp::Regex => wasm::MatchOp::Regex,
-        MatchOp::NotRegex => wasm::MatchOp::NotRegex,
+        MatchOp::Equal => tidepool_runtime::MatchOp::Equal,
+        MatchOp::NotEqual => tidepool_runtime::MatchOp::NotEqual,
+        MatchOp::Regex => tidepool_runtime::MatchOp::Regex,
+        MatchOp::NotRegex => tidepool_runtime::MatchOp::NotRegex,
     };
-    wasm::Matcher { name: matcher.name, op, value: matcher.value }
+    tidepool_runtime::Matcher { name: matcher.name, op, value: matcher.value }
 }

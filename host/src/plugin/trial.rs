@@ -13,9 +13,9 @@ use super::state::Around;
 use super::transforms::{Link, Request, Transforms};
 use super::{batch, decoders};
 use crate::store::{Store, StoreError};
-use crate::wasm::{MemoryPool, RemoteWriteVersion};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tidepool_runtime::{MemoryPool, RemoteWriteVersion};
 use wasmtime::component::Component;
 
 /// Columns of what is shown.

@@ -12,9 +12,9 @@ use super::external_labels::ExternalLabels;
 use super::proto::read_request::ResponseType;
 use super::proto::{ReadRequest, label_matcher};
 use super::selection::{SelectionCount, SelectionError};
-use crate::wasm::{FrameFormat, MatchOp, Matcher, TimeRange};
 use prost::Message;
 use tidepool_remote_write::{Fields, Value, put_uvarint, uvarint_bytes};
+use tidepool_runtime::{FrameFormat, MatchOp, Matcher, TimeRange};
 
 /// Content type of a SAMPLES answer.
 pub const SAMPLES_CONTENT_TYPE: &str = "application/x-protobuf";

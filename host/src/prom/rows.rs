@@ -9,13 +9,13 @@
 use super::native::Histogram;
 use super::points::{Points, RowsOf};
 use super::work::WorkLimit;
-use crate::wasm::RemoteWriteVersion;
 use prost::Message as _;
 use std::collections::HashMap;
 use tidepool_remote_write::{
     put_exemplar_end, put_family_metadata, put_float, put_label_refs, put_message_field,
     put_symbol, v2,
 };
+use tidepool_runtime::RemoteWriteVersion;
 
 pub use super::label_set::LabelSet;
 pub use super::proto::metric_metadata::MetricType;

@@ -3,7 +3,7 @@
 //! Each matcher costs work for every series or value that it is held against, and each selector a
 //! list of series; so both are counted while a request is read, before anything is made of it.
 
-use crate::wasm::Matcher;
+use tidepool_runtime::Matcher;
 
 /// Most selectors of one request: the queries of a remote read count as selectors.
 pub const SELECTORS_MAX: usize = 100;
@@ -60,7 +60,7 @@ fn count(number: &mut usize, error: SelectionError) -> Result<(), SelectionError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wasm::MatchOp;
+    use tidepool_runtime::MatchOp;
 
     fn selectors(matchers: &[usize]) -> Vec<Vec<Matcher>> {
         let matcher = Matcher { name: "a".into(), op: MatchOp::NotEqual, value: "1".into() };

@@ -6,9 +6,9 @@
 //! the expressions of `=~` and `!~` are checked by the engine.
 
 use super::selection::{SelectionCount, SelectionError};
-use crate::wasm::{MatchOp, Matcher};
 use tidepool_relabel::REGEX_BYTES_MAX;
 use tidepool_relabel::re2::{self, Dot};
+use tidepool_runtime::{MatchOp, Matcher};
 
 /// Label that holds the metric's name.
 const METRIC_NAME: &str = "__name__";

@@ -4,10 +4,10 @@
 //! Response Headers"; 1.0 for requests that name no message.
 
 use super::media_type::MediaType;
-use crate::wasm::{RefusalReason, RemoteWriteVersion, WriteOutcome};
 use hyper::HeaderMap;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
 use std::borrow::Cow;
+use tidepool_runtime::{RefusalReason, RemoteWriteVersion, WriteOutcome};
 
 /// Refusals that are described.
 pub const REFUSALS_MAX: usize = 10;

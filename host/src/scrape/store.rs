@@ -16,10 +16,10 @@ use super::request::{self, Rows};
 use crate::intake::Intake;
 use crate::prom::rows::Piece;
 use crate::store::{BodyRoom, ScrapeRows, StoreError};
-use crate::wasm::{
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tidepool_runtime::{
     Columns, Error, Label, Refusal, RefusalReason, RefusedRow, WriteOutcome, in_words,
 };
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidepool_scrape::labels::Labels;
 use tidepool_scrape::store::{self as scrape, Appended, Batch, Reason, SeriesRef, SeriesRefused};
 use tokio::task::spawn_blocking;

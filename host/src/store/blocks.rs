@@ -2,12 +2,12 @@
 
 use super::{Shared, Store, StoreError};
 use crate::disk::{BlockDirs, DiskError};
-use crate::wasm::{Damage, Instance};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use tidepool_runtime::{Damage, Instance};
 
 /// Longest `meta.json` that is read: some 200,000 blocks that a block was made of.
 const META_BYTES_MAX: u64 = 16 << 20;

@@ -3,8 +3,10 @@
 
 use super::head::{Rows, Stored};
 use super::{Body, BodyRoom, Store, StoreError};
-use crate::wasm::{CallError, Columns, Error, Label, RefusedRow, RemoteWriteVersion, WriteOutcome};
 use std::ops::Range;
+use tidepool_runtime::{
+    CallError, Columns, Error, Label, RefusedRow, RemoteWriteVersion, WriteOutcome,
+};
 
 /// Most series whose numbers are asked for in one call, so that writes do not wait for long.
 const NUMBERS_PER_CALL: usize = 256;

@@ -14,13 +14,13 @@ use super::pinned::{PinConfig, Waiting};
 use super::tasks::TaskQueue;
 use super::{CompactionSettings, Shared, SpaceFigures, StoreError, millis};
 use crate::disk::{BlockDirs, DataDir};
-use crate::wasm::{
-    CallError, CompactProgress, Damage, DeletionReason, Error, HeadAccess, Instance,
-    InstanceLimits, InstanceLogs, InstanceStorage, NewBlock, Role, Room,
-};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+use tidepool_runtime::{
+    CallError, CompactProgress, Damage, DeletionReason, Error, Instance, InstanceLimits,
+    InstanceLogs, InstanceStorage, NewBlock, Role, Room,
+};
 
 /// Longest pause between two looks at the head.
 const LOOK_EVERY_MAX: Duration = Duration::from_secs(1);
@@ -99,7 +99,7 @@ impl Compactor {
                 std::mem::replace(&mut retention, self.shared.live().retention());
             let blocks_are_due = retention != retention_before
                 || blocks_looked_at.is_none_or(|at| at.elapsed() >= blocks_every);
-            let done = match self.shared.head.plan_cut() {
+            let done = match self.shared.head.access().plan_cut() {
                 Ok(None) if !blocks_are_due => Ok(()),
                 Ok(_) => {
                     blocks_looked_at = Some(Instant::now());
@@ -265,7 +265,7 @@ impl Compactor {
     /// A fresh instance that works on these blocks.
     pub(super) fn instance(&self, blocks: BlockDirs) -> Result<Instance, StoreError> {
         let shared = &self.shared;
-        let head = Some(Arc::new(shared.head.clone()) as Arc<dyn HeadAccess>);
+        let head = Some(shared.head.access());
         let storage = InstanceStorage { logs: InstanceLogs::None, blocks, head, memory: None };
         let memory_bytes_max = shared.config.memory.compactor_bytes as usize;
         let limits = InstanceLimits { memory_bytes_max, deadline: None };
@@ -277,7 +277,7 @@ impl Pause {
     fn after(failures: u32, error: &StoreError, space: SpaceFigures) -> Pause {
         let no_space = matches!(
             error,
-            StoreError::Refused(Error::Storage(crate::wasm::StorageError::NoSpace(_)))
+            StoreError::Refused(Error::Storage(tidepool_runtime::StorageError::NoSpace(_)))
         );
         let doubled = LOOK_EVERY_MAX.saturating_mul(1 << (failures.clamp(1, 10) - 1));
         let pause = match (no_space, space.is_paused) {

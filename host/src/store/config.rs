@@ -6,9 +6,9 @@ use super::pinned::PinConfig;
 use super::queries::QueryConfig;
 use super::space::DiskShare;
 use crate::disk::{DataDir, RecordFormat, WalOptions};
-use crate::wasm::{InstanceLimits, LabelLimits};
 use std::path::PathBuf;
 use std::time::Duration;
+use tidepool_runtime::{InstanceLimits, LabelLimits};
 
 /// Options of a store.
 #[derive(Clone, Debug)]

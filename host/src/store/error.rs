@@ -3,7 +3,7 @@
 use super::Shortage;
 use crate::disk::DiskError;
 use crate::prom::selection::SelectionError;
-use crate::wasm::{CallError, Error, HeadLost, MemoryBound, MemoryPool, in_words};
+use tidepool_runtime::{CallError, Error, HeadLost, MemoryBound, MemoryPool, in_words};
 
 /// Everything that can keep the store from answering.
 #[derive(Debug, thiserror::Error)]

@@ -5,9 +5,9 @@ use super::space::SpaceFigures;
 use super::{Store, StoreError};
 use crate::disk::wal::{ReplayStats, WalStats};
 use crate::disk::{OpenFileFigures, QuarantineStats, Wear};
-use crate::wasm::Figures;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
+use tidepool_runtime::Figures;
 use tidepool_telemetry::MetricsText;
 
 /// The counters of the store since it was opened.

@@ -19,10 +19,6 @@ use super::starts::{StartError, Starts};
 use super::{BodyRoom, Shared, Shortage, StopError, StoreError};
 use crate::disk::wal::Logs;
 use crate::disk::{DataDir, DiskError, RecordFormat, SyncPolicy};
-use crate::wasm::{
-    CallError, CallLimit, Instance, InstanceLimits, InstanceLogs, InstanceStorage,
-    RemoteWriteVersion, Role, WriteOutcome,
-};
 use handle::Call;
 use scrape::{LongScrape, OpenScrape};
 use std::collections::VecDeque;
@@ -30,6 +26,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tidepool_runtime::{
+    CallError, CallLimit, Instance, InstanceLimits, InstanceLogs, InstanceStorage,
+    RemoteWriteVersion, Role, WriteOutcome,
+};
 use tokio::sync::oneshot;
 
 /// Most writes that share one sync.

@@ -2,8 +2,8 @@
 
 use super::query::{Part, ReceiverGone, answer_parts};
 use super::{Shared, StoreError};
-use crate::wasm::{CallError, Instance, Label, Lookup};
 use std::sync::Arc;
+use tidepool_runtime::{CallError, Instance, Label, Lookup};
 use tokio::sync::mpsc::Sender;
 
 /// Bytes of answer that one call into the instance returns at least, if there are as many.

@@ -17,10 +17,10 @@
 //! near its limit all the same.
 
 use super::StoreError;
-use crate::wasm::MemoryPool;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tidepool_runtime::MemoryPool;
 
 const MIB: u64 = 1024 * 1024;
 

@@ -70,10 +70,6 @@ pub use unreplayed::Shortage;
 
 use crate::disk::{BlockDirs, DataDir, Quarantine, RecordFormat, Wear};
 use crate::prom::selection::SelectionCount;
-use crate::wasm::{
-    Instance, InstanceLimits, InstanceLogs, InstanceStorage, Label, Lookup, MemoryPool, Options,
-    RemoteWriteVersion, Role, Runtime, WriteOutcome,
-};
 use clock::Clock;
 use compactor::Compactor;
 use head::{HeadHandle, HeadInstance, HeadThread, Job, Rows, Stored};
@@ -88,6 +84,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tasks::{Task, TaskSender, task_queue};
 use tidepool_lifecycle::open_files;
+use tidepool_runtime::{
+    Instance, InstanceLimits, InstanceLogs, InstanceStorage, Label, Lookup, MemoryPool, Options,
+    RemoteWriteVersion, Role, Runtime, WriteOutcome,
+};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 

@@ -7,15 +7,15 @@ mod split;
 use super::query::{Part, ReceiverGone, SMALL_BYTES_MAX, answer_parts, answer_ready, answer_until};
 use super::repeated::Repeated;
 use super::{Shared, Store, StoreError, millis};
-use crate::wasm::{
-    Annotation, Instance, Matcher, ParseError, QueryError, QueryOptions, QueryStats, QueryTimes,
-    ResultFormat, ValueType,
-};
 use bytes::Bytes;
 use evaluator::{Evaluator, give_known};
 use split::Splitter;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tidepool_runtime::{
+    Annotation, Instance, Matcher, ParseError, QueryError, QueryOptions, QueryStats, QueryTimes,
+    ResultFormat, ValueType,
+};
 use tokio::sync::mpsc::{Receiver, Sender};
 use tracing::Span;
 

@@ -6,14 +6,14 @@ mod streamed;
 
 use super::{Shared, StoreError};
 use crate::prom::read::{ReadFormat, ReadQuery};
-use crate::wasm::{
-    CursorHandle, Instance, InstanceLimits, InstanceLogs, InstanceStorage, Label, Role, Selection,
-};
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
+use tidepool_runtime::{
+    CursorHandle, Instance, InstanceLimits, InstanceLogs, InstanceStorage, Label, Role, Selection,
+};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::mpsc::error::TrySendError;
@@ -207,7 +207,7 @@ fn instantiate(shared: &Arc<Shared>, deadline: Option<Instant>) -> Result<Instan
     let storage = InstanceStorage {
         logs: InstanceLogs::None,
         blocks: shared.blocks.clone(),
-        head: Some(Arc::new(shared.head.clone())),
+        head: Some(shared.head.access()),
         memory: Some(Arc::clone(&shared.read_memory.pool)),
     };
     let options = shared.options(Role::Query);

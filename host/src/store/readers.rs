@@ -8,11 +8,11 @@
 //! read again.
 
 use super::{StoreError, spawn};
-use crate::wasm::Instance;
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tidepool_lifecycle::priority::lower_priority;
+use tidepool_runtime::Instance;
 
 /// Threads, and instances, that wait.
 const WAITING_MAX: usize = 2;

@@ -4,8 +4,8 @@
 use super::promql::Expression;
 use super::results::{Answer, Kept, Key, Known, Reader, Results, Steps};
 use super::{Shared, StoreError, millis};
-use crate::wasm::{QueryTimes, ResultFormat};
 use std::sync::Arc;
+use tidepool_runtime::{QueryTimes, ResultFormat};
 
 /// A range query, and what is known of its answer.
 pub(super) struct Repeated<'a> {

@@ -17,7 +17,7 @@
 
 use super::{Shortage, StoreError};
 use crate::disk::{DataDir, DiskError, FailedStarts, StartNote};
-use crate::wasm::{CallError, Error};
+use tidepool_runtime::{CallError, Error};
 
 /// Why the head did not start.
 pub(super) enum StartError {
@@ -377,7 +377,7 @@ mod tests {
     /// A log for which the head had too little memory was quarantined after three starts.
     #[test]
     fn shortage_of_memory_is_no_failure_of_the_log() {
-        let memory = || CallError::Memory(crate::wasm::MemoryBound::Own);
+        let memory = || CallError::Memory(tidepool_runtime::MemoryBound::Own);
         let refused = || CallError::Refused(Error::ShortOfMemory(1));
         for error in [memory(), refused()] {
             let start = StartError::replaying(error, 5);

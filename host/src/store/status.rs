@@ -6,11 +6,11 @@ use super::head::OnHead;
 use super::query::answer_parts;
 use super::{LookupPart, Shared, Store, StoreError, lookup};
 use crate::prom::selection::SelectionCount;
-use crate::wasm::{
+use std::sync::Arc;
+use tidepool_runtime::{
     CardinalityList, FamilyMetadata, Instance, Matcher, PoolShare, Ranked, SeriesExemplars,
     TimeRange,
 };
-use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// Bytes of answer that one call of the head returns, about.

@@ -3,10 +3,10 @@
 
 use super::{Store, StoreError};
 use crate::prom::selection::SelectionCount;
-use crate::wasm::{Damage, Deletion, Matcher, TimeRange};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
+use tidepool_runtime::{Damage, Deletion, Matcher, TimeRange};
 use tokio::sync::oneshot;
 
 /// Maximum number of tasks that wait; further requests are refused and can be retried.

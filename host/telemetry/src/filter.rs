@@ -24,8 +24,9 @@ const LEVEL_DEFAULT: &str = "info";
 const DIVIDED: &str = "tidepool_host";
 
 /// Its modules that are crates of their own, or parts of these.
-const MOVED: [(&str, &str); 7] = [
+const MOVED: [(&str, &str); 8] = [
     ("telemetry", "tidepool_telemetry"),
+    ("wasm", "tidepool_runtime"),
     ("open_files", "tidepool_lifecycle::open_files"),
     ("priority", "tidepool_lifecycle::priority"),
     ("reload", "tidepool_lifecycle::reload"),

@@ -3,8 +3,8 @@
 use crate::node::{Node, Piece, feed, settings};
 use crate::received::{Rows, deliver_all};
 use crate::{BASE_MS, MINUTE_MS, TestResult, WINDOW_MS};
-use tidepool_host::disk::wal::LogKind;
-use tidepool_host::wasm::{Destination, Place, RemoteWriteVersion, StoreWindow};
+use tidepool_disk::wal::LogKind;
+use tidepool_runtime::{Destination, Place, RemoteWriteVersion, StoreWindow};
 use tidepool_tests::series::Series;
 
 /// Where the out-of-order log of these tests ends: it has no records.

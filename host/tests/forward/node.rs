@@ -3,9 +3,9 @@
 use crate::{TestResult, image};
 use std::sync::{Arc, Mutex, PoisonError};
 use tempfile::TempDir;
-use tidepool_host::disk::wal::{Followed, LogFollower, LogKind, Logs, Records};
-use tidepool_host::disk::{BlockDirs, DataDir, WalOptions};
-use tidepool_host::wasm::{
+use tidepool_disk::wal::{Followed, LogFollower, LogKind, Logs, Records};
+use tidepool_disk::{BlockDirs, DataDir, WalOptions};
+use tidepool_runtime::{
     Destination, Fed, ForwardSettings, FrameFormat, Instance, InstanceLimits, InstanceLogs,
     InstanceStorage, LabelLimits, Options, RemoteWriteVersion, Role, Runtime, Selection,
     ShardPosition, StoreWindow, TimeRange,

@@ -3,8 +3,8 @@
 use crate::node::{Node, Piece, feed, settings};
 use crate::received::{Rows, decoded, deliver, deliver_all};
 use crate::{BASE_MS, MINUTE_MS, TestResult};
-use tidepool_host::disk::wal::LogKind;
-use tidepool_host::wasm::{CallError, Destination, Error, Place, RemoteWriteVersion};
+use tidepool_disk::wal::LogKind;
+use tidepool_runtime::{CallError, Destination, Error, Place, RemoteWriteVersion};
 use tidepool_tests::series::Series;
 
 const SERIES: usize = 8;

@@ -3,7 +3,7 @@
 use crate::TestResult;
 use prost::Message as _;
 use std::collections::BTreeMap;
-use tidepool_host::wasm::{Destination, RemoteWriteVersion};
+use tidepool_runtime::{Destination, RemoteWriteVersion};
 use tidepool_tests::proto::{prometheus, write_v2};
 use tidepool_tests::series::Series;
 

@@ -4,8 +4,8 @@ use crate::node::{Node, feed, feed_piece, settings};
 use crate::received::{Rows, decoded, deliver_all, key_v1, key_v2};
 use crate::{BASE_MS, MINUTE_MS, TestResult};
 use prost::Message as _;
-use tidepool_host::disk::wal::LogKind;
-use tidepool_host::wasm::{ForwardSettings, MetadataRequest, RemoteWriteVersion, Request};
+use tidepool_disk::wal::LogKind;
+use tidepool_runtime::{ForwardSettings, MetadataRequest, RemoteWriteVersion, Request};
 use tidepool_tests::proto::prometheus::{
     BucketSpan, Exemplar, Histogram, Label, MetricMetadata, Sample, TimeSeries, WriteRequest,
     histogram, metric_metadata::MetricType,

@@ -4,7 +4,7 @@
 use crate::node::{Node, feed, settings};
 use crate::received::deliver_all;
 use crate::{BASE_MS, TestResult};
-use tidepool_host::wasm::{Fed, ForwardSettings, Label, RelabelAction, RelabelRule};
+use tidepool_runtime::{Fed, ForwardSettings, Label, RelabelAction, RelabelRule};
 use tidepool_tests::series::Series;
 
 fn rule(action: RelabelAction) -> RelabelRule {

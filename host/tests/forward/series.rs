@@ -3,7 +3,7 @@
 use crate::node::{Node, feed, settings};
 use crate::received::{Rows, deliver_all};
 use crate::{BASE_MS, MINUTE_MS, TestResult};
-use tidepool_host::disk::wal::LogKind;
+use tidepool_disk::wal::LogKind;
 use tidepool_tests::series::Series;
 
 fn row(number: i64, at: i64) -> Series {

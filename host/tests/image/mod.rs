@@ -1,7 +1,7 @@
 //! The engine that tests and benchmarks of the host run.
 
-use tidepool_host::wasm::Image;
 use tidepool_image::{INTERRUPTIBLE, IS_PACKED, UNINTERRUPTIBLE};
+use tidepool_runtime::Image;
 
 /// Installs it, as the program does.
 pub fn install() {

@@ -4,8 +4,8 @@ use crate::model::{Model, Promise};
 use crate::run::Run;
 use crate::sim_disk::{CutPoint, SimDisk};
 use crate::{BATCH, INTERVAL, TestResult, runtime, seeds};
-use tidepool_host::disk::SyncPolicy;
-use tidepool_host::wasm::Runtime;
+use tidepool_disk::SyncPolicy;
+use tidepool_runtime::Runtime;
 use tidepool_tests::series::Random;
 
 /// Steps of a run whose every change is a moment for a cut.

@@ -7,8 +7,8 @@ use crate::run::Run;
 use crate::sim_disk::SimDisk;
 use crate::{INTERVAL, TestResult, runtime, seeds};
 use std::path::Path;
-use tidepool_host::disk::fs::remove_tree;
-use tidepool_host::wasm::Runtime;
+use tidepool_disk::fs::remove_tree;
+use tidepool_runtime::Runtime;
 use tidepool_tests::series::Random;
 
 /// Steps of a run whose files are damaged.

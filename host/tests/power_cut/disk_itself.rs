@@ -7,8 +7,8 @@ use crate::{TestResult, runtime};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::Path;
-use tidepool_host::disk::SyncPolicy;
-use tidepool_host::disk::fs::{Access, Disk as _};
+use tidepool_disk::SyncPolicy;
+use tidepool_disk::fs::{Access, Disk as _};
 
 /// Enough to see every outcome there is.
 const SEEDS: u64 = 400;

@@ -6,8 +6,8 @@ use crate::run::Run;
 use crate::sim_disk::{Calls, Fault, SimDisk};
 use crate::{INTERVAL, TestResult, runtime, seeds};
 use std::io::ErrorKind;
-use tidepool_host::disk::SyncPolicy;
-use tidepool_host::wasm::Runtime;
+use tidepool_disk::SyncPolicy;
+use tidepool_runtime::Runtime;
 use tidepool_tests::series::Random;
 
 /// Steps of a run whose every call is made to fail once.

@@ -4,7 +4,7 @@ use crate::TestResult;
 use crate::sim_disk::SimDisk;
 use std::path::Path;
 use std::sync::Arc;
-use tidepool_host::disk::{BlockDirs, DataDir};
+use tidepool_disk::{BlockDirs, DataDir};
 
 const NOW_MS: i64 = 1_700_000_000_000;
 const DIR: &str = "/data";

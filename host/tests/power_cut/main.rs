@@ -19,8 +19,8 @@ mod record_format;
 mod run;
 mod sim_disk;
 
-use tidepool_host::disk::SyncPolicy;
-use tidepool_host::wasm::Runtime;
+use tidepool_disk::SyncPolicy;
+use tidepool_runtime::Runtime;
 use tidepool_tests::soak;
 
 /// Errors are returned, without a panic.

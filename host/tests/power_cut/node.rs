@@ -9,12 +9,10 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use tidepool_host::disk::fs::{Disk as _, DiskEntry};
-use tidepool_host::disk::wal::Logs;
-use tidepool_host::disk::{
-    BlockDirs, Compression, DataDir, SnapshotWriter, SyncPolicy, WalOptions,
-};
-use tidepool_host::wasm::{
+use tidepool_disk::fs::{Disk as _, DiskEntry};
+use tidepool_disk::wal::Logs;
+use tidepool_disk::{BlockDirs, Compression, DataDir, SnapshotWriter, SyncPolicy, WalOptions};
+use tidepool_runtime::{
     BlockState, CallError, CompactProgress, Damage, Error, FrameFormat, HeadAccess,
     HeadCursorHandle, HeadDeletion, HeadLost, HeadOpened, HeadPage, Instance, InstanceLimits,
     InstanceLogs, InstanceStorage, Label, LabelLimits, Lookup, Matcher, Options,

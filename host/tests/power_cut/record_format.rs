@@ -3,8 +3,8 @@
 use crate::sim_disk::SimDisk;
 use crate::{INTERVAL, TestResult, seeds};
 use std::sync::Arc;
-use tidepool_host::disk::wal::{LogKind, Logs};
-use tidepool_host::disk::{DataDir, RecordFormat, WalOptions};
+use tidepool_disk::wal::{LogKind, Logs};
+use tidepool_disk::{DataDir, RecordFormat, WalOptions};
 
 const DATA_DIR: &str = "/data";
 

@@ -7,8 +7,8 @@ use crate::sim_disk::SimDisk;
 use crate::{START_MS, TestResult, WINDOW_MS};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tidepool_host::disk::SyncPolicy;
-use tidepool_host::wasm::{CallError, MatchOp, Matcher, RemoteWriteVersion, Runtime, TimeRange};
+use tidepool_disk::SyncPolicy;
+use tidepool_runtime::{CallError, MatchOp, Matcher, RemoteWriteVersion, Runtime, TimeRange};
 use tidepool_tests::remote_write::{Version, message_bytes};
 use tidepool_tests::series::{ORDINARY_NAN_BITS, Random, STALE_MARKER_BITS, Series};
 

@@ -18,7 +18,6 @@ use crate::prom::{decompress, decompressed_len};
 use crate::store::StoreConfig;
 
 use crate::text::{ImportOptions, import};
-use crate::wasm::RemoteWriteVersion;
 use clap::Args;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -26,6 +25,7 @@ use std::path::{Path, PathBuf};
 use tidepool_exposition::Format;
 use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_remote_write::Fields;
+use tidepool_runtime::RemoteWriteVersion;
 use tidepool_telemetry::{self as telemetry, LogFormat};
 
 /// Largest file of samples, decompressed.

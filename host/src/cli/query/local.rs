@@ -9,11 +9,11 @@ use crate::cli::{CliError, Workspace, quarantine};
 use crate::prom::label_name::unescape;
 use crate::prom::selection::SelectionCount;
 use crate::prom::selector::{matches_empty, parse_counted};
-use crate::wasm::{
+use std::path::Path;
+use tidepool_runtime::{
     CallError, Instance, Label, Lookup, Matcher, QueryError, QueryOptions, QueryTimes,
     ResultFormat, TimeRange,
 };
-use std::path::Path;
 
 /// Bytes of answer that one call into the instance returns at least, if there are as many.
 const PART_BYTES: u32 = 1024 * 1024;

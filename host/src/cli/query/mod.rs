@@ -14,7 +14,6 @@ mod time;
 mod value;
 
 use super::{CliError, Verdict};
-use crate::wasm::CallError;
 use clap::{Args, Subcommand};
 use http::{HttpClient, parse_header, parse_url};
 use hyper::header::{HeaderName, HeaderValue};
@@ -25,6 +24,7 @@ use std::fmt;
 use std::io::{self, BufWriter, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use tidepool_runtime::CallError;
 use tidepool_settings::duration::bytes;
 use tidepool_telemetry::{self as telemetry, LogFormat};
 use time::Time;

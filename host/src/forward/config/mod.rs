@@ -14,13 +14,13 @@
 mod rule;
 mod section;
 
-use crate::wasm::{RelabelRule, RemoteWriteVersion};
 use hyper::header::{HeaderName, HeaderValue};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::ops::Deref;
 use std::time::Duration;
 use tidepool_client::HttpClientConfig;
+use tidepool_runtime::{RelabelRule, RemoteWriteVersion};
 use tidepool_settings::duration::{read_bytes, read_duration, read_duration_or_zero};
 use tidepool_settings::redact::shown;
 use tidepool_settings::yaml;

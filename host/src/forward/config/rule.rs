@@ -1,7 +1,7 @@
 //! Rules of `write_relabel_configs`, as the engine takes them.
 
-use crate::wasm::{RelabelAction, RelabelRule};
 use tidepool_relabel::{Action, RuleSpec};
+use tidepool_runtime::{RelabelAction, RelabelRule};
 use tidepool_settings::RelabelConfig;
 
 /// A rule for the engine.

@@ -2,13 +2,13 @@
 
 use super::rule::relabel_rule;
 use super::{BacklogConfig, DestinationConfig, MetadataConfig, QueueConfig, ReceiverUrl};
-use crate::wasm::RemoteWriteVersion;
 use hyper::header::{HeaderName, HeaderValue};
 use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use std::str::FromStr as _;
 use std::time::Duration;
 use tidepool_client::HttpClientConfig;
+use tidepool_runtime::RemoteWriteVersion;
 use tidepool_settings::duration::read_duration_if_any;
 use tidepool_settings::{RelabelConfig, yaml};
 

@@ -6,10 +6,10 @@ use super::envelope::{ApiError, success};
 use super::parameters::Parameters;
 use crate::http::context::Context;
 use crate::http::reply::{Reply, text};
-use crate::wasm::Damage;
 use hyper::StatusCode;
 use hyper::header::CONTENT_TYPE;
 use serde_json::json;
+use tidepool_runtime::Damage;
 
 /// Deletes samples.
 pub async fn delete_series(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {

@@ -8,9 +8,9 @@
 use super::pages::CONTENT_TYPE_JSON;
 use crate::http::reply::{self, Reason, Reply, retry_later, status_of};
 use crate::store::StoreError;
-use crate::wasm::Error;
 use hyper::StatusCode;
 use serde_json::{Value, json};
+use tidepool_runtime::Error;
 
 /// The warning to a client whose limit cut the answer.
 pub const TRUNCATED: &str = "results truncated due to limit";

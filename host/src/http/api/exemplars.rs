@@ -8,9 +8,9 @@ use super::query::of_query;
 use crate::http::context::Context;
 use crate::http::reply::Reply;
 use crate::store::{LookupPart, StoreError};
-use crate::wasm::{Exemplar, Label, SeriesExemplars};
 use std::task::{Poll, ready};
 use tidepool_number::{push_json, push_seconds};
+use tidepool_runtime::{Exemplar, Label, SeriesExemplars};
 use tokio::sync::mpsc::Receiver;
 
 /// Answers with exemplars, by series.

@@ -9,8 +9,8 @@ use crate::http::context::Context;
 use crate::http::reply::Reply;
 use crate::prom::label_name::{decode_path_segment, unescape};
 use crate::store::{LookupPart, StoreError};
-use crate::wasm::{Label, Lookup};
 use std::task::{Poll, ready};
+use tidepool_runtime::{Label, Lookup};
 use tokio::sync::mpsc::Receiver;
 
 /// Answers with the names of labels.

@@ -6,7 +6,7 @@ use super::pages::{Shape, put_text, stream};
 use super::parameters::Parameters;
 use crate::http::context::Context;
 use crate::http::reply::Reply;
-use crate::wasm::FamilyMetadata;
+use tidepool_runtime::FamilyMetadata;
 
 /// Names of `prometheus.MetricMetadata.MetricType`, by number.
 const TYPES: [&str; 8] =

@@ -8,11 +8,11 @@ use crate::http::request::Request;
 use crate::prom::selection::SelectionCount;
 use crate::prom::selector::{matches_empty, parse_counted};
 use crate::prom::time::{TIME_MAX_MS, TIME_MIN_MS, parse_time};
-use crate::wasm::{Matcher, TimeRange};
 use hyper::Method;
 use hyper::header::CONTENT_TYPE;
 use std::borrow::Cow;
 use std::time::Duration;
+use tidepool_runtime::{Matcher, TimeRange};
 use tidepool_settings::duration::duration_or_zero;
 
 /// Media type of a form.

@@ -7,9 +7,9 @@ use super::parameters::Parameters;
 use crate::http::context::Context;
 use crate::http::reply::{Reply, full};
 use crate::store::ListedBlock;
-use crate::wasm::Ranked;
 use hyper::StatusCode;
 use serde_json::{Value, json};
+use tidepool_runtime::Ranked;
 
 /// Items of a list without a `limit`, and the most that it may ask for: upstream's.
 const ITEMS_DEFAULT: u32 = 10;

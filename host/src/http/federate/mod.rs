@@ -18,7 +18,6 @@ use crate::prom::selection::SelectionCount;
 use crate::prom::selector::parse_counted;
 use crate::store::{ReadPart, StoreError, millis};
 
-use crate::wasm::{PoolShare, TimeRange};
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, SizeHint};
@@ -29,6 +28,7 @@ use std::pin::Pin;
 use std::task::Poll;
 use tidepool_exposition::{NameEscaping, NameValidation};
 use tidepool_lifecycle::clock::system_now_ms;
+use tidepool_runtime::{PoolShare, TimeRange};
 use tidepool_turns::{Pace, STEP_BYTES};
 
 /// The path.

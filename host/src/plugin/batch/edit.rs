@@ -3,11 +3,11 @@
 use super::columns::{Columns, InvalidBatch, check_refs, part};
 use super::{Batch, View};
 use crate::plugin::bindings::transform::exports::tidepool::plugin::transform_batches::Edit;
-use crate::wasm::RemoteWriteVersion;
 use tidepool_remote_write::{
     Fields, LABELS, SAMPLES, Value, put_label, put_label_refs, put_message_field, put_symbol, v1,
     v2,
 };
+use tidepool_runtime::RemoteWriteVersion;
 
 /// What becomes of a series.
 #[derive(Clone, Copy, PartialEq, Eq)]

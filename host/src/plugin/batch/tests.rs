@@ -3,8 +3,8 @@
 use super::*;
 use crate::plugin::bindings::transform::exports::tidepool::plugin::transform_batches::Edit;
 use crate::prom::rows::{Exemplar, LabelSet, NAME, Piece, RequestWriter, RowSink as _, RowValue};
-use crate::wasm::RemoteWriteVersion::{self, V1, V2};
 use proptest::prelude::*;
+use tidepool_runtime::RemoteWriteVersion::{self, V1, V2};
 
 const BYTES_MAX: usize = 1 << 20;
 

@@ -1,9 +1,9 @@
 //! A remote-write body in columns.
 
 use super::{Batch, Interest};
-use crate::wasm::RemoteWriteVersion;
 use std::collections::HashMap;
 use tidepool_remote_write::{SeriesData, WireError, WriteSink, decode_write_v1, decode_write_v2};
+use tidepool_runtime::RemoteWriteVersion;
 
 /// A body in columns, with what it holds.
 pub struct View {

@@ -4,8 +4,8 @@ use super::Compactor;
 use crate::disk::SnapshotWriter;
 use crate::store::tasks::Task;
 use crate::store::{StoreError, random_seed};
-use crate::wasm::{Damage, Deletion, Instance, Matcher, TimeRange};
 use tidepool_lifecycle::clock::system_now;
+use tidepool_runtime::{Damage, Deletion, Instance, Matcher, TimeRange};
 
 impl Compactor {
     /// Does a task, even if the client that requested it is gone.

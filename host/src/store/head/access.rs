@@ -3,11 +3,12 @@
 
 use super::handle::{HeadHandle, HeadInstance, HeadState, OpenOnHead};
 use super::lock;
-use crate::wasm::{
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tidepool_runtime::{
     CallError, Error, FirstPage, HeadAccess, HeadDeletion, HeadLost, HeadOpened, HeadPage,
     Instance, Label, Lookup, Matcher, StorageError, TimeRange, WithFirst,
 };
-use std::time::{Duration, Instant};
 
 /// What was opened gives its first content in the same turn if it was opened so quickly: no turn
 /// takes much longer than a slice of work.
@@ -136,22 +137,49 @@ impl CallsHead for HeadHandle {
     }
 }
 
-impl<C: CallsHead> HeadAccess for C {
+impl<C: CallsHead> CallsHead for Arc<C> {
+    fn call_now<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
+    ) -> Result<T, Error> {
+        C::call_now(self, call)
+    }
+
+    fn close_unused(&self, number: u64) {
+        C::close_unused(self, number);
+    }
+
+    fn state(&self) -> &HeadState {
+        C::state(self)
+    }
+}
+
+impl HeadHandle {
+    /// The head for instances that own none.
+    pub fn access(&self) -> Arc<dyn HeadAccess> {
+        Arc::new(OfHead(self.clone()))
+    }
+}
+
+/// What calls the head, as instances want it.
+pub struct OfHead<C>(pub C);
+
+impl<C: CallsHead> HeadAccess for OfHead<C> {
     fn open(
         &self,
         matcher_sets: Vec<Vec<Matcher>>,
         range: TimeRange,
         external_labels: Vec<Label>,
     ) -> Result<HeadOpened<u64>, Error> {
-        self.open_on_head(cursor(matcher_sets, range, external_labels))
+        self.0.open_on_head(cursor(matcher_sets, range, external_labels))
     }
 
     fn label_names(&self, lookup: Lookup) -> Result<HeadOpened<u64>, Error> {
-        self.open_on_head(names(lookup))
+        self.0.open_on_head(names(lookup))
     }
 
     fn label_values(&self, name: String, lookup: Lookup) -> Result<HeadOpened<u64>, Error> {
-        self.open_on_head(values(name, lookup))
+        self.0.open_on_head(values(name, lookup))
     }
 
     fn open_with_first(
@@ -161,7 +189,7 @@ impl<C: CallsHead> HeadAccess for C {
         external_labels: Vec<Label>,
         first: FirstPage,
     ) -> Result<HeadOpened<WithFirst<Option<HeadPage>>>, Error> {
-        self.open_with(cursor(matcher_sets, range, external_labels), move |head, open| {
+        self.0.open_with(cursor(matcher_sets, range, external_labels), move |head, open| {
             match (open, first) {
                 (OpenOnHead::Cursor(cursor), FirstPage::Series) => {
                     head.next_of_head(cursor, FIRST_BYTES).map(Some)
@@ -178,7 +206,7 @@ impl<C: CallsHead> HeadAccess for C {
         &self,
         lookup: Lookup,
     ) -> Result<HeadOpened<WithFirst<Vec<Vec<String>>>>, Error> {
-        self.open_with(names(lookup), first_strings)
+        self.0.open_with(names(lookup), first_strings)
     }
 
     fn label_values_with_first(
@@ -186,39 +214,39 @@ impl<C: CallsHead> HeadAccess for C {
         name: String,
         lookup: Lookup,
     ) -> Result<HeadOpened<WithFirst<Vec<Vec<String>>>>, Error> {
-        self.open_with(values(name, lookup), first_strings)
+        self.0.open_with(values(name, lookup), first_strings)
     }
 
     fn next(&self, cursor: u64, bytes_max: u32) -> Result<HeadPage, Error> {
-        self.call_now(move |head| {
+        self.0.call_now(move |head| {
             let handle = head.cursor(cursor)?;
             head.instance.next_of_head(handle, bytes_max)
         })
     }
 
     fn labels(&self, cursor: u64, bytes_max: u32, only_in_range: bool) -> Result<HeadPage, Error> {
-        self.call_now(move |head| {
+        self.0.call_now(move |head| {
             let handle = head.cursor(cursor)?;
             head.instance.labels_of_head(handle, bytes_max, only_in_range)
         })
     }
 
     fn keep(&self, cursor: u64, positions: Vec<u32>) -> Result<(), Error> {
-        self.call_now(move |head| {
+        self.0.call_now(move |head| {
             let handle = head.cursor(cursor)?;
             head.instance.keep_of_head(handle, &positions)
         })
     }
 
     fn rewind(&self, cursor: u64) -> Result<(), Error> {
-        self.call_now(move |head| {
+        self.0.call_now(move |head| {
             let handle = head.cursor(cursor)?;
             head.instance.rewind_head(handle)
         })
     }
 
     fn delete(&self, cursor: u64) -> Result<HeadDeletion, Error> {
-        self.call_now(move |head| {
+        self.0.call_now(move |head| {
             let handle = head.cursor(cursor)?;
             let deletion = head.instance.delete_from_head(handle)?;
             if deletion.is_done {
@@ -231,15 +259,15 @@ impl<C: CallsHead> HeadAccess for C {
     }
 
     fn next_strings(&self, strings: u64, bytes_max: u32) -> Result<Vec<String>, Error> {
-        self.call_now(move |head| match head.open.get(&strings) {
+        self.0.call_now(move |head| match head.open.get(&strings) {
             Some(OpenOnHead::Strings(handle)) => head.instance.next_strings(*handle, bytes_max),
             _ => Err(CallError::Head(HeadLost::Restarted)),
         })
     }
 
     fn scan_exemplars(&self, range: TimeRange) -> Result<u64, Error> {
-        let number = self.state().next_number();
-        self.call_now(move |head| {
+        let number = self.0.state().next_number();
+        self.0.call_now(move |head| {
             let scan = head.instance.scan_exemplars(range)?;
             head.open.insert(number, OpenOnHead::Scan(scan));
             Ok(number)
@@ -247,25 +275,25 @@ impl<C: CallsHead> HeadAccess for C {
     }
 
     fn next_exemplars(&self, scan: u64, bytes_max: u32) -> Result<Option<Vec<u8>>, Error> {
-        self.call_now(move |head| match head.open.get(&scan) {
+        self.0.call_now(move |head| match head.open.get(&scan) {
             Some(OpenOnHead::Scan(handle)) => head.instance.next_of_scan(*handle, bytes_max),
             _ => Err(CallError::Head(HeadLost::Restarted)),
         })
     }
 
     fn close(&self, number: u64) {
-        self.close_unused(number);
+        self.0.close_unused(number);
     }
 
     fn plan_cut(&self) -> Result<Option<TimeRange>, Error> {
-        self.call_now(|head| head.instance.plan_cut())
+        self.0.call_now(|head| head.instance.plan_cut())
     }
 
     fn truncate(&self, before_ms: i64) -> Result<bool, Error> {
-        self.call_now(move |head| head.instance.truncate(before_ms))
+        self.0.call_now(move |head| head.instance.truncate(before_ms))
     }
 
     fn deletion_mark(&self) -> Result<u64, Error> {
-        self.call_now(|head| head.instance.deletion_mark())
+        self.0.call_now(|head| head.instance.deletion_mark())
     }
 }

@@ -3,14 +3,14 @@
 use super::lock;
 use crate::disk::wal::{Logs, LogsMonitor};
 use crate::store::{Body, BodyRoom, ScrapeRows, Shortage, StoreError};
-use crate::wasm::{
-    CallError, HeadCursorHandle, HeadLost, Instance, RefusedRow, RemoteWriteVersion, ScanHandle,
-    StringsHandle, WalkHandle, WriteOutcome,
-};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use tidepool_runtime::{
+    CallError, HeadCursorHandle, HeadLost, Instance, RefusedRow, RemoteWriteVersion, ScanHandle,
+    StringsHandle, WalkHandle, WriteOutcome,
+};
 use tokio::sync::oneshot;
 
 /// Something for the head thread to do.

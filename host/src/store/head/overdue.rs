@@ -5,10 +5,10 @@
 use super::lock;
 use super::snapshot::CALL_LIMIT;
 use crate::disk::wal::Logs;
-use crate::wasm::Overdue;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tidepool_runtime::Overdue;
 
 /// The exit code: EX_SOFTWARE of sysexits(3), which no command has.
 const EXIT_CODE: i32 = 70;

@@ -16,20 +16,20 @@
 //! A deletion in the logs concerns what stands before it, of which blocks may hold some by then.
 //! The replay starts over, and cuts nothing before it is past that.
 
-use super::access::CallsHead;
+use super::access::{CallsHead, OfHead};
 use super::handle::HeadState;
 use super::{HeadInstance, HeadThread, Started, lock};
 use crate::disk::Staging;
 use crate::disk::wal::{Logs, LogsMonitor};
 use crate::store::StoreError;
 use crate::store::starts::{StartError, Starts};
-use crate::wasm::{
-    CallError, Error, HeadAccess, InstanceLimits, InstanceLogs, InstanceStorage, ReplayProgress,
-    Role, Room,
-};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use tidepool_runtime::{
+    CallError, Error, HeadAccess, InstanceLimits, InstanceLogs, InstanceStorage, ReplayProgress,
+    Role, Room,
+};
 
 /// Bytes of log that are replayed in one call.
 const REPLAY_BYTES: u32 = 1024 * 1024;
@@ -214,7 +214,7 @@ impl HeadThread {
             }
         };
         cuts.created_ms = self.shared.clock.now_ms().max(cuts.created_ms);
-        let source = Arc::clone(head) as Arc<dyn HeadAccess>;
+        let source: Arc<dyn HeadAccess> = Arc::new(OfHead(Arc::clone(head)));
         let storage = InstanceStorage {
             logs: InstanceLogs::None,
             blocks: cuts.staging.blocks(),

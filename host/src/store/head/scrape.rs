@@ -13,8 +13,8 @@
 use super::handle::{HeadInstance, Stored};
 use super::{HeadThread, StoreError, Written, answer};
 use crate::store::{BodyRoom, ScrapeRows};
-use crate::wasm::{CallError, Columns, ColumnsOutcome, Error, RefusedRow, nothing_written};
 use std::collections::VecDeque;
+use tidepool_runtime::{CallError, Columns, ColumnsOutcome, Error, RefusedRow, nothing_written};
 use tokio::sync::oneshot;
 
 /// Rows and markers of one call, which the log holds as one record: some ten milliseconds, and 1.5

@@ -3,9 +3,9 @@
 use super::{HeadInstance, HeadThread, StartError, Started, StoreError};
 use crate::disk::head_snapshot::{HeadSnapshot, HeadSnapshotError, HeadSnapshotWriter};
 use crate::disk::wal::Logs;
-use crate::wasm::{CallError, CallLimit};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+use tidepool_runtime::{CallError, CallLimit};
 
 /// Bytes of a piece.
 const PIECE_BYTES: u32 = 1024 * 1024;

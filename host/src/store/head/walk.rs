@@ -2,7 +2,7 @@
 
 use super::handle::{HeadHandle, HeadInstance, OpenOnHead};
 use crate::store::StoreError;
-use crate::wasm::{CallError, CardinalityList, HeadLost, Instance, Ranked, WalkHandle};
+use tidepool_runtime::{CallError, CardinalityList, HeadLost, Instance, Ranked, WalkHandle};
 
 /// A walk that is open on the head. Dropping it closes it, also when the caller is cancelled.
 pub(in crate::store) struct OnHead {

@@ -6,11 +6,11 @@ use crate::store::StoreError;
 use crate::store::query::ReceiverGone;
 use crate::store::repeated::Repeated;
 use crate::store::results::{Answer, NOTES_MAX, Notes, Reader, Steps};
-use crate::wasm::{
+use std::time::Instant;
+use tidepool_runtime::{
     Annotation, Estimate, EvaluationHandle, Instance, QueryError, QueryOptions, QueryTimes,
     ResultFormat, ValueType,
 };
-use std::time::Instant;
 
 /// Bytes of answer that one call into the instance returns at least, if there are as many.
 pub(super) const PART_BYTES: u32 = 64 * 1024;

@@ -11,13 +11,13 @@ use crate::store::query::{ReceiverGone, with_instance};
 use crate::store::repeated::Repeated;
 use crate::store::results::{Joined, Source, Steps};
 use crate::store::{Shared, StoreError};
-use crate::wasm::{
-    Estimate, EvaluationHandle, Instance, QueryOptions, QueryStats, ResultFormat, ValueType,
-};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
+use tidepool_runtime::{
+    Estimate, EvaluationHandle, Instance, QueryOptions, QueryStats, ResultFormat, ValueType,
+};
 
 /// What one series costs, its labels and its place in a group, comes again in each part. So a part
 /// has at least as many samples of each series as are worth a thread if there are so many series.
@@ -316,7 +316,7 @@ impl Other {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wasm::QueryTimes;
+    use tidepool_runtime::QueryTimes;
 
     #[test]
     fn parts_are_worth_their_thread() {

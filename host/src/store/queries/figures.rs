@@ -1,11 +1,11 @@
 //! What queries took, under Prometheus' names. Source: `promql/engine.go` in prometheus/prometheus.
 
 use crate::store::QueryTimings;
-use crate::wasm::QueryStats;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tidepool_runtime::QueryStats;
 use tidepool_telemetry::{HistogramValue, MetricsText, SummaryValue};
 
 /// Upper bounds of the histograms, in seconds.

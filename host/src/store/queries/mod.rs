@@ -9,10 +9,10 @@ pub(super) use active::ActiveQueries;
 pub use figures::QueryFigures;
 
 use super::{StoreError, millis};
-use crate::wasm::QueryOptions;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use tidepool_runtime::QueryOptions;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Queries that may wait for each one that may run.

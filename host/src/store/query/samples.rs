@@ -9,7 +9,7 @@ use super::{Cut, Parts, Read, each_part};
 use crate::prom::fragments::{BODY_BYTES_MAX, FragmentEncoder};
 use crate::prom::read::{put_query_result_head, query_result_bytes};
 use crate::store::StoreError;
-use crate::wasm::{CallError, CursorHandle, Error, Instance, Limit};
+use tidepool_runtime::{CallError, CursorHandle, Error, Instance, Limit};
 
 /// Stored bytes that are measured in one call.
 const MEASURED_BYTES: u32 = 4 * 1024 * 1024;

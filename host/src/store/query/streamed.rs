@@ -8,10 +8,10 @@
 use super::chunk_files::ChunkFiles;
 use super::{Cut, PART_BYTES, Parts, Read, each_part};
 use crate::store::StoreError;
-use crate::wasm::{CursorHandle, FrameFormat, Instance};
 use tidepool_remote_write::{
     Crc32c, Fields, FrameOptions, FrameWriter, Value, put_uvarint, split_uvarint, uvarint_bytes,
 };
+use tidepool_runtime::{CursorHandle, FrameFormat, Instance};
 
 /// Bytes of a plan that one call into the instance returns, about: some thousand chunks.
 const PLAN_BYTES: u32 = 64 * 1024;

@@ -5,9 +5,9 @@ use super::notes::Notes;
 use super::points::Points;
 use super::reader::BEGIN;
 use super::steps::Steps;
-use crate::wasm::PoolShare;
 use std::cmp::Ordering;
 use tidepool_number::push_seconds;
+use tidepool_runtime::PoolShare;
 
 /// Bytes that the beginning and end of a point take in JSON besides its time and its value.
 const POINT_BYTES: usize = 6;

@@ -39,13 +39,13 @@ pub use steps::Steps;
 
 use super::queries::QueryFeatures;
 use crate::disk::BlockDirs;
-use crate::wasm::MemoryPool;
 use changes::Changes;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tidepool_runtime::MemoryPool;
 use tidepool_telemetry::MetricsText;
 
 /// Queries whose warnings and infos are known to change. Others are not thought of any more.

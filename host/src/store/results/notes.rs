@@ -5,7 +5,7 @@
 //! are left out. If they have others, nobody knows which steps the earlier ones were of.
 
 use super::Steps;
-use crate::wasm::Annotation;
+use tidepool_runtime::Annotation;
 
 /// Most of each kind that are kept. Of more, an answer has only their number.
 pub const NOTES_MAX: u32 = 10;

@@ -11,8 +11,8 @@ use super::answer::{Answer, Series};
 use super::labels::{order, text_length};
 use super::points::Points;
 use super::steps::Steps;
-use crate::wasm::PoolShare;
 use std::cmp::Ordering;
+use tidepool_runtime::PoolShare;
 
 /// What comes before the first series.
 pub const BEGIN: &[u8] = b"\"resultType\":\"matrix\",\"result\":[";

@@ -1,6 +1,6 @@
 //! The steps of a range query.
 
-use crate::wasm::QueryTimes;
+use tidepool_runtime::QueryTimes;
 
 /// Steps of a range query, at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Random answers are read, kept, joined and written; the keeping is bounded.
 
 use super::*;
-use crate::wasm::QueryTimes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use tidepool_runtime::QueryTimes;
 
 const STEP_MS: i64 = 500;
 
@@ -298,8 +298,8 @@ fn the_memory_is_bounded() {
     assert!(!Results::new(0, &results.pool).are_kept());
 }
 
-fn note(text: &str) -> crate::wasm::Annotation {
-    crate::wasm::Annotation { is_warning: false, text: text.to_owned() }
+fn note(text: &str) -> tidepool_runtime::Annotation {
+    tidepool_runtime::Annotation { is_warning: false, text: text.to_owned() }
 }
 
 #[test]

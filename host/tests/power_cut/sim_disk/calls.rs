@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Component, Path};
 use std::sync::Arc;
-use tidepool_host::disk::fs::{Access, Disk, DiskEntry, DiskFile, Lock};
+use tidepool_disk::fs::{Access, Disk, DiskEntry, DiskFile, Lock};
 
 struct SimFile {
     disk: SimDisk,

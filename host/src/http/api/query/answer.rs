@@ -4,9 +4,9 @@ use super::stats::Stats;
 use crate::http::api::pages::{Page, Progress, Rows};
 use crate::prom::query::{self, ResultType};
 use crate::store::{QueryEnd, QueryPart, StoreError};
-use crate::wasm::{ResultFormat, ValueType};
 use serde_json::Value;
 use std::task::{Context, Poll, ready};
+use tidepool_runtime::{ResultFormat, ValueType};
 use tokio::sync::mpsc::Receiver;
 
 /// An answer on its way.

@@ -17,12 +17,12 @@ use crate::http::reply::Reply;
 use crate::prom::query::QUERY_CONTENT_TYPE;
 use crate::store::{Expression, StoreError};
 
-use crate::wasm::{QueryTimes, ResultFormat};
 use answer::Answer;
 use hyper::header::{HeaderValue, VARY};
 use serde_json::Value;
 use stats::Stats;
 use tidepool_lifecycle::clock::system_now_ms;
+use tidepool_runtime::{QueryTimes, ResultFormat};
 
 /// Most points of a series in a range query. Upstream's.
 const POINTS_MAX: i64 = 11_000;

@@ -2,8 +2,8 @@
 
 use crate::prom::media_type::MediaType;
 use crate::prom::query::QUERY_CONTENT_TYPE;
-use crate::wasm::ResultFormat;
 use hyper::header::{GetAll, HeaderValue};
+use tidepool_runtime::ResultFormat;
 
 /// What JSON is called, also by those who take anything.
 const JSON: [&str; 3] = ["application/json", "application/*", "*/*"];

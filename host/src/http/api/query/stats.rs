@@ -2,10 +2,10 @@
 
 use crate::prom::query::QueryStats;
 use crate::store::{QueryEnd, QueryTimings};
-use crate::wasm::QueryTimes;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tidepool_number::push_seconds;
+use tidepool_runtime::QueryTimes;
 
 /// The values of `stats` that upstream documents. Others act as `true`, with a warning.
 const TRUE: &str = "true";
@@ -109,7 +109,7 @@ mod tests {
     use serde_json::Value;
 
     fn end(samples_per_step: Vec<u64>) -> QueryEnd {
-        let stats = crate::wasm::QueryStats {
+        let stats = tidepool_runtime::QueryStats {
             samples: 7,
             samples_read: 6,
             samples_peak: 5,

@@ -8,12 +8,12 @@ use crate::http::context::Context;
 use crate::http::reply::Reply;
 use crate::prom::selector::parse_selector;
 use crate::store::StoreError;
-use crate::wasm::{MatchOp, Matcher};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::{self, Poll};
 use std::vec::IntoIter;
 use tidepool_relabel::Pattern;
+use tidepool_runtime::{MatchOp, Matcher};
 use tidepool_scrape::store::FamilyMetadata;
 use tidepool_scrape::target::Target;
 

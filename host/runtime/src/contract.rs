@@ -2,13 +2,13 @@
 
 use super::state::{InstanceLogs, InstanceState, InstanceStorage};
 use super::{runtime, tuning};
-use crate::disk::wal::{Compression, Logs, SyncPolicy, WalOptions};
-use crate::disk::{BlockDirs, DataDir};
 use std::error::Error;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidepool_contract::{Checks, Phase};
+use tidepool_disk::wal::{Compression, Logs, SyncPolicy, WalOptions};
+use tidepool_disk::{BlockDirs, DataDir};
 use wasmtime::{Engine, Store};
 
 const MEMORY_BYTES_MAX: usize = 64 << 20;

@@ -1,10 +1,10 @@
 //! `head-source`: the head of another instance, reached through the store.
 
-use crate::wasm::bindings::tidepool::tsdb::head_source::{
+use crate::bindings::tidepool::tsdb::head_source::{
     Deletion, Host, HostCursor, HostExemplars, HostStrings, OpenedCursor, OpenedStrings, Page,
 };
-use crate::wasm::state::InstanceState;
-use crate::wasm::{
+use crate::state::InstanceState;
+use crate::{
     Error, FirstPage, HeadAccess, HeadDeletion, HeadOpened, HeadPage, Label, Lookup, Matcher,
     TimeRange, WithFirst,
 };
@@ -49,7 +49,7 @@ impl Drop for OpenOnHead {
 
 impl InstanceState {
     /// Whether something of another instance's head is open.
-    pub(in crate::wasm) fn reads_head(&self) -> bool {
+    pub(crate) fn reads_head(&self) -> bool {
         Arc::strong_count(&self.open_on_head) > 1
     }
 

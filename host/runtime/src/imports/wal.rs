@@ -1,11 +1,11 @@
 //! `wal`: the two logs of the data directory.
 
 use super::storage_error;
-use crate::disk::DiskError;
-use crate::disk::wal::{CheckpointWriter, DamagedPlace, LogKind, LogReader, Logs, Records};
-use crate::wasm::StorageError;
-use crate::wasm::bindings::tidepool::tsdb::wal::{Batch, Host, HostCheckpoint, Log};
-use crate::wasm::state::{InstanceLogs, InstanceState};
+use crate::StorageError;
+use crate::bindings::tidepool::tsdb::wal::{Batch, Host, HostCheckpoint, Log};
+use crate::state::{InstanceLogs, InstanceState};
+use tidepool_disk::DiskError;
+use tidepool_disk::wal::{CheckpointWriter, DamagedPlace, LogKind, LogReader, Logs, Records};
 use wasmtime::Result;
 use wasmtime::component::Resource;
 

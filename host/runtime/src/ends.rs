@@ -5,9 +5,9 @@ use super::{
     CallError, CallLimit, Destination, ForwardSettings, Instance, InstanceLimits, MemoryBound,
 };
 use super::{InstanceLogs, InstanceStorage, Place, Runtime, ShardPosition};
-use crate::disk::{BlockDirs, DataDir};
 use std::error::Error;
 use std::time::Duration;
+use tidepool_disk::{BlockDirs, DataDir};
 
 const MEMORY_BYTES_MAX: usize = 16 << 20;
 

@@ -1,5 +1,8 @@
 //! The engine component and its surroundings: runtime, limits, bindings, and the imports that it
-//! asks for, answered from the disk room. No HTTP.
+//! asks for, answered from `tidepool-disk`.
+//!
+//! Invariant: no call blocks for longer than its limits say, and no instance takes more memory than
+//! its own; nothing here knows of HTTP, of threads or of what is asked of an instance.
 //!
 //! One [`Runtime`] makes [`Instance`]s in the three roles of the design. An instance runs one call
 //! at a time on the thread that calls it; after a trap it is of no further use.

@@ -2,11 +2,11 @@
 
 use super::memory::{MemoryLimiter, MemoryPool};
 use super::{FirstPage, HeadAccess};
-use crate::disk::wal::{LogReader, Logs};
-use crate::disk::{BlockDirs, BlockFile};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use tidepool_disk::wal::{LogReader, Logs};
+use tidepool_disk::{BlockDirs, BlockFile};
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 
 /// Most files of blocks that an instance keeps open while it rests.

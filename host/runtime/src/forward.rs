@@ -7,7 +7,7 @@ use super::{
     CallError, Error, Fed, Instance, Log, MetadataRequest, Place, RemoteWriteVersion, Request,
     ShardPosition, StoreWindow,
 };
-use crate::disk::wal::{LogKind, Records};
+use tidepool_disk::wal::{LogKind, Records};
 use wasmtime::Store;
 use wasmtime::component::ResourceAny;
 

@@ -9,7 +9,7 @@ pub use wal::Checkpoint;
 
 use super::StorageError;
 use super::state::InstanceState;
-use crate::disk::DiskError;
+use tidepool_disk::DiskError;
 
 impl super::bindings::tidepool::tsdb::types::Host for InstanceState {}
 

@@ -1,10 +1,10 @@
 //! `blocks`: the block directories.
 
 use super::storage_error;
-use crate::disk::{BlockFile, BlockWriter, WrittenFor};
-use crate::wasm::StorageError;
-use crate::wasm::bindings::tidepool::tsdb::blocks::{ChunkBytes, Host, HostFile, HostWriter};
-use crate::wasm::state::InstanceState;
+use crate::StorageError;
+use crate::bindings::tidepool::tsdb::blocks::{ChunkBytes, Host, HostFile, HostWriter};
+use crate::state::InstanceState;
+use tidepool_disk::{BlockFile, BlockWriter, WrittenFor};
 use tidepool_remote_write::checked_ends;
 use wasmtime::Result;
 use wasmtime::component::Resource;

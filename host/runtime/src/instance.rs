@@ -12,8 +12,8 @@ use super::{
     FirstPage, HeadLost, Label, Lookup, Matcher, Measured, Options, RemoteWriteVersion,
     ReplayProgress, Room, Selection, TextFormat, TimeRange, WriteOutcome,
 };
-use crate::disk::BlockFile;
 use std::time::Instant;
+use tidepool_disk::BlockFile;
 use wasmtime::component::ResourceAny;
 use wasmtime::{Store, Trap, UpdateDeadline};
 
