@@ -1,9 +1,8 @@
 //! The tidepool host: gives the engine component files and a network.
 //!
 //! Reading order: [`config`] says what can be set; [`store`] is the async handle to the data
-//! directory (`tidepool-disk`) and the component over it (`tidepool-runtime`); [`prom`] speaks
-//! Prometheus' messages; [`access`] says who may; [`http`] serves them; [`text`] reads samples from
-//! text, [`otlp`] from OpenTelemetry's messages; [`ship`] copies finished blocks to object storage,
+//! directory (`tidepool-disk`) and the component over it (`tidepool-runtime`); `tidepool-protocol` reads
+//! and writes messages; [`access`] says who may send them; [`http`] serves them; [`ship`] copies finished blocks to object storage,
 //! [`forward`] sends what is stored on to other receivers; [`cli`] works without a server;
 //! [`reload`] reads the configuration again. `tidepool-telemetry` writes logs and metrics,
 //! `tidepool-lifecycle` knows of the process, `tidepool-settings` reads configuration for those who
@@ -17,13 +16,10 @@ pub use tidepool_disk as disk;
 pub mod forward;
 pub mod http;
 pub mod intake;
-pub mod otlp;
 #[cfg_attr(not(feature = "plugins"), path = "plugin/absent.rs")]
 pub mod plugin;
 pub mod program;
-pub mod prom;
 pub mod reload;
 pub mod scrape;
 pub mod ship;
 pub mod store;
-pub mod text;

@@ -2,11 +2,11 @@
 
 use super::workspace::report_damaged;
 use super::{CliError, DataDirArg, Progress, Verdict, Workspace, quarantine};
-use crate::prom::selector::{SelectorError, parse_selector};
 use clap::{Args, ValueEnum};
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal as _, Write};
 use std::path::PathBuf;
+use tidepool_protocol::prom::selector::{SelectorError, parse_selector};
 use tidepool_runtime::{CallError, Matcher, TextFormat, TimeRange, in_words};
 use tidepool_settings::duration::bytes;
 

@@ -1,10 +1,10 @@
 //! Flags about the node as a whole.
 
-use crate::prom::external_labels::ExternalLabel;
 use clap::Args;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
+use tidepool_protocol::prom::external_labels::ExternalLabel;
 use tidepool_settings::duration::duration;
 
 #[derive(Debug, Clone, Args)]

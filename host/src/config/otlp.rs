@@ -1,7 +1,7 @@
 //! Flags that say how OpenTelemetry's metrics are translated.
 
-use crate::otlp::{Settings, Strategy};
 use clap::Args;
+use tidepool_protocol::otlp::{Settings, Strategy};
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "OTLP")]

@@ -1,8 +1,8 @@
 //! The loaded configuration as the API shows it: the file without secrets, with the external labels
 //! that hold, wherever they were given.
 
-use crate::prom::external_labels::ExternalLabels;
 use std::fmt::Write as _;
+use tidepool_protocol::prom::external_labels::ExternalLabels;
 use tidepool_settings::shown::{quoted, shown_entries};
 use tidepool_settings::yaml::{Data, Entry, Node};
 

@@ -11,7 +11,6 @@ use super::position::{Position, PositionFile};
 use super::tail::{end_of, segments};
 use super::worker::{Stand, Start, join, run, settings};
 use crate::disk::wal::{FORWARD_DIR, HeldSegments, LogKind};
-use crate::prom::external_labels::ExternalLabels;
 use crate::store::Store;
 use std::io;
 use std::path::Path;
@@ -20,6 +19,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use tidepool_lifecycle::shutdown::{Shutdown, ShutdownTrigger};
+use tidepool_protocol::prom::external_labels::ExternalLabels;
 use tidepool_runtime::{CallError, Destination, Label, Place};
 use tokio::runtime::Handle;
 

@@ -2,9 +2,9 @@
 
 use super::listen::ListenAddress;
 use crate::access::{AllowedHost, CorsOrigin};
-use crate::prom::external_labels::ExternalLabels;
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tidepool_protocol::prom::external_labels::ExternalLabels;
 
 /// Where the server listens, whom it answers, and within which limits.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct HttpConfig {
     /// What tells this node from all others.
     pub external_labels: ExternalLabels,
     /// How OTLP metrics are translated.
-    pub otlp: crate::otlp::Settings,
+    pub otlp: tidepool_protocol::otlp::Settings,
     /// Whether stored data may be deleted and copied.
     pub admin_api: bool,
     /// Whether a request may reload the configuration.

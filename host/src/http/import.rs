@@ -7,12 +7,12 @@ use super::context::Context;
 use super::reply::{Reply, retry_later, text};
 use super::translation::{self, Translated};
 use crate::http::request::Request;
-use crate::prom::push::{Push, PushError};
-use crate::text::{ImportOptions, Imported, import};
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use tidepool_exposition::Format;
 use tidepool_lifecycle::clock::system_now_ms;
+use tidepool_protocol::prom::push::{Push, PushError};
+use tidepool_protocol::text::{ImportOptions, Imported, import};
 
 /// The path; the Pushgateway's `/metrics/job/JOB/…` may follow.
 pub const PATH: &str = "/api/v1/import/prometheus";

@@ -8,15 +8,15 @@ use super::context::Context;
 use super::reply::{self, Reply, retry_later, text};
 use super::translation::{self, Translated};
 use crate::http::request::Request;
-use crate::otlp::proto::collector::metrics::v1::{
-    ExportMetricsPartialSuccess, ExportMetricsServiceResponse,
-};
-use crate::otlp::proto::rpc::Status;
-use crate::otlp::{Malformed, Report, TranslateError, translate};
 use http_body_util::BodyExt as _;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use prost::Message as _;
+use tidepool_protocol::otlp::proto::collector::metrics::v1::{
+    ExportMetricsPartialSuccess, ExportMetricsServiceResponse,
+};
+use tidepool_protocol::otlp::proto::rpc::Status;
+use tidepool_protocol::otlp::{Malformed, Report, TranslateError, translate};
 
 /// Where OpenTelemetry's senders find it, as with Prometheus.
 pub const PATH: &str = "/api/v1/otlp/v1/metrics";

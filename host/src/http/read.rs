@@ -7,9 +7,6 @@ use super::body::{Bound, read_snappy};
 use super::context::Context;
 use super::reply::{self, Reply, text};
 use crate::http::request::Request;
-use crate::prom::read::{
-    ReadFormat, ReadLimits, ReadPlan, SAMPLES_CONTENT_TYPE, STREAMED_CONTENT_TYPE, plan,
-};
 use crate::store::{ReadPart, SMALL_BYTES_MAX, StoreError};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -21,6 +18,9 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Poll, ready};
+use tidepool_protocol::prom::read::{
+    ReadFormat, ReadLimits, ReadPlan, SAMPLES_CONTENT_TYPE, STREAMED_CONTENT_TYPE, plan,
+};
 use tidepool_runtime::Label;
 use tokio::sync::mpsc::Receiver;
 

@@ -14,15 +14,15 @@ use super::body::Held;
 use super::context::{Context, HandlerCounters};
 use super::reply::{self, Reply};
 use crate::intake::Intake;
-use crate::prom::points::{Points, Rejected};
-use crate::prom::rows::{Gone, Piece, RequestWriter};
-use crate::prom::work::{Client, WorkLimit};
-use crate::prom::write::{REFUSALS_MAX, may_clear};
 use crate::store::{BodyRoom, StoreError};
 use hyper::StatusCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use tidepool_protocol::prom::points::{Points, Rejected};
+use tidepool_protocol::prom::rows::{Gone, Piece, RequestWriter};
+use tidepool_protocol::prom::work::{Client, WorkLimit};
+use tidepool_protocol::prom::write::{REFUSALS_MAX, may_clear};
 use tidepool_runtime::WriteOutcome;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
@@ -55,7 +55,7 @@ enum Unfinished {
 }
 
 /// Translates a body and stores its rows. `translate` ends early when a write, or
-/// [`RowSink::go_on`](crate::prom::rows::RowSink::go_on), returns [`Gone`].
+/// [`RowSink::go_on`](tidepool_protocol::prom::rows::RowSink::go_on), returns [`Gone`].
 pub async fn run<R, T>(
     context: &Context,
     counters: &HandlerCounters,

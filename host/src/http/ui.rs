@@ -8,7 +8,6 @@ use super::gzip;
 use super::reply::{Reply, full, text};
 use super::request::Request;
 use super::route::{GET, Route, route};
-use crate::prom::media_type::MediaType;
 use flate2::read::GzDecoder;
 use hyper::StatusCode;
 use hyper::header::{
@@ -18,6 +17,7 @@ use hyper::header::{
 };
 use std::io::Read;
 use tidepool_page::File;
+use tidepool_protocol::prom::media_type::MediaType;
 
 /// Scripts, styles and requests of this origin only; no frame around the page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \

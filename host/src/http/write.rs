@@ -7,10 +7,10 @@ use super::body::{Bound, for_sender, read_snappy};
 use super::context::Context;
 use super::reply::{self, Reply, retry_later, text};
 use crate::http::request::Request;
-use crate::prom::write::{WRITTEN_HEADERS, may_clear, negotiate, refusal_text};
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use std::sync::atomic::Ordering::Relaxed;
+use tidepool_protocol::prom::write::{WRITTEN_HEADERS, may_clear, negotiate, refusal_text};
 use tidepool_runtime::{RemoteWriteVersion, WriteOutcome};
 
 /// Answers a write.

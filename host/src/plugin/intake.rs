@@ -3,8 +3,8 @@
 use super::manager::Plugins;
 use super::observers::Stored;
 use super::transforms::Request;
-use crate::prom::write::{REFUSALS_MAX, clears, may_clear};
 use crate::store::{Body, BodyRoom, StoreError};
+use tidepool_protocol::prom::write::{REFUSALS_MAX, clears, may_clear};
 use tidepool_runtime::{RemoteWriteVersion, WriteOutcome, nothing_written};
 
 impl Plugins {

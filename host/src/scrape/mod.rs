@@ -15,7 +15,6 @@ mod thread;
 pub use builtin::{BuiltinConfig, OwnMetrics};
 
 use crate::intake::Intake;
-use crate::prom::external_labels::ExternalLabels;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
@@ -25,6 +24,7 @@ use store::ScrapeStore;
 use thread::ScrapeThread;
 use tidepool_lifecycle::clock::since_epoch;
 use tidepool_lifecycle::shutdown::Shutdown;
+use tidepool_protocol::prom::external_labels::ExternalLabels;
 use tidepool_scrape::clock::Clock;
 use tidepool_scrape::config::{
     DiscoveryConfig, ScrapeConfig as JobConfig, ScrapeSettings, effective,

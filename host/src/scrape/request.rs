@@ -1,10 +1,10 @@
 //! A scrape as remote-write requests: the parts that have no columns, or all of it.
 
-use crate::prom::native::of_exposition;
-use crate::prom::rows::{
+use tidepool_protocol::prom::native::of_exposition;
+use tidepool_protocol::prom::rows::{
     Exemplar, Family, Gone, LabelSet, Piece, RequestWriter, RowSink as _, RowValue,
 };
-use crate::text::type_of;
+use tidepool_protocol::text::type_of;
 use tidepool_scrape::labels::Labels;
 use tidepool_scrape::store::{Batch, ExemplarRow, HistogramRow, stale_marker};
 

@@ -14,9 +14,9 @@
 use super::labelled::{LabelledSeries, is_labelled};
 use super::request::{self, Rows};
 use crate::intake::Intake;
-use crate::prom::rows::Piece;
 use crate::store::{BodyRoom, ScrapeRows, StoreError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tidepool_protocol::prom::rows::Piece;
 use tidepool_runtime::{
     Columns, Error, Label, Refusal, RefusalReason, RefusedRow, WriteOutcome, in_words,
 };

@@ -15,9 +15,9 @@
 //! (`pkg/block/metadata/meta.go` in thanos-io/thanos; `source` is free text there.)
 
 use super::plan::BlockInfo;
-use crate::prom::external_labels::ExternalLabels;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use tidepool_protocol::prom::external_labels::ExternalLabels;
 
 /// Who uploaded it.
 const SOURCE: &str = "tidepool";

@@ -5,9 +5,9 @@ use super::meta::{FileSize, bucket_meta, difference};
 use super::plan::{BlockInfo, META_BYTES_MAX};
 use super::{ShipError, ShipFigures};
 use crate::disk::{BlockDirs, BlockFile};
-use crate::prom::external_labels::ExternalLabels;
 use std::sync::atomic::Ordering::Relaxed;
 use tidepool_lifecycle::clock::system_now;
+use tidepool_protocol::prom::external_labels::ExternalLabels;
 
 /// What became of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,7 +10,6 @@ use super::state::{Shipped, ShippedFile};
 use super::upload::{Outcome, upload};
 use super::{ShipConfig, ShipError, ShipFigures};
 use crate::disk::{BlockDirs, DataDir};
-use crate::prom::external_labels::ExternalLabels;
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -20,6 +19,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_lifecycle::shutdown::Shutdown;
+use tidepool_protocol::prom::external_labels::ExternalLabels;
 use tidepool_settings::redact::shown_text;
 
 /// Shortest and longest time between two looks at the blocks.

@@ -2,7 +2,7 @@
 
 use super::Shortage;
 use crate::disk::DiskError;
-use crate::prom::selection::SelectionError;
+use tidepool_protocol::prom::selection::SelectionError;
 use tidepool_runtime::{CallError, Error, HeadLost, MemoryBound, MemoryPool, in_words};
 
 /// Everything that can keep the store from answering.

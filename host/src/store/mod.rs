@@ -41,7 +41,6 @@ mod supervised;
 mod tasks;
 mod unreplayed;
 
-pub use crate::prom::read::{ReadFormat, ReadQuery};
 use blocks::DamagedBlocks;
 pub use blocks::ListedBlock;
 pub use buffer::Body;
@@ -66,10 +65,10 @@ pub use replay_status::{ReplayState, ReplayStatus};
 pub use room::{BodyBudget, BodyRoom};
 pub use space::{DiskShare, SpaceFigures};
 pub use status::Cardinality;
+pub use tidepool_protocol::prom::read::{ReadFormat, ReadQuery};
 pub use unreplayed::Shortage;
 
 use crate::disk::{BlockDirs, DataDir, Quarantine, RecordFormat, Wear};
-use crate::prom::selection::SelectionCount;
 use clock::Clock;
 use compactor::Compactor;
 use head::{HeadHandle, HeadInstance, HeadThread, Job, Rows, Stored};
@@ -84,6 +83,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tasks::{Task, TaskSender, task_queue};
 use tidepool_lifecycle::open_files;
+use tidepool_protocol::prom::selection::SelectionCount;
 use tidepool_runtime::{
     Instance, InstanceLimits, InstanceLogs, InstanceStorage, Label, Lookup, MemoryPool, Options,
     RemoteWriteVersion, Role, Runtime, WriteOutcome,

@@ -5,12 +5,12 @@ mod samples;
 mod streamed;
 
 use super::{Shared, StoreError};
-use crate::prom::read::{ReadFormat, ReadQuery};
 use bytes::Bytes;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
+use tidepool_protocol::prom::read::{ReadFormat, ReadQuery};
 use tidepool_runtime::{
     CursorHandle, Instance, InstanceLimits, InstanceLogs, InstanceStorage, Label, Role, Selection,
 };

@@ -5,8 +5,8 @@
 use super::head::OnHead;
 use super::query::answer_parts;
 use super::{LookupPart, Shared, Store, StoreError, lookup};
-use crate::prom::selection::SelectionCount;
 use std::sync::Arc;
+use tidepool_protocol::prom::selection::SelectionCount;
 use tidepool_runtime::{
     CardinalityList, FamilyMetadata, Instance, Matcher, PoolShare, Ranked, SeriesExemplars,
     TimeRange,

@@ -2,10 +2,10 @@
 //! queue, and the compactor thread does them one by one.
 
 use super::{Store, StoreError};
-use crate::prom::selection::SelectionCount;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
+use tidepool_protocol::prom::selection::SelectionCount;
 use tidepool_runtime::{Damage, Deletion, Matcher, TimeRange};
 use tokio::sync::oneshot;
 

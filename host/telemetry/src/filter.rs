@@ -24,8 +24,11 @@ const LEVEL_DEFAULT: &str = "info";
 const DIVIDED: &str = "tidepool_host";
 
 /// Its modules that are crates of their own, or parts of these.
-const MOVED: [(&str, &str); 8] = [
+const MOVED: [(&str, &str); 11] = [
+    ("otlp", "tidepool_protocol::otlp"),
+    ("prom", "tidepool_protocol::prom"),
     ("telemetry", "tidepool_telemetry"),
+    ("text", "tidepool_protocol::text"),
     ("wasm", "tidepool_runtime"),
     ("open_files", "tidepool_lifecycle::open_files"),
     ("priority", "tidepool_lifecycle::priority"),

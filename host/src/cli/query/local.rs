@@ -6,10 +6,10 @@ use super::time::Time;
 use super::value::{Metric, Value};
 use crate::cli::workspace::report_damaged;
 use crate::cli::{CliError, Workspace, quarantine};
-use crate::prom::label_name::unescape;
-use crate::prom::selection::SelectionCount;
-use crate::prom::selector::{matches_empty, parse_counted};
 use std::path::Path;
+use tidepool_protocol::prom::label_name::unescape;
+use tidepool_protocol::prom::selection::SelectionCount;
+use tidepool_protocol::prom::selector::{matches_empty, parse_counted};
 use tidepool_runtime::{
     CallError, Instance, Label, Lookup, Matcher, QueryError, QueryOptions, QueryTimes,
     ResultFormat, TimeRange,

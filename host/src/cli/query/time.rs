@@ -1,9 +1,9 @@
 //! Times of the command line, which go to a server as promtool sends them.
 
-use crate::prom::time::parse_time;
 use jiff::Timestamp;
 use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_number::plain;
+use tidepool_protocol::prom::time::parse_time;
 
 /// Seconds of 9999 hours: how far `series` and `labels` reach to both sides of now without times.
 const REACH_SECONDS: i64 = 9999 * 3600;

@@ -5,13 +5,13 @@ use super::multipart::{self, Field};
 use crate::http::body::{Bound, collect};
 use crate::http::context::Context;
 use crate::http::request::Request;
-use crate::prom::selection::SelectionCount;
-use crate::prom::selector::{matches_empty, parse_counted};
-use crate::prom::time::{TIME_MAX_MS, TIME_MIN_MS, parse_time};
 use hyper::Method;
 use hyper::header::CONTENT_TYPE;
 use std::borrow::Cow;
 use std::time::Duration;
+use tidepool_protocol::prom::selection::SelectionCount;
+use tidepool_protocol::prom::selector::{matches_empty, parse_counted};
+use tidepool_protocol::prom::time::{TIME_MAX_MS, TIME_MIN_MS, parse_time};
 use tidepool_runtime::{Matcher, TimeRange};
 use tidepool_settings::duration::duration_or_zero;
 

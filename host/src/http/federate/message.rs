@@ -3,13 +3,13 @@
 //! Source: `web/federate.go` in prometheus/prometheus.
 
 use super::escaped;
-use crate::prom::native::BucketSpan;
-use crate::prom::newest::{FloatHistogram, Newest, NewestValue};
 use prost::Message;
 use tidepool_exposition::NameEscaping;
 use tidepool_exposition::protobuf::client::{
     self, Bucket, Histogram, LabelPair, Metric, MetricFamily, MetricType, Untyped,
 };
+use tidepool_protocol::prom::native::BucketSpan;
+use tidepool_protocol::prom::newest::{FloatHistogram, Newest, NewestValue};
 
 /// Writes series, which are sorted by name.
 pub fn families(

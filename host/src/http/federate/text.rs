@@ -3,9 +3,9 @@
 //! Source: `expfmt/text_create.go` and `model/metric.go` in prometheus/common.
 
 use super::{escaped, is_legacy};
-use crate::prom::newest::{FloatHistogram, Newest, NewestValue};
 use std::borrow::Cow;
 use tidepool_exposition::NameEscaping;
+use tidepool_protocol::prom::newest::{FloatHistogram, Newest, NewestValue};
 
 /// Writes series, which are sorted by name. Native histograms with powers of two have no place in
 /// this format.
@@ -137,7 +137,10 @@ mod tests {
             count: 6.5,
             sum: 3.25,
             schema: -53,
-            positive_spans: vec![crate::prom::native::BucketSpan { offset: 0, length: 3 }],
+            positive_spans: vec![tidepool_protocol::prom::native::BucketSpan {
+                offset: 0,
+                length: 3,
+            }],
             positive_counts: vec![1.0, 2.0, 3.5],
             custom_values: vec![0.25, 4.0],
             ..FloatHistogram::default()

@@ -2,10 +2,10 @@
 
 use super::columns::{Columns, part};
 use super::{Interest, View};
-use crate::prom::native::Histogram;
 use crate::store::StoreError;
 use prost::Message as _;
 use std::fmt::Write as _;
+use tidepool_protocol::prom::native::Histogram;
 use tidepool_runtime::{Error, RemoteWriteVersion};
 
 /// The rows of a remote-write body, a line each, as Prometheus writes samples: series, value,

@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::plugin::bindings::transform::exports::tidepool::plugin::transform_batches::Edit;
-use crate::prom::rows::{Exemplar, LabelSet, NAME, Piece, RequestWriter, RowSink as _, RowValue};
 use proptest::prelude::*;
+use tidepool_protocol::prom::rows::{
+    Exemplar, LabelSet, NAME, Piece, RequestWriter, RowSink as _, RowValue,
+};
 use tidepool_runtime::RemoteWriteVersion::{self, V1, V2};
 
 const BYTES_MAX: usize = 1 << 20;

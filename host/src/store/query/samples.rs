@@ -6,9 +6,9 @@
 //! What is small is kept after the first time instead. Limits are known before the first byte.
 
 use super::{Cut, Parts, Read, each_part};
-use crate::prom::fragments::{BODY_BYTES_MAX, FragmentEncoder};
-use crate::prom::read::{put_query_result_head, query_result_bytes};
 use crate::store::StoreError;
+use tidepool_protocol::prom::fragments::{BODY_BYTES_MAX, FragmentEncoder};
+use tidepool_protocol::prom::read::{put_query_result_head, query_result_bytes};
 use tidepool_runtime::{CallError, CursorHandle, Error, Instance, Limit};
 
 /// Stored bytes that are measured in one call.

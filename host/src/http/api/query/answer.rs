@@ -2,10 +2,10 @@
 
 use super::stats::Stats;
 use crate::http::api::pages::{Page, Progress, Rows};
-use crate::prom::query::{self, ResultType};
 use crate::store::{QueryEnd, QueryPart, StoreError};
 use serde_json::Value;
 use std::task::{Context, Poll, ready};
+use tidepool_protocol::prom::query::{self, ResultType};
 use tidepool_runtime::{ResultFormat, ValueType};
 use tokio::sync::mpsc::Receiver;
 

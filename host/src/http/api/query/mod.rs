@@ -14,8 +14,8 @@ use super::pages::{Shape, stream};
 use super::parameters::Parameters;
 use crate::http::context::Context;
 use crate::http::reply::Reply;
-use crate::prom::query::QUERY_CONTENT_TYPE;
 use crate::store::{Expression, StoreError};
+use tidepool_protocol::prom::query::QUERY_CONTENT_TYPE;
 
 use answer::Answer;
 use hyper::header::{HeaderValue, VARY};

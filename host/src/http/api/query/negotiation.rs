@@ -1,8 +1,8 @@
 //! Which form of an answer a client prefers (RFC 9110, section 12.5.1).
 
-use crate::prom::media_type::MediaType;
-use crate::prom::query::QUERY_CONTENT_TYPE;
 use hyper::header::{GetAll, HeaderValue};
+use tidepool_protocol::prom::media_type::MediaType;
+use tidepool_protocol::prom::query::QUERY_CONTENT_TYPE;
 use tidepool_runtime::ResultFormat;
 
 /// What JSON is called, also by those who take anything.

@@ -1,10 +1,10 @@
 //! What a query has cost, as `stats` asks for it. Source: `util/stats` in prometheus/prometheus.
 
-use crate::prom::query::QueryStats;
 use crate::store::{QueryEnd, QueryTimings};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tidepool_number::push_seconds;
+use tidepool_protocol::prom::query::QueryStats;
 use tidepool_runtime::QueryTimes;
 
 /// The values of `stats` that upstream documents. Others act as `true`, with a warning.

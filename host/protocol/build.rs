@@ -11,7 +11,7 @@ const PROTO_FILES: [&str; 4] = [
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let include = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("../proto");
+    let include = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("../../proto");
     println!("cargo::rerun-if-changed={}", include.display());
     let files = protox::compile(PROTO_FILES, [&include])?;
     prost_build::Config::new().compile_fds(files)?;

@@ -1,0 +1,15 @@
+//! Messages of other programs to and from the store's model: Prometheus' remote write and read,
+//! OpenTelemetry's metrics, text.
+//!
+//! ```text
+//! body ─▶ text, otlp ─▶ rows ─▶ pieces of remote-write requests: the store's one way in
+//! ```
+//!
+//! Invariant: no sockets, no store and no clock. What a body makes takes time and memory in
+//! proportion to its bytes, within [`prom::work`]'s limits.
+//!
+//! Begin with [`prom`]; [`prom::rows`] is what [`text`] and [`otlp`] write.
+
+pub mod otlp;
+pub mod prom;
+pub mod text;
