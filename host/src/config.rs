@@ -33,8 +33,6 @@ use crate::forward::ForwardConfig;
 use crate::http::HttpConfig;
 use crate::plugin::config::PluginsConfig;
 use crate::scrape::ScrapeConfig;
-use crate::ship::ShipConfig;
-use crate::store::StoreConfig;
 use clap::{Args, Parser, Subcommand};
 use forward::ForwardArgs;
 use general::GeneralArgs;
@@ -51,6 +49,8 @@ use series::SeriesArgs;
 use ship::ShipArgs;
 use std::time::Duration;
 use storage::StorageArgs;
+use tidepool_ship::ShipConfig;
+use tidepool_store::StoreConfig;
 use tidepool_telemetry::{LogFilter, LogFormat};
 use wal::WalArgs;
 

@@ -1,8 +1,8 @@
 //! The way of every write into the store: past the plugins, if there are any.
 
 use crate::plugin::Plugins;
-use crate::store::{Body, BodyRoom, Store, StoreError};
 use tidepool_runtime::{RemoteWriteVersion, WriteOutcome};
+use tidepool_store::{Body, BodyRoom, Store, StoreError};
 
 /// The store behind its plugins.
 #[derive(Clone)]

@@ -1,13 +1,13 @@
 //! The tidepool host: gives the engine component files and a network.
 //!
-//! Reading order: [`config`] says what can be set; [`store`] is the async handle to the data
-//! directory (`tidepool-disk`) and the component over it (`tidepool-runtime`); `tidepool-protocol` reads
-//! and writes messages; [`access`] says who may send them; [`http`] serves them; [`ship`] copies finished blocks to object storage,
-//! [`forward`] sends what is stored on to other receivers; [`cli`] works without a server;
-//! [`reload`] reads the configuration again. `tidepool-telemetry` writes logs and metrics,
-//! `tidepool-lifecycle` knows of the process, `tidepool-settings` reads configuration for those who
-//! own it.
-//! Dependencies point one way: http and cli → prom, ship → disk.
+//! Below it, each a crate: `tidepool-telemetry` writes logs and metrics, `tidepool-lifecycle` knows
+//! of the process, `tidepool-disk` is the data directory, `tidepool-runtime` runs the component,
+//! `tidepool-protocol` reads and writes messages, `tidepool-ship` copies finished blocks to object
+//! storage, `tidepool-store` is the async handle to all of the data.
+//!
+//! Reading order: [`config`] says what can be set; [`access`] says who may ask; [`http`] serves;
+//! [`scrape`] has targets scraped; [`forward`] sends what is stored on to other receivers; [`cli`]
+//! works without a server; [`program`] wires; [`reload`] reads the configuration again.
 
 pub mod access;
 pub mod cli;
@@ -21,5 +21,3 @@ pub mod plugin;
 pub mod program;
 pub mod reload;
 pub mod scrape;
-pub mod ship;
-pub mod store;

@@ -3,7 +3,7 @@
 use super::progress::warn_line;
 use super::workspace::BLOCK_DURATION_MS;
 use super::{CliError, DataDirArg, Progress, Verdict, Workspace};
-use crate::store::{CompactionSettings, PinConfig, Waiting, millis};
+use tidepool_store::{CompactionSettings, PinConfig, Waiting, millis};
 
 use clap::Args;
 use std::time::Duration;

@@ -1,12 +1,12 @@
 //! Why a command could not do its work.
 
 use crate::disk::DiskError;
-use crate::ship::ShipError;
-use crate::store::CompactionSettingsError;
 use std::io;
 use std::path::PathBuf;
 use tidepool_exposition::ReadError;
 use tidepool_runtime::{CallError, Error, in_words};
+use tidepool_ship::ShipError;
+use tidepool_store::CompactionSettingsError;
 
 /// Why a command could not do its work.
 #[derive(Debug, thiserror::Error)]

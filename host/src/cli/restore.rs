@@ -8,7 +8,7 @@ use super::compact::compact_all;
 use super::quarantine::time_ms;
 use super::workspace::{BLOCK_DURATION_MS, options};
 use super::{CliError, DATA_DIR_DEFAULT, Verdict, Workspace};
-use crate::store::{CompactionSettings, Waiting};
+use tidepool_store::{CompactionSettings, Waiting};
 
 use clap::Args;
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use super::{CliError, DataDirArg, Progress, Verdict, Workspace};
 use crate::disk::SnapshotWriter;
-use crate::store::snapshot_name;
+use tidepool_store::snapshot_name;
 
 use clap::Args;
 use tidepool_lifecycle::clock::system_now_ms;

@@ -142,6 +142,6 @@ pub fn options(role: Role) -> Options {
         block_duration_max_ms: 0,
         retention_ms: 0,
         retention_bytes: 0,
-        hash_seed: crate::store::random_seed(),
+        hash_seed: tidepool_store::random_seed(),
     }
 }

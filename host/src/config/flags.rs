@@ -3,10 +3,10 @@
 
 use super::{ServeConfig, Settings};
 use crate::disk::Compression;
-use crate::store::{DiskShare, max_block_duration};
 use std::collections::BTreeMap;
 use tidepool_settings::duration::{duration_text, size_text};
 use tidepool_settings::redact::shown_text;
+use tidepool_store::{DiskShare, max_block_duration};
 
 /// Flags whose values are URLs, in which there may be secrets.
 const URLS: [&str; 2] = ["remote-write-url", "ship"];

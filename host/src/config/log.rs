@@ -8,7 +8,7 @@ use tidepool_telemetry::{LogFilter, LogFormat};
 pub(super) struct LogArgs {
     /// Minimum level of log lines: debug, info, warn or error
     ///
-    /// Levels of single targets may follow, as in info,tidepool_host::store=debug.
+    /// Levels of single targets may follow, as in info,tidepool_store=debug.
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: LogFilter,
 

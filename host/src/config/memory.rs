@@ -2,11 +2,11 @@
 
 use super::ServeConfig;
 use super::values::at_least;
-use crate::store::{
-    COMPACTOR_BYTES_MIN, MEMORY_LIMIT_BYTES_MIN, MemorySplit, QUERY_BYTES_MIN, default_limit_bytes,
-};
 use clap::Args;
 use tidepool_runtime::INSTANCE_BYTES_MAX;
+use tidepool_store::{
+    COMPACTOR_BYTES_MIN, MEMORY_LIMIT_BYTES_MIN, MemorySplit, QUERY_BYTES_MIN, default_limit_bytes,
+};
 
 /// Least memory of an engine instance: it takes nearly as much before it has any data.
 pub(super) const INSTANCE_BYTES_MIN: u64 = 3 << 20;

@@ -1,12 +1,12 @@
 //! Flags about queries in PromQL.
 
 use super::values::{concurrency, count};
-use crate::store::{QueryConfig, QueryFeatures};
 use clap::{Args, ValueEnum};
 use std::time::Duration;
 use tidepool_lifecycle::processors::processors;
 use tidepool_scrape::config::GlobalConfig;
 use tidepool_settings::duration::{bytes, duration, duration_or_zero};
+use tidepool_store::{QueryConfig, QueryFeatures};
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Queries")]
@@ -132,9 +132,9 @@ impl QueryArgs {
 mod tests {
     use crate::config::ConfigError;
     use crate::config::tests::read;
-    use crate::store::{QueryConfig, QueryFeatures};
     use std::time::Duration;
     use tidepool_lifecycle::processors::processors;
+    use tidepool_store::{QueryConfig, QueryFeatures};
 
     #[test]
     fn the_defaults_are_those_of_prometheus() -> Result<(), ConfigError> {

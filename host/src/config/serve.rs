@@ -2,9 +2,9 @@
 
 use super::{ServeArgs, ServeConfig, memory};
 use crate::http::HttpConfig;
-use crate::store::StoreConfig;
 use std::collections::BTreeMap;
 use tidepool_runtime::InstanceLimits;
+use tidepool_store::StoreConfig;
 
 /// More than this is of no use without a flag that asks for it.
 const REQUEST_BYTES: u64 = 32 << 20;

@@ -1,12 +1,12 @@
 //! Flags for copying finished blocks elsewhere.
 
 use super::ServeConfig;
-use crate::ship::ShipConfig;
-use crate::ship::state::STATE_FILE;
-use crate::store::PinConfig;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use tidepool_settings::duration::bytes;
+use tidepool_ship::ShipConfig;
+use tidepool_ship::state::STATE_FILE;
+use tidepool_store::PinConfig;
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Forwarding and shipping")]

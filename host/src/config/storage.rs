@@ -1,11 +1,11 @@
 //! Flags about blocks: their directory, duration and retention.
 
 use super::values::{block_duration, disk_share, open_files};
-use crate::store::DiskShare;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
 use tidepool_settings::duration::{duration, duration_or_zero};
+use tidepool_store::DiskShare;
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Storage")]

@@ -1,8 +1,8 @@
 //! Values of flags, with their bounds.
 
-use crate::store::DiskShare;
 use std::time::Duration;
 use tidepool_settings::duration::{bytes, duration, size_text};
+use tidepool_store::DiskShare;
 
 /// Shortest span of a block that the engine takes.
 const BLOCK_DURATION_MIN: Duration = Duration::from_secs(1);

@@ -2,10 +2,10 @@
 
 use super::ForwardError;
 use super::tail::Feeding;
-use crate::store::{ReadFormat, ReadPart, ReadQuery, Store, StoreError};
 use bytes::{Buf as _, Bytes};
 use std::time::{Duration, Instant};
 use tidepool_runtime::{StoreWindow, TimeRange};
+use tidepool_store::{ReadFormat, ReadPart, ReadQuery, Store, StoreError};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Receiver;
 

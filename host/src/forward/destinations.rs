@@ -11,7 +11,6 @@ use super::position::{Position, PositionFile};
 use super::tail::{end_of, segments};
 use super::worker::{Stand, Start, join, run, settings};
 use crate::disk::wal::{FORWARD_DIR, HeldSegments, LogKind};
-use crate::store::Store;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,6 +20,7 @@ use std::thread::JoinHandle;
 use tidepool_lifecycle::shutdown::{Shutdown, ShutdownTrigger};
 use tidepool_protocol::prom::external_labels::ExternalLabels;
 use tidepool_runtime::{CallError, Destination, Label, Place};
+use tidepool_store::Store;
 use tokio::runtime::Handle;
 
 /// All destinations, before there is a store to read.

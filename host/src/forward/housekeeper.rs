@@ -8,10 +8,10 @@ use super::progress::Look;
 use super::reader::{BEYOND_LIMIT, Reader};
 use super::resharding::UPDATE_EVERY;
 use super::shared::Shared;
-use crate::store::Store;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 use tidepool_runtime::ShardPosition;
+use tidepool_store::Store;
 
 /// Keeps a run within its limits, and shows how it stands.
 pub(super) struct Housekeeper {

@@ -47,10 +47,10 @@ pub use config::{DestinationConfig, ForwardConfig};
 pub use destinations::{Destinations, Forwarding};
 
 use crate::disk::DiskError;
-use crate::store::StoreError;
 use std::io;
 use tidepool_client::ClientError;
 use tidepool_runtime::CallError;
+use tidepool_store::StoreError;
 
 impl ForwardError {
     /// The same, with advice where memory is what it lacks.

@@ -3,8 +3,8 @@
 use super::config::DestinationConfig;
 use super::figures::Figures;
 use super::needs::Needs;
-use crate::store::Store;
 use tidepool_lifecycle::shutdown::Shutdown;
+use tidepool_store::Store;
 
 use std::sync::Arc;
 use std::time::Duration;

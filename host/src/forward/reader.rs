@@ -6,10 +6,10 @@ use super::config::{BacklogOrder, DestinationConfig};
 use super::parts::LOOK_EVERY;
 use super::shared::Shared;
 use super::tail::{Read, Tails};
-use crate::store::StoreError;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tidepool_runtime::{CallError, Error, ShardPosition, StoreWindow};
+use tidepool_store::StoreError;
 
 /// How soon the log is looked at again that had no more: what comes meanwhile is read together.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);

@@ -6,7 +6,6 @@ use super::handler::Handler;
 use super::reply::Body;
 use super::stream::{BODY_PROGRESS_BYTES, Phase, PhaseCell};
 use crate::http::request::Request;
-use crate::store::StoreError;
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use hyper::header::USER_AGENT;
@@ -18,6 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
+use tidepool_store::StoreError;
 use tokio::time::sleep;
 
 /// Longest part of a path or a client's name that is logged, in bytes.

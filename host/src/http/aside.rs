@@ -1,7 +1,7 @@
 //! Work of many milliseconds, beside the threads of the network: a node with two cores has one, and
 //! what holds it holds all connections, scrapes and timers.
 
-use crate::store::StoreError;
+use tidepool_store::StoreError;
 use tokio::sync::Semaphore;
 
 /// At most so many at a time: more would not be done sooner on the nodes this is for, and each

@@ -4,12 +4,12 @@ use super::aside;
 use super::context::Context;
 use super::reply::{Reply, error, retry_later, text};
 use crate::http::request::{Request, RequestBody};
-use crate::store::{Body as StoredBody, BodyRoom};
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::body::Body;
 use hyper::header::{CONTENT_ENCODING, HeaderValue};
 use tidepool_protocol::prom::{BodyError, decompress, decompressed_len};
+use tidepool_store::{Body as StoredBody, BodyRoom};
 use tidepool_turns::{Gunzip, GunzipError, Pace};
 
 /// Bytes that a body's buffer has at first.

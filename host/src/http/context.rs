@@ -11,9 +11,9 @@ use crate::intake::Intake;
 use crate::plugin::Plugins;
 use crate::reload::Live;
 use crate::scrape::Scraping;
-use crate::ship::ShipFigures;
-use crate::store::{BodyBudget, Store};
 use tidepool_lifecycle::reload::ReloadHandle;
+use tidepool_ship::ShipFigures;
+use tidepool_store::{BodyBudget, Store};
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

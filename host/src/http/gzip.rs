@@ -1,7 +1,6 @@
 //! Answers in gzip, for those who take it: compressed as they are sent, with a bounded window.
 
 use super::reply::{Body, Reply};
-use crate::store::StoreError;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -11,6 +10,7 @@ use hyper::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, GetAll, H
 use std::io::{self, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use tidepool_store::StoreError;
 
 /// Shorter answers stay as they are.
 const BYTES_MIN: u64 = 1024;

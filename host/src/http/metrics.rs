@@ -9,12 +9,12 @@ use super::reply::{Reply, full};
 use crate::disk::wal::WalStats;
 use crate::disk::{OpenFileFigures, Wear, WrittenFor};
 use crate::scrape::Scraping;
-use crate::ship::ShipFigures;
-use crate::store::{Store, StoreCounters};
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tidepool_runtime::Figures;
+use tidepool_ship::ShipFigures;
+use tidepool_store::{Store, StoreCounters};
 use tidepool_telemetry::{MetricsText, escaped};
 
 /// Answers in the text format.

@@ -1,10 +1,10 @@
 //! The process metrics of client libraries, under their names, read from the system (proc(5)).
 
-use crate::store::resident_bytes;
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::read_to_string;
+use tidepool_store::resident_bytes;
 use tidepool_telemetry::MetricsText;
 
 /// Shows what the system tells; what it does not tell is left out.

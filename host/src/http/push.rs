@@ -6,8 +6,8 @@ use super::context::Context;
 use super::reply::{self, Reply, retry_later, text};
 use crate::http::request::Request;
 use crate::plugin::{Decoded, Plugins, PushRequest, Undecoded};
-use crate::store::BodyRoom;
 use tidepool_protocol::prom::write::may_clear;
+use tidepool_store::BodyRoom;
 
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};

@@ -7,7 +7,6 @@ use super::body::{Bound, read_snappy};
 use super::context::Context;
 use super::reply::{self, Reply, text};
 use crate::http::request::Request;
-use crate::store::{ReadPart, SMALL_BYTES_MAX, StoreError};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Frame};
@@ -22,6 +21,7 @@ use tidepool_protocol::prom::read::{
     ReadFormat, ReadLimits, ReadPlan, SAMPLES_CONTENT_TYPE, STREAMED_CONTENT_TYPE, plan,
 };
 use tidepool_runtime::Label;
+use tidepool_store::{ReadPart, SMALL_BYTES_MAX, StoreError};
 use tokio::sync::mpsc::Receiver;
 
 /// An answer on its way.

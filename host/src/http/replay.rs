@@ -4,9 +4,9 @@
 use super::api;
 use super::context::Context;
 use super::reply::{Reply, text};
-use crate::store::ReplayState;
 use hyper::StatusCode;
 use serde_json::json;
+use tidepool_store::ReplayState;
 
 /// Answers as Prometheus does, and with the state that its documentation adds; beyond that, why
 /// the log was not replayed.

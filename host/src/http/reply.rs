@@ -2,13 +2,13 @@
 //!
 //! 4xx makes a sender drop its request: it is never for what time or free space will cure.
 
-use crate::store::StoreError;
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use tidepool_runtime::Error;
+use tidepool_store::StoreError;
 
 /// A body, whole or streamed. An error in it resets the connection.
 pub type Body = BoxBody<Bytes, StoreError>;

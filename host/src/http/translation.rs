@@ -14,7 +14,6 @@ use super::body::Held;
 use super::context::{Context, HandlerCounters};
 use super::reply::{self, Reply};
 use crate::intake::Intake;
-use crate::store::{BodyRoom, StoreError};
 use hyper::StatusCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,6 +23,7 @@ use tidepool_protocol::prom::rows::{Gone, Piece, RequestWriter};
 use tidepool_protocol::prom::work::{Client, WorkLimit};
 use tidepool_protocol::prom::write::{REFUSALS_MAX, may_clear};
 use tidepool_runtime::WriteOutcome;
+use tidepool_store::{BodyRoom, StoreError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 /// How long a request waits for its turn before the answer asks the sender to retry.

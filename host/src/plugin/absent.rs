@@ -6,9 +6,9 @@ mod push;
 
 pub use push::{Decoded, PushRequest, Undecoded};
 
-use crate::store::{Body, BodyRoom, Store, StoreError};
 use config::PluginsConfig;
 use tidepool_runtime::{RemoteWriteVersion, WriteOutcome};
+use tidepool_store::{Body, BodyRoom, Store, StoreError};
 use tidepool_telemetry::MetricsText;
 use tokio::runtime::Handle;
 

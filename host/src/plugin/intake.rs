@@ -3,9 +3,9 @@
 use super::manager::Plugins;
 use super::observers::Stored;
 use super::transforms::Request;
-use crate::store::{Body, BodyRoom, StoreError};
 use tidepool_protocol::prom::write::{REFUSALS_MAX, clears, may_clear};
 use tidepool_runtime::{RemoteWriteVersion, WriteOutcome, nothing_written};
+use tidepool_store::{Body, BodyRoom, StoreError};
 
 impl Plugins {
     /// As `Store::append`, of what the transforms make of a request. The outcome counts what was

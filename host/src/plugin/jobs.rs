@@ -1,8 +1,8 @@
 //! Jobs: each on a thread of its own, at low priority, run at multiples of its schedule.
 
 use super::pool::Plugin;
-use crate::store::{Store, millis};
 use tidepool_lifecycle::priority::lower_priority;
+use tidepool_store::{Store, millis};
 
 use std::io;
 use std::sync::Arc;

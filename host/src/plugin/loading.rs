@@ -12,11 +12,11 @@ use super::pool::{Making, Plugin};
 use super::runtime::{LinkError, PluginRuntime};
 use super::set::Loaded;
 use super::state::Around;
-use crate::store::Store;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidepool_runtime::{MemoryBound, MemoryPool};
+use tidepool_store::Store;
 use tokio::runtime::Handle;
 
 /// Makes plugins of files.

@@ -18,11 +18,11 @@ use super::pool::Plugin;
 use super::set::{Entry, Set};
 use super::transforms::{Request, Transformed};
 use super::watch::{Event, LiveSet, Watcher};
-use crate::store::{Body, Store, StoreError};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError, RwLock};
 use tidepool_lifecycle::processors::processors;
 use tidepool_runtime::{MemoryPool, RemoteWriteVersion};
+use tidepool_store::{Body, Store, StoreError};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 

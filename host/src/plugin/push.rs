@@ -1,6 +1,6 @@
 //! A push request for a decoder, and its result.
 
-use crate::store::{Body, StoreError};
+use tidepool_store::{Body, StoreError};
 
 /// A request for a decoder.
 pub struct PushRequest {

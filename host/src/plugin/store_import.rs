@@ -6,14 +6,14 @@ use super::bindings::job::tidepool::plugin::store::{
     Annotation, Appended, Host, HostCursor, MatchOp, Matcher, StoreError as Refused,
 };
 use super::state::{CURSORS_MAX, PluginState};
-use crate::store::{
-    BodyRoom, Expression, QueryPart, ReadFormat, ReadPart, ReadQuery, Store, StoreError,
-};
 use bytes::Bytes;
 use std::time::Instant;
 use tidepool_protocol::prom::fields::whole_fields;
 use tidepool_runtime::{
     self, Error, QueryTimes, RemoteWriteVersion, ResultFormat, TimeRange, ValueType,
+};
+use tidepool_store::{
+    BodyRoom, Expression, QueryPart, ReadFormat, ReadPart, ReadQuery, Store, StoreError,
 };
 use tokio::sync::mpsc::Receiver;
 use wasmtime::component::Resource;

@@ -7,11 +7,11 @@ use super::fault::Fault;
 use super::health::Admitted;
 use super::pool::Plugin;
 use super::state::columns_bytes_max;
-use crate::store::{Body, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use tidepool_lifecycle::priority::lower_priority;
 use tidepool_runtime::{Error, RemoteWriteVersion, WriteOutcome, nothing_written};
+use tidepool_store::{Body, StoreError};
 use tokio::runtime::Handle;
 
 /// A remote-write request, decompressed.

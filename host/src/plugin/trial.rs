@@ -12,10 +12,10 @@ use super::runtime::{LinkError, Linked, PluginRuntime};
 use super::state::Around;
 use super::transforms::{Link, Request, Transforms};
 use super::{batch, decoders};
-use crate::store::{Store, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tidepool_runtime::{MemoryPool, RemoteWriteVersion};
+use tidepool_store::{Store, StoreError};
 use wasmtime::component::Component;
 
 /// Columns of what is shown.

@@ -1,10 +1,10 @@
 //! A store for trying jobs: a real one in a directory of its own, which is gone afterwards.
 
-use crate::store::{BodyRoom, Store, StoreConfig, StoreError, StoreThreads};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tidepool_runtime::{RemoteWriteVersion, WriteOutcome};
+use tidepool_store::{BodyRoom, Store, StoreConfig, StoreError, StoreThreads};
 
 /// How often it is looked whether the store is ready.
 const LOOK: Duration = Duration::from_millis(5);

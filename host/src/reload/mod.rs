@@ -11,7 +11,7 @@ use crate::forward::{Destinations, ForwardError};
 use crate::http::HttpConfig;
 use crate::plugin::Plugins;
 use crate::scrape::{Scraping, ScrapingError};
-use crate::store::{Store, StoreError};
+use tidepool_store::{Store, StoreError};
 
 use std::sync::Arc;
 use tidepool_lifecycle::reload::{self as lifecycle, ReloadOutcome, ReloadRequests};

@@ -214,7 +214,7 @@ impl Scraping {
             body_bytes_max: config.body_bytes_max,
             memory: memory.clone(),
             failure_log: FailureLog::new(config.failure_log_bytes_max),
-            hash_seed: crate::store::random_seed(),
+            hash_seed: tidepool_store::random_seed(),
             shutdown: stopped,
         };
         let saved_dir = Some(data_dir.join(SAVED_DIRECTORY));

@@ -14,7 +14,6 @@
 use super::labelled::{LabelledSeries, is_labelled};
 use super::request::{self, Rows};
 use crate::intake::Intake;
-use crate::store::{BodyRoom, ScrapeRows, StoreError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidepool_protocol::prom::rows::Piece;
 use tidepool_runtime::{
@@ -22,6 +21,7 @@ use tidepool_runtime::{
 };
 use tidepool_scrape::labels::Labels;
 use tidepool_scrape::store::{self as scrape, Appended, Batch, Reason, SeriesRef, SeriesRefused};
+use tidepool_store::{BodyRoom, ScrapeRows, StoreError};
 use tokio::task::spawn_blocking;
 
 /// Bits of a reference that hold the number; those above hold which head gave it, so that a

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! warn                               warnings and errors
-//! info,tidepool_host::store=debug    and all that the store says
+//! info,tidepool_store=debug          and all that the store says
 //! ```
 //!
 //! The library beneath takes any word for the name of a target whose lines are all written, and
@@ -24,9 +24,11 @@ const LEVEL_DEFAULT: &str = "info";
 const DIVIDED: &str = "tidepool_host";
 
 /// Its modules that are crates of their own, or parts of these.
-const MOVED: [(&str, &str); 11] = [
+const MOVED: [(&str, &str); 13] = [
     ("otlp", "tidepool_protocol::otlp"),
     ("prom", "tidepool_protocol::prom"),
+    ("ship", "tidepool_ship"),
+    ("store", "tidepool_store"),
     ("telemetry", "tidepool_telemetry"),
     ("text", "tidepool_protocol::text"),
     ("wasm", "tidepool_runtime"),
@@ -47,11 +49,11 @@ pub struct LogFilter(String);
 pub enum FilterError {
     /// A word that is no level.
     #[error(
-        "{0:?} is not a level: use debug, info, warn or error, or add levels of single targets, as in info,tidepool_host::store=debug"
+        "{0:?} is not a level: use debug, info, warn or error, or add levels of single targets, as in info,tidepool_store=debug"
     )]
     Level(String),
     /// A word before `=` that is no target.
-    #[error("{0:?} is not a target such as tidepool_host::store")]
+    #[error("{0:?} is not a target such as tidepool_store")]
     Target(String),
     /// More than one level for all that is not named.
     #[error("{0:?} is a second level for everything")]
@@ -126,9 +128,9 @@ mod tests {
             ("Info", "info"),
             ("warning", "warn"),
             ("ERROR", "error"),
-            ("info,tidepool_host::store=debug", "info,tidepool_host::store=debug"),
+            ("info,tidepool_store=debug", "info,tidepool_store=debug"),
             ("hyper=off, warn ,object_store=trace", "warn,hyper=off,object_store=trace"),
-            ("tidepool_host::http=debug", "info,tidepool_host::http=debug"),
+            ("tidepool_scrape::pool=debug", "info,tidepool_scrape::pool=debug"),
         ] {
             let filter = LogFilter::from_str(text).map(|filter| filter.to_string());
             assert_eq!(filter, Ok(expected.to_owned()), "{text:?}");

@@ -1,7 +1,7 @@
 //! What was promised is there, whatever moment the power goes.
 //!
 //! The engine component works through the host's own file layer on a simulated disk ([`sim_disk`]),
-//! driven call by call as `host/src/store` does ([`node`]), by seeded writes and upkeep ([`run`]).
+//! driven call by call as `host/store/src` does ([`node`]), by seeded writes and upkeep ([`run`]).
 //! [`model`] knows what was asked and answered, and so what must be found.
 //!
 //! With more seeds: `TIDEPOOL_SOAK=yes cargo test --release -p tidepool-host --test power_cut`.

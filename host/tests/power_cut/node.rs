@@ -1,4 +1,4 @@
-//! A store on a simulated disk, as `host/src/store` runs it, but on one thread and call by call: a
+//! A store on a simulated disk, as `host/store/src` runs it, but on one thread and call by call: a
 //! head instance with the logs, and a fresh instance of the component for each compaction and read.
 
 use crate::model::Found;

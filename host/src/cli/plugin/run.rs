@@ -13,9 +13,9 @@ use crate::cli::progress::{print_line, warn_line};
 use crate::config::ConfigSource;
 use crate::plugin::config::{PluginSettings, World};
 use crate::plugin::{Post, PushRequest, TrialError, TrialPlugin, TrialStore, newest_ms_of, rows};
-use crate::store::StoreConfig;
 use tidepool_protocol::prom::rows::{Gone, Piece, RequestWriter};
 use tidepool_protocol::prom::{decompress, decompressed_len};
+use tidepool_store::StoreConfig;
 
 use clap::Args;
 use std::collections::BTreeMap;

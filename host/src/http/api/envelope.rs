@@ -7,10 +7,10 @@
 
 use super::pages::CONTENT_TYPE_JSON;
 use crate::http::reply::{self, Reason, Reply, retry_later, status_of};
-use crate::store::StoreError;
 use hyper::StatusCode;
 use serde_json::{Value, json};
 use tidepool_runtime::Error;
+use tidepool_store::StoreError;
 
 /// The warning to a client whose limit cut the answer.
 pub const TRUNCATED: &str = "results truncated due to limit";

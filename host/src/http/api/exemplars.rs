@@ -7,10 +7,10 @@ use super::parameters::Parameters;
 use super::query::of_query;
 use crate::http::context::Context;
 use crate::http::reply::Reply;
-use crate::store::{LookupPart, StoreError};
 use std::task::{Poll, ready};
 use tidepool_number::{push_json, push_seconds};
 use tidepool_runtime::{Exemplar, Label, SeriesExemplars};
+use tidepool_store::{LookupPart, StoreError};
 use tokio::sync::mpsc::Receiver;
 
 /// Answers with exemplars, by series.

@@ -7,10 +7,10 @@ use super::parameters::Parameters;
 use super::window::Window;
 use crate::http::context::Context;
 use crate::http::reply::Reply;
-use crate::store::{LookupPart, StoreError};
 use std::task::{Poll, ready};
 use tidepool_protocol::prom::label_name::{decode_path_segment, unescape};
 use tidepool_runtime::{Label, Lookup};
+use tidepool_store::{LookupPart, StoreError};
 use tokio::sync::mpsc::Receiver;
 
 /// Answers with the names of labels.

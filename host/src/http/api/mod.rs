@@ -29,7 +29,6 @@ use super::context::Context;
 use super::gzip;
 use super::reply::{Reply, text};
 use crate::http::request::Request;
-use crate::store::StoreError;
 use envelope::ApiError;
 use hyper::StatusCode;
 use hyper::header::{
@@ -38,6 +37,7 @@ use hyper::header::{
     HeaderValue, ORIGIN, VARY,
 };
 use parameters::Parameters;
+use tidepool_store::StoreError;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

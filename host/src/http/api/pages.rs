@@ -5,7 +5,6 @@
 
 use super::envelope::TRUNCATED;
 use crate::http::reply::{Reply, full};
-use crate::store::StoreError;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame};
@@ -17,6 +16,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tidepool_runtime::Label;
+use tidepool_store::StoreError;
 
 /// Bytes that a page has at least, but for the last.
 pub const PAGE_BYTES: usize = 64 * 1024;

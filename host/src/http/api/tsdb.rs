@@ -6,10 +6,10 @@ use super::pages::{CONTENT_TYPE_JSON, put_text};
 use super::parameters::Parameters;
 use crate::http::context::Context;
 use crate::http::reply::{Reply, full};
-use crate::store::ListedBlock;
 use hyper::StatusCode;
 use serde_json::{Value, json};
 use tidepool_runtime::Ranked;
+use tidepool_store::ListedBlock;
 
 /// Items of a list without a `limit`, and the most that it may ask for: upstream's.
 const ITEMS_DEFAULT: u32 = 10;

@@ -10,13 +10,13 @@ use super::context::Context;
 use super::gzip;
 use super::reply::{self, Reply};
 use super::request::Request;
-use crate::store::{ReadPart, StoreError, millis};
 use tidepool_protocol::prom::fields::{first_fields, whole_fields};
 use tidepool_protocol::prom::media_type::MediaType;
 use tidepool_protocol::prom::newest::{Newest, newest};
 use tidepool_protocol::prom::read::{ReadFormat, ReadQuery};
 use tidepool_protocol::prom::selection::SelectionCount;
 use tidepool_protocol::prom::selector::parse_counted;
+use tidepool_store::{ReadPart, StoreError, millis};
 
 use bytes::Bytes;
 use http_body_util::BodyExt as _;

@@ -2,11 +2,11 @@
 
 use super::columns::{Columns, part};
 use super::{Interest, View};
-use crate::store::StoreError;
 use prost::Message as _;
 use std::fmt::Write as _;
 use tidepool_protocol::prom::native::Histogram;
 use tidepool_runtime::{Error, RemoteWriteVersion};
+use tidepool_store::StoreError;
 
 /// The rows of a remote-write body, a line each, as Prometheus writes samples: series, value,
 /// milliseconds.

@@ -2,11 +2,11 @@
 
 use super::stats::Stats;
 use crate::http::api::pages::{Page, Progress, Rows};
-use crate::store::{QueryEnd, QueryPart, StoreError};
 use serde_json::Value;
 use std::task::{Context, Poll, ready};
 use tidepool_protocol::prom::query::{self, ResultType};
 use tidepool_runtime::{ResultFormat, ValueType};
+use tidepool_store::{QueryEnd, QueryPart, StoreError};
 use tokio::sync::mpsc::Receiver;
 
 /// An answer on its way.

@@ -14,8 +14,8 @@ use super::pages::{Shape, stream};
 use super::parameters::Parameters;
 use crate::http::context::Context;
 use crate::http::reply::Reply;
-use crate::store::{Expression, StoreError};
 use tidepool_protocol::prom::query::QUERY_CONTENT_TYPE;
+use tidepool_store::{Expression, StoreError};
 
 use answer::Answer;
 use hyper::header::{HeaderValue, VARY};

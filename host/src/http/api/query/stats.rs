@@ -1,11 +1,11 @@
 //! What a query has cost, as `stats` asks for it. Source: `util/stats` in prometheus/prometheus.
 
-use crate::store::{QueryEnd, QueryTimings};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tidepool_number::push_seconds;
 use tidepool_protocol::prom::query::QueryStats;
 use tidepool_runtime::QueryTimes;
+use tidepool_store::{QueryEnd, QueryTimings};
 
 /// The values of `stats` that upstream documents. Others act as `true`, with a warning.
 const TRUE: &str = "true";

@@ -6,7 +6,6 @@ use crate::http::api::pages::{Page, Progress, Rows, Shape, put_text, stream};
 use crate::http::api::parameters::Parameters;
 use crate::http::context::Context;
 use crate::http::reply::Reply;
-use crate::store::StoreError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::{self, Poll};
@@ -16,6 +15,7 @@ use tidepool_relabel::Pattern;
 use tidepool_runtime::{MatchOp, Matcher};
 use tidepool_scrape::store::FamilyMetadata;
 use tidepool_scrape::target::Target;
+use tidepool_store::StoreError;
 
 /// Most entries of an answer; a warning says when there are more.
 const ENTRIES_MAX: usize = 100_000;

@@ -10,7 +10,6 @@ use super::window::Window;
 use crate::http::aside;
 use crate::http::context::Context;
 use crate::http::reply::Reply;
-use crate::store::StoreError;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -23,6 +22,7 @@ use tidepool_scrape::labels::Labels;
 use tidepool_scrape::pool::Listed;
 use tidepool_scrape::target::{Health, State, Target, shown_discovered};
 use tidepool_settings::duration::duration_text;
+use tidepool_store::StoreError;
 
 /// Upstream's zero time: no scrape yet.
 const NEVER: &str = "0001-01-01T00:00:00Z";

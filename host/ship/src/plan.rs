@@ -1,0 +1,166 @@
+//! Which blocks are to be shipped: a pure choice, from what their `meta.json` say.
+//!
+//! Blocks cut from the head are, as Thanos' sidecar has it: level 1. A block of a higher level is
+//! made of others; it goes only if it is one of them rewritten without what was deleted, or on
+//! request, and never when a part of it was shipped before: the bucket would hold that twice.
+
+use super::ShipError;
+use super::state::Shipped;
+use serde_json::Value;
+use tidepool_disk::BlockDirs;
+
+/// Longest `meta.json` that is read.
+pub const META_BYTES_MAX: u64 = 16 << 20;
+
+/// A block, as far as it matters here.
+#[derive(Clone, Debug)]
+pub struct BlockInfo {
+    /// Its ULID, by the name of its directory.
+    pub ulid: String,
+    /// Time of its first sample, or earlier.
+    pub min_time_ms: i64,
+    /// The end of its range, not included.
+    pub max_time_ms: i64,
+    /// 1 for a block cut from the head.
+    pub level: u64,
+    /// Samples in it.
+    pub samples: u64,
+    /// Stretches of series that were deleted but are still in its chunks.
+    pub tombstones: u64,
+    /// The blocks cut from the head that are in it.
+    pub sources: Vec<String>,
+    /// The whole of its `meta.json`.
+    pub meta: Value,
+}
+
+impl BlockInfo {
+    /// Reads a block's `meta.json`.
+    pub fn read(blocks: &BlockDirs, ulid: &str) -> Result<BlockInfo, ShipError> {
+        let lacks = "lacks minTime, maxTime, stats or compaction";
+        BlockInfo::of(ulid, read_meta(blocks, ulid)?).ok_or_else(|| wrong(ulid, lacks.into()))
+    }
+
+    fn of(ulid: &str, meta: Value) -> Option<BlockInfo> {
+        let compaction = meta.get("compaction")?;
+        let stats = meta.get("stats")?;
+        let number = |of: &Value, key: &str| of.get(key).and_then(Value::as_u64).unwrap_or(0);
+        let sources = compaction.get("sources").and_then(Value::as_array);
+        let sources = sources.into_iter().flatten().filter_map(Value::as_str);
+        Some(BlockInfo {
+            ulid: ulid.to_owned(),
+            min_time_ms: meta.get("minTime")?.as_i64()?,
+            max_time_ms: meta.get("maxTime")?.as_i64()?,
+            level: number(compaction, "level"),
+            samples: number(stats, "numSamples"),
+            tombstones: number(stats, "numTombstones"),
+            sources: sources.map(str::to_owned).collect(),
+            meta,
+        })
+    }
+
+    /// Readers of a bucket know no tombstones: a block is shipped only once it is rewritten without
+    /// what was deleted.
+    pub fn check_deletions(&self) -> Result<(), ShipError> {
+        match self.tombstones {
+            0 => Ok(()),
+            _ => Err(ShipError::Deletions {
+                block: self.ulid.clone(),
+                reason: "it has deletions, and could not be rewritten without them".to_owned(),
+            }),
+        }
+    }
+
+    /// Whether it is to be shipped.
+    pub fn is_due(&self, shipped: &Shipped, with_compacted: bool) -> bool {
+        if self.samples == 0 || shipped.contains(&self.ulid) {
+            return false;
+        }
+        let is_rewritten = self.sources.len() == 1;
+        match self.level {
+            0 | 1 => true,
+            _ if self.sources.iter().any(|source| shipped.contains(source)) => false,
+            _ => is_rewritten || with_compacted,
+        }
+    }
+}
+
+/// The content of a block's `meta.json`.
+pub fn read_meta(blocks: &BlockDirs, ulid: &str) -> Result<Value, ShipError> {
+    let file = blocks.open_file(ulid, "meta.json")?;
+    if file.size_bytes() > META_BYTES_MAX {
+        return Err(wrong(ulid, format!("has {} bytes", file.size_bytes())));
+    }
+    let bytes = file.read_at(0, file.size_bytes() as u32)?;
+    serde_json::from_slice(&bytes).map_err(|error| wrong(ulid, error.to_string()))
+}
+
+fn wrong(ulid: &str, reason: String) -> ShipError {
+    ShipError::Meta { block: ulid.to_owned(), reason }
+}
+
+/// What there is.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// The blocks whose `meta.json` reads, oldest time first.
+    pub found: Vec<BlockInfo>,
+    /// Those that were listed and whose does not, and why; blocks that were merged or dropped
+    /// meanwhile, too.
+    pub unread: Vec<(String, ShipError)>,
+}
+
+/// Looks at all blocks. What is wrong with one is the compactor's to report.
+pub fn survey(blocks: &BlockDirs) -> Result<Survey, ShipError> {
+    let mut survey = Survey::default();
+    for ulid in blocks.list()? {
+        match BlockInfo::read(blocks, &ulid) {
+            Ok(info) => survey.found.push(info),
+            Err(error) => {
+                tracing::debug!(%error, "not shipped");
+                survey.unread.push((ulid, error));
+            }
+        }
+    }
+    survey.found.sort_by(|a, b| (a.min_time_ms, &a.ulid).cmp(&(b.min_time_ms, &b.ulid)));
+    Ok(survey)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn block(ulid: &str, level: u64, sources: &[&str]) -> Option<BlockInfo> {
+        let compaction = json!({ "level": level, "sources": sources });
+        let stats = json!({ "numSamples": 5 });
+        let meta = json!({ "minTime": 1, "maxTime": 2, "stats": stats, "compaction": compaction });
+        BlockInfo::of(ulid, meta)
+    }
+
+    #[test]
+    fn what_was_cut_goes_once_and_what_was_made_of_it_does_not() {
+        let shipped: Shipped = ["a", "b"].into_iter().map(str::to_owned).collect();
+        let cases = [
+            // ulid, level, sources, due, due with compacted
+            ("a", 1, &["a"][..], false, false),
+            ("c", 1, &["c"], true, true),
+            ("d", 2, &["a", "b"], false, false),
+            ("e", 2, &["a", "c"], false, false),
+            ("f", 2, &["c", "g"], false, true),
+            ("h", 2, &["a"], false, false),
+            // Rewritten without its deletions before it was shipped.
+            ("i", 2, &["c"], true, true),
+        ];
+        for (ulid, level, sources, due, due_with_compacted) in cases {
+            let Some(block) = block(ulid, level, sources) else { panic!("{ulid}") };
+            assert_eq!(block.is_due(&shipped, false), due, "{ulid}");
+            assert_eq!(block.is_due(&shipped, true), due_with_compacted, "{ulid}");
+        }
+    }
+
+    #[test]
+    fn empty_blocks_do_not_go() {
+        let Some(mut block) = block("a", 1, &["a"]) else { panic!() };
+        block.samples = 0;
+        assert!(!block.is_due(&Shipped::default(), true));
+    }
+}

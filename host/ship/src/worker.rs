@@ -1,0 +1,277 @@
+//! The thread that ships: it looks for finished blocks, uploads them one by one, and goes on until
+//! the node stops. Whatever fails is tried again, at growing distances, without end.
+//!
+//! It is a thread of its own with a low priority, so that reading, hashing and encrypting take no
+//! time from writes.
+
+use super::bucket::Bucket;
+use super::plan::{BlockInfo, Survey, survey};
+use super::state::{Shipped, ShippedFile};
+use super::upload::{Outcome, upload};
+use super::{ShipConfig, ShipError, ShipFigures};
+use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+use tidepool_disk::{BlockDirs, DataDir};
+use tidepool_lifecycle::clock::system_now_ms;
+use tidepool_lifecycle::shutdown::Shutdown;
+use tidepool_protocol::prom::external_labels::ExternalLabels;
+use tidepool_settings::redact::shown_text;
+
+/// Shortest and longest time between two looks at the blocks.
+const LOOK_EVERY_MIN: Duration = Duration::from_millis(100);
+const LOOK_EVERY_MAX: Duration = Duration::from_secs(10);
+
+/// First pause after a failure; it doubles up to [`PAUSE_MAX`].
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Longest pause after failures one after the other, but for what chance adds.
+const PAUSE_MAX: Duration = Duration::from_secs(300);
+
+/// The thread's priority: the kernel's scale ends at 19.
+const NICENESS: i32 = 10;
+
+/// Rewrites blocks without what was deleted from them; an error says why not.
+pub type CleanTombstones =
+    Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> + Send + Sync>;
+
+/// What ships, before there is a data directory to ship from.
+pub struct Shipper {
+    config: ShipConfig,
+    bucket: Bucket,
+    labels: ExternalLabels,
+    look_every: Duration,
+    figures: Arc<ShipFigures>,
+}
+
+struct Worker {
+    shipper: Shipper,
+    data: DataDir,
+    blocks: BlockDirs,
+    clean: CleanTombstones,
+}
+
+/// The running thread.
+pub type ShipThread = std::thread::JoinHandle<()>;
+
+impl Shipper {
+    /// Nothing is begun yet. Blocks are looked for a hundred times in their duration.
+    pub fn open(
+        config: ShipConfig,
+        labels: ExternalLabels,
+        block_duration: Duration,
+    ) -> Result<Shipper, ShipError> {
+        let bucket = Bucket::open(&config.url, config.bytes_per_second_max)?;
+        let look_every = (block_duration / 100).clamp(LOOK_EVERY_MIN, LOOK_EVERY_MAX);
+        Ok(Shipper { config, bucket, labels, look_every, figures: Arc::default() })
+    }
+
+    /// Its figures.
+    pub fn figures(&self) -> Arc<ShipFigures> {
+        Arc::clone(&self.figures)
+    }
+
+    /// Starts the thread, which ends at the stop signal.
+    pub fn spawn(
+        self,
+        data: &DataDir,
+        clean: CleanTombstones,
+        shutdown: Shutdown,
+    ) -> io::Result<ShipThread> {
+        let blocks = BlockDirs::open(data);
+        let worker = Worker { shipper: self, data: data.clone(), blocks, clean };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        std::thread::Builder::new().name("ship".to_owned()).spawn(move || {
+            // On Linux this is the thread's own.
+            if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
+                tracing::debug!(%error, "could not lower the priority of the shipping thread");
+            }
+            runtime.block_on(worker.run(shutdown));
+            // A directory that hangs, or a name that does not resolve, does not delay the stop.
+            runtime.shutdown_background();
+        })
+    }
+}
+
+impl Worker {
+    async fn run(self, mut shutdown: Shutdown) {
+        let bucket = shown_text(&self.shipper.config.url);
+        tracing::info!(bucket, "shipping of blocks started");
+        tokio::select! {
+            () = shutdown.wait() => {}
+            () = self.work() => {}
+        }
+    }
+
+    async fn work(&self) {
+        let mut file = ShippedFile::open(&self.data);
+        let mut failures = 0u32;
+        loop {
+            let pause = match self.ship_due(&mut file).await {
+                Ok(()) => {
+                    failures = 0;
+                    self.figures().rounds.fetch_add(1, Relaxed);
+                    self.shipper.look_every
+                }
+                Err(error) => {
+                    failures = failures.saturating_add(1);
+                    self.figures().upload_failures.fetch_add(1, Relaxed);
+                    let pause = pause_after(failures);
+                    tracing::warn!(
+                        error = chain(&error),
+                        blocks_waiting = self.figures().blocks_waiting.load(Relaxed),
+                        again_in_seconds = pause.as_secs_f64().round(),
+                        "shipping of blocks failed; it will be retried"
+                    );
+                    pause
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Ships all that is due. What is wrong with one block keeps no other from being shipped.
+    async fn ship_due(&self, file: &mut ShippedFile) -> Result<(), ShipError> {
+        let due = self.due(&mut file.shipped).await?;
+        file.save(&self.data)?;
+        let mut failed = None;
+        for (at, block) in due.iter().enumerate() {
+            self.count_waiting(due.get(at..).unwrap_or_default());
+            match self.ship(&block.ulid).await {
+                Ok(()) => {
+                    file.shipped.insert(block);
+                    file.save(&self.data)?;
+                }
+                Err(error) if error.is_gone() => {}
+                Err(error) if error.is_of_one_block() => failed = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        match failed {
+            Some(error) => {
+                // Those that went well are not counted here any more.
+                self.look(&mut file.shipped)?;
+                Err(error)
+            }
+            None => {
+                self.count_waiting(&[]);
+                Ok(())
+            }
+        }
+    }
+
+    /// The blocks that are due, oldest first, rewritten where something was deleted from them:
+    /// Thanos knows no tombstones, so what was deleted would be back in the bucket.
+    async fn due(&self, shipped: &mut Shipped) -> Result<Vec<BlockInfo>, ShipError> {
+        let due = self.look(shipped)?;
+        if due.iter().all(|block| block.tombstones == 0) {
+            return Ok(due);
+        }
+        if let Err(reason) = (self.clean)().await {
+            tracing::debug!(reason, "blocks could not be rewritten without deletions");
+        }
+        self.look(shipped)
+    }
+
+    fn figures(&self) -> &ShipFigures {
+        &self.shipper.figures
+    }
+
+    fn look(&self, shipped: &mut Shipped) -> Result<Vec<BlockInfo>, ShipError> {
+        let Survey { found: mut blocks, unread } = survey(&self.blocks)?;
+        // The sources of an unreadable block are unknown.
+        if unread.is_empty() {
+            shipped.retain(&blocks);
+        }
+        blocks.retain(|block| block.is_due(shipped, self.shipper.config.with_compacted));
+        self.count_waiting(&blocks);
+        Ok(blocks)
+    }
+
+    fn count_waiting(&self, blocks: &[BlockInfo]) {
+        let from_ms = blocks.iter().map(|block| block.min_time_ms).min().unwrap_or(0);
+        let to_ms = blocks.iter().map(|block| block.max_time_ms).max().unwrap_or(0);
+        let ShipFigures { blocks_waiting, waiting_span_ms, .. } = self.figures();
+        blocks_waiting.store(blocks.len() as u64, Relaxed);
+        waiting_span_ms.store(to_ms.saturating_sub(from_ms).max(0) as u64, Relaxed);
+    }
+
+    async fn ship(&self, ulid: &str) -> Result<(), ShipError> {
+        // Those before it may have taken hours; something may have been deleted since.
+        let block = BlockInfo::read(&self.blocks, ulid)?;
+        block.check_deletions()?;
+        let started = Instant::now();
+        let Shipper { bucket, labels, figures, .. } = &self.shipper;
+        match upload(bucket, &self.blocks, &block, labels, figures).await? {
+            Outcome::Uploaded { bytes } => {
+                figures.uploads.fetch_add(1, Relaxed);
+                figures.last_upload_ms.store(system_now_ms().max(0) as u64, Relaxed);
+                let seconds = started.elapsed().as_secs_f64();
+                tracing::info!(
+                    block = ulid,
+                    samples = block.samples,
+                    bytes,
+                    seconds,
+                    "block shipped"
+                );
+            }
+            Outcome::AlreadyThere => {
+                figures.already_there.fetch_add(1, Relaxed);
+                tracing::info!(block = ulid, "block is already in the bucket");
+            }
+            Outcome::Taken { difference } => {
+                figures.conflicts.fetch_add(1, Relaxed);
+                tracing::error!(
+                    block = ulid,
+                    difference,
+                    "the bucket has a different block with this ULID; this block is not shipped. \
+                     Was the data directory copied from another node, or an external label \
+                     changed?"
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A pause that doubles with each failure, a fifth longer or shorter by chance: nodes that lost
+/// the same uplink shall not all come back at the same moment.
+fn pause_after(failures: u32) -> Duration {
+    let doubled = PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(16));
+    let chance = RandomState::new().hash_one(0u64) as f64 / u64::MAX as f64;
+    doubled.min(PAUSE_MAX).mul_f64(0.8 + 0.4 * chance)
+}
+
+/// An error with its causes, which the client keeps to itself otherwise.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        next = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_bound() {
+        assert!(pause_after(1) >= PAUSE.mul_f64(0.8) && pause_after(1) <= PAUSE.mul_f64(1.2));
+        assert!(pause_after(4) >= PAUSE.mul_f64(6.4));
+        for failures in [9, 10, 1000, u32::MAX] {
+            let pause = pause_after(failures);
+            assert!(pause >= PAUSE.mul_f64(200.0) && pause <= PAUSE_MAX.mul_f64(1.2), "{pause:?}");
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! The compactor thread: checks regularly whether work is due, and does it with an instance that
+//! exists only for that work. Requested tasks are done here as well (`requested`).
+//!
+//! All that changes blocks runs on this one thread. Deletions come between two slices of other
+//! work: a slice that commits a block checks first that nothing was deleted from what it read, so
+//! no deletion is lost. Everything else waits for its turn.
+
+mod requested;
+
+pub use requested::snapshot_name;
+
+use super::blocks::block_of;
+use super::pinned::{PinConfig, Waiting};
+use super::tasks::TaskQueue;
+use super::{CompactionSettings, Shared, SpaceFigures, StoreError, millis};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+use tidepool_disk::{BlockDirs, DataDir};
+use tidepool_runtime::{
+    CallError, CompactProgress, Damage, DeletionReason, Error, Instance, InstanceLimits,
+    InstanceLogs, InstanceStorage, NewBlock, Role, Room,
+};
+
+/// Longest pause between two looks at the head.
+const LOOK_EVERY_MAX: Duration = Duration::from_secs(1);
+
+/// Longest pause between two looks at the blocks, as often as Prometheus looks.
+const BLOCKS_EVERY: Duration = Duration::from_secs(60);
+
+/// The same while the disk is nearly full: what retention drops makes room.
+const BLOCKS_EVERY_IF_FULL: Duration = Duration::from_secs(5);
+
+/// A block whose ULID is further ahead than this, in milliseconds, was not made by this node.
+pub const BLOCK_AHEAD_MS_MAX: i64 = 24 * 3_600_000;
+
+/// Longest pause after compactions that failed one after the other.
+const FAILED_PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// Pause after a compaction that found no room, unless there is more space earlier: each attempt
+/// wears the disk.
+const NO_ROOM_PAUSE: Duration = Duration::from_secs(300);
+
+/// After so many compactions one after the other that ran out of memory, no less is planned with.
+const HALVINGS_MAX: u32 = 3;
+
+/// Pause while reads keep the head from truncating.
+const BUSY_PAUSE: Duration = Duration::from_millis(100);
+
+/// A pause after a compaction that failed.
+struct Pause {
+    until: Instant,
+    /// Failures one after the other.
+    failures: u32,
+    /// More free bytes than this end the pause.
+    free_bytes: u64,
+}
+
+/// The thread's state.
+pub(super) struct Compactor {
+    pub(super) shared: Arc<Shared>,
+    pub(super) data: DataDir,
+    pub(super) tasks: TaskQueue,
+    /// Blocks that were reported; an instance does not know what the one before it found.
+    pub(super) reported: Vec<String>,
+    /// Blocks that wait for being copied elsewhere.
+    pub(super) waiting: Waiting,
+    /// Blocks that are dated ahead, and were reported.
+    pub(super) ahead: Vec<String>,
+    /// Whether the directory has the settings that commands without a server need.
+    pub(super) has_saved_settings: bool,
+    /// How often the memory that is planned with was halved, since an instance ran out of it: then
+    /// a cut makes smaller blocks, and a merge gives up in time.
+    pub(super) halvings: u32,
+}
+
+impl Compactor {
+    /// Works until the store stops.
+    pub fn run(mut self) {
+        self.save_settings();
+        let look_every = (self.shared.config.block_duration / 100).min(LOOK_EVERY_MAX);
+        let look_every = look_every.max(Duration::from_millis(100));
+        let mut blocks_looked_at: Option<Instant> = None;
+        let mut retention = self.shared.live().retention();
+        let mut pause: Option<Pause> = None;
+        while !self.is_stopping() {
+            // Closing the store wakes this thread with a task.
+            if let Some(task) = self.tasks.next(look_every) {
+                self.do_task(task);
+                continue;
+            }
+            self.shared.space.look();
+            let space = self.shared.space.figures();
+            if !self.shared.head.is_ready() || pause.as_ref().is_some_and(|p| p.lasts(space)) {
+                continue;
+            }
+            let blocks_every = if space.is_paused { BLOCKS_EVERY_IF_FULL } else { BLOCKS_EVERY };
+            let retention_before =
+                std::mem::replace(&mut retention, self.shared.live().retention());
+            let blocks_are_due = retention != retention_before
+                || blocks_looked_at.is_none_or(|at| at.elapsed() >= blocks_every);
+            let done = match self.shared.head.access().plan_cut() {
+                Ok(None) if !blocks_are_due => Ok(()),
+                Ok(_) => {
+                    blocks_looked_at = Some(Instant::now());
+                    self.compact()
+                }
+                Err(error) => Err(error.into()),
+            };
+            let failures = pause.take().map_or(0, |pause| pause.failures);
+            if let Err(error) = done
+                && !self.is_stopping()
+            {
+                self.shared.counters.compactions_failed.fetch_add(1, Relaxed);
+                tracing::error!(%error, "compaction failed; it will be retried");
+                // What the attempt had written is gone by now.
+                self.shared.space.look_again();
+                pause = Some(Pause::after(failures + 1, &error, self.shared.space.figures()));
+            }
+        }
+    }
+
+    /// Does all that is due.
+    fn compact(&mut self) -> Result<(), StoreError> {
+        self.save_settings();
+        let blocks = self.blocks_to_change();
+        self.report_blocks_ahead()?;
+        let mut instance = self.instance(blocks)?;
+        instance.exclude(&self.reported)?;
+        instance.pin(&self.waiting.pinned)?;
+        let mut left_out = Vec::new();
+        let done = self.work_in_slices(instance, Instance::compact, &mut left_out);
+        self.halvings = match &done {
+            Ok(()) => 0,
+            Err(StoreError::CompactorMemory { .. }) => (self.halvings + 1).min(HALVINGS_MAX),
+            Err(_) => self.halvings,
+        };
+        self.reported.extend(left_out.iter().map(|bad| block_of(&bad.where_).to_owned()));
+        done
+    }
+
+    /// The blocks that may be merged and dropped, but for those that wait for being copied. None at
+    /// all if it is not known which ones wait: then the head is cut, and nothing else is done.
+    fn blocks_to_change(&mut self) -> BlockDirs {
+        let shared = &self.shared;
+        let Some(config) = &shared.config.pin else { return shared.blocks.clone() };
+        let is_full = shared.space.figures().is_paused;
+        let retention_ms = millis(shared.live().retention);
+        match config.waiting(&shared.blocks, retention_ms, is_full) {
+            Ok(waiting) => {
+                self.waiting = waiting;
+                shared.blocks.clone()
+            }
+            Err(error) => {
+                tracing::error!(
+                    %error,
+                    "the list of uploaded blocks cannot be read; no block is merged or dropped \
+                     until it can"
+                );
+                shared.blocks.new_only()
+            }
+        }
+    }
+
+    /// Keeps a new block as it is until it was copied, if it is to be.
+    fn hold_new(&mut self, instance: &mut Instance, block: &NewBlock) -> Result<(), StoreError> {
+        let is_pinned = |config: &PinConfig| config.pins_new(block.level);
+        if self.shared.config.pin.as_ref().is_some_and(is_pinned) {
+            self.waiting.add(&block.id);
+            instance.pin(&self.waiting.pinned)?;
+        }
+        Ok(())
+    }
+
+    /// Names blocks that are dated ahead, once each: where they have a sample that a later block
+    /// has, too, theirs is served.
+    fn report_blocks_ahead(&mut self) -> Result<(), StoreError> {
+        let latest_ms = self.shared.clock.now_ms().saturating_add(BLOCK_AHEAD_MS_MAX);
+        let mut ahead = self.shared.blocks.times_ms()?;
+        ahead.retain(|(_, time_ms)| *time_ms > latest_ms);
+        let ahead: Vec<String> = ahead.into_iter().map(|(block, _)| block).collect();
+        for block in ahead.iter().filter(|block| !self.ahead.contains(block)) {
+            tracing::warn!(
+                %block,
+                "the ULID of this block is more than a day ahead of this node's clock. Its samples \
+                 replace those that later blocks have of the same series and time. If the clock is \
+                 right, make the block again where it comes from"
+            );
+        }
+        self.ahead = ahead;
+        Ok(())
+    }
+
+    /// Leaves the settings in the directory. A full disk does not keep a node from starting.
+    fn save_settings(&mut self) {
+        if !self.has_saved_settings {
+            let saved = CompactionSettings::of(&self.shared.config).save(&self.data);
+            if let Err(error) = &saved {
+                tracing::warn!(
+                    %error,
+                    "the settings of compaction could not be saved; trying again at the next \
+                     compaction. Until then do not run `tidepool tsdb compact`"
+                );
+            }
+            self.has_saved_settings = saved.is_ok();
+        }
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.shared.stopping.load(Relaxed)
+    }
+
+    /// Does all of some work on the blocks, with deletions between the slices.
+    pub(super) fn work_in_slices(
+        &mut self,
+        mut instance: Instance,
+        slice: impl Fn(&mut Instance, i64, Room) -> Result<CompactProgress, CallError>,
+        left_out: &mut Vec<Damage>,
+    ) -> Result<(), StoreError> {
+        let started = Instant::now();
+        let room = room(&self.shared, &self.data)?;
+        let room = Room { memory_bytes: room.memory_bytes >> self.halvings, ..room };
+        while !self.is_stopping() {
+            self.shared.space.look();
+            match slice(&mut instance, self.shared.clock.now_ms(), room) {
+                Ok(progress) => {
+                    // What is deleted takes space as long as it is open somewhere.
+                    self.shared.drop_outdated_readers();
+                    if progress.block.is_some()
+                        || !progress.deleted.is_empty()
+                        || !progress.bad.is_empty()
+                    {
+                        self.shared.results.changed();
+                    }
+                    report(&self.shared, &progress, &self.waiting.all, started);
+                    if let Some(block) = &progress.block {
+                        self.hold_new(&mut instance, block)?;
+                    }
+                    left_out.extend(progress.bad);
+                    left_out.extend(progress.unmerged);
+                    if progress.done {
+                        return Ok(());
+                    }
+                }
+                Err(CallError::Refused(Error::Busy)) => {
+                    let shared = &self.shared;
+                    if shared.read_memory.is_head_short(shared.head.memory_used_bytes()) {
+                        shared.head.end_reads();
+                    }
+                    std::thread::sleep(BUSY_PAUSE);
+                }
+                Err(error) => {
+                    self.shared.results.changed();
+                    let limit_bytes = self.shared.config.memory.compactor_bytes;
+                    return Err(StoreError::from(error).of_compaction(limit_bytes));
+                }
+            }
+            while let Some(deletion) = self.tasks.next_deletion() {
+                self.do_task(deletion);
+            }
+        }
+        Err(StoreError::Stopped)
+    }
+
+    /// A fresh instance that works on these blocks.
+    pub(super) fn instance(&self, blocks: BlockDirs) -> Result<Instance, StoreError> {
+        let shared = &self.shared;
+        let head = Some(shared.head.access());
+        let storage = InstanceStorage { logs: InstanceLogs::None, blocks, head, memory: None };
+        let memory_bytes_max = shared.config.memory.compactor_bytes as usize;
+        let limits = InstanceLimits { memory_bytes_max, deadline: None };
+        Ok(shared.runtime.instantiate(shared.options(Role::Compactor), storage, limits)?)
+    }
+}
+
+impl Pause {
+    fn after(failures: u32, error: &StoreError, space: SpaceFigures) -> Pause {
+        let no_space = matches!(
+            error,
+            StoreError::Refused(Error::Storage(tidepool_runtime::StorageError::NoSpace(_)))
+        );
+        let doubled = LOOK_EVERY_MAX.saturating_mul(1 << (failures.clamp(1, 10) - 1));
+        let pause = match (no_space, space.is_paused) {
+            (true, _) => NO_ROOM_PAUSE,
+            // The head does not say that it was the log that had no room.
+            (false, true) => FAILED_PAUSE_MAX,
+            (false, false) => doubled.min(FAILED_PAUSE_MAX),
+        };
+        Pause { until: Instant::now() + pause, failures, free_bytes: space.free_bytes }
+    }
+
+    /// An eighth more than there was is worth an attempt.
+    fn lasts(&self, space: SpaceFigures) -> bool {
+        let is_roomier = space.free_bytes > self.free_bytes.saturating_add(self.free_bytes / 8);
+        Instant::now() < self.until && !is_roomier
+    }
+}
+
+/// The free space of the disk, and the size of the other files of the data directory.
+fn room(shared: &Shared, data: &DataDir) -> Result<Room, StoreError> {
+    let blocks_bytes = shared.blocks.size_bytes_total();
+    let other_bytes = blocks_bytes.and_then(|blocks| Ok(data.size_bytes()?.saturating_sub(blocks)));
+    // The head is to be cut all the same.
+    let other_bytes = other_bytes.unwrap_or_else(|error| {
+        tracing::warn!(%error, "--retention-size counts blocks alone: the directory is not known");
+        0
+    });
+    let memory_bytes = shared.config.memory.compactor_bytes;
+    Ok(Room { free_bytes: data.free_bytes()?, other_bytes, memory_bytes })
+}
+
+fn report(shared: &Shared, progress: &CompactProgress, waiting: &[String], started: Instant) {
+    let counters = &shared.counters;
+    if let Some(block) = &progress.block {
+        let (counter, what) = match block.level {
+            1 => (&counters.blocks_cut, "block cut from the head"),
+            _ => (&counters.blocks_merged, "blocks merged"),
+        };
+        counter.fetch_add(1, Relaxed);
+        tracing::info!(
+            block = block.id,
+            level = block.level,
+            samples = block.samples,
+            seconds = started.elapsed().as_secs_f64(),
+            "{what}"
+        );
+    }
+    for deleted in &progress.deleted {
+        let why = match deleted.reason {
+            DeletionReason::Merged => {
+                tracing::debug!(block = deleted.id, "deleted: a merged block holds it");
+                continue;
+            }
+            DeletionReason::Age => "it is older than --retention-time",
+            DeletionReason::Size => "the data directory exceeds --retention-size",
+        };
+        counters.blocks_dropped.fetch_add(1, Relaxed);
+        if waiting.contains(&deleted.id) {
+            counters.blocks_dropped_uncopied.fetch_add(1, Relaxed);
+            tracing::error!(
+                block = deleted.id,
+                "block dropped before it was uploaded: {why}. Its samples are missing in object \
+                 storage"
+            );
+            continue;
+        }
+        tracing::info!(block = deleted.id, "block dropped: {why}");
+    }
+    for bad in &progress.bad {
+        shared.report_damaged(bad);
+    }
+    for left in &progress.unmerged {
+        tracing::warn!(
+            block = left.where_,
+            reason = left.reason,
+            "block is excluded from merging; its data is served. If the reason is memory, raise \
+             --compactor-memory-limit"
+        );
+    }
+}

@@ -1,0 +1,52 @@
+//! The end of a process whose head is stuck in a call. The head's machine code cannot be
+//! interrupted, and nothing can be stored or read without the head. So the process ends, whoever
+//! supervises it starts it again, and the new head replays the log.
+
+use super::lock;
+use super::snapshot::CALL_LIMIT;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tidepool_disk::wal::Logs;
+use tidepool_runtime::Overdue;
+
+/// The exit code: EX_SOFTWARE of sysexits(3), which no command has.
+const EXIT_CODE: i32 = 70;
+
+/// How long the last line of the log may take, together with the records that wait in memory.
+const LAST_ACT_MAX: Duration = Duration::from_secs(5);
+
+/// Says why the process ends, writes the records that wait in memory, and ends it.
+pub(super) fn end_process(overdue: Overdue, logs: &Arc<Mutex<Logs>>) {
+    let (done, is_done) = channel();
+    let logs = Arc::clone(logs);
+    let last_act = move || {
+        tell(overdue);
+        if let Err(error) = lock(&logs).sync() {
+            tracing::error!(%error, "could not sync the WAL");
+        }
+        // Nobody waits any more if it took too long.
+        let _ = done.send(());
+    };
+    // On a thread of its own: the process ends although nobody reads its log, or the disk hangs.
+    if std::thread::Builder::new().name("overdue".into()).spawn(last_act).is_ok() {
+        let _ = is_done.recv_timeout(LAST_ACT_MAX);
+    }
+    std::process::exit(EXIT_CODE);
+}
+
+fn tell(overdue: Overdue) {
+    let limit = overdue.limit;
+    let (flag, raise) = match limit == CALL_LIMIT {
+        true => ("", ""),
+        false => (" (--head-timeout)", ", or raise --head-timeout if the machine is only slow"),
+    };
+    tracing::error!(
+        call = limit.what,
+        seconds = overdue.since.elapsed().as_secs_f64(),
+        "a call of the head takes longer than {:?}{flag}, and cannot be interrupted: the process \
+         ends with exit code {EXIT_CODE}. The next start replays the WAL. If this repeats, look \
+         whether the disk hangs{raise}; otherwise report it with this line",
+        limit.time
+    );
+}

@@ -1,0 +1,315 @@
+//! Starting the head from the logs.
+//!
+//! The logs are read, checked and unpacked on a thread of their own while the head takes what came
+//! before. If they hold more than a head should, and it takes much memory, blocks are cut from it
+//! in between, by instances of the compactor as ever:
+//!
+//! ```text
+//! replay … cut ─▶ staging/A … cut ─▶ staging/B … the end ─▶ publish A, then B ─▶ logs may shrink
+//! ```
+//!
+//! Until the logs are read to their end, these blocks are not visible: a crash leaves nothing of
+//! them, and the next start does the work again. When they are published, the out-of-order log has,
+//! durably, the out-of-order samples of these ranges, and a crash in the middle leaves the oldest:
+//! their samples are not taken from the logs again, all others are.
+//!
+//! A deletion in the logs concerns what stands before it, of which blocks may hold some by then.
+//! The replay starts over, and cuts nothing before it is past that.
+
+use super::access::{CallsHead, OfHead};
+use super::handle::HeadState;
+use super::{HeadInstance, HeadThread, Started, lock};
+use crate::StoreError;
+use crate::starts::{StartError, Starts};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tidepool_disk::Staging;
+use tidepool_disk::wal::{Logs, LogsMonitor};
+use tidepool_runtime::{
+    CallError, Error, HeadAccess, InstanceLimits, InstanceLogs, InstanceStorage, ReplayProgress,
+    Role, Room,
+};
+
+/// Bytes of log that are replayed in one call.
+const REPLAY_BYTES: u32 = 1024 * 1024;
+
+/// How often a replay tells how far it is.
+const REPORT_EVERY: Duration = Duration::from_secs(5);
+
+/// Memory of the head above which blocks are cut while the log is read; a smaller head may take a
+/// quarter of what it is allowed to. Below, that waits until writes are taken again.
+const CUT_ABOVE_BYTES: u64 = 256 * 1024 * 1024;
+const CUT_ABOVE_PART: u64 = 4;
+
+/// Deletions for which a replay starts over. After them it cuts nothing any more.
+const RESTARTS_MAX: u32 = 2;
+
+/// The head while the logs are read: called on the head thread by the code that needs it.
+pub(super) struct ReplayedHead {
+    head: Mutex<HeadInstance>,
+    state: Arc<HeadState>,
+}
+
+/// When a replay may cut.
+#[derive(Clone, Copy, Default)]
+struct CutPolicy {
+    restarts: u32,
+    /// Records of the logs after which it may.
+    after_records: u64,
+}
+
+/// Blocks that were cut from what was read so far.
+struct Cuts {
+    staging: Staging,
+    /// The head's when the first of them was planned.
+    deletion_mark: u64,
+    /// End of the last of them, not included.
+    end_ms: i64,
+    blocks: u64,
+    /// Time of the last block's ULID: their names tell their order, whatever the clock does.
+    created_ms: i64,
+}
+
+/// Why a replay did not come to its end.
+enum Ended {
+    /// A deletion came after cuts.
+    Deletion {
+        after_records: u64,
+    },
+    Start(StartError),
+}
+
+impl From<StartError> for Ended {
+    fn from(error: StartError) -> Ended {
+        Ended::Start(error)
+    }
+}
+
+impl CallsHead for ReplayedHead {
+    fn call_now<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
+    ) -> Result<T, Error> {
+        Ok(call(&mut lock(&self.head))?)
+    }
+
+    fn close_unused(&self, number: u64) {
+        lock(&self.head).close_number(number);
+    }
+
+    fn state(&self) -> &HeadState {
+        &self.state
+    }
+}
+
+impl HeadThread {
+    /// Makes an instance and replays the logs into it.
+    pub(super) fn start_from_logs(&self, starts: &Starts) -> Result<Started, StartError> {
+        self.shared.head.state.snapshot_used.store(false, Relaxed);
+        let mut policy = CutPolicy::default();
+        loop {
+            match self.replay(policy, starts) {
+                Ok(started) => return Ok(started),
+                Err(Ended::Start(error)) => return Err(error),
+                Err(Ended::Deletion { after_records }) => {
+                    let restarts = policy.restarts + 1;
+                    tracing::info!(
+                        after_records,
+                        "the WAL has a deletion of samples that were already cut; replaying it \
+                         again"
+                    );
+                    policy = CutPolicy { restarts, after_records };
+                }
+            }
+        }
+    }
+
+    fn replay(&self, policy: CutPolicy, starts: &Starts) -> Result<Started, Ended> {
+        let started = Instant::now();
+        let opened = Logs::open(&self.data, self.shared.config.wal);
+        let mut logs = opened.map_err(StartError::opening)?;
+        logs.read_ahead(REPLAY_BYTES);
+        let monitor = logs.monitor();
+        let (instance, logs) = self.instantiate(logs).map_err(StartError::Hopeless)?;
+        let head = Arc::new(ReplayedHead {
+            head: Mutex::new(HeadInstance::new(instance, &logs)),
+            state: Arc::clone(&self.shared.head.state),
+        });
+        let (mut cuts, mut may_cut) = (None, policy.restarts <= RESTARTS_MAX);
+        let mut reported = started;
+        let mut records = 0;
+        loop {
+            if self.shared.stopping.load(Relaxed) {
+                return Err(StartError::Stopped.into());
+            }
+            starts.replayed(records);
+            let failed = |error| StartError::replaying(error, records);
+            let progress = lock(&head.head).instance.replay(REPLAY_BYTES).map_err(failed)?;
+            if let Some(Cuts { deletion_mark, .. }) = &cuts
+                && lock(&head.head).instance.deletion_mark().map_err(failed)? != *deletion_mark
+            {
+                return Err(Ended::Deletion { after_records: progress.records });
+            }
+            if progress.done {
+                self.tell(started, &monitor, &progress);
+                break;
+            }
+            if may_cut
+                && progress.records > policy.after_records
+                && self.wants_cut(&head).map_err(failed)?
+            {
+                may_cut = self.cut(&head, &mut cuts).unwrap_or_else(|error| {
+                    tracing::warn!(
+                        %error,
+                        "cannot cut a block during WAL replay; the head loads the whole WAL"
+                    );
+                    false
+                });
+            }
+            if reported.elapsed() >= REPORT_EVERY {
+                reported = Instant::now();
+                self.tell_progress(&monitor, &progress);
+            }
+            records = progress.records;
+        }
+        let failed = |error| StartError::replaying(error, records);
+        // A cut that failed leaves no block, and nothing to truncate.
+        if let Some(cuts) = cuts.filter(|cuts| cuts.blocks > 0) {
+            self.publish(&head, cuts, &logs, failed)?;
+        }
+        self.data.retire_head_caches(&mut lock(&logs)).unwrap_or_else(|error| {
+            tracing::warn!(
+                %error,
+                "Prometheus' cache of its head gets out of date and could not be removed; start \
+                 again before Prometheus is started here"
+            );
+        });
+        self.take_brief_stats(&mut lock(&head.head).instance).map_err(failed)?;
+        // Instances that knew of it are gone.
+        let head = Arc::into_inner(head).and_then(|head| head.head.into_inner().ok());
+        let lost = || {
+            let error = StoreError::Runtime("the head is held by a cut that ended".into());
+            StartError::Failed { error, records }
+        };
+        Ok((head.ok_or_else(lost)?, logs))
+    }
+
+    /// Whether the head takes so much memory that what can be cut should be.
+    fn wants_cut(&self, head: &ReplayedHead) -> Result<bool, CallError> {
+        let above = CUT_ABOVE_BYTES.min(self.shared.config.memory.head_bytes / CUT_ABOVE_PART);
+        Ok(lock(&head.head).instance.brief_stats()?.memory_used_bytes > above)
+    }
+
+    /// Cuts a block if one is due; returns whether another one may be tried later.
+    fn cut(&self, head: &Arc<ReplayedHead>, cuts: &mut Option<Cuts>) -> Result<bool, StoreError> {
+        let deletion_mark = lock(&head.head).instance.deletion_mark()?;
+        let Some(range) = lock(&head.head).instance.plan_cut()? else { return Ok(true) };
+        let started = Instant::now();
+        let cuts = match cuts {
+            Some(cuts) => cuts,
+            none => {
+                let staging = Staging::new(&self.data)?;
+                none.insert(Cuts { staging, deletion_mark, end_ms: 0, blocks: 0, created_ms: 0 })
+            }
+        };
+        cuts.created_ms = self.shared.clock.now_ms().max(cuts.created_ms);
+        let source: Arc<dyn HeadAccess> = Arc::new(OfHead(Arc::clone(head)));
+        let storage = InstanceStorage {
+            logs: InstanceLogs::None,
+            blocks: cuts.staging.blocks(),
+            head: Some(source),
+            memory: None,
+        };
+        let memory_bytes_max = self.shared.config.memory.compactor_bytes;
+        let limits = InstanceLimits { memory_bytes_max: memory_bytes_max as usize, deadline: None };
+        // What is old goes, and what is small is merged, once writes are taken again.
+        let mut options = self.shared.options(Role::Compactor);
+        (options.retention_ms, options.retention_bytes) = (0, 0);
+        let mut instance = self.shared.runtime.instantiate(options, storage, limits)?;
+        let room = Room {
+            free_bytes: self.data.free_bytes()?,
+            other_bytes: 0,
+            memory_bytes: memory_bytes_max,
+        };
+        let failed = |error: CallError| StoreError::from(error).of_compaction(memory_bytes_max);
+        loop {
+            // A cut may make several blocks, each in a slice of its own.
+            cuts.created_ms += 1;
+            let progress = instance.compact(cuts.created_ms, room).map_err(failed)?;
+            if let Some(block) = progress.block {
+                cuts.blocks += 1;
+                cuts.end_ms = range.end_ms.saturating_add(1);
+                let (samples, seconds) = (block.samples, started.elapsed().as_secs_f64());
+                tracing::info!(block = block.id, samples, seconds, "block cut from the log");
+                // One slice more: the head truncates the range.
+                instance.compact(cuts.created_ms, room).map_err(failed)?;
+                return Ok(true);
+            }
+            if progress.done {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Makes the blocks visible, and truncates the logs of what they hold.
+    fn publish(
+        &self,
+        head: &ReplayedHead,
+        cuts: Cuts,
+        logs: &Mutex<Logs>,
+        failed: impl Fn(CallError) -> StartError,
+    ) -> Result<(), StartError> {
+        // Samples behind the cuts, which only the log has, must be as durable as the blocks.
+        let synced = lock(logs).sync();
+        let published = synced.and_then(|()| cuts.staging.publish());
+        published.map_err(|error| StartError::Passing(error.into()))?;
+        self.shared.counters.blocks_cut.fetch_add(cuts.blocks, Relaxed);
+        loop {
+            match lock(&head.head).instance.truncate(cuts.end_ms) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(error) if error.is_end() => return Err(failed(error)),
+                Err(error) => {
+                    tracing::warn!(%error, "WAL truncation failed; the next cut retries it");
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn tell(&self, started: Instant, monitor: &LogsMonitor, progress: &ReplayProgress) {
+        let found = monitor.replay();
+        tracing::info!(
+            segments = found.segments_done,
+            records = progress.records,
+            samples = progress.samples,
+            skipped_records = progress.skipped_records,
+            torn_bytes = found.torn_bytes,
+            damaged_bytes = found.damaged_bytes,
+            seconds = started.elapsed().as_secs_f64(),
+            "log replayed; the store is ready"
+        );
+        self.shared.head.state.skipped_records.store(progress.skipped_records, Relaxed);
+        if progress.skipped_records > 0 {
+            tracing::warn!(
+                skipped_records = progress.skipped_records,
+                "the WAL has records that do not decode or whose types are unknown to this \
+                 version; they were skipped"
+            );
+        }
+    }
+
+    fn tell_progress(&self, monitor: &LogsMonitor, progress: &ReplayProgress) {
+        let found = monitor.replay();
+        tracing::info!(
+            segment = progress.segment,
+            segment_max = found.segment_max,
+            percent = found.percent(),
+            bytes = found.bytes_done,
+            bytes_total = found.bytes_total,
+            samples = progress.samples,
+            "replaying the log"
+        );
+    }
+}

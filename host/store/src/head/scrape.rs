@@ -1,0 +1,170 @@
+//! What a scrape stores. No read and no check of the disk's room comes in between; other writes
+//! come between the parts of a long one.
+//!
+//! ```text
+//! histograms, exemplars, metadata   remote-write bodies, by labels
+//! markers, samples, report          columns, by number: one call, which is one record in the log
+//! ```
+//!
+//! Columns of more than [`ROWS_PER_CALL`] take several calls: first the markers, then the samples,
+//! and the report, which ends the columns, with the last. So what a crash or an error of the disk
+//! in the midst of it leaves is without report.
+
+use super::handle::{HeadInstance, Stored};
+use super::{HeadThread, StoreError, Written, answer};
+use crate::{BodyRoom, ScrapeRows};
+use std::collections::VecDeque;
+use tidepool_runtime::{CallError, Columns, ColumnsOutcome, Error, RefusedRow, nothing_written};
+use tokio::sync::oneshot;
+
+/// Rows and markers of one call, which the log holds as one record: some ten milliseconds, and 1.5
+/// MB in the instance.
+const ROWS_PER_CALL: usize = 64 * 1024;
+
+/// What such calls are for.
+const A_SCRAPE: &str = "storing a scrape";
+
+/// Parts of a scrape that are stored without a turn for other writes.
+const PARTS_AT_ONCE: usize = 2;
+
+/// A scrape that is stored part by part.
+pub(super) struct OpenScrape {
+    scrape: ScrapeRows,
+    /// What became of the parts so far.
+    pub stored: Stored,
+    /// How many of its bodies, markers and rows are stored.
+    bodies: usize,
+    ended: usize,
+    rows: usize,
+}
+
+/// A scrape of which a part may be stored, with who waits for it.
+pub(super) type LongScrape = (OpenScrape, oneshot::Sender<Result<Stored, StoreError>>, BodyRoom);
+
+impl OpenScrape {
+    pub fn new(scrape: ScrapeRows) -> OpenScrape {
+        let stored = Stored::from(nothing_written());
+        OpenScrape { scrape, stored, bodies: 0, ended: 0, rows: 0 }
+    }
+
+    /// Whether other writes should come between its parts.
+    pub fn is_long(scrape: &ScrapeRows) -> bool {
+        let ScrapeRows { bodies, count, ended, .. } = scrape;
+        let calls = (count + ended.len()).div_ceil(ROWS_PER_CALL);
+        bodies.len() + calls > PARTS_AT_ONCE
+    }
+
+    /// Whether a part of it is stored.
+    pub fn is_begun(&self) -> bool {
+        self.bodies + self.ended + self.rows > 0
+    }
+
+    fn is_done(&self) -> bool {
+        let ScrapeRows { bodies, count, ended, .. } = &self.scrape;
+        (self.bodies, self.ended, self.rows) == (bodies.len(), ended.len(), *count)
+    }
+}
+
+impl HeadThread {
+    /// Stores a part of the first of these scrapes, which is then gone if it was the last part.
+    pub(super) fn go_on_with_scrape(
+        &self,
+        head: &mut HeadInstance,
+        scrapes: &mut VecDeque<LongScrape>,
+        group: &mut Vec<Written>,
+    ) {
+        let Some((mut scrape, reply, room)) = scrapes.pop_front() else { return };
+        let checked = if scrape.is_begun() { Ok(()) } else { self.check_writable() };
+        match checked.and_then(|()| self.append_part(head, &mut scrape)) {
+            Ok(false) => scrapes.push_front((scrape, reply, room)),
+            Ok(true) => group.push((reply, scrape.stored, room)),
+            Err(error) => answer(reply, Err(error)),
+        }
+    }
+
+    /// Stores the next part of a scrape; returns whether it was the last. With
+    /// [`StoreError::SeriesGone`] the numbers have to be asked for again, and all is to be stored
+    /// again: what is there already is the same.
+    pub(super) fn append_part(
+        &self,
+        head: &mut HeadInstance,
+        open: &mut OpenScrape,
+    ) -> Result<bool, StoreError> {
+        let ScrapeRows { bodies, generation, count, rows, ended, .. } = &open.scrape;
+        let has_numbers = *count > 0 || !ended.is_empty();
+        if has_numbers && *generation != self.shared.head.generation() {
+            return Err(StoreError::SeriesGone);
+        }
+        if let Some((version, body)) = bodies.get(open.bodies) {
+            head.instance.set_limit(self.limit(A_SCRAPE));
+            let stored = self.append_body(&mut head.instance, *version, body);
+            let stored = head.noting_crash(stored);
+            let stored = stored.map_err(|error| StoreError::from(error).of_head())?;
+            open.stored.add(stored.into(), 0);
+            open.bodies += 1;
+            return Ok(open.is_done());
+        }
+        let next = |done: usize, all: usize| done..all.min(done + ROWS_PER_CALL);
+        let (some_ended, some_rows) = match count + ended.len() <= ROWS_PER_CALL {
+            true => (0..ended.len(), 0..*count),
+            false if open.ended < ended.len() => (next(open.ended, ended.len()), 0..0),
+            false => (0..0, next(open.rows, *count)),
+        };
+        if !some_ended.is_empty() || !some_rows.is_empty() {
+            let (first, ended) = (some_rows.start as u32, &ended[some_ended.clone()]);
+            let rows = rows(some_rows.clone());
+            let stored = self.append_columns(head, &open.scrape, &rows, ended)?;
+            open.stored.add(stored, first);
+            open.ended += some_ended.len();
+            open.rows += some_rows.len();
+        }
+        Ok(open.is_done())
+    }
+
+    /// Stores all of a scrape.
+    pub(super) fn append_scrape(
+        &self,
+        head: &mut HeadInstance,
+        mut open: OpenScrape,
+    ) -> Result<Stored, StoreError> {
+        while !self.append_part(head, &mut open)? {}
+        Ok(open.stored)
+    }
+
+    fn append_columns(
+        &self,
+        head: &mut HeadInstance,
+        scrape: &ScrapeRows,
+        rows: &Columns,
+        ended: &[u64],
+    ) -> Result<Stored, StoreError> {
+        let now_ms = self.shared.clock.now_ms();
+        head.instance.set_limit(self.limit(A_SCRAPE));
+        let stored = head.instance.append_and_end(rows, ended, scrape.ended_at_ms, now_ms);
+        match head.noting_crash(stored) {
+            // Each refused row is named. That a marker is refused is no news: the target came back.
+            Ok(ColumnsOutcome { mut written, refused_rows }) => {
+                written.refused = 0;
+                written.refusals.clear();
+                Ok(Stored { written, refused_rows })
+            }
+            // The columns are as long as each other.
+            Err(CallError::Refused(Error::Invalid(_))) => Err(StoreError::SeriesGone),
+            Err(error) => Err(StoreError::from(error).of_head()),
+        }
+    }
+}
+
+impl Stored {
+    /// Adds what became of a part that begins with this row.
+    fn add(&mut self, part: Stored, first_row: u32) {
+        let (all, more) = (&mut self.written, part.written);
+        all.samples_written += more.samples_written;
+        all.histograms_written += more.histograms_written;
+        all.exemplars_written += more.exemplars_written;
+        all.refused += more.refused;
+        all.refusals.extend(more.refusals);
+        let place = |refused: RefusedRow| RefusedRow { row: first_row + refused.row, ..refused };
+        self.refused_rows.extend(part.refused_rows.into_iter().map(place));
+    }
+}

@@ -1,0 +1,131 @@
+//! Head snapshots: a clean stop writes one, and the next start loads it.
+
+use super::{HeadInstance, HeadThread, StartError, Started, StoreError};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+use tidepool_disk::head_snapshot::{HeadSnapshot, HeadSnapshotError, HeadSnapshotWriter};
+use tidepool_disk::wal::Logs;
+use tidepool_runtime::{CallError, CallLimit};
+
+/// Bytes of a piece.
+const PIECE_BYTES: u32 = 1024 * 1024;
+
+/// How long writing may take: a service manager waits only so long for a stop.
+const WRITE_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// The same for one call: a slow device ends the snapshot between two of them.
+pub(super) const CALL_LIMIT: CallLimit =
+    CallLimit { what: "the head snapshot", time: WRITE_TIME_MAX };
+
+/// Why a head snapshot was not used or not written.
+#[derive(Debug, thiserror::Error)]
+enum SnapshotError {
+    #[error(transparent)]
+    File(#[from] HeadSnapshotError),
+    #[error("{0}")]
+    Instance(#[from] CallError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl HeadThread {
+    /// An instance with the head of the last stop, if that was saved and no program worked in the
+    /// directory since. Whatever this returns, the next start finds no snapshot any more.
+    pub(super) fn start_from_snapshot(&self) -> Result<Option<Started>, StartError> {
+        let started = Instant::now();
+        let loaded = match self.shared.config.head_snapshot {
+            true => self.load_snapshot(),
+            false => Ok(None),
+        };
+        let loaded = match loaded {
+            // Nothing was written: the snapshot stays good.
+            Err(SnapshotError::Store(StoreError::Stopped)) => return Err(StartError::Stopped),
+            loaded => loaded,
+        };
+        if let Err(error) = &loaded {
+            tracing::warn!(%error, "head snapshot cannot be used; replaying the WAL instead");
+        }
+        if let Err(error) = self.data.remove_head_snapshot() {
+            // It cannot be mistaken for one of the logs as they will be.
+            tracing::warn!(%error, "head snapshot could not be deleted; the next start deletes it");
+        }
+        let Ok(Some((started_head, snapshot))) = loaded else { return Ok(None) };
+        self.shared.head.state.snapshot_used.store(true, Relaxed);
+        tracing::info!(
+            bytes = snapshot.size_bytes(),
+            seconds = started.elapsed().as_secs_f64(),
+            "head snapshot loaded; the store is ready"
+        );
+        // Only closing the file gives its space back, which takes a while. Without a thread for it
+        // that is done at once.
+        let closing = std::thread::Builder::new().name("closing".into());
+        let _ = closing.spawn(move || drop(snapshot));
+        Ok(Some(started_head))
+    }
+
+    fn load_snapshot(&self) -> Result<Option<(Started, HeadSnapshot)>, SnapshotError> {
+        let Some(mut snapshot) = HeadSnapshot::open(&self.data)? else { return Ok(None) };
+        let mut logs = Logs::open(&self.data, self.shared.config.wal).map_err(StoreError::from)?;
+        logs.skip_replay();
+        let (mut instance, logs) = self.instantiate(logs)?;
+        let mut piece = Vec::new();
+        let mut is_done = false;
+        while snapshot.next(&mut piece)? {
+            if self.shared.stopping.load(Relaxed) {
+                return Err(StoreError::Stopped.into());
+            }
+            is_done = instance.load_head(&piece)?;
+        }
+        if !is_done {
+            let (offset, reason) = (snapshot.size_bytes(), "the head is not whole");
+            return Err(HeadSnapshotError::Damaged { offset, reason }.into());
+        }
+        self.take_brief_stats(&mut instance)?;
+        Ok(Some(((HeadInstance::new(instance, &logs), logs), snapshot)))
+    }
+
+    /// Writes the head down, now that nothing is written to the logs any more, all of which are
+    /// synced. Of no consequence but for the time that the next start takes.
+    pub(super) fn save_snapshot(&self, head: &mut HeadInstance) {
+        // An empty head beside a log that was not replayed is not what the log holds.
+        let is_of_log = self.shared.head.shortage().is_none();
+        if !self.shared.config.head_snapshot || head.crashed.is_some() || !is_of_log {
+            return;
+        }
+        let started = Instant::now();
+        match self.write_snapshot(head) {
+            Ok(bytes) => tracing::info!(
+                bytes,
+                seconds = started.elapsed().as_secs_f64(),
+                "head snapshot written"
+            ),
+            Err(error) => tracing::warn!(
+                %error,
+                "head snapshot could not be written; no data is lost, but the next start replays the WAL"
+            ),
+        }
+    }
+
+    fn write_snapshot(&self, head: &mut HeadInstance) -> Result<u64, SnapshotError> {
+        let mut writer = HeadSnapshotWriter::begin(&self.data, WRITE_TIME_MAX)?;
+        head.instance.set_limit(Some(CALL_LIMIT));
+        let saved = head.instance.save_head()?;
+        loop {
+            head.instance.set_limit(Some(CALL_LIMIT));
+            let piece = head.instance.next_of_saved_head(saved, PIECE_BYTES)?;
+            if piece.is_empty() {
+                return Ok(writer.commit()?);
+            }
+            writer.add(&piece)?;
+        }
+    }
+}
+
+impl super::HeadHandle {
+    /// Whether the last start took the head from a snapshot, and how long it took until the store
+    /// was ready.
+    pub fn start_figures(&self) -> (bool, Duration) {
+        let nanos = self.state.start_nanos.load(Relaxed);
+        (self.state.snapshot_used.load(Relaxed), Duration::from_nanos(nanos))
+    }
+}

@@ -1,0 +1,61 @@
+//! Walks over the head's index, driven by the request that waits for their end.
+
+use super::handle::{HeadHandle, HeadInstance, OpenOnHead};
+use crate::StoreError;
+use tidepool_runtime::{CallError, CardinalityList, HeadLost, Instance, Ranked, WalkHandle};
+
+/// A walk that is open on the head. Dropping it closes it, also when the caller is cancelled.
+pub(crate) struct OnHead {
+    head: HeadHandle,
+    number: u64,
+}
+
+impl Drop for OnHead {
+    fn drop(&mut self) {
+        // Calls are done in their order: it comes after the one that opens it.
+        self.head.close_in_turn(self.number);
+    }
+}
+
+impl HeadHandle {
+    /// Begins a walk that returns lists of at most so many items.
+    pub async fn open_walk(&self, items_max: u32) -> Result<OnHead, StoreError> {
+        let number = self.state.next_number();
+        let opened = OnHead { head: self.clone(), number };
+        let open = move |head: &mut HeadInstance| {
+            let walk = head.instance.cardinality(items_max)?;
+            head.open.insert(number, OpenOnHead::Walk(walk));
+            Ok(())
+        };
+        self.call(open).await?;
+        Ok(opened)
+    }
+}
+
+impl OnHead {
+    /// Does the next slice; returns the number of distinct labels once all is done.
+    pub async fn walk(&self) -> Result<Option<u64>, StoreError> {
+        self.call(|instance, walk| instance.walk(walk)).await
+    }
+
+    /// The next items of a list, once all is done; empty at the end.
+    pub async fn next_of_walk(
+        &self,
+        list: CardinalityList,
+        bytes_max: u32,
+    ) -> Result<Vec<Ranked>, StoreError> {
+        self.call(move |instance, walk| instance.next_of_walk(walk, list, bytes_max)).await
+    }
+
+    async fn call<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut Instance, WalkHandle) -> Result<T, CallError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let number = self.number;
+        let call = move |head: &mut HeadInstance| match head.open.get(&number) {
+            Some(OpenOnHead::Walk(walk)) => call(&mut head.instance, *walk),
+            _ => Err(CallError::Head(HeadLost::Restarted)),
+        };
+        self.head.call(call).await
+    }
+}

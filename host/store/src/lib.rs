@@ -1,0 +1,452 @@
+//! The store as the rest of the host sees it: an async handle with back-pressure.
+//!
+//! ```text
+//!  append ──▶ bounded queue ──▶ head thread: the head instance, one call at a time
+//!                                   ▲ cursors, plan-cut, truncate
+//!  read ────▶ query thread: an instance per read ──┤
+//!             compactor thread: an instance per cut┘
+//!                 ▲ delete, clean tombstones, snapshot
+//! ```
+//!
+//! A query or a cut that crashes or passes its limits ends alone. If the head instance crashes, it
+//! is created again and replays the log; senders are asked to retry meanwhile. If it is stuck, the
+//! process ends.
+
+mod blocks;
+mod buffer;
+mod clock;
+mod columns;
+mod compaction_settings;
+mod compactor;
+mod config;
+mod error;
+mod figures;
+mod head;
+mod lookup;
+mod memory;
+mod oldest;
+mod pinned;
+mod promql;
+mod queries;
+mod query;
+mod readers;
+mod repeated;
+mod replay_status;
+mod results;
+mod room;
+mod space;
+mod starts;
+mod status;
+mod supervised;
+mod tasks;
+mod unreplayed;
+
+use blocks::DamagedBlocks;
+pub use blocks::ListedBlock;
+pub use buffer::Body;
+pub use columns::{ScrapeRows, SeriesNumbers};
+pub use compaction_settings::{CompactionSettings, CompactionSettingsError, max_block_duration};
+pub use compactor::{BLOCK_AHEAD_MS_MAX, snapshot_name};
+use config::Live;
+pub use config::StoreConfig;
+pub use error::{StopError, StoreError};
+pub use figures::StoreCounters;
+pub use lookup::LookupPart;
+pub use memory::{
+    COMPACTOR_BYTES_MIN, MEMORY_LIMIT_BYTES_MIN, MemorySplit, QUERY_BYTES_MIN, available_bytes,
+    default_limit_bytes, resident_bytes,
+};
+pub use pinned::{PinConfig, Waiting};
+pub use promql::{Expression, QueryEnd, QueryPart, QueryTimings};
+use queries::{ActiveQueries, QueryTurns};
+pub use queries::{QueryConfig, QueryFeatures, QueryFigures};
+pub use query::{ReadPart, SMALL_BYTES_MAX};
+pub use replay_status::{ReplayState, ReplayStatus};
+pub use room::{BodyBudget, BodyRoom};
+pub use space::{DiskShare, SpaceFigures};
+pub use status::Cardinality;
+pub use tidepool_protocol::prom::read::{ReadFormat, ReadQuery};
+pub use unreplayed::Shortage;
+
+use clock::Clock;
+use compactor::Compactor;
+use head::{HeadHandle, HeadInstance, HeadThread, Job, Rows, Stored};
+use lookup::Strings;
+use memory::ReadMemory;
+use oldest::OldestTimes;
+use readers::Readers;
+use results::Results;
+use space::Space;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tasks::{Task, TaskSender, task_queue};
+use tidepool_disk::{BlockDirs, DataDir, Quarantine, RecordFormat, Wear};
+use tidepool_lifecycle::open_files;
+use tidepool_protocol::prom::selection::SelectionCount;
+use tidepool_runtime::{
+    Instance, InstanceLimits, InstanceLogs, InstanceStorage, Label, Lookup, MemoryPool, Options,
+    RemoteWriteVersion, Role, Runtime, WriteOutcome,
+};
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+
+/// A handle to the store; clones share it.
+#[derive(Clone)]
+pub struct Store {
+    shared: Arc<Shared>,
+}
+
+/// The state that the store's threads share.
+struct Shared {
+    config: StoreConfig,
+    runtime: Runtime,
+    data: DataDir,
+    /// How floats are written to the log, in this life of the process.
+    record_format: RecordFormat,
+    blocks: BlockDirs,
+    space: Space,
+    wear: Arc<Wear>,
+    live: Mutex<Live>,
+    quarantine: Quarantine,
+    head: HeadHandle,
+    tasks: TaskSender,
+    clock: Clock,
+    read_memory: ReadMemory,
+    readers: Arc<Readers>,
+    read_slots: Arc<Semaphore>,
+    query_turns: QueryTurns,
+    query_figures: Arc<QueryFigures>,
+    results: Results,
+    damaged_blocks: DamagedBlocks,
+    active_queries: ActiveQueries,
+    counters: StoreCounters,
+    oldest: OldestTimes,
+    stopping: AtomicBool,
+}
+
+/// The store's threads, to be waited for at the end.
+pub struct StoreThreads {
+    /// Returns why the log may lack what was acknowledged.
+    head: std::thread::JoinHandle<Result<(), StopError>>,
+    compactor: std::thread::JoinHandle<()>,
+    /// Returns why the head could not start.
+    pub failed: oneshot::Receiver<StoreError>,
+}
+
+impl Store {
+    /// Locks the data directory and starts the threads. The log is replayed in the background;
+    /// until then [`Store::is_ready`] says no and calls are refused.
+    pub fn open(config: StoreConfig) -> Result<(Store, StoreThreads), StoreError> {
+        config.memory.check()?;
+        let runtime = Runtime::shared().map_err(|e| StoreError::Runtime(format!("{e:#}")))?;
+        let data = DataDir::open(&config.data_dir)?;
+        let open_files_max = config.open_block_files_max.unwrap_or_else(open_files::of_blocks);
+        data.open_files().set_open_max(open_files_max);
+        data.quarantine().set_clock(tidepool_lifecycle::clock::system_now_ms);
+        data.quarantine().set_bytes_max(config.quarantine_bytes_max);
+        let (record_format, reason) = data.settle_record_format(config.record_format)?;
+        tracing::info!(records = %record_format, %reason, "format of floats in the WAL");
+        if config.holds_log {
+            data.holding().turn_on();
+        }
+        let (head, jobs) = HeadHandle::new();
+        let (sender, tasks) = task_queue();
+        let read_memory = ReadMemory::new(&config.memory);
+        let shared = Arc::new(Shared {
+            runtime,
+            blocks: BlockDirs::open(&data),
+            space: Space::new(&data, config.disk_reserve),
+            wear: data.wear(),
+            live: Mutex::new(Live::of(&config, &data)?),
+            data: data.clone(),
+            record_format,
+            quarantine: data.quarantine().clone(),
+            head,
+            tasks: sender,
+            clock: Clock::new(millis(config.future_limit)),
+            results: Results::new(config.queries.cache_bytes_max, &read_memory.pool),
+            damaged_blocks: DamagedBlocks::default(),
+            read_memory,
+            readers: Arc::default(),
+            read_slots: Arc::new(Semaphore::new(config.reads_max)),
+            query_turns: QueryTurns::new(config.queries.running_max),
+            query_figures: Arc::default(),
+            active_queries: ActiveQueries::open(&config.data_dir, config.queries.running_max),
+            counters: StoreCounters::default(),
+            oldest: OldestTimes::default(),
+            stopping: AtomicBool::new(false),
+            config,
+        });
+        let (fail, failed) = oneshot::channel();
+        let head_thread = HeadThread::new(Arc::clone(&shared), data.clone());
+        let head = spawn("head", move || head_thread.run(&jobs, fail))?;
+        let compactor = Compactor {
+            shared: Arc::clone(&shared),
+            data,
+            tasks,
+            reported: Vec::new(),
+            waiting: Waiting::default(),
+            ahead: Vec::new(),
+            has_saved_settings: false,
+            halvings: 0,
+        };
+        let compactor = spawn("compactor", move || compactor.run())?;
+        Ok((Store { shared }, StoreThreads { head, compactor, failed }))
+    }
+
+    /// Takes over what can change while the store runs: retention, reserve, and what reads and
+    /// queries may take. What runs already is not changed.
+    pub fn reload(&self, config: &StoreConfig) -> Result<(), StoreError> {
+        let mut live = Live::of(config, &self.shared.data)?;
+        // How much memory there is was settled at the start.
+        live.query_limits.memory_bytes_max = self.shared.live().query_limits.memory_bytes_max;
+        *self.shared.live.lock().unwrap_or_else(PoisonError::into_inner) = live;
+        self.shared.space.set_reserve(config.disk_reserve);
+        Ok(())
+    }
+
+    /// Whether the log is replayed and the head takes calls.
+    pub fn is_ready(&self) -> bool {
+        self.shared.head.is_ready()
+    }
+
+    /// Stores a decompressed remote-write body, which takes room until the head has taken it.
+    /// Success means that the log has it, to the degree that its sync policy promises.
+    pub async fn append(
+        &self,
+        version: RemoteWriteVersion,
+        body: impl Into<Body>,
+        room: BodyRoom,
+    ) -> Result<WriteOutcome, StoreError> {
+        let rows = Rows::RemoteWrite { version, body: body.into() };
+        Ok(self.append_rows(rows, room).await?.written)
+    }
+
+    async fn append_rows(&self, rows: Rows, room: BodyRoom) -> Result<Stored, StoreError> {
+        self.shared.head.check_ready()?;
+        self.shared.check_replayed()?;
+        self.shared.space.check()?;
+        let (reply, answer) = oneshot::channel();
+        self.shared.head.send(Job::Append { rows, reply, room })?;
+        answer.await.map_err(|_| StoreError::Stopped)?
+    }
+
+    /// Starts a read; series get external labels besides their own. The answer comes part by part;
+    /// dropping the receiver ends the read.
+    pub async fn read(
+        &self,
+        queries: Vec<ReadQuery>,
+        format: ReadFormat,
+        external_labels: Vec<Label>,
+    ) -> Result<mpsc::Receiver<Result<ReadPart, StoreError>>, StoreError> {
+        self.read_beside(&self.shared.read_slots, queries, format, external_labels).await
+    }
+
+    /// As [`Store::read`], of whom has slots of their own, so that they take none from others.
+    pub async fn read_beside(
+        &self,
+        slots: &Arc<Semaphore>,
+        queries: Vec<ReadQuery>,
+        format: ReadFormat,
+        external_labels: Vec<Label>,
+    ) -> Result<mpsc::Receiver<Result<ReadPart, StoreError>>, StoreError> {
+        SelectionCount::check(queries.iter().map(|query| &query.matchers))?;
+        let read = query::Read { queries, format, external_labels };
+        self.answer_in(slots, move |shared, parts| read.run(shared, parts)).await
+    }
+
+    /// Looks up label names. The answer comes part by part; dropping the receiver ends it.
+    pub async fn label_names(
+        &self,
+        lookup: Lookup,
+    ) -> Result<mpsc::Receiver<Result<LookupPart<String>, StoreError>>, StoreError> {
+        SelectionCount::check(&lookup.matcher_sets)?;
+        self.answer(move |shared, parts| Strings::LabelNames.run(shared, &lookup, parts)).await
+    }
+
+    /// Looks up the values of a label name. The answer comes part by part.
+    pub async fn label_values(
+        &self,
+        name: String,
+        lookup: Lookup,
+    ) -> Result<mpsc::Receiver<Result<LookupPart<String>, StoreError>>, StoreError> {
+        SelectionCount::check(&lookup.matcher_sets)?;
+        self.answer(move |shared, parts| Strings::LabelValues(name).run(shared, &lookup, parts))
+            .await
+    }
+
+    /// Looks up series, each as its labels by ascending name. The answer comes part by part.
+    pub async fn series(
+        &self,
+        lookup: Lookup,
+    ) -> Result<mpsc::Receiver<Result<LookupPart<Vec<Label>>, StoreError>>, StoreError> {
+        SelectionCount::check(&lookup.matcher_sets)?;
+        self.answer(move |shared, parts| lookup::run_series(shared, &lookup, parts)).await
+    }
+
+    async fn answer<P: Send + 'static>(
+        &self,
+        run: impl FnOnce(&Arc<Shared>, &mpsc::Sender<P>) + Send + 'static,
+    ) -> Result<mpsc::Receiver<P>, StoreError> {
+        self.answer_in(&self.shared.read_slots, run).await
+    }
+
+    /// Waits for its turn, then runs what answers on a thread of its own.
+    async fn answer_in<P: Send + 'static>(
+        &self,
+        slots: &Arc<Semaphore>,
+        run: impl FnOnce(&Arc<Shared>, &mpsc::Sender<P>) + Send + 'static,
+    ) -> Result<mpsc::Receiver<P>, StoreError> {
+        self.check_readable()?;
+        let slot = Arc::clone(slots).acquire_owned().await;
+        let slot = slot.map_err(|_| StoreError::Stopped)?;
+        Ok(self.answer_now(slot, run))
+    }
+
+    /// Whether there is a head to read, and memory to read with.
+    fn check_readable(&self) -> Result<(), StoreError> {
+        self.shared.head.check_ready()?;
+        let check = || self.shared.read_memory.check(self.shared.head.memory_used_bytes());
+        check().or_else(|_| {
+            // Instances that wait take memory that this read may have.
+            self.shared.readers.drop_instances();
+            check()
+        })
+    }
+
+    /// Runs what answers on a thread of its own, which gives the turn back.
+    fn answer_now<P: Send + 'static>(
+        &self,
+        turn: impl Send + 'static,
+        run: impl FnOnce(&Arc<Shared>, &mpsc::Sender<P>) + Send + 'static,
+    ) -> mpsc::Receiver<P> {
+        // One part, or a few small ones, wait while the one before is sent: that is all an answer
+        // holds.
+        let (parts, receiver) = mpsc::channel(query::PARTS_MAX);
+        let shared = Arc::clone(&self.shared);
+        let runtime = Handle::current();
+        let work = move || {
+            let _entered = runtime.enter();
+            run(&shared, &parts);
+            drop(turn);
+        };
+        let spawned = self.shared.readers.run(Box::new(work));
+        // Without it, the parts end too early, which is an error for the receiver.
+        if let Err(error) = spawned {
+            tracing::error!(%error, "could not start a thread for a read");
+        }
+        receiver
+    }
+
+    /// An instance that is not opened as a store, to make requests for one destination.
+    pub fn forwarding_instance(&self, memory_bytes_max: usize) -> Result<Instance, StoreError> {
+        let storage = InstanceStorage {
+            logs: InstanceLogs::None,
+            blocks: self.shared.blocks.clone(),
+            head: None,
+            memory: None,
+        };
+        let limits = InstanceLimits { memory_bytes_max, deadline: None };
+        Ok(self.shared.runtime.instantiate_closed(storage, limits)?)
+    }
+
+    /// The data directory.
+    pub fn data(&self) -> &DataDir {
+        &self.shared.data
+    }
+
+    /// Bytes that reads share, of which each that holds its answer in memory takes its part.
+    pub fn read_memory(&self) -> Arc<MemoryPool> {
+        Arc::clone(&self.shared.read_memory.pool)
+    }
+
+    /// How the memory of the process is shared out.
+    pub fn memory_split(&self) -> MemorySplit {
+        self.shared.config.memory
+    }
+
+    /// Ends the head's instance as a fault in it would. For tests of what comes then.
+    #[doc(hidden)]
+    pub async fn crash_head(&self) -> Result<(), StoreError> {
+        self.shared.head.call(|head: &mut HeadInstance| head.instance.run_out_of_memory()).await
+    }
+
+    /// What it was opened with.
+    pub fn config(&self) -> &StoreConfig {
+        &self.shared.config
+    }
+
+    /// Finishes what is queued, syncs the log and ends the threads. An error says what was
+    /// acknowledged and may be lost.
+    pub fn close(self, threads: StoreThreads) -> Result<(), StopError> {
+        self.shared.stopping.store(true, Relaxed);
+        self.shared.read_slots.close();
+        self.shared.readers.close();
+        self.shared.query_turns.close();
+        // A full queue has its attention anyway.
+        let _ = self.shared.tasks.send(Task::Wake);
+        if threads.compactor.join().is_err() {
+            tracing::error!(thread = "compactor", "a thread of the store panicked");
+        }
+        // An error means that the thread has ended already.
+        let _ = self.shared.head.send(Job::Stop);
+        threads.head.join().unwrap_or_else(|_| {
+            tracing::error!(thread = "head", "a thread of the store panicked");
+            Ok(())
+        })
+    }
+}
+
+impl Shared {
+    /// Drops instances of readers that do not know of all changes to blocks.
+    fn drop_outdated_readers(&self) {
+        self.readers.drop_outdated(self.blocks.changes());
+    }
+
+    fn live(&self) -> Live {
+        *self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn options(&self, role: Role) -> Options {
+        let live = self.live();
+        let memory_bytes_max = match role {
+            Role::Head => self.config.memory.head_bytes,
+            Role::Compactor => self.config.memory.compactor_bytes,
+            _ => 0,
+        };
+        Options {
+            role,
+            memory_bytes_max,
+            block_duration_ms: millis(self.config.block_duration),
+            future_limit_ms: millis(self.config.future_limit),
+            out_of_order_window_ms: millis(self.config.out_of_order_window),
+            series_max: self.config.series_max,
+            exemplars_max: self.config.exemplars_max,
+            label_limits: self.config.label_limits,
+            block_duration_max_ms: self.config.block_duration_max.map_or(0, millis),
+            retention_ms: millis(live.retention),
+            retention_bytes: live.retention_bytes,
+            hash_seed: random_seed(),
+        }
+    }
+}
+
+fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<std::thread::JoinHandle<T>, StoreError> {
+    let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+    spawned.map_err(|error| StoreError::Runtime(format!("could not start a thread: {error}")))
+}
+
+/// Whole milliseconds.
+pub fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A random number: the standard library seeds its hashers from the system.
+pub fn random_seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(0u64)
+}

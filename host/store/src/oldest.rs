@@ -1,0 +1,30 @@
+//! The start of the oldest block, from its `meta.json`.
+
+use super::Store;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use tidepool_disk::BlockDirs;
+use tidepool_ship::plan::read_meta;
+
+/// Where blocks begin, by name: nothing changes that, so each is looked at once.
+#[derive(Default)]
+pub struct OldestTimes(Mutex<BTreeMap<String, Option<i64>>>);
+
+impl Store {
+    /// Start of the oldest block, if there is one.
+    pub fn oldest_block_time_ms(&self) -> Option<i64> {
+        let blocks = &self.shared.blocks;
+        let listed = blocks.list().unwrap_or_default();
+        let mut times = self.shared.oldest.0.lock().unwrap_or_else(PoisonError::into_inner);
+        times.retain(|block, _| listed.binary_search(block).is_ok());
+        for block in listed {
+            times.entry(block).or_insert_with_key(|block| min_time_ms(blocks, block));
+        }
+        times.values().copied().flatten().min()
+    }
+}
+
+/// A block that is damaged, or was deleted meanwhile, has none.
+fn min_time_ms(blocks: &BlockDirs, block: &str) -> Option<i64> {
+    read_meta(blocks, block).ok()?.get("minTime")?.as_i64()
+}

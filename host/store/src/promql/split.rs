@@ -1,0 +1,344 @@
+//! A large range query on several threads: an instance for each part of its steps, and one answer
+//! of all of them.
+//!
+//! The answer is byte for byte what one instance would give. Only expressions are split of which
+//! the engine says that each step depends on nothing but its time and samples that are not newer,
+//! and whose series come in the order of their labels.
+
+use super::evaluator::{ANNOTATIONS_MAX, Evaluator, PART_BYTES, finish};
+use super::{Expression, QueryEnd, QueryPart};
+use crate::query::{ReceiverGone, with_instance};
+use crate::repeated::Repeated;
+use crate::results::{Joined, Source, Steps};
+use crate::{Shared, StoreError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+use tidepool_runtime::{
+    Estimate, EvaluationHandle, Instance, QueryOptions, QueryStats, ResultFormat, ValueType,
+};
+
+/// What one series costs, its labels and its place in a group, comes again in each part. So a part
+/// has at least as many samples of each series as are worth a thread if there are so many series.
+const SERIES_PER_THREAD: u64 = 200;
+
+/// Assumed between two samples of a series, in milliseconds.
+const INTERVAL_MS: u64 = 15_000;
+
+/// Parts of an answer that may wait for the thread that joins them.
+const WAITING_MAX: usize = 2;
+
+/// What all threads of a query have in common.
+pub(super) struct Splitter<'a> {
+    pub expression: &'a Expression,
+    pub options: QueryOptions,
+    pub shared: &'a Arc<Shared>,
+    pub deadline: Option<Instant>,
+    /// Whether the client is gone.
+    pub is_gone: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+/// Into how many parts it is worth to split steps.
+fn parts_of(estimate: Estimate, steps: Steps, thread_samples: u64) -> u64 {
+    let span_ms = steps.last_ms.abs_diff(steps.first_ms);
+    let read_ms = estimate.end_ms.abs_diff(estimate.start_ms);
+    let of_series = span_ms / INTERVAL_MS;
+    let of_all = estimate.series.saturating_mul(of_series);
+    // Each part reads what lies before its first step, too: at most a fourth of it.
+    let window_ms = read_ms.saturating_sub(span_ms).max(1);
+    let of_series_min = (thread_samples / SERIES_PER_THREAD).max(1);
+    (of_all / thread_samples).min(of_series / of_series_min).min(span_ms / 4 / window_ms)
+}
+
+impl Splitter<'_> {
+    /// The parts into which the steps are split; none if one thread is enough. Opens the selections
+    /// of the evaluation.
+    pub fn parts(
+        &self,
+        evaluator: &mut Evaluator<'_>,
+        evaluation: EvaluationHandle,
+    ) -> Result<Option<Vec<Steps>>, StoreError> {
+        let expression = self.expression;
+        let queries = self.shared.live().queries;
+        let threads_max = queries.threads_max as u64;
+        let Some(steps) = Steps::of(expression.times) else { return Ok(None) };
+        if threads_max < 2
+            || steps.count() < 2
+            || expression.format != ResultFormat::Json
+            || expression.series_max > 0
+            || self.options.stats_per_step
+        {
+            return Ok(None);
+        }
+        // Of what can never be joined, the plan says so.
+        if !can_be_joined(evaluator.instance, evaluation)? {
+            return Ok(None);
+        }
+        let estimate = evaluator.prepare(evaluation)??;
+        let parts = parts_of(estimate, steps, queries.thread_samples).min(threads_max);
+        Ok((parts > 1).then(|| steps.split(parts)))
+    }
+
+    /// Evaluates the parts, the first one here, and sends the answer. False if they make no answer;
+    /// then nothing was sent.
+    pub fn give(
+        &self,
+        evaluator: &mut Evaluator<'_>,
+        parts: &[Steps],
+        repeated: Option<&Repeated<'_>>,
+        send: &dyn Fn(QueryPart) -> Result<(), ReceiverGone>,
+    ) -> Result<bool, StoreError> {
+        let [first, others @ ..] = parts else { return Ok(false) };
+        let results = &self.shared.results;
+        let (moment, blocks) = (results.moment(), self.shared.blocks.changes());
+        let own = evaluator.begin(first.times())??;
+        evaluator.prepare(own)??;
+        let nobody_waits = Flag(Arc::default());
+        let others: Result<Vec<_>, _> =
+            others.iter().map(|steps| self.start(*steps, &nobody_waits.0)).collect();
+        let mut others = others?;
+        let mut is_fit = true;
+        for other in &mut others {
+            is_fit &= other.is_open()?;
+        }
+        // All show the store as of one moment: nothing has come since that the earlier ones read.
+        let last_ms = parts.iter().rev().nth(1).map_or(i64::MAX, |steps| steps.last_ms);
+        is_fit = is_fit
+            && self.shared.blocks.changes() == blocks
+            && results.is_unchanged_until(last_ms, moment);
+        let mut firsts = Vec::new();
+        if is_fit {
+            match evaluator.next(own, ResultFormat::Json)?.map_err(StoreError::from) {
+                Ok(bytes) => {
+                    firsts.push(bytes);
+                    is_fit = can_be_joined(evaluator.instance, own)?;
+                }
+                Err(StoreError::Evaluation(_)) => is_fit = false,
+                Err(error) => return Err(error),
+            }
+        }
+        for other in &mut others {
+            match if is_fit { other.first()? } else { None } {
+                Some(bytes) => firsts.push(bytes),
+                None => is_fit = false,
+            }
+        }
+        if !is_fit {
+            evaluator.end(own)?;
+            return Ok(false);
+        }
+        self.shared.query_figures.add_split();
+        let mut kept = repeated.map(|repeated| (repeated, repeated.reader()));
+        if send(QueryPart::Begin { kind: ValueType::Matrix, text: String::new() }).is_err() {
+            return Ok(true);
+        }
+        let own_parts = || Ok(evaluator.next(own, ResultFormat::Json)??);
+        let mut sources: Vec<Source<'_>> = vec![Box::new(own_parts)];
+        sources.extend(others.iter_mut().map(|it| -> Source<'_> { Box::new(|| it.next()) }));
+        let mut joined = Joined::new(firsts.into_iter().zip(sources));
+        let mut answer_bytes = 0;
+        loop {
+            let bytes = joined.next_part(PART_BYTES as usize)?;
+            if bytes.is_empty() {
+                break;
+            }
+            answer_bytes += bytes.len() as u64;
+            kept = kept.and_then(|(to, mut reader)| reader.read(&bytes).map(|()| (to, reader)));
+            if send(QueryPart::Bytes(bytes.into())).is_err() {
+                return Ok(true);
+            }
+        }
+        drop(joined);
+        evaluator.cost.answer_bytes += answer_bytes;
+        let (mut may_be_kept, mut costs) = (true, Vec::new());
+        for other in others {
+            let (waited, end) = other.end()?;
+            evaluator.instance.add_remarks(own, &end.remarks)??;
+            may_be_kept &= end.is_stepwise;
+            costs.push((waited, end.stats));
+        }
+        may_be_kept &= evaluator.instance.is_stepwise(own)?;
+        let annotations = evaluator.instance.annotations(own, ANNOTATIONS_MAX)?;
+        evaluator.end(own)?;
+        costs.into_iter().for_each(|(waited, stats)| evaluator.cost.add_other(waited, stats));
+        if let Some((repeated, reader)) = kept
+            && may_be_kept
+            && let Some(answer) = finish(reader, annotations.clone())
+        {
+            repeated.keep(answer);
+        }
+        // The receiver may be dropped: the client disconnected.
+        let _ = send(QueryPart::End(Box::new(QueryEnd {
+            annotations,
+            stats: evaluator.cost.stats(),
+            samples_per_step: Vec::new(),
+            timings: evaluator.cost.timings,
+        })));
+        Ok(true)
+    }
+
+    /// Starts a thread that evaluates some of the steps.
+    fn start(&self, steps: Steps, nobody_waits: &Arc<AtomicBool>) -> Result<Other, StoreError> {
+        let (says, said) = sync_channel(WAITING_MAX);
+        let (shared, deadline, options) = (Arc::clone(self.shared), self.deadline, self.options);
+        let text = self.expression.text.clone();
+        let (is_gone, nobody_waits) = (Arc::clone(&self.is_gone), Arc::clone(nobody_waits));
+        self.shared.readers.run(Box::new(move || {
+            let is_gone = move || nobody_waits.load(Relaxed) || is_gone();
+            let done = with_instance(&shared, deadline, is_gone, |instance| {
+                let evaluation = instance.evaluate(&text, steps.times(), options)??;
+                say_all(instance, evaluation, &says)
+            });
+            if let Err(error) = done {
+                // Nobody may wait.
+                let _ = says.send(Err(error));
+            }
+        }))?;
+        Ok(Other { said, waited: Duration::ZERO, end: None })
+    }
+}
+
+/// Is set once it is dropped.
+struct Flag(Arc<AtomicBool>);
+
+impl Drop for Flag {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// What another thread says, in this order.
+enum Said {
+    /// Its selections are open.
+    Opened,
+    /// The next bytes, and whether they can be joined with those of others.
+    Bytes(Vec<u8>, bool),
+    /// That was all.
+    End(Box<End>),
+}
+
+/// What is known of a part once it is evaluated.
+struct End {
+    remarks: Vec<u8>,
+    stats: QueryStats,
+    is_stepwise: bool,
+}
+
+/// Says all of an evaluation. Whoever waits for it may go away.
+fn say_all(
+    instance: &mut Instance,
+    evaluation: EvaluationHandle,
+    says: &SyncSender<Result<Said, StoreError>>,
+) -> Result<(), StoreError> {
+    instance.prepare_evaluation(evaluation)??;
+    let mut is_heard = says.send(Ok(Said::Opened)).is_ok();
+    while is_heard {
+        let bytes = instance.next_of_query(evaluation, ResultFormat::Json, PART_BYTES)??;
+        let is_fit = can_be_joined(instance, evaluation)?;
+        if bytes.is_empty() {
+            let remarks = instance.remarks(evaluation)?;
+            let stats = instance.query_stats(evaluation)?;
+            let end = End { remarks, stats, is_stepwise: is_fit };
+            let _ = says.send(Ok(Said::End(Box::new(end))));
+            break;
+        }
+        is_heard = says.send(Ok(Said::Bytes(bytes, is_fit))).is_ok();
+    }
+    Ok(instance.close_evaluation(evaluation)?)
+}
+
+/// Whether an answer that has begun can be joined with those to other steps.
+fn can_be_joined(
+    instance: &mut Instance,
+    evaluation: EvaluationHandle,
+) -> Result<bool, StoreError> {
+    Ok(instance.is_stepwise(evaluation)? && instance.is_sorted(evaluation)?)
+}
+
+/// Another thread, which evaluates a part.
+struct Other {
+    said: Receiver<Result<Said, StoreError>>,
+    waited: Duration,
+    end: Option<Box<End>>,
+}
+
+impl Other {
+    fn hear(&mut self) -> Result<Said, StoreError> {
+        let begun = Instant::now();
+        // A thread that says nothing to its end was ended with the process.
+        let said = self.said.recv().unwrap_or(Err(StoreError::Stopped));
+        self.waited += begun.elapsed();
+        said
+    }
+
+    /// Waits until the selections are open; false if the thread has no memory.
+    fn is_open(&mut self) -> Result<bool, StoreError> {
+        match self.hear() {
+            Ok(said) => Ok(matches!(said, Said::Opened)),
+            Err(StoreError::NeedsTooMuchMemory) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The first bytes, if they can be joined with others.
+    fn first(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
+        match self.hear() {
+            Ok(Said::Bytes(bytes, true)) => Ok(Some(bytes)),
+            // Of an error, one instance alone names the series that it would name without others.
+            Ok(_) | Err(StoreError::NeedsTooMuchMemory | StoreError::Evaluation(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The next bytes; none at the end.
+    fn next(&mut self) -> Result<Vec<u8>, StoreError> {
+        if self.end.is_none() {
+            match self.hear()? {
+                Said::Bytes(bytes, _) => return Ok(bytes),
+                Said::End(end) => self.end = Some(end),
+                Said::Opened => {}
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// What is known at the end, and how long this thread waited for the other.
+    fn end(mut self) -> Result<(Duration, End), StoreError> {
+        while self.end.is_none() {
+            self.next()?;
+        }
+        let end = self.end.ok_or(StoreError::Stopped)?;
+        Ok((self.waited, *end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidepool_runtime::QueryTimes;
+
+    #[test]
+    fn parts_are_worth_their_thread() {
+        let hour_ms = 3_600_000;
+        let steps = |hours| {
+            let times = QueryTimes::Range { start_ms: 0, end_ms: hours * hour_ms, step_ms: 60_000 };
+            Steps::of(times).expect("steps")
+        };
+        let of = |series, hours, window_ms: i64| {
+            let steps = steps(hours);
+            let estimate = Estimate { series, start_ms: -window_ms, end_ms: steps.last_ms };
+            parts_of(estimate, steps, 500_000)
+        };
+        // A series has 5760 samples a day.
+        assert_eq!([86, 87, 174, 1000].map(|series| of(series, 24, 60_000)), [0, 1, 2, 2]);
+        // However many series there are, a part has 2500 samples of each: ten hours and a half.
+        assert_eq!([8, 10, 11, 21, 168].map(|hours| of(1000, hours, 60_000)), [0, 0, 1, 2, 16]);
+        // Parts whose windows reach far into the others are no less work.
+        assert_eq!([1, 3, 6, 7].map(|hours| of(1000, 24, hours * hour_ms)), [2, 2, 1, 0]);
+        let once = QueryTimes::Range { start_ms: 5, end_ms: 5, step_ms: 1 };
+        let once = Steps::of(once).expect("a step");
+        let estimate = Estimate { series: u64::MAX, start_ms: i64::MIN, end_ms: i64::MAX };
+        assert_eq!(parts_of(estimate, once, 1), 0);
+    }
+}

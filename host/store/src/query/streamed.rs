@@ -1,0 +1,216 @@
+//! Streamed answers: the engine says which chunks they have, and the host copies these from the
+//! files of blocks into frames. It checks them on the way, with the instructions that the processor
+//! has for checksums and WebAssembly has not.
+//!
+//! What is not as usual is left to the engine, series by series: a damaged chunk, one with start
+//! timestamps, a file that cannot be read. It has the words for what is wrong.
+
+use super::chunk_files::ChunkFiles;
+use super::{Cut, PART_BYTES, Parts, Read, each_part};
+use crate::StoreError;
+use tidepool_remote_write::{
+    Crc32c, Fields, FrameOptions, FrameWriter, Value, put_uvarint, split_uvarint, uvarint_bytes,
+};
+use tidepool_runtime::{CursorHandle, FrameFormat, Instance};
+
+/// Bytes of a plan that one call into the instance returns, about: some thousand chunks.
+const PLAN_BYTES: u32 = 64 * 1024;
+
+/// Bytes of a part at least, if there are as many. The first may be sooner: a client sees that the
+/// answer has begun.
+const LATER_PART_BYTES: usize = 512 * 1024;
+
+/// What a part may take beyond its bytes, in most cases.
+const OVERSHOOT_BYTES: usize = 32 * 1024;
+
+/// Size of a frame if none is asked for: upstream's default.
+const DEFAULT_FRAME_BYTES_MAX: usize = 1024 * 1024;
+
+/// A chunk of a plan.
+enum Planned<'a> {
+    /// The whole message.
+    Given(&'a [u8]),
+    /// A file has it, at this offset.
+    Stored {
+        /// The fields of its first and last time, as they are.
+        times: &'a [u8],
+        file: usize,
+        offset: u64,
+    },
+}
+
+/// Why a series was not put into frames.
+enum Unput {
+    /// The engine has to read its chunks.
+    LeftToEngine,
+    /// It is not what a plan has.
+    Malformed,
+}
+
+impl Read {
+    /// Sends all parts as they come.
+    pub(super) fn stream(&self, instance: &mut Instance, parts: &Parts<'_>) -> Result<(), Cut> {
+        for query_index in 0..self.queries.len() {
+            let selection = self.selection(query_index);
+            let frames = FrameOptions {
+                query_index: selection.query_index,
+                bytes_max: match selection.frame_bytes_max {
+                    0 => DEFAULT_FRAME_BYTES_MAX,
+                    bytes => bytes as usize,
+                },
+                crc32c: Some(crc32c::crc32c as Crc32c),
+            };
+            let cursor = instance.select(&selection)?;
+            match selection.format {
+                FrameFormat::StreamedChunks => stream_cursor(instance, cursor, frames, parts)?,
+                _ => each_part(instance, cursor, |part| parts.send(part))?,
+            }
+            instance.close_cursor(cursor)?;
+        }
+        Ok(())
+    }
+}
+
+fn stream_cursor(
+    instance: &mut Instance,
+    cursor: CursorHandle,
+    frames: FrameOptions,
+    parts: &Parts<'_>,
+) -> Result<(), Cut> {
+    let mut files = ChunkFiles::default();
+    let mut out = Vec::new();
+    let mut part_bytes = PART_BYTES as usize;
+    loop {
+        let plan = instance.next_plan(cursor, PLAN_BYTES)?;
+        if plan.is_empty() {
+            break;
+        }
+        parts.check()?;
+        let mut rest = plan.as_slice();
+        while !rest.is_empty() {
+            let (series, after) = split_series(rest).ok_or_else(malformed)?;
+            let whole = rest.get(..rest.len() - after.len()).unwrap_or_default();
+            put_series(instance, cursor, &mut files, (series, whole), frames, &mut out)?;
+            rest = after;
+            if out.len() >= part_bytes {
+                part_bytes = LATER_PART_BYTES;
+                let next = Vec::with_capacity(part_bytes + OVERSHOOT_BYTES);
+                parts.send(std::mem::replace(&mut out, next))?;
+            }
+        }
+    }
+    if out.is_empty() { Ok(()) } else { parts.send(out) }
+}
+
+/// Appends the frames of a series, which is given without and with its length.
+fn put_series(
+    instance: &mut Instance,
+    cursor: CursorHandle,
+    files: &mut ChunkFiles,
+    (series, whole): (&[u8], &[u8]),
+    frames: FrameOptions,
+    out: &mut Vec<u8>,
+) -> Result<(), Cut> {
+    let start = out.len();
+    let name = |name: &str| instance.chunk_file(name);
+    match put_frames(series, frames, files, name, out) {
+        Ok(()) => return Ok(()),
+        Err(Unput::Malformed) => return Err(malformed().into()),
+        Err(Unput::LeftToEngine) => out.truncate(start),
+    }
+    let read = instance.read_planned(cursor, whole)?;
+    let (series, _) = split_series(&read).ok_or_else(malformed)?;
+    let put = put_frames(series, frames, &mut ChunkFiles::default(), |_| None, out);
+    put.map_err(|_| malformed().into())
+}
+
+fn malformed() -> StoreError {
+    StoreError::Runtime("the answer was not made: the engine's plan does not decode".to_owned())
+}
+
+/// Takes a series off the front of a plan.
+fn split_series(plan: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (bytes, rest) = split_uvarint(plan)?;
+    rest.split_at_checked(usize::try_from(bytes).ok()?)
+}
+
+/// Appends the frames of a series; on an error there may be a part of them. `open` finds a file
+/// that the instance has open.
+fn put_frames(
+    series: &[u8],
+    frames: FrameOptions,
+    files: &mut ChunkFiles,
+    open: impl Fn(&str) -> Option<tidepool_disk::BlockFile>,
+    out: &mut Vec<u8>,
+) -> Result<(), Unput> {
+    let mut fields = Fields::new(series);
+    let mut labels: &[u8] = &[];
+    while let Some(field) = fields.next() {
+        match field {
+            Ok((1, Value::Bytes(_))) => {
+                let end = series.len() - fields.rest().len();
+                labels = series.get(..end).unwrap_or_default();
+            }
+            Ok((3, Value::Bytes(name))) => {
+                files.add(std::str::from_utf8(name).ok().and_then(&open));
+            }
+            // The first chunk.
+            Ok((2, Value::Bytes(chunk))) => {
+                let mut writer = FrameWriter::new(out, frames, labels);
+                put_chunk(&mut writer, chunk, files)?;
+                for field in fields {
+                    match field {
+                        Ok((2, Value::Bytes(chunk))) => put_chunk(&mut writer, chunk, files)?,
+                        _ => return Err(Unput::Malformed),
+                    }
+                }
+                writer.finish();
+                return Ok(());
+            }
+            _ => return Err(Unput::Malformed),
+        }
+    }
+    Ok(())
+}
+
+#[inline]
+fn put_chunk(
+    writer: &mut FrameWriter<'_>,
+    chunk: &[u8],
+    files: &mut ChunkFiles,
+) -> Result<(), Unput> {
+    match split_chunk(chunk).ok_or(Unput::Malformed)? {
+        Planned::Given(chunk) => writer.chunk(chunk.len()).extend_from_slice(chunk),
+        Planned::Stored { times, file, offset } => {
+            let (encoding, data) = files.chunk(file, offset).ok_or(Unput::LeftToEngine)?;
+            let len = data.len() as u64;
+            let out = writer.chunk(times.len() + 3 + uvarint_bytes(len) + data.len());
+            out.extend_from_slice(times);
+            out.extend_from_slice(&[0x18, encoding, 0x22]);
+            put_uvarint(out, len);
+            out.extend_from_slice(data);
+        }
+    }
+    Ok(())
+}
+
+#[inline]
+fn split_chunk(chunk: &[u8]) -> Option<Planned<'_>> {
+    let mut times_end = 0;
+    for tag in [0x08, 0x10] {
+        // Zero is left out.
+        if chunk.get(times_end) == Some(&tag) {
+            let time = chunk.get(times_end + 1..)?;
+            times_end += 2 + time.iter().position(|byte| *byte < 0x80)?;
+        }
+    }
+    let (times, place) = chunk.split_at_checked(times_end)?;
+    let Some((0x28, place)) = place.split_first() else { return Some(Planned::Given(chunk)) };
+    let (file, place) = split_uvarint(place)?;
+    let (0x30, place) = place.split_first()? else { return None };
+    let (offset, []) = split_uvarint(place)? else { return None };
+    Some(Planned::Stored { times, file: usize::try_from(file).ok()?, offset })
+}
+
+#[cfg(test)]
+mod tests;

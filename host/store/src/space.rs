@@ -1,0 +1,240 @@
+//! Whether the disk has free space. Below a reserve writes pause; reads continue, and so does
+//! dropping, cutting and merging blocks, which may use the reserve to free space.
+//!
+//! ```text
+//! free │■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■■│
+//!      0        reserve ┘ └ reserve and an eighth: writes are taken again
+//! ```
+//!
+//! Not every write asks the system: a figure is valid for a second, or for as many bytes as cannot
+//! use up the reserve. Records that wait in memory to be written count as written.
+
+use super::StoreError;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tidepool_disk::{DataDir, Wear};
+
+/// The default reserve is the smaller of this and [`RESERVE_PERCENT_DEFAULT`].
+pub const RESERVE_BYTES_DEFAULT: u64 = 100 * 1024 * 1024;
+
+/// See [`RESERVE_BYTES_DEFAULT`].
+pub const RESERVE_PERCENT_DEFAULT: f64 = 5.0;
+
+/// How long a look at the disk stands.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How many bytes may be written until the next look: a quarter of the reserve, within these.
+const BYTES_UNLOOKED: std::ops::RangeInclusive<u64> = 64 * 1024..=4 * 1024 * 1024;
+
+/// One part in this many of the reserve must be free beyond it before writes are taken again.
+const RESUME_PARTS: u64 = 8;
+
+/// A part of a file system.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum DiskShare {
+    /// So many bytes.
+    Bytes(u64),
+    /// So many hundredths of all its bytes.
+    Percent(f64),
+}
+
+impl DiskShare {
+    /// In bytes, of a file system of this size.
+    pub fn of(self, total_bytes: u64) -> u64 {
+        match self {
+            DiskShare::Bytes(bytes) => bytes,
+            DiskShare::Percent(percent) => (total_bytes as f64 * percent / 100.0) as u64,
+        }
+    }
+}
+
+/// What was found at the last look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpaceFigures {
+    /// Bytes of the file system of the data directory.
+    pub total_bytes: u64,
+    /// Bytes of these that are free.
+    pub free_bytes: u64,
+    /// Below this, writes pause.
+    pub reserve_bytes: u64,
+    /// Whether they do.
+    pub is_paused: bool,
+    /// Bytes of log records that wait in memory to be written.
+    pub unwritten_bytes: u64,
+}
+
+/// Watches the free space of a data directory.
+pub(super) struct Space {
+    data: DataDir,
+    wear: Arc<Wear>,
+    reserve: Mutex<Option<DiskShare>>,
+    is_paused: AtomicBool,
+    total_bytes: AtomicU64,
+    free_bytes: AtomicU64,
+    reserve_bytes: AtomicU64,
+    unwritten_bytes: AtomicU64,
+    last_look: Mutex<Option<Look>>,
+}
+
+#[derive(Clone, Copy)]
+struct Look {
+    at: Instant,
+    /// Bytes written by then.
+    written_bytes: u64,
+}
+
+impl Space {
+    /// Looks at once. Without a reserve the default one is kept.
+    pub fn new(data: &DataDir, reserve: Option<DiskShare>) -> Space {
+        let space = Space {
+            data: data.clone(),
+            wear: data.wear(),
+            reserve: Mutex::new(reserve),
+            is_paused: AtomicBool::new(false),
+            total_bytes: AtomicU64::new(0),
+            free_bytes: AtomicU64::new(u64::MAX),
+            reserve_bytes: AtomicU64::new(0),
+            unwritten_bytes: AtomicU64::new(0),
+            last_look: Mutex::new(None),
+        };
+        space.look();
+        space
+    }
+
+    /// Refuses while writes pause.
+    pub fn check(&self) -> Result<(), StoreError> {
+        self.look();
+        let SpaceFigures { free_bytes, reserve_bytes, is_paused, .. } = self.figures();
+        match is_paused {
+            true => Err(StoreError::DiskFull { free_bytes, reserve_bytes }),
+            false => Ok(()),
+        }
+    }
+
+    /// Looks at the disk, unless the last look still stands.
+    pub fn look(&self) {
+        let mut last = lock(&self.last_look);
+        let written_bytes = self.wear.bytes_total() + self.unwritten_bytes.load(Relaxed);
+        let reserve_bytes = self.reserve_bytes.load(Relaxed);
+        let unlooked_max =
+            (reserve_bytes / 4).clamp(*BYTES_UNLOOKED.start(), *BYTES_UNLOOKED.end());
+        let stands = |look: Look| {
+            look.at.elapsed() < LOOK_EVERY
+                && written_bytes.saturating_sub(look.written_bytes) < unlooked_max
+        };
+        if last.is_some_and(stands) {
+            return;
+        }
+        *last = Some(Look { at: Instant::now(), written_bytes });
+        match (self.data.free_bytes(), self.data.total_bytes()) {
+            (Ok(free_bytes), Ok(total_bytes)) => self.judge(free_bytes, total_bytes),
+            (Err(error), _) | (_, Err(error)) => {
+                tracing::debug!(%error, "the free space is not known; the last figure stands");
+            }
+        }
+    }
+
+    /// Looks at the disk, whenever that was done last.
+    pub fn look_again(&self) {
+        *lock(&self.last_look) = None;
+        self.look();
+    }
+
+    /// Keeps another reserve from now on.
+    pub fn set_reserve(&self, reserve: Option<DiskShare>) {
+        *lock(&self.reserve) = reserve;
+        self.look_again();
+    }
+
+    /// Remembers how many bytes of records wait in memory.
+    pub fn set_unwritten_bytes(&self, bytes: u64) {
+        self.unwritten_bytes.store(bytes, Relaxed);
+    }
+
+    /// What was found at the last look.
+    pub fn figures(&self) -> SpaceFigures {
+        SpaceFigures {
+            total_bytes: self.total_bytes.load(Relaxed),
+            free_bytes: self.free_bytes.load(Relaxed),
+            reserve_bytes: self.reserve_bytes.load(Relaxed),
+            is_paused: self.is_paused.load(Relaxed),
+            unwritten_bytes: self.unwritten_bytes.load(Relaxed),
+        }
+    }
+
+    fn judge(&self, free_bytes: u64, total_bytes: u64) {
+        let reserve_bytes = reserve_bytes(*lock(&self.reserve), total_bytes);
+        self.total_bytes.store(total_bytes, Relaxed);
+        self.free_bytes.store(free_bytes, Relaxed);
+        self.reserve_bytes.store(reserve_bytes, Relaxed);
+        let was_paused = self.is_paused.load(Relaxed);
+        let unwritten_bytes = self.unwritten_bytes.load(Relaxed);
+        let is_paused =
+            pauses(was_paused, free_bytes.saturating_sub(unwritten_bytes), reserve_bytes);
+        self.is_paused.store(is_paused, Relaxed);
+        match (was_paused, is_paused) {
+            (false, true) => tracing::warn!(
+                free_bytes,
+                reserve_bytes,
+                unwritten_bytes,
+                "the disk is nearly full: writes are refused with 503 until more than \
+                 --disk-reserve is free; reads continue. Free space, or lower --retention-time or \
+                 --retention-size"
+            ),
+            (true, false) => {
+                tracing::info!(
+                    free_bytes,
+                    reserve_bytes,
+                    "enough disk space is free; writes are accepted again"
+                );
+            }
+            _ => {}
+        }
+    }
+}
+
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The reserve in bytes, on a file system of this size.
+fn reserve_bytes(reserve: Option<DiskShare>, total_bytes: u64) -> u64 {
+    let default =
+        || DiskShare::Percent(RESERVE_PERCENT_DEFAULT).of(total_bytes).min(RESERVE_BYTES_DEFAULT);
+    reserve.map_or_else(default, |share| share.of(total_bytes))
+}
+
+/// Whether writes pause from now on.
+fn pauses(was_paused: bool, free_bytes: u64, reserve_bytes: u64) -> bool {
+    let enough_bytes = match was_paused {
+        true => reserve_bytes.saturating_add(reserve_bytes / RESUME_PARTS),
+        false => reserve_bytes,
+    };
+    free_bytes < enough_bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_does_not_flap() {
+        assert!(!pauses(false, 800, 800));
+        assert!(pauses(false, 799, 800));
+        assert!(pauses(true, 899, 800));
+        assert!(!pauses(true, 900, 800));
+        assert!(!pauses(false, 0, 0), "no reserve, no pause");
+        assert!(!pauses(true, 0, 0));
+    }
+
+    #[test]
+    fn the_reserve_follows_the_size_of_the_disk() {
+        let mib = 1024 * 1024;
+        assert_eq!(reserve_bytes(None, 1000 * mib), 50 * mib);
+        assert_eq!(reserve_bytes(None, 1 << 50), 100 * mib);
+        assert_eq!(reserve_bytes(Some(DiskShare::Bytes(7)), 1000 * mib), 7);
+        assert_eq!(reserve_bytes(Some(DiskShare::Percent(12.5)), 1000 * mib), 125 * mib);
+        assert_eq!(reserve_bytes(Some(DiskShare::Bytes(0)), 1000 * mib), 0);
+    }
+}

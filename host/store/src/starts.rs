@@ -1,0 +1,426 @@
+//! Starts that fail at the log, counted in the data directory across lives of the process: a log
+//! that cannot be replayed must not keep a node from serving for good, and one that can be must not
+//! be given up because the node was killed, or lost its power, while it was read.
+//!
+//! ```text
+//! begin ──▶ replay ─┬─ ready ───────────────────────────────▶ count = 0
+//!   │               ├─ the engine fails ─┬─ further than ever ▶ count = 1
+//!   │               │                    └─ no further ──────▶ count + 1, durable
+//!   │               ├─ the head has too little memory ───▶ serve the blocks; nothing is counted
+//!   │               └─ stop, kill, power cut, storage that fails: nothing is counted
+//!   ├─ the kernel killed the last start for want of memory, at the record of the last failure: count + 1
+//!   ├─ count is too high by that: serve the blocks, count = 0
+//!   └─ count is too high: quarantine the logs, count = 0
+//! ```
+//!
+//! A log for which there is too little memory is whole: it is never quarantined for that.
+
+use super::{Shortage, StoreError};
+use tidepool_disk::{DataDir, DiskError, FailedStarts, StartNote};
+use tidepool_runtime::{CallError, Error};
+
+/// Why the head did not start.
+pub(super) enum StartError {
+    /// The store is to stop.
+    Stopped,
+    /// There is too little memory for the log, which is not to blame.
+    ShortOfMemory(Option<Shortage>),
+    /// Trying again would not help, and the log is not to blame.
+    Hopeless(StoreError),
+    /// Something may be better soon, and the log is not to blame.
+    Passing(StoreError),
+    /// The log could not be replayed this time.
+    Failed {
+        error: StoreError,
+        /// Records that were replayed before.
+        records: u64,
+    },
+}
+
+/// What is counted in a data directory.
+pub(super) struct Starts {
+    data: DataDir,
+    /// How many may fail before the logs are quarantined; 0 means that they never are.
+    failed_max: u32,
+    /// Those before the start that was begun last.
+    failed: FailedStarts,
+    /// Of the start that is going on.
+    note: Option<StartNote>,
+    /// Whether the one before was ended from outside.
+    was_cut_short: bool,
+    /// Whether the last of those that count was killed by the kernel.
+    was_killed: bool,
+    machine: Option<Machine>,
+}
+
+/// The kernel's counts, by which the end of an earlier run is judged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Machine {
+    /// Another one after each boot.
+    boot: String,
+    /// Processes that were killed since for want of memory.
+    oom_kills: u64,
+}
+
+impl StartError {
+    /// What it means that the logs could not be opened.
+    pub fn opening(error: DiskError) -> StartError {
+        match error.is_for_a_person() || error.is_no_space() {
+            true => StartError::Hopeless(error.into()),
+            false if error.is_shortage() => StartError::Passing(error.into()),
+            false => StartError::Failed { error: error.into(), records: 0 },
+        }
+    }
+
+    /// What it means that a call of the engine failed, after so many records.
+    pub fn replaying(error: CallError, records: u64) -> StartError {
+        if matches!(error, CallError::Memory(_) | CallError::Refused(Error::ShortOfMemory(_))) {
+            return StartError::ShortOfMemory(None);
+        }
+        let is_passing = matches!(&error, CallError::Refused(Error::Storage(_)));
+        let error = StoreError::from(error).of_head();
+        match is_passing {
+            true => StartError::Passing(error),
+            false => StartError::Failed { error, records },
+        }
+    }
+}
+
+impl Starts {
+    pub fn new(data: DataDir, failed_max: u32) -> Starts {
+        let failed = data.failed_starts().unwrap_or_else(|error| {
+            tracing::warn!(%error, "could not read the count of failed starts");
+            FailedStarts::default()
+        });
+        let mut starts = Starts {
+            data,
+            failed_max,
+            failed,
+            note: None,
+            was_cut_short: false,
+            was_killed: false,
+            machine: Machine::look(),
+        };
+        starts.judge_last();
+        starts
+    }
+
+    /// A start begins. Returns why it had better not read the logs, if so.
+    pub fn begin(&mut self) -> Result<(), StartError> {
+        let FailedStarts { count: failed, .. } = self.failed;
+        if failed > 0 {
+            let failed_max = self.failed_max;
+            tracing::warn!(failed, failed_max, "earlier starts failed during WAL replay");
+        }
+        if self.failed_max > 0 && failed >= self.failed_max {
+            if self.was_killed {
+                self.was_killed = false;
+                self.set_failed(FailedStarts::default());
+                return Err(StartError::ShortOfMemory(Some(Shortage::Machine { kills: failed })));
+            }
+            if self.set_logs_aside() {
+                self.set_failed(FailedStarts::default());
+            }
+        }
+        self.note = match self.data.begin_start() {
+            Ok(note) => Some(note),
+            Err(error) => {
+                tracing::debug!(%error, "could not record the progress of the start");
+                None
+            }
+        };
+        Ok(())
+    }
+
+    /// So many records are replayed.
+    pub fn replayed(&self, records: u64) {
+        if let (Some(note), Some(machine)) = (&self.note, &self.machine)
+            && let Err(error) = note.say(&machine.note(records))
+        {
+            tracing::debug!(%error, "could not record the progress of the start");
+        }
+    }
+
+    /// Whether starts before this one have failed, or were ended from outside, and the logs were
+    /// not quarantined for it.
+    pub fn have_failed(&self) -> bool {
+        self.failed.count > 0 || self.was_cut_short
+    }
+
+    /// It failed, after so many records.
+    pub fn failed(&mut self, records: u64) {
+        self.was_killed = false;
+        let FailedStarts { count, records: furthest } = self.failed;
+        self.set_failed(match furthest {
+            Some(furthest) if furthest < records => {
+                FailedStarts { count: 1, records: Some(records) }
+            }
+            _ => FailedStarts {
+                count: count.saturating_add(1),
+                records: furthest.max(Some(records)),
+            },
+        });
+        self.ended();
+    }
+
+    /// It ended, which says nothing about the log.
+    pub fn ended(&mut self) {
+        self.note = None;
+        self.was_cut_short = false;
+    }
+
+    /// The store is ready.
+    pub fn ready(&mut self) {
+        self.ended();
+        if self.failed.count > 0 {
+            self.set_failed(FailedStarts::default());
+        }
+    }
+
+    /// Looks how the last start ended, if it neither got ready nor ended by itself.
+    fn judge_last(&mut self) {
+        let Some(said) = self.data.unfinished_start() else { return };
+        self.was_cut_short = true;
+        let Some(machine) = &self.machine else { return };
+        let Some(records) = machine.killed_at(&said) else {
+            tracing::info!("the last start was killed from outside and does not count as failed");
+            return;
+        };
+        let FailedStarts { count, records: furthest } = self.failed;
+        tracing::warn!(
+            records,
+            "the kernel's OOM killer ended a process during the last WAL replay; the start counts \
+             as failed if that happens again at the same record"
+        );
+        self.was_killed = true;
+        // At another place it was not the log's fault, but that of all there was in memory.
+        if furthest.is_none_or(|furthest| furthest < records) {
+            self.set_failed(FailedStarts { count: 1, records: Some(records) });
+        } else if furthest == Some(records) {
+            self.set_failed(FailedStarts { count: count.saturating_add(1), ..self.failed });
+        }
+    }
+
+    fn set_failed(&mut self, failed: FailedStarts) {
+        self.failed = failed;
+        self.data.set_failed_starts(failed).unwrap_or_else(|error| {
+            let count = failed.count;
+            tracing::warn!(%error, count, "could not write the count of failed starts");
+        });
+    }
+
+    /// Returns whether the next start will find other logs.
+    fn set_logs_aside(&self) -> bool {
+        let FailedStarts { count: failed, records } = self.failed;
+        match self.data.set_logs_aside() {
+            Ok(Some(kept)) => {
+                tracing::error!(
+                    path = %kept.display(), failed, records,
+                    "WAL replay failed {failed} times in a row (see the last lines of each start): \
+                     the WAL is quarantined, and the store starts with its blocks alone. What was \
+                     in no block yet is missing now. To restore it, stop tidepool and run \
+                     `tidepool tsdb restore {} {}`, with --memory-limit if it needs more",
+                    kept.display(), self.data.path().display()
+                );
+                true
+            }
+            Ok(None) => {
+                tracing::error!(failed, "starts fail although there is no WAL");
+                true
+            }
+            Err(error) => {
+                tracing::error!(
+                    %error, failed, "WAL replay fails, and the WAL could not be quarantined"
+                );
+                false
+            }
+        }
+    }
+}
+
+impl Machine {
+    /// As of now (proc(5): `/proc/sys/kernel/random/boot_id`, `/proc/vmstat`); nothing where these
+    /// are not to be had.
+    fn look() -> Option<Machine> {
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let vmstat = std::fs::read_to_string("/proc/vmstat").ok()?;
+        let oom_kills = vmstat.lines().find_map(|line| line.strip_prefix("oom_kill "))?;
+        let (boot, oom_kills) = (boot.trim().to_owned(), oom_kills.trim().parse().ok()?);
+        Some(Machine { boot, oom_kills })
+    }
+
+    /// What a start says of itself, in a text of always the same length.
+    fn note(&self, records: u64) -> String {
+        let Machine { boot, oom_kills } = self;
+        format!("{boot} {oom_kills:020} {records:020}\n")
+    }
+
+    /// How many records a start had replayed that said this and was killed by the kernel since;
+    /// `None` if there is no sign of that.
+    fn killed_at(&self, said: &str) -> Option<u64> {
+        let mut words = said.split_whitespace();
+        let (boot, oom_kills) = (words.next()?, words.next()?.parse().ok()?);
+        let records = words.next()?.parse().ok()?;
+        (boot == self.boot && self.oom_kills > oom_kills).then_some(records)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type TestResult = Result<(), Box<dyn std::error::Error>>;
+
+    /// A process that starts on a machine where so many were killed for want of memory, and whether
+    /// it reads the logs.
+    fn process_reading(
+        data: &DataDir,
+        boot: &str,
+        oom_kills: u64,
+    ) -> Result<(Starts, bool), DiskError> {
+        let machine = Some(Machine { boot: boot.into(), oom_kills });
+        let failed = data.failed_starts()?;
+        let (data, note) = (data.clone(), None);
+        let (was_cut_short, was_killed, failed_max) = (false, false, 3);
+        let mut starts =
+            Starts { data, failed_max, failed, note, was_cut_short, was_killed, machine };
+        starts.judge_last();
+        let reads = starts.begin().is_ok();
+        Ok((starts, reads))
+    }
+
+    fn process(data: &DataDir, boot: &str, oom_kills: u64) -> Result<Starts, DiskError> {
+        let (starts, reads) = process_reading(data, boot, oom_kills)?;
+        assert!(reads);
+        Ok(starts)
+    }
+
+    /// As a kill leaves it.
+    fn killed_after(starts: Starts, records: u64) {
+        starts.replayed(records);
+        let note = starts.data.path().join("starting");
+        let left = std::fs::read(&note).expect("a start that is going on");
+        drop(starts.note);
+        std::fs::write(note, left).expect("a directory that can be written");
+    }
+
+    fn data_with_log(dir: &std::path::Path) -> Result<DataDir, DiskError> {
+        let data = DataDir::open(dir)?;
+        assert!(std::fs::write(data.wal_path().join("00000000"), b"log").is_ok());
+        Ok(data)
+    }
+
+    #[test]
+    fn only_the_engine_fails_at_the_log() -> TestResult {
+        let dir = tempfile::tempdir()?;
+        let data = data_with_log(dir.path())?;
+        // Kills and power cuts, wherever they come.
+        for (boot, records) in [("a", 7), ("a", 7), ("a", 7), ("b", 7), ("c", 7), ("c", 9)] {
+            killed_after(process(&data, boot, 5)?, records);
+            assert_eq!(data.failed_starts()?, FailedStarts::default());
+        }
+        // The engine gets further each time, then no further.
+        for (records, count) in [(10, 1), (20, 1), (30, 1), (25, 2)] {
+            let mut starts = process(&data, "c", 5)?;
+            starts.failed(records);
+            assert_eq!(data.failed_starts()?.count, count, "after {records} records");
+        }
+        // A kill in between changes nothing.
+        killed_after(process(&data, "c", 5)?, 29);
+        let expected = FailedStarts { count: 2, records: Some(30) };
+        assert_eq!(data.failed_starts()?, expected);
+        process(&data, "d", 0)?.failed(30);
+        assert!(data.wal_path().join("00000000").exists());
+        let mut starts = process(&data, "d", 0)?;
+        assert!(!data.wal_path().join("00000000").exists());
+        assert_eq!(data.failed_starts()?, FailedStarts::default());
+        starts.ready();
+        assert_eq!(data.unfinished_start(), None);
+        Ok(())
+    }
+
+    #[test]
+    fn a_start_that_gets_ready_clears_the_count() -> TestResult {
+        let dir = tempfile::tempdir()?;
+        let data = data_with_log(dir.path())?;
+        for _ in 0..5 {
+            let mut starts = process(&data, "a", 0)?;
+            assert!(!starts.have_failed());
+            starts.failed(3);
+            assert!(starts.begin().is_ok());
+            starts.failed(3);
+            assert!(starts.begin().is_ok());
+            assert!(starts.have_failed());
+            starts.replayed(2);
+            starts.ready();
+        }
+        assert!(data.wal_path().join("00000000").exists());
+        Ok(())
+    }
+
+    /// With 0 the log is never quarantined.
+    #[test]
+    fn without_a_limit_it_tries_for_ever() -> TestResult {
+        let dir = tempfile::tempdir()?;
+        let data = data_with_log(dir.path())?;
+        let mut starts = process(&data, "a", 0)?;
+        starts.failed_max = 0;
+        for _ in 0..9 {
+            starts.failed(3);
+            assert!(starts.begin().is_ok());
+        }
+        assert_eq!(data.failed_starts()?.count, 9);
+        assert!(data.wal_path().join("00000000").exists());
+        Ok(())
+    }
+
+    /// A log for which the head had too little memory was quarantined after three starts.
+    #[test]
+    fn shortage_of_memory_is_no_failure_of_the_log() {
+        let memory = || CallError::Memory(tidepool_runtime::MemoryBound::Own);
+        let refused = || CallError::Refused(Error::ShortOfMemory(1));
+        for error in [memory(), refused()] {
+            let start = StartError::replaying(error, 5);
+            assert!(matches!(start, StartError::ShortOfMemory(None)));
+        }
+    }
+
+    #[test]
+    fn the_kernels_kills_count_at_the_same_record_alone() -> TestResult {
+        let dir = tempfile::tempdir()?;
+        let data = data_with_log(dir.path())?;
+        // Where memory runs out changes with all that runs beside.
+        for (oom_kills, records) in [(1, 70), (2, 30), (3, 50), (4, 60), (5, 20), (6, 40)] {
+            killed_after(process(&data, "a", oom_kills)?, records);
+            assert!(process(&data, "a", oom_kills + 1)?.failed.count <= 1);
+        }
+        // Again and again at one place; a power cut in between says nothing.
+        for oom_kills in 10..13 {
+            assert!(data.wal_path().join("00000000").exists());
+            killed_after(process(&data, "a", oom_kills)?, 80);
+        }
+        killed_after(process(&data, "b", 0)?, 80);
+        killed_after(process(&data, "b", 0)?, 80);
+        assert_eq!(data.failed_starts()?, FailedStarts { count: 2, records: Some(80) });
+        assert!(data.wal_path().join("00000000").exists());
+        // Such a log was quarantined, although nothing is wrong with it.
+        let (mut starts, reads) = process_reading(&data, "b", 1)?;
+        assert!(!reads);
+        starts.ready();
+        assert!(data.wal_path().join("00000000").exists());
+        assert_eq!(data.failed_starts()?, FailedStarts::default());
+        drop(process(&data, "b", 1)?);
+        Ok(())
+    }
+
+    #[test]
+    fn what_somebody_else_wrote_says_nothing() {
+        let machine = Machine { boot: "a".into(), oom_kills: 5 };
+        let earlier = Machine { oom_kills: 4, ..machine.clone() };
+        assert_eq!(machine.killed_at(&earlier.note(7)), Some(7));
+        assert_eq!(earlier.note(0).len(), earlier.note(u64::MAX).len());
+        for said in ["", "a", "a 4", "a x 7", "a 4 x", "b 4 7", "a 5 7"] {
+            assert_eq!(machine.killed_at(said), None, "{said:?}");
+        }
+    }
+}

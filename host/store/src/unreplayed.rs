@@ -1,0 +1,167 @@
+//! A log that there is too little memory to replay: it stays as it is, the node serves its blocks,
+//! and whoever can change that is told what is needed.
+//!
+//! Nothing is written meanwhile: the head is empty, so it knows neither the series nor the times of
+//! the log, and what it would take could not stand behind that.
+
+use super::memory::MemorySplit;
+use super::{Shared, Store, StoreError};
+use std::fmt;
+use tidepool_disk::wal::ReplayStats;
+
+const MIB: u64 = 1024 * 1024;
+
+/// Limits are named in whole multiples of it.
+const STEP_BYTES: u64 = 32 * MIB;
+
+/// A limit is not searched for beyond it.
+const LIMIT_BYTES_MAX: u64 = 64 * 1024 * MIB;
+
+/// Which memory was short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shortage {
+    /// That of the head, by these limits.
+    Head {
+        /// Percentage of the log that was read.
+        replayed_percent: u64,
+        /// `--memory-limit` with which it should do, as far as can be told from that.
+        limit_bytes: u64,
+        /// `--head-memory-limit` likewise, if that was set to something else than its share.
+        head_bytes: Option<u64>,
+    },
+    /// That of the machine: the kernel killed the process so many times at one record.
+    Machine {
+        /// Times in a row.
+        kills: u32,
+    },
+}
+
+impl Shortage {
+    /// What the head needs if it had no more memory after so much of the log.
+    pub(super) fn of_head(split: &MemorySplit, found: ReplayStats) -> Shortage {
+        let (done, total) = (found.bytes_done.min(found.bytes_total), found.bytes_total);
+        let replayed_percent = found.percent();
+        // What was read took all there is. A quarter more, since tables double; and what is read
+        // ahead counts as read.
+        let per_log = u128::from(total.max(1)) * 5 / 4;
+        let needed =
+            u128::from(split.head_bytes) * per_log / u128::from(done.max(total / 100).max(1));
+        let needed = u64::try_from(needed).unwrap_or(u64::MAX);
+        let needed_bytes = needed.max(split.head_bytes / 2 * 3);
+        let is_share = MemorySplit::of(split.limit_bytes).head_bytes == split.head_bytes;
+        let (limit_bytes, head_bytes) = match is_share {
+            true => (limit_with_head(split.limit_bytes, needed_bytes), None),
+            false => {
+                let head_bytes = in_steps(needed_bytes);
+                let more_bytes = head_bytes.saturating_sub(split.head_bytes);
+                let needed_bytes = split.needed_bytes().saturating_add(more_bytes);
+                (in_steps(needed_bytes.max(split.limit_bytes)), Some(head_bytes))
+            }
+        };
+        Shortage::Head { replayed_percent, limit_bytes, head_bytes }
+    }
+
+    /// `--memory-limit` that is needed; 0 if that does not help.
+    pub fn limit_bytes(&self) -> u64 {
+        match self {
+            Shortage::Head { limit_bytes, .. } => *limit_bytes,
+            Shortage::Machine { .. } => 0,
+        }
+    }
+}
+
+/// The least limit in whole steps of which the head's share is this.
+fn limit_with_head(limit_bytes: u64, head_bytes: u64) -> u64 {
+    let mut limit_bytes = in_steps(limit_bytes.saturating_add(1));
+    while limit_bytes < LIMIT_BYTES_MAX && MemorySplit::of(limit_bytes).head_bytes < head_bytes {
+        limit_bytes += STEP_BYTES;
+    }
+    limit_bytes
+}
+
+fn in_steps(bytes: u64) -> u64 {
+    bytes.div_ceil(STEP_BYTES).saturating_mul(STEP_BYTES)
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shortage::Head { replayed_percent, limit_bytes, head_bytes } => {
+                write!(
+                    f,
+                    "the WAL needs more memory than the head has, which was used up at \
+                     {replayed_percent} % of it. Restart with --memory-limit={}MiB",
+                    limit_bytes / MIB
+                )?;
+                match head_bytes {
+                    Some(bytes) => write!(f, " and --head-memory-limit={}MiB", bytes / MIB),
+                    None => Ok(()),
+                }
+            }
+            Shortage::Machine { kills } => write!(
+                f,
+                "the kernel's OOM killer ended the WAL replay {kills} times at the same record. \
+                 Give the machine or the control group more memory, or lower --memory-limit, and \
+                 restart"
+            ),
+        }
+    }
+}
+
+impl Shared {
+    /// Whether the log could be replayed: without that nothing may be stored or deleted.
+    pub(super) fn check_replayed(&self) -> Result<(), StoreError> {
+        match self.head.shortage() {
+            None => Ok(()),
+            Some(shortage) => Err(StoreError::NotReplayed(shortage)),
+        }
+    }
+}
+
+impl Store {
+    /// Which memory was short when the log should have been replayed; `None` if it was.
+    pub fn shortage(&self) -> Option<Shortage> {
+        self.shared.head.shortage()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(bytes_done: u64, bytes_total: u64) -> ReplayStats {
+        ReplayStats { bytes_done, bytes_total, ..ReplayStats::default() }
+    }
+
+    #[test]
+    fn the_limit_that_is_named_gives_the_head_what_it_needs() {
+        for (limit_mib, done, total) in
+            [(96, 50, 100), (96, 100, 100), (256, 10, 1000), (1024, 999, 1000), (96, 0, 0)]
+        {
+            let split = MemorySplit::of(limit_mib * MIB);
+            let shortage = Shortage::of_head(&split, found(done, total));
+            let limit_bytes = shortage.limit_bytes();
+            assert!(limit_bytes > split.limit_bytes, "{shortage}");
+            let head_bytes = MemorySplit::of(limit_bytes).head_bytes;
+            let share = done.max(1) as f64 / total.max(1) as f64;
+            let needed = split.head_bytes as f64 / share;
+            let is_enough = head_bytes as f64 >= needed || limit_bytes >= LIMIT_BYTES_MAX;
+            assert!(is_enough, "{limit_mib} MiB, {done} of {total}: {shortage}");
+            let text = format!("--memory-limit={}MiB", limit_bytes / MIB);
+            assert!(shortage.to_string().contains(&text), "{shortage}");
+        }
+    }
+
+    #[test]
+    fn a_head_with_a_limit_of_its_own_gets_more_beside_the_others() {
+        let split = MemorySplit { head_bytes: 8 * MIB, ..MemorySplit::of(1024 * MIB) };
+        let shortage = Shortage::of_head(&split, found(25, 100));
+        let Shortage::Head { limit_bytes, head_bytes: Some(head_bytes), .. } = shortage else {
+            panic!("{shortage:?}");
+        };
+        assert!(head_bytes >= 40 * MIB, "{shortage}");
+        let chosen = MemorySplit { limit_bytes, head_bytes, ..split };
+        assert!(chosen.check().is_ok(), "{chosen:?}");
+        assert!(shortage.to_string().contains("--head-memory-limit=64MiB"), "{shortage}");
+    }
+}
