@@ -29,9 +29,7 @@ pub use memory::UnusedMemory;
 pub use source::{ConfigError, ConfigSource, Settings};
 
 use crate::access::AccessConfig;
-use crate::forward::ForwardConfig;
 use crate::http::HttpConfig;
-use crate::plugin::config::PluginsConfig;
 use crate::scrape::ScrapeConfig;
 use clap::{Args, Parser, Subcommand};
 use forward::ForwardArgs;
@@ -49,6 +47,8 @@ use series::SeriesArgs;
 use ship::ShipArgs;
 use std::time::Duration;
 use storage::StorageArgs;
+use tidepool_forward::ForwardConfig;
+use tidepool_plugins::config::PluginsConfig;
 use tidepool_ship::ShipConfig;
 use tidepool_store::StoreConfig;
 use tidepool_telemetry::{LogFilter, LogFormat};

@@ -15,8 +15,6 @@
 use super::ServeArgs;
 use super::shown::ShownConfig;
 use super::upstream::{absent_flag, absent_section, our_name, with_names};
-use crate::forward::DestinationConfig;
-use crate::plugin::config::{self as plugin, PluginSettings};
 use clap::builder::ValueParser;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
@@ -25,6 +23,8 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use tidepool_forward::DestinationConfig;
+use tidepool_plugins::config::{self as plugin, PluginSettings};
 use tidepool_scrape::config::{ConfigError, Depth, ScrapeSettings, Sections as ScrapeSections};
 use tidepool_settings::file::open_regular;
 use tidepool_settings::yaml::{self, Data, Entry, Node, Place};

@@ -2,11 +2,11 @@
 
 use super::memory::INSTANCE_BYTES_MIN;
 use super::values::at_least;
-use crate::forward::{DestinationConfig, ForwardConfig};
 use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
 use clap::{Arg, Args, Command};
 use std::ffi::OsStr;
+use tidepool_forward::{DestinationConfig, ForwardConfig};
 use tidepool_settings::duration::bytes;
 
 #[derive(Debug, Clone, Args)]

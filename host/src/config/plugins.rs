@@ -3,9 +3,9 @@
 use super::ServeConfig;
 use super::serve::size;
 use super::values::at_least;
-use crate::plugin::config::{PluginSettings, PluginsConfig};
 use clap::Args;
 use std::path::PathBuf;
+use tidepool_plugins::config::{PluginSettings, PluginsConfig};
 use tidepool_store::{MemorySplit, available_bytes};
 
 /// Least value of the flags about memory: an instance's own data takes as much.

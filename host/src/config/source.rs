@@ -6,7 +6,6 @@ use super::flags::flags;
 use super::help::{with_help, with_topics, with_version};
 use super::upstream::{SaidTwice, absent_flag, by_our_names, with_names};
 use super::{Cli, Command, Invocation, ServeArgs, ServeConfig};
-use crate::forward::DestinationConfig;
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, CommandFactory as _, FromArgMatches as _};
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +13,7 @@ use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::Path;
 use std::path::PathBuf;
+use tidepool_forward::DestinationConfig;
 use tidepool_scrape::config::Depth;
 
 /// The command that serves.

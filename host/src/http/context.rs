@@ -6,12 +6,12 @@ use super::durations::Durations;
 use super::reply::Reply;
 use super::request_log::RequestLog;
 use crate::access::Access;
-use crate::forward::figures::ForwardFigures;
-use crate::intake::Intake;
-use crate::plugin::Plugins;
 use crate::reload::Live;
 use crate::scrape::Scraping;
+use tidepool_forward::figures::ForwardFigures;
 use tidepool_lifecycle::reload::ReloadHandle;
+use tidepool_plugins::Plugins;
+use tidepool_plugins::intake::Intake;
 use tidepool_ship::ShipFigures;
 use tidepool_store::{BodyBudget, Store};
 

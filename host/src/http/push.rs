@@ -5,7 +5,7 @@ use super::body::{Held, read_plain_or_gzip};
 use super::context::Context;
 use super::reply::{self, Reply, retry_later, text};
 use crate::http::request::Request;
-use crate::plugin::{Decoded, Plugins, PushRequest, Undecoded};
+use tidepool_plugins::{Decoded, Plugins, PushRequest, Undecoded};
 use tidepool_protocol::prom::write::may_clear;
 use tidepool_store::BodyRoom;
 

@@ -230,7 +230,7 @@ fn not_allowed(allowed: &'static str) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plugin::config::is_reserved;
+    use tidepool_plugins::config::is_reserved;
 
     #[test]
     fn the_description_for_programs_has_the_same_lines() {

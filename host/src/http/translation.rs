@@ -13,11 +13,11 @@
 use super::body::Held;
 use super::context::{Context, HandlerCounters};
 use super::reply::{self, Reply};
-use crate::intake::Intake;
 use hyper::StatusCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use tidepool_plugins::intake::Intake;
 use tidepool_protocol::prom::points::{Points, Rejected};
 use tidepool_protocol::prom::rows::{Gone, Piece, RequestWriter};
 use tidepool_protocol::prom::work::{Client, WorkLimit};

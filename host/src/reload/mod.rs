@@ -7,10 +7,10 @@ pub use files::ConfigFiles;
 
 use crate::access::{Access, AccessError};
 use crate::config::{ConfigError, ConfigSource, Settings};
-use crate::forward::{Destinations, ForwardError};
 use crate::http::HttpConfig;
-use crate::plugin::Plugins;
 use crate::scrape::{Scraping, ScrapingError};
+use tidepool_forward::{Destinations, ForwardError};
+use tidepool_plugins::Plugins;
 use tidepool_store::{Store, StoreError};
 
 use std::sync::Arc;

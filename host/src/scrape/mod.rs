@@ -14,7 +14,6 @@ mod thread;
 
 pub use builtin::{BuiltinConfig, OwnMetrics};
 
-use crate::intake::Intake;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::Path;
@@ -24,6 +23,7 @@ use store::ScrapeStore;
 use thread::ScrapeThread;
 use tidepool_lifecycle::clock::since_epoch;
 use tidepool_lifecycle::shutdown::Shutdown;
+use tidepool_plugins::intake::Intake;
 use tidepool_protocol::prom::external_labels::ExternalLabels;
 use tidepool_scrape::clock::Clock;
 use tidepool_scrape::config::{

@@ -13,8 +13,8 @@
 
 use super::labelled::{LabelledSeries, is_labelled};
 use super::request::{self, Rows};
-use crate::intake::Intake;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tidepool_plugins::intake::Intake;
 use tidepool_protocol::prom::rows::Piece;
 use tidepool_runtime::{
     Columns, Error, Label, Refusal, RefusalReason, RefusedRow, WriteOutcome, in_words,

@@ -24,8 +24,10 @@ const LEVEL_DEFAULT: &str = "info";
 const DIVIDED: &str = "tidepool_host";
 
 /// Its modules that are crates of their own, or parts of these.
-const MOVED: [(&str, &str); 13] = [
+const MOVED: [(&str, &str); 15] = [
+    ("forward", "tidepool_forward"),
     ("otlp", "tidepool_protocol::otlp"),
+    ("plugin", "tidepool_plugins::plugin"),
     ("prom", "tidepool_protocol::prom"),
     ("ship", "tidepool_ship"),
     ("store", "tidepool_store"),

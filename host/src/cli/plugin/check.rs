@@ -2,9 +2,9 @@
 
 use super::{Done, PluginArg, block_on};
 use crate::cli::progress::print_line;
-use crate::plugin::config::World;
-use crate::plugin::{TrialError, TrialPlugin};
 use clap::Args;
+use tidepool_plugins::config::World;
+use tidepool_plugins::{TrialError, TrialPlugin};
 use tidepool_telemetry::{self as telemetry, LogFormat};
 
 #[derive(Debug, Clone, Args)]

@@ -5,13 +5,13 @@ mod new;
 mod run;
 
 use crate::cli::progress::warn_line;
-use crate::plugin::config::{PluginSettings, World};
-use crate::plugin::{CodeError, UNCOMPILABLE, compile_file, engine, read_plugin};
 use clap::{Args, Subcommand};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use tidepool_plugins::config::{PluginSettings, World};
+use tidepool_plugins::{CodeError, UNCOMPILABLE, compile_file, engine, read_plugin};
 
 /// Commands about plugins.
 #[derive(Debug, Clone, Args)]

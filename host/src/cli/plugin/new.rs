@@ -3,10 +3,10 @@
 
 use super::Done;
 use crate::cli::progress::print_line;
-use crate::plugin::config::{World, check_name};
 use clap::Args;
 use std::fs;
 use std::path::{Path, PathBuf};
+use tidepool_plugins::config::{World, check_name};
 
 #[derive(Debug, Clone, Args)]
 pub struct NewArgs {

@@ -11,8 +11,10 @@
 use super::{Done, PluginArg, block_on};
 use crate::cli::progress::{print_line, warn_line};
 use crate::config::ConfigSource;
-use crate::plugin::config::{PluginSettings, World};
-use crate::plugin::{Post, PushRequest, TrialError, TrialPlugin, TrialStore, newest_ms_of, rows};
+use tidepool_plugins::config::{PluginSettings, World};
+use tidepool_plugins::{
+    Post, PushRequest, TrialError, TrialPlugin, TrialStore, newest_ms_of, rows,
+};
 use tidepool_protocol::prom::rows::{Gone, Piece, RequestWriter};
 use tidepool_protocol::prom::{decompress, decompressed_len};
 use tidepool_store::StoreConfig;
@@ -64,7 +66,7 @@ pub struct RunArgs {
 }
 
 /// What the plugin says, and of a job's store only what is wrong.
-const LOGGED: &str = "warn,tidepool_host::plugin=info";
+const LOGGED: &str = "warn,tidepool_plugins=info";
 
 /// A job's schedule, if nothing else is said, is a multiple of it.
 const MINUTE_MS: i64 = 60_000;

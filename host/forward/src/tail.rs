@@ -10,9 +10,9 @@
 use super::ForwardError;
 use super::figures::Figures;
 use super::resharding::Resharding;
-use crate::disk::DataDir;
-use crate::disk::wal::{Followed, LogFollower, LogKind, Records, SeriesFiles};
 use std::sync::atomic::Ordering::Relaxed;
+use tidepool_disk::DataDir;
+use tidepool_disk::wal::{Followed, LogFollower, LogKind, Records, SeriesFiles};
 use tidepool_runtime::{Destination, Fed, Place, ShardPosition};
 
 /// Bytes of records that are read at a time.

@@ -15,12 +15,12 @@
 //! `forward/<name>.gaps.<number>`, written before the position that names them. What could not be
 //! read of a position is `forward/<name>.position.damaged`.
 
-use crate::disk::wal::POSITION_SUFFIX;
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use tidepool_disk::wal::POSITION_SUFFIX;
 use tidepool_runtime::{Place, ShardPosition};
 
 const MAGIC: &[u8; 8] = b"tidefwd2";

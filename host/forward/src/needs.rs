@@ -1,10 +1,10 @@
 //! Which segments the destinations still need, and whose turn it is to delete the others.
 
-use crate::disk::DiskError;
-use crate::disk::wal::{HeldSegments, LogKind};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use tidepool_disk::DiskError;
+use tidepool_disk::wal::{HeldSegments, LogKind};
 
 /// First segments of both logs that are needed: the in-order one's, the out-of-order one's.
 pub(super) type Needed = (u32, u32);

@@ -4,7 +4,7 @@
 
 pub mod transform {
     wasmtime::component::bindgen!({
-        path: "../wit/plugin",
+        path: "../../wit/plugin",
         world: "transform",
         exports: { default: async },
     });
@@ -12,7 +12,7 @@ pub mod transform {
 
 pub mod decoder {
     wasmtime::component::bindgen!({
-        path: "../wit/plugin",
+        path: "../../wit/plugin",
         world: "decoder",
         exports: { default: async },
         with: { "tidepool:plugin/types": super::transform::tidepool::plugin::types },
@@ -21,7 +21,7 @@ pub mod decoder {
 
 pub mod job {
     wasmtime::component::bindgen!({
-        path: "../wit/plugin",
+        path: "../../wit/plugin",
         world: "job",
         imports: { default: async | trappable },
         exports: { default: async },
@@ -34,7 +34,7 @@ pub mod job {
 
 pub mod observer {
     wasmtime::component::bindgen!({
-        path: "../wit/plugin",
+        path: "../../wit/plugin",
         world: "observer",
         exports: { default: async },
         with: {

@@ -9,10 +9,10 @@ use super::parts::{Parts, TIDY_EVERY};
 use super::position::PositionFile;
 use super::progress::Progress;
 use super::tail::segments;
-use crate::disk::SyncPolicy;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
+use tidepool_disk::SyncPolicy;
 use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_runtime::{Destination, ShardPosition};
 

@@ -11,11 +11,11 @@ use super::position::{Position, PositionFile};
 use super::sender::Sender;
 use super::tail::{Tails, bytes_behind, segments};
 use super::version::Negotiated;
-use crate::disk::wal::FORWARD_DIR;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tidepool_disk::wal::FORWARD_DIR;
 use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_runtime::{Destination, ForwardSettings, Label, Place};
 

@@ -46,9 +46,9 @@ mod worker;
 pub use config::{DestinationConfig, ForwardConfig};
 pub use destinations::{Destinations, Forwarding};
 
-use crate::disk::DiskError;
 use std::io;
 use tidepool_client::ClientError;
+use tidepool_disk::DiskError;
 use tidepool_runtime::CallError;
 use tidepool_store::StoreError;
 
