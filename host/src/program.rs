@@ -3,8 +3,9 @@
 use crate::access::Access;
 use crate::cli;
 use crate::config::{ConfigError, ConfigSource, Invocation, ServeConfig, Settings};
+use crate::http::Live;
 use crate::http::{Server, ServerConfig};
-use crate::reload::{ConfigFiles, Live, Reloader};
+use crate::reload::{ConfigFiles, Reloader};
 use crate::scrape::Scraping;
 use std::io::Write as _;
 use std::process::ExitCode;

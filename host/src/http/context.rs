@@ -6,7 +6,6 @@ use super::durations::Durations;
 use super::reply::Reply;
 use super::request_log::RequestLog;
 use crate::access::Access;
-use crate::reload::Live;
 use crate::scrape::Scraping;
 use tidepool_forward::figures::ForwardFigures;
 use tidepool_lifecycle::reload::ReloadHandle;
@@ -23,6 +22,16 @@ use tokio::sync::{Notify, Semaphore, watch};
 
 /// Bodies that are translated at a time.
 const TRANSLATORS_MAX: usize = 4;
+
+/// What holds for requests: both parts always come from one configuration, so that nothing is
+/// offered to those whom only another one would let in.
+#[derive(Clone)]
+pub struct Live {
+    /// Limits, labels and what is offered.
+    pub http: Arc<HttpConfig>,
+    /// To whom.
+    pub access: Arc<Access>,
+}
 
 /// The parts of a server.
 pub struct ServerConfig {

@@ -38,6 +38,6 @@ mod ui;
 mod write;
 
 pub use config::{ClientLimits, HttpConfig};
-pub use context::ServerConfig;
+pub use context::{Live, ServerConfig};
 pub use listen::ListenAddress;
 pub use server::Server;

@@ -7,7 +7,7 @@ pub use files::ConfigFiles;
 
 use crate::access::{Access, AccessError};
 use crate::config::{ConfigError, ConfigSource, Settings};
-use crate::http::HttpConfig;
+use crate::http::Live;
 use crate::scrape::{Scraping, ScrapingError};
 use tidepool_forward::{Destinations, ForwardError};
 use tidepool_plugins::Plugins;
@@ -80,16 +80,6 @@ pub enum ReloadError {
     /// What is logged cannot be changed.
     #[error("--log-level: {0}")]
     LogLevel(#[from] tracing_subscriber::reload::Error),
-}
-
-/// What holds for requests: both parts always come from one configuration, so that nothing is
-/// offered to those whom only another one would let in.
-#[derive(Clone)]
-pub struct Live {
-    /// Limits, labels and what is offered.
-    pub http: Arc<HttpConfig>,
-    /// To whom.
-    pub access: Arc<Access>,
 }
 
 /// What reloads.
