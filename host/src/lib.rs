@@ -1,20 +1,16 @@
-//! The tidepool host: gives the engine component files and a network.
+//! The program, above the crates that it is made of: what can be set ([`config`]), the commands
+//! without a server ([`cli`]), the wiring of a server ([`program`]), and reading the configuration
+//! again ([`reload`]).
 //!
-//! Below it, each a crate: `tidepool-telemetry` writes logs and metrics, `tidepool-lifecycle` knows
-//! of the process, `tidepool-disk` is the data directory, `tidepool-runtime` runs the component,
-//! `tidepool-protocol` reads and writes messages, `tidepool-ship` copies finished blocks to object
-//! storage, `tidepool-store` is the async handle to all of the data, `tidepool-plugins` is code
-//! beside it, `tidepool-forward` sends what is stored on.
+//! ```text
+//! tidepool-server ─▶ scraping ─▶ plugins ─▶ store ─▶ ship, runtime, protocol ─▶ disk
+//!        └─────────▶ forward ──────────────────┘           lifecycle, telemetry
+//! ```
 //!
-//! Reading order: [`config`] says what can be set; [`access`] says who may ask; [`http`] serves;
-//! [`scrape`] has targets scraped; [`cli`]
-//! works without a server; [`program`] wires; [`reload`] reads the configuration again.
+//! Invariant: nothing below knows of flags and of files of configuration, but for the sections that
+//! it owns; nothing but this crate starts one thing because of another.
 
-pub mod access;
 pub mod cli;
 pub mod config;
-pub use tidepool_disk as disk;
-pub mod http;
 pub mod program;
 pub mod reload;
-pub mod scrape;

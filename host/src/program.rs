@@ -1,12 +1,8 @@
 //! What the `tidepool` program does: wires, then waits.
 
-use crate::access::Access;
 use crate::cli;
 use crate::config::{ConfigError, ConfigSource, Invocation, ServeConfig, Settings};
-use crate::http::Live;
-use crate::http::{Server, ServerConfig};
 use crate::reload::{ConfigFiles, Reloader};
-use crate::scrape::Scraping;
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -22,6 +18,10 @@ use tidepool_plugins::Plugins;
 use tidepool_plugins::config::PluginsConfig;
 use tidepool_plugins::intake::Intake;
 use tidepool_runtime::Image;
+use tidepool_scraping::Scraping;
+use tidepool_server::access::Access;
+use tidepool_server::http::Live;
+use tidepool_server::http::{Server, ServerConfig};
 use tidepool_ship::{CleanTombstones, Shipper};
 use tidepool_store::Store;
 use tidepool_telemetry::{self as telemetry, LogLevel};

@@ -1,8 +1,8 @@
 //! Sandboxed code beside the store, and the way of every write past it.
 //!
 //! Invariant: a plugin that fails, hangs or takes too much costs itself; the store knows nothing of
-//! plugins. Without the feature `plugins` there is a type [`Plugins`] without a value, so that those
-//! who call it need no `cfg`.
+//! plugins. Without the feature `plugins` there is a type [`Plugins`] without a value, so that who
+//! calls it needs no `cfg`.
 
 pub mod intake;
 #[cfg_attr(not(feature = "plugins"), path = "plugin/absent.rs")]

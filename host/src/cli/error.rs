@@ -1,8 +1,8 @@
 //! Why a command could not do its work.
 
-use crate::disk::DiskError;
 use std::io;
 use std::path::PathBuf;
+use tidepool_disk::DiskError;
 use tidepool_exposition::ReadError;
 use tidepool_runtime::{CallError, Error, in_words};
 use tidepool_ship::ShipError;

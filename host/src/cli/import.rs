@@ -7,7 +7,7 @@
 use super::list::{BlockList, print_blocks};
 use super::progress::warn_line;
 use super::{CliError, Progress, Verdict, Workspace};
-use crate::disk::{DataDir, Staging};
+use tidepool_disk::{DataDir, Staging};
 use tidepool_store::{BLOCK_AHEAD_MS_MAX, millis, random_seed};
 
 use clap::{Args, ValueEnum};

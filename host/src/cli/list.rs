@@ -2,9 +2,9 @@
 
 use super::workspace::report_damaged;
 use super::{CliError, DataDirArg, Verdict, Workspace, quarantine, units};
-use crate::disk::wal::{LogKind, wal_bytes};
 use clap::Args;
 use std::io::Write as _;
+use tidepool_disk::wal::{LogKind, wal_bytes};
 use tidepool_runtime::{BlockInfo, BlockState};
 
 /// Memory for reading the blocks' indexes, one after the other.

@@ -3,9 +3,9 @@
 use super::progress::warn_line;
 use super::units;
 use super::{CliError, Progress};
-use crate::disk::quarantine::{QUARANTINE_DIR, QuarantineEntry};
-use crate::disk::wal::LogReader;
-use crate::disk::{DataDir, Result};
+use tidepool_disk::quarantine::{QUARANTINE_DIR, QuarantineEntry};
+use tidepool_disk::wal::LogReader;
+use tidepool_disk::{DataDir, Result};
 use tidepool_lifecycle::clock::system_now_ms;
 
 /// Bytes of log that are read in one go.

@@ -4,7 +4,6 @@
 
 use super::progress::warn_line;
 use crate::config::ConfigSource;
-use crate::scrape::USER_AGENT;
 use clap::{Args, ValueEnum};
 use std::io::{self, BufWriter, Write as _};
 use std::path::PathBuf;
@@ -16,6 +15,7 @@ use tidepool_scrape::config::{Depth, ScrapeConfig};
 use tidepool_scrape::error::beginning;
 use tidepool_scrape::job::Job;
 use tidepool_scrape::trial::{LabelCheck, Outcome, Shown, Trial};
+use tidepool_scraping::USER_AGENT;
 use tidepool_settings::duration::duration;
 use tidepool_telemetry::{self as telemetry, LogFormat};
 

@@ -1,7 +1,7 @@
 //! `tidepool tsdb snapshot`: a copy of the directory as it is, for backups.
 
 use super::{CliError, DataDirArg, Progress, Verdict, Workspace};
-use crate::disk::SnapshotWriter;
+use tidepool_disk::SnapshotWriter;
 use tidepool_store::snapshot_name;
 
 use clap::Args;

@@ -5,10 +5,10 @@
 
 use super::progress::print_line;
 use super::{CliError, DataDirArg, Progress, Verdict, Workspace, quarantine};
-use crate::disk::wal::{LogKind, LogPiece, LogReader};
 use clap::Args;
 use std::path::Path;
 use std::time::Duration;
+use tidepool_disk::wal::{LogKind, LogPiece, LogReader};
 use tidepool_runtime::{BlockState, CallError, Error, Log, Severity, StorageError};
 use tidepool_settings::duration::bytes;
 

@@ -2,10 +2,10 @@
 
 use super::progress::warn_line;
 use super::{CliError, Progress};
-use crate::disk::wal::{LogReader, Logs};
-use crate::disk::{BlockDirs, DataDir, WalOptions};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use tidepool_disk::wal::{LogReader, Logs};
+use tidepool_disk::{BlockDirs, DataDir, WalOptions};
 use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_runtime::{
     BlockState, Instance, InstanceLimits, InstanceLogs, InstanceStorage, LabelLimits, Options,

@@ -2,8 +2,8 @@
 //! in Prometheus is listed under both names.
 
 use super::{ServeConfig, Settings};
-use crate::disk::Compression;
 use std::collections::BTreeMap;
+use tidepool_disk::Compression;
 use tidepool_settings::duration::{duration_text, size_text};
 use tidepool_settings::redact::shown_text;
 use tidepool_store::{DiskShare, max_block_duration};

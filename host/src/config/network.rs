@@ -2,9 +2,9 @@
 
 use super::ServeConfig;
 use super::values::at_least;
-use crate::http::{ClientLimits, HttpConfig, ListenAddress};
 use clap::Args;
 use std::time::Duration;
+use tidepool_server::http::{ClientLimits, HttpConfig, ListenAddress};
 use tidepool_settings::duration::duration;
 
 /// Least value of --max-inflight-bytes.

@@ -1,12 +1,12 @@
 //! Flags for scraping and for built-in metrics. What else is scraped stands in the configuration
 //! file.
 
-use crate::scrape::{BuiltinConfig, ScrapeConfig};
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
 use tidepool_node_metrics::{Options, Paths};
 use tidepool_scrape::config::ScrapeSettings;
+use tidepool_scraping::{BuiltinConfig, ScrapeConfig};
 use tidepool_settings::duration::{bytes, duration};
 
 #[derive(Debug, Clone, Args)]

@@ -1,9 +1,9 @@
 //! Flags about TLS, credentials and pages in a browser.
 
 use super::ServeConfig;
-use crate::access::{Access, AccessConfig, AllowedHost, CorsOrigin, Scope, TlsFiles};
 use clap::Args;
 use std::path::PathBuf;
+use tidepool_server::access::{Access, AccessConfig, AllowedHost, CorsOrigin, Scope, TlsFiles};
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Security")]

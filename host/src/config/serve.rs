@@ -1,9 +1,9 @@
 //! Flags to the configuration of a server.
 
 use super::{ServeArgs, ServeConfig, memory};
-use crate::http::HttpConfig;
 use std::collections::BTreeMap;
 use tidepool_runtime::InstanceLimits;
+use tidepool_server::http::HttpConfig;
 use tidepool_store::StoreConfig;
 
 /// More than this is of no use without a flag that asks for it.

@@ -1,10 +1,10 @@
 //! Flags about the write-ahead log (WAL), and the snapshot of the head that spares its replay.
 
 use super::values::{at_least, segment_size, sync_interval};
-use crate::disk::wal::{BATCH_INTERVAL_DEFAULT, SEGMENT_BYTES_DEFAULT, SYNC_INTERVAL_DEFAULT};
-use crate::disk::{Compression, QUARANTINE_BYTES_DEFAULT, RecordFormat, SyncPolicy, WalOptions};
 use clap::{ArgAction, Args, ValueEnum};
 use std::time::Duration;
+use tidepool_disk::wal::{BATCH_INTERVAL_DEFAULT, SEGMENT_BYTES_DEFAULT, SYNC_INTERVAL_DEFAULT};
+use tidepool_disk::{Compression, QUARANTINE_BYTES_DEFAULT, RecordFormat, SyncPolicy, WalOptions};
 use tidepool_settings::duration::bytes;
 
 /// Least value of --wal-buffer-size: a page of the log.

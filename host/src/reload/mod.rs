@@ -5,12 +5,12 @@ mod files;
 
 pub use files::ConfigFiles;
 
-use crate::access::{Access, AccessError};
 use crate::config::{ConfigError, ConfigSource, Settings};
-use crate::http::Live;
-use crate::scrape::{Scraping, ScrapingError};
 use tidepool_forward::{Destinations, ForwardError};
 use tidepool_plugins::Plugins;
+use tidepool_scraping::{Scraping, ScrapingError};
+use tidepool_server::access::AccessError;
+use tidepool_server::http::Live;
 use tidepool_store::{Store, StoreError};
 
 use std::sync::Arc;

@@ -24,11 +24,15 @@ const LEVEL_DEFAULT: &str = "info";
 const DIVIDED: &str = "tidepool_host";
 
 /// Its modules that are crates of their own, or parts of these.
-const MOVED: [(&str, &str); 15] = [
+const MOVED: [(&str, &str); 19] = [
+    ("access", "tidepool_server::access"),
     ("forward", "tidepool_forward"),
+    ("http", "tidepool_server::http"),
+    ("intake", "tidepool_plugins::intake"),
     ("otlp", "tidepool_protocol::otlp"),
     ("plugin", "tidepool_plugins::plugin"),
     ("prom", "tidepool_protocol::prom"),
+    ("scrape", "tidepool_scraping"),
     ("ship", "tidepool_ship"),
     ("store", "tidepool_store"),
     ("telemetry", "tidepool_telemetry"),

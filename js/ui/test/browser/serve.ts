@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 // The compiled test stands in build/test/browser.
 const dist = fileURLToPath(new URL('../../../dist/', import.meta.url));
 
-/** What the program sends along with the page (`host/src/http/ui.rs`). */
+/** What the program sends along with the page (`host/server/src/http/ui.rs`). */
 export const HEADERS = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",

@@ -6,11 +6,11 @@ use super::durations::Durations;
 use super::reply::Reply;
 use super::request_log::RequestLog;
 use crate::access::Access;
-use crate::scrape::Scraping;
 use tidepool_forward::figures::ForwardFigures;
 use tidepool_lifecycle::reload::ReloadHandle;
 use tidepool_plugins::Plugins;
 use tidepool_plugins::intake::Intake;
+use tidepool_scraping::Scraping;
 use tidepool_ship::ShipFigures;
 use tidepool_store::{BodyBudget, Store};
 

@@ -50,7 +50,7 @@ const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 const READY_POLL: Duration = Duration::from_millis(20);
 
 /// What requests call their sender.
-pub(crate) const USER_AGENT: &str = concat!("tidepool/", env!("CARGO_PKG_VERSION"));
+pub const USER_AGENT: &str = concat!("tidepool/", env!("CARGO_PKG_VERSION"));
 
 /// What is scraped.
 #[derive(Clone, Debug, Default)]

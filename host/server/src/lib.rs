@@ -1,0 +1,12 @@
+//! The network: listeners, who may ask, and the endpoints.
+//!
+//! ```text
+//! http::connection ─▶ http::routes ─▶ access ─▶ an endpoint ─▶ tidepool-protocol ─▶ tidepool-store
+//! ```
+//!
+//! Invariant: nothing heavy runs on the threads of the network, and no body is read before there is
+//! room for it. What holds for requests ([`http::Live`]) comes from one configuration as a whole;
+//! this crate reads none.
+
+pub mod access;
+pub mod http;
