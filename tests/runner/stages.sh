@@ -85,6 +85,7 @@ stage_runner() {
 stage_formatting() { whole "formatting" cargo fmt --all --check; }
 stage_links() { whole "links of the documentation" tests/links; }
 stage_comments() { whole "width of comments" tests/comments; }
+stage_arrows() { whole "arrows between crates and modules" tests/arrows; }
 stage_lints() {
   need target
   whole "lints" cargo clippy --release --workspace --all-targets -- -D warnings
@@ -185,111 +186,6 @@ stage_pages() {
   tests "Rust tests that read pages" nextest --workspace -E "(binary(process) & test(/^(quick_start|wit_reference)::/)) |
     (package(tidepool-engine) & test(/::worked_bytes::/)) | (package(embed-rust) & binary(readme))"
 }
-nextest() {
-  whole "nextest" install_tool cargo-nextest "$nextest_version" cargo-nextest \
-    --no-default-features
-}
-stage_faketime() { whole "libfaketime" install_faketime; }
-stage_node() { whole "Node.js" check_node; }
-stage_chromium() { whole "Chromium" install_chromium; }
-stage_firefox() { whole "Firefox" install_firefox; }
-stage_component() {
-  need target
-  whole "component" build_component
-}
-# As `cargo build-component`, wherever cargo puts what it builds.
-build_component() {
-  cargo rustc --package tidepool-engine --lib --crate-type cdylib --target wasm32-wasip2 \
-    --profile "${TIDEPOOL_COMPONENT_PROFILE:-component}" --target-dir "$target/engine" --locked
-}
-# As `cargo build-standalone`, of what the tests are made of, too.
-stage_composer() {
-  whole "composer of components" cargo build --release --workspace --bin tidepool-standalone
-}
-stage_standalone() {
-  need target composer
-  whole "standalone components" standalone_components
-  whole "checks of its storage" "$target/release/tidepool-standalone" --contract
-}
-# Without and with PromQL; linking either keeps one processor busy.
-standalone_components() {
-  local composer=$target/release/tidepool-standalone said job status
-  said=$(mktemp)
-  "$composer" >"$said" 2>&1 &
-  job=$!
-  "$composer" --promql
-  status=$?
-  wait "$job" || status=1
-  cat "$said"
-  rm -f "$said"
-  return "$status"
-}
-stage_program() {
-  need target
-  whole "program" cargo build --release
-  export TIDEPOOL_BIN=${TIDEPOOL_BIN:-$target/release/tidepool}
-}
-
-stage_runner() {
-  need nextest
-  PATH=$target/tools/bin:$PATH whole "tests of tests/run" tests/runner/test
-}
-stage_formatting() { whole "formatting" cargo fmt --all --check; }
-stage_links() { whole "links of the documentation" tests/links; }
-stage_comments() { whole "width of comments" tests/comments; }
-stage_lints() {
-  need target
-  whole "lints" cargo clippy --release --workspace --all-targets -- -D warnings
-}
-stage_documentation() {
-  need target
-  RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" whole "documentation of the crates" \
-    cargo doc --release --no-deps --workspace --document-private-items
-}
-stage_component_lints() {
-  need target
-  whole "lints of the components" \
-    cargo clippy --release -p tidepool-engine -p tidepool-standalone-storage \
-    -p tidepool-standalone-front -p tidepool-contract --target wasm32-wasip2 \
-    --features tidepool-standalone-front/promql -- -D warnings
-}
-stage_plugin_lints() {
-  need target
-  whole "lints of the plugins" plugin_lints
-}
-plugin_lints() {
-  (cd examples/plugins && cargo fmt --all --check && cargo clippy --release -- -D warnings) &&
-    (cd tests/plugins && cargo fmt --all --check && cargo clippy --release -- -D warnings)
-}
-stage_features() { whole "dependencies that are compiled twice" tests/features; }
-
-stage_dependencies() {
-  whole "cargo-deny" install_tool cargo-deny "$deny_version" cargo-deny --no-default-features
-  PATH=$target/tools/bin:$PATH whole "licences and vulnerabilities" tests/deny
-  whole "notices of third parties" third_party_notices
-}
-third_party_notices() { tests/notices >"$target/third-party-notices.txt"; }
-
-# All that they run.
-stage_rust_build() {
-  need nextest faketime component program composer
-  if [ "$quick" = no ]; then need "${foreign[@]}"; fi
-  # Linking a component leaves a processor idle. A whole run has begun with it.
-  [ -n "$beside_job" ] || beside standalone
-  whole "build of the Rust tests" nextest --workspace --no-run
-  join
-}
-# What groups of tests are made of is there.
-stage_groups() {
-  need rust-build
-  whole "groups of the Rust tests" groups_are_complete
-}
-groups_are_complete() {
-  PATH=$target/tools/bin:$PATH cargo nextest list --cargo-quiet --release --workspace --message-format json |
-    PYTHONDONTWRITEBYTECODE=1 tests/runner/groups.py
-}
-# Memory, disk and time: they run alone (.config/nextest.toml).
-are_measured="binary(measured) & not test(/^(head_memory|memory::the_least|scrape_churn|wear::(a_|an_|kill))/)"
 nextest() {
   local profile=default
   if [ "$quick" = yes ]; then profile=quick; fi

@@ -1,6 +1,7 @@
 //! An answer, whose body comes as a stream with a bound and the request's deadline.
 
 use crate::ClientError;
+use crate::upload::AnswerBody;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
@@ -99,6 +100,14 @@ impl Answer {
                 return Ok(Some(data));
             }
         }
+    }
+
+    /// The rest of the body as a stream, however long it is.
+    pub fn into_body(self) -> AnswerBody {
+        let deadline = self.deadline.map(|Deadline { at, timeout }| {
+            (Box::pin(tokio::time::sleep_until(at)), timeout)
+        });
+        AnswerBody::new(self.body, deadline)
     }
 
     /// The rest of the body as a whole.

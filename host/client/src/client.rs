@@ -2,7 +2,7 @@
 
 use crate::answer::Deadline;
 use crate::config::{Credentials, HttpClientConfig};
-use crate::connect::Connector;
+use crate::connect::{ConnectLimits, Connector};
 use crate::credentials::{add_headers, authorization};
 use crate::files::off_network;
 use crate::oauth2::TokenSource;
@@ -11,9 +11,10 @@ use crate::redirect::{REDIRECTS_MAX, is_trusted, method, redirect};
 use crate::stream::Received;
 use crate::tls::{LazyTls, Stamps, stamps};
 use crate::zone::{self, with_zone};
+use crate::upload::StreamedBody;
 use crate::{Answer, ClientError};
 use bytes::Bytes;
-use http_body_util::Full;
+use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use hyper::header::{
     AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue,
@@ -49,7 +50,7 @@ const PING_INTERVAL: Duration = Duration::from_secs(60);
 /// What requests call their sender, unless they say something else.
 const AGENT: &str = concat!("tidepool/", env!("CARGO_PKG_VERSION"));
 
-type Pool = legacy::Client<Connector, Full<Bytes>>;
+type Pool = legacy::Client<Connector, Either<Full<Bytes>, StreamedBody>>;
 
 /// Sends requests as it is configured. Clones share connections and tokens.
 #[derive(Clone)]
@@ -58,6 +59,7 @@ pub struct Client(Arc<Inner>);
 struct Inner {
     config: HttpClientConfig,
     unix_socket: Option<PathBuf>,
+    limits: ConnectLimits,
     proxies: Arc<Proxies>,
     tokens: Option<TokenSource>,
     live: Mutex<Live>,
@@ -114,15 +116,27 @@ impl Client {
     /// Reads all files that the configuration names, so that errors in them appear when it is
     /// loaded, and not request by request. Does not connect.
     pub fn open(config: &HttpClientConfig) -> Result<Client, ClientError> {
-        Client::new(config, None)
+        Client::new(config, None, ConnectLimits::default())
     }
 
     /// The same for requests that all go to a Unix socket, whatever host their URL has.
     pub fn open_unix(config: &HttpClientConfig, socket: &Path) -> Result<Client, ClientError> {
-        Client::new(config, Some(socket.to_owned()))
+        Client::new(config, Some(socket.to_owned()), ConnectLimits::default())
     }
 
-    fn new(config: &HttpClientConfig, unix_socket: Option<PathBuf>) -> Result<Client, ClientError> {
+    /// The same with bounds on connections.
+    pub fn open_bounded(
+        config: &HttpClientConfig,
+        limits: ConnectLimits,
+    ) -> Result<Client, ClientError> {
+        Client::new(config, None, limits)
+    }
+
+    fn new(
+        config: &HttpClientConfig,
+        unix_socket: Option<PathBuf>,
+        limits: ConnectLimits,
+    ) -> Result<Client, ClientError> {
         let variable = |name: &str| std::env::var(name).ok();
         let proxies = Arc::new(Proxies::new(&config.proxy, variable)?);
         let tokens = match &config.credentials {
@@ -139,9 +153,11 @@ impl Client {
         if config.tls.is_set() {
             tls.get()?;
         }
-        let pool = pool(Connector::new(tls, Arc::clone(&proxies), unix_socket.clone()));
+        let connector = Connector::new(tls, Arc::clone(&proxies), unix_socket.clone(), limits);
+        let pool = pool(connector);
         let live = Mutex::new(Live { stamps, pool });
-        Ok(Client(Arc::new(Inner { config: config.clone(), unix_socket, proxies, tokens, live })))
+        let config = config.clone();
+        Ok(Client(Arc::new(Inner { config, unix_socket, limits, proxies, tokens, live })))
     }
 
     /// Whether a request could be made: what keeps it from being made would do so each time.
@@ -163,6 +179,14 @@ impl Client {
         let (answer, url) = Deadline::wait(deadline, Inner::exchange(&self.0, ask)).await??;
         Ok(Answer::new(answer, url, deadline, ask.answer_bytes_max))
     }
+
+    /// Sends a request whose body comes as a stream, in place of the one in `ask`. It is sent once,
+    /// and no redirect is followed.
+    pub async fn send_stream(&self, ask: &Ask, body: StreamedBody) -> Result<Answer, ClientError> {
+        let deadline = ask.timeout.and_then(Deadline::after);
+        let answer = Deadline::wait(deadline, Inner::send_stream(&self.0, ask, body)).await??;
+        Ok(Answer::new(answer, ask.url.clone(), deadline, ask.answer_bytes_max))
+    }
 }
 
 impl Inner {
@@ -177,13 +201,7 @@ impl Inner {
         let mut ask = Cow::Borrowed(ask);
         let mut trust = Trust::All;
         for _ in 0..REDIRECTS_MAX {
-            let (mut request, pool) = Inner::prepare(this, &ask, &url, &asked_by, trust).await?;
-            if trust == Trust::All
-                && let Some(tokens) = &this.tokens
-                && !request.headers().contains_key(AUTHORIZATION)
-            {
-                request.headers_mut().insert(AUTHORIZATION, tokens.authorization().await?);
-            }
+            let (request, pool) = Inner::prepare(this, &ask, &url, &asked_by, trust).await?;
             let answer = once(&pool, request).await?;
             let next = match follows {
                 true => redirect(&url, answer.status(), answer.headers())?,
@@ -205,6 +223,18 @@ impl Inner {
         Err(ClientError::Redirects(REDIRECTS_MAX))
     }
 
+    /// Sends a request with a body that can be sent only once.
+    async fn send_stream(
+        this: &Arc<Inner>,
+        ask: &Ask,
+        body: StreamedBody,
+    ) -> Result<Response<Incoming>, ClientError> {
+        let (request, pool) =
+            Inner::prepare(this, ask, &ask.url, &ask.method, Trust::All).await?;
+        let sent = pool.request(request.map(|_| Either::Right(body))).await;
+        answered(sent)
+    }
+
     /// A request, and the connections that it may use. Files are read where nobody waits for it.
     async fn prepare(
         this: &Arc<Inner>,
@@ -213,12 +243,21 @@ impl Inner {
         method: &Method,
         trust: Trust,
     ) -> Result<(Request<Full<Bytes>>, Pool), ClientError> {
-        if !this.config.names_files() {
-            return Ok((this.request(ask, url, method, trust)?, this.pool()));
+        let (mut request, pool) = if this.config.names_files() {
+            let (inner, ask) = (Arc::clone(this), ask.clone());
+            let (url, method) = (url.clone(), method.clone());
+            off_network(move || Ok((inner.request(&ask, &url, &method, trust)?, inner.pool())))
+                .await?
+        } else {
+            (this.request(ask, url, method, trust)?, this.pool())
+        };
+        if trust == Trust::All
+            && let Some(tokens) = &this.tokens
+            && !request.headers().contains_key(AUTHORIZATION)
+        {
+            request.headers_mut().insert(AUTHORIZATION, tokens.authorization().await?);
         }
-        let (inner, ask) = (Arc::clone(this), ask.clone());
-        let (url, method) = (url.clone(), method.clone());
-        off_network(move || Ok((inner.request(&ask, &url, &method, trust)?, inner.pool()))).await
+        Ok((request, pool))
     }
 
     /// A request with all headers but that of a token.
@@ -283,7 +322,7 @@ impl Inner {
             match tls.get() {
                 Ok(_) => {
                     let (proxies, socket) = (Arc::clone(&self.proxies), self.unix_socket.clone());
-                    live.pool = pool(Connector::new(tls, proxies, socket));
+                    live.pool = pool(Connector::new(tls, proxies, socket, self.limits));
                 }
                 Err(error) => tracing::warn!(
                     %error,
@@ -311,10 +350,19 @@ async fn once(
 ) -> Result<Response<Incoming>, ClientError> {
     let changes_nothing = matches!(*request.method(), Method::GET | Method::HEAD);
     let again = changes_nothing.then(|| request.clone());
-    let sent = match (pool.request(request).await, again) {
-        (Err(error), Some(request)) if has_waited(&error) => pool.request(request).await,
+    let sent = match (pool.request(request.map(Either::Left)).await, again) {
+        (Err(error), Some(request)) if has_waited(&error) => {
+            pool.request(request.map(Either::Left)).await
+        }
         (sent, _) => sent,
     };
+    answered(sent)
+}
+
+/// Notes that an answer has come by its connection.
+fn answered(
+    sent: Result<Response<Incoming>, legacy::Error>,
+) -> Result<Response<Incoming>, ClientError> {
     let answer = sent.map_err(|error| failed(&error))?;
     if let Some(received) = answer.extensions().get::<Received>() {
         received.set_answered();
@@ -407,10 +455,14 @@ fn received(error: &legacy::Error) -> Option<Received> {
 /// What went wrong, without the pool's own words for it.
 fn failed(error: &legacy::Error) -> ClientError {
     let cause = std::error::Error::source(error);
-    if let Some(own) = cause.and_then(|cause| cause.downcast_ref::<ClientError>()) {
-        return own.clone();
-    }
-    let broken = ClientError::broken(cause.unwrap_or(error));
+    let broken = match cause.and_then(|cause| cause.downcast_ref::<ClientError>()) {
+        Some(own) => own.clone(),
+        None => ClientError::broken(cause.unwrap_or(error)),
+    };
+    let broken = match broken {
+        ClientError::Connection(what) if error.is_connect() => ClientError::Unreachable(what),
+        broken => broken,
+    };
     let ClientError::Connection(what) = &broken else { return broken };
     match received(error).and_then(|received| received.foreign_line()) {
         Some(line) => ClientError::Connection(format!(

@@ -13,16 +13,28 @@ use hyper::header::{HOST, HeaderMap};
 use hyper::http::uri::Scheme;
 use hyper::{Method, Request, Uri};
 use hyper_util::rt::TokioIo;
+use rustix::net::sockopt::set_tcp_user_timeout;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tidepool_settings::redact::shown;
 use tokio::net::{TcpStream, UnixStream};
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tower_service::Service;
 
 type BoxedStream = Box<dyn Stream>;
+
+/// Bounds on connections, besides the deadline of the request that makes one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectLimits {
+    /// Longest time until a connection is made.
+    pub connect: Option<Duration>,
+    /// How long sent bytes may go unacknowledged (`TCP_USER_TIMEOUT` of `tcp(7)`).
+    pub unacknowledged: Option<Duration>,
+}
 
 /// Makes connections; clones share what it is made of.
 #[derive(Clone)]
@@ -33,11 +45,17 @@ struct Parts {
     proxies: Arc<Proxies>,
     /// Where all hosts are, if not on the network.
     unix_socket: Option<PathBuf>,
+    limits: ConnectLimits,
 }
 
 impl Connector {
-    pub fn new(tls: LazyTls, proxies: Arc<Proxies>, unix_socket: Option<PathBuf>) -> Connector {
-        Connector(Arc::new(Parts { tls, proxies, unix_socket }))
+    pub fn new(
+        tls: LazyTls,
+        proxies: Arc<Proxies>,
+        unix_socket: Option<PathBuf>,
+        limits: ConnectLimits,
+    ) -> Connector {
+        Connector(Arc::new(Parts { tls, proxies, unix_socket, limits }))
     }
 }
 
@@ -52,7 +70,16 @@ impl Service<Uri> for Connector {
 
     fn call(&mut self, to: Uri) -> Self::Future {
         let parts = Arc::clone(&self.0);
-        Box::pin(async move { parts.connect(&to).await.map(TokioIo::new) })
+        Box::pin(async move {
+            let connected = match parts.limits.connect {
+                None => parts.connect(&to).await,
+                Some(limit) => {
+                    let connected = timeout(limit, parts.connect(&to)).await;
+                    connected.unwrap_or(Err(ClientError::Timeout(limit)))
+                }
+            };
+            connected.map(TokioIo::new)
+        })
     }
 }
 
@@ -71,7 +98,7 @@ impl Parts {
                     false,
                 )
             }
-            (None, None) => (tcp(&address, port).await?, false),
+            (None, None) => (self.tcp(&address, port).await?, false),
             (None, Some(proxy)) => (self.through(proxy, to, is_https, port).await?, !is_https),
         };
         if !is_https {
@@ -98,7 +125,7 @@ impl Parts {
         };
         let host = proxy.url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         let proxy_port = proxy.url.port_or_known_default().unwrap_or(80);
-        let mut stream = tcp(host, proxy_port).await.map_err(failed)?;
+        let mut stream = self.tcp(host, proxy_port).await.map_err(failed)?;
         if proxy.url.scheme() == "https" {
             let connector = TlsConnector::from(self.tls.get()?);
             let name = self.tls.server_name(host)?;
@@ -112,14 +139,19 @@ impl Parts {
         let authority = format!("{}:{port}", to.host().unwrap_or_default());
         tunnel(stream, &authority, &proxy.connect_headers).await.map_err(failed)
     }
-}
 
-async fn tcp(host: &str, port: u16) -> Result<BoxedStream, ClientError> {
-    let stream = TcpStream::connect((host, port)).await;
-    let stream = stream.map_err(|error| ClientError::broken(&error))?;
-    // Without it, requests of two segments wait for an acknowledgement.
-    let _ = stream.set_nodelay(true);
-    Ok(Box::new(stream))
+    async fn tcp(&self, host: &str, port: u16) -> Result<BoxedStream, ClientError> {
+        let stream = TcpStream::connect((host, port)).await;
+        let stream = stream.map_err(|error| ClientError::broken(&error))?;
+        // Without it, requests of two segments wait for an acknowledgement.
+        let _ = stream.set_nodelay(true);
+        if let Some(limit) = self.limits.unacknowledged {
+            let millis = u32::try_from(limit.as_millis()).unwrap_or(u32::MAX);
+            // Where the system does not know it, the deadline of the request is left.
+            let _ = set_tcp_user_timeout(&stream, millis);
+        }
+        Ok(Box::new(stream))
+    }
 }
 
 /// Asks a proxy for a connection to a host and a port.

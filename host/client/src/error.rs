@@ -9,7 +9,10 @@ pub enum ClientError {
     /// It took too long.
     #[error("no answer within {} s", .0.as_secs_f64())]
     Timeout(Duration),
-    /// The connection could not be made or broke.
+    /// The connection could not be made.
+    #[error("{0}")]
+    Unreachable(String),
+    /// The connection broke.
     #[error("{0}")]
     Connection(String),
     /// The answer is longer than the caller wants.

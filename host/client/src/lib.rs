@@ -32,6 +32,7 @@ mod redirect;
 mod stream;
 mod tls;
 pub mod trust;
+mod upload;
 mod zone;
 
 /// What clients that make connections of their own share with [`Client`].
@@ -47,4 +48,6 @@ pub mod parts {
 pub use answer::Answer;
 pub use client::{Ask, Client};
 pub use config::HttpClientConfig;
+pub use connect::ConnectLimits;
 pub use error::ClientError;
+pub use upload::{AnswerBody, StreamedBody};

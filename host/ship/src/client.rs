@@ -5,7 +5,6 @@
 //! connection whose bytes are not acknowledged ends within a minute. Bodies go out in small pieces,
 //! each when the bound allows it, so that an uplink is never full for the length of a part.
 
-use super::ShipError;
 use super::pace::Pace;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -22,8 +21,10 @@ use object_store::{BackoffConfig, ClientOptions, ObjectStore, ObjectStoreScheme,
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tidepool_client::parts::system_config;
+use tidepool_client::config::ProxyConfig;
+use tidepool_client::{Ask, Client, ClientError, ConnectLimits, HttpClientConfig, StreamedBody};
 use tokio::time::Sleep;
+use url::Url;
 
 /// A request that failed is tried again so often before the block is given up for now.
 const RETRIES: usize = 2;
@@ -47,7 +48,8 @@ struct PacedConnector {
 
 #[derive(Debug)]
 struct PacedClient {
-    client: reqwest::Client,
+    client: Client,
+    allows_http: bool,
     pace: Pace,
 }
 
@@ -90,57 +92,55 @@ pub fn cloud_store(
 impl HttpConnector for PacedConnector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         let allows_http = options.get_config_value(&ClientConfigKey::AllowHttp);
-        let client = client(allows_http.as_deref() == Some("true"));
-        let client = client.map_err(|error| object_store::Error::Generic {
+        let allows_http = allows_http.as_deref() == Some("true");
+        let client = client().map_err(|error| object_store::Error::Generic {
             store: "client",
             source: Box::new(error),
         })?;
-        Ok(HttpClient::new(PacedClient { client, pace: self.pace.clone() }))
+        Ok(HttpClient::new(PacedClient { client, allows_http, pace: self.pace.clone() }))
     }
 }
 
-fn client(allows_http: bool) -> Result<reqwest::Client, ShipError> {
-    // An earlier call has installed the same provider.
-    let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder();
-    let client = match system_config() {
-        Ok(config) => client.tls_backend_preconfigured(config),
-        // A bucket that is reached without TLS needs no authority.
-        Err(_) if allows_http => client,
-        Err(error) => return Err(error.into()),
+/// Proxies come from the environment, as the rest of what is configured.
+fn client() -> Result<Client, ClientError> {
+    let config = HttpClientConfig {
+        proxy: ProxyConfig { from_environment: true, ..ProxyConfig::default() },
+        enable_http2: Some(false),
+        ..HttpClientConfig::default()
     };
-    let client = client
-        .user_agent(concat!("tidepool/", env!("CARGO_PKG_VERSION")))
-        .https_only(!allows_http)
-        .connect_timeout(CONNECT_TIMEOUT)
-        .tcp_user_timeout(UNACKNOWLEDGED_TIMEOUT)
-        .pool_max_idle_per_host(1)
-        .build()?;
-    Ok(client)
+    let limits = ConnectLimits {
+        connect: Some(CONNECT_TIMEOUT),
+        unacknowledged: Some(UNACKNOWLEDGED_TIMEOUT),
+    };
+    Client::open_bounded(&config, limits)
 }
 
 #[async_trait]
 impl HttpService for PacedClient {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let (parts, body) = request.into_parts();
-        let url = parts.uri.to_string();
-        let url = url.parse().map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
-        let mut request = reqwest::Request::new(parts.method, url);
-        *request.headers_mut() = parts.headers;
+        let unusable = |why: String| HttpError::new(HttpErrorKind::Unknown, ClientError::Url(why));
+        let url = Url::parse(&parts.uri.to_string()).map_err(|error| unusable(error.to_string()))?;
+        if url.scheme() == "http" && !self.allows_http {
+            return Err(unusable("the URL is no https URL".to_owned()));
+        }
         let bytes = body.content_length() as u64;
         let least = self.pace.least(bytes).max(Duration::from_secs(bytes / RATE_MIN));
-        *request.timeout_mut() = Some(ANSWER_TIMEOUT + least);
+        let (method, headers) = (parts.method, parts.headers);
+        let ask = Ask { method, headers, timeout: Some(ANSWER_TIMEOUT + least), ..Ask::get(url) };
         let body = PacedBody {
             inner: body,
             pace: self.pace.clone(),
             sleep: Box::pin(tokio::time::sleep(Duration::ZERO)),
             waiting: None,
         };
-        *request.body_mut() = Some(reqwest::Body::wrap(body));
-
-        let answer = self.client.execute(request).await.map_err(http_error)?;
-        let (parts, body) = hyper::http::Response::<reqwest::Body>::from(answer).into_parts();
-        Ok(HttpResponse::from_parts(parts, HttpResponseBody::new(body.map_err(http_error))))
+        let body = StreamedBody::new(body.map_err(Into::into));
+        let mut answer = self.client.send_stream(&ask, body).await.map_err(http_error)?;
+        let mut response = hyper::Response::new(());
+        *response.status_mut() = answer.status;
+        *response.headers_mut() = std::mem::take(&mut answer.headers);
+        let body = HttpResponseBody::new(answer.into_body().map_err(http_error));
+        Ok(response.map(|()| body))
     }
 }
 
@@ -181,18 +181,12 @@ impl Body for PacedBody {
 }
 
 /// Says of what kind an error is: some are tried again at once.
-fn http_error(error: reqwest::Error) -> HttpError {
-    let kind = if error.is_timeout() {
-        HttpErrorKind::Timeout
-    } else if error.is_connect() {
-        HttpErrorKind::Connect
-    } else if error.is_decode() {
-        HttpErrorKind::Decode
-    } else if error.is_builder() {
-        HttpErrorKind::Unknown
-    } else {
-        HttpErrorKind::Interrupted
+fn http_error(error: ClientError) -> HttpError {
+    let kind = match error {
+        ClientError::Timeout(_) => HttpErrorKind::Timeout,
+        ClientError::Unreachable(_) => HttpErrorKind::Connect,
+        ClientError::Connection(_) => HttpErrorKind::Interrupted,
+        _ => HttpErrorKind::Unknown,
     };
-    // The URL may hold a signature.
-    HttpError::new(kind, error.without_url())
+    HttpError::new(kind, error)
 }

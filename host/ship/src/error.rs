@@ -28,14 +28,6 @@ pub enum ShipError {
         /// The error of the client.
         source: object_store::Error,
     },
-    /// The client could not be made.
-    #[cfg(feature = "cloud")]
-    #[error("the client for object storage could not be created: {0}")]
-    Client(#[from] reqwest::Error),
-    /// No server can be trusted.
-    #[cfg(feature = "cloud")]
-    #[error("the client for object storage could not be created: {0}")]
-    Trust(#[from] tidepool_client::ClientError),
     /// The bucket did not do what it was asked.
     #[error("{object}: {source}")]
     Bucket {

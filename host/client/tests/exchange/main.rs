@@ -6,12 +6,15 @@ mod server;
 mod tokens;
 
 use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, StatusCode};
 use server::{Server, answer};
 use std::net::SocketAddr;
 use std::time::Duration;
-use tidepool_client::{Ask, Client, ClientError, HttpClientConfig};
+use tidepool_client::{
+    Ask, Client, ClientError, ConnectLimits, HttpClientConfig, StreamedBody,
+};
 use tidepool_settings::yaml;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
@@ -386,4 +389,64 @@ async fn what_is_no_http_is_quoted() {
         let is_quoted = what.contains(quoted) || what.contains("sends before it is asked");
         assert!(what.contains("does not speak HTTP") && is_quoted, "{what}");
     }
+}
+
+/// What passes bodies on has them as streams, within the deadline of the request.
+#[tokio::test]
+async fn bodies_are_streamed_both_ways() {
+    let server = Server::start(|seen| match seen.uri.path() {
+        "/moved" => answer(307, &[("location", "/end")], ""),
+        _ => answer(200, &[], &String::from_utf8_lossy(&seen.body)),
+    })
+    .await;
+    let client = client("");
+    let body = |text: &'static str| StreamedBody::new(Full::from(text).map_err(Into::into));
+    let send = async |path: &str| {
+        let ask = post(&format!("http://{}{path}", server.address), "");
+        let answer = client.send_stream(&ask, body("a stream")).await.expect("an answer");
+        let status = answer.status.as_u16();
+        (status, answer.into_body().collect().await.expect("a body").to_bytes())
+    };
+    assert_eq!(send("/").await, (200, Bytes::from("a stream")));
+    assert_eq!(server.log.last().header("content-length"), Some("8"));
+    // It cannot be sent again.
+    assert_eq!(send("/moved").await, (307, Bytes::new()));
+
+    let address = raw(|_, mut stream| async move {
+        read_head(&mut stream).await;
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf").await;
+        std::future::pending().await
+    })
+    .await;
+    let timeout = Duration::from_millis(200);
+    let ask = Ask { timeout: Some(timeout), ..get(&format!("http://{address}/")) };
+    let answer = client.send_stream(&ask, body("")).await.expect("the head of an answer");
+    let cut = answer.into_body().collect().await.map(|_| ());
+    assert_eq!(cut, Err(ClientError::Timeout(timeout)));
+}
+
+/// So that a request is known not to have reached anyone.
+#[tokio::test]
+async fn connections_that_cannot_be_made_are_told_from_those_that_break() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let nobody = listener.local_addr().expect("an address");
+    drop(listener);
+    let sent_to = async |url: String| sent(&client(""), get(&url)).await;
+    let refused = sent_to(format!("http://{nobody}/")).await;
+    assert!(matches!(&refused, Err(ClientError::Unreachable(_))), "{refused:?}");
+    let address = raw(|_, mut stream| async move {
+        read_head(&mut stream).await;
+    })
+    .await;
+    let broken = sent_to(format!("http://{address}/")).await;
+    assert!(matches!(&broken, Err(ClientError::Connection(_))), "{broken:?}");
+
+    // A server that does not go on with TLS has the time that a connection has.
+    let silent = raw(|_, _stream| std::future::pending()).await;
+    let connect = Duration::from_millis(200);
+    let limits = ConnectLimits { connect: Some(connect), unacknowledged: Some(TIMEOUT) };
+    let config = config("tls_config: {insecure_skip_verify: true}");
+    let bounded = Client::open_bounded(&config, limits).expect("a client");
+    let late = sent(&bounded, get(&format!("https://{silent}/"))).await;
+    assert_eq!(late, Err(ClientError::Timeout(connect)));
 }

@@ -3,8 +3,12 @@
 use super::bindings::job::tidepool::plugin::webhook::{Host, WebhookError};
 use super::record::Post;
 use super::state::PluginState;
+use hyper::Method;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+use tidepool_client::config::ProxyConfig;
+use tidepool_client::{Ask, Client, ClientError, ConnectLimits, HttpClientConfig};
 
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -13,7 +17,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const ANSWER_OF_TRIAL: u16 = 200;
 
 /// One client for all plugins: it keeps connections open.
-static CLIENT: OnceLock<Option<reqwest::Client>> = OnceLock::new();
+static CLIENT: OnceLock<Result<Client, ClientError>> = OnceLock::new();
 
 impl Host for PluginState {
     async fn post(
@@ -49,37 +53,25 @@ async fn post(
     body: Vec<u8>,
     deadline: Instant,
 ) -> Result<u16, String> {
-    let client =
-        CLIENT.get_or_init(client).as_ref().ok_or("the HTTP client could not be created")?;
-    let left = deadline.saturating_duration_since(Instant::now());
-    let request = client.post(url).header("content-type", content_type).body(body).timeout(left);
-    match request.send().await {
-        Ok(answer) => Ok(answer.status().as_u16()),
-        // The URL may hold a secret.
-        Err(error) => Err(in_words(&error.without_url())),
-    }
+    let client = CLIENT.get_or_init(client).as_ref().map_err(ToString::to_string)?;
+    let mut headers = HeaderMap::new();
+    let content_type = HeaderValue::try_from(content_type).map_err(|error| error.to_string())?;
+    headers.insert(CONTENT_TYPE, content_type);
+    let timeout = Some(deadline.saturating_duration_since(Instant::now()));
+    let (method, body) = (Method::POST, body.into());
+    let ask = Ask { method, headers, body, timeout, ..Ask::get(url) };
+    let answer = client.send(ask).await.map_err(|error| error.to_string())?;
+    Ok(answer.status.as_u16())
 }
 
-/// An error with its causes.
-fn in_words(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        words.push_str(&format!(": {next}"));
-        cause = next.source();
-    }
-    words
-}
-
-fn client() -> Option<reqwest::Client> {
-    // An earlier call has installed the same provider.
-    let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder()
-        .user_agent(concat!("tidepool/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(CONNECT_TIMEOUT)
-        .redirect(reqwest::redirect::Policy::none())
-        .build();
-    client.map_err(|error| tracing::error!("no webhooks can be sent: {error}")).ok()
+fn client() -> Result<Client, ClientError> {
+    let config = HttpClientConfig {
+        proxy: ProxyConfig { from_environment: true, ..ProxyConfig::default() },
+        follow_redirects: Some(false),
+        ..HttpClientConfig::default()
+    };
+    let limits = ConnectLimits { connect: Some(CONNECT_TIMEOUT), unacknowledged: None };
+    Client::open_bounded(&config, limits)
 }
 
 #[cfg(test)]
