@@ -69,6 +69,8 @@
 //! # }
 //! ```
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 pub mod model;
 
 pub mod memory;

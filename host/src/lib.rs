@@ -10,6 +10,8 @@
 //! Invariant: nothing below knows of flags and of files of configuration, but for the sections that
 //! it owns; nothing but this crate starts one thing because of another.
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 pub mod cli;
 pub mod config;
 pub mod program;

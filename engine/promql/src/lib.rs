@@ -14,6 +14,8 @@
 //!
 //! Source: prometheus/prometheus 3.15, `promql`. Its test scripts are the judge.
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 pub mod annotations;
 pub mod answer;
 pub mod date;

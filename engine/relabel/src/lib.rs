@@ -4,6 +4,8 @@
 //! are applied in their order. An expression is anchored at both ends, and its dot matches a
 //! newline. Upstream is the judge: `tests/upstream.rs` compares with it.
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 mod case;
 mod globs;
 mod labels;

@@ -10,6 +10,8 @@
 //! what a body holds to a [`WriteSink`]; `request` writes bodies part by part; `frames` has the
 //! layout of remote read's frames, `stored_chunk` that of a chunk in a block.
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 mod bytes;
 mod exemplar;
 mod fields;

@@ -104,9 +104,9 @@ impl Answer {
 
     /// The rest of the body as a stream, however long it is.
     pub fn into_body(self) -> AnswerBody {
-        let deadline = self.deadline.map(|Deadline { at, timeout }| {
-            (Box::pin(tokio::time::sleep_until(at)), timeout)
-        });
+        let deadline = self
+            .deadline
+            .map(|Deadline { at, timeout }| (Box::pin(tokio::time::sleep_until(at)), timeout));
         AnswerBody::new(self.body, deadline)
     }
 

@@ -10,8 +10,8 @@ use crate::proxy::{Proxies, url_credentials};
 use crate::redirect::{REDIRECTS_MAX, is_trusted, method, redirect};
 use crate::stream::Received;
 use crate::tls::{LazyTls, Stamps, stamps};
-use crate::zone::{self, with_zone};
 use crate::upload::StreamedBody;
+use crate::zone::{self, with_zone};
 use crate::{Answer, ClientError};
 use bytes::Bytes;
 use http_body_util::{Either, Full};
@@ -229,8 +229,7 @@ impl Inner {
         ask: &Ask,
         body: StreamedBody,
     ) -> Result<Response<Incoming>, ClientError> {
-        let (request, pool) =
-            Inner::prepare(this, ask, &ask.url, &ask.method, Trust::All).await?;
+        let (request, pool) = Inner::prepare(this, ask, &ask.url, &ask.method, Trust::All).await?;
         let sent = pool.request(request.map(|_| Either::Right(body))).await;
         answered(sent)
     }

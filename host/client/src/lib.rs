@@ -18,6 +18,8 @@
 //! Source: prometheus/common, `config/http_config.go`; what it leaves to Go is as `net/http` has
 //! it.
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 mod answer;
 mod certificate;
 mod client;

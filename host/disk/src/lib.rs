@@ -30,6 +30,8 @@
 //!
 //! Read on in [`fs`] (what is assumed of a disk), [`wal`], [`blocks`], [`wear`], [`error`].
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 pub mod blocks;
 mod copy;
 pub mod error;

@@ -43,6 +43,8 @@
 //!
 //! No network, no clock and no storage is known here.
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 mod error;
 mod histogram;
 mod item;

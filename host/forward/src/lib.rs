@@ -21,6 +21,8 @@
 //! comes twice was on its way when the process ended; the logs are left to be taken from the store
 //! only while no request is on its way; rows of a series keep their order.
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 mod answer;
 mod backlog;
 mod client;

@@ -1,6 +1,8 @@
 //! The engine's component as machine code, which the build script compiled for the target of the
 //! build: what `wasmtime::Engine::precompile_component` gave.
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 /// Bytes that begin on a page, whatever the size of pages: the code runs where it lies.
 #[repr(C, align(65536))]
 struct OnPages<B: ?Sized>(B);

@@ -6,6 +6,8 @@
 //!
 //! Begin with [`shutdown`] and [`reload`].
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 pub mod clock;
 pub mod open_files;
 pub mod priority;

@@ -48,6 +48,8 @@
 //!
 //! Read on in [`Sink`], which receives the metrics, and [`NodeMetrics`].
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 mod collectors;
 mod error;
 mod exposition;

@@ -3,6 +3,8 @@
 //! The document is at the empty path. All other files are below `ui/`; their names hold a hash of
 //! their content, so that a browser may keep them for ever.
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
 /// A file of the page.

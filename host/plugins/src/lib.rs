@@ -4,6 +4,8 @@
 //! plugins. Without the feature `plugins` there is a type [`Plugins`] without a value, so that who
 //! calls it needs no `cfg`.
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 pub mod intake;
 #[cfg_attr(not(feature = "plugins"), path = "plugin/absent.rs")]
 mod plugin;

@@ -19,6 +19,8 @@
 //! that the server does not send are not part of `probe_ssl_last_chain_expiry_timestamp_seconds`; a
 //! body without `body_size_limit` has a limit, too.
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 pub mod config;
 mod connect;
 mod error;

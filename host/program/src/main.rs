@@ -1,6 +1,8 @@
 //! The `tidepool` program: the host with the engine's machine code. A package of its own, so that a
 //! change of the engine compiles no more of the host than this.
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 use std::process::ExitCode;
 use tidepool_image::{INTERRUPTIBLE, IS_PACKED, UNINTERRUPTIBLE};
 use tidepool_runtime::Image;

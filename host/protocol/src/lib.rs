@@ -10,6 +10,8 @@
 //!
 //! Begin with [`prom`]; [`prom::rows`] is what [`text`] and [`otlp`] write.
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 pub mod otlp;
 pub mod prom;
 pub mod text;

@@ -7,6 +7,8 @@
 //! One [`Runtime`] makes [`Instance`]s in the three roles of the design. An instance runs one call
 //! at a time on the thread that calls it; after a trap it is of no further use.
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 mod bindings;
 #[cfg(test)]
 mod contract;

@@ -29,6 +29,8 @@
 //!
 //! It knows no WIT, no WebAssembly and no flag.
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 pub mod append;
 pub mod cache;
 pub mod check;

@@ -6,6 +6,8 @@
 //! - `store`: where samples go, by the numbers of their series; `request`: what of them has no
 //!   columns; `labelled`: what plugins look at.
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 mod builtin;
 mod labelled;
 mod request;

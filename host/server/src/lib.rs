@@ -8,5 +8,7 @@
 //! room for it. What holds for requests ([`http::Live`]) comes from one configuration as a whole;
 //! this crate reads none.
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 pub mod access;
 pub mod http;

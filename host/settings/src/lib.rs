@@ -7,6 +7,8 @@
 //!
 //! It knows no section, no network and no flag.
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 pub mod duration;
 pub mod file;
 pub mod redact;

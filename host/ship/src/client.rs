@@ -120,7 +120,8 @@ impl HttpService for PacedClient {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let (parts, body) = request.into_parts();
         let unusable = |why: String| HttpError::new(HttpErrorKind::Unknown, ClientError::Url(why));
-        let url = Url::parse(&parts.uri.to_string()).map_err(|error| unusable(error.to_string()))?;
+        let url =
+            Url::parse(&parts.uri.to_string()).map_err(|error| unusable(error.to_string()))?;
         if url.scheme() == "http" && !self.allows_http {
             return Err(unusable("the URL is no https URL".to_owned()));
         }

@@ -17,6 +17,8 @@
 //! order of uploads, the section in `meta.json` and the file of what was shipped are those of
 //! Thanos' sidecar (`pkg/shipper` and `pkg/block` in thanos-io/thanos).
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 pub mod bucket;
 #[cfg(feature = "cloud")]
 pub mod client;

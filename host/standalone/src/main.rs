@@ -14,6 +14,8 @@
 //!       └───────────── wal, blocks, head-source ───────────────┘
 //! ```
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 mod strip;
 
 use std::error::Error;

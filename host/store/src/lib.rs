@@ -12,6 +12,8 @@
 //! is created again and replays the log; senders are asked to retry meanwhile. If it is stuck, the
 //! process ends.
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 mod blocks;
 mod buffer;
 mod clock;

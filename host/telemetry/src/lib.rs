@@ -1,5 +1,7 @@
 //! Logs to standard error, and the text format in which metrics are shown. No domain words.
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 mod cut;
 mod filter;
 mod limit;

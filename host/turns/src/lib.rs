@@ -7,6 +7,8 @@
 //!
 //! It knows neither bodies nor targets: requests that come and scrapes both use it.
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
+
 mod gzip;
 mod idle;
 mod pace;

@@ -87,12 +87,11 @@ pub fn hash<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) -> u64 {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     for (name, value) in labels {
         for text in [name, value] {
-            let mut chunks = text.as_bytes().chunks_exact(8);
-            for chunk in &mut chunks {
-                state = mix(state, u64::from_le_bytes(chunk.try_into().expect("eight bytes")));
+            let (chunks, rest) = text.as_bytes().as_chunks::<8>();
+            for chunk in chunks {
+                state = mix(state, u64::from_le_bytes(*chunk));
             }
             let mut last = [0; 8];
-            let rest = chunks.remainder();
             last[..rest.len()].copy_from_slice(rest);
             state = mix(state, u64::from_le_bytes(last) ^ ((text.len() as u64) << 56));
         }

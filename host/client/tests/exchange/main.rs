@@ -12,9 +12,7 @@ use hyper::{Method, StatusCode};
 use server::{Server, answer};
 use std::net::SocketAddr;
 use std::time::Duration;
-use tidepool_client::{
-    Ask, Client, ClientError, ConnectLimits, HttpClientConfig, StreamedBody,
-};
+use tidepool_client::{Ask, Client, ClientError, ConnectLimits, HttpClientConfig, StreamedBody};
 use tidepool_settings::yaml;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UnixListener};

@@ -2,6 +2,7 @@
 //! and the command that `wasmtime run` starts. Runs as WebAssembly only; built for anything else it
 //! is empty.
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 #![cfg(target_arch = "wasm32")]
 
 mod answer;

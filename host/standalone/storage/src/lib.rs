@@ -3,6 +3,7 @@
 //!
 //! The directory's formats and rules are those of the host, whose disk room this is.
 
+#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 #![cfg(target_arch = "wasm32")]
 
 mod blocks;
