@@ -440,7 +440,11 @@ async fn connections_that_cannot_be_made_are_told_from_those_that_break() {
     assert!(matches!(&broken, Err(ClientError::Connection(_))), "{broken:?}");
 
     // A server that does not go on with TLS has the time that a connection has.
-    let silent = raw(|_, _stream| std::future::pending()).await;
+    let silent = raw(|_, stream| async move {
+        let _open = stream;
+        std::future::pending().await
+    })
+    .await;
     let connect = Duration::from_millis(200);
     let limits = ConnectLimits { connect: Some(connect), unacknowledged: Some(TIMEOUT) };
     let config = config("tls_config: {insecure_skip_verify: true}");
