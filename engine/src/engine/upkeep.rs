@@ -315,6 +315,9 @@ impl Upkeep {
         }
         self.drop_superseded(&mut metas, progress)?;
         for meta in &metas {
+            if self.excluded.contains(&meta.ulid) {
+                continue;
+            }
             // Damage that nobody would meet before a query, perhaps never.
             if let Err(error) = BlockReader::check_ends(&*blocks, &meta.ulid)
                 && !error.is_unread()

@@ -103,6 +103,14 @@ impl Ask {
         let (url, zone) = zone::parse(url)?;
         Ok(Ask { zone, ..Ask::get(url) })
     }
+
+    /// The URL with its zone, for messages.
+    pub fn url_text(&self) -> String {
+        match (&self.zone, uri(&self.url, self.zone.as_deref())) {
+            (Some(_), Ok(uri)) => uri.to_string(),
+            _ => self.url.to_string(),
+        }
+    }
 }
 
 /// Whether a request that is not the first of its exchange may still have what is secret.

@@ -23,7 +23,6 @@ pub(crate) struct Received(Arc<Known>);
 #[derive(Debug, Default)]
 struct Known {
     has_answered: AtomicBool,
-    /// The first bytes.
     beginning: OnceLock<Vec<u8>>,
 }
 

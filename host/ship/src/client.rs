@@ -21,7 +21,7 @@ use object_store::{BackoffConfig, ClientOptions, ObjectStore, ObjectStoreScheme,
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tidepool_client::config::ProxyConfig;
+use tidepool_client::parts::system_config;
 use tidepool_client::{Ask, Client, ClientError, ConnectLimits, HttpClientConfig, StreamedBody};
 use tokio::time::Sleep;
 use url::Url;
@@ -93,7 +93,7 @@ impl HttpConnector for PacedConnector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         let allows_http = options.get_config_value(&ClientConfigKey::AllowHttp);
         let allows_http = allows_http.as_deref() == Some("true");
-        let client = client().map_err(|error| object_store::Error::Generic {
+        let client = client(allows_http).map_err(|error| object_store::Error::Generic {
             store: "client",
             source: Box::new(error),
         })?;
@@ -102,12 +102,14 @@ impl HttpConnector for PacedConnector {
 }
 
 /// Proxies come from the environment, as the rest of what is configured.
-fn client() -> Result<Client, ClientError> {
-    let config = HttpClientConfig {
-        proxy: ProxyConfig { from_environment: true, ..ProxyConfig::default() },
-        enable_http2: Some(false),
-        ..HttpClientConfig::default()
-    };
+fn client(allows_http: bool) -> Result<Client, ClientError> {
+    // That this system trusts no one is said at the start; a bucket that is reached without TLS
+    // needs no authority.
+    if !allows_http {
+        system_config()?;
+    }
+    let config =
+        HttpClientConfig { enable_http2: Some(false), ..HttpClientConfig::of_environment() };
     let limits = ConnectLimits {
         connect: Some(CONNECT_TIMEOUT),
         unacknowledged: Some(UNACKNOWLEDGED_TIMEOUT),

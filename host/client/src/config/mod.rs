@@ -142,6 +142,12 @@ pub struct HeaderConfig {
 pub struct ShownUrl(pub Url);
 
 impl HttpClientConfig {
+    /// Without configuration: with the proxies that the environment names.
+    pub fn of_environment() -> HttpClientConfig {
+        let proxy = ProxyConfig { from_environment: true, ..ProxyConfig::default() };
+        HttpClientConfig { proxy, ..HttpClientConfig::default() }
+    }
+
     /// Makes relative paths those below a directory.
     pub fn set_directory(&mut self, directory: &Path) {
         self.tls.set_directory(directory);

@@ -339,7 +339,9 @@ async fn hosts_may_have_zones() {
     });
     let get = |path: &str| {
         // The first interface is the loopback.
-        let ask = Ask::get_text(&format!("http://[::1%251]:{port}/{path}")).expect("a URL");
+        let url = format!("http://[::1%251]:{port}/{path}");
+        let ask = Ask::get_text(&url).expect("a URL");
+        assert_eq!(ask.url_text(), url);
         Ask { timeout: Some(TIMEOUT), ..ask }
     };
     let client = client("");

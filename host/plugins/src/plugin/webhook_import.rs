@@ -7,7 +7,6 @@ use hyper::Method;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-use tidepool_client::config::ProxyConfig;
 use tidepool_client::{Ask, Client, ClientError, ConnectLimits, HttpClientConfig};
 
 /// How long a connection may take to be made.
@@ -65,11 +64,8 @@ async fn post(
 }
 
 fn client() -> Result<Client, ClientError> {
-    let config = HttpClientConfig {
-        proxy: ProxyConfig { from_environment: true, ..ProxyConfig::default() },
-        follow_redirects: Some(false),
-        ..HttpClientConfig::default()
-    };
+    let config =
+        HttpClientConfig { follow_redirects: Some(false), ..HttpClientConfig::of_environment() };
     let limits = ConnectLimits { connect: Some(CONNECT_TIMEOUT), unacknowledged: None };
     Client::open_bounded(&config, limits)
 }

@@ -34,8 +34,6 @@ pub struct HttpSource {
     client: Client,
     /// The request of each scrape.
     ask: Ask,
-    /// Its URL without what may be secret.
-    shown_url: String,
     timeout: Duration,
     fallback: Option<super::Protocol>,
     histograms: Histograms,
@@ -110,7 +108,6 @@ impl HttpSource {
         Ok(HttpSource {
             client,
             ask,
-            shown_url: target.shown_url(),
             timeout: target.timeout(),
             fallback: job.fallback,
             histograms: Histograms {
@@ -240,7 +237,7 @@ impl HttpSource {
         match error {
             ClientError::Timeout(_) => ScrapeError::Timeout(self.timeout),
             error => {
-                let url = beginning(&self.shown_url);
+                let url = beginning(&shown_request(&self.ask.url_text()));
                 ScrapeError::Request(format!("GET {url}: {}", beginning(&error.to_string())))
             }
         }

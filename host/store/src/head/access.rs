@@ -137,32 +137,15 @@ impl CallsHead for HeadHandle {
     }
 }
 
-impl<C: CallsHead> CallsHead for Arc<C> {
-    fn call_now<T: Send + 'static>(
-        &self,
-        call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
-    ) -> Result<T, Error> {
-        C::call_now(self, call)
-    }
-
-    fn close_unused(&self, number: u64) {
-        C::close_unused(self, number);
-    }
-
-    fn state(&self) -> &HeadState {
-        C::state(self)
-    }
-}
-
 impl HeadHandle {
     /// The head for instances that own none.
     pub fn access(&self) -> Arc<dyn HeadAccess> {
-        Arc::new(OfHead(self.clone()))
+        Arc::new(OfHead(Arc::new(self.clone())))
     }
 }
 
 /// What calls the head, as instances want it.
-pub struct OfHead<C>(pub C);
+pub struct OfHead<C>(pub Arc<C>);
 
 impl<C: CallsHead> HeadAccess for OfHead<C> {
     fn open(
