@@ -10,6 +10,7 @@
 
 mod builtin;
 mod labelled;
+mod metrics;
 mod request;
 mod store;
 mod thread;
@@ -380,21 +381,6 @@ impl Scraping {
         let job = self.job(name)?;
         let untold = lock(&self.0.untold).get(name).cloned().unwrap_or_default();
         Some(effective(&job, &untold))
-    }
-
-    /// What scraping counts.
-    pub fn metrics(&self) -> &Metrics {
-        &self.0.metrics
-    }
-
-    /// What targets hold in memory.
-    pub fn memory(&self) -> &MemoryBound {
-        &self.0.memory
-    }
-
-    /// What discovery counts: names, helps and values.
-    pub fn discovery_counters(&self) -> [(&'static str, &'static str, u64); 4] {
-        self.0.discovery.figures.counters()
     }
 }
 

@@ -23,6 +23,7 @@ pub mod bucket;
 #[cfg(feature = "cloud")]
 pub mod client;
 pub mod error;
+mod figures;
 pub mod meta;
 pub mod pace;
 pub mod plan;
@@ -31,9 +32,8 @@ pub mod upload;
 pub mod worker;
 
 pub use error::ShipError;
+pub use figures::ShipFigures;
 pub use worker::{CleanTombstones, ShipThread, Shipper};
-
-use std::sync::atomic::AtomicU64;
 
 /// What the log says about shipping when a node starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,27 +44,4 @@ pub struct ShipConfig {
     pub bytes_per_second_max: u64,
     /// Whether merged blocks are shipped of which no part has been.
     pub with_compacted: bool,
-}
-
-/// What shipping counted since the start.
-#[derive(Debug, Default)]
-pub struct ShipFigures {
-    /// Times that all blocks were looked at, and those that were due uploaded.
-    pub rounds: AtomicU64,
-    /// Blocks uploaded.
-    pub uploads: AtomicU64,
-    /// Attempts that failed.
-    pub upload_failures: AtomicU64,
-    /// Bytes of the files uploaded.
-    pub uploaded_bytes: AtomicU64,
-    /// Blocks that were in the bucket already.
-    pub already_there: AtomicU64,
-    /// Blocks whose name is taken in the bucket by another block.
-    pub conflicts: AtomicU64,
-    /// Blocks that wait.
-    pub blocks_waiting: AtomicU64,
-    /// From the first sample of the oldest of them to the end of the newest, in milliseconds.
-    pub waiting_span_ms: AtomicU64,
-    /// When the last block was uploaded, in milliseconds since the epoch; 0 for never.
-    pub last_upload_ms: AtomicU64,
 }

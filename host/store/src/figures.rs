@@ -1,14 +1,12 @@
 //! What the store counts, and what it tells of its parts.
 
-use super::queries::QueryFigures;
 use super::space::SpaceFigures;
 use super::{Store, StoreError};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use tidepool_disk::wal::{ReplayStats, WalStats};
-use tidepool_disk::{OpenFileFigures, QuarantineStats, Wear};
+use tidepool_disk::{OpenFileFigures, QuarantineStats};
 use tidepool_runtime::Figures;
-use tidepool_telemetry::MetricsText;
 
 /// The counters of the store since it was opened.
 #[derive(Default)]
@@ -51,7 +49,7 @@ impl Store {
     }
 
     /// Figures of the in-order log, and the bytes it takes on disk.
-    pub fn wal_figures(&self) -> Option<(WalStats, u64)> {
+    pub(super) fn wal_figures(&self) -> Option<(WalStats, u64)> {
         let monitor = self.shared.head.logs_monitor()?.in_order;
         Some((monitor.stats(), monitor.size_bytes().unwrap_or(0)))
     }
@@ -67,58 +65,43 @@ impl Store {
     }
 
     /// Records that the last replay of the logs did not understand.
-    pub fn wal_skipped_records(&self) -> u64 {
+    pub(super) fn wal_skipped_records(&self) -> u64 {
         self.shared.head.skipped_records()
     }
 
     /// What is known of the disk's free space.
-    pub fn space_figures(&self) -> SpaceFigures {
+    pub(super) fn space_figures(&self) -> SpaceFigures {
         self.shared.space.look();
         self.shared.space.figures()
     }
 
     /// Bytes of the data directory, snapshots left out; `None` if it cannot be looked at.
-    pub fn data_bytes(&self) -> Option<u64> {
+    pub(super) fn data_bytes(&self) -> Option<u64> {
         self.shared.data.size_bytes().ok()
-    }
-
-    /// What was written to the disk since the store was opened.
-    pub fn wear(&self) -> &Wear {
-        &self.shared.wear
     }
 
     /// Whether the last start took the head from a snapshot, and how long it took until the head
     /// was ready; nothing of use before it was.
-    pub fn start_figures(&self) -> (bool, Duration) {
+    pub(super) fn start_figures(&self) -> (bool, Duration) {
         self.shared.head.start_figures()
     }
 
     /// How many blocks are served, and the bytes that all take on disk.
-    pub fn block_figures(&self) -> (u64, u64) {
+    pub(super) fn block_figures(&self) -> (u64, u64) {
         let blocks = self.shared.blocks.list().unwrap_or_default();
         let count = blocks.len() as u64 - self.shared.damaged_blocks.count_of(&blocks);
         (count, self.shared.blocks.size_bytes_total().unwrap_or(0))
     }
 
     /// How many files of blocks are open.
-    pub fn open_file_figures(&self) -> OpenFileFigures {
+    pub(super) fn open_file_figures(&self) -> OpenFileFigures {
         self.shared.data.open_files().figures()
     }
 
-    /// The figures of queries since the store was opened.
-    pub fn query_figures(&self) -> &QueryFigures {
-        &self.shared.query_figures
-    }
-
     /// Bytes of the memory of reads that those that run, and instances that wait, take.
-    pub fn running_reads_bytes(&self) -> usize {
+    pub(super) fn running_reads_bytes(&self) -> usize {
         let kept_bytes = self.shared.results.shared_bytes();
         self.shared.read_memory.pool.used_bytes().saturating_sub(kept_bytes)
-    }
-
-    /// Shows what is kept of answers.
-    pub fn show_query_cache(&self, text: &mut MetricsText) {
-        self.shared.results.show(text);
     }
 
     /// The counters of the store since it was opened.

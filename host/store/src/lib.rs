@@ -26,6 +26,7 @@ mod figures;
 mod head;
 mod lookup;
 mod memory;
+mod metrics;
 mod oldest;
 mod pinned;
 mod promql;
@@ -56,7 +57,7 @@ pub use figures::StoreCounters;
 pub use lookup::LookupPart;
 pub use memory::{
     COMPACTOR_BYTES_MIN, MEMORY_LIMIT_BYTES_MIN, MemorySplit, QUERY_BYTES_MIN, available_bytes,
-    default_limit_bytes, resident_bytes,
+    default_limit_bytes,
 };
 pub use pinned::{PinConfig, Waiting};
 pub use promql::{Expression, QueryEnd, QueryPart, QueryTimings};

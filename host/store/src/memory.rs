@@ -21,6 +21,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tidepool_runtime::MemoryPool;
+use tidepool_telemetry::process::resident_bytes;
 
 const MIB: u64 = 1024 * 1024;
 
@@ -237,13 +238,6 @@ fn cgroup_limit_bytes() -> Option<u64> {
             _ => None,
         }
     })
-}
-
-/// Resident bytes of this process (proc(5), `/proc/self/statm`, second field).
-pub fn resident_bytes() -> Option<u64> {
-    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * rustix::param::page_size() as u64)
 }
 
 #[cfg(test)]

@@ -1,4 +1,7 @@
-//! Logs to standard error, and the text format in which metrics are shown. No domain words.
+//! Logs to standard error, the text format of metrics, and the metrics of the process.
+//!
+//! Every crate of the host may use this one, and it uses none of them: it knows no word of the domain.
+//! A crate shows its own metrics: it writes them to a [`MetricsText`], and `GET /metrics` asks each.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -6,14 +9,16 @@ mod cut;
 mod filter;
 mod limit;
 mod logfmt;
+mod metrics_text;
+pub mod process;
 
 pub use filter::{FilterError, LogFilter};
+pub use metrics_text::{HistogramValue, MetricsText, SummaryValue, escaped};
 
 use clap::ValueEnum;
 use cut::Cut;
 use limit::Limit;
 use logfmt::Logfmt;
-use std::fmt::{Display, Write};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, reload};
@@ -66,86 +71,6 @@ pub fn init(format: LogFormat, filter: &str) -> LogLevel {
             let handle = builder.reload_handle();
             builder.finish().with(Limit::default()).init();
             LogLevel(Box::new(move |filter| handle.reload(filter)))
-        }
-    }
-}
-
-/// The value of a label, as it stands between the quotes.
-pub fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
-}
-
-/// A histogram's labels, its upper bounds with cumulative counts, its count and sum.
-pub type HistogramValue<'a> = (&'a str, Vec<(f64, u64)>, u64, f64);
-
-/// A summary's labels, its quantiles with their values, its count and sum.
-pub type SummaryValue<'a> = (&'a str, Vec<(f64, f64)>, u64, f64);
-
-/// Writes metrics in Prometheus' text format, version 0.0.4.
-#[derive(Default)]
-pub struct MetricsText(String);
-
-impl MetricsText {
-    /// A value that only grows. The name ends in `_total`.
-    pub fn counter(&mut self, name: &str, help: &str, value: impl Display) {
-        self.family(name, help, "counter", &[("", value)]);
-    }
-
-    /// A value that goes up and down.
-    pub fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
-        self.family(name, help, "gauge", &[("", value)]);
-    }
-
-    /// Counters that differ in one label, given with its value as `reason="x"`.
-    pub fn counters(&mut self, name: &str, help: &str, values: &[(&str, impl Display)]) {
-        self.family(name, help, "counter", values);
-    }
-
-    /// Gauges that differ in their labels.
-    pub fn gauges(&mut self, name: &str, help: &str, values: &[(&str, impl Display)]) {
-        self.family(name, help, "gauge", values);
-    }
-
-    /// Histograms that differ in their labels: upper bounds with cumulative counts, count, sum.
-    pub fn histograms(&mut self, name: &str, help: &str, values: &[HistogramValue<'_>]) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} histogram");
-        for (labels, buckets, count, sum) in values {
-            for (bound, below) in buckets {
-                let _ = writeln!(self.0, "{name}_bucket{{{labels},le=\"{bound}\"}} {below}");
-            }
-            let _ = writeln!(self.0, "{name}_bucket{{{labels},le=\"+Inf\"}} {count}");
-            let _ =
-                writeln!(self.0, "{name}_sum{{{labels}}} {sum}\n{name}_count{{{labels}}} {count}");
-        }
-    }
-
-    /// Summaries that differ in their labels: quantiles with their values, count, sum.
-    pub fn summaries(&mut self, name: &str, help: &str, values: &[SummaryValue<'_>]) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} summary");
-        for (labels, quantiles, count, sum) in values {
-            for (quantile, value) in quantiles {
-                let _ = writeln!(self.0, "{name}{{{labels},quantile=\"{quantile}\"}} {value}");
-            }
-            let _ =
-                writeln!(self.0, "{name}_sum{{{labels}}} {sum}\n{name}_count{{{labels}}} {count}");
-        }
-    }
-
-    /// The text.
-    pub fn finish(self) -> String {
-        self.0
-    }
-
-    fn family(&mut self, name: &str, help: &str, kind: &str, values: &[(&str, impl Display)]) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        for (labels, value) in values {
-            let _ = match *labels {
-                "" => writeln!(self.0, "{name} {value}"),
-                labels => writeln!(self.0, "{name}{{{labels}}} {value}"),
-            };
         }
     }
 }

@@ -58,7 +58,7 @@ impl Plugins {
     }
 
     /// Never called.
-    pub fn write_metrics(&self, _: &mut MetricsText) {
+    pub fn show(&self, _: &mut MetricsText) {
         match *self {}
     }
 }

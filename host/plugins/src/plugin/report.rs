@@ -8,7 +8,7 @@ use tidepool_telemetry::MetricsText;
 
 impl Plugins {
     /// Writes the figures of all plugins.
-    pub fn write_metrics(&self, text: &mut MetricsText) {
+    pub fn show(&self, text: &mut MetricsText) {
         let reports = self.reports();
         let memory = self.memory();
         text.gauge(

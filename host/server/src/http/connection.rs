@@ -7,7 +7,8 @@
 
 use super::answered::{AccessLine, AnswerBody, Timer, Unanswered};
 use super::config::ClientLimits;
-use super::context::{Context, Crowded, HttpCounters};
+use super::context::{Context, Crowded};
+use super::counters::HttpCounters;
 use super::request::{RequestBody, Unread};
 use super::routes;
 use super::stream::{BODY_PROGRESS_BYTES, Current, Phase, PhaseCell, Watched};

@@ -2,8 +2,8 @@
 //! uses this file; it uses no endpoint.
 
 use super::config::HttpConfig;
+use super::counters::{HttpCounters, Translation};
 use super::durations::Durations;
-use super::reply::Reply;
 use super::request_log::RequestLog;
 use crate::access::Access;
 use tidepool_forward::figures::ForwardFigures;
@@ -15,13 +15,8 @@ use tidepool_ship::ShipFigures;
 use tidepool_store::{BodyBudget, Store};
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
 use tidepool_lifecycle::clock::system_now_ms;
-use tokio::sync::{Notify, Semaphore, watch};
-
-/// Bodies that are translated at a time.
-const TRANSLATORS_MAX: usize = 4;
+use tokio::sync::{Notify, watch};
 
 /// What holds for requests: both parts always come from one configuration, so that nothing is
 /// offered to those whom only another one would let in.
@@ -86,54 +81,6 @@ pub struct Crowded {
     pub slow: Notify,
 }
 
-/// The counters of the server.
-#[derive(Default)]
-pub struct HttpCounters {
-    pub write_requests: AtomicU64,
-    pub write_requests_failed: AtomicU64,
-    pub read_requests: AtomicU64,
-    pub read_requests_failed: AtomicU64,
-    pub connections_open: AtomicU64,
-    pub connections_idle: AtomicU64,
-    pub connections_crowded_out: AtomicU64,
-    pub connections_slow_head: AtomicU64,
-    pub connections_slow_body: AtomicU64,
-    pub connections_slow_reader: AtomicU64,
-    pub connections_malformed: AtomicU64,
-    pub connections_insecure: AtomicU64,
-    pub refused_unauthorized: AtomicU64,
-    pub refused_foreign: AtomicU64,
-    pub refused_slow: AtomicU64,
-    pub refused_too_large: AtomicU64,
-    pub refused_type: AtomicU64,
-    pub refused_unavailable: AtomicU64,
-}
-
-/// Turns, and what was counted.
-pub struct Translation {
-    /// Of translators.
-    pub turns: Arc<Semaphore>,
-    /// OTLP.
-    pub otlp: HandlerCounters,
-    /// Text.
-    pub import: HandlerCounters,
-    /// What decoders make of bodies.
-    pub push: HandlerCounters,
-}
-
-/// The counters of a handler.
-#[derive(Default)]
-pub struct HandlerCounters {
-    /// Requests.
-    pub requests: AtomicU64,
-    /// Requests not answered 2xx.
-    pub failed: AtomicU64,
-    /// Rows that were stored.
-    pub rows: AtomicU64,
-    /// Data points or lines that could not be translated, and rows that the store refused.
-    pub rejected: AtomicU64,
-}
-
 impl Context {
     /// For a server that starts now.
     pub fn new(config: ServerConfig, durations: Durations) -> Context {
@@ -174,27 +121,5 @@ impl Context {
     pub fn current_access(&self) -> impl Fn() -> Arc<Access> + use<> {
         let live = self.live.clone();
         move || Arc::clone(&live.borrow().access)
-    }
-}
-
-impl Default for Translation {
-    fn default() -> Translation {
-        Translation {
-            turns: Arc::new(Semaphore::new(TRANSLATORS_MAX)),
-            otlp: HandlerCounters::default(),
-            import: HandlerCounters::default(),
-            push: HandlerCounters::default(),
-        }
-    }
-}
-
-impl HandlerCounters {
-    /// Counts a request by its answer.
-    pub fn count(&self, reply: Reply) -> Reply {
-        self.requests.fetch_add(1, Relaxed);
-        if !reply.status().is_success() {
-            self.failed.fetch_add(1, Relaxed);
-        }
-        reply
     }
 }

@@ -11,7 +11,8 @@
 //! asks the sender to retry: rows that are stored may come again.
 
 use super::body::Held;
-use super::context::{Context, HandlerCounters};
+use super::context::Context;
+use super::counters::HandlerCounters;
 use super::reply::{self, Reply};
 use hyper::StatusCode;
 use std::sync::Arc;

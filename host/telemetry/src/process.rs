@@ -1,11 +1,10 @@
 //! The process metrics of client libraries, under their names, read from the system (proc(5)).
 
-use rustix::param::clock_ticks_per_second;
+use crate::MetricsText;
+use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::read_to_string;
-use tidepool_store::resident_bytes;
-use tidepool_telemetry::MetricsText;
 
 /// Shows what the system tells; what it does not tell is left out.
 pub fn show(text: &mut MetricsText) {
@@ -56,6 +55,13 @@ pub fn show(text: &mut MetricsText) {
             text.counter(name, help, bytes);
         }
     }
+}
+
+/// Resident bytes of this process (proc(5), `/proc/self/statm`, second field).
+pub fn resident_bytes() -> Option<u64> {
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * page_size() as u64)
 }
 
 /// The fields of `/proc/self/stat` from the third on: the second is a name in parentheses that may

@@ -1,0 +1,83 @@
+//! What shipping counts, and its metrics.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tidepool_telemetry::MetricsText;
+
+/// What shipping counted since the start.
+#[derive(Debug, Default)]
+pub struct ShipFigures {
+    /// Times that all blocks were looked at, and those that were due uploaded.
+    pub rounds: AtomicU64,
+    /// Blocks uploaded.
+    pub uploads: AtomicU64,
+    /// Attempts that failed.
+    pub upload_failures: AtomicU64,
+    /// Bytes of the files uploaded.
+    pub uploaded_bytes: AtomicU64,
+    /// Blocks that were in the bucket already.
+    pub already_there: AtomicU64,
+    /// Blocks whose name is taken in the bucket by another block.
+    pub conflicts: AtomicU64,
+    /// Blocks that wait.
+    pub blocks_waiting: AtomicU64,
+    /// From the first sample of the oldest of them to the end of the newest, in milliseconds.
+    pub waiting_span_ms: AtomicU64,
+    /// When the last block was uploaded, in milliseconds since the epoch; 0 for never.
+    pub last_upload_ms: AtomicU64,
+}
+
+impl ShipFigures {
+    /// Shows them.
+    pub fn show(&self, text: &mut MetricsText) {
+        for (name, help, count) in [
+            (
+                "tidepool_ship_rounds_total",
+                "Rounds of shipping that ended without a failure.",
+                &self.rounds,
+            ),
+            ("tidepool_ship_uploads_total", "Blocks uploaded to object storage.", &self.uploads),
+            (
+                "tidepool_ship_upload_failures_total",
+                "Failed attempts to upload blocks; they are retried.",
+                &self.upload_failures,
+            ),
+            (
+                "tidepool_ship_uploaded_bytes_total",
+                "Bytes of blocks' files uploaded to object storage.",
+                &self.uploaded_bytes,
+            ),
+            (
+                "tidepool_ship_already_there_total",
+                "Blocks that were already in object storage.",
+                &self.already_there,
+            ),
+            (
+                "tidepool_ship_conflicts_total",
+                "Blocks not uploaded because another one has their name in object storage.",
+                &self.conflicts,
+            ),
+        ] {
+            text.counter(name, help, load(count));
+        }
+        text.gauge(
+            "tidepool_ship_blocks_waiting",
+            "Blocks that wait to be uploaded.",
+            load(&self.blocks_waiting),
+        );
+        text.gauge(
+            "tidepool_ship_lag_seconds",
+            "Time between the first sample of the oldest block that waits to be uploaded and the end of \
+             the newest; 0 if none waits.",
+            load(&self.waiting_span_ms) as f64 / 1000.0,
+        );
+        text.gauge(
+            "tidepool_ship_last_upload_timestamp_seconds",
+            "Time of the last upload of a block since the start; 0 if there was none.",
+            load(&self.last_upload_ms) as f64 / 1000.0,
+        );
+    }
+}
+
+fn load(counter: &AtomicU64) -> u64 {
+    counter.load(Relaxed)
+}
