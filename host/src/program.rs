@@ -20,10 +20,12 @@ use tidepool_plugins::intake::Intake;
 use tidepool_runtime::Image;
 use tidepool_scraping::Scraping;
 use tidepool_server::access::Access;
+use tidepool_server::flags::warn_of_strangers;
 use tidepool_server::http::Live;
 use tidepool_server::http::{Server, ServerConfig};
 use tidepool_ship::{CleanTombstones, Shipper};
 use tidepool_store::Store;
+use tidepool_store::flags::UnusedMemory;
 use tidepool_telemetry::{self as telemetry, LogLevel};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::watch;
@@ -89,8 +91,8 @@ async fn serve(
         "tidepool starts"
     );
     let access = Arc::new(Access::open(&config.access)?);
-    config.warn_of_strangers(&access);
-    config.warn_of_unused_memory();
+    warn_of_strangers(&config.http.listen, &access);
+    config.unused_memory.iter().for_each(UnusedMemory::warn);
     let (labels, block_duration) = (&config.http.external_labels, config.store.block_duration);
     let shipper = config.ship.map(|ship| Shipper::open(ship, labels.clone(), block_duration));
     let shipper = shipper.transpose()?;

@@ -31,6 +31,7 @@ mod delivery;
 mod destinations;
 mod dispatcher;
 pub mod figures;
+pub mod flags;
 mod housekeeper;
 mod needs;
 mod parts;

@@ -6,6 +6,7 @@
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
+pub mod flags;
 pub mod intake;
 #[cfg_attr(not(feature = "plugins"), path = "plugin/absent.rs")]
 mod plugin;

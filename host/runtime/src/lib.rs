@@ -61,7 +61,7 @@ pub use inspect::{AnalysisHandle, LogVerificationHandle, VerificationHandle};
 pub use instance::{
     CallError, CursorHandle, Instance, LinesHandle, SavedHeadHandle, StringsHandle,
 };
-pub use memory::{INSTANCE_BYTES_MAX, MemoryBound, MemoryPool, PoolShare};
+pub use memory::{INSTANCE_BYTES_MAX, INSTANCE_BYTES_MIN, MemoryBound, MemoryPool, PoolShare};
 pub use precompiled::Image;
 pub use query::{
     Annotation, Estimate, EvaluationHandle, ParseError, QueryError, QueryOptions, QueryStats,

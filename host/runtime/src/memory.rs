@@ -75,6 +75,9 @@ impl Drop for PoolShare {
 /// is always a bound of ours that refuses, with a reason.
 pub const INSTANCE_BYTES_MAX: u64 = (4 << 30) - (1 << 20);
 
+/// Least memory of an engine instance: it takes nearly as much before it has any data.
+pub const INSTANCE_BYTES_MIN: u64 = 3 << 20;
+
 /// Which bound kept an instance from growing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryBound {

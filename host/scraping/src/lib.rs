@@ -9,6 +9,7 @@
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod builtin;
+pub mod flags;
 mod labelled;
 mod metrics;
 mod request;

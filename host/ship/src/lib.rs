@@ -24,6 +24,7 @@ pub mod bucket;
 pub mod client;
 pub mod error;
 mod figures;
+pub mod flags;
 pub mod meta;
 pub mod pace;
 pub mod plan;

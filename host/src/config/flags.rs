@@ -1,6 +1,7 @@
 //! All flags with their values as text, for clients of the running server. A flag with another name
 //! in Prometheus is listed under both names.
 
+use super::topics::is_url;
 use super::{ServeConfig, Settings};
 use std::collections::BTreeMap;
 use tidepool_disk::Compression;
@@ -8,14 +9,11 @@ use tidepool_settings::duration::{duration_text, size_text};
 use tidepool_settings::redact::shown_text;
 use tidepool_store::{DiskShare, max_block_duration};
 
-/// Flags whose values are URLs, in which there may be secrets.
-const URLS: [&str; 2] = ["remote-write-url", "ship"];
-
 /// Flags by name, without the dashes. What was not given and has no fixed default is empty; what
 /// may be given several times is joined by commas.
 pub(super) fn flags(config: &ServeConfig, settings: &Settings) -> BTreeMap<String, String> {
     let own = settings.iter().map(|(name, values)| {
-        let text = match URLS.contains(&name) {
+        let text = match is_url(name) {
             true => values.iter().map(|value| shown_text(value)).collect::<Vec<_>>().join(","),
             false => values.join(","),
         };

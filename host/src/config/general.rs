@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tidepool_protocol::prom::external_labels::ExternalLabel;
 use tidepool_settings::duration::duration;
+use tidepool_settings::flags::Marks;
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "General")]
-pub(super) struct GeneralArgs {
+pub(super) struct GeneralFlags {
     /// Configuration file in YAML, read again when it changes
     ///
     /// Its keys are the names of these flags. A flag on the command line overrides its key. It is
@@ -36,7 +37,18 @@ pub(super) struct GeneralArgs {
     pub external_labels: Vec<ExternalLabel>,
 }
 
-impl GeneralArgs {
+impl GeneralFlags {
+    /// What is true of some of them.
+    pub const MARKS: Marks = Marks {
+        short: &["config", "external-label"],
+        reloadable: &["external-label"],
+        prometheus: &[
+            ("config.auto-reload-interval", "config-auto-reload-interval"),
+            ("config.file", "config"),
+        ],
+        ..Marks::NONE
+    };
+
     /// How often to look at the file.
     pub fn reload_interval(&self) -> Option<Duration> {
         let is_on = self.config.is_some() && !self.no_config_auto_reload;

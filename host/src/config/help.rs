@@ -1,30 +1,10 @@
 //! The help of the server's flags: a short list that most people need, and all flags by topic.
 //!
-//! A topic is a section of [`ServeArgs`](super::ServeArgs), whose fields' comments are the texts:
-//! the first line for the list, all of it for the whole.
+//! A topic is a struct of the feature that it belongs to, whose fields' comments are the texts: the
+//! first line for the list, all of it for the whole.
 
+use super::topics::short;
 use clap::{Arg, ArgAction, Command};
-
-/// The flags that the short list shows.
-const SHORT: [&str; 17] = [
-    "config",
-    "external-label",
-    "log-level",
-    "listen",
-    "tls-cert-file",
-    "tls-key-file",
-    "write-credentials-file",
-    "read-credentials-file",
-    "data-dir",
-    "retention-time",
-    "retention-size",
-    "out-of-order-window",
-    "wal-sync",
-    "memory-limit",
-    "max-series",
-    "remote-write-url",
-    "ship",
-];
 
 /// Widest line of the help of all flags, in characters, without its indentation.
 const COLUMNS_MAX: usize = 88;
@@ -35,7 +15,7 @@ const HEADING: &str = "Help";
 /// A command that serves: `--help` shows the short list, `--help-all` everything.
 pub(super) fn with_topics(command: Command) -> Command {
     let command = command.disable_help_flag(true).disable_version_flag(true).mut_args(|arg| {
-        let is_short = arg.get_long().is_some_and(|name| SHORT.contains(&name));
+        let is_short = arg.get_long().is_some_and(|name| short().any(|it| it == name));
         let long = arg.get_long_help().map(|text| wrapped(&text.to_string()));
         let arg = arg.hide_short_help(!is_short);
         match long {
@@ -126,7 +106,7 @@ mod tests {
             let help = printed(arguments);
             let mut names = listed(&help);
             names.retain(|name| !name.starts_with("help") && *name != "version");
-            assert_eq!(names, SHORT, "{help}");
+            assert_eq!(names, short().collect::<Vec<_>>(), "{help}");
             assert!(help.lines().count() <= lines_max, "{}: {help}", help.lines().count());
             assert!(help.lines().all(|line| line.chars().count() <= 110), "{help}");
             assert_eq!(

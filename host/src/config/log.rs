@@ -1,11 +1,12 @@
 //! Flags about log lines.
 
 use clap::Args;
+use tidepool_settings::flags::Marks;
 use tidepool_telemetry::{LogFilter, LogFormat};
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "General")]
-pub(super) struct LogArgs {
+pub(super) struct LogFlags {
     /// Minimum level of log lines: debug, info, warn or error
     ///
     /// Levels of single targets may follow, as in info,tidepool_store=debug.
@@ -19,4 +20,14 @@ pub(super) struct LogArgs {
     /// Log every request after it is answered
     #[arg(long)]
     pub access_log: bool,
+}
+
+impl LogFlags {
+    /// What is true of some of them.
+    pub const MARKS: Marks = Marks {
+        short: &["log-level"],
+        reloadable: &["access-log", "log-level"],
+        prometheus: &[("log.format", "log-format"), ("log.level", "log-level")],
+        ..Marks::NONE
+    };
 }

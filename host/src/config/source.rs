@@ -208,9 +208,9 @@ fn configured(
 ) -> Result<(ServeConfig, Settings), ConfigError> {
     let args = serve_args(matches)?;
     args.check().map_err(ConfigError::Contradiction)?;
-    let config = ServeConfig::from(args);
-    let with_plugins = config.with_plugins(sections.plugins.clone());
-    let mut config = with_plugins.map_err(ConfigError::Contradiction)?;
+    let mut config = ServeConfig::from(args);
+    let plugins = config.plugins.with_plugins(sections.plugins.clone());
+    config.plugins = plugins.map_err(ConfigError::Contradiction)?;
     config.forward.destinations.extend_from_slice(&sections.remote_write);
     config.scrape.settings = sections.scrape.clone();
     config.store.queries.subquery_step = sections.scrape.global.evaluation_interval;

@@ -4,42 +4,11 @@
 //! A flag's other name is a flag of its own for clap, so that errors call it as it was called; what
 //! it says is then said again by our name.
 
+use super::topics::prometheus;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::ffi::{OsStr, OsString};
-
-/// Prometheus' name of a flag, and ours.
-const SAME: [(&str, &str); 28] = [
-    ("config.auto-reload-interval", "config-auto-reload-interval"),
-    ("config.file", "config"),
-    ("log.format", "log-format"),
-    ("log.level", "log-level"),
-    ("query.lookback-delta", "query-lookback-delta"),
-    ("query.max-concurrency", "query-max-concurrency"),
-    ("query.max-samples", "query-max-samples"),
-    ("query.timeout", "query-timeout"),
-    ("storage.remote.read-concurrent-limit", "read-concurrency"),
-    ("storage.remote.read-max-bytes-in-frame", "read-max-bytes-in-frame"),
-    ("storage.remote.read-sample-limit", "read-sample-limit"),
-    ("storage.tsdb.delay-compact-file.path", "delay-compact-file"),
-    ("storage.tsdb.max-block-duration", "max-block-duration"),
-    ("storage.tsdb.min-block-duration", "block-duration"),
-    ("storage.tsdb.out-of-order-time-window", "out-of-order-window"),
-    ("storage.tsdb.path", "data-dir"),
-    ("storage.tsdb.retention", "retention-time"),
-    ("storage.tsdb.retention.size", "retention-size"),
-    ("storage.tsdb.retention.time", "retention-time"),
-    ("storage.tsdb.wal-compression-type", "wal-compression"),
-    ("storage.tsdb.wal-segment-size", "wal-segment-size"),
-    ("web.config.file", "web-config-file"),
-    ("web.cors.origin", "cors-origin"),
-    ("web.enable-admin-api", "enable-admin-api"),
-    ("web.enable-lifecycle", "enable-lifecycle"),
-    ("web.listen-address", "listen"),
-    ("web.max-connections", "max-connections"),
-    ("web.read-timeout", "request-timeout"),
-];
 
 /// Flags of Prometheus' that ask for what is always so here.
 const ALWAYS: [&str; 3] =
@@ -111,14 +80,14 @@ pub struct SaidTwice {
 
 /// Our name of a flag.
 pub(super) fn our_name(name: &str) -> &str {
-    SAME.iter().find(|(theirs, _)| *theirs == name).map_or(name, |(_, ours)| ours)
+    prometheus().find(|(theirs, _)| *theirs == name).map_or(name, |(_, ours)| ours)
 }
 
 /// A command with Prometheus' names for its flags.
 pub(super) fn with_names(command: Command) -> Command {
-    let same = SAME.iter().filter_map(|(theirs, ours)| {
-        let arg = command.get_arguments().find(|arg| arg.get_long() == Some(*ours))?;
-        let arg = arg.clone().id(*theirs).long(*theirs).short(None::<char>).alias(None::<&str>);
+    let same = prometheus().filter_map(|(theirs, ours)| {
+        let arg = command.get_arguments().find(|arg| arg.get_long() == Some(ours))?;
+        let arg = arg.clone().id(theirs).long(theirs).short(None::<char>).alias(None::<&str>);
         Some(arg.default_value(None::<&str>).help(format!("As --{ours}")))
     });
     let always = ALWAYS.iter().map(|name| {
@@ -144,7 +113,7 @@ pub(super) fn by_our_names(
 ) -> Result<Vec<OsString>, SaidTwice> {
     let mut flags: Vec<OsString> = Vec::new();
     let mut said: Vec<(&'static str, &'static str, &OsStr)> = Vec::new();
-    for (theirs, ours) in SAME {
+    for (theirs, ours) in prometheus() {
         let Some(value) = given(matches, theirs) else { continue };
         let arg = command.get_arguments().find(|arg| arg.get_long() == Some(ours));
         let Some(arg) = arg else { continue };

@@ -5,11 +5,12 @@ mod files;
 
 pub use files::ConfigFiles;
 
-use crate::config::{ConfigError, ConfigSource, Settings};
+use crate::config::{ConfigError, ConfigSource, Settings, is_reloadable};
 use tidepool_forward::{Destinations, ForwardError};
 use tidepool_plugins::Plugins;
 use tidepool_scraping::{Scraping, ScrapingError};
 use tidepool_server::access::AccessError;
+use tidepool_server::flags::warn_of_strangers;
 use tidepool_server::http::Live;
 use tidepool_store::{Store, StoreError};
 
@@ -19,45 +20,6 @@ use tidepool_lifecycle::supervisor::Supervisor;
 use tidepool_telemetry::LogLevel;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-
-/// The flags whose change holds at once; labels only as long as nothing is shipped. All others need
-/// a restart.
-pub const RELOADABLE: [&str; 34] = [
-    "access-log",
-    "admin-credentials-file",
-    "allowed-host",
-    "cors-origin",
-    "disk-reserve",
-    "enable-admin-api",
-    "enable-feature",
-    "enable-lifecycle",
-    "external-label",
-    "idle-timeout",
-    "log-level",
-    "max-request-size",
-    "query-lookback-delta",
-    "query-log-min-duration",
-    "query-max-samples",
-    "query-timeout",
-    "read-credentials-file",
-    "read-max-bytes-in-frame",
-    "read-response-limit",
-    "read-sample-limit",
-    "read-timeout",
-    "remote-write-log-size",
-    "remote-write-url",
-    "remote_write",
-    "request-timeout",
-    "retention-size",
-    "retention-time",
-    "scrape_configs",
-    "send-timeout",
-    "tls-cert-file",
-    "tls-client-ca-file",
-    "tls-key-file",
-    "web-config-file",
-    "write-credentials-file",
-];
 
 /// Why the configuration stays as it was.
 #[derive(Debug, thiserror::Error)]
@@ -134,7 +96,7 @@ impl Reloader {
         self.files.begin_reading();
         // In the bucket, these labels distinguish the node's blocks.
         let ships = self.started_with.is_given("ship");
-        let can = |name: &str| RELOADABLE.contains(&name) && !(ships && name == "external-label");
+        let can = |name: &str| is_reloadable(name) && !(ships && name == "external-label");
         let (config, settings) = self.source.serve_again(&self.started_with, can)?;
         self.files.include(&config.scrape.settings);
         let access = Arc::clone(&self.live.borrow().access);
@@ -146,7 +108,7 @@ impl Reloader {
         let external_labels = &config.http.external_labels;
         let applied = self.scraping.apply(&config.scrape, external_labels);
         Handle::current().block_on(applied)?;
-        config.warn_of_strangers(&access);
+        warn_of_strangers(&config.http.listen, &access);
         self.live.send_replace(Live { http: Arc::new(config.http), access });
         if let Some(plugins) = &self.plugins {
             plugins.reload(&config.plugins);
@@ -166,22 +128,5 @@ impl Reloader {
         };
         self.current = settings;
         Ok(outcome)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_can_be_reloaded_is_a_flag() -> Result<(), ConfigError> {
-        let all =
-            ["tidepool", "--external-label=a=b", "--max-request-size=1MB", "--disk-reserve=1MB"];
-        let (_, settings) = ConfigSource::new(all.iter().map(|text| (*text).into())).serve()?;
-        let flags: Vec<&str> = settings.iter().map(|(name, _)| name).collect();
-        for name in RELOADABLE {
-            assert!(flags.contains(&name), "{name} of {flags:?}");
-        }
-        Ok(())
     }
 }

@@ -87,7 +87,7 @@ impl Store {
     }
 
     /// How many blocks are served, and the bytes that all take on disk.
-    pub(super) fn block_figures(&self) -> (u64, u64) {
+    pub fn block_figures(&self) -> (u64, u64) {
         let blocks = self.shared.blocks.list().unwrap_or_default();
         let count = blocks.len() as u64 - self.shared.damaged_blocks.count_of(&blocks);
         (count, self.shared.blocks.size_bytes_total().unwrap_or(0))

@@ -23,6 +23,7 @@ mod compactor;
 mod config;
 mod error;
 mod figures;
+pub mod flags;
 mod head;
 mod lookup;
 mod memory;

@@ -8,8 +8,8 @@ use tidepool_runtime::Figures;
 use tidepool_telemetry::MetricsText;
 
 impl Store {
-    /// Shows the figures of the head, of the blocks, of both logs and of the disk. Before the WAL is
-    /// replayed there is no head, and none of its figures.
+    /// Shows the figures of the head, of the blocks, of both logs and of the disk. Before the WAL
+    /// is replayed there is no head, and none of its figures.
     pub async fn show(&self, text: &mut MetricsText) {
         text.gauge(
             "tidepool_ready",

@@ -1,7 +1,8 @@
 //! Logs to standard error, the text format of metrics, and the metrics of the process.
 //!
-//! Every crate of the host may use this one, and it uses none of them: it knows no word of the domain.
-//! A crate shows its own metrics: it writes them to a [`MetricsText`], and `GET /metrics` asks each.
+//! Invariant: every crate of the host may use this one; it uses none of them, and knows no word of
+//! the domain. A crate shows its own metrics: it writes them to a [`MetricsText`], and
+//! `GET /metrics` asks each.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 

@@ -1,17 +1,19 @@
 //! Flags for scraping and for built-in metrics. What else is scraped stands in the configuration
 //! file.
 
+use super::{BuiltinConfig, ScrapeConfig};
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
 use tidepool_node_metrics::{Options, Paths};
 use tidepool_scrape::config::ScrapeSettings;
-use tidepool_scraping::{BuiltinConfig, ScrapeConfig};
 use tidepool_settings::duration::{bytes, duration};
+use tidepool_settings::flags::Marks;
 
+#[allow(missing_docs)] // Clap would take a comment here for the text of the whole command.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Scraping")]
-pub(super) struct ScrapeArgs {
+pub struct ScrapeFlags {
     /// Maximum uncompressed size of a scraped body, for jobs without body_size_limit
     ///
     /// A scrape that exceeds it fails. Bodies are parsed as they arrive, and not held.
@@ -71,7 +73,10 @@ fn interval(text: &str) -> Result<Duration, String> {
     Ok(interval)
 }
 
-impl ScrapeArgs {
+impl ScrapeFlags {
+    /// What is true of some of them.
+    pub const MARKS: Marks = Marks { reloadable: &["scrape_configs"], ..Marks::NONE };
+
     /// As far as flags say it.
     pub fn config(self) -> ScrapeConfig {
         let paths = Paths {

@@ -1,11 +1,10 @@
 //! Flags about the HTTP server: its address, and limits on connections, memory and time of clients.
 
-use super::ServeConfig;
-use super::values::at_least;
+use crate::http::{ClientLimits, ListenAddress};
 use clap::Args;
 use std::time::Duration;
-use tidepool_server::http::{ClientLimits, HttpConfig, ListenAddress};
 use tidepool_settings::duration::duration;
+use tidepool_settings::flags::{Marks, at_least};
 
 /// Least value of --max-inflight-bytes.
 const INFLIGHT_BYTES_MIN: u64 = 64 << 10;
@@ -13,9 +12,10 @@ const INFLIGHT_BYTES_MIN: u64 = 64 << 10;
 /// Least value of --max-request-size.
 const REQUEST_BYTES_MIN: u64 = 1 << 10;
 
+#[allow(missing_docs)] // Clap would take a comment here for the text of the whole command.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "HTTP server")]
-pub(super) struct HttpArgs {
+pub struct HttpFlags {
     /// Address to listen on
     ///
     /// Without a host, as in :9201, the server listens on all addresses of the machine.
@@ -70,27 +70,34 @@ pub(super) struct HttpArgs {
     pub enable_lifecycle: bool,
 }
 
-impl HttpArgs {
+impl HttpFlags {
+    /// What is true of some of them.
+    pub const MARKS: Marks = Marks {
+        short: &["listen"],
+        reloadable: &[
+            "enable-admin-api",
+            "enable-lifecycle",
+            "idle-timeout",
+            "max-request-size",
+            "request-timeout",
+            "send-timeout",
+        ],
+        prometheus: &[
+            ("web.enable-admin-api", "enable-admin-api"),
+            ("web.enable-lifecycle", "enable-lifecycle"),
+            ("web.listen-address", "listen"),
+            ("web.max-connections", "max-connections"),
+            ("web.read-timeout", "request-timeout"),
+        ],
+        ..Marks::NONE
+    };
+
+    /// How long clients may take.
     pub fn client_limits(&self) -> ClientLimits {
         ClientLimits {
             request_timeout: self.request_timeout,
             idle_timeout: self.idle_timeout,
             send_timeout: self.send_timeout,
         }
-    }
-}
-
-impl ServeConfig {
-    /// Whether the largest request fits in the memory for all of them.
-    pub(super) fn check_network(&self) -> Result<(), String> {
-        let HttpConfig { inflight_bytes_max, request_bytes_max, .. } = self.http;
-        if inflight_bytes_max / 2 < request_bytes_max {
-            return Err(format!(
-                "--max-inflight-bytes={inflight_bytes_max} is less than twice \
-                 --max-request-size={request_bytes_max}: the largest request would always be \
-                 refused. Raise the former or lower the latter"
-            ));
-        }
-        Ok(())
     }
 }

@@ -2,10 +2,12 @@
 
 use clap::Args;
 use tidepool_protocol::otlp::{Settings, Strategy};
+use tidepool_settings::flags::Marks;
 
+#[allow(missing_docs)] // Clap would take a comment here for the text of the whole command.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "OTLP")]
-pub(super) struct OtlpArgs {
+pub struct OtlpFlags {
     /// Translation of OTLP metric and attribute names to Prometheus' names
     #[arg(
         long,
@@ -35,7 +37,11 @@ pub(super) struct OtlpArgs {
     otlp_promote_scope_metadata: bool,
 }
 
-impl OtlpArgs {
+impl OtlpFlags {
+    /// What is true of some of them.
+    pub const MARKS: Marks = Marks { ..Marks::NONE };
+
+    /// The settings of the translation.
     pub fn settings(self) -> Settings {
         Settings {
             strategy: self.otlp_translation_strategy,

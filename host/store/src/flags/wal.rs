@@ -1,18 +1,20 @@
 //! Flags about the write-ahead log (WAL), and the snapshot of the head that spares its replay.
 
-use super::values::{at_least, segment_size, sync_interval};
+use super::values::{segment_size, sync_interval};
 use clap::{ArgAction, Args, ValueEnum};
 use std::time::Duration;
 use tidepool_disk::wal::{BATCH_INTERVAL_DEFAULT, SEGMENT_BYTES_DEFAULT, SYNC_INTERVAL_DEFAULT};
 use tidepool_disk::{Compression, QUARANTINE_BYTES_DEFAULT, RecordFormat, SyncPolicy, WalOptions};
 use tidepool_settings::duration::bytes;
+use tidepool_settings::flags::{Marks, at_least, size};
 
 /// Least value of --wal-buffer-size: a page of the log.
 const BUFFER_BYTES_MIN: u64 = 32 << 10;
 
+#[allow(missing_docs)] // Clap would take a comment here for the text of the whole command.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Write-ahead log")]
-pub(super) struct WalArgs {
+pub struct WalFlags {
     /// WAL sync policy: off, interval, always or batch
     ///
     /// off: never sync. Samples survive a crash of the process, not a power cut.
@@ -91,7 +93,17 @@ pub(super) struct WalArgs {
     pub max_failed_starts: u32,
 }
 
-impl WalArgs {
+impl WalFlags {
+    /// What is true of some of them.
+    pub const MARKS: Marks = Marks {
+        short: &["wal-sync"],
+        prometheus: &[
+            ("storage.tsdb.wal-compression-type", "wal-compression"),
+            ("storage.tsdb.wal-segment-size", "wal-segment-size"),
+        ],
+        ..Marks::NONE
+    };
+
     /// The options of the log.
     pub fn options(&self) -> WalOptions {
         let sync = match self.wal_sync {
@@ -102,7 +114,7 @@ impl WalArgs {
             WalSync::Always => SyncPolicy::Always,
             WalSync::Batch => SyncPolicy::Batch {
                 interval: self.wal_sync_interval.unwrap_or(BATCH_INTERVAL_DEFAULT),
-                bytes_max: super::serve::size(self.wal_buffer_size),
+                bytes_max: size(self.wal_buffer_size),
             },
         };
         let compression = match self.wal_compression {

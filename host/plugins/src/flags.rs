@@ -1,11 +1,9 @@
 //! Flags about plugins. The settings of each plugin are in the configuration file.
 
-use super::ServeConfig;
-use super::serve::size;
-use super::values::at_least;
+use super::config::{PluginSettings, PluginsConfig};
 use clap::Args;
 use std::path::PathBuf;
-use tidepool_plugins::config::{PluginSettings, PluginsConfig};
+use tidepool_settings::flags::{Marks, at_least, size};
 use tidepool_store::{MemorySplit, available_bytes};
 
 /// Least value of the flags about memory: an instance's own data takes as much.
@@ -14,9 +12,10 @@ const PLUGINS_BYTES_MIN: u64 = 1 << 20;
 /// More than this is of no use without the flag that asks for it.
 const PLUGINS_BYTES: u64 = 256 << 20;
 
+#[allow(missing_docs)] // Clap would take a comment here for the text of the whole command.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Plugins")]
-pub(super) struct PluginArgs {
+pub struct PluginFlags {
     /// Directory of plugins
     ///
     /// Every .wasm file in it is loaded, and loaded again when it changes. The section `plugins` of
@@ -38,7 +37,10 @@ pub(super) struct PluginArgs {
     pub plugins_compiler_memory_limit: Option<u64>,
 }
 
-impl PluginArgs {
+impl PluginFlags {
+    /// What is true of some of them.
+    pub const MARKS: Marks = Marks { ..Marks::NONE };
+
     /// What plugins may take, and the same out of the part of reads.
     pub fn take_memory(&self, split: &mut MemorySplit) -> u64 {
         if self.plugins.is_none() {
@@ -63,16 +65,15 @@ impl PluginArgs {
     }
 }
 
-impl ServeConfig {
+impl PluginsConfig {
     /// Adds what the configuration file says of plugins.
-    pub(super) fn with_plugins(mut self, plugins: Vec<PluginSettings>) -> Result<Self, String> {
-        if !plugins.is_empty() && self.plugins.directory.is_none() {
+    pub fn with_plugins(self, plugins: Vec<PluginSettings>) -> Result<PluginsConfig, String> {
+        if !plugins.is_empty() && self.directory.is_none() {
             return Err(
                 "plugins: the directory is missing: set --plugins (in the file: plugins-dir)"
                     .to_owned(),
             );
         }
-        self.plugins.plugins = plugins;
-        Ok(self)
+        Ok(PluginsConfig { plugins, ..self })
     }
 }

@@ -1,17 +1,11 @@
 //! Values of flags, with their bounds.
 
+use crate::space::DiskShare;
 use std::time::Duration;
-use tidepool_settings::duration::{bytes, duration, size_text};
-use tidepool_store::DiskShare;
+use tidepool_settings::duration::{bytes, duration};
 
 /// Shortest span of a block that the engine takes.
 const BLOCK_DURATION_MIN: Duration = Duration::from_secs(1);
-
-/// Most reads that may run at a time; each has an engine instance of its own.
-const CONCURRENCY_MAX: usize = 10_000;
-
-/// Up to here a floating-point number tells all whole ones apart.
-const COUNT_EXACT_MAX: f64 = (1u64 << f64::MANTISSA_DIGITS) as f64;
 
 /// Size of a page of the log.
 const PAGE_BYTES: u64 = 32 << 10;
@@ -34,25 +28,6 @@ pub(super) fn segment_size(text: &str) -> Result<u64, String> {
     match size > 0 && size.is_multiple_of(PAGE_BYTES) {
         true => Ok(size),
         false => Err("the size must be a multiple of 32KiB, and not 0".to_owned()),
-    }
-}
-
-/// A number of things, also as upstream's own help writes it: `5e7`.
-pub(super) fn count(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is not a whole number such as 50000000 or 5e7");
-    if let Ok(number) = text.parse() {
-        return Ok(number);
-    }
-    let number: f64 = text.parse().map_err(|_| wrong())?;
-    let is_count = number.fract() == 0.0 && (0.0..=COUNT_EXACT_MAX).contains(&number);
-    if is_count { Ok(number as u64) } else { Err(wrong()) }
-}
-
-/// How many reads may run at a time.
-pub(super) fn concurrency(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(number) if (1..=CONCURRENCY_MAX).contains(&number) => Ok(number),
-        _ => Err(format!("the value must be a number from 1 to {CONCURRENCY_MAX}")),
     }
 }
 
@@ -82,16 +57,6 @@ pub(super) fn disk_share(text: &str) -> Result<DiskShare, String> {
     }
 }
 
-/// Reads a size that is not less than this, such as the memory without which nothing works.
-pub(crate) fn at_least(
-    bytes_min: u64,
-) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync {
-    move |text| match bytes(text)? {
-        size if size >= bytes_min => Ok(size),
-        _ => Err(format!("the least value is {}", size_text(bytes_min))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,17 +70,6 @@ mod tests {
         for wrong in ["0", "1", "33KiB"] {
             assert!(segment_size(wrong).is_err(), "{wrong:?}");
         }
-        assert_eq!((concurrency("1"), concurrency("10000")), (Ok(1), Ok(10_000)));
-        assert_eq!((count("5e7"), count("0")), (Ok(50_000_000), Ok(0)));
-        for wrong in ["", "-1", "1.5", "1e17", "NaN", "inf", "many"] {
-            assert!(count(wrong).is_err(), "{wrong:?}");
-        }
-        for wrong in ["0", "-1", "10001", "18446744073709551615", "many"] {
-            assert!(concurrency(wrong).is_err(), "{wrong:?}");
-        }
-        assert_eq!(at_least(8 << 20)("8MiB"), Ok(8 << 20));
-        let too_small = at_least(8 << 20)("8388607");
-        assert!(too_small.is_err_and(|error| error.contains("8MiB")));
         assert_eq!(disk_share("80%"), Ok(DiskShare::Percent(80.0)));
         assert_eq!(disk_share("0.5%"), Ok(DiskShare::Percent(0.5)));
         assert_eq!(disk_share("64MB"), Ok(DiskShare::Bytes(64 << 20)));

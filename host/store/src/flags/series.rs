@@ -3,10 +3,12 @@
 use clap::Args;
 use tidepool_runtime::LabelLimits;
 use tidepool_settings::duration::bytes;
+use tidepool_settings::flags::Marks;
 
+#[allow(missing_docs)] // Clap would take a comment here for the text of the whole command.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Limits on series")]
-pub(super) struct SeriesArgs {
+pub struct SeriesFlags {
     /// Maximum number of series in the head, 0 for no limit
     ///
     /// New series beyond the limit are refused with 429. Those by which scrapes report themselves,
@@ -36,7 +38,11 @@ pub(super) struct SeriesArgs {
     max_label_value_length: u64,
 }
 
-impl SeriesArgs {
+impl SeriesFlags {
+    /// What is true of some of them.
+    pub const MARKS: Marks = Marks { short: &["max-series"], ..Marks::NONE };
+
+    /// How large the label sets of new series may be.
     pub fn label_limits(&self) -> LabelLimits {
         let limit = |bytes| u32::try_from(bytes).unwrap_or(u32::MAX);
         LabelLimits {

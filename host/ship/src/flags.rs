@@ -1,16 +1,16 @@
 //! Flags for copying finished blocks elsewhere.
 
-use super::ServeConfig;
+use super::ShipConfig;
+use super::state::STATE_FILE;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use tidepool_settings::duration::bytes;
-use tidepool_ship::ShipConfig;
-use tidepool_ship::state::STATE_FILE;
-use tidepool_store::PinConfig;
+use tidepool_settings::flags::Marks;
 
+#[allow(missing_docs)] // Clap would take a comment here for the text of the whole command.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Forwarding and shipping")]
-pub(super) struct ShipArgs {
+pub struct ShipFlags {
     /// Upload blocks to object storage, for Thanos
     ///
     /// file:///DIR, s3://BUCKET, gs://BUCKET or az://CONTAINER, optionally with a path. Needs
@@ -38,7 +38,15 @@ pub(super) struct ShipArgs {
     delay_compact_file: Option<PathBuf>,
 }
 
-impl ShipArgs {
+impl ShipFlags {
+    /// What is true of some of them.
+    pub const MARKS: Marks = Marks {
+        short: &["ship"],
+        prometheus: &[("storage.tsdb.delay-compact-file.path", "delay-compact-file")],
+        urls: &["ship"],
+        ..Marks::NONE
+    };
+
     /// The settings of shipping, if it is on.
     pub fn ship(&self) -> Option<ShipConfig> {
         Some(ShipConfig {
@@ -48,26 +56,24 @@ impl ShipArgs {
         })
     }
 
-    /// Which blocks wait for being copied, if any.
-    pub fn pin(&self, data_dir: &Path) -> Option<PinConfig> {
+    /// The list of blocks that are uploaded, if others wait for that, and whether merged blocks are
+    /// uploaded, too.
+    pub fn uploaded_list(&self, data_dir: &Path) -> Option<(PathBuf, bool)> {
         let own = self.ship.as_ref().map(|_| data_dir.join(STATE_FILE));
         let file = own.or_else(|| self.delay_compact_file.clone())?;
-        Some(PinConfig { file, with_compacted: self.ship_compacted })
+        Some((file, self.ship_compacted))
     }
 }
 
-impl ServeConfig {
-    /// Checks that external labels distinguish the shipped blocks from those of other nodes.
-    pub(super) fn check_ship(&self) -> Result<(), String> {
-        match &self.ship {
-            Some(_) if self.http.external_labels.is_empty() => Err(
-                "--ship needs --external-label: in the bucket, only these labels distinguish a \
-                 node's blocks from those of other nodes, and Thanos would merge those of two \
-                 nodes into one. Add one that no other node has, for example \
-                 --external-label=node=edge-7"
-                    .to_owned(),
-            ),
-            _ => Ok(()),
-        }
+/// Checks that external labels distinguish the shipped blocks from those of other nodes.
+pub fn check(ship: Option<&ShipConfig>, has_external_labels: bool) -> Result<(), String> {
+    match ship {
+        Some(_) if !has_external_labels => Err(
+            "--ship needs --external-label: in the bucket, only these labels distinguish a node's \
+             blocks from those of other nodes, and Thanos would merge those of two nodes into one. \
+             Add one that no other node has, for example --external-label=node=edge-7"
+                .to_owned(),
+        ),
+        _ => Ok(()),
     }
 }

@@ -1,13 +1,15 @@
 //! Flags about TLS, credentials and pages in a browser.
 
-use super::ServeConfig;
+use crate::access::{Access, AccessConfig, AllowedHost, CorsOrigin, Scope, TlsFiles};
+use crate::http::{HttpConfig, ListenAddress};
 use clap::Args;
 use std::path::PathBuf;
-use tidepool_server::access::{Access, AccessConfig, AllowedHost, CorsOrigin, Scope, TlsFiles};
+use tidepool_settings::flags::Marks;
 
+#[allow(missing_docs)] // Clap would take a comment here for the text of the whole command.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Security")]
-pub(super) struct SecurityArgs {
+pub struct SecurityFlags {
     /// TLS certificate chain, PEM
     ///
     /// All connections then use TLS. Changed files are read again. Needs --tls-key-file.
@@ -68,7 +70,30 @@ pub(super) struct SecurityArgs {
     pub cors_origin: CorsOrigin,
 }
 
-impl SecurityArgs {
+impl SecurityFlags {
+    /// What is true of some of them.
+    pub const MARKS: Marks = Marks {
+        short: &[
+            "tls-cert-file",
+            "tls-key-file",
+            "write-credentials-file",
+            "read-credentials-file",
+        ],
+        reloadable: &[
+            "admin-credentials-file",
+            "allowed-host",
+            "cors-origin",
+            "read-credentials-file",
+            "tls-cert-file",
+            "tls-client-ca-file",
+            "tls-key-file",
+            "web-config-file",
+            "write-credentials-file",
+        ],
+        prometheus: &[("web.config.file", "web-config-file"), ("web.cors.origin", "cors-origin")],
+        ..Marks::NONE
+    };
+
     /// Whether each flag has those that it needs.
     pub fn check(&self) -> Result<(), String> {
         let needs = |flag, needed| Err(format!("{flag} needs {needed}"));
@@ -80,6 +105,7 @@ impl SecurityArgs {
         }
     }
 
+    /// Who may connect and ask.
     pub fn access(self) -> AccessConfig {
         let tls = self.tls_cert_file.zip(self.tls_key_file).map(|(certificate, key)| TlsFiles {
             certificate,
@@ -96,39 +122,36 @@ impl SecurityArgs {
     }
 }
 
-impl ServeConfig {
-    /// Whether endpoints that change something are as protected as the others.
-    pub(super) fn check_security(&self) -> Result<(), String> {
-        let ServeConfig { access, http, .. } = self;
-        let has_others = access.write_credentials.is_some() || access.read_credentials.is_some();
-        let lets_change = http.admin_api || http.lifecycle;
-        if lets_change && has_others && access.admin_credentials.is_none() {
-            return Err("--enable-admin-api and --enable-lifecycle need --admin-credentials-file \
-                        when other endpoints need credentials: otherwise everyone may delete data \
-                        or reload"
-                .to_owned());
-        }
-        Ok(())
+/// Whether endpoints that change something are as protected as the others.
+pub(super) fn check_changing(access: &AccessConfig, http: &HttpConfig) -> Result<(), String> {
+    let has_others = access.write_credentials.is_some() || access.read_credentials.is_some();
+    let lets_change = http.admin_api || http.lifecycle;
+    if lets_change && has_others && access.admin_credentials.is_none() {
+        return Err(
+            "--enable-admin-api and --enable-lifecycle need --admin-credentials-file when \
+                    other endpoints need credentials: otherwise everyone may delete data or reload"
+                .to_owned(),
+        );
     }
+    Ok(())
+}
 
-    /// Logs what is no error but may be a mistake.
-    pub fn warn_of_strangers(&self, access: &Access) {
-        let address = &self.http.listen;
-        if address.is_loopback() || access.asks_clients() {
-            return;
-        }
-        let is_guarded = |scope| access.asks_for_credentials(scope);
-        if !is_guarded(Scope::Write) || !is_guarded(Scope::Read) {
-            tracing::warn!(
-                %address,
-                "the server accepts clients from the network without credentials; see \
-                 --write-credentials-file, --read-credentials-file and --tls-client-ca-file"
-            );
-        } else if access.tls().is_none() {
-            tracing::warn!(
-                %address,
-                "the server accepts credentials over unencrypted connections; see --tls-cert-file"
-            );
-        }
+/// Logs what is no error but may be a mistake.
+pub fn warn_of_strangers(address: &ListenAddress, access: &Access) {
+    if address.is_loopback() || access.asks_clients() {
+        return;
+    }
+    let is_guarded = |scope| access.asks_for_credentials(scope);
+    if !is_guarded(Scope::Write) || !is_guarded(Scope::Read) {
+        tracing::warn!(
+            %address,
+            "the server accepts clients from the network without credentials; see \
+             --write-credentials-file, --read-credentials-file and --tls-client-ca-file"
+        );
+    } else if access.tls().is_none() {
+        tracing::warn!(
+            %address,
+            "the server accepts credentials over unencrypted connections; see --tls-cert-file"
+        );
     }
 }

@@ -1,15 +1,17 @@
 //! Flags about blocks: their directory, duration and retention.
 
 use super::values::{block_duration, disk_share, open_files};
+use crate::space::DiskShare;
 use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
 use tidepool_settings::duration::{duration, duration_or_zero};
-use tidepool_store::DiskShare;
+use tidepool_settings::flags::Marks;
 
+#[allow(missing_docs)] // Clap would take a comment here for the text of the whole command.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Storage")]
-pub(super) struct StorageArgs {
+pub struct StorageFlags {
     /// Data directory, created if missing
     ///
     /// A data directory that Prometheus wrote can be used as it is.
@@ -73,4 +75,22 @@ pub(super) struct StorageArgs {
     /// build restarts the head alone.
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = duration)]
     pub head_timeout: Duration,
+}
+
+impl StorageFlags {
+    /// What is true of some of them.
+    pub const MARKS: Marks = Marks {
+        short: &["data-dir", "retention-time", "retention-size", "out-of-order-window"],
+        reloadable: &["disk-reserve", "retention-size", "retention-time"],
+        prometheus: &[
+            ("storage.tsdb.max-block-duration", "max-block-duration"),
+            ("storage.tsdb.min-block-duration", "block-duration"),
+            ("storage.tsdb.out-of-order-time-window", "out-of-order-window"),
+            ("storage.tsdb.path", "data-dir"),
+            ("storage.tsdb.retention", "retention-time"),
+            ("storage.tsdb.retention.size", "retention-size"),
+            ("storage.tsdb.retention.time", "retention-time"),
+        ],
+        ..Marks::NONE
+    };
 }

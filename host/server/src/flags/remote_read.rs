@@ -1,16 +1,17 @@
 //! Flags about remote read.
 
-use super::values::{at_least, concurrency, count};
 use clap::Args;
 use std::time::Duration;
 use tidepool_settings::duration::{bytes, duration};
+use tidepool_settings::flags::{Marks, at_least, concurrency, count};
 
 /// Smallest frame of a streamed response that may be asked for, in bytes.
 const FRAME_BYTES_MIN: u64 = 1 << 10;
 
+#[allow(missing_docs)] // Clap would take a comment here for the text of the whole command.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Remote read")]
-pub(super) struct ReadArgs {
+pub struct RemoteReadFlags {
     /// Maximum number of concurrent reads
     ///
     /// Further reads wait.
@@ -38,4 +39,22 @@ pub(super) struct ReadArgs {
         long, value_name = "BYTES", default_value = "1MiB", value_parser = at_least(FRAME_BYTES_MIN)
     )]
     pub read_max_bytes_in_frame: u64,
+}
+
+impl RemoteReadFlags {
+    /// What is true of some of them.
+    pub const MARKS: Marks = Marks {
+        reloadable: &[
+            "read-max-bytes-in-frame",
+            "read-response-limit",
+            "read-sample-limit",
+            "read-timeout",
+        ],
+        prometheus: &[
+            ("storage.remote.read-concurrent-limit", "read-concurrency"),
+            ("storage.remote.read-max-bytes-in-frame", "read-max-bytes-in-frame"),
+            ("storage.remote.read-sample-limit", "read-sample-limit"),
+        ],
+        ..Marks::NONE
+    };
 }

@@ -1,16 +1,19 @@
 //! Flags about queries in PromQL.
 
-use super::values::{concurrency, count};
+use crate::queries::{QueryConfig, QueryFeatures};
 use clap::{Args, ValueEnum};
 use std::time::Duration;
 use tidepool_lifecycle::processors::processors;
-use tidepool_scrape::config::GlobalConfig;
 use tidepool_settings::duration::{bytes, duration, duration_or_zero};
-use tidepool_store::{QueryConfig, QueryFeatures};
+use tidepool_settings::flags::{Marks, concurrency, count};
 
+/// Step of subqueries without one, unless the configuration file has an evaluation interval.
+const EVALUATION_INTERVAL: Duration = Duration::from_secs(60);
+
+#[allow(missing_docs)] // Clap would take a comment here for the text of the whole command.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Queries")]
-pub(super) struct QueryArgs {
+pub struct QueryFlags {
     /// Maximum number of samples that a query may hold at a time, 0 for no limit
     ///
     /// Queries that need more get 422. --query-memory-limit bounds their memory in any case.
@@ -101,7 +104,26 @@ enum Feature {
     RemoteWriteReceiver,
 }
 
-impl QueryArgs {
+impl QueryFlags {
+    /// What is true of some of them.
+    pub const MARKS: Marks = Marks {
+        reloadable: &[
+            "enable-feature",
+            "query-lookback-delta",
+            "query-log-min-duration",
+            "query-max-samples",
+            "query-timeout",
+        ],
+        prometheus: &[
+            ("query.lookback-delta", "query-lookback-delta"),
+            ("query.max-concurrency", "query-max-concurrency"),
+            ("query.max-samples", "query-max-samples"),
+            ("query.timeout", "query-timeout"),
+        ],
+        ..Marks::NONE
+    };
+
+    /// What queries may take and use.
     pub fn config(&self) -> QueryConfig {
         let has = |feature| self.enable_feature.contains(&feature);
         QueryConfig {
@@ -109,8 +131,7 @@ impl QueryArgs {
             timeout: self.query_timeout,
             samples_max: self.query_max_samples,
             lookback: self.query_lookback_delta,
-            // As the file's `global` says.
-            subquery_step: GlobalConfig::default().evaluation_interval,
+            subquery_step: EVALUATION_INTERVAL,
             logged_from: self.query_log_min_duration,
             threads_max: self.query_max_threads.unwrap_or_else(processors),
             thread_samples: self.query_thread_samples,
@@ -125,59 +146,5 @@ impl QueryArgs {
                 per_step_stats: has(Feature::PromqlPerStepStats),
             },
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::config::ConfigError;
-    use crate::config::tests::read;
-    use std::time::Duration;
-    use tidepool_lifecycle::processors::processors;
-    use tidepool_store::{QueryConfig, QueryFeatures};
-
-    #[test]
-    fn the_defaults_are_those_of_prometheus() -> Result<(), ConfigError> {
-        let expected = QueryConfig {
-            threads_max: processors(),
-            thread_samples: 500_000,
-            running_max: 20,
-            timeout: Duration::from_secs(120),
-            samples_max: 50_000_000,
-            lookback: Duration::from_secs(300),
-            subquery_step: Duration::from_secs(60),
-            logged_from: Duration::ZERO,
-            cache_bytes_max: 16 << 20,
-            features: QueryFeatures::default(),
-        };
-        assert_eq!(read(&[])?.0.store.queries, expected);
-        Ok(())
-    }
-
-    #[test]
-    fn features_are_lists_and_may_be_repeated() -> Result<(), ConfigError> {
-        let (config, settings) = read(&[
-            "--enable-feature=promql-experimental-functions,promql-per-step-stats",
-            "--enable-feature=promql-delayed-name-removal,type-and-unit-labels",
-            "--enable-feature=use-start-timestamps",
-            "--enable-feature=exemplar-storage,promql-duration-expr",
-        ])?;
-        let features = config.store.queries.features;
-        let expected = QueryFeatures {
-            experimental_functions: true,
-            delayed_name_removal: true,
-            type_and_unit_labels: true,
-            start_timestamps: true,
-            per_step_stats: true,
-            ..QueryFeatures::default()
-        };
-        assert_eq!(features, expected);
-        let shown = settings.iter().find(|(name, _)| *name == "enable-feature");
-        assert_eq!(shown.map(|(_, values)| values.len()), Some(7));
-        let error = read(&["--enable-feature=agent"]).err().map(|error| error.to_string());
-        let error = error.unwrap_or_default();
-        assert!(error.contains("promql-binop-fill-modifiers"), "{error}");
-        assert!(!error.contains("ooo-native-histograms"), "{error}");
-        Ok(())
     }
 }

@@ -1,17 +1,18 @@
 //! Flags for sending all samples on to others.
 
-use super::memory::INSTANCE_BYTES_MIN;
-use super::values::at_least;
+use super::{DestinationConfig, ForwardConfig};
 use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
 use clap::{Arg, Args, Command};
 use std::ffi::OsStr;
-use tidepool_forward::{DestinationConfig, ForwardConfig};
+use tidepool_runtime::INSTANCE_BYTES_MIN;
 use tidepool_settings::duration::bytes;
+use tidepool_settings::flags::{Marks, at_least, size};
 
+#[allow(missing_docs)] // Clap would take a comment here for the text of the whole command.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Forwarding and shipping")]
-pub(super) struct ForwardArgs {
+pub struct ForwardFlags {
     /// Forward all samples to this remote-write receiver; repeatable
     ///
     /// Settings are Prometheus' defaults. The section remote_write of the configuration file has
@@ -36,13 +37,21 @@ pub(super) struct ForwardArgs {
     remote_write_memory_limit: u64,
 }
 
-impl ForwardArgs {
+impl ForwardFlags {
+    /// What is true of some of them.
+    pub const MARKS: Marks = Marks {
+        short: &["remote-write-url"],
+        reloadable: &["remote-write-log-size", "remote-write-url", "remote_write"],
+        urls: &["remote-write-url"],
+        ..Marks::NONE
+    };
+
     /// Who gets all samples, as far as flags say it.
     pub fn config(self) -> ForwardConfig {
         ForwardConfig {
             destinations: self.remote_write_url,
             log_bytes_max: self.remote_write_log_size,
-            memory_bytes_max: super::serve::size(self.remote_write_memory_limit),
+            memory_bytes_max: size(self.remote_write_memory_limit),
         }
     }
 }

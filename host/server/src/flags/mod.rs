@@ -1,0 +1,88 @@
+//! The flags of the server, by topic, and the configuration that they make.
+
+mod http;
+mod otlp;
+mod remote_read;
+mod security;
+
+pub use http::HttpFlags;
+pub use otlp::OtlpFlags;
+pub use remote_read::RemoteReadFlags;
+pub use security::{SecurityFlags, warn_of_strangers};
+
+use crate::access::AccessConfig;
+use crate::http::HttpConfig;
+use clap::Args;
+use std::collections::BTreeMap;
+use tidepool_protocol::prom::external_labels::ExternalLabels;
+use tidepool_settings::flags::size;
+use tidepool_store::MemorySplit;
+
+/// More than this is of no use without a flag that asks for it.
+const REQUEST_BYTES: u64 = 32 << 20;
+const INFLIGHT_BYTES: u64 = 64 << 20;
+
+#[allow(missing_docs)] // Clap would take a comment here for the text of the whole command.
+#[derive(Debug, Clone, Args)]
+pub struct ServerFlags {
+    #[command(flatten)]
+    pub http: HttpFlags,
+    #[command(flatten)]
+    pub security: SecurityFlags,
+    #[command(flatten)]
+    pub read: RemoteReadFlags,
+    #[command(flatten)]
+    pub otlp: OtlpFlags,
+}
+
+impl ServerFlags {
+    /// The configuration of the server, but for what the program as a whole knows: the flags and the
+    /// file that are shown.
+    pub fn config(
+        self,
+        memory: &MemorySplit,
+        external_labels: ExternalLabels,
+        access_log: bool,
+    ) -> (HttpConfig, AccessConfig) {
+        let ServerFlags { http, security, read, otlp } = self;
+        let inflight_bytes = memory.network_bytes.min(INFLIGHT_BYTES);
+        let inflight_bytes = http.max_inflight_bytes.unwrap_or(inflight_bytes);
+        let head_part = memory.head_bytes / 8;
+        let request_bytes = head_part.min(REQUEST_BYTES).min(inflight_bytes / 2);
+        let config = HttpConfig {
+            connections_max: http.max_connections,
+            limits: http.client_limits(),
+            inflight_bytes_max: size(inflight_bytes),
+            request_bytes_max: size(http.max_request_size.unwrap_or(request_bytes)),
+            admin_api: http.enable_admin_api,
+            lifecycle: http.enable_lifecycle,
+            listen: http.listen,
+            external_labels,
+            otlp: otlp.settings(),
+            access_log,
+            allowed_hosts: security.allowed_host.clone(),
+            cors_origin: security.cors_origin.clone(),
+            flags: BTreeMap::new(),
+            yaml: String::new(),
+            read_samples_max: read.read_sample_limit,
+            read_response_bytes_max: read.read_response_limit,
+            read_frame_bytes_max: u32::try_from(read.read_max_bytes_in_frame).unwrap_or(u32::MAX),
+        };
+        (config, security.access())
+    }
+}
+
+/// Whether settings of the server go together.
+pub fn check(http: &HttpConfig, access: &AccessConfig) -> Result<(), String> {
+    security::check_changing(access, http)?;
+    // Or the largest request would never find room.
+    let HttpConfig { inflight_bytes_max, request_bytes_max, .. } = http;
+    if inflight_bytes_max / 2 < *request_bytes_max {
+        return Err(format!(
+            "--max-inflight-bytes={inflight_bytes_max} is less than twice \
+             --max-request-size={request_bytes_max}: the largest request would always be refused. \
+             Raise the former or lower the latter"
+        ));
+    }
+    Ok(())
+}
