@@ -90,9 +90,9 @@ impl Monotonicity {
     fn describe(&self, text: &mut String) {
         text.push_str(&format!(
             ", from buckets {} to {}, with a max diff of {}, over {} samples from {} to {}",
-            tidepool_number::general(self.min_bucket),
-            tidepool_number::general(self.max_bucket),
-            tidepool_number::general_rounded(self.max_diff, 2),
+            tidepool_model::number::general(self.min_bucket),
+            tidepool_model::number::general(self.max_bucket),
+            tidepool_model::number::general_rounded(self.max_diff, 2),
             self.samples,
             crate::date::rfc3339(self.first_ms.div_euclid(1000)),
             crate::date::rfc3339(self.last_ms.div_euclid(1000)),

@@ -216,13 +216,19 @@ impl From<wit::Matcher> for MatcherSpec {
 
 impl From<&MatcherSpec> for wit::Matcher {
     fn from(matcher: &MatcherSpec) -> wit::Matcher {
-        let op = match matcher.op {
+        let MatcherSpec { name, op, value } = matcher.clone();
+        wit::Matcher { name, op: op.into(), value }
+    }
+}
+
+impl From<MatchOp> for wit::MatchOp {
+    fn from(op: MatchOp) -> wit::MatchOp {
+        match op {
             MatchOp::Equal => wit::MatchOp::Equal,
             MatchOp::NotEqual => wit::MatchOp::NotEqual,
             MatchOp::Regex => wit::MatchOp::Regex,
             MatchOp::NotRegex => wit::MatchOp::NotRegex,
-        };
-        wit::Matcher { name: matcher.name.clone(), op, value: matcher.value.clone() }
+        }
     }
 }
 

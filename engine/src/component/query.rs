@@ -227,13 +227,8 @@ impl From<Problem> for QueryError {
 
 impl From<&syntax::Matcher> for wit::Matcher {
     fn from(matcher: &syntax::Matcher) -> wit::Matcher {
-        let op = match matcher.op {
-            syntax::MatchOp::Equal => wit::MatchOp::Equal,
-            syntax::MatchOp::NotEqual => wit::MatchOp::NotEqual,
-            syntax::MatchOp::Regex => wit::MatchOp::Regex,
-            syntax::MatchOp::NotRegex => wit::MatchOp::NotRegex,
-        };
-        wit::Matcher { name: matcher.name.clone(), op, value: matcher.value.clone() }
+        let syntax::Matcher { name, op, value } = matcher.clone();
+        wit::Matcher { name, op: op.into(), value }
     }
 }
 

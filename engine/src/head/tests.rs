@@ -81,7 +81,7 @@ fn rows_are_judged_one_by_one() {
 #[test]
 fn values_are_told_apart_by_their_bits() {
     let mut writer = Writer::new(OPTIONS);
-    let stale = f64::from_bits(0x7ff0_0000_0000_0002);
+    let stale = tidepool_model::STALE_NAN;
     writer.write("a", &[(100, stale), (101, 0.0)]);
     assert_eq!(writer.reason("a", (100, stale)), None);
     assert_eq!(writer.reason("a", (100, f64::NAN)), Some(RefusalReason::DuplicateSample));

@@ -3,23 +3,11 @@
 //! A missing label is the empty string: it is the matcher, not the label's presence, that decides
 //! whether a series without the label is selected.
 
+use tidepool_model::MatchOp;
 use tidepool_relabel::{Pattern, REGEX_BYTES_MAX};
 
 /// Memory that an expression may take that is compiled while others wait, in bytes.
 const REGEX_SMALL_BYTES_MAX: usize = 64 * 1024;
-
-/// The four ways to compare a label's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MatchOp {
-    /// `=`
-    Equal,
-    /// `!=`
-    NotEqual,
-    /// `=~`, anchored at both ends; the dot matches a newline too.
-    Regex,
-    /// `!~`
-    NotRegex,
-}
 
 /// A matcher as a client writes it, before its expression is compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,10 +14,11 @@ mod value;
 pub use histogram::{FloatHistogram, Histogram, HistogramError, NativeHistogram};
 pub use labels::{LABEL_NAME, LabelError, LabelLimits, Labels, with_others};
 pub(crate) use labels::{sort_and_check, start_of};
-pub use matcher::{MatchOp, Matcher, MatcherError, MatcherSpec};
+pub use matcher::{Matcher, MatcherError, MatcherSpec};
 pub use matcher_sets::{MatcherSets, Verdict};
 pub use order_group::OrderGroup;
 pub use ref_table::RefTable;
+pub use tidepool_model::MatchOp;
 pub use tidepool_remote_write::Sample;
 pub use value::Value;
 

@@ -3,7 +3,7 @@
 use super::series::StoreSeries;
 use crate::engine::{First, Taken, View};
 use crate::error::{Error, Result};
-use crate::model::{MatchOp, MatcherSpec, TimeRange};
+use crate::model::{MatcherSpec, TimeRange};
 use crate::select::Windows;
 use std::cell::{Ref, RefCell};
 use std::collections::BTreeMap;
@@ -120,11 +120,6 @@ pub(super) fn failed(failure: &Failure, error: Error) -> SourceError {
 }
 
 fn spec(matcher: &syntax::Matcher) -> MatcherSpec {
-    let op = match matcher.op {
-        syntax::MatchOp::Equal => MatchOp::Equal,
-        syntax::MatchOp::NotEqual => MatchOp::NotEqual,
-        syntax::MatchOp::Regex => MatchOp::Regex,
-        syntax::MatchOp::NotRegex => MatchOp::NotRegex,
-    };
-    MatcherSpec { name: matcher.name.clone(), op, value: matcher.value.clone() }
+    let syntax::Matcher { name, op, value } = matcher.clone();
+    MatcherSpec { name, op, value }
 }

@@ -6,8 +6,8 @@
 use crate::model::NativeHistogram;
 use crate::model::histogram::{Count, Side};
 use std::fmt::Write as _;
-use tidepool_buckets::upper_bound;
-use tidepool_number::general;
+use tidepool_model::buckets::upper_bound;
+use tidepool_model::number::general;
 
 /// Counts, as they are printed.
 pub(super) trait PrintedCount: Count {

@@ -5,7 +5,7 @@ use super::quote::{Quoter, is_plain_label_name, is_plain_metric_name, put_open_m
 use crate::model::histogram::is_stale_nan;
 use crate::model::{LABEL_NAME, Labels, Value};
 use std::fmt::Write as _;
-use tidepool_number::general;
+use tidepool_model::number::general;
 
 /// How samples are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

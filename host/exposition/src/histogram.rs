@@ -2,8 +2,7 @@
 //!
 //! Sources: `model/histogram` in prometheus/prometheus and the "Native Histograms" specification.
 
-/// The schema of histograms that list their bounds.
-pub const CUSTOM_BUCKETS_SCHEMA: i32 = -53;
+pub use tidepool_model::buckets::CUSTOM_BUCKETS_SCHEMA;
 
 /// Schemas whose bounds are powers of two, both ends included.
 pub const EXPONENTIAL_SCHEMAS: std::ops::RangeInclusive<i32> = -4..=8;

@@ -13,19 +13,6 @@ use tidepool_exposition::{MetricType, NativeHistogram};
 /// [`StoreError::UnknownSeries`] tells.
 pub type SeriesRef = u64;
 
-/// The bits of a staleness marker (`model/value` of prometheus/prometheus).
-pub const STALE_MARKER_BITS: u64 = 0x7ff0_0000_0000_0002;
-
-/// The value that ends a series until it has samples again.
-pub fn stale_marker() -> f64 {
-    f64::from_bits(STALE_MARKER_BITS)
-}
-
-/// Whether a value is a staleness marker.
-pub fn is_stale_marker(value: f64) -> bool {
-    value.to_bits() == STALE_MARKER_BITS
-}
-
 /// All that one scrape stores. The store takes it in one go: readers see it as a whole or not at
 /// all, and other writes come before or after it. The report is stored last, so that all of a
 /// scrape is there whose `up` is there. What a crash or a full disk in the midst of it may leave of

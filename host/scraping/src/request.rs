@@ -1,12 +1,13 @@
 //! A scrape as remote-write requests: the parts that have no columns, or all of it.
 
+use tidepool_model::STALE_NAN;
 use tidepool_protocol::prom::native::of_exposition;
 use tidepool_protocol::prom::rows::{
     Exemplar, Family, Gone, LabelSet, Piece, RequestWriter, RowSink as _, RowValue,
 };
 use tidepool_protocol::text::type_of;
 use tidepool_scrape::labels::Labels;
-use tidepool_scrape::store::{Batch, ExemplarRow, HistogramRow, stale_marker};
+use tidepool_scrape::store::{Batch, ExemplarRow, HistogramRow};
 
 /// The labels of a batch's rows and markers.
 pub struct Rows {
@@ -39,7 +40,7 @@ fn write(
         for (labels, (timestamp_ms, value)) in samples {
             writer.row(&set(labels), *timestamp_ms, RowValue::Float(*value), &[])?;
         }
-        let marker = RowValue::Float(stale_marker());
+        let marker = RowValue::Float(STALE_NAN);
         for labels in markers {
             writer.row(&set(labels), batch.markers_at_ms, marker, &[])?;
         }

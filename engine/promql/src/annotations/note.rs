@@ -129,13 +129,13 @@ impl Note<'_> {
         let of = |text: &str| format!("{text} {}", quoted(metric));
         match self {
             Note::InvalidQuantile(quantile) => {
-                let quantile = tidepool_number::general(quantile);
+                let quantile = tidepool_model::number::general(quantile);
                 format!("quantile value should be between 0 and 1, got {quantile}")
             }
             Note::InvalidRatio(ratio, capped) => format!(
                 "ratio value should be between -1 and 1, got {}, capping to {}",
-                tidepool_number::general(ratio),
-                tidepool_number::general(capped)
+                tidepool_model::number::general(ratio),
+                tidepool_model::number::general(capped)
             ),
             Note::BadBucketLabel(value) => named(&format!(
                 "bucket label \"le\" is missing or has a malformed value of {}",

@@ -28,7 +28,7 @@ impl Json {
     pub fn series(&mut self, labels: &Labels, samples: &Samples, out: &mut Vec<u8>) {
         if self.kind == AnswerKind::Scalar {
             if let Some(point) = samples.floats.first() {
-                scalar(point.time_ms, &tidepool_number::plain(point.value), out);
+                scalar(point.time_ms, &tidepool_model::number::plain(point.value), out);
             }
             return;
         }
@@ -85,7 +85,7 @@ pub fn messages(name: &str, messages: &[String], out: &mut Vec<u8>) {
 
 fn scalar(time_ms: i64, text: &str, out: &mut Vec<u8>) {
     out.push(b'[');
-    out.extend_from_slice(tidepool_number::plain(time_ms as f64 / 1000.0).as_bytes());
+    out.extend_from_slice(tidepool_model::number::plain(time_ms as f64 / 1000.0).as_bytes());
     out.push(b',');
     string(text, out);
     out.push(b']');
@@ -120,7 +120,7 @@ fn matrix_samples(samples: &Samples, out: &mut Vec<u8>) {
 
 fn float_point(time_ms: i64, value: f64, out: &mut Vec<u8>) {
     out.push(b'[');
-    tidepool_number::push_seconds(time_ms, out);
+    tidepool_model::number::push_seconds(time_ms, out);
     out.push(b',');
     quoted(value, out);
     out.push(b']');
@@ -128,13 +128,13 @@ fn float_point(time_ms: i64, value: f64, out: &mut Vec<u8>) {
 
 fn quoted(value: f64, out: &mut Vec<u8>) {
     out.push(b'"');
-    tidepool_number::push_json(value, out);
+    tidepool_model::number::push_json(value, out);
     out.push(b'"');
 }
 
 fn histogram_point(time_ms: i64, histogram: &Histogram, out: &mut Vec<u8>) {
     out.push(b'[');
-    tidepool_number::push_seconds(time_ms, out);
+    tidepool_model::number::push_seconds(time_ms, out);
     out.extend_from_slice(b",{\"count\":");
     quoted(histogram.count, out);
     out.extend_from_slice(b",\"sum\":");

@@ -14,7 +14,7 @@ pub fn push_tree(expr: &Expr, out: &mut Vec<u8>) {
     match &expr.kind {
         ExprKind::Number(number) => {
             object.text("type", "numberLiteral");
-            object.text("val", &tidepool_number::plain(number.value));
+            object.text("val", &tidepool_model::number::plain(number.value));
         }
         ExprKind::String(text) => {
             object.text("type", "stringLiteral");
@@ -171,7 +171,7 @@ fn push_matching(matching: &Matching, out: &mut Vec<u8>) {
         for (name, value) in [("lhs", matching.fill_lhs), ("rhs", matching.fill_rhs)] {
             // JSON has no other numbers.
             let value = value.filter(|value| value.is_finite());
-            object.plain(name, &value.map_or("null".to_owned(), tidepool_number::plain));
+            object.plain(name, &value.map_or("null".to_owned(), tidepool_model::number::plain));
         }
         object.end();
     });
@@ -225,7 +225,7 @@ fn push_duration_expr(expr: &DurationExpr, out: &mut Vec<u8>) {
         if let DurationExprKind::Number(number) = expr.kind {
             let mut object = Object::begin(out);
             object.text("type", "numberLiteral");
-            object.text("val", &tidepool_number::plain(number.value));
+            object.text("val", &tidepool_model::number::plain(number.value));
             object.bool("duration", number.is_duration);
             object.end();
         }

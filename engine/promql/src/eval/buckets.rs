@@ -271,7 +271,7 @@ impl Operator for OfBuckets {
 
 /// A number as OpenMetrics writes it in labels: it always has a point or an exponent.
 fn open_metrics(value: f64) -> String {
-    let mut text = tidepool_number::general(value);
+    let mut text = tidepool_model::number::general(value);
     if value.is_finite() && !text.contains(['.', 'e']) {
         text.push_str(".0");
     }

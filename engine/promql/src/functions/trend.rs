@@ -27,7 +27,7 @@ pub(super) const TABLE: &[Entry] = &[
 fn check(name: &str, short: &str, factor: f64) -> Result<(), FunctionError> {
     if factor <= 0.0 || factor >= 1.0 {
         let got = match factor.is_infinite() {
-            true => tidepool_number::plain(factor),
+            true => tidepool_model::number::plain(factor),
             false => format!("{factor:.6}"),
         };
         return Err(FunctionError(format!(

@@ -277,7 +277,7 @@ fn add_side(
         true => 0,
         false => indexes(&spans)
             .take(counts.len())
-            .take_while(|index| tidepool_buckets::exponential(*index, schema) <= threshold)
+            .take_while(|index| tidepool_model::buckets::exponential(*index, schema) <= threshold)
             .count(),
     };
     let lost = term_lost.as_deref();

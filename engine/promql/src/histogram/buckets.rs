@@ -3,7 +3,7 @@
 use super::layout::indexed;
 use crate::logarithm::log2;
 use crate::model::Histogram;
-use tidepool_buckets::upper_bound;
+use tidepool_model::buckets::upper_bound;
 
 /// A bucket with its bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]

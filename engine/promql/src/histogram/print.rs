@@ -5,7 +5,7 @@ use std::fmt;
 use super::buckets::Bucket;
 use super::layout::indexed;
 use crate::model::{CounterReset, Histogram, Span};
-use tidepool_number::general;
+use tidepool_model::number::general;
 
 impl fmt::Display for Histogram {
     /// Count, sum and buckets that count something: `{count:3, sum:4.5, (1,2]:3}`.

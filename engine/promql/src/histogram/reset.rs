@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::custom::{Mapped, common_bounds};
 use super::layout::indexed;
 use crate::model::{CounterReset, Histogram, Span};
-use tidepool_buckets::exponential;
+use tidepool_model::buckets::exponential;
 
 impl Histogram {
     /// Whether the counter was reset since the previous histogram: it says so, or a count is lower,

@@ -4,7 +4,7 @@ use super::compensated::Compensation;
 use super::layout::indexed;
 use crate::kahan;
 use crate::model::Histogram;
-use tidepool_buckets::exponential;
+use tidepool_model::buckets::exponential;
 
 /// What a zero bucket would be.
 struct Wider {

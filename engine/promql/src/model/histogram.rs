@@ -1,6 +1,6 @@
 //! A native histogram as a plain value; what is computed with it is in `crate::histogram`.
 
-pub use tidepool_buckets::CUSTOM_BUCKETS_SCHEMA;
+pub use tidepool_model::buckets::CUSTOM_BUCKETS_SCHEMA;
 
 /// A run of neighbouring buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

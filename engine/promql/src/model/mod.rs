@@ -7,16 +7,9 @@ mod point;
 pub use histogram::{CUSTOM_BUCKETS_SCHEMA, CounterReset, Histogram, Span};
 pub use labels::Labels;
 pub use point::{FloatPoint, HistogramPoint, Samples};
+pub use tidepool_model::{STALE_NAN_BITS, is_stale_nan};
 
 use std::rc::Rc;
-
-/// Bits of the NaN that marks the end of a series, as a value or as a histogram's sum.
-pub const STALE_NAN_BITS: u64 = 0x7ff0_0000_0000_0002;
-
-/// Whether a value, or a histogram's sum, marks the end of a series.
-pub fn is_stale_nan(value: f64) -> bool {
-    value.to_bits() == STALE_NAN_BITS
-}
 
 /// What a series says at one time.
 #[derive(Clone, Debug, PartialEq)]

@@ -25,4 +25,5 @@ pub use parser::{ParserOptions, parse, parse_selector};
 pub use pretty::LINE_BYTES_MAX;
 pub use quote::{push_name, push_quoted, quoted};
 pub use text::Text;
+pub use tidepool_model::MatchOp;
 use token::Keyword;

@@ -2,31 +2,6 @@
 
 use super::ValueType;
 
-/// How a label's value is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum MatchOp {
-    /// `=`
-    Equal,
-    /// `!=`
-    NotEqual,
-    /// `=~`, anchored at both ends
-    Regex,
-    /// `!~`
-    NotRegex,
-}
-
-impl MatchOp {
-    /// Its sign.
-    pub fn name(self) -> &'static str {
-        match self {
-            MatchOp::Equal => "=",
-            MatchOp::NotEqual => "!=",
-            MatchOp::Regex => "=~",
-            MatchOp::NotRegex => "!~",
-        }
-    }
-}
-
 /// Operators of duration expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DurationOp {

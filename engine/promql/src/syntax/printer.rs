@@ -6,7 +6,7 @@ use super::{
     TimeShift, UnaryOp, VectorSelector, number, quote,
 };
 use std::fmt;
-use tidepool_number::{general, plain};
+use tidepool_model::number::{general, plain};
 
 impl fmt::Display for Expr {
     /// On one line.

@@ -28,14 +28,11 @@ mod tests;
 
 pub use count::Count;
 pub use spans::{SpanBuilder, fewest_spans, indices};
+pub use tidepool_model::buckets::CUSTOM_BUCKETS_SCHEMA;
+pub use tidepool_model::{STALE_NAN_BITS, is_stale_nan};
 pub use validate::{HistogramError, Side};
 
 use std::rc::Rc;
-
-/// Bits of the NaN that marks the end of a series, as a value or as a histogram's sum.
-pub const STALE_NAN_BITS: u64 = 0x7ff0_0000_0000_0002;
-
-pub use tidepool_buckets::CUSTOM_BUCKETS_SCHEMA;
 
 /// Coarsest exponential schema that is stored: a bucket spans 16 powers of two.
 pub const EXPONENTIAL_SCHEMA_MIN: i32 = -4;
@@ -111,11 +108,6 @@ pub type Histogram = NativeHistogram<u64>;
 
 /// A native histogram with fractional counts.
 pub type FloatHistogram = NativeHistogram<f64>;
-
-/// Whether a value, or a histogram's sum, marks the end of a series.
-pub fn is_stale_nan(value: f64) -> bool {
-    value.to_bits() == STALE_NAN_BITS
-}
 
 impl ResetHint {
     /// The hint with this number; an unknown number counts as no hint.

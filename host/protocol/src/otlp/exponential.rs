@@ -11,7 +11,7 @@ use super::proto::metrics::v1::ExponentialHistogramDataPoint;
 use super::proto::metrics::v1::exponential_histogram_data_point::Buckets;
 use super::{is_stale, millis};
 use crate::prom::native::{BucketSpan, Histogram, count, zero_count};
-use crate::prom::rows::STALE_NAN;
+use tidepool_model::STALE_NAN;
 
 const SCHEMA_MIN: i32 = -4;
 const SCHEMA_MAX: i32 = 8;

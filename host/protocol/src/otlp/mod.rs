@@ -41,7 +41,7 @@ pub use names::Strategy;
 pub use tidepool_remote_write::Malformed;
 
 use crate::prom::fields::{last, messages};
-use crate::prom::rows::{Gone, LabelSet, RowSink, RowValue, STALE_NAN};
+use crate::prom::rows::{Gone, LabelSet, RowSink, RowValue};
 use labels::ResourceLabels;
 use prost::Message;
 use proto::common::v1::{InstrumentationScope, KeyValue};
@@ -49,6 +49,7 @@ use proto::metrics::v1::DataPointFlags;
 use proto::resource::v1::Resource;
 use std::fmt::Display;
 use target::{Targets, Times};
+use tidepool_model::STALE_NAN;
 use tidepool_remote_write::{Fields, Value};
 
 /// What can be chosen.

@@ -2,12 +2,8 @@
 
 use super::proto::{self, BucketSpan, QueryResult, histogram};
 use prost::{DecodeError, Message};
-
-/// Schema of histograms with custom bounds.
-const CUSTOM_SCHEMA: i32 = -53;
-
-/// The float that marks a series as stale.
-const STALE_BITS: u64 = 0x7ff0_0000_0000_0002;
+use tidepool_model::buckets::CUSTOM_BUCKETS_SCHEMA;
+use tidepool_model::is_stale_nan;
 
 /// A series with its newest sample.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,7 +74,7 @@ impl Newest {
 impl FloatHistogram {
     /// Whether its bounds are its own.
     pub fn is_custom(&self) -> bool {
-        self.schema == CUSTOM_SCHEMA
+        self.schema == CUSTOM_BUCKETS_SCHEMA
     }
 
     /// Upper bounds with cumulative counts, without the last one, which is infinite; for custom
@@ -128,8 +124,8 @@ fn of_series(series: proto::TimeSeries) -> Option<Newest> {
         _ => return None,
     };
     let is_stale = match &value {
-        NewestValue::Float(value) => value.to_bits() == STALE_BITS,
-        NewestValue::Histogram(histogram) => histogram.sum.to_bits() == STALE_BITS,
+        NewestValue::Float(value) => is_stale_nan(*value),
+        NewestValue::Histogram(histogram) => is_stale_nan(histogram.sum),
     };
     let (mut name, mut labels) = (String::new(), Vec::new());
     for proto::Label { name: label, value } in series.labels {
@@ -201,7 +197,7 @@ mod tests {
         Histogram {
             count: Some(histogram::Count::CountInt(9)),
             sum,
-            schema: CUSTOM_SCHEMA,
+            schema: CUSTOM_BUCKETS_SCHEMA,
             positive_spans: vec![
                 BucketSpan { offset: 0, length: 1 },
                 BucketSpan { offset: 1, length: 2 },
@@ -215,7 +211,7 @@ mod tests {
 
     #[test]
     fn the_newest_sample_counts_unless_it_is_stale() -> Result<(), DecodeError> {
-        let stale = f64::from_bits(STALE_BITS);
+        let stale = tidepool_model::STALE_NAN;
         let timeseries = vec![
             series("float", &[(1, 1.0), (2, 3.0)], vec![histogram(1, 0.0)]),
             series("histogram", &[(1, 1.0)], vec![histogram(2, 4.5)]),

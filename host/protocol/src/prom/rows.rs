@@ -29,9 +29,6 @@ const HISTOGRAM_SUM: u8 = 3 << 3 | 1;
 /// The label that holds a metric's name.
 pub const NAME: &str = "__name__";
 
-/// The NaN that marks the end of a series.
-pub const STALE_NAN: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
-
 /// The value of a row.
 #[derive(Clone, Copy, Debug)]
 pub enum RowValue<'a> {

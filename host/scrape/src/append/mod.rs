@@ -28,11 +28,12 @@ use crate::labels::Labels;
 use crate::memory::{Held, MemoryBound};
 use crate::metrics::Metrics;
 use crate::report::REPORT_SERIES;
-use crate::store::{Batch, ExemplarRow, HistogramRow, SeriesRef, is_stale_marker};
+use crate::store::{Batch, ExemplarRow, HistogramRow, SeriesRef};
 use items::parse_error;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tidepool_exposition::{Counts, MetricType, NativeHistogram};
+use tidepool_model::is_stale_nan;
 
 /// How far ahead of the clock a sample may be, in milliseconds.
 const FUTURE_LIMIT_MS: i64 = 10 * 60 * 1000;
@@ -306,7 +307,7 @@ impl Appender {
         timestamp_ms: Option<i64>,
         value: f64,
     ) -> Result<(), ScrapeError> {
-        let is_exempt = |is_known| is_known && is_stale_marker(value);
+        let is_exempt = |is_known| is_known && is_stale_nan(value);
         let admitted = self.admit(series, timestamp_ms, true, is_exempt, || Ok(()))?;
         if let Some((slot, at_ms, is_timed)) = admitted {
             self.stage(slot, at_ms, is_timed, value);
@@ -331,7 +332,7 @@ impl Appender {
         scrape.totals.scraped += 1;
         scrape.totals.added += 1;
         let at_ms = scrape.at_ms;
-        if scrape.counts_within(limit, is_stale_marker(value)) && !scrape.is_too_far_ahead(at_ms) {
+        if scrape.counts_within(limit, is_stale_nan(value)) && !scrape.is_too_far_ahead(at_ms) {
             self.stage(slot, at_ms, false, value);
         }
     }
@@ -363,7 +364,7 @@ impl Appender {
         let limit = self.options.bucket_limit;
         let fits = limit == 0 || limit_buckets(&mut histogram, limit);
         let sum = histogram.sum;
-        let is_exempt = |is_known| is_known && is_stale_marker(sum);
+        let is_exempt = |is_known| is_known && is_stale_nan(sum);
         let admitted = self.admit(series, timestamp_ms, fits, is_exempt, || {
             histogram.validate().map_err(|why| ScrapeError::Histogram {
                 series: beginning(&refused::exposed(series)),

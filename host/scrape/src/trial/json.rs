@@ -7,7 +7,7 @@ use crate::request::Head;
 use crate::store::{ExemplarRow, FamilyMetadata};
 use serde_json::{Map, Value as Json, json};
 use tidepool_exposition::{Counts, NativeHistogram, Span};
-use tidepool_number::plain;
+use tidepool_model::number::plain;
 
 impl Outcome {
     /// All of it.

@@ -5,7 +5,7 @@ use crate::request::Head;
 use crate::store::{ExemplarRow, FamilyMetadata};
 use std::fmt;
 use tidepool_exposition::{Counts, Format, MetricType, NativeHistogram, series_text};
-use tidepool_number::general;
+use tidepool_model::number::general;
 
 /// An outcome as text.
 #[derive(Clone, Copy, Debug)]

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
+use tidepool_model::STALE_NAN;
 use tidepool_scrape::clock::Clock;
 use tidepool_scrape::labels::Labels;
 use tidepool_scrape::store::{
-    Appended, Batch, Reason, SeriesRef, SeriesRefused, Store, StoreError, stale_marker,
+    Appended, Batch, Reason, SeriesRef, SeriesRefused, Store, StoreError,
 };
 use tokio::time::Instant;
 
@@ -51,7 +52,7 @@ pub fn stored(series: &str, at_ms: i64, value: f64) -> Stored {
 
 /// A marker.
 pub fn marker(series: &str, at_ms: i64) -> Stored {
-    stored(series, at_ms, stale_marker())
+    stored(series, at_ms, STALE_NAN)
 }
 
 #[derive(Default)]
@@ -186,7 +187,7 @@ impl Store for MemoryStore {
         for reference in &batch.markers {
             let newest = inner.newest.get(reference).map(|(newest, _)| *newest);
             if newest.is_none_or(|newest| newest < batch.markers_at_ms) {
-                inner.put(*reference, batch.markers_at_ms, stale_marker());
+                inner.put(*reference, batch.markers_at_ms, STALE_NAN);
             }
         }
         inner.batches.push(batch);

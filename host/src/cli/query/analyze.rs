@@ -10,7 +10,7 @@ use super::{Failure, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::Write;
-use tidepool_number::fixed;
+use tidepool_model::number::fixed;
 
 const HEADER: &str = "\
 Bucket stats for each histogram series over time

@@ -296,7 +296,7 @@ impl Source {
     ) -> Result<Value, Failure> {
         match self {
             Source::Server(server) => {
-                server.range(expression, span, &tidepool_number::plain(step_seconds))
+                server.range(expression, span, &tidepool_model::number::plain(step_seconds))
             }
             Source::Dir(local) => local.range(expression, span, step_seconds),
         }

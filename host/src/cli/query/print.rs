@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use serde_json::json;
 use std::collections::BTreeMap;
 use tidepool_exposition::quoted;
-use tidepool_number::{fixed, general, plain};
+use tidepool_model::number::{fixed, general, plain};
 
 /// The label with a metric's name.
 pub const NAME: &str = "__name__";

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use tidepool_lifecycle::clock::system_now_ms;
-use tidepool_number::plain;
+use tidepool_model::number::plain;
 use tidepool_protocol::prom::time::parse_time;
 
 /// Seconds of 9999 hours: how far `series` and `labels` reach to both sides of now without times.

@@ -6,7 +6,7 @@ use super::points::Points;
 use super::reader::BEGIN;
 use super::steps::Steps;
 use std::cmp::Ordering;
-use tidepool_number::push_seconds;
+use tidepool_model::number::push_seconds;
 use tidepool_runtime::PoolShare;
 
 /// Bytes that the beginning and end of a point take in JSON besides its time and its value.

@@ -44,7 +44,7 @@ impl CountValues {
         out: &mut Out<'_>,
     ) -> Result<usize, EvalError> {
         let text = match value {
-            Value::Float(value) => tidepool_number::plain(*value),
+            Value::Float(value) => tidepool_model::number::plain(*value),
             Value::Histogram(histogram) => histogram.to_string(),
         };
         labels.set(&self.label, &text);

@@ -42,13 +42,13 @@ pub fn check_count(param: &Param) -> Result<bool, EvalError> {
     if extent.min <= i64::MIN as f64 {
         return error(format!(
             "Scalar value {} underflows int64",
-            tidepool_number::general(extent.min)
+            tidepool_model::number::general(extent.min)
         ));
     }
     if extent.max >= i64::MAX as f64 {
         return error(format!(
             "Scalar value {} overflows int64",
-            tidepool_number::general(extent.max)
+            tidepool_model::number::general(extent.max)
         ));
     }
     Ok(true)

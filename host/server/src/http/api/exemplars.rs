@@ -8,7 +8,7 @@ use super::query::of_query;
 use crate::http::context::Context;
 use crate::http::reply::Reply;
 use std::task::{Poll, ready};
-use tidepool_number::{push_json, push_seconds};
+use tidepool_model::number::{push_json, push_seconds};
 use tidepool_runtime::{Exemplar, Label, SeriesExemplars};
 use tidepool_store::{LookupPart, StoreError};
 use tokio::sync::mpsc::Receiver;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use std::time::{Duration, Instant};
-use tidepool_number::push_seconds;
+use tidepool_model::number::push_seconds;
 use tidepool_protocol::prom::query::QueryStats;
 use tidepool_runtime::QueryTimes;
 use tidepool_store::{QueryEnd, QueryTimings};

@@ -2,8 +2,6 @@
 //!
 //! Source: `getBound` in `model/histogram/generic.go` of prometheus/prometheus.
 
-#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
-
 /// The schema of histograms that list their bounds.
 pub const CUSTOM_BUCKETS_SCHEMA: i32 = -53;
 

@@ -2,8 +2,6 @@
 //!
 //! Sources: Go, `strconv.FormatFloat` and `fmt`; prometheus/prometheus, `util/jsonutil`.
 
-#![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
-
 /// From this number of digits on, two shortest texts can be equally near to a number.
 const TIE_DIGITS_MIN: usize = 16;
 
