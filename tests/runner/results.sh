@@ -39,16 +39,59 @@ skip() { # number
   record skip "$1"
 }
 
+announce() { # text
+  echo "== $1"
+  if [ "$is_beside" = yes ]; then echo "== beside: $1" >&"$told"; fi
+}
+
+# The longest time of a command of a stage that runs beside others, in seconds. What hangs there would
+# hold up the whole run, which does not hear of it.
+beside_seconds_max=1500
+
+# Runs a command; beside others, ends it with all that it began when its time is over.
+bounded() { # command …
+  if [ "$is_beside" = no ]; then
+    "$@"
+    return
+  fi
+  local job watch status
+  "$@" </dev/null &
+  job=$!
+  {
+    sleep "$beside_seconds_max"
+    echo "not ok: ended after $beside_seconds_max s"
+    # shellcheck disable=SC2046 # numbers
+    kill -KILL $(descendants "$job") "$job"
+  } &
+  watch=$!
+  wait "$job"
+  status=$?
+  # Its sleep would hold the output open.
+  # shellcheck disable=SC2046
+  kill -KILL $(descendants "$watch") "$watch" 2>/dev/null
+  wait "$watch" 2>/dev/null
+  return "$status"
+}
+
+# Processes that others began, the youngest first.
+descendants() { # process
+  local child
+  for child in $(cat /proc/"$1"/task/*/children 2>/dev/null); do
+    descendants "$child"
+    echo "$child"
+  done
+}
+
 # Runs a command that passes or fails as a whole.
 whole() { # name, command …
   local name=$1 begun=$SECONDS status
   shift
-  echo "== $name"
+  announce "$name"
   if may_run_again; then
-    "$@" 2>&1 | tee "$(stage_log)"
+    bounded "$@" 2>&1 | tee "$(stage_log)"
     status=${PIPESTATUS[0]}
   else
-    "$@"
+    bounded "$@"
     status=$?
   fi
   case $status in
@@ -59,7 +102,7 @@ whole() { # name, command …
       ;;
     *) count "$name" 0 1 ;;
   esac
-  echo "== $name: $((SECONDS - begun)) s"
+  announce "$name: $((SECONDS - begun)) s"
   return "$status"
 }
 
@@ -75,8 +118,8 @@ tests() { # name, command …
 run_tests() { # name, command …
   local name=$1 begun=$SECONDS status
   shift
-  echo "== $name"
-  "$@" 2>&1 | tee "$log"
+  announce "$name"
+  bounded "$@" 2>&1 | tee "$log"
   status=${PIPESTATUS[0]}
   ok=$(sum_of 's/^test result: .* ([0-9]+) passed; .*/\1/p; s/^(#|ℹ) pass ([0-9]+)$/\2/p; s/^([0-9]+ failed, )?([0-9]+) passed.* in .*/\2/p; s/^ *Summary .* run: ([0-9]+) passed.*/\1/p')
   bad=$(sum_of 's/^test result: .* ([0-9]+) failed; .*/\1/p; s/^(#|ℹ) fail ([0-9]+)$/\2/p; s/^([0-9]+) failed.* in .*/\1/p; s/^ *Summary .*[ ,]([0-9]+) failed.*/\1/p; s/^ *Summary .*[ ,]([0-9]+) timed out.*/\1/p')
@@ -84,7 +127,7 @@ run_tests() { # name, command …
   # Nothing compiled, or a process died without a word: that is a failure, too.
   if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ]; then bad=1; fi
   if [ "$status" -eq 0 ] && [ "$ok" -eq 0 ]; then bad=1; fi
-  echo "== $name: $((SECONDS - begun)) s"
+  announce "$name: $((SECONDS - begun)) s"
 }
 
 sum_of() { # sed program; reads `$log`
@@ -117,12 +160,15 @@ run_stage() { # stage
   fi
 }
 
-# Runs stages beside others, one after another; `join` prints what they said.
+# Runs stages beside others, one after another; `join` prints what they said. When each begins and
+# ends is printed at once: a run that is ended from outside tells where it was.
 beside_job=
+is_beside=no
 beside() { # stage …
   local name
   beside_said=$(mktemp -p "$work")
-  (need "$@") >"$beside_said" 2>&1 &
+  exec {told}>&1
+  (is_beside=yes && need "$@") >"$beside_said" 2>&1 &
   beside_job=$!
   for name in "$@"; do done_already[$name]=yes; done
 }

@@ -1,4 +1,5 @@
-//! The value that ends a series until it has samples again (`model/value` of prometheus/prometheus).
+//! The value that ends a series until it has samples again (`model/value` of
+//! prometheus/prometheus).
 
 /// The bits of the NaN that marks a series as stale. Of a histogram, its sum has them.
 pub const STALE_NAN_BITS: u64 = 0x7ff0_0000_0000_0002;

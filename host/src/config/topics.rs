@@ -1,5 +1,5 @@
-//! The marks of all flags, by topic: which are shown first, which a reload can change, and which have
-//! another name in Prometheus.
+//! The marks of all flags, by topic: which are shown first, which a reload can change, and which
+//! have another name in Prometheus.
 
 use super::general::GeneralFlags;
 use super::log::LogFlags;

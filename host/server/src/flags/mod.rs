@@ -36,8 +36,8 @@ pub struct ServerFlags {
 }
 
 impl ServerFlags {
-    /// The configuration of the server, but for what the program as a whole knows: the flags and the
-    /// file that are shown.
+    /// The configuration of the server, but for what the program as a whole knows: the flags and
+    /// the file that are shown.
     pub fn config(
         self,
         memory: &MemorySplit,
