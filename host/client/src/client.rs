@@ -238,7 +238,7 @@ impl Inner {
         body: StreamedBody,
     ) -> Result<Response<Incoming>, ClientError> {
         let (request, pool) = Inner::prepare(this, ask, &ask.url, &ask.method, Trust::All).await?;
-        let sent = pool.request(request.map(|_| Either::Right(body))).await;
+        let sent = asked(&pool, request.map(|_| Either::Right(body))).await;
         answered(sent)
     }
 
@@ -357,13 +357,22 @@ async fn once(
 ) -> Result<Response<Incoming>, ClientError> {
     let changes_nothing = matches!(*request.method(), Method::GET | Method::HEAD);
     let again = changes_nothing.then(|| request.clone());
-    let sent = match (pool.request(request.map(Either::Left)).await, again) {
+    let sent = match (asked(pool, request.map(Either::Left)).await, again) {
         (Err(error), Some(request)) if has_waited(&error) => {
-            pool.request(request.map(Either::Left)).await
+            asked(pool, request.map(Either::Left)).await
         }
         (sent, _) => sent,
     };
     answered(sent)
+}
+
+/// Hands a request to the pool. A function of its own, because the code of HTTP is compiled where the
+/// pool is asked, and code of an `async fn` in each crate that awaits it.
+fn asked(
+    pool: &Pool,
+    request: Request<Either<Full<Bytes>, StreamedBody>>,
+) -> legacy::ResponseFuture {
+    pool.request(request)
 }
 
 /// Notes that an answer has come by its connection.

@@ -8,6 +8,7 @@
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
+pub mod boxed;
 pub mod clock;
 pub mod open_files;
 pub mod priority;

@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::ScrapeStore;
 use thread::ScrapeThread;
+use tidepool_lifecycle::boxed::BoxFuture;
 use tidepool_lifecycle::clock::since_epoch;
 use tidepool_lifecycle::shutdown::Shutdown;
 use tidepool_plugins::intake::Intake;
@@ -197,7 +198,17 @@ impl JobGroups {
 impl Scraping {
     /// Starts scraping, in the background. It ends at the stop signal; the task is done when the
     /// last scrape is.
-    pub async fn start(
+    pub fn start<'a>(
+        config: &'a ScrapeConfig,
+        intake: Intake,
+        external_labels: &'a ExternalLabels,
+        data_dir: &'a Path,
+        shutdown: Shutdown,
+    ) -> BoxFuture<'a, Result<(Scraping, JoinHandle<()>), ScrapingError>> {
+        Box::pin(Scraping::begin(config, intake, external_labels, data_dir, shutdown))
+    }
+
+    async fn begin(
         config: &ScrapeConfig,
         intake: Intake,
         external_labels: &ExternalLabels,
@@ -269,7 +280,15 @@ impl Scraping {
 
     /// Takes over a configuration. Targets whose job did not change go on; so does everything if a
     /// server that names targets cannot be asked as configured.
-    pub async fn apply(
+    pub fn apply<'a>(
+        &'a self,
+        config: &'a ScrapeConfig,
+        external_labels: &'a ExternalLabels,
+    ) -> BoxFuture<'a, Result<(), ScrapingError>> {
+        Box::pin(self.take_over(config, external_labels))
+    }
+
+    async fn take_over(
         &self,
         config: &ScrapeConfig,
         external_labels: &ExternalLabels,

@@ -10,6 +10,7 @@ use super::push::{Decoded, PushRequest, Undecoded};
 use super::text::bounded;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use tidepool_lifecycle::boxed::BoxFuture;
 
 /// Maximum number of reasons in the answer to a sender.
 const REASONS_MAX: usize = 10;
@@ -21,9 +22,15 @@ impl Plugins {
     }
 
     /// Lets a decoder work on a body.
-    pub async fn decode(&self, name: &str, request: PushRequest) -> Result<Decoded, Undecoded> {
-        let plugin = self.found_decoder(name)?;
-        self.blocking(async move || decode(&plugin, request).await).await?
+    pub fn decode<'a>(
+        &'a self,
+        name: &'a str,
+        request: PushRequest,
+    ) -> BoxFuture<'a, Result<Decoded, Undecoded>> {
+        Box::pin(async move {
+            let plugin = self.found_decoder(name)?;
+            self.blocking(async move || decode(&plugin, request).await).await?
+        })
     }
 
     fn found_decoder(&self, name: &str) -> Result<Arc<Plugin>, Undecoded> {

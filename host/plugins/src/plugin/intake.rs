@@ -3,6 +3,7 @@
 use super::manager::Plugins;
 use super::observers::Stored;
 use super::transforms::Request;
+use tidepool_lifecycle::boxed::BoxFuture;
 use tidepool_protocol::prom::write::{REFUSALS_MAX, clears, may_clear};
 use tidepool_runtime::{RemoteWriteVersion, WriteOutcome, nothing_written};
 use tidepool_store::{Body, BodyRoom, StoreError};
@@ -10,7 +11,16 @@ use tidepool_store::{Body, BodyRoom, StoreError};
 impl Plugins {
     /// As `Store::append`, of what the transforms make of a request. The outcome counts what was
     /// sent.
-    pub async fn append(
+    pub fn append(
+        &self,
+        version: RemoteWriteVersion,
+        body: Body,
+        room: BodyRoom,
+    ) -> BoxFuture<'_, Result<WriteOutcome, StoreError>> {
+        Box::pin(self.append_transformed(version, body, room))
+    }
+
+    async fn append_transformed(
         &self,
         version: RemoteWriteVersion,
         body: Body,

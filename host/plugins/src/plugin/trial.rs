@@ -14,6 +14,7 @@ use super::transforms::{Link, Request, Transforms};
 use super::{batch, decoders};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tidepool_lifecycle::boxed::BoxFuture;
 use tidepool_runtime::{MemoryPool, RemoteWriteVersion};
 use tidepool_store::{Store, StoreError};
 use wasmtime::component::Component;
@@ -77,15 +78,17 @@ impl TrialPlugin {
     }
 
     /// Starts it with its settings. A failing transform fails the trial; a job works on the store.
-    pub async fn start(self, store: Option<Store>) -> Result<Trial, TrialError> {
-        let TrialPlugin { runtime, linked, mut settings } = self;
-        settings.on_fault = OnFault::Reject;
-        let memory = MemoryPool::new(settings.limits.memory_bytes_max);
-        let record = Arc::<Record>::default();
-        let around = Around::new(store, Some(Arc::clone(&record)));
-        let figures = Arc::<PluginFigures>::default();
-        let making = Making { runtime: &runtime, memory: &memory, around, figures };
-        Ok(Trial { plugin: Arc::new(Plugin::load(settings, linked, making).await?), record })
+    pub fn start(self, store: Option<Store>) -> BoxFuture<'static, Result<Trial, TrialError>> {
+        Box::pin(async move {
+            let TrialPlugin { runtime, linked, mut settings } = self;
+            settings.on_fault = OnFault::Reject;
+            let memory = MemoryPool::new(settings.limits.memory_bytes_max);
+            let record = Arc::<Record>::default();
+            let around = Around::new(store, Some(Arc::clone(&record)));
+            let figures = Arc::<PluginFigures>::default();
+            let making = Making { runtime: &runtime, memory: &memory, around, figures };
+            Ok(Trial { plugin: Arc::new(Plugin::load(settings, linked, making).await?), record })
+        })
     }
 }
 
@@ -113,37 +116,44 @@ impl Trial {
     }
 
     /// Its output for a remote-write body.
-    pub async fn transform(
+    pub fn transform(
         &self,
         version: RemoteWriteVersion,
         body: Vec<u8>,
-    ) -> Result<Vec<(RemoteWriteVersion, Vec<u8>)>, TrialError> {
-        let chain = Transforms { chain: vec![Link::Loaded(Arc::clone(&self.plugin))] };
-        let made = chain.apply(Request { version, body: body.into() }).await;
-        let made = made.map_err(|error| match error {
-            StoreError::Plugin { why, .. } => TrialError::Failed(why),
-            other => TrialError::Samples(other),
-        })?;
-        Ok(made.requests.into_iter().map(|made| (made.version, made.body.to_vec())).collect())
+    ) -> BoxFuture<'_, Result<Vec<(RemoteWriteVersion, Vec<u8>)>, TrialError>> {
+        Box::pin(async move {
+            let chain = Transforms { chain: vec![Link::Loaded(Arc::clone(&self.plugin))] };
+            let made = chain.apply(Request { version, body: body.into() }).await;
+            let made = made.map_err(|error| match error {
+                StoreError::Plugin { why, .. } => TrialError::Failed(why),
+                other => TrialError::Samples(other),
+            })?;
+            Ok(made.requests.into_iter().map(|made| (made.version, made.body.to_vec())).collect())
+        })
     }
 
     /// Shows it a remote-write body.
-    pub async fn observe(
-        &self,
+    pub fn observe<'a>(
+        &'a self,
         version: RemoteWriteVersion,
-        body: &[u8],
-    ) -> Result<(), TrialError> {
-        let view = View::of(version, body, self.plugin.interest, SHOWN_BYTES_MAX);
-        let view = view.map_err(Fault::from)?;
-        let seen =
-            self.plugin.call(async |instance, time| instance.observe(&view.batch, time).await);
-        Ok(seen.await?)
+        body: &'a [u8],
+    ) -> BoxFuture<'a, Result<(), TrialError>> {
+        Box::pin(async move {
+            let view = View::of(version, body, self.plugin.interest, SHOWN_BYTES_MAX);
+            let view = view.map_err(Fault::from)?;
+            let seen =
+                self.plugin.call(async |instance, time| instance.observe(&view.batch, time).await);
+            Ok(seen.await?)
+        })
     }
 
     /// Runs it once, as if it were this time.
-    pub async fn run_job(&self, scheduled_ms: i64) -> Result<(), TrialError> {
-        let run = self.plugin.call(async |instance, time| instance.run(scheduled_ms, time).await);
-        Ok(run.await?)
+    pub fn run_job(&self, scheduled_ms: i64) -> BoxFuture<'_, Result<(), TrialError>> {
+        Box::pin(async move {
+            let run =
+                self.plugin.call(async |instance, time| instance.run(scheduled_ms, time).await);
+            Ok(run.await?)
+        })
     }
 
     /// The samples and requests that it has appended and posted so far.
@@ -152,8 +162,8 @@ impl Trial {
     }
 
     /// Its result for a body.
-    pub async fn decode(&self, request: PushRequest) -> Result<Decoded, TrialError> {
-        Ok(decoders::decode(&self.plugin, request).await?)
+    pub fn decode(&self, request: PushRequest) -> BoxFuture<'_, Result<Decoded, TrialError>> {
+        Box::pin(async move { Ok(decoders::decode(&self.plugin, request).await?) })
     }
 }
 

@@ -11,6 +11,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tidepool_lifecycle::boxed::BoxFuture;
 use tidepool_lifecycle::shutdown::Shutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -50,7 +51,11 @@ impl Server {
     }
 
     /// Serves until the stop signal, then lets running requests end.
-    pub async fn run(self, mut shutdown: Shutdown) {
+    pub fn run(self, shutdown: Shutdown) -> BoxFuture<'static, ()> {
+        Box::pin(self.serve(shutdown))
+    }
+
+    async fn serve(self, mut shutdown: Shutdown) {
         let Server { listener, context, .. } = self;
         tokio::spawn(Access::watch(context.current_access(), shutdown.clone()));
         let connections_max = context.http.connections_max;
