@@ -46,7 +46,7 @@ announce() { # text
 
 # The longest time of a command of a stage that runs beside others, in seconds. What hangs there would
 # hold up the whole run, which does not hear of it.
-beside_seconds_max=1500
+beside_seconds_max=900
 
 # Runs a command; beside others, ends it with all that it began when its time is over.
 bounded() { # command …
@@ -60,6 +60,7 @@ bounded() { # command …
   {
     sleep "$beside_seconds_max"
     echo "not ok: ended after $beside_seconds_max s"
+    touch "$work/${stage:-none}.ended"
     # shellcheck disable=SC2046 # numbers
     kill -KILL $(descendants "$job") "$job"
   } &

@@ -23,9 +23,10 @@ begin_retries() {
   mkdir -p "$flaky_dir"
 }
 
-# Whether the stage that runs now runs again if it fails.
+# Whether the stage that runs now runs again if it fails. One that hung takes too long for that.
 may_run_again() {
-  is_in "${stage:-none}" "${retried_stages[@]}" && [ "$attempt" -lt "$attempts_max" ]
+  is_in "${stage:-none}" "${retried_stages[@]}" && [ "$attempt" -lt "$attempts_max" ] &&
+    [ ! -e "$work/$stage.ended" ]
 }
 
 # Where the output of the stage that runs goes.

@@ -366,8 +366,8 @@ async fn once(
     answered(sent)
 }
 
-/// Hands a request to the pool. A function of its own, because the code of HTTP is compiled where the
-/// pool is asked, and code of an `async fn` in each crate that awaits it.
+/// Hands a request to the pool. A function of its own, because the code of HTTP is compiled where
+/// the pool is asked, and code of an `async fn` in each crate that awaits it.
 fn asked(
     pool: &Pool,
     request: Request<Either<Full<Bytes>, StreamedBody>>,
