@@ -1,5 +1,8 @@
 //! The engine's component as machine code, which the build script compiled for the target of the
 //! build: what `wasmtime::Engine::precompile_component` gave.
+//!
+//! Invariant: made with the configuration of `runtime/src/tuning.rs`, without which the runtime
+//! refuses it.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 

@@ -1,7 +1,7 @@
 //! The program's own imports keep the contract: the checks of `tests/contract`, run on them.
 
 use super::state::{InstanceLogs, InstanceState, InstanceStorage};
-use super::{runtime, tuning};
+use super::{deadline, runtime, tuning};
 use std::error::Error;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -33,7 +33,7 @@ fn broken(
         memory: None,
     };
     let mut store = Store::new(engine, InstanceState::new(storage, MEMORY_BYTES_MAX));
-    store.set_epoch_deadline(runtime::epoch_ticks(None));
+    store.set_epoch_deadline(deadline::epoch_ticks(None));
     let broken = checks.broken(phase, &runtime::linker(engine)?, &mut store)?;
     logs.lock().map_err(|_| "the logs' lock is poisoned")?.sync()?;
     Ok(broken)

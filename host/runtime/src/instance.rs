@@ -2,10 +2,11 @@
 
 use super::bindings::EngineWithQueries;
 use super::bindings::exports::tidepool::tsdb::store::Guest;
+use super::deadline::{Ends, epoch_ticks};
 use super::memory::MemoryBound;
-use super::runtime::{Ends, epoch_ticks};
 use super::state::InstanceState;
-use super::watchdog::{CallLimit, Overdue, Running};
+use super::watch::Running;
+use super::watchdog::{CallLimit, Overdue};
 use super::words::with_flags;
 use super::{
     BriefFigures, Columns, ColumnsOutcome, CompactProgress, Damage, Deletion, Error, Figures,

@@ -12,6 +12,7 @@
 mod bindings;
 #[cfg(test)]
 mod contract;
+mod deadline;
 #[cfg(test)]
 mod ends;
 mod forward;
@@ -30,6 +31,7 @@ mod status;
 mod ticker;
 mod tuning;
 mod wasi;
+mod watch;
 mod watchdog;
 mod words;
 
@@ -70,8 +72,7 @@ pub use query::{
 pub use runtime::{InstanceLimits, Runtime};
 pub use state::{InstanceLogs, InstanceStorage};
 pub use status::{ExemplarsHandle, ScanHandle, WalkHandle};
-pub use ticker::EPOCH_TICK;
-pub use watchdog::{CallLimit, Overdue};
+pub use watchdog::{CallLimit, EPOCH_TICK, Overdue};
 pub use words::{in_words, nothing_written};
 
 impl LabelLimits {

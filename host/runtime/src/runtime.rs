@@ -1,12 +1,13 @@
 //! The runtime that all instances share: the component as machine code of both kinds.
 
 use super::bindings::EngineWithQueriesPre;
+use super::deadline::{Ends, epoch_ticks};
 use super::instance::{CallError, Instance, why_ended};
 use super::precompiled::Image;
 use super::state::{InstanceState, InstanceStorage};
-use super::ticker::{EPOCH_TICK, Ticker, Ticks};
+use super::ticker::{Ticker, Ticks};
 use super::tuning::{self, Code};
-use super::watchdog::Watch;
+use super::watch::Watch;
 use super::{Options, Role, wasi};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,14 +20,6 @@ pub struct InstanceLimits {
     pub memory_bytes_max: usize,
     /// Time for all calls together; `None` for as long as it takes.
     pub deadline: Option<Duration>,
-}
-
-/// What ends calls of an instance that take too long.
-pub(super) enum Ends {
-    /// Ticks end the instance.
-    Instance(Ticks),
-    /// Its machine code has no place where it could end. Whoever made it ends the process.
-    Process(Watch),
 }
 
 /// The compiled component, linked and ready to be instantiated.
@@ -152,10 +145,4 @@ pub(super) fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Insta
         |state| state,
     )?;
     Ok(linker)
-}
-
-/// A deadline in ticks, rounded up; without one, more than there will ever be.
-pub(super) fn epoch_ticks(deadline: Option<Duration>) -> u64 {
-    let ticks = |deadline: Duration| deadline.as_millis().div_ceil(EPOCH_TICK.as_millis());
-    deadline.map_or(u64::MAX / 2, |deadline| ticks(deadline) as u64)
 }

@@ -1,13 +1,9 @@
 //! The ticks by which deadlines end instances. They rest while no instance has a deadline and no
 //! call is watched: a node that does nothing wakes no processor for them.
 
-use super::watchdog::Watchdog;
+use super::watchdog::{EPOCH_TICK, Watchdog};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
-
-/// How often deadlines are looked at.
-pub const EPOCH_TICK: Duration = Duration::from_millis(50);
 
 /// What the thread that ticks waits for.
 #[derive(Default)]

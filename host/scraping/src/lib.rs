@@ -1,4 +1,8 @@
-//! Scraping: what `tidepool_scrape` needs of this program, and what the program tells of it.
+//! Scraping in this program: `tidepool_scrape` decides when and what is scraped; this crate gives
+//! it a thread, the store and the metrics of machine and program, and shows what it does.
+//!
+//! Invariant: nothing here runs on the threads of the network, and a scrape reaches the head as one
+//! unit. What holds of a job is decided in `tidepool_scrape`.
 //!
 //! - [`Scraping`]: starts what is configured, and takes over what a reload changes.
 //! - `builtin`: jobs that need no configuration.

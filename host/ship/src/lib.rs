@@ -6,10 +6,11 @@
 //!        └──────── thanos.shipper.json ◀── state ─────────┘
 //! ```
 //!
-//! Reading order: [`plan`] (which blocks are due), [`state`] (which have been shipped), [`meta`]
-//! (what the bucket's `meta.json` says beyond the node's), [`upload`] (one block), [`worker`] (the
-//! thread that does it). [`bucket`] is the object storage, `client` its HTTP client, [`pace`] the
-//! bound on bytes a second. Without the feature `cloud` there is no client, and directories only.
+//! Reading order: [`block_info`] (a block), [`plan`] (which are due), [`state`] (which have been
+//! shipped), [`meta`] (what the bucket's `meta.json` says beyond the node's), [`upload`] (one
+//! block), [`worker`] (the thread that does it). [`bucket`] is the object storage, `client` its
+//! HTTP client, [`pace`] the bound on bytes a second. Without the feature `cloud` there is no
+//! client, and directories only.
 //!
 //! Invariants: a block's `meta.json` is in the bucket only when all its other files are; what the
 //! bucket holds under a block's name is never replaced by something else; a block is written down
@@ -19,6 +20,7 @@
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
+pub mod block_info;
 pub mod bucket;
 #[cfg(feature = "cloud")]
 pub mod client;

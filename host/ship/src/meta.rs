@@ -14,7 +14,7 @@
 //!
 //! (`pkg/block/metadata/meta.go` in thanos-io/thanos; `source` is free text there.)
 
-use super::plan::BlockInfo;
+use super::block_info::BlockInfo;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tidepool_protocol::prom::external_labels::ExternalLabels;

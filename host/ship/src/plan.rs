@@ -5,71 +5,11 @@
 //! request, and never when a part of it was shipped before: the bucket would hold that twice.
 
 use super::ShipError;
+use super::block_info::BlockInfo;
 use super::state::Shipped;
-use serde_json::Value;
 use tidepool_disk::BlockDirs;
 
-/// Longest `meta.json` that is read.
-pub const META_BYTES_MAX: u64 = 16 << 20;
-
-/// A block, as far as it matters here.
-#[derive(Clone, Debug)]
-pub struct BlockInfo {
-    /// Its ULID, by the name of its directory.
-    pub ulid: String,
-    /// Time of its first sample, or earlier.
-    pub min_time_ms: i64,
-    /// The end of its range, not included.
-    pub max_time_ms: i64,
-    /// 1 for a block cut from the head.
-    pub level: u64,
-    /// Samples in it.
-    pub samples: u64,
-    /// Stretches of series that were deleted but are still in its chunks.
-    pub tombstones: u64,
-    /// The blocks cut from the head that are in it.
-    pub sources: Vec<String>,
-    /// The whole of its `meta.json`.
-    pub meta: Value,
-}
-
 impl BlockInfo {
-    /// Reads a block's `meta.json`.
-    pub fn read(blocks: &BlockDirs, ulid: &str) -> Result<BlockInfo, ShipError> {
-        let lacks = "lacks minTime, maxTime, stats or compaction";
-        BlockInfo::of(ulid, read_meta(blocks, ulid)?).ok_or_else(|| wrong(ulid, lacks.into()))
-    }
-
-    fn of(ulid: &str, meta: Value) -> Option<BlockInfo> {
-        let compaction = meta.get("compaction")?;
-        let stats = meta.get("stats")?;
-        let number = |of: &Value, key: &str| of.get(key).and_then(Value::as_u64).unwrap_or(0);
-        let sources = compaction.get("sources").and_then(Value::as_array);
-        let sources = sources.into_iter().flatten().filter_map(Value::as_str);
-        Some(BlockInfo {
-            ulid: ulid.to_owned(),
-            min_time_ms: meta.get("minTime")?.as_i64()?,
-            max_time_ms: meta.get("maxTime")?.as_i64()?,
-            level: number(compaction, "level"),
-            samples: number(stats, "numSamples"),
-            tombstones: number(stats, "numTombstones"),
-            sources: sources.map(str::to_owned).collect(),
-            meta,
-        })
-    }
-
-    /// Readers of a bucket know no tombstones: a block is shipped only once it is rewritten without
-    /// what was deleted.
-    pub fn check_deletions(&self) -> Result<(), ShipError> {
-        match self.tombstones {
-            0 => Ok(()),
-            _ => Err(ShipError::Deletions {
-                block: self.ulid.clone(),
-                reason: "it has deletions, and could not be rewritten without them".to_owned(),
-            }),
-        }
-    }
-
     /// Whether it is to be shipped.
     pub fn is_due(&self, shipped: &Shipped, with_compacted: bool) -> bool {
         if self.samples == 0 || shipped.contains(&self.ulid) {
@@ -82,20 +22,6 @@ impl BlockInfo {
             _ => is_rewritten || with_compacted,
         }
     }
-}
-
-/// The content of a block's `meta.json`.
-pub fn read_meta(blocks: &BlockDirs, ulid: &str) -> Result<Value, ShipError> {
-    let file = blocks.open_file(ulid, "meta.json")?;
-    if file.size_bytes() > META_BYTES_MAX {
-        return Err(wrong(ulid, format!("has {} bytes", file.size_bytes())));
-    }
-    let bytes = file.read_at(0, file.size_bytes() as u32)?;
-    serde_json::from_slice(&bytes).map_err(|error| wrong(ulid, error.to_string()))
-}
-
-fn wrong(ulid: &str, reason: String) -> ShipError {
-    ShipError::Meta { block: ulid.to_owned(), reason }
 }
 
 /// What there is.

@@ -10,7 +10,7 @@
 //! bucket is asked there.
 
 use super::ShipError;
-use super::plan::BlockInfo;
+use super::block_info::BlockInfo;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;

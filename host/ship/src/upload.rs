@@ -1,8 +1,8 @@
 //! One block into the bucket: chunks, then the index, and `meta.json` last.
 
+use super::block_info::{BlockInfo, META_BYTES_MAX};
 use super::bucket::Bucket;
 use super::meta::{FileSize, bucket_meta, difference};
-use super::plan::{BlockInfo, META_BYTES_MAX};
 use super::{ShipError, ShipFigures};
 use std::sync::atomic::Ordering::Relaxed;
 use tidepool_disk::{BlockDirs, BlockFile};

@@ -4,8 +4,9 @@
 //! It is a thread of its own with a low priority, so that reading, hashing and encrypting take no
 //! time from writes.
 
+use super::block_info::BlockInfo;
 use super::bucket::Bucket;
-use super::plan::{BlockInfo, Survey, survey};
+use super::plan::{Survey, survey};
 use super::state::{Shipped, ShippedFile};
 use super::upload::{Outcome, upload};
 use super::{ShipConfig, ShipError, ShipFigures};

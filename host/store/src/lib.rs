@@ -8,9 +8,12 @@
 //!                 ▲ delete, clean tombstones, snapshot
 //! ```
 //!
-//! A query or a cut that crashes or passes its limits ends alone. If the head instance crashes, it
-//! is created again and replays the log; senders are asked to retry meanwhile. If it is stuck, the
-//! process ends.
+//! Invariants: a query or a cut that crashes or passes its limits ends alone. If the head instance
+//! crashes, it is created again and replays the log; senders are asked to retry meanwhile. If it is
+//! stuck, the process ends. No thread of the network waits for an instance.
+//!
+//! Begin with [`Store`] and [`StoreConfig`], which [`flags`] make. Nothing here knows of HTTP, of
+//! plugins or of who sends.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -22,6 +25,7 @@ mod compaction_settings;
 mod compactor;
 mod config;
 mod error;
+mod expression;
 mod figures;
 pub mod flags;
 mod head;

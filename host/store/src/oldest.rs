@@ -4,7 +4,7 @@ use super::Store;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use tidepool_disk::BlockDirs;
-use tidepool_ship::plan::read_meta;
+use tidepool_ship::block_info::read_meta;
 
 /// Where blocks begin, by name: nothing changes that, so each is looked at once.
 #[derive(Default)]

@@ -4,6 +4,7 @@
 mod evaluator;
 mod split;
 
+pub use super::expression::Expression;
 use super::query::{Part, ReceiverGone, SMALL_BYTES_MAX, answer_parts, answer_ready, answer_until};
 use super::repeated::Repeated;
 use super::{Shared, Store, StoreError, millis};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tidepool_runtime::{
     Annotation, Instance, Matcher, ParseError, QueryError, QueryOptions, QueryStats, QueryTimes,
-    ResultFormat, ValueType,
+    ValueType,
 };
 use tokio::sync::mpsc::{Receiver, Sender};
 use tracing::Span;
@@ -25,27 +26,6 @@ const MEMORY_PERCENT: u64 = 70;
 
 /// Longest part of a query that is logged, in bytes.
 const LOGGED_BYTES_MAX: usize = 4096;
-
-/// A query.
-#[derive(Clone, Debug)]
-pub struct Expression {
-    /// Its text.
-    pub text: String,
-    /// When it is evaluated.
-    pub times: QueryTimes,
-    /// How the answer is written.
-    pub format: ResultFormat,
-    /// How far back instant selectors look, unless as the configuration says.
-    pub lookback: Option<Duration>,
-    /// Most series of the answer; 0 for no limit.
-    pub series_max: u64,
-    /// Longest time the query may take, unless the configuration allows less.
-    pub timeout: Option<Duration>,
-    /// Whether samples are counted for each step, if the configuration allows it.
-    pub per_step: bool,
-    /// Whether all is evaluated, whatever is known of an earlier answer.
-    pub is_fresh: bool,
-}
 
 /// A part of a query's answer.
 #[derive(Debug)]

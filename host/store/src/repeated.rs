@@ -1,7 +1,7 @@
 //! Range queries that may have been asked before: what is known of their answers (`results`), and
 //! what is still to be evaluated.
 
-use super::promql::Expression;
+use super::expression::Expression;
 use super::results::{Answer, Kept, Key, Known, Reader, Results, Steps};
 use super::{Shared, StoreError, millis};
 use std::sync::Arc;
