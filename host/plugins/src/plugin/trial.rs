@@ -92,6 +92,9 @@ impl TrialPlugin {
     }
 }
 
+/// Remote-write bodies.
+pub type Bodies = Vec<(RemoteWriteVersion, Vec<u8>)>;
+
 impl Trial {
     /// Its world.
     pub fn world(&self) -> World {
@@ -120,7 +123,7 @@ impl Trial {
         &self,
         version: RemoteWriteVersion,
         body: Vec<u8>,
-    ) -> BoxFuture<'_, Result<Vec<(RemoteWriteVersion, Vec<u8>)>, TrialError>> {
+    ) -> BoxFuture<'_, Result<Bodies, TrialError>> {
         Box::pin(async move {
             let chain = Transforms { chain: vec![Link::Loaded(Arc::clone(&self.plugin))] };
             let made = chain.apply(Request { version, body: body.into() }).await;
