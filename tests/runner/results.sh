@@ -55,15 +55,19 @@ bounded() { # command …
     return
   fi
   local job watch status
-  "$@" </dev/null &
+  (
+    exec </dev/null {told}>&-
+    "$@"
+  ) &
   job=$!
-  {
+  (
+    exec {told}>&-
     sleep "$beside_seconds_max"
     echo "not ok: ended after $beside_seconds_max s"
     touch "$work/${stage:-none}.ended"
     # shellcheck disable=SC2046 # numbers
     kill -KILL $(descendants "$job") "$job"
-  } &
+  ) &
   watch=$!
   wait "$job"
   status=$?
@@ -168,8 +172,12 @@ is_beside=no
 beside() { # stage …
   local name
   beside_said=$(mktemp -p "$work")
-  exec {told}>&1
-  (is_beside=yes && need "$@") >"$beside_said" 2>&1 &
+  (
+    # Only here, and not for what runs: a process that is left over would hold the output open.
+    exec {told}>&1 >"$beside_said" 2>&1
+    is_beside=yes
+    need "$@"
+  ) &
   beside_job=$!
   for name in "$@"; do done_already[$name]=yes; done
 }
