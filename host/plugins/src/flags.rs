@@ -39,7 +39,7 @@ pub struct PluginFlags {
 
 impl PluginFlags {
     /// What is true of some of them.
-    pub const MARKS: Marks = Marks { ..Marks::NONE };
+    pub const MARKS: Marks = Marks::NONE;
 
     /// What plugins may take, and the same out of the part of reads.
     pub fn take_memory(&self, split: &mut MemorySplit) -> u64 {

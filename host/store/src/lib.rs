@@ -58,6 +58,7 @@ pub use compactor::{BLOCK_AHEAD_MS_MAX, snapshot_name};
 use config::Live;
 pub use config::StoreConfig;
 pub use error::{StopError, StoreError};
+pub use expression::Expression;
 pub use figures::StoreCounters;
 pub use lookup::LookupPart;
 pub use memory::{
@@ -65,7 +66,7 @@ pub use memory::{
     default_limit_bytes,
 };
 pub use pinned::{PinConfig, Waiting};
-pub use promql::{Expression, QueryEnd, QueryPart, QueryTimings};
+pub use promql::{QueryEnd, QueryPart, QueryTimings};
 use queries::{ActiveQueries, QueryTurns};
 pub use queries::{QueryConfig, QueryFeatures, QueryFigures};
 pub use query::{ReadPart, SMALL_BYTES_MAX};

@@ -4,7 +4,7 @@
 mod evaluator;
 mod split;
 
-pub use super::expression::Expression;
+use super::expression::Expression;
 use super::query::{Part, ReceiverGone, SMALL_BYTES_MAX, answer_parts, answer_ready, answer_until};
 use super::repeated::Repeated;
 use super::{Shared, Store, StoreError, millis};

@@ -39,7 +39,7 @@ pub struct OtlpFlags {
 
 impl OtlpFlags {
     /// What is true of some of them.
-    pub const MARKS: Marks = Marks { ..Marks::NONE };
+    pub const MARKS: Marks = Marks::NONE;
 
     /// The settings of the translation.
     pub fn settings(self) -> Settings {
