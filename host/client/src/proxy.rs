@@ -2,11 +2,15 @@
 //!
 //! Source: golang.org/x/net, `http/httpproxy`. A proxy alone, without `no_proxy`, is used for all
 //! hosts; the rules for hosts that are reached without it also leave out loopback addresses.
+//!
+//! hyper-util's `client::proxy::matcher` knows neither ports nor loopback addresses in `no_proxy`.
 
 use crate::ClientError;
 use crate::config::ProxyConfig;
 use crate::credentials::basic;
 use hyper::header::{HeaderMap, HeaderValue, PROXY_AUTHORIZATION};
+use ipnet::IpNet;
+use percent_encoding::percent_decode_str;
 use std::net::IpAddr;
 use url::Url;
 
@@ -31,7 +35,7 @@ pub(crate) struct Proxy {
 #[derive(Debug, Default)]
 struct Exceptions {
     all: bool,
-    networks: Vec<(IpAddr, u8)>,
+    networks: Vec<IpNet>,
     addresses: Vec<(IpAddr, Option<u16>)>,
     names: Vec<Name>,
 }
@@ -115,24 +119,9 @@ pub fn url_credentials(key: &'static str, url: &Url) -> Result<Option<HeaderValu
     basic(key, &percent_decoded(url.username()), &percent_decoded(password)).map(Some)
 }
 
-/// A part of a URL as it is meant.
+/// A part of a URL without percent-encoding.
 pub fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, behind)) = rest.split_first() {
-        let digit = |at: usize| behind.get(at).and_then(|byte| char::from(*byte).to_digit(16));
-        match (first, digit(0), digit(1)) {
-            (b'%', Some(high), Some(low)) => {
-                bytes.push((high * 16 + low) as u8);
-                rest = behind.get(2..).unwrap_or_default();
-            }
-            _ => {
-                bytes.push(first);
-                rest = behind;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 /// A proxy of the environment, whose scheme may be left out.
@@ -160,7 +149,7 @@ impl Exceptions {
                 exceptions.all = true;
                 continue;
             }
-            if let Some(network) = network(&entry) {
+            if let Ok(network) = entry.parse::<IpNet>() {
                 exceptions.networks.push(network);
                 continue;
             }
@@ -190,7 +179,7 @@ impl Exceptions {
         if let Ok(address) = host.parse::<IpAddr>() {
             let address = address.to_canonical();
             return address.is_loopback()
-                || self.networks.iter().any(|network| is_within(address, *network))
+                || self.networks.iter().any(|network| network.contains(&address))
                 || self.addresses.iter().any(|(one, port)| *one == address && is_port(*port));
         }
         self.names.iter().any(|name| {
@@ -198,29 +187,6 @@ impl Exceptions {
             let is_itself = name.itself && name.suffix.get(1..) == Some(host.as_str());
             (is_below || is_itself) && is_port(name.port)
         })
-    }
-}
-
-/// `10.0.0.0/8`
-fn network(entry: &str) -> Option<(IpAddr, u8)> {
-    let (address, bits) = entry.split_once('/')?;
-    let (address, bits): (IpAddr, u8) = (address.parse().ok()?, bits.parse().ok()?);
-    let bits_max = if address.is_ipv4() { 32 } else { 128 };
-    (bits <= bits_max).then_some((address, bits))
-}
-
-fn is_within(address: IpAddr, (network, bits): (IpAddr, u8)) -> bool {
-    let bits = u32::from(bits);
-    match (address, network) {
-        (IpAddr::V4(address), IpAddr::V4(network)) => {
-            let differing = address.to_bits() ^ network.to_bits();
-            differing.checked_shr(32 - bits).unwrap_or(0) == 0
-        }
-        (IpAddr::V6(address), IpAddr::V6(network)) => {
-            let differing = address.to_bits() ^ network.to_bits();
-            differing.checked_shr(128 - bits).unwrap_or(0) == 0
-        }
-        _ => false,
     }
 }
 

@@ -1,5 +1,8 @@
 //! Notifications to systemd (sd_notify(3), sd_watchdog_enabled(3)): that the store serves, reloads
 //! and stops, and that the head is alive. Without `NOTIFY_SOCKET` nothing happens here.
+//!
+//! The crate `sd-notify` sends on a blocking socket: a systemd that does not read would hold the
+//! network runtime.
 
 use crate::shutdown::Shutdown;
 use rustix::time::{ClockId, clock_gettime};

@@ -3,6 +3,8 @@
 //! ```text
 //! time=2026-01-02T03:04:05.678901Z level=INFO source=tidepool msg=listening address=127.0.0.1:9201
 //! ```
+//!
+//! The crate `tracing-logfmt` has fixed keys of its own (`ts`, `target`).
 
 use std::fmt::{self, Debug, Write as _};
 use tracing::field::{Field, Visit};

@@ -1,6 +1,9 @@
 //! gzip as a stream: compressed pieces in, uncompressed pieces out, in 16 kB at a time.
 //!
 //! Source: RFC 1952. Members may follow one another.
+//!
+//! flate2's `write::MultiGzDecoder` makes a new decoder for each member and does not tell where a
+//! member ends, so a body of a million empty members could not be refused.
 
 use crate::Idle;
 use flate2::{Crc, Decompress, FlushDecompress, Status};

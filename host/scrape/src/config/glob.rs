@@ -1,4 +1,7 @@
 //! Patterns of files with one `*` in the last part of the path, as upstream allows them.
+//!
+//! The crate `glob` takes more than upstream (`**`, classes), and does not say which directory to
+//! watch.
 
 use std::fmt;
 use std::io;
