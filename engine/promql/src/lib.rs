@@ -18,11 +18,14 @@
 
 pub mod annotations;
 pub mod answer;
+mod binop;
 pub mod date;
+mod error;
 pub mod eval;
 pub mod functions;
 pub mod histogram;
 pub mod kahan;
+mod limits;
 mod logarithm;
 pub mod model;
 pub mod plan;

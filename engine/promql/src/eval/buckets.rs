@@ -2,18 +2,18 @@
 //!
 //! Source: prometheus/prometheus, `promql/functions.go` (`funcHistogramQuantile` and others).
 
-use super::EvalError;
 use super::budget::Held;
 use super::column::Column;
 use super::context::Context;
-use super::key::{KeyIndex, KeyLabels};
+use super::key::KeyIndex;
 use super::pipeline::{Operator, Out};
 use super::scalars::Scalars;
-use super::series::{NAME, Series};
+use super::series::Series;
 use super::unite::Unite;
 use crate::annotations::Note;
+use crate::error::EvalError;
 use crate::functions::Dropped;
-use crate::model::{Histogram, Labels};
+use crate::model::{Histogram, KeyLabels, Labels, NAME, has_metadata};
 use crate::plan::{Buckets, BucketsOf, Grid, Names, Port};
 use crate::quantile::{
     ClassicBucket, Skew, bucket_fraction, bucket_quantile, histogram_fraction, histogram_quantile,
@@ -229,8 +229,7 @@ impl OfBuckets {
         if let Some((label, quantile)) = quantile {
             series.labels.set(label, &open_metrics(quantile));
         }
-        let is_distinct =
-            self.names != Names::Any && quantile.is_none() && !super::series::has_metadata(labels);
+        let is_distinct = self.names != Names::Any && quantile.is_none() && !has_metadata(labels);
         self.unite.push(series, is_distinct, self.span, out)
     }
 }

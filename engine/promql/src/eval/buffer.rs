@@ -1,8 +1,8 @@
 //! Samples of one series between the store and the folds.
 
-use super::EvalError;
 use super::budget::Held;
 use super::column::{Column, histogram_held};
+use crate::error::EvalError;
 use crate::model::{CounterReset, FloatPoint, Histogram, HistogramPoint, Samples, is_stale_nan};
 use crate::plan::Grid;
 use crate::source::SeriesSet;

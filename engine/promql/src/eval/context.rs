@@ -1,10 +1,12 @@
 //! What all operators of one query share.
 
-use super::budget::{Budget, Held, Limits};
+use super::Stats;
+use super::budget::{Budget, Held};
 use super::column::Column;
 use super::series::Series;
-use super::{EvalError, Stats};
 use crate::annotations::Annotations;
+use crate::error::EvalError;
+use crate::limits::Limits;
 use crate::model::{Labels, Samples};
 use crate::plan::{Grid, NodeId, Port};
 use crate::syntax::Span;

@@ -1,18 +1,20 @@
 //! A query, and its evaluation series by series.
 
-use super::EvalError;
 use super::budget::Held;
 use super::buffer::{Buffer, Places};
 use super::column::Column;
 use super::context::{Context, Ready};
-use super::key::{HashSet, hash};
+use super::key::HashSet;
 use super::operators::pipeline;
 use super::pipeline::Pipeline;
-use super::series::{ResultSeries, Series, begins_behind_metadata, is_metadata};
+use super::series::{ResultSeries, Series};
 use super::stats::Stats;
 use super::unite::HASH_BYTES;
 use crate::annotations::{Annotations, Note};
-use crate::model::{FloatPoint, HistogramPoint, Labels, Samples};
+use crate::error::EvalError;
+use crate::model::{
+    FloatPoint, HistogramPoint, Labels, Samples, begins_behind_metadata, hash_labels, is_metadata,
+};
 use crate::plan::{
     Check, CheckOf, Grid, Leaf, NODE_BYTES, Node, Options, Plan, PlanError, Scan, plan,
 };
@@ -340,7 +342,8 @@ impl Evaluation {
             CheckOf::Any => self.context.may_fail = true,
             CheckOf::Metadata => self.has_metadata = true,
             CheckOf::Equal { .. } => {
-                if running.seen.insert(hash(labels.iter().filter(|(name, _)| !is_metadata(name)))) {
+                let named = labels.iter().filter(|(name, _)| !is_metadata(name));
+                if running.seen.insert(hash_labels(named)) {
                     let more = Held { bytes: HASH_BYTES, samples: 0 };
                     running.held.bytes += more.bytes;
                     budget.take(more, running.check.span)?;

@@ -2,15 +2,15 @@
 //!
 //! Source: prometheus/prometheus, `promql/info.go`.
 
-use super::EvalError;
 use super::budget::Held;
 use super::column::Column;
 use super::context::Context;
-use super::key::{KeyIndex, KeyLabels};
+use super::key::KeyIndex;
 use super::pipeline::{Operator, Out};
-use super::series::{NAME, Series};
+use super::series::Series;
 use super::unite::Unite;
-use crate::model::Labels;
+use crate::error::EvalError;
+use crate::model::{KeyLabels, Labels, NAME};
 use crate::plan::{InfoPlan, Port};
 use crate::syntax::Span;
 use std::collections::BTreeMap;

@@ -10,13 +10,11 @@ mod budget;
 mod buffer;
 mod column;
 mod context;
-pub mod element;
-mod error;
 mod evaluation;
 mod extend;
 mod fold;
 mod info;
-pub mod key;
+mod key;
 mod operators;
 mod pipeline;
 mod relabel;
@@ -26,22 +24,14 @@ mod scalars;
 mod series;
 mod sort;
 mod stats;
+mod step_annotations;
 mod subquery;
 mod transform;
 mod unite;
 
-pub use budget::{Limit, Limits};
-pub use error::EvalError;
 pub use evaluation::{Estimate, Evaluation, Query};
 pub use series::ResultSeries;
-pub(crate) use series::is_metadata;
 pub use stats::Stats;
 
-/// How many times there are from a first to a last one, both included.
-pub fn number_of_steps(start_ms: i64, end_ms: i64, step_ms: i64) -> u64 {
-    match end_ms.checked_sub(start_ms) {
-        _ if end_ms < start_ms || step_ms <= 0 => 0,
-        Some(width) => (width / step_ms) as u64 + 1,
-        None => u64::MAX,
-    }
-}
+pub use crate::error::EvalError;
+pub use crate::limits::{Limit, Limits};

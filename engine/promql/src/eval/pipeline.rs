@@ -9,11 +9,11 @@
 //! later port waits until those before have ended. Only joins in lockstep take it at once (see
 //! `plan::lockstep`).
 
-use super::EvalError;
 use super::budget::Held;
 use super::context::{Context, Deferred};
 use super::fold::Fold;
 use super::series::Series;
+use crate::error::EvalError;
 use crate::plan::{NodeId, Port};
 use crate::syntax::Span;
 

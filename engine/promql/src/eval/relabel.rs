@@ -1,9 +1,11 @@
 //! `label_replace`, `label_join`.
 
 use super::scalars::Scalars;
-use super::series::{NAME, Series};
+use super::series::Series;
 use super::transform::Change;
-use super::{EvalError, Limit};
+use crate::error::EvalError;
+use crate::limits::Limit;
+use crate::model::NAME;
 use crate::plan::LabelReplace;
 use crate::syntax::Span;
 

@@ -1,11 +1,12 @@
 //! Where series become the answer.
 
-use super::EvalError;
 use super::budget::Held;
 use super::context::Ready;
 use super::pipeline::{Operator, Out};
-use super::series::{Series, drop_metadata, has_metadata};
+use super::series::Series;
 use super::unite::Unite;
+use crate::error::EvalError;
+use crate::model::{drop_metadata, has_metadata};
 use crate::plan::{self, Grid, Names, Port, Sorting};
 use crate::syntax::Span;
 

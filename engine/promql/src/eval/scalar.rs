@@ -1,11 +1,11 @@
 //! Operators that give one series without labels, and some that look at all series at once.
 
-use super::EvalError;
 use super::column::{Bits, Column};
-use super::element;
 use super::pipeline::{Operator, Out};
 use super::scalars::Scalars;
 use super::series::Series;
+use crate::binop;
+use crate::error::EvalError;
 use crate::functions::{Body, Entry, of_time};
 use crate::model::Labels;
 use crate::plan::{Grid, Port, ScalarArg};
@@ -83,7 +83,7 @@ impl Operator for Compute {
         for step in 0..self.steps {
             let args = self.scalars.at(step);
             let value = match self.what {
-                OfScalars::Binary(op) => element::scalars(op, args[0], args[1]),
+                OfScalars::Binary(op) => binop::scalars(op, args[0], args[1]),
                 OfScalars::Call(entry) => match entry.body {
                     Body::Scalar(apply) => apply(args),
                     _ => f64::NAN,

@@ -1,9 +1,9 @@
 //! `sort` and its like: they hold all series of an instant query.
 
-use super::EvalError;
 use super::budget::Held;
 use super::pipeline::{Operator, Out};
 use super::series::Series;
+use crate::error::EvalError;
 use crate::plan::{Grid, Port, Sort};
 use crate::syntax::Span;
 use std::cmp::Ordering;

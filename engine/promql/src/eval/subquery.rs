@@ -1,11 +1,11 @@
 //! Functions over the values of a subquery.
 
-use super::EvalError;
 use super::budget::Held;
 use super::buffer::Buffer;
 use super::fold::Fold;
 use super::pipeline::{Operator, Out};
 use super::series::Series;
+use crate::error::EvalError;
 use crate::plan::{FoldPlan, Grid, Port};
 use crate::syntax::Span;
 

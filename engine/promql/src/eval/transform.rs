@@ -1,14 +1,15 @@
 //! Operators that change one series after the other.
 
-use super::EvalError;
 use super::column::Column;
-use super::element::{self, StepAnnotations};
 use super::pipeline::{Operator, Out};
 use super::scalars::Scalars;
-use super::series::{Series, has_metadata};
+use super::series::Series;
+use super::step_annotations::StepAnnotations;
 use super::unite::Unite;
+use crate::binop;
+use crate::error::EvalError;
 use crate::functions::{Body, Dropped, Entry};
-use crate::model::{Histogram, Value};
+use crate::model::{Histogram, Value, has_metadata};
 use crate::plan::{Grid, Names, Port, ScalarArg, VectorScalar};
 use crate::syntax::Span;
 use std::rc::Rc;
@@ -165,7 +166,7 @@ impl WithScalar {
         let VectorScalar { op, is_left, returns_bool, .. } = self.plan;
         let scalar = Value::Float(scalar);
         let (left, right) = if is_left { (&scalar, &value) } else { (&value, &scalar) };
-        let element = element::values(op, left, right);
+        let element = binop::values(op, left, right);
         if let Some(note) = element.note {
             self.annotations.set(step, column.len(), note);
         }
@@ -199,7 +200,7 @@ impl Change for WithScalar {
         for (step, value) in column.floats_mut().iter_mut().enumerate() {
             let scalar = scalars.one(0, step);
             let (left, right) = if is_left { (scalar, *value) } else { (*value, scalar) };
-            *value = element::arithmetic(op, left, right);
+            *value = binop::arithmetic(op, left, right);
         }
     }
 

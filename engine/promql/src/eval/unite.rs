@@ -1,13 +1,14 @@
 //! Series that have the same labels after some were taken out: they are one, unless two of them
 //! have a value at the same step.
 
-use super::EvalError;
 use super::budget::Held;
 use super::column::Column;
 use super::context::Context;
-use super::key::{HashSet, KeyIndex, hash};
+use super::key::{HashSet, KeyIndex};
 use super::pipeline::Out;
 use super::series::Series;
+use crate::error::EvalError;
+use crate::model::hash_labels;
 use crate::syntax::Span;
 
 /// Bytes of a hash in a set of them.
@@ -37,7 +38,7 @@ impl Unite {
             return Ok(());
         }
         if is_distinct && self.index.find_all(&series.labels).is_none() {
-            if !self.passed.insert(hash(series.labels.iter())) {
+            if !self.passed.insert(hash_labels(series.labels.iter())) {
                 return Err(EvalError::same_labels());
             }
             let held = Held { bytes: HASH_BYTES, samples: 0 };
@@ -45,7 +46,7 @@ impl Unite {
             out.context.budget.take(held, span)?;
             return out.emit(series);
         }
-        if !self.passed.is_empty() && self.passed.contains(&hash(series.labels.iter())) {
+        if !self.passed.is_empty() && self.passed.contains(&hash_labels(series.labels.iter())) {
             return Err(EvalError::same_labels());
         }
         self.buffer(series, span, out.context)

@@ -1,11 +1,16 @@
 //! Values of the language: label sets, floats and native histograms.
 
 mod histogram;
+mod key_labels;
 mod labels;
+mod metadata;
 mod point;
 
 pub use histogram::{CUSTOM_BUCKETS_SCHEMA, CounterReset, Histogram, Span};
+pub use key_labels::KeyLabels;
+pub(crate) use key_labels::hash_labels;
 pub use labels::Labels;
+pub(crate) use metadata::{NAME, begins_behind_metadata, drop_metadata, has_metadata, is_metadata};
 pub use point::{FloatPoint, HistogramPoint, Samples};
 pub use tidepool_model::{STALE_NAN_BITS, is_stale_nan};
 

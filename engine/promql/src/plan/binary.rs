@@ -3,9 +3,10 @@
 use super::PlanError;
 use super::build::Builder;
 use super::types::*;
-use crate::eval::key::KeyLabels;
-use crate::eval::{EvalError, element};
+use crate::binop;
+use crate::error::EvalError;
 use crate::functions::Dropped;
+use crate::model::KeyLabels;
 use crate::syntax::{Binary, BinaryOp, Cardinality, Expr, Matching, Span, ValueType, quoted};
 
 /// An operator of a chain, and its right operand if that is built before the left one.
@@ -123,7 +124,7 @@ impl Builder<'_> {
             && !binary.op.is_trim()
             && let Some(right) = self.constant(&binary.rhs)
         {
-            total = element::scalars(binary.op, total, right);
+            total = binop::scalars(binary.op, total, right);
             chain.pop();
         }
         Begin::Constant(total)

@@ -1,13 +1,15 @@
 //! From the tree to the plan.
 
 use super::call::noted_at;
+use super::grid::number_of_steps;
 use super::invariant::{Invariance, bare};
 use super::order::{Order, Safety};
 use super::types::*;
 use super::{PlanError, constant, duration, lockstep, stepwise};
-use crate::eval::key::KeyLabels;
-use crate::eval::{EvalError, Limit, number_of_steps};
+use crate::error::EvalError;
 use crate::functions::Dropped;
+use crate::limits::Limit;
+use crate::model::KeyLabels;
 use crate::syntax::{
     Aggregate, AggregateOp, Expr, ExprKind, Span, Subquery, Text, TimeShift, UnaryOp, ValueType,
 };

@@ -4,7 +4,7 @@ use super::PlanError;
 use super::build::Builder;
 use super::invariant::bare;
 use super::types::*;
-use crate::eval::EvalError;
+use crate::error::EvalError;
 use crate::functions::{Body, Dropped, Entry, lookup};
 use crate::model::Labels;
 use crate::syntax::{

@@ -1,6 +1,6 @@
 //! Matchers that the evaluation itself compares with values.
 
-use crate::eval::EvalError;
+use crate::error::EvalError;
 use crate::syntax::{MatchOp, Matcher};
 use tidepool_relabel::Pattern;
 

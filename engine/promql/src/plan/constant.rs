@@ -1,7 +1,7 @@
 //! Scalars that are known before any series is read.
 
 use super::Options;
-use crate::eval::element;
+use crate::binop;
 use crate::functions::{Body, lookup};
 use crate::syntax::{Expr, ExprKind, UnaryOp};
 
@@ -22,7 +22,7 @@ pub fn value(expr: &Expr, options: &Options) -> Option<f64> {
                 if binary.op.is_trim() {
                     return None;
                 }
-                total = element::scalars(binary.op, total, value(&binary.rhs, options)?);
+                total = binop::scalars(binary.op, total, value(&binary.rhs, options)?);
             }
             Some(total)
         }

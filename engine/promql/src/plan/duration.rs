@@ -3,7 +3,7 @@
 //! Source: prometheus/prometheus, `promql/durations.go`.
 
 use super::{Options, PlanError};
-use crate::eval::element;
+use crate::binop;
 use crate::syntax::{BinaryOp, DurationExpr, DurationExprKind, DurationOp, DurationValue, UnaryOp};
 
 /// Most seconds of a duration: upstream keeps nanoseconds in 64 bits.
@@ -62,7 +62,7 @@ fn seconds(expr: &DurationExpr, options: &Options) -> Result<f64, PlanError> {
                 DurationOp::Mod => BinaryOp::Mod,
                 DurationOp::Pow => BinaryOp::Pow,
             };
-            element::scalars(op, left, right)
+            binop::scalars(op, left, right)
         }
     })
 }

@@ -22,7 +22,7 @@
 use super::order::is_of_one_name;
 use super::selector::{are_read_at_once, widen};
 use super::types::{Kind, Leaf, Lockstep, Names, Node, NodeId, Port};
-use crate::eval::key::KeyLabels;
+use crate::model::KeyLabels;
 use crate::syntax::{BinaryOp, Cardinality};
 
 /// Most leaves and nodes of a plan that is looked at, and most consumers of a scan: to compare all

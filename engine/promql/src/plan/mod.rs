@@ -18,6 +18,7 @@ mod call;
 mod condition;
 mod constant;
 mod duration;
+mod grid;
 mod invariant;
 mod leaf;
 mod lockstep;
@@ -31,7 +32,7 @@ pub use binary::{dropped, key as match_key};
 pub use build::plan;
 pub use types::*;
 
-use crate::eval::EvalError;
+use crate::error::EvalError;
 use crate::syntax::Span;
 
 /// Why an expression cannot be evaluated.

@@ -3,8 +3,8 @@
 
 use super::binary::dropped;
 use super::types::{Check, CheckOf, Kind, Leaf, Names, Node, NodeId, Scan};
-use crate::eval::is_metadata;
 use crate::functions::Dropped;
+use crate::model::is_metadata;
 use crate::syntax::{AggregateOp, BinaryOp, Cardinality, MatchOp, Matcher};
 
 /// Nodes and leaves of a plan that is made.

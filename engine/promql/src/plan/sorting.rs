@@ -1,8 +1,7 @@
 //! Calls that sort in vain: over a range, series come in the order of their labels.
 
 use super::build::{Builder, SubqueryTimes};
-use super::types::Grid;
-use crate::eval::number_of_steps;
+use super::grid::{Grid, number_of_steps};
 use crate::syntax::{Expr, ExprKind, Span};
 
 /// Functions that sort.

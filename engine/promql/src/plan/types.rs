@@ -1,13 +1,13 @@
 //! Parts of a plan.
 
-use crate::eval::Limits;
-use crate::eval::key::KeyLabels;
 use crate::functions::{Dropped, Entry, OverWindow};
-use crate::model::Labels;
+use crate::limits::Limits;
+use crate::model::{KeyLabels, Labels};
 use crate::syntax::{AggregateOp, BinaryOp, Matching, RangeBounds, Span, ValueType};
 use tidepool_relabel::Replacer;
 
 pub use super::condition::Condition;
+pub use super::grid::Grid;
 pub use super::leaf::{Check, CheckOf, Leaf, Scan};
 
 /// What a query is evaluated with. Times are milliseconds.
@@ -56,36 +56,6 @@ impl Options {
     /// A range query.
     pub fn range(start_ms: i64, end_ms: i64, step_ms: i64) -> Options {
         Options { end_ms, step_ms: Some(step_ms), ..Options::instant(start_ms) }
-    }
-}
-
-/// Evaluation times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grid {
-    /// First time in milliseconds since the epoch.
-    pub start_ms: i64,
-    /// Milliseconds between two.
-    pub step_ms: i64,
-    /// How many there are.
-    pub steps: usize,
-}
-
-impl Grid {
-    /// Whether these are steps of a range, which may be a single one. An instant query has one
-    /// step and no time between two, for which a millisecond stands.
-    pub fn is_of_range(&self) -> bool {
-        self.steps > 1 || self.step_ms > 1
-    }
-
-    /// Time of a step.
-    #[inline]
-    pub fn time(&self, step: usize) -> i64 {
-        self.start_ms + self.step_ms * step as i64
-    }
-
-    /// Time of the last step; `start_ms` if there is none.
-    pub fn last(&self) -> i64 {
-        self.time(self.steps.saturating_sub(1))
     }
 }
 

@@ -3,14 +3,14 @@
 use super::floats::Floats;
 use super::histograms::HistogramSum;
 use crate::annotations::{HistogramOperation, Note};
-use crate::eval::EvalError;
+use crate::error::EvalError;
 use crate::eval::budget::Held;
 use crate::eval::column::Column;
 use crate::eval::context::Context;
 use crate::eval::key::KeyIndex;
 use crate::eval::pipeline::{Operator, Out};
-use crate::eval::series::{NAME, Series};
-use crate::model::Labels;
+use crate::eval::series::Series;
+use crate::model::{Labels, NAME};
 use crate::plan::{AggregatePlan, Grid, Port};
 use crate::syntax::{AggregateOp, Span};
 use std::rc::Rc;

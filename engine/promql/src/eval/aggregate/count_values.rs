@@ -1,12 +1,12 @@
 //! `count_values`: a series for each value.
 
-use crate::eval::EvalError;
+use crate::error::EvalError;
 use crate::eval::budget::Held;
 use crate::eval::column::Column;
-use crate::eval::key::{KeyIndex, KeyLabels};
+use crate::eval::key::KeyIndex;
 use crate::eval::pipeline::{Operator, Out};
 use crate::eval::series::Series;
-use crate::model::{Labels, Value};
+use crate::model::{KeyLabels, Labels, Value};
 use crate::plan::{Grid, Port};
 use crate::syntax::Span;
 use std::rc::Rc;

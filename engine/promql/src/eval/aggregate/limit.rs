@@ -2,11 +2,12 @@
 
 use super::param::Param;
 use crate::annotations::Note;
-use crate::eval::EvalError;
+use crate::error::EvalError;
 use crate::eval::budget::Held;
-use crate::eval::key::{KeyIndex, hash};
+use crate::eval::key::KeyIndex;
 use crate::eval::pipeline::{Operator, Out};
 use crate::eval::series::Series;
+use crate::model::hash_labels;
 use crate::plan::{AggregatePlan, Grid, Port, ScalarArg};
 use crate::syntax::{AggregateOp, Span};
 
@@ -101,7 +102,7 @@ impl LimitOf {
     }
 
     fn limit_ratio(&self, series: &mut Series) {
-        let place = hash(series.labels.iter()) as f64 / u64::MAX as f64;
+        let place = hash_labels(series.labels.iter()) as f64 / u64::MAX as f64;
         for step in 0..series.column.len() {
             let ratio = self.param.at(step).clamp(-1.0, 1.0);
             let is_kept = match ratio {

@@ -2,7 +2,7 @@
 
 use super::param::Param;
 use crate::annotations::Note;
-use crate::eval::EvalError;
+use crate::error::EvalError;
 use crate::eval::budget::Held;
 use crate::eval::column::Column;
 use crate::eval::key::KeyIndex;

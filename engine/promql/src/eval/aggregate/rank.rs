@@ -4,7 +4,7 @@ use super::heap::{Entry, Heap};
 use super::limit::{check_count, series_port};
 use super::param::Param;
 use crate::annotations::Note;
-use crate::eval::EvalError;
+use crate::error::EvalError;
 use crate::eval::budget::Held;
 use crate::eval::column::Column;
 use crate::eval::context::Context;

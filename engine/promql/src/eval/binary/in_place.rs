@@ -1,9 +1,9 @@
 //! Joins to one over several steps: results take the place of what is held.
 
 use super::join::{Group, Joiner, Pair, is_arithmetic, several_matches};
-use crate::eval::EvalError;
+use crate::binop;
+use crate::error::EvalError;
 use crate::eval::column::Bits;
-use crate::eval::element;
 use crate::eval::pipeline::Out;
 use crate::eval::series::Series;
 use crate::model::Value;
@@ -46,7 +46,7 @@ impl Joiner {
             if is_arithmetic(self.plan.op)
                 && let (Some(left), Some(right)) = (series.column.float(step), held.float(step))
             {
-                held.set_float(step, element::arithmetic(self.plan.op, left, right));
+                held.set_float(step, binop::arithmetic(self.plan.op, left, right));
                 group.matched.set(step);
                 continue;
             }
@@ -61,12 +61,12 @@ impl Joiner {
     }
 
     /// What an operator makes of a float or histogram that flows and one that is held.
-    fn kinds(&self, flows_histogram: bool, holds_histogram: bool) -> element::Element {
+    fn kinds(&self, flows_histogram: bool, holds_histogram: bool) -> binop::Element {
         let any = |is_histogram| match is_histogram {
             true => Value::Histogram(Rc::default()),
             false => Value::Float(0.0),
         };
-        element::values(self.plan.op, &any(flows_histogram), &any(holds_histogram))
+        binop::values(self.plan.op, &any(flows_histogram), &any(holds_histogram))
     }
 
     /// Sends on results that took the place of what was held.

@@ -3,16 +3,17 @@
 //! Source: prometheus/prometheus, `promql/engine.go` (`VectorBinop`).
 
 use super::labels::ResultLabels;
-use crate::eval::EvalError;
+use crate::binop;
+use crate::error::EvalError;
 use crate::eval::budget::Held;
 use crate::eval::column::{Bits, Column};
 use crate::eval::context::Context;
-use crate::eval::element::{self, StepAnnotations};
-use crate::eval::key::{KeyIndex, KeyLabels, hash};
+use crate::eval::key::KeyIndex;
 use crate::eval::pipeline::{Operator, Out};
 use crate::eval::series::Series;
+use crate::eval::step_annotations::StepAnnotations;
 use crate::eval::unite::Unite;
-use crate::model::{Labels, Value};
+use crate::model::{KeyLabels, Labels, Value, hash_labels};
 use crate::plan::{Grid, Join, Lockstep, Port, match_key};
 use crate::syntax::{BinaryOp, Cardinality, Span};
 use std::collections::HashMap;
@@ -235,11 +236,7 @@ impl Joiner {
     }
 
     /// What is kept of an element, if there is any; says what is to be said.
-    pub(super) fn result(
-        &mut self,
-        element: element::Element,
-        step: usize,
-    ) -> Option<Option<Value>> {
+    pub(super) fn result(&mut self, element: binop::Element, step: usize) -> Option<Option<Value>> {
         if let Some(note) = element.note {
             self.annotations.set(step, self.grid.steps, note);
         }
@@ -264,7 +261,7 @@ impl Joiner {
         if is_plain && values.has_only_floats() && is_arithmetic(self.plan.op) {
             self.floats(values, &mut column);
         } else {
-            let hash = hash(labels.iter());
+            let hash = hash_labels(labels.iter());
             for step in 0..self.grid.steps {
                 let Some(element) = self.element(values, step) else { continue };
                 let Some(value) = self.result(element, step) else { continue };
@@ -288,16 +285,16 @@ impl Joiner {
         };
         let pairs = left.iter().zip(right);
         for (value, (left, right)) in column.floats_mut().iter_mut().zip(pairs) {
-            *value = element::arithmetic(self.plan.op, *left, *right);
+            *value = binop::arithmetic(self.plan.op, *left, *right);
         }
         *column.present_mut() = both;
     }
 
-    pub(super) fn element(&self, values: Pair<'_>, step: usize) -> Option<element::Element> {
+    pub(super) fn element(&self, values: Pair<'_>, step: usize) -> Option<binop::Element> {
         let (flowing, held) = (values.flowing.value(step)?, values.held.value(step)?);
         Some(match self.plan.matching.cardinality {
-            Cardinality::OneToMany => element::values(self.plan.op, &held, &flowing),
-            _ => element::values(self.plan.op, &flowing, &held),
+            Cardinality::OneToMany => binop::values(self.plan.op, &held, &flowing),
+            _ => binop::values(self.plan.op, &flowing, &held),
         })
     }
 

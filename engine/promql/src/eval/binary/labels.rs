@@ -1,9 +1,7 @@
 //! Labels of what a join gives.
 
-use crate::eval::key::KeyLabels;
-use crate::eval::series::{drop_metadata, has_metadata};
 use crate::functions::Dropped;
-use crate::model::Labels;
+use crate::model::{KeyLabels, Labels, drop_metadata, has_metadata};
 use crate::plan::{Join, Names, dropped};
 use crate::syntax::{Cardinality, Matching};
 

@@ -1,14 +1,14 @@
 //! `and`, `unless`, `or`.
 
-use crate::eval::EvalError;
+use crate::error::EvalError;
 use crate::eval::budget::Held;
 use crate::eval::column::Bits;
 use crate::eval::context::Context;
-use crate::eval::key::{KeyIndex, KeyLabels};
+use crate::eval::key::KeyIndex;
 use crate::eval::pipeline::{Operator, Out};
 use crate::eval::series::Series;
 use crate::eval::unite::{Unite, merge};
-use crate::model::Labels;
+use crate::model::{KeyLabels, Labels};
 use crate::plan::{Lockstep, Port};
 use crate::syntax::Span;
 

@@ -3,20 +3,20 @@
 mod floats;
 
 use crate::annotations::Note;
-use crate::eval::EvalError;
+use crate::error::EvalError;
 use crate::eval::budget::Held;
 use crate::eval::buffer::{Buffer, Places};
 use crate::eval::column::{Column, histogram_held};
 use crate::eval::context::{Context, Ready};
 use crate::eval::extend;
-use crate::eval::key::{HashSet, hash};
+use crate::eval::key::HashSet;
 use crate::eval::pipeline::{Operator, Out};
 use crate::eval::scalars::Scalars;
-use crate::eval::series::{NAME, Series};
+use crate::eval::series::Series;
 use crate::eval::stats::Stats;
 use crate::eval::unite::HASH_BYTES;
 use crate::functions::{self, Dropped, RangeFunction, Window};
-use crate::model::{HistogramPoint, Labels, Samples, Value};
+use crate::model::{HistogramPoint, Labels, NAME, Samples, Value, hash_labels};
 use crate::plan::{CounterCheck, FoldKind, FoldPlan, Grid, Port};
 use crate::syntax::{RangeBounds, Span};
 use std::ops::Range;
@@ -117,7 +117,7 @@ impl Fold {
         if self.plan.dropped != Dropped::Nothing {
             series.drop(self.plan.dropped, context.is_delayed);
             if !context.is_delayed && !series.column.is_empty() {
-                if !self.seen.insert(hash(series.labels.iter())) {
+                if !self.seen.insert(hash_labels(series.labels.iter())) {
                     return Err(EvalError::same_labels());
                 }
                 context.budget.take(Held { bytes: HASH_BYTES, samples: 0 }, self.span)?;

@@ -2,10 +2,10 @@
 //!
 //! Source: prometheus/prometheus, `promql/engine.go` (`scalarBinop`, `vectorElemBinop`).
 
-use crate::annotations::{Annotations, HistogramOperation, Note};
+use crate::annotations::{HistogramOperation, Note};
 use crate::histogram::Keep;
 use crate::model::{CounterReset, Histogram, Value};
-use crate::syntax::{BinaryOp, Span};
+use crate::syntax::BinaryOp;
 use std::rc::Rc;
 
 /// Of two scalars; comparisons give 0 or 1.
@@ -140,27 +140,6 @@ fn sum(op: BinaryOp, left: &Histogram, right: &Histogram) -> Element {
         value: Some(Value::Histogram(Rc::new(result))),
         is_kept: true,
         note: reconciled.custom_bounds.then_some(Note::MismatchedCustomBuckets(operation)),
-    }
-}
-
-/// An annotation of each step; of several ones the last one counts.
-#[derive(Debug, Default)]
-pub struct StepAnnotations(Vec<Option<Note<'static>>>);
-
-impl StepAnnotations {
-    /// Notes something of a step, out of so many.
-    pub fn set(&mut self, step: usize, steps: usize, note: Note<'static>) {
-        if self.0.is_empty() {
-            self.0.resize(steps, None);
-        }
-        self.0[step] = Some(note);
-    }
-
-    /// Adds them to those of the query.
-    pub fn add_to(&mut self, annotations: &mut Annotations, span: Span) {
-        for note in std::mem::take(&mut self.0).into_iter().flatten() {
-            annotations.note(note, "", span);
-        }
     }
 }
 

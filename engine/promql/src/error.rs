@@ -1,6 +1,6 @@
 //! Why an evaluation ends early.
 
-use super::Limit;
+use crate::limits::Limit;
 use crate::source::SourceError;
 use crate::syntax::Span;
 
