@@ -2,8 +2,8 @@
 
 use super::WireError;
 use super::fields::Value;
+use super::place::Place;
 use super::series_parts::{label_pair, narrow_ref, packed_refs};
-use super::write::Place;
 
 /// One observation with labels of its own, such as the trace that it was part of.
 #[derive(Clone, Debug)]

@@ -3,9 +3,9 @@
 use super::WireError;
 use super::bytes::bytes_equal;
 use super::fields::Value;
+use super::place::Place;
 use super::sample::Sample;
 use super::varint::{split_uvarint, uvarint_of_six};
-use super::write::Place;
 
 /// Labels of a series of a 1.0 request. Most are those of the series before, at the same places: a
 /// comparison of bytes shows that faster than decoding, and spares the caller another comparison.

@@ -5,7 +5,8 @@
 
 use super::WireError;
 use super::exemplar::{Exemplar, decode_exemplar_v1, decode_exemplar_v2};
-use super::fields::{Fields, Malformed, Value};
+use super::fields::Value;
+use super::place::Place;
 use super::series_parts::{
     Labels, UsualSeries, float_sample, narrow_ref, only_sample, packed_refs, usual_series,
 };
@@ -120,45 +121,6 @@ const V2: &str = "io.prometheus.write.v2.Request";
 const IS_V1: &str = "this is a message of 1.0; the content type must say prometheus.WriteRequest";
 const IS_V2: &str = "this is a message of 2.0; the content type must say so";
 
-/// Remembers which message of which body is read, so that errors can say where.
-#[derive(Clone, Copy, Debug)]
-pub struct Place<'r> {
-    message: &'static str,
-    body: &'r [u8],
-}
-
-impl<'r> Place<'r> {
-    /// An error at the beginning of `rest`, which is part of the body.
-    pub fn error(&self, rest: &[u8], reason: &'static str) -> WireError {
-        WireError { message: self.message, offset: self.offset(rest), reason }
-    }
-
-    #[cold]
-    fn malformed(&self, message: &[u8], Malformed { what, left }: Malformed) -> WireError {
-        let before = message.len().saturating_sub(left);
-        self.error(message.get(before..).unwrap_or_default(), what)
-    }
-
-    /// Where a part of the body begins.
-    fn offset(&self, part: &[u8]) -> usize {
-        let offset = (part.as_ptr() as usize).saturating_sub(self.body.as_ptr() as usize);
-        offset.min(self.body.len())
-    }
-
-    /// Walks over the fields of a message inside the body.
-    pub fn walk(
-        &self,
-        message: &'r [u8],
-        mut visit: impl FnMut(u32, Value<'r>) -> Result<(), WireError>,
-    ) -> Result<(), WireError> {
-        for field in Fields::new(message) {
-            let (number, value) = field.map_err(|malformed| self.malformed(message, malformed))?;
-            visit(number, value)?;
-        }
-        Ok(())
-    }
-}
-
 /// Bounds what a body's decoded parts take, the rows and series made of them included: a few bytes
 /// can announce a part that takes hundreds.
 struct Decoded {
@@ -222,7 +184,7 @@ pub fn decode_write_v1<'r, S: WriteSink<'r>>(
     body: &'r [u8],
     sink: &mut S,
 ) -> Result<(), WireError> {
-    let place = Place { message: V1, body };
+    let place = Place::new(V1, body);
     let mut decoded = Decoded::of(body, sink.memory_bytes_max());
     let mut labels = Labels::default();
     let mut samples = Vec::with_capacity(8);
@@ -308,7 +270,7 @@ pub fn decode_write_v2<'r, S: WriteSink<'r>>(
     body: &'r [u8],
     sink: &mut S,
 ) -> Result<(), WireError> {
-    let place = Place { message: V2, body };
+    let place = Place::new(V2, body);
     let mut decoded = Decoded::of(body, sink.memory_bytes_max());
     // Protobuf lets symbols follow the series that refer to them, hence two walks.
     let mut symbols: Vec<&'r [u8]> = Vec::with_capacity(256);
