@@ -1,9 +1,8 @@
 //! What is wrong with a body, and where.
 
+use crate::histogram::HistogramError;
+use crate::limits::{FAMILY_BYTES_MAX, LINE_BYTES_MAX, METRIC_BYTES_MAX, METRIC_FIELDS_MAX};
 use std::io;
-
-/// Longest line that is read, or sample with line breaks in its labels, in bytes.
-pub const LINE_BYTES_MAX: usize = 1024 * 1024;
 
 /// A place in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +45,7 @@ pub enum ParseError {
         line: u64,
     },
     /// A message of the protobuf format is larger than what is read.
-    #[error("metric family {family}: {bytes} bytes; at most {} are read", crate::FAMILY_BYTES_MAX)]
+    #[error("metric family {family}: {bytes} bytes; at most {FAMILY_BYTES_MAX} are read")]
     FamilyTooLarge {
         /// Which message, from 1.
         family: u64,
@@ -106,17 +105,17 @@ pub enum FamilyError {
     #[error("there is no type {0}")]
     Type(i64),
     /// A metric is larger than what is decoded.
-    #[error("it has {bytes} bytes; at most {} are read", crate::METRIC_BYTES_MAX)]
+    #[error("it has {bytes} bytes; at most {METRIC_BYTES_MAX} are read")]
     MetricTooLarge {
         /// Its size.
         bytes: usize,
     },
     /// A metric has more labels, buckets and quantiles than what is decoded.
-    #[error("it has more than {} fields", crate::protobuf::METRIC_FIELDS_MAX)]
+    #[error("it has more than {METRIC_FIELDS_MAX} fields")]
     TooManyFields,
     /// Its native histogram is wrong.
     #[error("{0}")]
-    Histogram(#[from] crate::HistogramError),
+    Histogram(#[from] HistogramError),
 }
 
 /// Why a stream cannot be read on.

@@ -2,6 +2,9 @@
 //!
 //! Sources: `model/histogram` in prometheus/prometheus and the "Native Histograms" specification.
 
+mod error;
+
+pub use error::{ClassicError, HistogramError};
 pub use tidepool_model::buckets::CUSTOM_BUCKETS_SCHEMA;
 
 /// Schemas whose bounds are powers of two, both ends included.
@@ -62,62 +65,6 @@ pub enum Counts {
         /// Of negative observations.
         negative: Vec<f64>,
     },
-}
-
-/// What is wrong with a native histogram.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum HistogramError {
-    /// Spans and buckets do not belong together.
-    #[error("{side} spans require {wanted} buckets, but there are {found}")]
-    Spans {
-        /// `positive` or `negative`.
-        side: &'static str,
-        /// What the spans say.
-        wanted: u64,
-        /// What there is.
-        found: u64,
-    },
-    /// A span goes back.
-    #[error("{side} span {number} has the offset {offset}; it must not be negative")]
-    Offset {
-        /// `positive` or `negative`.
-        side: &'static str,
-        /// Which span, from 1.
-        number: usize,
-        /// Its offset.
-        offset: i32,
-    },
-    /// A bucket's count is negative.
-    #[error("{side} bucket {number} has a negative count")]
-    BucketCount {
-        /// `positive` or `negative`.
-        side: &'static str,
-        /// Which bucket, from 1.
-        number: usize,
-    },
-    /// The count of the zero bucket or of all observations is negative.
-    #[error("its count of observations, or that of its zero bucket, is negative")]
-    Count,
-    /// The count of all observations is not that of all buckets.
-    #[error("its buckets have {buckets} observations, but its count is {count}")]
-    CountMismatch {
-        /// Of all buckets.
-        buckets: u64,
-        /// Of all observations.
-        count: u64,
-    },
-    /// There is no such schema.
-    #[error("its schema is {0}; from -4 to 8 and -53 are known")]
-    Schema(i32),
-    /// Custom bounds do not ascend, are too few, or are not finite.
-    #[error("its custom bounds must be finite, ascend, and be as many as its buckets but one")]
-    CustomBounds,
-    /// Custom bounds have no zero bucket and no negative ones, and belong to no other schema.
-    #[error("custom bounds together with a zero bucket, negative buckets or another schema")]
-    CustomMix,
-    /// It was to be made of a classic histogram.
-    #[error("it cannot be made of the classic one: {0}")]
-    Classic(crate::ClassicError),
 }
 
 const POSITIVE: &str = "positive";

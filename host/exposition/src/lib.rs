@@ -48,32 +48,33 @@
 mod error;
 mod histogram;
 mod item;
+mod limits;
 pub mod lint;
+mod metric;
 mod names;
 mod nhcb;
 mod number;
 mod parser;
 pub mod protobuf;
 mod quote;
+mod scanner;
 mod series;
 mod text;
 
-pub use error::{FamilyError, LINE_BYTES_MAX, LabelError, ParseError, Place, ReadError};
+pub use error::{FamilyError, LabelError, ParseError, Place, ReadError};
 pub use histogram::{
-    CUSTOM_BUCKETS_SCHEMA, Counts, EXPONENTIAL_SCHEMAS, HistogramError, NativeHistogram, Span,
+    CUSTOM_BUCKETS_SCHEMA, ClassicError, Counts, EXPONENTIAL_SCHEMAS, HistogramError,
+    NativeHistogram, Span,
 };
-pub use item::{
-    Exemplar, HistogramSample, Item, LabelPairs, METRIC_NAME, MetricType, Sample, Series,
-    SeriesForm, TextFormat,
-};
+pub use item::{Exemplar, HistogramSample, Item, Sample};
+pub use limits::{CLASSIC_BUCKETS_MAX, FAMILY_BYTES_MAX, LINE_BYTES_MAX, METRIC_BYTES_MAX};
+pub use metric::{LabelPairs, METRIC_NAME, MetricType};
 pub use names::{NameEscaping, NameValidation};
-pub use nhcb::{
-    CLASSIC_BUCKETS_MAX, ClassicError, ClassicHistogram, ClassicToNative, Converted, OwnedExemplar,
-    Step,
-};
+pub use nhcb::{ClassicHistogram, ClassicToNative, Converted, OwnedExemplar, Step};
 pub use number::float_text;
 pub use parser::{Format, Parser};
-pub use protobuf::{FAMILY_BYTES_MAX, HistogramOptions, METRIC_BYTES_MAX, ProtobufParser};
+pub use protobuf::{HistogramOptions, ProtobufParser};
 pub use quote::quoted;
-pub use series::series_text;
+pub use scanner::TextFormat;
+pub use series::{Series, SeriesForm, series_text};
 pub use text::{TextParser, TextReader};

@@ -5,12 +5,11 @@
 //! classic samples that are kept keep their exemplars.
 
 use crate::error::LabelError;
-use crate::histogram::{CUSTOM_BUCKETS_SCHEMA, Counts, HistogramError, NativeHistogram, Span};
-use crate::item::{Item, LabelPairs, METRIC_NAME, MetricType, Sample};
+use crate::histogram::{CUSTOM_BUCKETS_SCHEMA, ClassicError, Counts, NativeHistogram, Span};
+use crate::item::{Item, Sample};
+use crate::limits::CLASSIC_BUCKETS_MAX;
+use crate::metric::{LabelPairs, METRIC_NAME, MetricType};
 use crate::number::parse_value;
-
-/// Buckets of one histogram that are gathered; further ones make it wrong.
-pub const CLASSIC_BUCKETS_MAX: usize = 16 * 1024;
 
 /// Exemplars of one histogram that are kept.
 const EXEMPLARS_MAX: usize = 1024;
@@ -23,31 +22,6 @@ pub struct ClassicHistogram {
     count: Option<f64>,
     sum: f64,
     fault: Option<ClassicError>,
-}
-
-/// Why a classic histogram has no native one.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum ClassicError {
-    /// A bound is not a number.
-    #[error("a bucket has the bound NaN")]
-    Bound,
-    /// A count is negative.
-    #[error("a count is negative")]
-    Negative,
-    /// A bucket has less than one below it.
-    #[error("the counts of its buckets do not ascend")]
-    NotCumulative,
-    /// The count is not that of the last bucket.
-    #[error("its count is {count}, but its last bucket has {last}")]
-    CountMismatch {
-        /// Of all observations.
-        count: f64,
-        /// Of the last bucket.
-        last: f64,
-    },
-    /// There are too many buckets.
-    #[error("more than {CLASSIC_BUCKETS_MAX} buckets")]
-    TooMany,
 }
 
 impl ClassicHistogram {
@@ -316,12 +290,6 @@ enum Part {
     Bucket(f64),
     Sum,
     Count,
-}
-
-impl From<ClassicError> for HistogramError {
-    fn from(error: ClassicError) -> HistogramError {
-        HistogramError::Classic(error)
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! A parser of any of the formats.
 
 use crate::error::ParseError;
-use crate::item::{Item, TextFormat};
+use crate::item::Item;
 use crate::protobuf::{HistogramOptions, ProtobufParser};
+use crate::scanner::TextFormat;
 use crate::text::TextParser;
 
 /// Which format a body has.

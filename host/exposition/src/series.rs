@@ -1,17 +1,88 @@
 //! A series as it is written: `name{label="value",…}` or `{"name",label="value",…}`.
 
-use crate::item::{LabelPairs, METRIC_NAME, MetricType, TextFormat};
+use crate::error::{LabelError, Place};
+use crate::metric::{LabelPairs, METRIC_NAME, MetricType};
 use crate::number::bound_text;
-use crate::text::{LineError, Scanner};
+use crate::scanner::{LineError, Scanner, TextFormat};
 use std::borrow::Cow;
+
+/// A series as it is written: `name{label="value",…}` or `{"name",label="value",…}`.
+///
+/// The same text is the same series, as long as its family's type does not change, but one series
+/// can be written in many ways. So a reader that sees a target again and again keeps what a text
+/// stands for, and asks for labels once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Series<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) format: TextFormat,
+    /// The type by which numbers in `le` and `quantile` are rewritten.
+    pub(crate) kind: MetricType,
+    pub(crate) place: Option<Place>,
+}
+
+impl<'a> Series<'a> {
+    /// The text, from the name to the closing brace.
+    pub fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// Where it begins; not known in the protobuf format.
+    pub fn place(&self) -> Option<Place> {
+        self.place
+    }
+
+    /// The labels, the metric's name (`__name__`) among them, by ascending name; none is empty.
+    ///
+    /// `le` of histograms and `quantile` of summaries are written as OpenMetrics writes numbers, so
+    /// that `le="1"` and `le="1.0"` are one series, as they are in Prometheus 3. A name that occurs
+    /// twice is an error here and not of the line, as upstream has it.
+    pub fn labels(&self) -> Result<LabelPairs, LabelError> {
+        let mut labels = self.given_labels()?;
+        if labels.windows(2).any(|pair| matches!(pair, [a, b] if a.0 == b.0)) {
+            let place = self.place_of(self.text.len());
+            return Err(LabelError { what: "a label name occurs twice", place });
+        }
+        labels.retain(|(_, value)| !value.is_empty());
+        Ok(labels)
+    }
+
+    /// The labels as they are written, by ascending name: some may be empty, and names may occur
+    /// twice. A scraped label that is empty takes the target's away, where scraped ones prevail.
+    pub fn given_labels(&self) -> Result<LabelPairs, LabelError> {
+        parse_series(self.text, self.format, self.kind)
+            .map_err(|error| LabelError { what: error.what, place: self.place_of(error.offset) })
+    }
+
+    /// The place of a byte of the text.
+    fn place_of(&self, offset: usize) -> Option<Place> {
+        let error = LineError { what: "", offset };
+        self.place.map(|place| error.place(place, self.text.as_bytes()))
+    }
+
+    /// What a reader that keeps the text needs to read its labels again.
+    pub fn form(&self) -> SeriesForm {
+        SeriesForm { format: self.format, kind: self.kind }
+    }
+}
+
+/// What the labels of a series hang on besides its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeriesForm {
+    format: TextFormat,
+    kind: MetricType,
+}
+
+impl SeriesForm {
+    /// The labels of a text that was in this form: those of [`Series::given_labels`].
+    pub fn given_labels(self, text: &str) -> Result<LabelPairs, LabelError> {
+        let SeriesForm { format, kind } = self;
+        Series { text, format, kind, place: None }.given_labels()
+    }
+}
 
 /// The labels of a series, the metric's name among them, as they are written: some may be empty, or
 /// occur twice.
-pub(crate) fn parse_series(
-    text: &str,
-    format: TextFormat,
-    kind: MetricType,
-) -> Result<LabelPairs, LineError> {
+fn parse_series(text: &str, format: TextFormat, kind: MetricType) -> Result<LabelPairs, LineError> {
     let mut scanner = Scanner::new(text);
     let mut name = Cow::Borrowed(scanner.metric_name());
     let mut labels = LabelPairs::with_capacity(8);
@@ -138,7 +209,6 @@ fn push_quoted(text: &mut String, plain: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::item::Series;
     use proptest::prelude::*;
 
     fn text(name: &str, labels: &[(&str, &str)]) -> String {

@@ -1,7 +1,7 @@
 //! How many series each metric has, as `promtool check metrics --extended` shows it.
 
 use super::families::{Families, Family};
-use crate::item::MetricType;
+use crate::metric::MetricType;
 use std::fmt::{self, Write as _};
 
 /// Blanks between columns.

@@ -1,6 +1,6 @@
 //! Metric families, with as much of their series as rules ask for.
 
-use crate::item::MetricType;
+use crate::metric::MetricType;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 

@@ -3,8 +3,8 @@
 use super::LintError;
 use super::families::{BUCKET_LABEL, Families, Pairs, QUANTILE_LABEL};
 use super::scanner::{NameKind, Scanner, Wrong};
-use crate::LINE_BYTES_MAX;
-use crate::item::{METRIC_NAME, MetricType};
+use crate::limits::LINE_BYTES_MAX;
+use crate::metric::{METRIC_NAME, MetricType};
 use crate::names::NameValidation;
 use crate::number::parse_value;
 use crate::quote::{quoted, quoted_byte};

@@ -2,7 +2,7 @@
 
 use super::families::{Families, Family, is_camel_case};
 use super::units::{ABBREVIATIONS, unit_of};
-use crate::item::MetricType;
+use crate::metric::MetricType;
 use std::fmt;
 
 /// What is wrong with a metric.

@@ -1,7 +1,7 @@
 //! The message of one family: what it says of the family, and where its metrics are.
 
 use crate::error::FamilyError;
-use crate::item::MetricType;
+use crate::metric::MetricType;
 use std::ops::Range;
 
 /// A family without its metrics. All ranges are places in the message.

@@ -23,7 +23,7 @@ pub mod client {
     include!(concat!(env!("OUT_DIR"), "/io.prometheus.client.rs"));
 }
 
-pub use parser::{FAMILY_BYTES_MAX, METRIC_BYTES_MAX, METRIC_FIELDS_MAX, ProtobufParser};
+pub use parser::ProtobufParser;
 
 /// What becomes of histograms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,20 +8,13 @@ use super::client::Metric;
 use super::family::{Family, fields, varint};
 use super::series::{self, Part};
 use crate::error::{FamilyError, ParseError, beginning};
-use crate::item::{Exemplar, HistogramSample, Item, MetricType, Sample, Series, TextFormat};
-use crate::series::SeriesText;
+use crate::item::{Exemplar, HistogramSample, Item, Sample};
+use crate::limits::{FAMILY_BYTES_MAX, METRIC_BYTES_MAX, METRIC_FIELDS_MAX};
+use crate::metric::MetricType;
+use crate::scanner::TextFormat;
+use crate::series::{Series, SeriesText};
 use prost::Message as _;
 use std::borrow::Cow;
-
-/// Largest message that is read.
-pub const FAMILY_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// Largest message of one metric that is decoded: as long as a line of a text may be.
-pub const METRIC_BYTES_MAX: usize = crate::LINE_BYTES_MAX;
-
-/// Most fields of a metric that is decoded, with those of its histogram or summary: two bytes can
-/// make a hundred and more in memory.
-pub const METRIC_FIELDS_MAX: usize = 64 * 1024;
 
 /// Bytes that a length may take.
 const LENGTH_BYTES_MAX: usize = 5;

@@ -5,7 +5,7 @@ use super::HistogramOptions;
 use super::client::{self, Histogram, LabelPair, Metric};
 use crate::error::FamilyError;
 use crate::histogram::{Counts, HistogramError, NativeHistogram, Span};
-use crate::item::MetricType;
+use crate::metric::MetricType;
 use crate::nhcb::ClassicHistogram;
 use crate::number::float_text;
 use crate::series::SeriesText;

@@ -4,9 +4,8 @@ use super::client::{
     Bucket, BucketSpan, Counter, Exemplar, Gauge, Histogram, LabelPair, Metric, MetricFamily,
     Quantile, Summary,
 };
-use super::{
-    FAMILY_BYTES_MAX, HistogramOptions, METRIC_BYTES_MAX, METRIC_FIELDS_MAX, ProtobufParser,
-};
+use super::{HistogramOptions, ProtobufParser};
+use crate::limits::{FAMILY_BYTES_MAX, METRIC_BYTES_MAX, METRIC_FIELDS_MAX};
 use crate::{FamilyError, HistogramError, Item, ParseError};
 use proptest::prelude::*;
 use prost::Message as _;

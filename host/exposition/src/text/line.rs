@@ -3,9 +3,10 @@
 //! A sample is measured in bytes first, and becomes text when it is handed out: so a parser finds
 //! out how far it goes without borrowing from its buffer.
 
-use super::scanner::{LineError, Scanner, string_end, unescape, unescape_help};
-use crate::item::{Item, MetricType, TextFormat};
+use crate::item::Item;
+use crate::metric::MetricType;
 use crate::number::{parse_digits, parse_seconds, parse_value};
+use crate::scanner::{LineError, Scanner, TextFormat, string_end, unescape, unescape_help};
 use std::borrow::Cow;
 use std::ops::Range;
 

@@ -35,12 +35,9 @@
 mod line;
 mod parser;
 mod reader;
-mod scanner;
 
 #[cfg(test)]
 mod tests;
-
-pub(crate) use scanner::{LineError, Scanner};
 
 pub use parser::TextParser;
 pub use reader::TextReader;

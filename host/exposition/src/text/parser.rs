@@ -9,10 +9,13 @@
 //! or twice as much where lines are wrong.
 
 use super::line::{SampleParts, is_blank, is_comment, measure, parse_comment, text_of};
-use super::scanner::{LineError, OPEN_STRING};
-use crate::error::{KEPT_CHARS, LINE_BYTES_MAX, ParseError, Place, beginning};
-use crate::item::{Exemplar, Item, MetricType, Sample, Series, TextFormat};
+use crate::error::{KEPT_CHARS, ParseError, Place, beginning};
+use crate::item::{Exemplar, Item, Sample};
+use crate::limits::LINE_BYTES_MAX;
+use crate::metric::MetricType;
 use crate::number::parse_value;
+use crate::scanner::{LineError, OPEN_STRING, TextFormat};
+use crate::series::Series;
 use std::borrow::Cow;
 use std::ops::Range;
 

@@ -2,7 +2,8 @@
 
 use super::parser::TextParser;
 use crate::error::{LabelError, ParseError, ReadError};
-use crate::item::{Item, TextFormat};
+use crate::item::Item;
+use crate::scanner::TextFormat;
 use std::io::BufRead;
 
 /// Reads items from a text. Memory: what the reader returns at once, and one line.

@@ -1,8 +1,16 @@
 //! Reads a text from the front.
 
 use crate::error::Place;
-use crate::item::TextFormat;
 use std::borrow::Cow;
+
+/// Which of the two text formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextFormat {
+    /// OpenMetrics; times in seconds
+    Openmetrics,
+    /// Prometheus' classic text format; times in milliseconds
+    Prometheus,
+}
 
 /// What is wrong with a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
