@@ -2,14 +2,15 @@
 //! scraped, lists of targets. Configured as Prometheus configures its HTTP clients.
 //!
 //! ```text
-//! Client::send ─▶ request: headers, credentials, token ─▶ pool (hyper-util) ─▶ connector ─▶ socket
-//!       ▲                                                                     proxy, TLS
-//!       └── redirect? ◀── Answer: status, headers, a bounded stream of bytes ◀──┘
+//! Client::send ─▶ token ─▶ request: headers, credentials ─▶ pool (hyper-util) ─▶ connector ─▶ socket
+//!       ▲                                                                       proxy, TLS
+//!       └── redirect? ◀── Answer: status, headers, a bounded stream of bytes ◀────┘
 //! ```
 //!
-//! Begin with [`HttpClientConfig`], then [`Client`] and [`Answer`]. `redirect` decides where a
-//! request goes next; `connect` makes connections, by `proxy` and `tls`; `trust` says whose
-//! certificates are taken; `credentials` and `oauth2` say who sends.
+//! Begin with [`HttpClientConfig`], then [`Client`] and [`Answer`]. `exchange` sends a request, and
+//! `redirect` decides where it goes next; `connect` makes connections, by `proxy` and `tls`;
+//! `trust` says whose certificates are taken; `credentials` says who sends, and `oauth2` asks for
+//! tokens by exchanges of its own.
 //!
 //! Invariants: nothing secret is shown by an error; secrets are not sent to another host than the
 //! one that is configured; whatever takes time ends by the request's deadline, its answer's body
@@ -21,12 +22,14 @@
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod answer;
+mod ask;
 mod certificate;
 mod client;
 pub mod config;
 mod connect;
 mod credentials;
 mod error;
+mod exchange;
 mod files;
 mod oauth2;
 mod proxy;
@@ -40,15 +43,15 @@ mod zone;
 /// What clients that make connections of their own share with [`Client`].
 pub mod parts {
     pub use crate::certificate::Certificate;
-    pub use crate::client::without_secrets;
     pub use crate::credentials::{add_headers, authorization};
     pub use crate::proxy::{percent_decoded, url_credentials};
-    pub use crate::redirect::{Redirect, is_trusted, method, redirect};
+    pub use crate::redirect::{Redirect, is_trusted, method, redirect, without_secrets};
     pub use crate::tls::{LazyTls, system_config};
 }
 
 pub use answer::Answer;
-pub use client::{Ask, Client};
+pub use ask::Ask;
+pub use client::Client;
 pub use config::HttpClientConfig;
 pub use connect::ConnectLimits;
 pub use error::ClientError;

@@ -3,9 +3,11 @@
 //! Source: golang.org/x/oauth2, `internal/token.go`: who asks says so by `Authorization`, and by
 //! parameters if the server does not take that; what has worked is done again.
 
-use crate::client::{Ask, Client};
+use crate::ask::Ask;
 use crate::config::{HttpClientConfig, OAuth2Config};
+use crate::connect::ConnectLimits;
 use crate::credentials::{basic, secret_value};
+use crate::exchange::Exchange;
 use crate::files::off_network;
 use crate::{Answer, ClientError};
 use bytes::Bytes;
@@ -29,7 +31,7 @@ const TEXT_CHARS_MAX: usize = 256;
 /// Where tokens come from.
 pub(crate) struct TokenSource {
     config: OAuth2Config,
-    client: Client,
+    exchange: Exchange,
     /// One request at a time asks for a token; the others wait for it.
     state: Mutex<State>,
 }
@@ -82,8 +84,8 @@ impl TokenSource {
             proxy: config.proxy.clone(),
             ..HttpClientConfig::default()
         };
-        let client = Client::open(&http).map_err(in_oauth2)?;
-        let source = TokenSource { config: config.clone(), client, state: Mutex::default() };
+        let exchange = Exchange::open(&http, None, ConnectLimits::default()).map_err(in_oauth2)?;
+        let source = TokenSource { config: config.clone(), exchange, state: Mutex::default() };
         read_secret(&source.config.client_secret)?;
         Ok(source)
     }
@@ -152,8 +154,9 @@ impl TokenSource {
         style: Style,
         secret: &str,
     ) -> Result<(StatusCode, Bytes), ClientError> {
-        // A client of tokens is a client, too: without the box the future would contain itself.
-        let answer: Answer = Box::pin(self.client.send(self.question(style, secret)?)).await?;
+        let (answer, url) = self.exchange.send(&self.question(style, secret)?).await?;
+        // The deadline of the request that needs the token counts.
+        let answer = Answer::new(answer, url, None, ANSWER_BYTES_MAX);
         let status = answer.status;
         Ok((status, answer.bytes().await?))
     }
@@ -189,9 +192,6 @@ impl TokenSource {
             method: Method::POST,
             headers,
             body: Bytes::from(body.finish()),
-            // That of the request which needs the token counts.
-            timeout: None,
-            answer_bytes_max: ANSWER_BYTES_MAX,
             ..Ask::get(self.config.token_url.0.clone())
         })
     }

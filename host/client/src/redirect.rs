@@ -4,7 +4,7 @@
 //! 308 in the same way again; ten of them are the end.
 
 use crate::ClientError;
-use hyper::header::{HeaderMap, LOCATION};
+use hyper::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, LOCATION, PROXY_AUTHORIZATION};
 use hyper::{Method, StatusCode};
 use tidepool_settings::redact::shown;
 use url::Url;
@@ -62,6 +62,21 @@ pub fn is_trusted(first: &Url, next: &Url) -> bool {
     // A host in brackets is an address, with nothing below it.
     let is_below = |rest: &str| rest.ends_with('.') && !next.starts_with('[');
     next.strip_suffix(first).is_some_and(is_below)
+}
+
+/// Headers for a host that is another one than the configured. Those that Go leaves out, and what
+/// is marked as secret.
+pub fn without_secrets(headers: HeaderMap) -> HeaderMap {
+    const SECRET: [HeaderName; 3] = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];
+    const SECRET_TEXTS: [&str; 3] = ["cookie2", "proxy-authenticate", "www-authenticate"];
+    let mut kept = HeaderMap::with_capacity(headers.len());
+    for (name, value) in &headers {
+        let is_secret = SECRET.contains(name) || SECRET_TEXTS.contains(&name.as_str());
+        if !is_secret && !value.is_sensitive() {
+            kept.append(name.clone(), value.clone());
+        }
+    }
+    kept
 }
 
 #[cfg(test)]

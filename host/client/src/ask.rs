@@ -1,0 +1,74 @@
+//! What is asked, and the URI that a request has for it.
+
+use crate::ClientError;
+use crate::zone::{self, with_zone};
+use bytes::Bytes;
+use hyper::header::HeaderMap;
+use hyper::{Method, Uri};
+use std::time::Duration;
+use url::Url;
+
+/// A request.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// How is asked.
+    pub method: Method,
+    /// Where; credentials in it are sent, unless there are others.
+    pub url: Url,
+    /// The zone of an IPv6 address in the URL, such as `eth0`.
+    pub zone: Option<String>,
+    /// Its headers. Those of the configuration are added.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: Bytes,
+    /// Longest time until the end of the answer's body; none waits as long as it takes.
+    pub timeout: Option<Duration>,
+    /// Longest body of an answer, in bytes.
+    pub answer_bytes_max: u64,
+}
+
+impl Ask {
+    /// Without headers and body, and without any bound.
+    pub fn get(url: Url) -> Ask {
+        let (headers, body) = Default::default();
+        let (method, zone) = (Method::GET, None);
+        Ask { method, url, zone, headers, body, timeout: None, answer_bytes_max: u64::MAX }
+    }
+
+    /// The same for a URL as a text, in which an IPv6 address may have a zone.
+    pub fn get_text(url: &str) -> Result<Ask, url::ParseError> {
+        let (url, zone) = zone::parse(url)?;
+        Ok(Ask { zone, ..Ask::get(url) })
+    }
+
+    /// The URL with its zone, for messages.
+    pub fn url_text(&self) -> String {
+        match (&self.zone, uri(&self.url, self.zone.as_deref())) {
+            (Some(_), Ok(uri)) => uri.to_string(),
+            _ => self.url.to_string(),
+        }
+    }
+}
+
+/// A host with the port of a URL, if it has one.
+pub(crate) fn with_port(host: String, url: &Url) -> String {
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host,
+    }
+}
+
+/// A URL as a request has it: without credentials and fragment.
+pub(crate) fn uri(url: &Url, zone: Option<&str>) -> Result<Uri, ClientError> {
+    let wrong = |what: &str| ClientError::Url(what.to_owned());
+    let (Some(host), true) = (url.host_str(), matches!(url.scheme(), "http" | "https")) else {
+        return Err(wrong("the URL is no http or https URL"));
+    };
+    let authority = with_port(with_zone(host, zone), url);
+    let target = match url.query() {
+        Some(query) => format!("{}?{query}", url.path()),
+        None => url.path().to_owned(),
+    };
+    let uri = Uri::builder().scheme(url.scheme()).authority(authority).path_and_query(target);
+    uri.build().map_err(|error| wrong(&error.to_string()))
+}

@@ -1,0 +1,364 @@
+//! Requests and their answers: headers with the credentials that are configured, where a request is
+//! sent on to, and the pool of connections. Tokens are asked for by requests of their own, so
+//! nothing is known of them here.
+
+use crate::ClientError;
+use crate::ask::{Ask, uri, with_port};
+use crate::config::{Credentials, HttpClientConfig};
+use crate::connect::{ConnectLimits, Connector};
+use crate::credentials::{add_headers, authorization};
+use crate::files::off_network;
+use crate::proxy::{Proxies, url_credentials};
+use crate::redirect::{REDIRECTS_MAX, is_trusted, method, redirect, without_secrets};
+use crate::stream::Received;
+use crate::tls::{LazyTls, Stamps, stamps};
+use crate::upload::StreamedBody;
+use bytes::Bytes;
+use http_body_util::{Either, Full};
+use hyper::body::Incoming;
+use hyper::header::{
+    AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, PROXY_AUTHORIZATION, USER_AGENT,
+};
+use hyper::{Method, Request, Response};
+use hyper_util::client::legacy;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use url::Url;
+
+/// Words of hyper's error that has no predicate.
+const UNEXPECTED: &str = "unexpected message from connection";
+
+/// Most headers of an answer. Go bounds their bytes alone.
+const HEADERS_MAX: usize = 512;
+
+/// Connections to one host that wait to be used again.
+const IDLE_MAX: usize = 256;
+
+/// How long a connection waits to be used again; longer than what is asked periodically takes.
+/// Upstream's.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+
+/// How often a connection of HTTP/2 by which nothing comes is asked whether it is still there.
+/// Upstream's.
+const PING_INTERVAL: Duration = Duration::from_secs(60);
+
+/// What requests call their sender, unless they say something else.
+const AGENT: &str = concat!("tidepool/", env!("CARGO_PKG_VERSION"));
+
+type Pool = legacy::Client<Connector, Either<Full<Bytes>, StreamedBody>>;
+
+/// Sends requests as it is configured, but without tokens. Clones share connections.
+#[derive(Clone)]
+pub(crate) struct Exchange(Arc<Inner>);
+
+struct Inner {
+    config: HttpClientConfig,
+    unix_socket: Option<PathBuf>,
+    limits: ConnectLimits,
+    proxies: Arc<Proxies>,
+    live: Mutex<Live>,
+}
+
+/// What the files of certificates and keys are used in.
+struct Live {
+    stamps: Stamps,
+    pool: Pool,
+}
+
+/// Whether a request that is not the first of its exchange may still have what is secret.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    All,
+    NoSecrets,
+}
+
+impl Exchange {
+    /// Reads all files that the configuration names, so that errors in them appear when it is
+    /// loaded, and not request by request. Does not connect. With a socket, all requests go to it,
+    /// whatever host their URL has.
+    pub fn open(
+        config: &HttpClientConfig,
+        unix_socket: Option<PathBuf>,
+        limits: ConnectLimits,
+    ) -> Result<Exchange, ClientError> {
+        let variable = |name: &str| std::env::var(name).ok();
+        let proxies = Arc::new(Proxies::new(&config.proxy, variable)?);
+        authorization(&config.credentials)?;
+        add_headers(&mut HeaderMap::new(), &config.headers)?;
+        let stamps = stamps(&config.tls);
+        let tls = lazy_tls(config);
+        if let Some(name) = &config.tls.server_name {
+            tls.server_name(name)?;
+        }
+        if config.tls.is_set() {
+            tls.get()?;
+        }
+        let connector = Connector::new(tls, Arc::clone(&proxies), unix_socket.clone(), limits);
+        let pool = pool(connector);
+        let live = Mutex::new(Live { stamps, pool });
+        let config = config.clone();
+        Ok(Exchange(Arc::new(Inner { config, unix_socket, limits, proxies, live })))
+    }
+
+    /// How requests are sent.
+    pub fn config(&self) -> &HttpClientConfig {
+        &self.0.config
+    }
+
+    /// Whether a request could be made: what keeps it from being made would do so each time.
+    pub fn check(&self, ask: &Ask) -> Result<(), ClientError> {
+        let inner = &self.0;
+        if ask.url.scheme() == "https" {
+            let tls = lazy_tls(&inner.config);
+            tls.server_name(ask.url.host_str().unwrap_or_default().trim_matches(['[', ']']))?;
+            tls.get()?;
+        }
+        inner.request(ask, &ask.url, &ask.method, Trust::NoSecrets).map(drop)
+    }
+
+    /// Sends a request, follows redirects if it is configured so, and returns the head of the
+    /// answer with the URL that it is of.
+    pub async fn send(&self, ask: &Ask) -> Result<(Response<Incoming>, Url), ClientError> {
+        let follows = self.0.config.follow_redirects.unwrap_or(true);
+        let mut url = ask.url.clone();
+        let mut asked_by = ask.method.clone();
+        // Most requests are not sent on.
+        let mut ask = Cow::Borrowed(ask);
+        let mut trust = Trust::All;
+        for _ in 0..REDIRECTS_MAX {
+            let (request, pool) = Inner::prepare(&self.0, &ask, &url, &asked_by, trust).await?;
+            let answer = once(&pool, request).await?;
+            let next = match follows {
+                true => redirect(&url, answer.status(), answer.headers())?,
+                false => None,
+            };
+            let Some(next) = next else { return Ok((answer, url)) };
+            if !next.repeats {
+                asked_by = method(&asked_by);
+                let ask = ask.to_mut();
+                ask.body = Bytes::new();
+                ask.headers.remove(CONTENT_TYPE);
+            }
+            // Who has left the first host once stays away from it.
+            if !is_trusted(&ask.url, &next.url) {
+                trust = Trust::NoSecrets;
+            }
+            url = next.url;
+        }
+        Err(ClientError::Redirects(REDIRECTS_MAX))
+    }
+
+    /// Sends a request with a body that can be sent only once, and follows no redirect.
+    pub async fn send_stream(
+        &self,
+        ask: &Ask,
+        body: StreamedBody,
+    ) -> Result<Response<Incoming>, ClientError> {
+        let (request, pool) =
+            Inner::prepare(&self.0, ask, &ask.url, &ask.method, Trust::All).await?;
+        let sent = asked(&pool, request.map(|_| Either::Right(body))).await;
+        answered(sent)
+    }
+}
+
+impl Inner {
+    /// A request, and the connections that it may use. Files are read where nobody waits for it.
+    async fn prepare(
+        this: &Arc<Inner>,
+        ask: &Ask,
+        url: &Url,
+        method: &Method,
+        trust: Trust,
+    ) -> Result<(Request<Full<Bytes>>, Pool), ClientError> {
+        if !this.config.names_files() {
+            return Ok((this.request(ask, url, method, trust)?, this.pool()));
+        }
+        let (inner, ask) = (Arc::clone(this), ask.clone());
+        let (url, method) = (url.clone(), method.clone());
+        off_network(move || Ok((inner.request(&ask, &url, &method, trust)?, inner.pool()))).await
+    }
+
+    /// A request with all headers. Who takes tokens has no credentials from the URL.
+    fn request(
+        &self,
+        ask: &Ask,
+        url: &Url,
+        method: &Method,
+        trust: Trust,
+    ) -> Result<Request<Full<Bytes>>, ClientError> {
+        let mut headers = ask.headers.clone();
+        add_headers(&mut headers, &self.config.headers)?;
+        if !headers.contains_key(AUTHORIZATION) {
+            let takes_tokens = matches!(self.config.credentials, Credentials::OAuth2(_));
+            let configured = authorization(&self.config.credentials)?;
+            let value = match configured {
+                None if !takes_tokens => url_credentials("the URL", url)?,
+                configured => configured,
+            };
+            if let Some(value) = value {
+                headers.insert(AUTHORIZATION, value);
+            }
+        }
+        if trust == Trust::NoSecrets {
+            headers = without_secrets(headers);
+        }
+        headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
+        if url.scheme() == "http" && self.unix_socket.is_none() {
+            let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+            let port = url.port_or_known_default().unwrap_or(80);
+            let proxy = self.proxies.for_host(false, host, port);
+            if let Some(value) = proxy.and_then(|proxy| proxy.authorization()) {
+                headers.insert(PROXY_AUTHORIZATION, value.clone());
+            }
+        }
+        let zone = ask.zone.as_deref().filter(|_| url.host() == ask.url.host());
+        let uri = uri(url, zone)?;
+        if let (Some(_), Some(host)) = (zone, url.host_str()) {
+            // A zone means nothing to the host that is asked: RFC 6874, section 4.
+            let host = HeaderValue::try_from(with_port(host.to_owned(), url));
+            headers.insert(HOST, host.map_err(|error| ClientError::Url(error.to_string()))?);
+        }
+        let mut request = Request::builder()
+            .method(method)
+            .uri(uri)
+            .body(Full::new(ask.body.clone()))
+            .map_err(|error| ClientError::Url(error.to_string()))?;
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+
+    /// Connections that are made as the files are now. Files that cannot be used leave what there
+    /// was.
+    fn pool(&self) -> Pool {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if live.stamps.is_empty() {
+            return live.pool.clone();
+        }
+        let now = stamps(&self.config.tls);
+        if now != live.stamps {
+            live.stamps = now;
+            let tls = lazy_tls(&self.config);
+            match tls.get() {
+                Ok(_) => {
+                    let (proxies, socket) = (Arc::clone(&self.proxies), self.unix_socket.clone());
+                    live.pool = pool(Connector::new(tls, proxies, socket, self.limits));
+                }
+                Err(error) => tracing::warn!(
+                    %error,
+                    "certificates or keys changed and cannot be used; requests go on with those \
+                     that were read before"
+                ),
+            }
+        }
+        live.pool.clone()
+    }
+}
+
+/// Sends a request. The server may close a connection that waited at the very moment at which
+/// it is used again: that is no failure of a request that changes nothing.
+async fn once(
+    pool: &Pool,
+    request: Request<Full<Bytes>>,
+) -> Result<Response<Incoming>, ClientError> {
+    let changes_nothing = matches!(*request.method(), Method::GET | Method::HEAD);
+    let again = changes_nothing.then(|| request.clone());
+    let sent = match (asked(pool, request.map(Either::Left)).await, again) {
+        (Err(error), Some(request)) if has_waited(&error) => {
+            asked(pool, request.map(Either::Left)).await
+        }
+        (sent, _) => sent,
+    };
+    answered(sent)
+}
+
+/// Hands a request to the pool. A function of its own, because the code of HTTP is compiled where
+/// the pool is asked, and code of an `async fn` in each crate that awaits it.
+fn asked(
+    pool: &Pool,
+    request: Request<Either<Full<Bytes>, StreamedBody>>,
+) -> legacy::ResponseFuture {
+    pool.request(request)
+}
+
+/// Notes that an answer has come by its connection.
+fn answered(
+    sent: Result<Response<Incoming>, legacy::Error>,
+) -> Result<Response<Incoming>, ClientError> {
+    let answer = sent.map_err(|error| failed(&error))?;
+    if let Some(received) = answer.extensions().get::<Received>() {
+        received.set_answered();
+    }
+    Ok(answer)
+}
+
+fn lazy_tls(config: &HttpClientConfig) -> LazyTls {
+    LazyTls::new(&config.tls, config.enable_http2.unwrap_or(true))
+}
+
+fn pool(connector: Connector) -> Pool {
+    legacy::Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .pool_max_idle_per_host(IDLE_MAX)
+        .timer(TokioTimer::new())
+        .http2_keep_alive_interval(PING_INTERVAL)
+        // As Go's client, which is upstream's: servers of devices are often written by hand.
+        .http1_allow_spaces_after_header_name_in_responses(true)
+        .http1_allow_obsolete_multiline_headers_in_responses(true)
+        .http1_max_headers(HEADERS_MAX)
+        .build(connector)
+}
+
+/// Whether a request failed by a connection that had been used before, before any of an answer
+/// came.
+fn has_waited(error: &legacy::Error) -> bool {
+    let mut cause = std::error::Error::source(error);
+    let mut is_closed = false;
+    while let Some(error) = cause {
+        let of_hyper = error.downcast_ref::<hyper::Error>();
+        is_closed |= of_hyper.is_some_and(|error| {
+            error.is_incomplete_message() || error.is_canceled() || error.is_closed()
+        });
+        let of_system = error.downcast_ref::<std::io::Error>();
+        is_closed |= of_system.is_some_and(|error| {
+            use std::io::ErrorKind::{BrokenPipe, ConnectionReset};
+            matches!(error.kind(), BrokenPipe | ConnectionReset)
+        });
+        cause = error.source();
+    }
+    is_closed && received(error).is_some_and(|received| received.has_answered())
+}
+
+/// What came by the connection of a request that failed.
+fn received(error: &legacy::Error) -> Option<Received> {
+    let mut extensions = hyper::http::Extensions::new();
+    error.connect_info()?.get_extras(&mut extensions);
+    extensions.remove()
+}
+
+/// What went wrong, without the pool's own words for it.
+fn failed(error: &legacy::Error) -> ClientError {
+    let cause = std::error::Error::source(error);
+    let broken = match cause.and_then(|cause| cause.downcast_ref::<ClientError>()) {
+        Some(own) => own.clone(),
+        None => ClientError::broken(cause.unwrap_or(error)),
+    };
+    let broken = match broken {
+        ClientError::Connection(what) if error.is_connect() => ClientError::Unreachable(what),
+        broken => broken,
+    };
+    let ClientError::Connection(what) = &broken else { return broken };
+    match received(error).and_then(|received| received.foreign_line()) {
+        Some(line) => ClientError::Connection(format!(
+            "{what}: the server does not speak HTTP, it begins with {line:?}"
+        )),
+        // hyper tells nothing of a connection by which something came before it was asked for.
+        None if what.contains(UNEXPECTED) => ClientError::Connection(
+            "the server does not speak HTTP, it sends before it is asked".into(),
+        ),
+        None => broken,
+    }
+}
