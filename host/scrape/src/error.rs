@@ -1,5 +1,6 @@
 //! Why a scrape failed. The API returns the texts as a target's last error.
 
+use crate::content_type::ContentTypeError;
 use crate::store::{Refused, StoreError};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ pub enum ScrapeError {
     Status(String),
     /// The content type says no format that is known.
     #[error(transparent)]
-    ContentType(#[from] crate::request::ContentTypeError),
+    ContentType(#[from] ContentTypeError),
     /// The body is compressed in a way that was not asked for.
     #[error("the body has the content encoding {0:?}, which was not asked for")]
     Encoding(String),
@@ -176,6 +177,11 @@ pub fn beginning(text: &str) -> String {
         true => format!("{} …", &text[..text.floor_char_boundary(SHOWN_BYTES_MAX)]),
         false => text.to_owned(),
     }
+}
+
+/// An error in what a target exposes.
+pub(crate) fn parse_error(error: impl std::fmt::Display) -> ScrapeError {
+    ScrapeError::Parse(beginning(&error.to_string()))
 }
 
 fn shown(duration: &Duration) -> String {

@@ -1,7 +1,6 @@
 //! What scraping needs to know of a job.
 
-use crate::append::LabelLimits;
-use crate::request::Protocol;
+use crate::protocol::Protocol;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,6 +25,17 @@ pub struct Limits {
     pub dropped_targets: u64,
     /// `native_histogram_bucket_limit`
     pub buckets: u64,
+}
+
+/// Limits on the labels of a series after relabeling; zero means no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LabelLimits {
+    /// `label_limit`
+    pub labels: u64,
+    /// `label_name_length_limit`, in bytes.
+    pub name_bytes: u64,
+    /// `label_value_length_limit`, in bytes.
+    pub value_bytes: u64,
 }
 
 /// A job: how its targets are made and scraped.

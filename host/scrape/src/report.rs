@@ -3,7 +3,6 @@
 //! Source: <https://prometheus.io/docs/concepts/jobs_instances/>, and `reportSample` in
 //! `scrape/scrape.go` of prometheus/prometheus.
 
-use crate::append::Totals;
 use crate::store::FamilyMetadata;
 use std::time::Duration;
 use tidepool_exposition::MetricType;
@@ -82,6 +81,19 @@ pub const REPORT_SERIES: [ReportSeries; 8] = [
 /// How many series a report has.
 pub(crate) fn report_series(with_extra: bool) -> usize {
     REPORT_SERIES.iter().filter(|series| !series.is_extra || with_extra).count()
+}
+
+/// What a scrape had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Samples in the exposition.
+    pub scraped: u64,
+    /// Samples after relabeling.
+    pub added: u64,
+    /// Series that the cache did not know.
+    pub series_added: u64,
+    /// Bytes of the body, uncompressed.
+    pub body_bytes: u64,
 }
 
 /// How a scrape went.

@@ -1,7 +1,8 @@
 //! Where samples come from: a target that is asked over HTTP, or a part of this process.
 
-use crate::append::{Appender, Parts};
+use crate::append::Appender;
 use crate::error::ScrapeError;
+use crate::series_text::Parts;
 use std::future::Future;
 use std::pin::Pin;
 use tidepool_exposition::MetricType;

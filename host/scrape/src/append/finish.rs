@@ -1,9 +1,9 @@
 //! The end of a scrape: its outcome, markers, and the report.
 
-use super::{Appender, Owner, Scrape, Totals};
+use super::{Appender, Owner, Scrape};
 use crate::cache::{Cache, Families, Finished, StoredExemplar};
 use crate::error::ScrapeError;
-use crate::report::{REPORT_SERIES, Report};
+use crate::report::{REPORT_SERIES, Report, Totals};
 use crate::store::{Batch, ExemplarRow, FamilyMetadata, SeriesRef};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

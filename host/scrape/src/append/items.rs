@@ -1,7 +1,8 @@
 //! The items of a parser, handed to an appender.
 
-use super::{Appender, Exemplar, Parts};
-use crate::error::{ScrapeError, beginning};
+use super::{Appender, Exemplar};
+use crate::error::{ScrapeError, parse_error};
+use crate::series_text::Parts;
 use tidepool_exposition as exposition;
 use tidepool_exposition::{ClassicToNative, Converted, Format, HistogramOptions, Item, Parser};
 use tidepool_turns::{Idle, STEP_BYTES};
@@ -146,10 +147,6 @@ fn weight(item: &Item<'_>) -> usize {
         _ => return ITEM_BYTES,
     };
     series.text().len() + ITEM_BYTES * (1 + exemplars)
-}
-
-pub(super) fn parse_error(error: impl std::fmt::Display) -> ScrapeError {
-    ScrapeError::Parse(beginning(&error.to_string()))
 }
 
 #[inline]

@@ -4,6 +4,7 @@
 //! `scrape/scrape.go` of prometheus/prometheus.
 
 use crate::error::{self as shown, ScrapeError};
+use crate::job::LabelLimits;
 use crate::labels::{Labels, METRIC_NAME};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,17 +19,6 @@ const SHOWN_CHARS: usize = 50;
 
 /// Rules of a job, which all its targets share. They are applied to new series only.
 pub type Rules = Arc<Mutex<Vec<Rule>>>;
-
-/// Limits on the labels of a series after relabeling; zero means no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LabelLimits {
-    /// `label_limit`
-    pub labels: u64,
-    /// `label_name_length_limit`, in bytes.
-    pub name_bytes: u64,
-    /// `label_value_length_limit`, in bytes.
-    pub value_bytes: u64,
-}
 
 /// What makes a target's series out of what it exposes.
 #[derive(Clone, Debug)]

@@ -11,14 +11,12 @@
 
 mod commit;
 mod finish;
-mod form;
 mod items;
 mod labels;
 mod refused;
 
-pub use form::{Form, Parts, Series};
 pub use items::{BodyReader, Histograms};
-pub use labels::{LabelLimits, Mutator, Rules};
+pub use labels::{Mutator, Rules};
 pub use refused::{Refusal, RefusalReason, Refusals};
 
 use crate::cache::{Cache, Ended, Families, Lookup, Slot, StoredExemplar, TimelessExemplar};
@@ -27,9 +25,9 @@ use crate::histogram::{limit_buckets, limit_schema};
 use crate::labels::Labels;
 use crate::memory::{Held, MemoryBound};
 use crate::metrics::Metrics;
-use crate::report::REPORT_SERIES;
+use crate::report::{REPORT_SERIES, Totals};
+use crate::series_text::{Form, Series};
 use crate::store::{Batch, ExemplarRow, HistogramRow, SeriesRef};
-use items::parse_error;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tidepool_exposition::{Counts, MetricType, NativeHistogram};
@@ -73,19 +71,6 @@ pub struct Exemplar {
     pub value: f64,
     /// When, if it says so.
     pub timestamp_ms: Option<i64>,
-}
-
-/// What a scrape had.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Samples in the exposition.
-    pub scraped: u64,
-    /// Samples after relabeling.
-    pub added: u64,
-    /// Series that the cache did not know.
-    pub series_added: u64,
-    /// Bytes of the body, uncompressed.
-    pub body_bytes: u64,
 }
 
 /// A row whose reference is not known yet.

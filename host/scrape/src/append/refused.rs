@@ -1,7 +1,8 @@
 //! Which samples a scrape exposes and does not store, for a person who looks at one scrape. A
 //! server only counts them.
 
-use super::{Appender, Series};
+use super::Appender;
+use crate::series_text::Series;
 use std::fmt;
 use std::sync::Arc;
 use tidepool_exposition::{METRIC_NAME, series_text};

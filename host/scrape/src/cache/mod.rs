@@ -17,8 +17,8 @@ mod texts;
 
 pub use families::Families;
 
-use crate::append::Form;
 use crate::labels::Labels;
+use crate::series_text::Form;
 use crate::store::SeriesRef;
 use hashbrown::{HashSet, HashTable};
 use std::collections::HashMap;

@@ -5,7 +5,7 @@
 
 use super::job::DISCOVERY_SUFFIX;
 use crate::job::Job;
-use crate::request::Protocol;
+use crate::protocol::Protocol;
 use std::fmt::Display;
 use tidepool_client::HttpClientConfig;
 use tidepool_relabel::RuleSpec;

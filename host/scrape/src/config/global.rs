@@ -1,7 +1,7 @@
 //! The section `global`.
 
 use super::job::{self, Protocols};
-use crate::request::Protocol;
+use crate::protocol::Protocol;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -161,7 +161,7 @@ impl Section {
         if self.scrape_timeout > scrape_interval {
             return Err("global scrape timeout greater than scrape interval".into());
         }
-        let labels = crate::append::LabelLimits {
+        let labels = crate::job::LabelLimits {
             labels: self.label_limit,
             name_bytes: self.label_name_length_limit,
             value_bytes: self.label_value_length_limit,

@@ -6,9 +6,8 @@ use super::discovery::{
 };
 use super::effective::untold;
 use super::{GlobalConfig, ScrapeConfig};
-use crate::append::LabelLimits;
-use crate::job::{Job, Limits};
-use crate::request::Protocol;
+use crate::job::{Job, LabelLimits, Limits};
+use crate::protocol::Protocol;
 use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;

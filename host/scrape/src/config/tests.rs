@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::labels::Labels;
-use crate::request::Protocol;
+use crate::protocol::Protocol;
 use crate::target::LabelMap;
 use std::time::Duration;
 use tidepool_settings::yaml::{Data, Node};
@@ -137,7 +137,7 @@ scrape_configs:
     assert_eq!(*srv, dns("_web._tcp.example", 30, DnsType::Srv));
     assert_eq!(*a, dns("a.example", 15, DnsType::A(9100)));
 
-    let limits = crate::append::LabelLimits { labels: 30, ..Default::default() };
+    let limits = crate::job::LabelLimits { labels: 30, ..Default::default() };
     let mut expected = Job::new("bare");
     expected.interval = Duration::from_secs(15);
     expected.limits.samples = 1500;

@@ -1,10 +1,12 @@
 //! A target that is asked over HTTP: the request, and its body as it comes.
 
-use super::{TIMEOUT_HEADER, accept_header, format_of, timeout_header};
+use super::{TIMEOUT_HEADER, accept_header, timeout_header};
 use crate::append::{Appender, BodyReader, Histograms};
+use crate::content_type::{ContentTypeError, format_of};
 use crate::error::{ScrapeError, beginning};
 use crate::job::Job;
 use crate::metrics::Metrics;
+use crate::protocol::Protocol;
 use crate::source::{Scraping, Source};
 use crate::target::{Target, names};
 use hyper::StatusCode;
@@ -35,7 +37,7 @@ pub struct HttpSource {
     /// The request of each scrape.
     ask: Ask,
     timeout: Duration,
-    fallback: Option<super::Protocol>,
+    fallback: Option<Protocol>,
     histograms: Histograms,
     body_limit: u64,
     metrics: Arc<Metrics>,
@@ -71,7 +73,7 @@ pub struct Head {
 
 /// A body on its way into an appender.
 struct BodyOf<'a> {
-    format: Result<Format, super::ContentTypeError>,
+    format: Result<Format, ContentTypeError>,
     /// None until there is a byte.
     reader: Option<BodyReader>,
     appender: &'a mut Appender,
@@ -267,7 +269,7 @@ impl BodyOf<'_> {
 }
 
 impl Head {
-    fn of(answer: &Answer, fallback: Option<super::Protocol>) -> Head {
+    fn of(answer: &Answer, fallback: Option<Protocol>) -> Head {
         let header = |name| answer.headers.get(name).map(HeaderValue::as_bytes);
         let text = |name| header(name).map(|value| String::from_utf8_lossy(value).into_owned());
         Head {

@@ -1,11 +1,9 @@
 //! The request of a scrape: what is asked for, and what an answer's head says.
 
 mod accept;
-mod content_type;
 mod http;
 
-pub use accept::{Protocol, accept_header, timeout_header};
-pub use content_type::{ContentTypeError, format_of};
+pub use accept::{accept_header, timeout_header};
 pub use http::{Head, HttpSource, Seen};
 
 /// Name of the header that tells a target how long the scrape waits, in seconds.

@@ -4,11 +4,11 @@ use crate::store::{MemoryStore, Stored, marker, stored};
 use std::sync::{Arc, Mutex};
 use tidepool_exposition::{Format, NameValidation};
 use tidepool_relabel::{Action, Rule, RuleSpec};
-use tidepool_scrape::append::{Appender, BodyReader, Histograms, Mutator, Options, Totals};
+use tidepool_scrape::append::{Appender, BodyReader, Histograms, Mutator, Options};
 use tidepool_scrape::error::ScrapeError;
 use tidepool_scrape::memory::MemoryBound;
 use tidepool_scrape::metrics::Metrics;
-use tidepool_scrape::report::Report;
+use tidepool_scrape::report::{Report, Totals};
 use tidepool_scrape::store::{Appended, Reason, Refused};
 
 pub fn options() -> Options {

@@ -8,9 +8,10 @@ use tidepool_exposition::Format;
 use tidepool_exposition::protobuf::client::{
     Bucket, BucketSpan, Exemplar, Histogram, LabelPair, Metric, MetricFamily, MetricType,
 };
-use tidepool_scrape::append::{Appender, BodyReader, Histograms, Options, Totals};
+use tidepool_scrape::append::{Appender, BodyReader, Histograms, Options};
 use tidepool_scrape::error::ScrapeError;
 use tidepool_scrape::metrics::Metrics;
+use tidepool_scrape::report::Totals;
 use tidepool_scrape::store::Batch;
 
 /// Two histograms with three buckets at the finest schema, so many empty ones between them.

@@ -3,7 +3,7 @@
 //!
 //! Source: `extractMediaType` in `model/textparse/interface.go` of prometheus/prometheus.
 
-use super::Protocol;
+use crate::protocol::Protocol;
 use tidepool_exposition::Format;
 
 /// Longest content type that a message shows, in characters.

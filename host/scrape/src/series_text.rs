@@ -1,8 +1,7 @@
 //! How texts name series. A text and its form are all that is remembered of a series' labels: they
 //! are made again where they are needed.
 
-use super::parse_error;
-use crate::error::ScrapeError;
+use crate::error::{ScrapeError, parse_error};
 use crate::labels::METRIC_NAME;
 use tidepool_exposition as exposition;
 

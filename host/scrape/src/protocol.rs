@@ -1,0 +1,57 @@
+//! The formats that a target may answer in.
+//!
+//! Source: `ScrapeProtocolsHeaders` in `config/config.go` of prometheus/prometheus 3.15.
+
+/// A format that a target may answer in (`scrape_protocols`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// `PrometheusProto`
+    PrometheusProto,
+    /// `OpenMetricsText1.0.0`
+    OpenMetricsText1_0_0,
+    /// `OpenMetricsText0.0.1`
+    OpenMetricsText0_0_1,
+    /// `PrometheusText1.0.0`
+    PrometheusText1_0_0,
+    /// `PrometheusText0.0.4`
+    PrometheusText0_0_4,
+}
+
+impl Protocol {
+    /// What is asked for without native histograms.
+    pub const TEXTS: [Protocol; 4] = [
+        Protocol::OpenMetricsText1_0_0,
+        Protocol::OpenMetricsText0_0_1,
+        Protocol::PrometheusText1_0_0,
+        Protocol::PrometheusText0_0_4,
+    ];
+
+    /// The name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::PrometheusProto => "PrometheusProto",
+            Protocol::OpenMetricsText1_0_0 => "OpenMetricsText1.0.0",
+            Protocol::OpenMetricsText0_0_1 => "OpenMetricsText0.0.1",
+            Protocol::PrometheusText1_0_0 => "PrometheusText1.0.0",
+            Protocol::PrometheusText0_0_4 => "PrometheusText0.0.4",
+        }
+    }
+
+    /// What stands in the header `Accept`, without a quality.
+    pub(crate) fn media_type(self) -> &'static str {
+        match self {
+            Protocol::PrometheusProto => {
+                "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
+            }
+            Protocol::OpenMetricsText1_0_0 => "application/openmetrics-text;version=1.0.0",
+            Protocol::OpenMetricsText0_0_1 => "application/openmetrics-text;version=0.0.1",
+            Protocol::PrometheusText1_0_0 => "text/plain;version=1.0.0",
+            Protocol::PrometheusText0_0_4 => "text/plain;version=0.0.4",
+        }
+    }
+
+    /// Whether the format can say how names are escaped.
+    pub(crate) fn has_escaping(self) -> bool {
+        matches!(self, Protocol::OpenMetricsText1_0_0 | Protocol::PrometheusText1_0_0)
+    }
+}
