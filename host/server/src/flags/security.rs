@@ -129,7 +129,7 @@ pub(super) fn check_changing(access: &AccessConfig, http: &HttpConfig) -> Result
     if lets_change && has_others && access.admin_credentials.is_none() {
         return Err(
             "--enable-admin-api and --enable-lifecycle need --admin-credentials-file when \
-                    other endpoints need credentials: otherwise everyone may delete data or reload"
+             other endpoints need credentials: otherwise everyone may delete data or reload"
                 .to_owned(),
         );
     }
