@@ -33,7 +33,7 @@ pub fn assert_all_arrives(store: &Store, target: &Target, scraper: Server) {
     };
     wait::until("scrapes to arrive", TIMEOUT, enough)
         .unwrap_or_else(|e| panic!("{e}\n{}\n{}", scraper.log(), store.server.log()));
-    let log = scraper.log();
+    let log = format!("{}\n{}", scraper.log(), store.server.log());
     scraper.terminate().expect("the scraper ends");
 
     let mut found = of_job(store, JOB);
