@@ -46,6 +46,12 @@ pub fn exponential(index: impl Into<i64>, schema: i32) -> f64 {
     fraction * 2f64.powi(half) * 2f64.powi(exponent - half)
 }
 
+/// Index of the bucket that holds another one, whose schema is finer by so many steps. An index
+/// belongs to its bucket's upper bound, so that 1 and 2 join, not 0 and 1.
+pub fn coarser_index(index: impl Into<i64>, steps: u32) -> i64 {
+    (index.into().wrapping_sub(1) >> steps.min(63)).wrapping_add(1)
+}
+
 /// Bounds from 0.5 to 1 at the highest resolution, with the rounding of Prometheus' own table.
 const FRACTIONS: [f64; 256] = [
     0.5,
@@ -336,6 +342,22 @@ mod tests {
         ] {
             assert_eq!(exponential(index, schema), bound, "{index} {schema}");
         }
+    }
+
+    #[test]
+    fn a_coarser_bucket_holds_the_finer_one() {
+        for steps in 0..=4 {
+            for index in -40..=40i64 {
+                let coarser = coarser_index(index, steps);
+                let schema = 4 - steps as i32;
+                assert!(exponential(index, 4) <= exponential(coarser, schema), "{index} {steps}");
+                assert!(
+                    exponential(index, 4) > exponential(coarser - 1, schema),
+                    "{index} {steps}"
+                );
+            }
+        }
+        assert_eq!(coarser_index(i32::MIN, 40), 0);
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod error;
 
 pub use error::{ClassicError, HistogramError};
 pub use tidepool_model::buckets::CUSTOM_BUCKETS_SCHEMA;
+use tidepool_model::buckets::coarser_index;
 
 /// Schemas whose bounds are powers of two, both ends included.
 pub const EXPONENTIAL_SCHEMAS: std::ops::RangeInclusive<i32> = -4..=8;
@@ -249,7 +250,7 @@ fn rebuild_side<T: Copy + PartialEq + Default>(
     for span in spans.iter() {
         index += i64::from(span.offset);
         for count in left.by_ref().take(span.length as usize) {
-            let place = shift.map_or(index, |shift| ((index - 1) >> shift) + 1);
+            let place = shift.map_or(index, |shift| coarser_index(index, shift));
             index += 1;
             if *count == empty {
                 continue;

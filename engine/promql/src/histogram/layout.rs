@@ -2,6 +2,7 @@
 
 use crate::kahan;
 use crate::model::Span;
+use tidepool_model::buckets::coarser_index;
 
 /// Indexes of buckets in ascending order.
 pub(super) fn indexes(spans: &[Span]) -> impl Iterator<Item = i32> + '_ {
@@ -127,7 +128,7 @@ impl Side<'_> {
         let mut last = None;
         let mut len = 0;
         for (place, index) in indexes(self.spans).take(self.counts.len()).enumerate() {
-            let index = reduced(index, shift);
+            let index = coarser_index(index, shift) as i32;
             let count = self.counts[place];
             let lost = self.lost.as_ref().map(|lost| lost[place]);
             if last == Some(index) {
@@ -183,11 +184,6 @@ impl Side<'_> {
             lost.truncate(len);
         }
     }
-}
-
-/// Index of the bucket that holds this one at a resolution `shift` schemas below.
-pub(super) fn reduced(index: i32, shift: u32) -> i32 {
-    (index.wrapping_sub(1) >> shift.min(31)).wrapping_add(1)
 }
 
 #[cfg(test)]

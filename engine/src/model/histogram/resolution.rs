@@ -8,6 +8,7 @@ use super::{
     NativeHistogram, Side, Span, SpanBuilder,
 };
 use std::rc::Rc;
+use tidepool_model::buckets::coarser_index;
 
 /// One side's spans and buckets.
 type Wider<C> = (Box<[Span]>, Vec<<C as Count>::Bucket>);
@@ -37,8 +38,9 @@ impl<C: Count> NativeHistogram<C> {
             return Err(HistogramError::NotReducible { from, to: schema });
         }
         self.check_shape()?;
-        let (positive_spans, positive_buckets) = self.wider(Side::Positive, from - schema)?;
-        let (negative_spans, negative_buckets) = self.wider(Side::Negative, from - schema)?;
+        let steps = from.abs_diff(schema);
+        let (positive_spans, positive_buckets) = self.wider(Side::Positive, steps)?;
+        let (negative_spans, negative_buckets) = self.wider(Side::Negative, steps)?;
         self.layout = Rc::new(BucketLayout {
             schema,
             zero_threshold: self.layout.zero_threshold,
@@ -51,13 +53,12 @@ impl<C: Count> NativeHistogram<C> {
         Ok(())
     }
 
-    fn wider(&self, side: Side, steps: i32) -> Result<Wider<C>, HistogramError> {
+    fn wider(&self, side: Side, steps: u32) -> Result<Wider<C>, HistogramError> {
         let mut spans = SpanBuilder::default();
         let mut counts: Vec<C::Bucket> = Vec::new();
         let mut last = None;
         for (index, count) in self.counts(side) {
-            // An index belongs to its bucket's upper bound, so that 1 and 2 join, not 0 and 1.
-            let index = ((index - 1) >> steps) + 1;
+            let index = coarser_index(index, steps);
             match counts.last_mut() {
                 Some(joined) if last == Some(index) => *joined = C::bucket_sum(*joined, count),
                 _ => {
