@@ -1,12 +1,9 @@
 //! Rows by the numbers of their series: for writers inside of the process that store the same
 //! series again and again, and need not tell their labels each time.
 
-use super::head::{Rows, Stored};
-use super::{Body, BodyRoom, Store, StoreError};
-use std::ops::Range;
-use tidepool_runtime::{
-    CallError, Columns, Error, Label, RefusedRow, RemoteWriteVersion, WriteOutcome,
-};
+use super::head::{Rows, ScrapeRows, Stored};
+use super::{BodyRoom, Store, StoreError};
+use tidepool_runtime::{CallError, Error, Label, RefusedRow, WriteOutcome};
 
 /// Most series whose numbers are asked for in one call, so that writes do not wait for long.
 const NUMBERS_PER_CALL: usize = 256;
@@ -18,23 +15,6 @@ pub struct SeriesNumbers {
     pub generation: u64,
     /// For each label set its number, or why it can have none.
     pub numbers: Vec<Result<u64, Error>>,
-}
-
-/// All that a scrape stores.
-pub struct ScrapeRows {
-    /// What has no columns.
-    pub bodies: Vec<(RemoteWriteVersion, Body)>,
-    /// Which start of the head gave the numbers.
-    pub generation: u64,
-    /// How many samples there are.
-    pub count: usize,
-    /// Makes columns of some of them: a copy of all would be as large as what is scraped. The
-    /// report is their end.
-    pub rows: Box<dyn Fn(Range<usize>) -> Columns + Send>,
-    /// Series that end, unless they have values at that time or later.
-    pub ended: Vec<u64>,
-    /// The time of their markers.
-    pub ended_at_ms: i64,
 }
 
 impl Store {

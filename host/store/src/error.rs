@@ -1,6 +1,6 @@
 //! Errors of the store.
 
-use super::Shortage;
+use super::shortage::Shortage;
 use tidepool_disk::DiskError;
 use tidepool_protocol::prom::selection::SelectionError;
 use tidepool_runtime::{CallError, Error, HeadLost, MemoryBound, MemoryPool, in_words};

@@ -12,6 +12,7 @@ mod scrape;
 mod snapshot;
 mod walk;
 
+pub use handle::ScrapeRows;
 pub(super) use handle::{HeadHandle, HeadInstance, Job, Rows, Stored};
 pub(super) use walk::OnHead;
 

@@ -42,6 +42,7 @@ mod repeated;
 mod replay_status;
 mod results;
 mod room;
+mod shortage;
 mod space;
 mod starts;
 mod status;
@@ -52,7 +53,7 @@ mod unreplayed;
 use blocks::DamagedBlocks;
 pub use blocks::ListedBlock;
 pub use buffer::Body;
-pub use columns::{ScrapeRows, SeriesNumbers};
+pub use columns::SeriesNumbers;
 pub use compaction_settings::{CompactionSettings, CompactionSettingsError, max_block_duration};
 pub use compactor::{BLOCK_AHEAD_MS_MAX, snapshot_name};
 use config::Live;
@@ -60,22 +61,23 @@ pub use config::StoreConfig;
 pub use error::{StopError, StoreError};
 pub use expression::Expression;
 pub use figures::StoreCounters;
+pub use head::ScrapeRows;
 pub use lookup::LookupPart;
 pub use memory::{
     COMPACTOR_BYTES_MIN, MEMORY_LIMIT_BYTES_MIN, MemorySplit, QUERY_BYTES_MIN, available_bytes,
     default_limit_bytes,
 };
 pub use pinned::{PinConfig, Waiting};
-pub use promql::{QueryEnd, QueryPart, QueryTimings};
+pub use promql::{QueryEnd, QueryPart};
 use queries::{ActiveQueries, QueryTurns};
-pub use queries::{QueryConfig, QueryFeatures, QueryFigures};
+pub use queries::{QueryConfig, QueryFeatures, QueryFigures, QueryTimings};
 pub use query::{ReadPart, SMALL_BYTES_MAX};
 pub use replay_status::{ReplayState, ReplayStatus};
 pub use room::{BodyBudget, BodyRoom};
+pub use shortage::Shortage;
 pub use space::{DiskShare, SpaceFigures};
 pub use status::Cardinality;
 pub use tidepool_protocol::prom::read::{ReadFormat, ReadQuery};
-pub use unreplayed::Shortage;
 
 use clock::Clock;
 use compactor::Compactor;

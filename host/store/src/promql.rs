@@ -5,6 +5,7 @@ mod evaluator;
 mod split;
 
 use super::expression::Expression;
+use super::queries::QueryTimings;
 use super::query::{Part, ReceiverGone, SMALL_BYTES_MAX, answer_parts, answer_ready, answer_until};
 use super::repeated::Repeated;
 use super::{Shared, Store, StoreError, millis};
@@ -81,17 +82,6 @@ pub struct QueryEnd {
     pub samples_per_step: Vec<u64>,
     /// How long it took.
     pub timings: QueryTimings,
-}
-
-/// How long a query took. What the client took to read the answer is in none of them.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct QueryTimings {
-    /// Until it had its turn.
-    pub queue: Duration,
-    /// To make an instance, read the expression and open what it selects.
-    pub preparation: Duration,
-    /// To evaluate.
-    pub evaluation: Duration,
 }
 
 impl From<ParseError> for StoreError {

@@ -1,15 +1,17 @@
 //! The handle of the head thread: the jobs that it takes, and their senders.
 
 use super::lock;
-use crate::{Body, BodyRoom, ScrapeRows, Shortage, StoreError};
+use crate::shortage::Shortage;
+use crate::{Body, BodyRoom, StoreError};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use tidepool_disk::wal::{Logs, LogsMonitor};
 use tidepool_runtime::{
-    CallError, HeadCursorHandle, HeadLost, Instance, RefusedRow, RemoteWriteVersion, ScanHandle,
-    StringsHandle, WalkHandle, WriteOutcome,
+    CallError, Columns, HeadCursorHandle, HeadLost, Instance, RefusedRow, RemoteWriteVersion,
+    ScanHandle, StringsHandle, WalkHandle, WriteOutcome,
 };
 use tokio::sync::oneshot;
 
@@ -34,6 +36,23 @@ pub(crate) enum Rows {
     RemoteWrite { version: RemoteWriteVersion, body: Body },
     /// What a scrape stores.
     Scrape(ScrapeRows),
+}
+
+/// All that a scrape stores.
+pub struct ScrapeRows {
+    /// What has no columns.
+    pub bodies: Vec<(RemoteWriteVersion, Body)>,
+    /// Which start of the head gave the numbers.
+    pub generation: u64,
+    /// How many samples there are.
+    pub count: usize,
+    /// Makes columns of some of them: a copy of all would be as large as what is scraped. The
+    /// report is their end.
+    pub rows: Box<dyn Fn(Range<usize>) -> Columns + Send>,
+    /// Series that end, unless they have values at that time or later.
+    pub ended: Vec<u64>,
+    /// The time of their markers.
+    pub ended_at_ms: i64,
 }
 
 /// What became of rows.

@@ -10,9 +10,9 @@
 //! and the report, which ends the columns, with the last. So what a crash or an error of the disk
 //! in the midst of it leaves is without report.
 
-use super::handle::{HeadInstance, Stored};
+use super::handle::{HeadInstance, ScrapeRows, Stored};
 use super::{HeadThread, StoreError, Written, answer};
-use crate::{BodyRoom, ScrapeRows};
+use crate::BodyRoom;
 use std::collections::VecDeque;
 use tidepool_runtime::{CallError, Columns, ColumnsOutcome, Error, RefusedRow, nothing_written};
 use tokio::sync::oneshot;

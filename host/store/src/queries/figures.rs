@@ -1,6 +1,5 @@
 //! What queries took, under Prometheus' names. Source: `promql/engine.go` in prometheus/prometheus.
 
-use crate::QueryTimings;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +19,17 @@ const RECENT_MAX: usize = 500;
 
 /// Parts of a query's time. The last has nothing: series are sorted while they are evaluated.
 const SLICES: [&str; 4] = ["queue_time", "prepare_time", "inner_eval", "result_sort"];
+
+/// How long a query took. What the client took to read the answer is in none of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct QueryTimings {
+    /// Until it had its turn.
+    pub queue: Duration,
+    /// To make an instance, read the expression and open what it selects.
+    pub preparation: Duration,
+    /// To evaluate.
+    pub evaluation: Duration,
+}
 
 /// What was counted since the start.
 #[derive(Default)]

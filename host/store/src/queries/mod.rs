@@ -6,7 +6,7 @@ mod active;
 mod figures;
 
 pub(super) use active::ActiveQueries;
-pub use figures::QueryFigures;
+pub use figures::{QueryFigures, QueryTimings};
 
 use super::{StoreError, millis};
 use std::sync::Arc;

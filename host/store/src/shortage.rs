@@ -1,0 +1,59 @@
+//! Memory that was short when the log should have been replayed.
+
+use std::fmt;
+
+const MIB: u64 = 1024 * 1024;
+
+/// Which memory was short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shortage {
+    /// That of the head, by these limits.
+    Head {
+        /// Percentage of the log that was read.
+        replayed_percent: u64,
+        /// `--memory-limit` with which it should do, as far as can be told from that.
+        limit_bytes: u64,
+        /// `--head-memory-limit` likewise, if that was set to something else than its share.
+        head_bytes: Option<u64>,
+    },
+    /// That of the machine: the kernel killed the process so many times at one record.
+    Machine {
+        /// Times in a row.
+        kills: u32,
+    },
+}
+
+impl Shortage {
+    /// `--memory-limit` that is needed; 0 if that does not help.
+    pub fn limit_bytes(&self) -> u64 {
+        match self {
+            Shortage::Head { limit_bytes, .. } => *limit_bytes,
+            Shortage::Machine { .. } => 0,
+        }
+    }
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shortage::Head { replayed_percent, limit_bytes, head_bytes } => {
+                write!(
+                    f,
+                    "the WAL needs more memory than the head has, which was used up at \
+                     {replayed_percent} % of it. Restart with --memory-limit={}MiB",
+                    limit_bytes / MIB
+                )?;
+                match head_bytes {
+                    Some(bytes) => write!(f, " and --head-memory-limit={}MiB", bytes / MIB),
+                    None => Ok(()),
+                }
+            }
+            Shortage::Machine { kills } => write!(
+                f,
+                "the kernel's OOM killer ended the WAL replay {kills} times at the same record. \
+                 Give the machine or the control group more memory, or lower --memory-limit, and \
+                 restart"
+            ),
+        }
+    }
+}
