@@ -1,6 +1,7 @@
 //! The head's instance ends for want of memory, again and again under load: it is rebuilt from the
 //! log, senders are asked to retry meanwhile, and nothing acknowledged is missing.
 
+#[path = "../runtime/tests/image/mod.rs"]
 mod image;
 
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! A long scrape is stored part by part: a write comes between its parts, and no read sees some of
 //! them. It was one job of the head, which held up all writes.
 
+#[path = "../runtime/tests/image/mod.rs"]
 mod image;
 
 use prost::Message as _;

@@ -1,6 +1,7 @@
 //! Lookups of labels through the whole store (head instance, query instance, blocks on disk),
 //! compared with what Prometheus answers about the same samples.
 
+#[path = "../runtime/tests/image/mod.rs"]
 mod image;
 
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! The cost of WebAssembly: `host/benches/append.rs` runs the same appends through the component
-//! and through the native engine, and criterion leaves its estimates in files.
+//! The cost of WebAssembly: `host/runtime/benches/append.rs` runs the same appends through the
+//! component and through the native engine, and criterion leaves its estimates in files.
 
 use super::super::contender::Contender;
 use super::super::outcome::Outcome;
@@ -12,7 +12,7 @@ use tidepool_tests::remote_write::Version;
 /// Both versions of remote write.
 pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-    command.args(["bench", "-p", "tidepool-host", "--bench", "append"]).current_dir(workspace());
+    command.args(["bench", "-p", "tidepool-runtime", "--bench", "append"]).current_dir(workspace());
     if context.quick {
         command.args(["--", "--quick"]);
     }

@@ -4,7 +4,7 @@
 //! driven call by call as `host/store/src` does ([`node`]), by seeded writes and upkeep ([`run`]).
 //! [`model`] knows what was asked and answered, and so what must be found.
 //!
-//! With more seeds: `TIDEPOOL_SOAK=yes cargo test --release -p tidepool-host --test power_cut`.
+//! With more seeds: `TIDEPOOL_SOAK=yes cargo test --release -p tidepool-runtime --test power_cut`.
 
 mod cuts;
 mod damage;

@@ -1,7 +1,7 @@
 //! Narrow questions among many series, asked of the component: a selection of a few series, and
 //! lookups of labels, in the head and in a block.
 //!
-//! `cargo bench -p tidepool-host --bench lookup`; `LOOKUP_SERIES=500000` for other numbers than
+//! `cargo bench -p tidepool-runtime --bench lookup`; `LOOKUP_SERIES=500000` for other numbers than
 //! 100000. It also prints the least linear memory with which a fresh instance answers each question
 //! from the block.
 

@@ -2,7 +2,7 @@
 //! the component and once through the native engine. Each pass appends a fleet's scrapes to a
 //! fresh store.
 //!
-//! `cargo bench -p tidepool-host --bench append`; divide by the samples per pass that it prints.
+//! `cargo bench -p tidepool-runtime --bench append`; divide by the samples per pass that it prints.
 
 #[path = "../tests/image/mod.rs"]
 mod image;

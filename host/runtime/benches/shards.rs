@@ -2,7 +2,7 @@
 //! and split by series between two that work side by side, each on a thread and with a log of its
 //! own. This is what a host that shards by connection could win at most: its heads share nothing.
 //!
-//! `cargo bench -p tidepool-host --bench shards`, on a machine with two free cores. CPU time is
+//! `cargo bench -p tidepool-runtime --bench shards`, on a machine with two free cores. CPU time is
 //! that of the threads that append, memory that of their instances.
 
 #[path = "../tests/image/mod.rs"]
