@@ -230,7 +230,7 @@ impl Compactor {
                         || !progress.deleted.is_empty()
                         || !progress.bad.is_empty()
                     {
-                        self.shared.results.changed();
+                        self.shared.ledger.changed();
                     }
                     report(&self.shared, &progress, &self.waiting.all, started);
                     if let Some(block) = &progress.block {
@@ -250,7 +250,7 @@ impl Compactor {
                     std::thread::sleep(BUSY_PAUSE);
                 }
                 Err(error) => {
-                    self.shared.results.changed();
+                    self.shared.ledger.changed();
                     let limit_bytes = self.shared.config.memory.compactor_bytes;
                     return Err(StoreError::from(error).of_compaction(limit_bytes));
                 }

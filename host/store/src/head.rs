@@ -119,7 +119,7 @@ impl HeadThread {
             let state = &self.shared.head.state;
             state.start_nanos.store(started.elapsed().as_nanos() as u64, Relaxed);
             state.generation.fetch_add(1, Relaxed);
-            self.shared.results.changed();
+            self.shared.ledger.changed();
             state.ready.store(true, Relaxed);
             let stopped = self.work(&mut head, &logs, jobs);
             self.shared.head.state.ready.store(false, Relaxed);
@@ -215,7 +215,7 @@ impl HeadThread {
         self.shared.head.state.memory_used_bytes.store(brief.memory_used_bytes, Relaxed);
         self.shared.clock.stored(brief.newest_time_ms);
         if brief.oldest_stored_ms < i64::MAX {
-            self.shared.results.stored(brief.oldest_stored_ms);
+            self.shared.ledger.stored(brief.oldest_stored_ms);
         }
         Ok(())
     }

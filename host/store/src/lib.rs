@@ -19,6 +19,7 @@
 
 mod blocks;
 mod buffer;
+mod changes;
 mod clock;
 mod columns;
 mod compaction_settings;
@@ -29,6 +30,7 @@ mod expression;
 mod figures;
 pub mod flags;
 mod head;
+mod ledger;
 mod lookup;
 mod memory;
 mod metrics;
@@ -82,6 +84,7 @@ pub use tidepool_protocol::prom::read::{ReadFormat, ReadQuery};
 use clock::Clock;
 use compactor::Compactor;
 use head::{HeadHandle, HeadInstance, HeadThread, Job, Rows, Stored};
+use ledger::Ledger;
 use lookup::Strings;
 use memory::ReadMemory;
 use oldest::OldestTimes;
@@ -128,6 +131,7 @@ struct Shared {
     read_slots: Arc<Semaphore>,
     query_turns: QueryTurns,
     query_figures: Arc<QueryFigures>,
+    ledger: Arc<Ledger>,
     results: Results,
     damaged_blocks: DamagedBlocks,
     active_queries: ActiveQueries,
@@ -164,6 +168,7 @@ impl Store {
         let (head, jobs) = HeadHandle::new();
         let (sender, tasks) = task_queue();
         let read_memory = ReadMemory::new(&config.memory);
+        let ledger = Arc::default();
         let shared = Arc::new(Shared {
             runtime,
             blocks: BlockDirs::open(&data),
@@ -176,7 +181,8 @@ impl Store {
             head,
             tasks: sender,
             clock: Clock::new(millis(config.future_limit)),
-            results: Results::new(config.queries.cache_bytes_max, &read_memory.pool),
+            results: Results::new(config.queries.cache_bytes_max, &read_memory.pool, &ledger),
+            ledger,
             damaged_blocks: DamagedBlocks::default(),
             read_memory,
             readers: Arc::default(),

@@ -28,7 +28,7 @@ impl<'a> Repeated<'a> {
             return None;
         }
         let asked = Steps::of(expression.times)?;
-        results.look_at(&shared.blocks);
+        shared.ledger.look_at(&shared.blocks);
         let queries = shared.live().queries;
         let key = Key {
             text: expression.text.clone(),

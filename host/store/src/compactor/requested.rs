@@ -42,7 +42,7 @@ impl Compactor {
         let mut instance = self.instance(self.shared.blocks.clone())?;
         let deletion = instance.delete(&selectors, range);
         // A deletion that failed may have deleted something.
-        self.shared.results.changed();
+        self.shared.ledger.changed();
         let deletion = deletion?;
         tracing::info!(
             head_series = deletion.head_series,

@@ -90,8 +90,8 @@ impl Splitter<'_> {
         send: &dyn Fn(QueryPart) -> Result<(), ReceiverGone>,
     ) -> Result<bool, StoreError> {
         let [first, others @ ..] = parts else { return Ok(false) };
-        let results = &self.shared.results;
-        let (moment, blocks) = (results.moment(), self.shared.blocks.changes());
+        let ledger = &self.shared.ledger;
+        let (moment, blocks) = (ledger.moment(), self.shared.blocks.changes());
         let own = evaluator.begin(first.times())??;
         evaluator.prepare(own)??;
         let nobody_waits = Flag(Arc::default());
@@ -106,7 +106,7 @@ impl Splitter<'_> {
         let last_ms = parts.iter().rev().nth(1).map_or(i64::MAX, |steps| steps.last_ms);
         is_fit = is_fit
             && self.shared.blocks.changes() == blocks
-            && results.is_unchanged_until(last_ms, moment);
+            && ledger.is_unchanged_until(last_ms, moment);
         let mut firsts = Vec::new();
         if is_fit {
             match evaluator.next(own, ResultFormat::Json)?.map_err(StoreError::from) {

@@ -9,9 +9,9 @@
 //! ```
 //!
 //! A step at a time is reused only if nothing that it may have read changed since its evaluation
-//! began: no sample at that time or before was stored ([`changes`]), and nothing was deleted, lost
-//! or added otherwise. What is kept are answers of which the engine says that each step depends on
-//! nothing else. Where warnings and infos come and go from step to step, nothing is kept
+//! began: no sample at that time or before was stored, and nothing was deleted, lost or added
+//! otherwise ([`Ledger`]). What is kept are answers of which the engine says that each step depends
+//! on nothing else. Where warnings and infos come and go from step to step, nothing is kept
 //! ([`notes`]).
 //!
 //! Kept are the texts of values ([`points`]), as the engine wrote them ([`reader`]): what is
@@ -20,7 +20,6 @@
 //! first.
 
 mod answer;
-mod changes;
 mod joined;
 mod labels;
 mod notes;
@@ -31,20 +30,18 @@ mod steps;
 mod tests;
 
 pub use answer::Answer;
-pub use changes::Moment;
 pub use joined::{Joined, Source};
 pub use notes::{NOTES_MAX, Notes};
 pub use reader::Reader;
 pub use steps::Steps;
 
+use super::changes::Moment;
+use super::ledger::Ledger;
 use super::queries::QueryFeatures;
-use changes::Changes;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-use tidepool_disk::BlockDirs;
 use tidepool_runtime::MemoryPool;
 use tidepool_telemetry::MetricsText;
 
@@ -56,9 +53,6 @@ const ANSWER_PART: usize = 4;
 
 /// The largest part of the memory of reads.
 const READS_PART: usize = 8;
-
-/// How often the directory is looked at for blocks that others added or took away.
-const BLOCKS_EVERY: Duration = Duration::from_secs(1);
 
 /// What answers must have in common for one to be of use to another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -102,19 +96,12 @@ pub struct Known {
 pub struct Results {
     bytes_max: usize,
     pool: Arc<MemoryPool>,
-    changes: Mutex<Changes>,
-    blocks: Mutex<Blocks>,
-    answers: Mutex<Answers>,
+    /// What changed in the store since an answer was evaluated.
+    ledger: Arc<Ledger>,
+    answers: Arc<Mutex<Answers>>,
     hits: AtomicU64,
     misses: AtomicU64,
     evictions: AtomicU64,
-}
-
-/// The blocks as they were when they were last looked at.
-#[derive(Default)]
-struct Blocks {
-    looked_at: Option<Instant>,
-    names: Vec<String>,
 }
 
 /// All answers, by their keys and by when they were last used.
@@ -132,15 +119,21 @@ struct Answers {
 
 impl Results {
     /// Keeps answers of so many bytes together, and takes them from the memory of reads, of which
-    /// it never takes more than an eighth. With 0 it keeps none.
-    pub fn new(bytes_max: u64, pool: &Arc<MemoryPool>) -> Results {
+    /// it never takes more than an eighth. With 0 it keeps none. Anything but a write drops all.
+    pub fn new(bytes_max: u64, pool: &Arc<MemoryPool>, ledger: &Arc<Ledger>) -> Results {
         let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+        let answers: Arc<Mutex<Answers>> = Arc::default();
+        let kept = Arc::downgrade(&answers);
+        ledger.on_change(move || {
+            let Some(answers) = kept.upgrade() else { return };
+            let dropped = std::mem::take(&mut *lock(&answers));
+            drop(dropped);
+        });
         Results {
             bytes_max: bytes_max.min(pool.bytes_max() / READS_PART),
             pool: Arc::clone(pool),
-            changes: Mutex::default(),
-            blocks: Mutex::default(),
-            answers: Mutex::default(),
+            ledger: Arc::clone(ledger),
+            answers,
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
@@ -157,60 +150,17 @@ impl Results {
         self.bytes_max / ANSWER_PART
     }
 
-    /// Samples were stored, of which this is the oldest time; to be said before any read sees them.
-    pub fn stored(&self, oldest_ms: i64) {
-        lock(&self.changes).stored(oldest_ms);
-    }
-
-    /// Anything but a write changed what the store has: a deletion, blocks, a start of the head. To
-    /// be said once that is done.
-    pub fn changed(&self) {
-        lock(&self.changes).changed();
-        let dropped = std::mem::take(&mut *lock(&self.answers));
-        drop(dropped);
-    }
-
-    /// For blocks that other programs add or take away: a change of their list is one.
-    pub fn look_at(&self, blocks: &BlockDirs) {
-        let mut last = lock(&self.blocks);
-        if last.looked_at.is_some_and(|at| at.elapsed() < BLOCKS_EVERY) {
-            return;
-        }
-        last.looked_at = Some(Instant::now());
-        match blocks.list() {
-            Ok(names) if names == last.names => {}
-            Ok(names) => {
-                last.names = names;
-                self.changed();
-            }
-            // Queries say what is wrong with the directory.
-            Err(_) => self.changed(),
-        }
-    }
-
-    /// This moment.
-    pub fn moment(&self) -> Moment {
-        lock(&self.changes).now()
-    }
-
-    /// Whether nothing changed since a moment that steps until this time may have read.
-    pub fn is_unchanged_until(&self, time_ms: i64, since: Moment) -> bool {
-        let before_ms = lock(&self.changes).unchanged_before_ms(since);
-        before_ms.is_some_and(|before_ms| before_ms > time_ms)
-    }
-
     /// What is known of the steps that a query asks for. To be asked before the query is evaluated.
     pub fn known(&self, key: &Key, asked: Steps) -> Known {
         let kept = lock(&self.answers).get(key);
-        let changes = lock(&self.changes);
-        let moment = changes.now();
+        // What changes after this moment may be missing in what is evaluated.
+        let moment = self.ledger.moment();
         let found = kept.and_then(|kept| {
-            let before_ms = changes.unchanged_before_ms(kept.moment)?;
+            let before_ms = self.ledger.unchanged_before_ms(kept.moment)?;
             let right = kept.answer.steps.before(before_ms)?;
             right.intersect(asked)?;
             Some((kept, right))
         });
-        drop(changes);
         let counter = if found.is_some() { &self.hits } else { &self.misses };
         counter.fetch_add(1, Relaxed);
         Known { moment, found }
@@ -229,7 +179,7 @@ impl Results {
     /// Keeps an answer that was right at a moment, in place of the one with the same key.
     pub fn keep(&self, key: Key, moment: Moment, answer: Arc<Answer>, widest: u64) {
         let bytes = entry_bytes(&key, &answer);
-        if bytes > self.answer_bytes_max() || moment_is_over(&lock(&self.changes), moment) {
+        if bytes > self.answer_bytes_max() || self.moment_is_over(moment) {
             return;
         }
         let mut answers = lock(&self.answers);
@@ -262,6 +212,11 @@ impl Results {
         }
         drop(answers);
         drop(dropped);
+    }
+
+    /// Whether nothing of what was right at a moment is known to be right now.
+    fn moment_is_over(&self, moment: Moment) -> bool {
+        self.ledger.unchanged_before_ms(moment).is_none()
     }
 
     /// Bytes of the memory of reads that kept answers take.
@@ -329,11 +284,6 @@ impl Answers {
 /// Two keys with one hash are rare, and then an answer is not kept that could be.
 fn hash_of(key: &Key) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(key)
-}
-
-/// Whether nothing of what was right at a moment is known to be right now.
-fn moment_is_over(changes: &Changes, moment: Moment) -> bool {
-    changes.unchanged_before_ms(moment).is_none()
 }
 
 /// Memory of an answer with what is around it: two entries in maps, the key, the counts of both.

@@ -57,7 +57,7 @@ fn written(table: &Table, first: usize, last: usize) -> String {
 }
 
 fn results(bytes_max: u64) -> Results {
-    Results::new(bytes_max, &MemoryPool::new(64 << 20))
+    Results::new(bytes_max, &MemoryPool::new(64 << 20), &Arc::default())
 }
 
 fn read(results: &Results, steps: Steps, text: &str) -> Option<Answer> {
@@ -236,13 +236,13 @@ fn steps_are_known_until_an_older_sample_is_stored() {
     };
     assert_eq!(known(&results), None);
     let before = results.known(&key("a"), all).moment;
-    results.stored(steps(20, 20).first_ms);
+    results.ledger.stored(steps(20, 20).first_ms);
     keep(before);
     // It was stored after the evaluation began, so it may be missing.
     assert_eq!(known(&results), Some(steps(0, 19)));
-    results.stored(steps(10, 10).first_ms + 1);
+    results.ledger.stored(steps(10, 10).first_ms + 1);
     assert_eq!(known(&results), Some(steps(0, 10)));
-    results.stored(i64::MIN);
+    results.ledger.stored(i64::MIN);
     assert_eq!(known(&results), None);
 
     keep(results.known(&key("a"), all).moment);
@@ -250,7 +250,7 @@ fn steps_are_known_until_an_older_sample_is_stored() {
     assert!(results.known(&key("b"), all).found.is_none());
     assert!(results.known(&key("a"), steps(24, 30)).found.is_none());
     let before = results.known(&key("a"), all).moment;
-    results.changed();
+    results.ledger.changed();
     assert_eq!(known(&results), None);
     // What was evaluated before a deletion may hold what was deleted.
     keep(before);
@@ -283,7 +283,7 @@ fn the_memory_is_bounded() {
     // All of it is taken from the memory of reads, and given back.
     assert!(results.pool.used_bytes() > 32 << 10, "{}", results.pool.used_bytes());
     assert_eq!(results.pool.used_bytes(), results.shared_bytes());
-    results.changed();
+    results.ledger.changed();
     assert_eq!((bytes(&results), results.pool.used_bytes()), (0, 0));
 
     // An answer that is too large is none, and neither is one for which reads have no memory.
@@ -295,7 +295,7 @@ fn the_memory_is_bounded() {
     let mut others = results.pool.share();
     assert!(others.grow_to(results.pool.bytes_max()));
     assert!(read(&results, all, &written(&full(), 0, 23)).is_none());
-    assert!(!Results::new(0, &results.pool).are_kept());
+    assert!(!Results::new(0, &results.pool, &results.ledger).are_kept());
 }
 
 fn note(text: &str) -> tidepool_runtime::Annotation {
@@ -342,7 +342,7 @@ fn what_has_changing_notes_is_not_kept_any_more() {
         let answer = answer_of(&results, &table, 0, 9);
         let notes = Notes::new(texts.iter().map(|text| note(text)).collect(), answer.steps);
         let answer = answer.with_notes(notes.expect("few")).expect("room");
-        results.keep(key("a"), results.moment(), Arc::new(answer), 10);
+        results.keep(key("a"), results.ledger.moment(), Arc::new(answer), 10);
         results.known(&key("a"), steps(0, 9)).found.is_some()
     };
     assert!(keep(&["x"]));
