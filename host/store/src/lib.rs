@@ -38,8 +38,9 @@ mod oldest;
 mod pinned;
 mod promql;
 mod queries;
-mod query;
 mod readers;
+pub mod reading;
+mod remote_read;
 mod repeated;
 mod replay_status;
 mod results;
@@ -73,7 +74,8 @@ pub use pinned::{PinConfig, Waiting};
 pub use promql::{QueryEnd, QueryPart};
 use queries::{ActiveQueries, QueryTurns};
 pub use queries::{QueryConfig, QueryFeatures, QueryFigures, QueryTimings};
-pub use query::{ReadPart, SMALL_BYTES_MAX};
+pub use reading::SMALL_BYTES_MAX;
+pub use remote_read::ReadPart;
 pub use replay_status::{ReplayState, ReplayStatus};
 pub use room::{BodyBudget, BodyRoom};
 pub use shortage::Shortage;
@@ -102,7 +104,6 @@ use tidepool_runtime::{
     Instance, InstanceLimits, InstanceLogs, InstanceStorage, Label, Lookup, MemoryPool, Options,
     RemoteWriteVersion, Role, Runtime, WriteOutcome,
 };
-use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 /// A handle to the store; clones share it.
@@ -269,8 +270,8 @@ impl Store {
         external_labels: Vec<Label>,
     ) -> Result<mpsc::Receiver<Result<ReadPart, StoreError>>, StoreError> {
         SelectionCount::check(queries.iter().map(|query| &query.matchers))?;
-        let read = query::Read { queries, format, external_labels };
-        self.answer_in(slots, move |shared, parts| read.run(shared, parts)).await
+        let read = remote_read::Read { queries, format, external_labels };
+        self.reading().answer_in(slots, move |reading, parts| read.run(reading, parts)).await
     }
 
     /// Looks up label names. The answer comes part by part; dropping the receiver ends it.
@@ -279,7 +280,8 @@ impl Store {
         lookup: Lookup,
     ) -> Result<mpsc::Receiver<Result<LookupPart<String>, StoreError>>, StoreError> {
         SelectionCount::check(&lookup.matcher_sets)?;
-        self.answer(move |shared, parts| Strings::LabelNames.run(shared, &lookup, parts)).await
+        let run = move |reading: &_, parts: &_| Strings::LabelNames.run(reading, &lookup, parts);
+        self.reading().answer(run).await
     }
 
     /// Looks up the values of a label name. The answer comes part by part.
@@ -289,8 +291,9 @@ impl Store {
         lookup: Lookup,
     ) -> Result<mpsc::Receiver<Result<LookupPart<String>, StoreError>>, StoreError> {
         SelectionCount::check(&lookup.matcher_sets)?;
-        self.answer(move |shared, parts| Strings::LabelValues(name).run(shared, &lookup, parts))
-            .await
+        let values = Strings::LabelValues(name);
+        let run = move |reading: &_, parts: &_| values.run(reading, &lookup, parts);
+        self.reading().answer(run).await
     }
 
     /// Looks up series, each as its labels by ascending name. The answer comes part by part.
@@ -299,61 +302,8 @@ impl Store {
         lookup: Lookup,
     ) -> Result<mpsc::Receiver<Result<LookupPart<Vec<Label>>, StoreError>>, StoreError> {
         SelectionCount::check(&lookup.matcher_sets)?;
-        self.answer(move |shared, parts| lookup::run_series(shared, &lookup, parts)).await
-    }
-
-    async fn answer<P: Send + 'static>(
-        &self,
-        run: impl FnOnce(&Arc<Shared>, &mpsc::Sender<P>) + Send + 'static,
-    ) -> Result<mpsc::Receiver<P>, StoreError> {
-        self.answer_in(&self.shared.read_slots, run).await
-    }
-
-    /// Waits for its turn, then runs what answers on a thread of its own.
-    async fn answer_in<P: Send + 'static>(
-        &self,
-        slots: &Arc<Semaphore>,
-        run: impl FnOnce(&Arc<Shared>, &mpsc::Sender<P>) + Send + 'static,
-    ) -> Result<mpsc::Receiver<P>, StoreError> {
-        self.check_readable()?;
-        let slot = Arc::clone(slots).acquire_owned().await;
-        let slot = slot.map_err(|_| StoreError::Stopped)?;
-        Ok(self.answer_now(slot, run))
-    }
-
-    /// Whether there is a head to read, and memory to read with.
-    fn check_readable(&self) -> Result<(), StoreError> {
-        self.shared.head.check_ready()?;
-        let check = || self.shared.read_memory.check(self.shared.head.memory_used_bytes());
-        check().or_else(|_| {
-            // Instances that wait take memory that this read may have.
-            self.shared.readers.drop_instances();
-            check()
-        })
-    }
-
-    /// Runs what answers on a thread of its own, which gives the turn back.
-    fn answer_now<P: Send + 'static>(
-        &self,
-        turn: impl Send + 'static,
-        run: impl FnOnce(&Arc<Shared>, &mpsc::Sender<P>) + Send + 'static,
-    ) -> mpsc::Receiver<P> {
-        // One part, or a few small ones, wait while the one before is sent: that is all an answer
-        // holds.
-        let (parts, receiver) = mpsc::channel(query::PARTS_MAX);
-        let shared = Arc::clone(&self.shared);
-        let runtime = Handle::current();
-        let work = move || {
-            let _entered = runtime.enter();
-            run(&shared, &parts);
-            drop(turn);
-        };
-        let spawned = self.shared.readers.run(Box::new(work));
-        // Without it, the parts end too early, which is an error for the receiver.
-        if let Err(error) = spawned {
-            tracing::error!(%error, "could not start a thread for a read");
-        }
-        receiver
+        let run = move |reading: &_, parts: &_| lookup::run_series(reading, &lookup, parts);
+        self.reading().answer(run).await
     }
 
     /// An instance that is not opened as a store, to make requests for one destination.

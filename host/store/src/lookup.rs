@@ -1,8 +1,7 @@
 //! Lookups of labels: as reads, an instance for each, on a thread of its own.
 
-use super::query::{Part, ReceiverGone, answer_parts};
-use super::{Shared, StoreError};
-use std::sync::Arc;
+use super::StoreError;
+use super::reading::{Part, Reading, ReceiverGone};
 use tidepool_runtime::{CallError, Instance, Label, Lookup};
 use tokio::sync::mpsc::Sender;
 
@@ -45,17 +44,19 @@ impl Strings {
     /// Answers a lookup of names or values; an error is the last part.
     pub fn run(
         self,
-        shared: &Arc<Shared>,
+        reading: &Reading,
         lookup: &Lookup,
         parts: &Sender<Result<LookupPart<String>, StoreError>>,
     ) {
-        answer_parts(shared, parts, |instance, send| {
+        reading.answer_parts(parts, |instance, send| {
             let strings = match &self {
                 Strings::LabelNames => instance.label_names(lookup)?,
                 Strings::LabelValues(name) => instance.label_values(name, lookup)?,
             };
             let next = |instance: &mut Instance| instance.next_strings(strings, PART_BYTES);
-            give(shared, instance, send, next, |instance| instance.strings_are_truncated(strings))?;
+            give(reading, instance, send, next, |instance| {
+                instance.strings_are_truncated(strings)
+            })?;
             Ok(instance.close_strings(strings)?)
         });
     }
@@ -63,21 +64,21 @@ impl Strings {
 
 /// Answers a lookup of series; an error is the last part.
 pub(super) fn run_series(
-    shared: &Arc<Shared>,
+    reading: &Reading,
     lookup: &Lookup,
     parts: &Sender<Result<LookupPart<Vec<Label>>, StoreError>>,
 ) {
-    answer_parts(shared, parts, |instance, send| {
+    reading.answer_parts(parts, |instance, send| {
         let cursor = instance.series(lookup)?;
         let next = |instance: &mut Instance| instance.next_labels(cursor, PART_BYTES);
-        give(shared, instance, send, next, |instance| instance.cursor_is_truncated(cursor))?;
+        give(reading, instance, send, next, |instance| instance.cursor_is_truncated(cursor))?;
         Ok(instance.close_cursor(cursor)?)
     });
 }
 
 /// Sends page after page, then the end.
 pub(super) fn give<T>(
-    shared: &Shared,
+    reading: &Reading,
     instance: &mut Instance,
     send: &dyn Fn(LookupPart<T>) -> Result<(), ReceiverGone>,
     next: impl Fn(&mut Instance) -> Result<Vec<T>, CallError>,
@@ -89,7 +90,7 @@ pub(super) fn give<T>(
         let part = match is_end {
             true => LookupPart::End {
                 is_truncated: is_truncated(instance)?,
-                damaged_blocks: shared.damaged_in_reads(instance)?,
+                damaged_blocks: reading.shared.damaged_in_reads(instance)?,
             },
             false => LookupPart::Page(page),
         };

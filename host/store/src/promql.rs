@@ -6,7 +6,7 @@ mod split;
 
 use super::expression::Expression;
 use super::queries::QueryTimings;
-use super::query::{Part, ReceiverGone, SMALL_BYTES_MAX, answer_parts, answer_ready, answer_until};
+use super::reading::{Part, Reading, ReceiverGone, SMALL_BYTES_MAX, answer_ready};
 use super::repeated::Repeated;
 use super::{Shared, Store, StoreError, millis};
 use bytes::Bytes;
@@ -112,19 +112,20 @@ impl Store {
         let limit = expression.timeout.map_or(limit, |timeout| timeout.min(limit));
         let begun = Instant::now();
         let deadline = begun.checked_add(limit);
-        self.check_readable()?;
+        let reading = self.reading();
+        reading.check()?;
         let counted = self.shared.query_figures.begin();
         let turn = self.shared.query_turns.take(deadline).await;
         let queue = begun.elapsed();
         self.shared.query_figures.add_wait(queue);
         let turn = turn?;
-        self.check_readable()?;
+        reading.check()?;
         let span = Span::current();
-        let run = move |shared: &Arc<Shared>, parts: &Sender<_>| {
+        let run = move |reading: &Reading, parts: &Sender<_>| {
             let _entered = span.enter();
-            run(&expression, deadline, queue, shared, parts);
+            run(&expression, deadline, queue, reading, parts);
         };
-        Ok(self.answer_now((counted, turn), run))
+        Ok(reading.answer_now((counted, turn), run))
     }
 
     /// How far back an instant selector looks.
@@ -154,15 +155,15 @@ impl Store {
         &self,
         call: impl FnOnce(&mut Instance) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let run = move |shared: &Arc<Shared>, parts: &Sender<Result<Whole<T>, StoreError>>| {
-            answer_parts(shared, parts, |instance, send| {
+        let run = move |reading: &Reading, parts: &Sender<Result<Whole<T>, StoreError>>| {
+            reading.answer_parts(parts, |instance, send| {
                 // The receiver may be dropped: the client disconnected.
                 let _ = send(Whole(call(instance)?));
                 Ok(())
             });
         };
         // A thread that could not be started sends nothing.
-        let answer = self.answer(run).await?.recv().await;
+        let answer = self.reading().answer(run).await?.recv().await;
         answer.unwrap_or(Err(StoreError::Stopped)).map(|Whole(answer)| answer)
     }
 }
@@ -172,9 +173,10 @@ fn run(
     expression: &Expression,
     deadline: Option<Instant>,
     queue: Duration,
-    shared: &Arc<Shared>,
+    reading: &Reading,
     parts: &Sender<Result<QueryPart, StoreError>>,
 ) {
+    let shared = &reading.shared;
     let _active = shared.active_queries.begin(&expression.text);
     let mut cost = Cost {
         begun: Instant::now(),
@@ -190,13 +192,13 @@ fn run(
         Some((answer, steps)) => {
             answer_ready(parts, deadline, |send| give_known(&answer, steps, &mut cost, send));
         }
-        None => answer_until(shared, deadline, parts, StoreError::of_query, |instance, send| {
+        None => reading.answer_until(deadline, parts, StoreError::of_query, |instance, send| {
             let is_gone = {
                 let parts = parts.clone();
                 Arc::new(move || parts.is_closed())
             };
             let options = options(expression, shared);
-            let splitter = Splitter { expression, options, shared, deadline, is_gone };
+            let splitter = Splitter { expression, options, reading, deadline, is_gone };
             let mut evaluator = Evaluator { expression, options, instance, cost: &mut cost };
             let evaluated = evaluate(&mut evaluator, &splitter, repeated, send);
             let evaluated = evaluated.map_err(StoreError::of_query);
@@ -331,7 +333,7 @@ fn evaluate(
     let times = evaluator.expression.times;
     let mut evaluation = evaluator.begin(times)??;
     if let Some(parts) = splitter.parts(evaluator, evaluation)?
-        && let Some(_turns) = splitter.shared.query_turns.more_for_one(parts.len() - 1)
+        && let Some(_turns) = splitter.reading.shared.query_turns.more_for_one(parts.len() - 1)
     {
         evaluator.end(evaluation)?;
         if splitter.give(evaluator, &parts, repeated.as_ref(), send)? {

@@ -3,7 +3,7 @@
 //! slices.
 
 use super::head::OnHead;
-use super::query::answer_parts;
+use super::reading::Reading;
 use super::{LookupPart, Shared, Store, StoreError, lookup};
 use std::sync::Arc;
 use tidepool_protocol::prom::selection::SelectionCount;
@@ -46,16 +46,16 @@ impl Store {
         range: TimeRange,
     ) -> Result<mpsc::Receiver<Result<LookupPart<SeriesExemplars>, StoreError>>, StoreError> {
         SelectionCount::check(&matcher_sets)?;
-        self.answer(move |shared, parts| {
-            answer_parts(shared, parts, |instance, send| {
+        let run = move |reading: &Reading, parts: &mpsc::Sender<_>| {
+            reading.answer_parts(parts, |instance, send| {
                 let cursor = instance.exemplars(&matcher_sets, range)?;
                 let next =
                     |instance: &mut Instance| instance.next_exemplars(cursor, lookup::PART_BYTES);
-                lookup::give(shared, instance, send, next, |_| Ok(false))?;
+                lookup::give(reading, instance, send, next, |_| Ok(false))?;
                 Ok(instance.close_exemplars(cursor)?)
             });
-        })
-        .await
+        };
+        self.reading().answer(run).await
     }
 
     /// What is known of metric families, or of one of them, by name: the first so many. The answer

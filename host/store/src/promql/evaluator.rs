@@ -3,7 +3,7 @@
 
 use super::{Cost, Expression, QueryEnd, QueryPart};
 use crate::StoreError;
-use crate::query::ReceiverGone;
+use crate::reading::ReceiverGone;
 use crate::repeated::Repeated;
 use crate::results::{Answer, NOTES_MAX, Notes, Reader, Steps};
 use std::time::Instant;

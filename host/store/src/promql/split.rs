@@ -7,10 +7,10 @@
 
 use super::evaluator::{ANNOTATIONS_MAX, Evaluator, PART_BYTES, finish};
 use super::{Expression, QueryEnd, QueryPart};
-use crate::query::{ReceiverGone, with_instance};
+use crate::StoreError;
+use crate::reading::{Reading, ReceiverGone};
 use crate::repeated::Repeated;
 use crate::results::{Joined, Source, Steps};
-use crate::{Shared, StoreError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -33,7 +33,7 @@ const WAITING_MAX: usize = 2;
 pub(super) struct Splitter<'a> {
     pub expression: &'a Expression,
     pub options: QueryOptions,
-    pub shared: &'a Arc<Shared>,
+    pub reading: &'a Reading,
     pub deadline: Option<Instant>,
     /// Whether the client is gone.
     pub is_gone: Arc<dyn Fn() -> bool + Send + Sync>,
@@ -60,7 +60,7 @@ impl Splitter<'_> {
         evaluation: EvaluationHandle,
     ) -> Result<Option<Vec<Steps>>, StoreError> {
         let expression = self.expression;
-        let queries = self.shared.live().queries;
+        let queries = self.reading.shared.live().queries;
         let threads_max = queries.threads_max as u64;
         let Some(steps) = Steps::of(expression.times) else { return Ok(None) };
         if threads_max < 2
@@ -90,8 +90,8 @@ impl Splitter<'_> {
         send: &dyn Fn(QueryPart) -> Result<(), ReceiverGone>,
     ) -> Result<bool, StoreError> {
         let [first, others @ ..] = parts else { return Ok(false) };
-        let ledger = &self.shared.ledger;
-        let (moment, blocks) = (ledger.moment(), self.shared.blocks.changes());
+        let ledger = self.reading.ledger();
+        let (moment, blocks) = (ledger.moment(), self.reading.block_changes());
         let own = evaluator.begin(first.times())??;
         evaluator.prepare(own)??;
         let nobody_waits = Flag(Arc::default());
@@ -105,7 +105,7 @@ impl Splitter<'_> {
         // All show the store as of one moment: nothing has come since that the earlier ones read.
         let last_ms = parts.iter().rev().nth(1).map_or(i64::MAX, |steps| steps.last_ms);
         is_fit = is_fit
-            && self.shared.blocks.changes() == blocks
+            && self.reading.block_changes() == blocks
             && ledger.is_unchanged_until(last_ms, moment);
         let mut firsts = Vec::new();
         if is_fit {
@@ -128,7 +128,7 @@ impl Splitter<'_> {
             evaluator.end(own)?;
             return Ok(false);
         }
-        self.shared.query_figures.add_split();
+        self.reading.shared.query_figures.add_split();
         let mut kept = repeated.map(|repeated| (repeated, repeated.reader()));
         if send(QueryPart::Begin { kind: ValueType::Matrix, text: String::new() }).is_err() {
             return Ok(true);
@@ -181,12 +181,12 @@ impl Splitter<'_> {
     /// Starts a thread that evaluates some of the steps.
     fn start(&self, steps: Steps, nobody_waits: &Arc<AtomicBool>) -> Result<Other, StoreError> {
         let (says, said) = sync_channel(WAITING_MAX);
-        let (shared, deadline, options) = (Arc::clone(self.shared), self.deadline, self.options);
+        let (reading, deadline, options) = (self.reading.clone(), self.deadline, self.options);
         let text = self.expression.text.clone();
         let (is_gone, nobody_waits) = (Arc::clone(&self.is_gone), Arc::clone(nobody_waits));
-        self.shared.readers.run(Box::new(move || {
+        self.reading.run(move || {
             let is_gone = move || nobody_waits.load(Relaxed) || is_gone();
-            let done = with_instance(&shared, deadline, is_gone, |instance| {
+            let done = reading.with_instance(deadline, is_gone, |instance| {
                 let evaluation = instance.evaluate(&text, steps.times(), options)??;
                 say_all(instance, evaluation, &says)
             });
@@ -194,7 +194,7 @@ impl Splitter<'_> {
                 // Nobody may wait.
                 let _ = says.send(Err(error));
             }
-        }))?;
+        })?;
         Ok(Other { said, waited: Duration::ZERO, end: None })
     }
 }

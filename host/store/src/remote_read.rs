@@ -1,0 +1,128 @@
+//! Remote reads: an instance for each, on a thread of its own.
+
+mod chunk_files;
+mod samples;
+mod streamed;
+
+use super::StoreError;
+use super::reading::{Part, Reading, ReceiverGone, SMALL_BYTES_MAX};
+use bytes::Bytes;
+use tidepool_protocol::prom::read::{ReadFormat, ReadQuery};
+use tidepool_runtime::{CursorHandle, Instance, Label, Selection};
+use tokio::sync::mpsc::Sender;
+
+/// Bytes of answer that one call into the instance returns at least, if there are as many.
+const PART_BYTES: u32 = 256 * 1024;
+
+/// A part of a read's answer.
+#[derive(Debug)]
+pub enum ReadPart {
+    /// The next bytes.
+    Bytes(Bytes),
+    /// That was all. An answer without this was cut short.
+    End,
+}
+
+/// A read on its way.
+pub(super) struct Read {
+    pub queries: Vec<ReadQuery>,
+    pub format: ReadFormat,
+    /// Labels that each series gets unless it has one of that name.
+    pub external_labels: Vec<Label>,
+}
+
+impl Part for ReadPart {
+    fn is_small(&self) -> bool {
+        match self {
+            ReadPart::Bytes(bytes) => bytes.len() <= SMALL_BYTES_MAX,
+            ReadPart::End => true,
+        }
+    }
+
+    fn is_last(&self) -> bool {
+        matches!(self, ReadPart::End)
+    }
+}
+
+/// Why an answer ended before its end.
+enum Cut {
+    /// The receiver is gone.
+    ReceiverGone,
+    /// It cannot be given.
+    Failed(StoreError),
+}
+
+impl<E: Into<StoreError>> From<E> for Cut {
+    fn from(error: E) -> Cut {
+        Cut::Failed(error.into())
+    }
+}
+
+/// Sends parts to the read that waits for them.
+struct Parts<'a> {
+    send: &'a dyn Fn(ReadPart) -> Result<(), ReceiverGone>,
+    is_gone: &'a dyn Fn() -> bool,
+}
+
+impl Parts<'_> {
+    fn send(&self, bytes: Vec<u8>) -> Result<(), Cut> {
+        let sent = (self.send)(ReadPart::Bytes(bytes.into()));
+        sent.map_err(|ReceiverGone| Cut::ReceiverGone)
+    }
+
+    /// For work without a part to send: it stops if the receiver is gone.
+    fn check(&self) -> Result<(), Cut> {
+        if (self.is_gone)() { Err(Cut::ReceiverGone) } else { Ok(()) }
+    }
+}
+
+impl Read {
+    /// Answers the queries one after the other.
+    pub fn run(self, reading: &Reading, parts: &Sender<Result<ReadPart, StoreError>>) {
+        reading.answer_parts(parts, |instance, send| {
+            let outlet = Parts { send, is_gone: &|| parts.is_closed() };
+            let answered = match self.format.message_bytes_max {
+                Some(bytes_max) => self.samples(instance, &outlet, bytes_max),
+                None => self.stream(instance, &outlet),
+            };
+            match answered {
+                Ok(()) => {
+                    // The receiver may be dropped: the client disconnected.
+                    let _ = send(ReadPart::End);
+                    Ok(())
+                }
+                Err(Cut::ReceiverGone) => Ok(()),
+                Err(Cut::Failed(error)) => Err(error),
+            }
+        });
+    }
+
+    fn selection(&self, query_index: usize) -> Selection {
+        let query = &self.queries[query_index];
+        let ReadFormat { frames: format, frame_bytes_max, samples_max, .. } = self.format;
+        Selection {
+            matchers: query.matchers.clone(),
+            range: query.range,
+            format,
+            query_index: query_index as u32,
+            frame_bytes_max,
+            samples_max,
+            external_labels: self.external_labels.clone(),
+        }
+    }
+}
+
+/// Returns all that a cursor has.
+fn each_part(
+    instance: &mut Instance,
+    cursor: CursorHandle,
+    mut give: impl FnMut(Vec<u8>) -> Result<(), Cut>,
+) -> Result<(), Cut> {
+    loop {
+        let frames = instance.next_frames(cursor, PART_BYTES)?;
+        if frames.is_empty() {
+            return Ok(());
+        }
+        give(frames)?;
+    }
+}
