@@ -25,6 +25,8 @@ use tidepool_forward::ForwardConfig;
 use tidepool_forward::flags::ForwardFlags;
 use tidepool_plugins::config::PluginsConfig;
 use tidepool_plugins::flags::PluginFlags;
+use tidepool_query::QueryConfig;
+use tidepool_query::flags::QueryFlags;
 use tidepool_scraping::ScrapeConfig;
 use tidepool_scraping::flags::ScrapeFlags;
 use tidepool_server::access::AccessConfig;
@@ -67,6 +69,8 @@ struct ServeArgs {
     #[command(flatten)]
     store: StoreFlags,
     #[command(flatten)]
+    query: QueryFlags,
+    #[command(flatten)]
     forward: ForwardFlags,
     #[command(flatten)]
     ship: ShipFlags,
@@ -103,6 +107,8 @@ pub enum Invocation<C> {
 pub struct ServeConfig {
     /// The store's part.
     pub store: StoreConfig,
+    /// What queries may take and use.
+    pub queries: QueryConfig,
     /// Flags that give more memory than can be used.
     pub unused_memory: Vec<UnusedMemory>,
     /// Who may connect and ask.

@@ -3,8 +3,8 @@
 //! again ([`reload`]).
 //!
 //! ```text
-//! tidepool-server ─▶ scraping ─▶ plugins ─▶ store ─▶ ship, runtime, protocol ─▶ disk
-//!        └─────────▶ forward ──────────────────┘           lifecycle, telemetry
+//! tidepool-server ─▶ scraping ─▶ plugins ─▶ query ─▶ store ─▶ ship, runtime, protocol ─▶ disk
+//!        └─────────▶ forward ──────────────────────────┘           lifecycle, telemetry
 //! ```
 //!
 //! Invariant: nothing below knows of flags and of files of configuration, but for the sections that

@@ -17,6 +17,7 @@ use tidepool_lifecycle::supervisor::Supervisor;
 use tidepool_plugins::Plugins;
 use tidepool_plugins::config::PluginsConfig;
 use tidepool_plugins::intake::Intake;
+use tidepool_query::Queries;
 use tidepool_runtime::Image;
 use tidepool_scraping::Scraping;
 use tidepool_server::access::Access;
@@ -110,7 +111,8 @@ async fn serve(
     let external_labels = config.http.external_labels.clone();
     let data_dir = config.store.data_dir.clone();
     let (store, mut threads) = Store::open(config.store)?;
-    let plugins = open_plugins(config.plugins, &store)?;
+    let queries = Queries::open(&store, config.queries);
+    let plugins = open_plugins(config.plugins, &queries)?;
     let intake = Intake::new(store.clone(), plugins.clone());
     let scraping =
         Scraping::start(&config.scrape, intake, &external_labels, &data_dir, shutdown.clone());
@@ -118,6 +120,7 @@ async fn serve(
     let (live, current) = watch::channel(Live { http: Arc::new(config.http), access });
     let server = ServerConfig {
         store: store.clone(),
+        queries: queries.clone(),
         plugins: plugins.clone(),
         ship: shipper.as_ref().map(Shipper::figures),
         forward: forwarding.figures(),
@@ -145,6 +148,7 @@ async fn serve(
                 started_with: settings.clone(),
                 current: settings,
                 store: store.clone(),
+                queries: queries.clone(),
                 live,
                 plugins,
                 forward: forwarding.clone(),
@@ -174,6 +178,7 @@ async fn serve(
         if let Some(threads) = forward_threads {
             threads.join();
         }
+        queries.close();
         store.close(threads)
     })
     .await?;
@@ -187,11 +192,11 @@ async fn serve(
 }
 
 /// Begins to load plugins. Writes that need them are refused until they are loaded.
-fn open_plugins(config: PluginsConfig, store: &Store) -> Result<Option<Plugins>, String> {
+fn open_plugins(config: PluginsConfig, queries: &Queries) -> Result<Option<Plugins>, String> {
     if config.directory.is_none() {
         return Ok(None);
     }
-    Plugins::open(config, store, Handle::current()).map(Some)
+    Plugins::open(config, queries, Handle::current()).map(Some)
 }
 
 /// How shipping asks for blocks to be rewritten without what was deleted from them.

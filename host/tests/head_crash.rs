@@ -11,6 +11,7 @@ use tidepool_host::config::{ConfigSource, ServeConfig};
 use tidepool_lifecycle::reload::ReloadHandle;
 use tidepool_lifecycle::shutdown::Shutdown;
 use tidepool_plugins::intake::Intake;
+use tidepool_query::Queries;
 use tidepool_scraping::Scraping;
 use tidepool_server::access::Access;
 use tidepool_server::http::Live;
@@ -103,6 +104,7 @@ async fn a_head_that_crashes_costs_nothing() -> TestResult {
     let (reload, _requests) = ReloadHandle::new();
     let server = ServerConfig {
         store: store.clone(),
+        queries: Queries::open(&store, config.queries),
         plugins: None,
         ship: None,
         forward: Default::default(),

@@ -25,7 +25,7 @@ pub(super) fn flags(config: &ServeConfig, settings: &Settings) -> BTreeMap<Strin
 
 /// What Prometheus would have been started with.
 fn equivalents(config: &ServeConfig) -> impl Iterator<Item = (&'static str, String)> {
-    let ServeConfig { store, http, access, .. } = config;
+    let ServeConfig { store, queries, http, access, .. } = config;
     let web_file = access.web.as_ref().map_or_else(String::new, |file| file.display().to_string());
     let compression = match store.wal.compression {
         Compression::None => "none",
@@ -40,10 +40,10 @@ fn equivalents(config: &ServeConfig) -> impl Iterator<Item = (&'static str, Stri
     let delay_file = pinned_by.map_or_else(String::new, |hold| hold.file.to_string_lossy().into());
     let is = |yes: bool| if yes { "true" } else { "false" }.to_owned();
     [
-        ("query.lookback-delta", duration_text(store.queries.lookback)),
-        ("query.max-concurrency", store.queries.running_max.to_string()),
-        ("query.max-samples", store.queries.samples_max.to_string()),
-        ("query.timeout", duration_text(store.queries.timeout)),
+        ("query.lookback-delta", duration_text(queries.lookback)),
+        ("query.max-concurrency", queries.running_max.to_string()),
+        ("query.max-samples", queries.samples_max.to_string()),
+        ("query.timeout", duration_text(queries.timeout)),
         ("storage.remote.read-concurrent-limit", store.reads_max.to_string()),
         ("storage.remote.read-max-bytes-in-frame", http.read_frame_bytes_max.to_string()),
         ("storage.remote.read-sample-limit", http.read_samples_max.to_string()),

@@ -7,7 +7,7 @@ use tidepool_store::flags::Beside;
 
 impl From<ServeArgs> for ServeConfig {
     fn from(args: ServeArgs) -> ServeConfig {
-        let ServeArgs { general, log, server, store, forward, ship, scrape, plugins } = args;
+        let ServeArgs { general, log, server, store, query, forward, ship, scrape, plugins } = args;
         let reload_interval = general.reload_interval();
         let mut memory = store.memory.split();
         let unused_memory = store.memory.unused(&memory);
@@ -20,6 +20,7 @@ impl From<ServeArgs> for ServeConfig {
         let (http, access) = server.config(&memory, external_labels, log.access_log);
         ServeConfig {
             store,
+            queries: query.config(),
             unused_memory,
             access,
             http,

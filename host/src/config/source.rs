@@ -213,7 +213,7 @@ fn configured(
     config.plugins = plugins.map_err(ConfigError::Contradiction)?;
     config.forward.destinations.extend_from_slice(&sections.remote_write);
     config.scrape.settings = sections.scrape.clone();
-    config.store.queries.subquery_step = sections.scrape.global.evaluation_interval;
+    config.queries.subquery_step = sections.scrape.global.evaluation_interval;
     config.store.holds_log = !config.forward.destinations.is_empty();
     config.check().map_err(ConfigError::Contradiction)?;
     let mut settings = Settings::of(serve_matches(matches));

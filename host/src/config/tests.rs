@@ -2,7 +2,7 @@
 
 use super::*;
 use tidepool_lifecycle::processors::processors;
-use tidepool_store::{QueryConfig, QueryFeatures};
+use tidepool_query::{QueryConfig, QueryFeatures};
 
 /// What a command line means.
 pub fn read(arguments: &[&str]) -> Result<(ServeConfig, Settings), ConfigError> {
@@ -91,7 +91,7 @@ fn the_defaults_are_those_of_prometheus() -> Result<(), ConfigError> {
         cache_bytes_max: 16 << 20,
         features: QueryFeatures::default(),
     };
-    assert_eq!(read(&[])?.0.store.queries, expected);
+    assert_eq!(read(&[])?.0.queries, expected);
     Ok(())
 }
 
@@ -103,7 +103,7 @@ fn features_are_lists_and_may_be_repeated() -> Result<(), ConfigError> {
         "--enable-feature=use-start-timestamps",
         "--enable-feature=exemplar-storage,promql-duration-expr",
     ])?;
-    let features = config.store.queries.features;
+    let features = config.queries.features;
     let expected = QueryFeatures {
         experimental_functions: true,
         delayed_name_removal: true,

@@ -5,11 +5,12 @@ use super::general::GeneralFlags;
 use super::log::LogFlags;
 use tidepool_forward::flags::ForwardFlags;
 use tidepool_plugins::flags::PluginFlags;
+use tidepool_query::flags::QueryFlags;
 use tidepool_scraping::flags::ScrapeFlags;
 use tidepool_server::flags::{HttpFlags, OtlpFlags, RemoteReadFlags, SecurityFlags};
 use tidepool_settings::flags::Marks;
 use tidepool_ship::flags::ShipFlags;
-use tidepool_store::flags::{MemoryFlags, QueryFlags, SeriesFlags, StorageFlags, WalFlags};
+use tidepool_store::flags::{MemoryFlags, SeriesFlags, StorageFlags, WalFlags};
 
 const TOPICS: [Marks; 15] = [
     GeneralFlags::MARKS,

@@ -8,6 +8,7 @@ pub use files::ConfigFiles;
 use crate::config::{ConfigError, ConfigSource, Settings, is_reloadable};
 use tidepool_forward::{Destinations, ForwardError};
 use tidepool_plugins::Plugins;
+use tidepool_query::Queries;
 use tidepool_scraping::{Scraping, ScrapingError};
 use tidepool_server::access::AccessError;
 use tidepool_server::flags::warn_of_strangers;
@@ -56,6 +57,8 @@ pub struct Reloader {
     pub current: Settings,
     /// Takes retention, reserve and the timeout of reads.
     pub store: Store,
+    /// Take what queries may take and use.
+    pub queries: Queries,
     /// Takes what holds for requests that come later.
     pub live: watch::Sender<Live>,
     /// Take what the file says of them.
@@ -104,6 +107,7 @@ impl Reloader {
         self.log_level.set(&config.log_level)?;
         let forwards = self.forward.reload(&config.forward, &config.http.external_labels)?;
         self.store.reload(&config.store)?;
+        self.queries.reload(config.queries);
         // This thread may wait: scrapes under way come to their end.
         let external_labels = &config.http.external_labels;
         let applied = self.scraping.apply(&config.scrape, external_labels);

@@ -3,7 +3,6 @@
 use super::StoreError;
 use super::memory::MemorySplit;
 use super::pinned::PinConfig;
-use super::queries::QueryConfig;
 use super::space::DiskShare;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -49,8 +48,6 @@ pub struct StoreConfig {
     pub label_limits: LabelLimits,
     /// Reads that run at a time; more wait. Queries are none of them.
     pub reads_max: usize,
-    /// What queries may take.
-    pub queries: QueryConfig,
     /// Whether segments of the log that the head needs no more are kept for forwarding.
     pub holds_log: bool,
     /// Whether a stop leaves a snapshot of the head for a quick start, and a start uses it.
@@ -72,7 +69,6 @@ pub(super) struct Live {
     /// Bytes that the data directory may take; 0 is no limit.
     pub retention_bytes: u64,
     pub query_limits: InstanceLimits,
-    pub queries: QueryConfig,
 }
 
 impl Live {
@@ -82,8 +78,8 @@ impl Live {
             // A share of the disk is never nothing, which would be no limit.
             share => share.of(data.total_bytes()?).max(1),
         };
-        let StoreConfig { retention, query_limits, queries, .. } = *config;
-        Ok(Live { retention, retention_bytes, query_limits, queries })
+        let StoreConfig { retention, query_limits, .. } = *config;
+        Ok(Live { retention, retention_bytes, query_limits })
     }
 
     /// How long and how much is kept.

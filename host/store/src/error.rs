@@ -3,7 +3,9 @@
 use super::shortage::Shortage;
 use tidepool_disk::DiskError;
 use tidepool_protocol::prom::selection::SelectionError;
-use tidepool_runtime::{CallError, Error, HeadLost, MemoryBound, MemoryPool, in_words};
+use tidepool_runtime::{
+    CallError, Error, HeadLost, MemoryBound, MemoryPool, ParseError, QueryError, in_words,
+};
 
 /// Everything that can keep the store from answering.
 #[derive(Debug, thiserror::Error)]
@@ -184,6 +186,24 @@ impl From<Error> for StoreError {
         match error {
             Error::HeadLost(lost) => lost.into(),
             error => StoreError::Refused(error),
+        }
+    }
+}
+
+impl From<ParseError> for StoreError {
+    fn from(error: ParseError) -> StoreError {
+        StoreError::Expression(error.text)
+    }
+}
+
+impl From<QueryError> for StoreError {
+    fn from(error: QueryError) -> StoreError {
+        match error {
+            QueryError::Parse(error) => error.into(),
+            QueryError::Invalid(text) => StoreError::Expression(text),
+            QueryError::Execution(text) => StoreError::Evaluation(text),
+            QueryError::Limit(limit) => StoreError::Evaluation(limit.text),
+            QueryError::Store(error) => error.into(),
         }
     }
 }

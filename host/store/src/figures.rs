@@ -98,10 +98,9 @@ impl Store {
         self.shared.data.open_files().figures()
     }
 
-    /// Bytes of the memory of reads that those that run, and instances that wait, take.
-    pub(super) fn running_reads_bytes(&self) -> usize {
-        let kept_bytes = self.shared.results.shared_bytes();
-        self.shared.read_memory.pool.used_bytes().saturating_sub(kept_bytes)
+    /// Bytes of the memory of reads that are taken.
+    pub(super) fn reads_bytes(&self) -> usize {
+        self.shared.read_memory.pool.used_bytes()
     }
 
     /// The counters of the store since it was opened.

@@ -3,17 +3,17 @@
 //! ```text
 //!  append ──▶ bounded queue ──▶ head thread: the head instance, one call at a time
 //!                                   ▲ cursors, plan-cut, truncate
-//!  read ────▶ query thread: an instance per read ──┤
+//!  read ────▶ read thread: an instance per read ───┤
 //!             compactor thread: an instance per cut┘
 //!                 ▲ delete, clean tombstones, snapshot
 //! ```
 //!
-//! Invariants: a query or a cut that crashes or passes its limits ends alone. If the head instance
+//! Invariants: a read or a cut that crashes or passes its limits ends alone. If the head instance
 //! crashes, it is created again and replays the log; senders are asked to retry meanwhile. If it is
 //! stuck, the process ends. No thread of the network waits for an instance.
 //!
-//! Begin with [`Store`] and [`StoreConfig`], which [`flags`] make. Nothing here knows of HTTP, of
-//! plugins or of who sends.
+//! Begin with [`Store`] and [`StoreConfig`], which [`flags`] make. What reads in a way of its own
+//! works with [`reading`]. Nothing here knows of HTTP, of queries, of plugins or of who sends.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -26,7 +26,6 @@ mod compaction_settings;
 mod compactor;
 mod config;
 mod error;
-mod expression;
 mod figures;
 pub mod flags;
 mod head;
@@ -36,14 +35,10 @@ mod memory;
 mod metrics;
 mod oldest;
 mod pinned;
-mod promql;
-mod queries;
 mod readers;
 pub mod reading;
 mod remote_read;
-mod repeated;
 mod replay_status;
-mod results;
 mod room;
 mod shortage;
 mod space;
@@ -62,7 +57,6 @@ pub use compactor::{BLOCK_AHEAD_MS_MAX, snapshot_name};
 use config::Live;
 pub use config::StoreConfig;
 pub use error::{StopError, StoreError};
-pub use expression::Expression;
 pub use figures::StoreCounters;
 pub use head::ScrapeRows;
 pub use lookup::LookupPart;
@@ -71,9 +65,6 @@ pub use memory::{
     default_limit_bytes,
 };
 pub use pinned::{PinConfig, Waiting};
-pub use promql::{QueryEnd, QueryPart};
-use queries::{ActiveQueries, QueryTurns};
-pub use queries::{QueryConfig, QueryFeatures, QueryFigures, QueryTimings};
 pub use reading::SMALL_BYTES_MAX;
 pub use remote_read::ReadPart;
 pub use replay_status::{ReplayState, ReplayStatus};
@@ -91,7 +82,6 @@ use lookup::Strings;
 use memory::ReadMemory;
 use oldest::OldestTimes;
 use readers::Readers;
-use results::Results;
 use space::Space;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -130,12 +120,8 @@ struct Shared {
     read_memory: ReadMemory,
     readers: Arc<Readers>,
     read_slots: Arc<Semaphore>,
-    query_turns: QueryTurns,
-    query_figures: Arc<QueryFigures>,
     ledger: Arc<Ledger>,
-    results: Results,
     damaged_blocks: DamagedBlocks,
-    active_queries: ActiveQueries,
     counters: StoreCounters,
     oldest: OldestTimes,
     stopping: AtomicBool,
@@ -169,7 +155,6 @@ impl Store {
         let (head, jobs) = HeadHandle::new();
         let (sender, tasks) = task_queue();
         let read_memory = ReadMemory::new(&config.memory);
-        let ledger = Arc::default();
         let shared = Arc::new(Shared {
             runtime,
             blocks: BlockDirs::open(&data),
@@ -182,15 +167,11 @@ impl Store {
             head,
             tasks: sender,
             clock: Clock::new(millis(config.future_limit)),
-            results: Results::new(config.queries.cache_bytes_max, &read_memory.pool, &ledger),
-            ledger,
+            ledger: Arc::default(),
             damaged_blocks: DamagedBlocks::default(),
             read_memory,
             readers: Arc::default(),
             read_slots: Arc::new(Semaphore::new(config.reads_max)),
-            query_turns: QueryTurns::new(config.queries.running_max),
-            query_figures: Arc::default(),
-            active_queries: ActiveQueries::open(&config.data_dir, config.queries.running_max),
             counters: StoreCounters::default(),
             oldest: OldestTimes::default(),
             stopping: AtomicBool::new(false),
@@ -213,8 +194,8 @@ impl Store {
         Ok((Store { shared }, StoreThreads { head, compactor, failed }))
     }
 
-    /// Takes over what can change while the store runs: retention, reserve, and what reads and
-    /// queries may take. What runs already is not changed.
+    /// Takes over what can change while the store runs: retention, reserve, and what reads may
+    /// take. What runs already is not changed.
     pub fn reload(&self, config: &StoreConfig) -> Result<(), StoreError> {
         let mut live = Live::of(config, &self.shared.data)?;
         // How much memory there is was settled at the start.
@@ -350,7 +331,6 @@ impl Store {
         self.shared.stopping.store(true, Relaxed);
         self.shared.read_slots.close();
         self.shared.readers.close();
-        self.shared.query_turns.close();
         // A full queue has its attention anyway.
         let _ = self.shared.tasks.send(Task::Wake);
         if threads.compactor.join().is_err() {

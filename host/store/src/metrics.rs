@@ -9,8 +9,9 @@ use tidepool_telemetry::MetricsText;
 
 impl Store {
     /// Shows the figures of the head, of the blocks, of both logs and of the disk. Before the WAL
-    /// is replayed there is no head, and none of its figures.
-    pub async fn show(&self, text: &mut MetricsText) {
+    /// is replayed there is no head, and none of its figures. Of the memory of reads, so many bytes
+    /// are kept by those who read, and are of no read that runs.
+    pub async fn show(&self, text: &mut MetricsText, kept_bytes: usize) {
         text.gauge(
             "tidepool_ready",
             "Whether the log is replayed and the store takes writes and reads.",
@@ -19,15 +20,13 @@ impl Store {
         if self.is_ready() {
             start(text, self);
         }
-        memory(text, self);
+        memory(text, self, kept_bytes);
         text.gauge(
             "tidepool_clock_doubted",
             "Whether this node's clock is known to be wrong, so that the senders' time counts.",
             u8::from(self.clock_is_doubted()),
         );
         instances(text, &self.shared.counters);
-        self.shared.query_figures.show(text, self.config().queries.running_max);
-        self.shared.results.show(text);
         open_files(text, self);
         space(text, self).await;
         wear(text, &self.shared.wear);
@@ -71,7 +70,7 @@ fn start(text: &mut MetricsText, store: &Store) {
     );
 }
 
-fn memory(text: &mut MetricsText, store: &Store) {
+fn memory(text: &mut MetricsText, store: &Store, kept_bytes: usize) {
     let split = store.memory_split();
     text.gauges(
         "tidepool_memory_limit_bytes",
@@ -88,7 +87,7 @@ fn memory(text: &mut MetricsText, store: &Store) {
     text.gauge(
         "tidepool_reads_memory_bytes",
         "Memory of reads that run, and of instances that wait for the next.",
-        store.running_reads_bytes(),
+        store.reads_bytes().saturating_sub(kept_bytes),
     );
 }
 

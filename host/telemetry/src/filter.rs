@@ -24,7 +24,7 @@ const LEVEL_DEFAULT: &str = "info";
 const DIVIDED: &str = "tidepool_host";
 
 /// Its modules that are crates of their own, or parts of these.
-const MOVED: [(&str, &str); 19] = [
+const MOVED: [(&str, &str); 20] = [
     ("access", "tidepool_server::access"),
     ("forward", "tidepool_forward"),
     ("http", "tidepool_server::http"),
@@ -35,6 +35,7 @@ const MOVED: [(&str, &str); 19] = [
     ("scrape", "tidepool_scraping"),
     ("ship", "tidepool_ship"),
     ("store", "tidepool_store"),
+    ("store", "tidepool_query"),
     ("telemetry", "tidepool_telemetry"),
     ("text", "tidepool_protocol::text"),
     ("wasm", "tidepool_runtime"),

@@ -7,8 +7,9 @@ mod push;
 pub use push::{Decoded, PushRequest, Undecoded};
 
 use config::PluginsConfig;
+use tidepool_query::Queries;
 use tidepool_runtime::{RemoteWriteVersion, WriteOutcome};
-use tidepool_store::{Body, BodyRoom, Store, StoreError};
+use tidepool_store::{Body, BodyRoom, StoreError};
 use tidepool_telemetry::MetricsText;
 use tokio::runtime::Handle;
 
@@ -18,7 +19,7 @@ pub enum Plugins {}
 
 impl Plugins {
     /// Says that this build has none.
-    pub fn open(_: PluginsConfig, _: &Store, _: Handle) -> Result<Plugins, String> {
+    pub fn open(_: PluginsConfig, _: &Queries, _: Handle) -> Result<Plugins, String> {
         Err("this build has no plugins: build it with the feature `plugins`".to_owned())
     }
 

@@ -15,8 +15,8 @@ use super::state::Around;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tidepool_query::Queries;
 use tidepool_runtime::{MemoryBound, MemoryPool};
-use tidepool_store::Store;
 use tokio::runtime::Handle;
 
 /// Makes plugins of files.
@@ -25,8 +25,8 @@ pub struct Loader {
     cache: CodeCache,
     /// The memory that all instances share.
     pub memory: Arc<MemoryPool>,
-    /// What jobs work on.
-    pub store: Store,
+    /// What jobs work on, with the store.
+    pub queries: Queries,
     /// Counts, by name and world.
     pub figures: AllFigures,
     /// Where plugins run.
@@ -95,12 +95,16 @@ impl LoadError {
 
 impl Loader {
     /// For the plugins of a store.
-    pub fn new(config: &PluginsConfig, store: &Store, handle: Handle) -> wasmtime::Result<Loader> {
+    pub fn new(
+        config: &PluginsConfig,
+        queries: &Queries,
+        handle: Handle,
+    ) -> wasmtime::Result<Loader> {
         Ok(Loader {
             runtime: PluginRuntime::new()?,
-            cache: CodeCache::of(store.data().path(), config.compiler_bytes_max),
+            cache: CodeCache::of(queries.store().data().path(), config.compiler_bytes_max),
             memory: MemoryPool::new(config.memory_bytes_max),
-            store: store.clone(),
+            queries: queries.clone(),
             figures: AllFigures::default(),
             handle,
             reading: Mutex::default(),
@@ -155,7 +159,7 @@ impl Loader {
         let making = Making {
             runtime: &self.runtime,
             memory: &self.memory,
-            around: Around::new(Some(self.store.clone()), None),
+            around: Around::new(Some(self.queries.clone()), None),
             figures: self.figures.of(&wanted.settings.name, world),
         };
         let plugin = Plugin::load(wanted.settings.clone(), linked, making);
@@ -167,7 +171,7 @@ impl Loader {
         };
         let job = match world {
             World::Job => {
-                let job = Job::start(Arc::clone(&plugin), self.store.clone(), handle())?;
+                let job = Job::start(Arc::clone(&plugin), self.queries.store().clone(), handle())?;
                 Some(Arc::new(job))
             }
             _ => None,

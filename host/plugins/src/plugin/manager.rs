@@ -21,6 +21,7 @@ use super::watch::{Event, LiveSet, Watcher};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, PoisonError, RwLock};
 use tidepool_lifecycle::processors::processors;
+use tidepool_query::Queries;
 use tidepool_runtime::{MemoryPool, RemoteWriteVersion};
 use tidepool_store::{Body, Store, StoreError};
 use tokio::runtime::Handle;
@@ -57,8 +58,12 @@ pub struct PluginReport {
 impl Plugins {
     /// Finds all plugins, loads them on threads of their own, and looks after their files from then
     /// on. Until they are loaded, requests that need them are refused.
-    pub fn open(config: PluginsConfig, store: &Store, handle: Handle) -> Result<Plugins, String> {
-        let loader = Loader::new(&config, store, handle).map_err(|error| format!("{error:#}"))?;
+    pub fn open(
+        config: PluginsConfig,
+        queries: &Queries,
+        handle: Handle,
+    ) -> Result<Plugins, String> {
+        let loader = Loader::new(&config, queries, handle).map_err(|error| format!("{error:#}"))?;
         let loader = Arc::new(loader);
         let watcher = Watcher::new(config, Arc::clone(&loader));
         let events = watcher.sender();
@@ -94,7 +99,7 @@ impl Plugins {
 
     /// What is behind it.
     pub fn store(&self) -> &Store {
-        &self.shared.loader.store
+        self.shared.loader.queries.store()
     }
 
     /// Whether a transform or an observer looks at writes, or should and is not loaded.

@@ -62,7 +62,7 @@ impl Plugin {
     ) -> Result<Plugin, Fault> {
         let world = linked.world();
         let mut around = making.around;
-        around.store = around.store.filter(|_| world == World::Job);
+        around.queries = around.queries.filter(|_| world == World::Job);
         let mut plugin = Plugin {
             interest: Interest::empty(),
             poison: PoisonList::default(),

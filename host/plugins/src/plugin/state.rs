@@ -9,8 +9,8 @@ use super::words::Words;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
+use tidepool_query::Queries;
 use tidepool_runtime::MemoryPool;
-use tidepool_store::Store;
 use tokio::sync::Semaphore;
 use wasmtime::component::Resource;
 use wasmtime_wasi::{FsPerms, ResourceTable, WasiCtx, WasiCtxView, WasiView};
@@ -28,8 +28,8 @@ pub const CURSORS_MAX: usize = 4;
 /// What there is around an instance.
 #[derive(Clone)]
 pub struct Around {
-    /// For jobs.
-    pub store: Option<Store>,
+    /// For jobs, with their store.
+    pub queries: Option<Queries>,
     /// Cursors that a job may have open, beside the reads of others.
     pub cursors: Arc<Semaphore>,
     /// In a trial: what it appends is kept here, too, and what it posts is kept and not sent.
@@ -37,9 +37,9 @@ pub struct Around {
 }
 
 impl Around {
-    /// A store and, in a trial, what keeps a record.
-    pub fn new(store: Option<Store>, record: Option<Arc<Record>>) -> Around {
-        Around { store, cursors: Arc::new(Semaphore::new(CURSORS_MAX)), record }
+    /// Queries of a store and, in a trial, what keeps a record.
+    pub fn new(queries: Option<Queries>, record: Option<Arc<Record>>) -> Around {
+        Around { queries, cursors: Arc::new(Semaphore::new(CURSORS_MAX)), record }
     }
 }
 

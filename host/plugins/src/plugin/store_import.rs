@@ -9,12 +9,11 @@ use super::state::{CURSORS_MAX, PluginState};
 use bytes::Bytes;
 use std::time::Instant;
 use tidepool_protocol::prom::fields::whole_fields;
+use tidepool_query::{Expression, Queries, QueryPart};
 use tidepool_runtime::{
     self, Error, QueryTimes, RemoteWriteVersion, ResultFormat, TimeRange, ValueType,
 };
-use tidepool_store::{
-    BodyRoom, Expression, QueryPart, ReadFormat, ReadPart, ReadQuery, Store, StoreError,
-};
+use tidepool_store::{BodyRoom, ReadFormat, ReadPart, ReadQuery, StoreError};
 use tokio::sync::mpsc::Receiver;
 use wasmtime::component::Resource;
 
@@ -40,13 +39,14 @@ impl Host for PluginState {
         start_ms: i64,
         end_ms: i64,
     ) -> wasmtime::Result<Result<Resource<JobCursor>, Refused>> {
-        let Some(store) = self.store()? else { return Ok(Err(no_store())) };
+        let Some(queries) = self.queries()? else { return Ok(Err(no_store())) };
         if let Err(full) = self.check_cursors() {
             return Ok(Err(full));
         }
         let matchers = matchers.into_iter().map(matcher).collect();
         let query = ReadQuery { matchers, range: TimeRange { start_ms, end_ms } };
         let slots = &self.around.cursors;
+        let store = queries.store();
         match store.read_beside(slots, vec![query], ReadFormat::TIME_SERIES, Vec::new()).await {
             Err(error) => Ok(Err(refused(&error))),
             Ok(parts) => Ok(Ok(self.open_cursor(Parts::Read(parts))?)),
@@ -54,7 +54,7 @@ impl Host for PluginState {
     }
 
     async fn append(&mut self, batch: Batch) -> wasmtime::Result<Result<Appended, Refused>> {
-        let Some(store) = self.store()? else { return Ok(Err(no_store())) };
+        let Some(queries) = self.queries()? else { return Ok(Err(no_store())) };
         let body = match write(&batch) {
             Ok(body) => body,
             Err(invalid) => return Ok(Err(Refused::Invalid(invalid.to_string()))),
@@ -67,7 +67,7 @@ impl Host for PluginState {
         {
             return Ok(Err(Refused::LimitExceeded("a trial run keeps no more output".to_owned())));
         }
-        let appended = store.append(RemoteWriteVersion::V2, body, BodyRoom::none()).await;
+        let appended = queries.store().append(RemoteWriteVersion::V2, body, BodyRoom::none()).await;
         Ok(match appended {
             Err(error) => Err(refused(&error)),
             Ok(outcome) => Ok(Appended {
@@ -105,7 +105,7 @@ impl PluginState {
         text: String,
         times: QueryTimes,
     ) -> wasmtime::Result<Result<Resource<JobCursor>, Refused>> {
-        let Some(store) = self.store()? else { return Ok(Err(no_store())) };
+        let Some(queries) = self.queries()? else { return Ok(Err(no_store())) };
         if let Err(full) = self.check_cursors() {
             return Ok(Err(full));
         }
@@ -119,7 +119,7 @@ impl PluginState {
             per_step: false,
             is_fresh: false,
         };
-        let begun = match store.query(expression).await {
+        let begun = match queries.query(expression).await {
             Ok(mut parts) => parts.recv().await.map(|first| first.map(|first| (first, parts))),
             Err(error) => Some(Err(error)),
         };
@@ -134,10 +134,10 @@ impl PluginState {
         }
     }
 
-    /// The store, for calls that are in time.
-    fn store(&self) -> wasmtime::Result<Option<Store>> {
+    /// The queries and their store, for calls that are in time.
+    fn queries(&self) -> wasmtime::Result<Option<Queries>> {
         self.check_time()?;
-        Ok(self.around.store.clone())
+        Ok(self.around.queries.clone())
     }
 
     /// Ends a call whose time is over: it gets no more answers, whatever it would make of them.

@@ -15,8 +15,9 @@ use super::{batch, decoders};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tidepool_lifecycle::boxed::BoxFuture;
+use tidepool_query::Queries;
 use tidepool_runtime::{MemoryPool, RemoteWriteVersion};
-use tidepool_store::{Store, StoreError};
+use tidepool_store::StoreError;
 use wasmtime::component::Component;
 
 /// Columns of what is shown.
@@ -77,14 +78,15 @@ impl TrialPlugin {
         self.linked.world()
     }
 
-    /// Starts it with its settings. A failing transform fails the trial; a job works on the store.
-    pub fn start(self, store: Option<Store>) -> BoxFuture<'static, Result<Trial, TrialError>> {
+    /// Starts it with its settings. A failing transform fails the trial; a job works on the store
+    /// of these queries.
+    pub fn start(self, queries: Option<Queries>) -> BoxFuture<'static, Result<Trial, TrialError>> {
         Box::pin(async move {
             let TrialPlugin { runtime, linked, mut settings } = self;
             settings.on_fault = OnFault::Reject;
             let memory = MemoryPool::new(settings.limits.memory_bytes_max);
             let record = Arc::<Record>::default();
-            let around = Around::new(store, Some(Arc::clone(&record)));
+            let around = Around::new(queries, Some(Arc::clone(&record)));
             let figures = Arc::<PluginFigures>::default();
             let making = Making { runtime: &runtime, memory: &memory, around, figures };
             Ok(Trial { plugin: Arc::new(Plugin::load(settings, linked, making).await?), record })

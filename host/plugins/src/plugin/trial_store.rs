@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tidepool_query::{Queries, QueryConfig};
 use tidepool_runtime::{RemoteWriteVersion, WriteOutcome};
 use tidepool_store::{BodyRoom, Store, StoreConfig, StoreError, StoreThreads};
 
@@ -12,7 +13,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// A store in a directory for temporary files.
 pub struct TrialStore {
     directory: Directory,
-    store: Store,
+    queries: Queries,
     threads: StoreThreads,
 }
 
@@ -39,29 +40,31 @@ pub enum TrialStoreError {
 }
 
 impl TrialStore {
-    /// Starts an empty one, with the configuration for a store in a given directory.
+    /// Starts an empty one, with the configuration for a store in a given directory, and for its
+    /// queries.
     pub async fn open(
-        config: impl FnOnce(&Path) -> Result<StoreConfig, String>,
+        config: impl FnOnce(&Path) -> Result<(StoreConfig, QueryConfig), String>,
     ) -> Result<TrialStore, TrialStoreError> {
         let parent = std::env::temp_dir();
         let directory = parent.join(format!("tidepool-plugin-{}", ulid::Ulid::generate()));
         std::fs::create_dir(&directory)
             .map_err(|source| TrialStoreError::Directory { directory: parent, source })?;
         let directory = Directory(directory);
-        let config = config(&directory.0).map_err(TrialStoreError::Config)?;
+        let (config, of_queries) = config(&directory.0).map_err(TrialStoreError::Config)?;
         let (store, mut threads) = Store::open(config)?;
+        let queries = Queries::open(&store, of_queries);
         while !store.is_ready() {
             if let Ok(error) = threads.failed.try_recv() {
                 return Err(error.into());
             }
             tokio::time::sleep(LOOK).await;
         }
-        Ok(TrialStore { directory, store, threads })
+        Ok(TrialStore { directory, queries, threads })
     }
 
-    /// A handle to it.
-    pub fn handle(&self) -> Store {
-        self.store.clone()
+    /// A handle to its queries, and so to it.
+    pub fn handle(&self) -> Queries {
+        self.queries.clone()
     }
 
     /// Stores a remote-write body.
@@ -70,14 +73,15 @@ impl TrialStore {
         version: RemoteWriteVersion,
         body: Vec<u8>,
     ) -> Result<WriteOutcome, StoreError> {
-        self.store.append(version, body, BodyRoom::none()).await
+        self.queries.store().append(version, body, BodyRoom::none()).await
     }
 
     /// Stops it and removes its directory.
     pub fn close(self) {
-        let TrialStore { directory, store, threads } = self;
+        let TrialStore { directory, queries, threads } = self;
+        queries.close();
         // Its directory goes with it.
-        let _ = store.close(threads);
+        let _ = queries.store().clone().close(threads);
         drop(directory);
     }
 }

@@ -10,6 +10,7 @@ use tidepool_forward::figures::ForwardFigures;
 use tidepool_lifecycle::reload::ReloadHandle;
 use tidepool_plugins::Plugins;
 use tidepool_plugins::intake::Intake;
+use tidepool_query::Queries;
 use tidepool_scraping::Scraping;
 use tidepool_ship::ShipFigures;
 use tidepool_store::{BodyBudget, Store};
@@ -32,6 +33,8 @@ pub struct Live {
 pub struct ServerConfig {
     /// The store that it serves.
     pub store: Store,
+    /// The queries of that store.
+    pub queries: Queries,
     /// What stands before the store, if anything does.
     pub plugins: Option<Plugins>,
     /// The figures of shipping, if it is on.
@@ -51,6 +54,7 @@ pub struct ServerConfig {
 #[derive(Clone)]
 pub struct Context {
     pub store: Store,
+    pub queries: Queries,
     pub plugins: Option<Plugins>,
     /// As it was when the request came.
     pub access: Arc<Access>,
@@ -84,10 +88,12 @@ pub struct Crowded {
 impl Context {
     /// For a server that starts now.
     pub fn new(config: ServerConfig, durations: Durations) -> Context {
-        let ServerConfig { store, plugins, ship, forward, scraping, live, reload } = config;
+        let ServerConfig { store, queries, plugins, ship, forward, scraping, live, reload } =
+            config;
         let Live { http, access } = live.borrow().clone();
         Context {
             store,
+            queries,
             plugins,
             access,
             ship,

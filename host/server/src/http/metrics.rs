@@ -27,7 +27,8 @@ pub async fn page(context: &Context) -> String {
     configuration::show_files(&mut text, &context.access.files());
     context.counters.show(&mut text, &context.translation, &context.bodies);
     context.durations.show(&mut text);
-    context.store.show(&mut text).await;
+    context.store.show(&mut text, context.queries.kept_bytes()).await;
+    context.queries.show(&mut text);
     context.scraping.show(&mut text);
     context.forward.show(&mut text);
     if let Some(figures) = &context.ship {

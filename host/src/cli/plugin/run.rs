@@ -17,6 +17,7 @@ use tidepool_plugins::{
 };
 use tidepool_protocol::prom::rows::{Gone, Piece, RequestWriter};
 use tidepool_protocol::prom::{decompress, decompressed_len};
+use tidepool_query::QueryConfig;
 use tidepool_store::StoreConfig;
 
 use clap::Args;
@@ -234,14 +235,14 @@ impl RunArgs {
     }
 }
 
-/// The configuration of a job's store.
-fn store_config(directory: &Path) -> Result<StoreConfig, String> {
+/// The configuration of a job's store and its queries.
+fn store_config(directory: &Path) -> Result<(StoreConfig, QueryConfig), String> {
     let mut data_dir = OsString::from("--data-dir=");
     data_dir.push(directory);
     let flags = STORE_FLAGS.map(OsString::from);
     let arguments = [OsString::from("tidepool"), data_dir].into_iter().chain(flags);
-    let config = ConfigSource::new(arguments).serve().map_err(|error| error.to_string())?;
-    Ok(config.0.store)
+    let (config, _) = ConfigSource::new(arguments).serve().map_err(|error| error.to_string())?;
+    Ok((config.store, config.queries))
 }
 
 /// A 2.0 request has none of the fields of a 1.0 request.

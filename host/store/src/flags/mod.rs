@@ -1,14 +1,12 @@
 //! The flags of the store, by topic, and the configuration that they make.
 
 mod memory;
-mod query;
 mod series;
 mod storage;
 mod values;
 mod wal;
 
 pub use memory::{MemoryFlags, UnusedMemory};
-pub use query::QueryFlags;
 pub use series::SeriesFlags;
 pub use storage::StorageFlags;
 pub use wal::WalFlags;
@@ -33,8 +31,6 @@ pub struct StoreFlags {
     pub memory: MemoryFlags,
     #[command(flatten)]
     pub series: SeriesFlags,
-    #[command(flatten)]
-    pub query: QueryFlags,
 }
 
 /// What flags of others say of the store.
@@ -53,7 +49,7 @@ pub struct Beside {
 impl StoreFlags {
     /// The configuration of the store.
     pub fn config(self, beside: Beside) -> StoreConfig {
-        let StoreFlags { storage, wal, memory, series, query } = self;
+        let StoreFlags { storage, wal, memory, series } = self;
         let split = beside.memory;
         let query_bytes = memory.query_memory_limit.unwrap_or(split.reads_bytes.min(QUERY_BYTES));
         StoreConfig {
@@ -77,7 +73,6 @@ impl StoreFlags {
             exemplars_max: series.max_exemplars,
             label_limits: series.label_limits(),
             reads_max: beside.reads_max,
-            queries: query.config(),
             holds_log: false,
             memory: split,
             query_limits: InstanceLimits {

@@ -21,7 +21,7 @@ pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply,
         return Err(ApiError::BadData(why.to_owned()));
     }
     let query = parameters.first("query").to_owned();
-    let sets = context.store.selectors(query).await.map_err(of_query)?;
+    let sets = context.queries.selectors(query).await.map_err(of_query)?;
     let parts = context.store.exemplars(sets, range).await?;
     Ok(stream(Shape::List, Found { parts, series: None }).await?)
 }

@@ -73,7 +73,7 @@ pub async fn answer(context: &Context, request: Request) -> Reply {
     let format = Format::preferred(request.headers().get_all(ACCEPT));
     let takes_gzip = gzip::is_taken(request.headers().get_all(ACCEPT_ENCODING));
     let end_ms = system_now_ms();
-    let start_ms = end_ms.saturating_sub(millis(context.store.lookback()));
+    let start_ms = end_ms.saturating_sub(millis(context.queries.lookback()));
     let mut count = SelectionCount::default();
     let mut queries = Vec::new();
     let parameters = form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes());

@@ -5,8 +5,9 @@ use crate::http::api::pages::{Page, Progress, Rows};
 use serde_json::Value;
 use std::task::{Context, Poll, ready};
 use tidepool_protocol::prom::query::{self, ResultType};
+use tidepool_query::{QueryEnd, QueryPart};
 use tidepool_runtime::{ResultFormat, ValueType};
-use tidepool_store::{QueryEnd, QueryPart, StoreError};
+use tidepool_store::StoreError;
 use tokio::sync::mpsc::Receiver;
 
 /// An answer on its way.

@@ -15,7 +15,8 @@ use super::parameters::Parameters;
 use crate::http::context::Context;
 use crate::http::reply::Reply;
 use tidepool_protocol::prom::query::QUERY_CONTENT_TYPE;
-use tidepool_store::{Expression, StoreError};
+use tidepool_query::Expression;
+use tidepool_store::StoreError;
 
 use answer::Answer;
 use hyper::header::{HeaderValue, VARY};
@@ -67,14 +68,14 @@ pub async fn range(
 /// Returns the expression in Prometheus' layout.
 pub async fn format(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
     let text = parameters.first("query").to_owned();
-    let formatted = context.store.format_query(text).await.map_err(of_query)?;
+    let formatted = context.queries.format_query(text).await.map_err(of_query)?;
     Ok(success(Value::String(formatted)))
 }
 
 /// Returns the tree of the expression.
 pub async fn parse(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
     let text = parameters.first("query").to_owned();
-    let tree = context.store.parse_query(text).await.map_err(of_query)?;
+    let tree = context.queries.parse_query(text).await.map_err(of_query)?;
     Ok(success_of_json(&tree))
 }
 
@@ -113,7 +114,7 @@ async fn answer(
     };
     let warning = stats::warning(stats);
     let stats = (!stats.is_empty()).then(|| Stats::new(times));
-    let parts = context.store.query(expression).await?;
+    let parts = context.queries.query(expression).await?;
     let shape = match format {
         ResultFormat::Json => Shape::Fields,
         ResultFormat::Protobuf => Shape::Message(QUERY_CONTENT_TYPE),

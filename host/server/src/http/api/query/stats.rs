@@ -4,8 +4,8 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 use tidepool_model::number::push_seconds;
 use tidepool_protocol::prom::query::QueryStats;
+use tidepool_query::{QueryEnd, QueryTimings};
 use tidepool_runtime::QueryTimes;
-use tidepool_store::{QueryEnd, QueryTimings};
 
 /// The values of `stats` that upstream documents. Others act as `true`, with a warning.
 const TRUE: &str = "true";

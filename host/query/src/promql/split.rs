@@ -7,8 +7,7 @@
 
 use super::evaluator::{ANNOTATIONS_MAX, Evaluator, PART_BYTES, finish};
 use super::{Expression, QueryEnd, QueryPart};
-use crate::StoreError;
-use crate::reading::{Reading, ReceiverGone};
+use crate::Shared;
 use crate::repeated::Repeated;
 use crate::results::{Joined, Source, Steps};
 use std::sync::Arc;
@@ -18,6 +17,8 @@ use std::time::{Duration, Instant};
 use tidepool_runtime::{
     Estimate, EvaluationHandle, Instance, QueryOptions, QueryStats, ResultFormat, ValueType,
 };
+use tidepool_store::StoreError;
+use tidepool_store::reading::ReceiverGone;
 
 /// What one series costs, its labels and its place in a group, comes again in each part. So a part
 /// has at least as many samples of each series as are worth a thread if there are so many series.
@@ -33,7 +34,7 @@ const WAITING_MAX: usize = 2;
 pub(super) struct Splitter<'a> {
     pub expression: &'a Expression,
     pub options: QueryOptions,
-    pub reading: &'a Reading,
+    pub shared: &'a Shared,
     pub deadline: Option<Instant>,
     /// Whether the client is gone.
     pub is_gone: Arc<dyn Fn() -> bool + Send + Sync>,
@@ -60,7 +61,7 @@ impl Splitter<'_> {
         evaluation: EvaluationHandle,
     ) -> Result<Option<Vec<Steps>>, StoreError> {
         let expression = self.expression;
-        let queries = self.reading.shared.live().queries;
+        let queries = self.shared.config();
         let threads_max = queries.threads_max as u64;
         let Some(steps) = Steps::of(expression.times) else { return Ok(None) };
         if threads_max < 2
@@ -90,8 +91,9 @@ impl Splitter<'_> {
         send: &dyn Fn(QueryPart) -> Result<(), ReceiverGone>,
     ) -> Result<bool, StoreError> {
         let [first, others @ ..] = parts else { return Ok(false) };
-        let ledger = self.reading.ledger();
-        let (moment, blocks) = (ledger.moment(), self.reading.block_changes());
+        let reading = &self.shared.reading;
+        let ledger = reading.ledger();
+        let (moment, blocks) = (ledger.moment(), reading.block_changes());
         let own = evaluator.begin(first.times())??;
         evaluator.prepare(own)??;
         let nobody_waits = Flag(Arc::default());
@@ -105,7 +107,7 @@ impl Splitter<'_> {
         // All show the store as of one moment: nothing has come since that the earlier ones read.
         let last_ms = parts.iter().rev().nth(1).map_or(i64::MAX, |steps| steps.last_ms);
         is_fit = is_fit
-            && self.reading.block_changes() == blocks
+            && reading.block_changes() == blocks
             && ledger.is_unchanged_until(last_ms, moment);
         let mut firsts = Vec::new();
         if is_fit {
@@ -128,7 +130,7 @@ impl Splitter<'_> {
             evaluator.end(own)?;
             return Ok(false);
         }
-        self.reading.shared.query_figures.add_split();
+        self.shared.figures.add_split();
         let mut kept = repeated.map(|repeated| (repeated, repeated.reader()));
         if send(QueryPart::Begin { kind: ValueType::Matrix, text: String::new() }).is_err() {
             return Ok(true);
@@ -181,10 +183,11 @@ impl Splitter<'_> {
     /// Starts a thread that evaluates some of the steps.
     fn start(&self, steps: Steps, nobody_waits: &Arc<AtomicBool>) -> Result<Other, StoreError> {
         let (says, said) = sync_channel(WAITING_MAX);
-        let (reading, deadline, options) = (self.reading.clone(), self.deadline, self.options);
+        let reading = self.shared.reading.clone();
+        let (deadline, options) = (self.deadline, self.options);
         let text = self.expression.text.clone();
         let (is_gone, nobody_waits) = (Arc::clone(&self.is_gone), Arc::clone(nobody_waits));
-        self.reading.run(move || {
+        self.shared.reading.run(move || {
             let is_gone = move || nobody_waits.load(Relaxed) || is_gone();
             let done = reading.with_instance(deadline, is_gone, |instance| {
                 let evaluation = instance.evaluate(&text, steps.times(), options)??;

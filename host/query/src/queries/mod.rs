@@ -5,14 +5,14 @@
 mod active;
 mod figures;
 
-pub(super) use active::ActiveQueries;
+pub use active::ActiveQueries;
 pub use figures::{QueryFigures, QueryTimings};
 
-use super::{StoreError, millis};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tidepool_runtime::QueryOptions;
+use tidepool_store::{StoreError, millis};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Queries that may wait for each one that may run.
@@ -68,7 +68,7 @@ pub struct QueryFeatures {
 
 impl QueryConfig {
     /// As options of the engine, without a limit of series and memory.
-    pub(super) fn options(&self) -> QueryOptions {
+    pub(crate) fn options(&self) -> QueryOptions {
         let features = self.features;
         QueryOptions {
             lookback_ms: millis(self.lookback),
@@ -88,7 +88,7 @@ impl QueryConfig {
 }
 
 /// Turns of queries, in the order in which the queries arrived.
-pub(super) struct QueryTurns {
+pub struct QueryTurns {
     running: Arc<Semaphore>,
     running_max: usize,
     waiting: AtomicUsize,
@@ -137,6 +137,11 @@ impl QueryTurns {
         Arc::clone(&self.running).try_acquire_many_owned(turns).ok()
     }
 
+    /// How many run at a time.
+    pub fn running_max(&self) -> usize {
+        self.running_max
+    }
+
     /// Refuses all further turns.
     pub fn close(&self) {
         self.running.close();
@@ -157,13 +162,11 @@ impl Drop for Place<'_> {
     }
 }
 
-impl StoreError {
-    /// The same of a query, whose timeout is not that of a read.
-    pub(super) fn of_query(self) -> StoreError {
-        match self {
-            StoreError::Deadline => StoreError::QueryTimeout(EVALUATION),
-            other => other,
-        }
+/// The same of a query, whose timeout is not that of a read.
+pub fn of_query(error: StoreError) -> StoreError {
+    match error {
+        StoreError::Deadline => StoreError::QueryTimeout(EVALUATION),
+        other => other,
     }
 }
 

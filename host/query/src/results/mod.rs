@@ -35,14 +35,13 @@ pub use notes::{NOTES_MAX, Notes};
 pub use reader::Reader;
 pub use steps::Steps;
 
-use super::changes::Moment;
-use super::ledger::Ledger;
 use super::queries::QueryFeatures;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidepool_runtime::MemoryPool;
+use tidepool_store::reading::{Ledger, Moment};
 use tidepool_telemetry::MetricsText;
 
 /// Queries whose warnings and infos are known to change. Others are not thought of any more.

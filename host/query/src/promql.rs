@@ -5,19 +5,19 @@ mod evaluator;
 mod split;
 
 use super::expression::Expression;
-use super::queries::QueryTimings;
-use super::reading::{Part, Reading, ReceiverGone, SMALL_BYTES_MAX, answer_ready};
+use super::queries::{QueryTimings, of_query};
 use super::repeated::Repeated;
-use super::{Shared, Store, StoreError, millis};
+use super::{Queries, Shared};
 use bytes::Bytes;
 use evaluator::{Evaluator, give_known};
 use split::Splitter;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tidepool_runtime::{
-    Annotation, Instance, Matcher, ParseError, QueryError, QueryOptions, QueryStats, QueryTimes,
-    ValueType,
+    Annotation, Instance, Matcher, QueryOptions, QueryStats, QueryTimes, ValueType,
 };
+use tidepool_store::reading::{Part, Reading, ReceiverGone, SMALL_BYTES_MAX, answer_ready};
+use tidepool_store::{StoreError, millis};
 use tokio::sync::mpsc::{Receiver, Sender};
 use tracing::Span;
 
@@ -84,70 +84,53 @@ pub struct QueryEnd {
     pub timings: QueryTimings,
 }
 
-impl From<ParseError> for StoreError {
-    fn from(error: ParseError) -> StoreError {
-        StoreError::Expression(error.text)
-    }
-}
-
-impl From<QueryError> for StoreError {
-    fn from(error: QueryError) -> StoreError {
-        match error {
-            QueryError::Parse(error) => error.into(),
-            QueryError::Invalid(text) => StoreError::Expression(text),
-            QueryError::Execution(text) => StoreError::Evaluation(text),
-            QueryError::Limit(limit) => StoreError::Evaluation(limit.text),
-            QueryError::Store(error) => error.into(),
-        }
-    }
-}
-
-impl Store {
+impl Queries {
     /// Evaluates an expression once it has its turn.
     pub async fn query(
         &self,
         expression: Expression,
     ) -> Result<Receiver<Result<QueryPart, StoreError>>, StoreError> {
-        let limit = self.shared.live().queries.timeout;
+        let shared = &self.shared;
+        let limit = shared.config().timeout;
         let limit = expression.timeout.map_or(limit, |timeout| timeout.min(limit));
         let begun = Instant::now();
         let deadline = begun.checked_add(limit);
-        let reading = self.reading();
-        reading.check()?;
-        let counted = self.shared.query_figures.begin();
-        let turn = self.shared.query_turns.take(deadline).await;
+        shared.reading.check()?;
+        let counted = shared.figures.begin();
+        let turn = shared.turns.take(deadline).await;
         let queue = begun.elapsed();
-        self.shared.query_figures.add_wait(queue);
+        shared.figures.add_wait(queue);
         let turn = turn?;
-        reading.check()?;
+        shared.reading.check()?;
         let span = Span::current();
-        let run = move |reading: &Reading, parts: &Sender<_>| {
+        let of_all = Arc::clone(shared);
+        let run = move |_: &Reading, parts: &Sender<_>| {
             let _entered = span.enter();
-            run(&expression, deadline, queue, reading, parts);
+            run(&expression, deadline, queue, &of_all, parts);
         };
-        Ok(reading.answer_now((counted, turn), run))
+        Ok(shared.reading.answer_now((counted, turn), run))
     }
 
     /// How far back an instant selector looks.
     pub fn lookback(&self) -> Duration {
-        self.shared.live().queries.lookback
+        self.shared.config().lookback
     }
 
     /// An expression in Prometheus' layout.
     pub async fn format_query(&self, text: String) -> Result<String, StoreError> {
-        let options = self.shared.live().queries.options();
+        let options = self.shared.config().options();
         self.of_instance(move |instance| Ok(instance.format_query(&text, options)??)).await
     }
 
     /// The tree of an expression as JSON.
     pub async fn parse_query(&self, text: String) -> Result<String, StoreError> {
-        let options = self.shared.live().queries.options();
+        let options = self.shared.config().options();
         self.of_instance(move |instance| Ok(instance.parse_query(&text, options)??)).await
     }
 
     /// The selectors of an expression.
     pub async fn selectors(&self, text: String) -> Result<Vec<Vec<Matcher>>, StoreError> {
-        let options = self.shared.live().queries.options();
+        let options = self.shared.config().options();
         self.of_instance(move |instance| Ok(instance.selectors(&text, options)??)).await
     }
 
@@ -163,7 +146,7 @@ impl Store {
             });
         };
         // A thread that could not be started sends nothing.
-        let answer = self.reading().answer(run).await?.recv().await;
+        let answer = self.shared.reading.answer(run).await?.recv().await;
         answer.unwrap_or(Err(StoreError::Stopped)).map(|Whole(answer)| answer)
     }
 }
@@ -173,11 +156,10 @@ fn run(
     expression: &Expression,
     deadline: Option<Instant>,
     queue: Duration,
-    reading: &Reading,
+    shared: &Shared,
     parts: &Sender<Result<QueryPart, StoreError>>,
 ) {
-    let shared = &reading.shared;
-    let _active = shared.active_queries.begin(&expression.text);
+    let _active = shared.active.begin(&expression.text);
     let mut cost = Cost {
         begun: Instant::now(),
         timings: QueryTimings { queue, ..QueryTimings::default() },
@@ -192,22 +174,22 @@ fn run(
         Some((answer, steps)) => {
             answer_ready(parts, deadline, |send| give_known(&answer, steps, &mut cost, send));
         }
-        None => reading.answer_until(deadline, parts, StoreError::of_query, |instance, send| {
+        None => shared.reading.answer_until(deadline, parts, of_query, |instance, send| {
             let is_gone = {
                 let parts = parts.clone();
                 Arc::new(move || parts.is_closed())
             };
             let options = options(expression, shared);
-            let splitter = Splitter { expression, options, reading, deadline, is_gone };
+            let splitter = Splitter { expression, options, shared, deadline, is_gone };
             let mut evaluator = Evaluator { expression, options, instance, cost: &mut cost };
             let evaluated = evaluate(&mut evaluator, &splitter, repeated, send);
-            let evaluated = evaluated.map_err(StoreError::of_query);
+            let evaluated = evaluated.map_err(of_query);
             cost.error = evaluated.as_ref().err().map(ToString::to_string);
             evaluated
         }),
     }
-    shared.query_figures.add_run(&cost.timings, cost.stats.as_ref());
-    let logged_from = shared.live().queries.logged_from;
+    shared.figures.add_run(&cost.timings, cost.stats.as_ref());
+    let logged_from = shared.config().logged_from;
     if !logged_from.is_zero() && cost.total() >= logged_from {
         cost.log(expression);
     }
@@ -304,13 +286,13 @@ impl Cost {
 
 /// The engine's options for an expression.
 fn options(expression: &Expression, shared: &Shared) -> QueryOptions {
-    let live = shared.live();
-    let memory_bytes = live.query_limits.memory_bytes_max as u64;
+    let config = shared.config();
+    let memory_bytes = shared.reading.limits().memory_bytes_max as u64;
     let options = QueryOptions {
         series_max: expression.series_max,
         memory_bytes_max: memory_bytes / 100 * MEMORY_PERCENT,
-        stats_per_step: expression.per_step && live.queries.features.per_step_stats,
-        ..live.queries.options()
+        stats_per_step: expression.per_step && config.features.per_step_stats,
+        ..config.options()
     };
     match expression.lookback {
         Some(lookback) => QueryOptions { lookback_ms: millis(lookback), ..options },
@@ -333,7 +315,7 @@ fn evaluate(
     let times = evaluator.expression.times;
     let mut evaluation = evaluator.begin(times)??;
     if let Some(parts) = splitter.parts(evaluator, evaluation)?
-        && let Some(_turns) = splitter.reading.shared.query_turns.more_for_one(parts.len() - 1)
+        && let Some(_turns) = splitter.shared.turns.more_for_one(parts.len() - 1)
     {
         evaluator.end(evaluation)?;
         if splitter.give(evaluator, &parts, repeated.as_ref(), send)? {

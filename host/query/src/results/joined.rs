@@ -3,9 +3,9 @@
 
 use super::labels::order;
 use super::reader::{BEGIN, Rest};
-use crate::StoreError;
 use std::cmp::Ordering;
 use std::ops::Range;
+use tidepool_store::StoreError;
 
 /// Gives the next part of an answer: whole series; nothing behind the last one.
 pub type Source<'a> = Box<dyn FnMut() -> Result<Vec<u8>, StoreError> + 'a>;

@@ -1,11 +1,12 @@
 //! Range queries that may have been asked before: what is known of their answers (`results`), and
 //! what is still to be evaluated.
 
+use super::Shared;
 use super::expression::Expression;
 use super::results::{Answer, Kept, Key, Known, Reader, Results, Steps};
-use super::{Shared, StoreError, millis};
 use std::sync::Arc;
 use tidepool_runtime::{QueryTimes, ResultFormat};
+use tidepool_store::{StoreError, millis};
 
 /// A range query, and what is known of its answer.
 pub(super) struct Repeated<'a> {
@@ -28,8 +29,8 @@ impl<'a> Repeated<'a> {
             return None;
         }
         let asked = Steps::of(expression.times)?;
-        shared.ledger.look_at(&shared.blocks);
-        let queries = shared.live().queries;
+        shared.reading.look_at_blocks();
+        let queries = shared.config();
         let key = Key {
             text: expression.text.clone(),
             step_ms: asked.step_ms,

@@ -1,4 +1,4 @@
-//! Flags about queries in PromQL.
+//! Flags about queries in PromQL, and the configuration that they make.
 
 use crate::queries::{QueryConfig, QueryFeatures};
 use clap::{Args, ValueEnum};

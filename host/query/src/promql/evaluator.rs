@@ -2,8 +2,6 @@
 //! known without one.
 
 use super::{Cost, Expression, QueryEnd, QueryPart};
-use crate::StoreError;
-use crate::reading::ReceiverGone;
 use crate::repeated::Repeated;
 use crate::results::{Answer, NOTES_MAX, Notes, Reader, Steps};
 use std::time::Instant;
@@ -11,6 +9,8 @@ use tidepool_runtime::{
     Annotation, Estimate, EvaluationHandle, Instance, QueryError, QueryOptions, QueryTimes,
     ResultFormat, ValueType,
 };
+use tidepool_store::StoreError;
+use tidepool_store::reading::ReceiverGone;
 
 /// Bytes of answer that one call into the instance returns at least, if there are as many.
 pub(super) const PART_BYTES: u32 = 64 * 1024;
