@@ -1,6 +1,6 @@
-//! The program, above the crates that it is made of: what can be set ([`config`]), the commands
-//! without a server ([`cli`]), the wiring of a server ([`program`]), and reading the configuration
-//! again ([`reload`]).
+//! The program as a library: what can be set ([`config`]), the commands without a server ([`cli`]),
+//! the start of a server ([`program`]), and [`reload`]. A crate below owns the flags, the sections
+//! of the configuration file and the metrics of its subject; this one collects and wires them.
 //!
 //! ```text
 //! tidepool-server ─▶ scraping ─▶ plugins ─▶ query ─▶ store ─▶ ship, runtime, protocol ─▶ disk

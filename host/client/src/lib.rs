@@ -1,5 +1,5 @@
-//! Requests to other servers: receivers of remote write, servers that are asked, targets that are
-//! scraped, lists of targets. Configured as Prometheus configures its HTTP clients.
+//! The HTTP client of all outgoing requests: scrapes, HTTP service discovery, remote write,
+//! uploads, notifications of plugins. Configured as Prometheus configures its HTTP clients.
 //!
 //! ```text
 //! Client::send ─▶ token ─▶ request: headers, credentials ─▶ pool (hyper-util) ─▶ connector ─▶ socket

@@ -1,5 +1,6 @@
-//! The data directory: its lock, the removal of unfinished files at a start, and access to its log
-//! and blocks. Neither WebAssembly nor HTTP is known here, nor what a record or a block means.
+//! The data directory on plain files: its lock, the segments of the write-ahead log, the files of
+//! blocks, and what is quarantined. What a record or a block contains is the engine's
+//! (`engine/src/wal`, `engine/src/block`); neither WebAssembly nor HTTP is known here.
 //!
 //! ```text
 //! DIR/

@@ -1,5 +1,5 @@
-//! Prometheus' exposition formats, read as they come: text 0.0.4 and 1.0.0, OpenMetrics 0.0.1 and
-//! 1.0.0, and protobuf. What scrapes, what imports and what takes pushes read with one parser.
+//! A streaming parser of Prometheus' exposition formats: text 0.0.4 and 1.0.0, OpenMetrics 0.0.1
+//! and 1.0.0, and protobuf. Scrapes, imports and pushed text are read with it.
 //!
 //! ```no_run
 //! # fn store(_: tidepool_exposition::Sample<'_>) {}

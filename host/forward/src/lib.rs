@@ -1,5 +1,5 @@
-//! Store and forward: what is stored is sent on to other receivers of remote write, and waits here
-//! as long as they cannot be reached.
+//! Store and forward: sends what is stored on to other receivers of remote write, and keeps it
+//! while they cannot be reached. Has the flags, the section `remote_write` and the metrics of that.
 //!
 //! ```text
 //! wal/, wbl/ ─▶ tail ─▶┌─ the engine's destination ─┐   ┌─▶ sender ─▶ client ─▶ receiver

@@ -1,5 +1,5 @@
-//! The engine's component as machine code, which the build script compiled for the target of the
-//! build: what `wasmtime::Engine::precompile_component` gave.
+//! The engine's WebAssembly component, which the build script compiled ahead of time to machine
+//! code for the target of the build (`wasmtime::Engine::precompile_component`).
 //!
 //! Invariant: made with the configuration of `runtime/src/tuning.rs`, without which the runtime
 //! refuses it.

@@ -1,5 +1,5 @@
-//! What a process of the host is to the system: when it starts, reloads and stops, its clock, its
-//! threads' priority, its processors, files and memory, and what systemd hears of it.
+//! The process and the operating system: signals, start, reload and stop, clock, priority of
+//! threads, processors, limits of files and memory, and systemd's notifications.
 //!
 //! Invariant: nothing here knows of metrics. What needs the store to be known takes a trait
 //! ([`supervisor::Service`]) or a function.

@@ -1,4 +1,5 @@
-//! Sandboxed code beside the store, and the way of every write past it.
+//! WebAssembly plugins, each in a sandbox beside the store. Every write goes through here on its
+//! way to the store.
 //!
 //! Invariant: a plugin that fails, hangs or takes too much costs itself; the store knows nothing of
 //! plugins. Without the feature `plugins` there is a type [`Plugins`] without a value, so that who

@@ -1,5 +1,5 @@
-//! Messages of other programs to and from the store's model: Prometheus' remote write and read,
-//! OpenTelemetry's metrics, text.
+//! Converts messages of other programs to rows of the store, and answers of the store to messages:
+//! remote write and read, OpenTelemetry's metrics, text.
 //!
 //! ```text
 //! body ─▶ text, otlp ─▶ rows ─▶ pieces of remote-write requests: the store's one way in

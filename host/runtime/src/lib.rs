@@ -1,5 +1,5 @@
-//! The engine component and its surroundings: runtime, limits, bindings, and the imports that it
-//! asks for, answered from `tidepool-disk`.
+//! Runs the engine component with wasmtime: bindings, limits of time and memory, and the imports of
+//! the component, answered from `tidepool-disk`.
 //!
 //! Invariant: no call blocks for longer than its limits say, and no instance takes more memory than
 //! its own; nothing here knows of HTTP, of threads or of what is asked of an instance.

@@ -1,4 +1,5 @@
-//! Scraping as Prometheus does it: from target groups to batches for a store.
+//! Scraping as Prometheus does it, as a library: service discovery, relabelling, schedule,
+//! requests, and batches of samples for a store that a trait stands for.
 //!
 //! ```text
 //! Manager ─▶ Pool (a job) ─▶ Cycle (a target) ─▶ Source: HTTP, a probe, or a part of this process

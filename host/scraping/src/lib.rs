@@ -1,5 +1,5 @@
-//! Scraping in this program: `tidepool_scrape` decides when and what is scraped; this crate gives
-//! it a thread, the store and the metrics of machine and program, and shows what it does.
+//! Connects `tidepool_scrape` with this program: its thread, the store, the metrics of machine and
+//! program as built-in jobs, and the figures of scraping.
 //!
 //! Invariant: nothing here runs on the threads of the network, and a scrape reaches the head as one
 //! unit. What holds of a job is decided in `tidepool_scrape`.

@@ -1,4 +1,4 @@
-//! The network: listeners, who may ask, and the endpoints.
+//! The HTTP server: listeners, access control, routes and endpoints.
 //!
 //! ```text
 //! http::connection ─▶ http::routes ─▶ access ─▶ an endpoint ─▶ tidepool-protocol ─▶ tidepool-store

@@ -1,4 +1,5 @@
-//! What sections of configuration files are read with, for the crates that own a section.
+//! Helpers that read and show sections of the configuration file. Each section is defined in the
+//! crate that it configures.
 //!
 //! Begin with [`yaml`]: text to nodes that know their place, and nodes to types. [`duration`] has
 //! durations and sizes as Prometheus writes them; [`mod@file`] reads a file that a key names,

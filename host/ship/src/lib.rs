@@ -1,4 +1,4 @@
-//! Shipping: uploads finished blocks to object storage in the form that Thanos needs.
+//! Uploads finished blocks to object storage, in the form that Thanos needs.
 //!
 //! ```text
 //! data directory ── plan: what is due ──▶ upload: chunks, index, meta.json last ──▶ bucket

@@ -1,4 +1,6 @@
-//! The store as the rest of the host sees it: an async handle with back-pressure.
+//! The store: an async handle to the engine's instances and the data directory, with back-pressure.
+//! Has the threads of head and compactor, the space on the disk, and the flags and metrics of
+//! storage.
 //!
 //! ```text
 //!  append ──▶ bounded queue ──▶ head thread: the head instance, one call at a time

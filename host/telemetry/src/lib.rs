@@ -1,4 +1,5 @@
-//! Logs to standard error, the text format of metrics, and the metrics of the process.
+//! Logs to standard error, the text format in which each crate shows its own metrics, and the
+//! metrics of the process.
 //!
 //! Invariant: every crate of the host may use this one; it uses none of them, and knows no word of
 //! the domain. A crate shows its own metrics: it writes them to a [`MetricsText`], and

@@ -1,5 +1,6 @@
-//! Long work in short steps, for threads that many share. A node with two cores has one thread for
-//! all connections, targets and timers: what holds it for a second holds all of them.
+//! Divides long work into short steps, so that no thread that many share is held for long. A node
+//! with two cores has one thread for all connections, targets and timers: what holds it for a
+//! second holds all of them.
 //!
 //! - [`Pace`] gives others their turn every few milliseconds, [`ReadTurns`] where bytes are read.
 //! - [`Gunzip`] uncompresses step by step, each of them short, whatever the bytes say.

@@ -1,3 +1,3 @@
-//! Nothing: only the features of this crate's dependencies count.
+//! No code: gives the dependencies that several builds share the same features (see Cargo.toml).
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
