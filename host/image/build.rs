@@ -5,6 +5,7 @@
 #[path = "../runtime/src/tuning.rs"]
 mod tuning;
 
+use object::build::elf::{Builder, SectionData};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -27,7 +28,10 @@ const INPUTS: [&str; 6] = [
 /// Zstandard's: what packs most.
 const PACKING_LEVEL: i32 = 22;
 
-fn main() -> Result<(), Box<dyn Error>> {
+/// Threads pass it on.
+type Fault = Box<dyn Error + Send + Sync>;
+
+fn main() -> Result<(), Fault> {
     let out_dir = PathBuf::from(std::env::var("OUT_DIR")?);
     let workspace =
         Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("../..").canonicalize()?;
@@ -48,21 +52,22 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::metadata=component={}", component.display());
     // A host that is built for size carries one kind, which does for all instances.
     println!("cargo::rustc-check-cfg=cfg(for_size)");
-    let is_for_size = is_for_size()?;
-    if is_for_size {
+    let interruptible = out_dir.join("interruptible.cwasm");
+    if is_for_size()? {
         println!("cargo::rustc-cfg=for_size");
-    } else {
-        let machine_code = precompile(&component, Code::Uninterruptible)?;
-        std::fs::write(out_dir.join("uninterruptible.cwasm"), machine_code)?;
+        // Packed, to a third; otherwise it is run where it lies.
+        let machine_code = precompile(&component, Code::Interruptible)?;
+        std::fs::write(interruptible, zstd::encode_all(machine_code.as_slice(), PACKING_LEVEL)?)?;
+        return Ok(());
     }
-    let machine_code = precompile(&component, Code::Interruptible)?;
-    // As it is, to be run where it lies; in a host that is built for size packed, to a third.
-    let machine_code = match is_for_size {
-        true => zstd::encode_all(machine_code.as_slice(), PACKING_LEVEL)?,
-        false => machine_code,
-    };
-    std::fs::write(out_dir.join("interruptible.cwasm"), machine_code)?;
-    Ok(())
+    let uninterruptible = out_dir.join("uninterruptible.cwasm");
+    // Each takes half a minute of one processor.
+    std::thread::scope(|threads| {
+        let other = threads.spawn(|| precompile(&component, Code::Uninterruptible));
+        std::fs::write(interruptible, precompile(&component, Code::Interruptible)?)?;
+        let other = other.join().map_err(|_| "compiling the component to machine code panicked")?;
+        Ok(std::fs::write(uninterruptible, other?)?)
+    })
 }
 
 /// The folder itself, and those in it that are crates of the same workspace.
@@ -89,7 +94,7 @@ fn build_component(
     workspace: &Path,
     out_dir: &Path,
     profile: &str,
-) -> Result<PathBuf, Box<dyn Error>> {
+) -> Result<PathBuf, Fault> {
     // A target folder of its own, since the outer cargo holds the lock of the usual one. All builds
     // of the host share it: the folders above are <target>/<profile>/build/<package>/out.
     let target = out_dir.ancestors().nth(4).ok_or("OUT_DIR is not in a target folder")?;
@@ -129,7 +134,7 @@ const X86_64_V2: [&str; 6] =
     ["has_sse3", "has_ssse3", "has_sse41", "has_sse42", "has_popcnt", "has_cmpxchg16b"];
 
 #[allow(unsafe_code)]
-fn precompile(component: &Path, code: Code) -> Result<Vec<u8>, Box<dyn Error>> {
+fn precompile(component: &Path, code: Code) -> Result<Vec<u8>, Fault> {
     let mut config = tuning::config(code);
     let target = std::env::var("TARGET")?;
     config.target(&target)?;
@@ -144,7 +149,25 @@ fn precompile(component: &Path, code: Code) -> Result<Vec<u8>, Box<dyn Error>> {
     // places in the bytecode, and what debuggers unwind by.
     config.generate_address_map(false).native_unwind_info(false);
     let engine = wasmtime::Engine::new(&config)?;
-    Ok(engine.precompile_component(&std::fs::read(component)?)?)
+    let machine_code = engine.precompile_component(&std::fs::read(component)?)?;
+    match cfg!(feature = "symbols") {
+        true => Ok(machine_code),
+        false => without_symbols(&machine_code),
+    }
+}
+
+/// The runtime reads the names of functions from a section of its own; the symbols are for profilers.
+fn without_symbols(machine_code: &[u8]) -> Result<Vec<u8>, Fault> {
+    let mut file = Builder::read(machine_code)?;
+    for symbol in &mut file.symbols {
+        symbol.delete = true;
+    }
+    for section in &mut file.sections {
+        section.delete = matches!(section.data, SectionData::Symbol | SectionData::String);
+    }
+    let mut stripped = Vec::new();
+    file.write(&mut stripped)?;
+    Ok(stripped)
 }
 
 fn is_for_size() -> Result<bool, std::env::VarError> {
