@@ -297,9 +297,14 @@ javascript_plugin() {
   "$TIDEPOOL_BIN" plugin check examples/plugins/tag-js/tag_js.wasm --world transform --config "$config"
 }
 
+# Each profile has every crate built again.
+stage_dist() {
+  need target
+  whole "the program of packages" tests/built-as dist
+}
 stage_small() {
   need target
-  whole "the small program" tests/small
+  whole "the small program" tests/built-as small
 }
 # The whole programs' tests begin at other times between two cuts of blocks.
 stage_phases() {
