@@ -90,11 +90,7 @@ fn profile() -> Result<String, String> {
     }
 }
 
-fn build_component(
-    workspace: &Path,
-    out_dir: &Path,
-    profile: &str,
-) -> Result<PathBuf, Fault> {
+fn build_component(workspace: &Path, out_dir: &Path, profile: &str) -> Result<PathBuf, Fault> {
     // A target folder of its own, since the outer cargo holds the lock of the usual one. All builds
     // of the host share it: the folders above are <target>/<profile>/build/<package>/out.
     let target = out_dir.ancestors().nth(4).ok_or("OUT_DIR is not in a target folder")?;
@@ -156,7 +152,7 @@ fn precompile(component: &Path, code: Code) -> Result<Vec<u8>, Fault> {
     }
 }
 
-/// The runtime reads the names of functions from a section of its own; the symbols are for profilers.
+/// The runtime reads the names of functions from a section of its own; symbols are for profilers.
 fn without_symbols(machine_code: &[u8]) -> Result<Vec<u8>, Fault> {
     let mut file = Builder::read(machine_code)?;
     for symbol in &mut file.symbols {
