@@ -27,9 +27,14 @@ const OF_SCRAPER: [&str; 2] = ["up", "scrape_"];
 #[track_caller]
 pub fn assert_all_arrives(store: &Store, target: &Target, scraper: Server) {
     let enough = || {
-        let arrived = samples_of(&of_job(store, JOB), COUNTER).len();
-        // All but the last, however long a backlog was.
-        (arrived >= SCRAPES && arrived as u64 + 2 >= target.scrapes()).then_some(())
+        let found = of_job(store, JOB);
+        let counter = samples_of(&found, COUNTER);
+        let newest = counter.last()?.value as u64;
+        // All but the last, however long a backlog was. What broke off may wait for its next
+        // attempt while newer scrapes arrive: a scraper that ends then keeps it for its next start.
+        let is_whole = missing(&counter, newest).len() <= timed_out(&found);
+        let is_current = counter.len() as u64 + 2 >= target.scrapes();
+        (counter.len() >= SCRAPES && is_current && is_whole).then_some(())
     };
     wait::until("scrapes to arrive", TIMEOUT, enough)
         .unwrap_or_else(|e| panic!("{e}\n{}\n{}", scraper.log(), store.server.log()));
@@ -37,8 +42,7 @@ pub fn assert_all_arrives(store: &Store, target: &Target, scraper: Server) {
     scraper.terminate().expect("the scraper ends");
 
     let mut found = of_job(store, JOB);
-    // On a busy machine a scrape may take longer than its second: the page has counted it.
-    let timed_out = samples_of(&found, "up").iter().filter(|sample| sample.value == 0.0).count();
+    let timed_out = timed_out(&found);
     found.retain(|series| {
         let name = series.labels.value("__name__");
         !OF_SCRAPER.iter().any(|own| name.starts_with(own))
@@ -51,8 +55,7 @@ pub fn assert_all_arrives(store: &Store, target: &Target, scraper: Server) {
     let counter = samples_of(&found, COUNTER);
     let numbers: Vec<f64> = counter.iter().map(|sample| sample.value).collect();
     assert!(numbers.is_sorted_by(|a, b| a < b), "scrapes came twice: {numbers:?}\n{log}");
-    let is_missing = |number: &u64| !numbers.contains(&(*number as f64));
-    let missing: Vec<u64> = (1..target.scrapes()).filter(is_missing).collect();
+    let missing = missing(&counter, target.scrapes());
     assert!(
         missing.len() <= timed_out,
         "scrapes {missing:?} of {} never came, {timed_out} timed out\n{log}",
@@ -61,6 +64,17 @@ pub fn assert_all_arrives(store: &Store, target: &Target, scraper: Server) {
     let address = target.address().to_string();
     let expected: Vec<Series> = target::expected(&[("job", JOB), ("instance", &address)], &counter);
     assert_same("the page", &expected, &found);
+}
+
+/// Scrapes before this one that are not there.
+fn missing(counter: &[Sample], before: u64) -> Vec<u64> {
+    let is_there = |number: u64| counter.iter().any(|sample| sample.value == number as f64);
+    (1..before).filter(|number| !is_there(*number)).collect()
+}
+
+/// On a busy machine a scrape may take longer than its second: the page has counted it.
+fn timed_out(found: &[Series]) -> usize {
+    samples_of(found, "up").iter().filter(|sample| sample.value == 0.0).count()
 }
 
 /// Kills tidepool after the first scrapes, and brings it back while they go on.
