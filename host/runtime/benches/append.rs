@@ -99,18 +99,10 @@ fn open_wasm(runtime: &Runtime) -> (Instance, TempDir) {
     let data = open_data(&dir);
     let logs = Logs::open(&data, WAL_OPTIONS).expect("fresh logs");
     let options = tidepool_runtime::Options {
-        role: tidepool_runtime::Role::Head,
-        block_duration_ms: BLOCK_DURATION_MS,
         future_limit_ms: FUTURE_LIMIT_MS,
-        out_of_order_window_ms: 0,
-        series_max: 0,
         exemplars_max: 1000,
-        memory_bytes_max: 0,
-        label_limits: tidepool_runtime::LabelLimits::NONE,
-        block_duration_max_ms: 0,
-        retention_ms: 0,
-        retention_bytes: 0,
         hash_seed: 1,
+        ..tidepool_runtime::Options::without_limits(tidepool_runtime::Role::Head, BLOCK_DURATION_MS)
     };
     let storage = InstanceStorage {
         logs: InstanceLogs::Owned(Arc::new(Mutex::new(logs))),

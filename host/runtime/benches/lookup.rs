@@ -15,8 +15,8 @@ use tidepool_disk::wal::{Logs, SEGMENT_BYTES_DEFAULT};
 use tidepool_disk::{BlockDirs, Compression, DataDir, SyncPolicy, WalOptions};
 use tidepool_runtime::{
     CallError, Error, FrameFormat, HeadAccess, HeadDeletion, HeadOpened, HeadPage, Instance,
-    InstanceLimits, InstanceLogs, InstanceStorage, Label, LabelLimits, Lookup, MatchOp, Matcher,
-    Options, RemoteWriteVersion, Role, Room, Runtime, Selection, TimeRange,
+    InstanceLimits, InstanceLogs, InstanceStorage, Label, Lookup, MatchOp, Matcher, Options,
+    RemoteWriteVersion, Role, Room, Runtime, Selection, TimeRange,
 };
 use tidepool_tests::remote_write::{Version, message_bytes};
 use tidepool_tests::series::{Dataset, Shape, Texture};
@@ -97,18 +97,9 @@ impl Fixture {
 
     fn instance(&self, role: Role, memory_bytes_max: usize) -> Result<Instance, CallError> {
         let options = Options {
-            role,
-            block_duration_ms: BLOCK_DURATION_MS,
             future_limit_ms: 600_000,
-            out_of_order_window_ms: 0,
-            series_max: 0,
-            exemplars_max: 0,
-            memory_bytes_max: 0,
-            label_limits: LabelLimits::NONE,
-            block_duration_max_ms: 0,
-            retention_ms: 0,
-            retention_bytes: 0,
             hash_seed: 1,
+            ..Options::without_limits(role, BLOCK_DURATION_MS)
         };
         let wal = WalOptions {
             sync: SyncPolicy::Off,

@@ -14,8 +14,8 @@ use tempfile::TempDir;
 use tidepool_disk::wal::{Logs, SEGMENT_BYTES_DEFAULT};
 use tidepool_disk::{BlockDirs, Compression, DataDir, SyncPolicy, WalOptions};
 use tidepool_runtime::{
-    Instance, InstanceLimits, InstanceLogs, InstanceStorage, LabelLimits, Options,
-    RemoteWriteVersion, Role, Runtime,
+    Instance, InstanceLimits, InstanceLogs, InstanceStorage, Options, RemoteWriteVersion, Role,
+    Runtime,
 };
 use tidepool_tests::remote_write::{Version, message_bytes};
 use tidepool_tests::series::{Dataset, Row, Shape, Texture};
@@ -42,18 +42,9 @@ fn open(runtime: &Runtime) -> (Instance, TempDir) {
     };
     let logs = Logs::open(&data, wal).expect("fresh logs");
     let options = Options {
-        role: Role::Head,
-        block_duration_ms: 7_200_000,
         future_limit_ms: 600_000,
-        out_of_order_window_ms: 0,
-        series_max: 0,
-        exemplars_max: 0,
-        memory_bytes_max: 0,
-        label_limits: LabelLimits::NONE,
-        block_duration_max_ms: 0,
-        retention_ms: 0,
-        retention_bytes: 0,
         hash_seed: 1,
+        ..Options::without_limits(Role::Head, 7_200_000)
     };
     let storage = InstanceStorage {
         logs: InstanceLogs::Owned(Arc::new(Mutex::new(logs))),

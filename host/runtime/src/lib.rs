@@ -75,6 +75,26 @@ pub use status::{ExemplarsHandle, ScanHandle, WalkHandle};
 pub use watchdog::{CallLimit, EPOCH_TICK, Overdue};
 pub use words::{in_words, nothing_written};
 
+impl Options {
+    /// Options without any limit, without exemplars and without samples out of order.
+    pub const fn without_limits(role: Role, block_duration_ms: i64) -> Options {
+        Options {
+            role,
+            block_duration_ms,
+            future_limit_ms: 0,
+            out_of_order_window_ms: 0,
+            series_max: 0,
+            exemplars_max: 0,
+            memory_bytes_max: 0,
+            label_limits: LabelLimits::NONE,
+            block_duration_max_ms: 0,
+            retention_ms: 0,
+            retention_bytes: 0,
+            hash_seed: 0,
+        }
+    }
+}
+
 impl LabelLimits {
     /// Takes everything.
     pub const NONE: LabelLimits =

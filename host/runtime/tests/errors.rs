@@ -8,9 +8,9 @@ use tidepool_disk::wal::{LogReader, Logs};
 use tidepool_disk::{BlockDirs, DataDir, WalOptions};
 use tidepool_runtime::{
     CallError, CardinalityList, Damage, Error, FrameFormat, HeadAccess, HeadDeletion, HeadLost,
-    HeadOpened, HeadPage, Instance, InstanceLimits, InstanceLogs, InstanceStorage, Label,
-    LabelLimits, Limit, Lookup, Matcher, Options, RemoteWriteVersion, Role, Room, Runtime,
-    Selection, StorageError, TimeRange,
+    HeadOpened, HeadPage, Instance, InstanceLimits, InstanceLogs, InstanceStorage, Label, Limit,
+    Lookup, Matcher, Options, RemoteWriteVersion, Role, Room, Runtime, Selection, StorageError,
+    TimeRange,
 };
 use tidepool_tests::remote_write::{Version, message_bytes};
 use tidepool_tests::series::Series;
@@ -90,18 +90,9 @@ fn instance(
 ) -> TestResult<Instance> {
     image::install();
     let options = Options {
-        role,
-        block_duration_ms: BLOCK_MS,
         future_limit_ms: i64::MAX / 4,
-        out_of_order_window_ms: 0,
-        series_max: 0,
-        exemplars_max: 0,
-        memory_bytes_max: 0,
-        label_limits: LabelLimits::NONE,
-        block_duration_max_ms: 0,
-        retention_ms: 0,
-        retention_bytes: 0,
         hash_seed: 7,
+        ..Options::without_limits(role, BLOCK_MS)
     };
     let storage = InstanceStorage { logs, blocks: BlockDirs::open(data), head, memory: None };
     Ok(Runtime::shared()?.instantiate(options, storage, LIMITS)?)

@@ -8,8 +8,7 @@ use tidepool_disk::wal::{LogReader, Logs};
 use tidepool_disk::{BlockDirs, DataDir, WalOptions};
 use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_runtime::{
-    BlockState, Instance, InstanceLimits, InstanceLogs, InstanceStorage, LabelLimits, Options,
-    Role, Runtime,
+    BlockState, Instance, InstanceLimits, InstanceLogs, InstanceStorage, Options, Role, Runtime,
 };
 
 /// Span of a block, as upstream has it.
@@ -131,17 +130,7 @@ pub fn report_damaged(blocks: &[BlockState]) -> bool {
 /// Nothing is limited: what was stored has passed all limits.
 pub fn options(role: Role) -> Options {
     Options {
-        role,
-        block_duration_ms: BLOCK_DURATION_MS,
-        future_limit_ms: 0,
-        out_of_order_window_ms: 0,
-        series_max: 0,
-        exemplars_max: 0,
-        memory_bytes_max: 0,
-        label_limits: LabelLimits::NONE,
-        block_duration_max_ms: 0,
-        retention_ms: 0,
-        retention_bytes: 0,
         hash_seed: tidepool_store::random_seed(),
+        ..Options::without_limits(role, BLOCK_DURATION_MS)
     }
 }

@@ -7,8 +7,8 @@ use tidepool_disk::wal::{Followed, LogFollower, LogKind, Logs, Records};
 use tidepool_disk::{BlockDirs, DataDir, WalOptions};
 use tidepool_runtime::{
     Destination, Fed, ForwardSettings, FrameFormat, Instance, InstanceLimits, InstanceLogs,
-    InstanceStorage, LabelLimits, Options, RemoteWriteVersion, Role, Runtime, Selection,
-    ShardPosition, StoreWindow, TimeRange,
+    InstanceStorage, Options, RemoteWriteVersion, Role, Runtime, Selection, ShardPosition,
+    StoreWindow, TimeRange,
 };
 use tidepool_tests::remote_write::{Version, message_bytes};
 use tidepool_tests::series::{Row, Series};
@@ -47,18 +47,11 @@ impl Node {
             memory: None,
         };
         let options = Options {
-            role: Role::All,
-            block_duration_ms: 2 * HOUR_MS,
             future_limit_ms: i64::MAX / 4,
             out_of_order_window_ms: 2 * HOUR_MS,
-            series_max: 0,
             exemplars_max: 100,
-            label_limits: LabelLimits::NONE,
-            block_duration_max_ms: 0,
-            retention_ms: 0,
-            retention_bytes: 0,
-            memory_bytes_max: 0,
             hash_seed: 7,
+            ..Options::without_limits(Role::All, 2 * HOUR_MS)
         };
         let mut instance = Runtime::shared()?.instantiate(options, storage, LIMITS)?;
         while !instance.replay(1 << 20)?.done {}

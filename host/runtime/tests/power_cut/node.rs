@@ -15,8 +15,8 @@ use tidepool_disk::{BlockDirs, Compression, DataDir, SnapshotWriter, SyncPolicy,
 use tidepool_runtime::{
     BlockState, CallError, CompactProgress, Damage, Error, FrameFormat, HeadAccess,
     HeadCursorHandle, HeadDeletion, HeadLost, HeadOpened, HeadPage, Instance, InstanceLimits,
-    InstanceLogs, InstanceStorage, Label, LabelLimits, Lookup, Matcher, Options,
-    RemoteWriteVersion, Role, Room, Runtime, Selection, Severity, TimeRange, WriteOutcome,
+    InstanceLogs, InstanceStorage, Label, Lookup, Matcher, Options, RemoteWriteVersion, Role, Room,
+    Runtime, Selection, Severity, TimeRange, WriteOutcome,
 };
 use tidepool_tests::proto::prometheus::QueryResult;
 
@@ -265,18 +265,11 @@ impl Node {
 
 fn options_of(role: Role) -> Options {
     Options {
-        role,
-        block_duration_ms: BLOCK_MS,
         future_limit_ms: i64::MAX / 4,
         out_of_order_window_ms: WINDOW_MS,
-        series_max: 0,
-        exemplars_max: 0,
-        label_limits: LabelLimits::NONE,
-        block_duration_max_ms: 0,
         retention_ms: RETENTION_MS,
-        retention_bytes: 0,
-        memory_bytes_max: 0,
         hash_seed: 7,
+        ..Options::without_limits(role, BLOCK_MS)
     }
 }
 
