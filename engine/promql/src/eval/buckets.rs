@@ -20,10 +20,9 @@ use crate::quantile::{
 };
 use crate::syntax::Span;
 
-/// The label of a classic bucket's upper bound.
+/// Label with the upper bound of a classic bucket.
 const UPPER: &str = "le";
 
-/// `histogram_quantile`, `histogram_fraction`, `histogram_quantiles`.
 pub struct OfBuckets {
     plan: Buckets,
     grid: Grid,
@@ -46,7 +45,6 @@ struct Group {
 }
 
 impl OfBuckets {
-    /// A function of a plan.
     pub fn new(
         plan: Buckets,
         grid: Grid,
@@ -70,6 +68,7 @@ impl OfBuckets {
     }
 
     fn note(&self, note: Note<'_>, metric: &str, context: &mut Context) {
+        // Upstream names the metric only with delayed removal, which keeps the name.
         let metric = if context.is_delayed { metric } else { "" };
         context.annotations.note(note, metric, self.plan.series_span);
     }
@@ -81,6 +80,7 @@ impl OfBuckets {
         self.held.bytes += held.bytes;
         self.held.samples += held.samples;
         context.budget.take(held, self.span)?;
+        // A native series is a histogram of its own, so its whole label set is the key.
         if column.has_histograms() {
             let (number, _) = self.index.insert_all(&series.labels);
             let mut native = column.clone();
@@ -111,7 +111,7 @@ impl OfBuckets {
         &mut self.groups[number]
     }
 
-    /// Quantiles that are none are said at each step, whatever series there are.
+    /// Notes invalid quantiles, whatever series there are.
     fn check_quantiles(&self, context: &mut Context) {
         if matches!(self.plan.what, BucketsOf::Fraction) {
             return;
@@ -120,6 +120,7 @@ impl OfBuckets {
             let mut last = None;
             for step in 0..self.grid.steps {
                 let quantile = self.scalars.one(number, step);
+                // Equal neighbours would give the same annotation again.
                 if last != Some(quantile.to_bits()) && !(0.0..=1.0).contains(&quantile) {
                     context.annotations.note(Note::InvalidQuantile(quantile), "", *span);
                 }
@@ -128,8 +129,8 @@ impl OfBuckets {
         }
     }
 
-    /// The result of one histogram; `numbers` are those of the arguments that it takes. There may
-    /// be one for some steps only, those of this quantile.
+    /// Computes the result of one histogram, with the scalar arguments of these numbers. With
+    /// `only`, steps with another quantile are left out.
     fn column(
         &self,
         group: &Group,
@@ -165,7 +166,7 @@ impl OfBuckets {
         column
     }
 
-    /// All values that an argument has, once each.
+    /// Returns the distinct values of an argument over all steps, ascending.
     fn quantiles(&self, number: usize) -> Vec<f64> {
         let all = (0..self.grid.steps).map(|step| self.scalars.one(number, step));
         let mut all: Vec<f64> = all.collect();
@@ -226,9 +227,11 @@ impl OfBuckets {
         let column = self.column(group, labels, numbers, only, out.context);
         let mut series = Series { labels: labels.clone(), drop_name: false, column };
         series.drop(Dropped::Metadata, out.context.is_delayed);
+        // Set after the name was dropped, because the label may be `__name__`.
         if let Some((label, quantile)) = quantile {
             series.labels.set(label, &open_metrics(quantile));
         }
+        // The quantile's label may overwrite one that told series apart.
         let is_distinct = self.names != Names::Any && quantile.is_none() && !has_metadata(labels);
         self.unite.push(series, is_distinct, self.span, out)
     }
@@ -255,6 +258,7 @@ impl Operator for OfBuckets {
                 BucketsOf::Fraction => self.emit(group, labels, (0, 1), None, out)?,
                 BucketsOf::Quantiles(label) => {
                     for number in 0..self.scalars.len() {
+                        // Each value of a quantile that changes over time has a series of its own.
                         for quantile in self.quantiles(number) {
                             let quantile = Some((label.as_str(), quantile));
                             self.emit(group, labels, (number, number), quantile, out)?;
@@ -268,7 +272,7 @@ impl Operator for OfBuckets {
     }
 }
 
-/// A number as OpenMetrics writes it in labels: it always has a point or an exponent.
+/// Formats a number as OpenMetrics does in labels: always with a point or an exponent.
 fn open_metrics(value: f64) -> String {
     let mut text = tidepool_model::number::general(value);
     if value.is_finite() && !text.contains(['.', 'e']) {

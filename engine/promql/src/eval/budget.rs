@@ -1,10 +1,9 @@
-//! Counts what a query holds against its limits.
+//! Accounting of memory and samples that a query holds, against its limits.
 
 use crate::error::EvalError;
 use crate::limits::{Limit, Limits};
 use crate::syntax::Span;
 
-/// Counts bytes and samples that are held.
 #[derive(Debug)]
 pub struct Budget {
     limits: Limits,
@@ -14,23 +13,20 @@ pub struct Budget {
     samples_peak: u64,
 }
 
-/// What someone holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
-    /// Bytes of memory.
     pub bytes: usize,
-    /// Samples.
     pub samples: u64,
 }
 
 impl Budget {
-    /// Nothing is held.
     pub fn new(limits: Limits) -> Budget {
         Budget { limits, bytes: 0, samples: 0, bytes_peak: 0, samples_peak: 0 }
     }
 
-    /// Counts more, for a part of the expression.
+    /// Adds to the amount held; the error names `span`, the part of the expression.
     pub fn take(&mut self, held: Held, span: Span) -> Result<(), EvalError> {
+        // Added even if refused: the evaluation ends with the error, and the peak shows the demand.
         self.bytes += held.bytes;
         self.samples += held.samples;
         self.bytes_peak = self.bytes_peak.max(self.bytes);
@@ -44,25 +40,24 @@ impl Budget {
         Ok(())
     }
 
-    /// Counts less.
     pub fn give(&mut self, held: Held) {
         self.bytes = self.bytes.saturating_sub(held.bytes);
         self.samples = self.samples.saturating_sub(held.samples);
     }
 
-    /// What someone holds becomes this.
+    /// Replaces the amount stored in `place`.
     pub fn set(&mut self, place: &mut Held, held: Held, span: Span) -> Result<(), EvalError> {
+        // Given first: a buffer that grows must not count twice.
         self.give(*place);
         *place = held;
         self.take(held, span)
     }
 
-    /// Whether this is more than what may wait to be sorted: a quarter of the limits.
+    /// Returns whether an amount is more than may wait for sorting: a quarter of the limits.
     pub fn is_too_much_to_sort(&self, held: Held) -> bool {
         held.bytes > self.limits.bytes_max / 4 || held.samples > self.limits.samples_max / 4
     }
 
-    /// Most bytes and samples that were held at once.
     pub fn peak(&self) -> Held {
         Held { bytes: self.bytes_peak, samples: self.samples_peak }
     }

@@ -8,39 +8,35 @@ use crate::plan::Grid;
 use crate::source::SeriesSet;
 use std::rc::Rc;
 
-/// Samples at the front that no one needs are taken out when they are so many.
+/// Minimum number of unneeded samples that are removed from the front at once.
 const DROP_MIN: usize = 512;
 
 /// Samples that were read and may still be needed. Places count from the first sample of the
-/// series, also when samples at the front were taken out.
+/// series, even after samples at the front were removed.
 #[derive(Debug, Default)]
 pub struct Buffer {
     samples: Samples,
     stale: Vec<i64>,
     base: Places,
-    /// Newest time of which all samples are there.
+    /// Newest time up to which all samples are known.
     pub known_ms: i64,
-    /// Bytes and samples of the histograms that are there.
+    /// Memory and samples of the histograms in the buffer.
     histograms: Held,
     read: u64,
-    /// Whether histograms lose their buckets, and the one before, with its buckets.
+    /// Whether histograms lose their buckets, and the histogram before, with its buckets.
     is_without_buckets: bool,
     previous: Option<Rc<Histogram>>,
 }
 
-/// A place in each list.
+/// A place in the lists of floats, histograms and stale markers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Places {
-    /// Of floats.
     pub float: usize,
-    /// Of histograms.
     pub histogram: usize,
-    /// Of stale markers.
     pub stale: usize,
 }
 
 impl Places {
-    /// The earlier place of each list.
     pub fn min(self, other: Places) -> Places {
         Places {
             float: self.float.min(other.float),
@@ -51,12 +47,10 @@ impl Places {
 }
 
 impl Buffer {
-    /// Whether histograms of the series to come lose their buckets.
     pub fn set_without_buckets(&mut self, is_without_buckets: bool) {
         self.is_without_buckets = is_without_buckets;
     }
 
-    /// Begins with a new series.
     pub fn clear(&mut self) {
         self.previous = None;
         self.samples.clear();
@@ -67,7 +61,7 @@ impl Buffer {
         self.read = 0;
     }
 
-    /// Reads on; gives whether there may be more.
+    /// Reads more samples; returns whether there may be more.
     pub fn read(&mut self, set: &mut dyn SeriesSet) -> Result<bool, EvalError> {
         let (floats, histograms) = (self.samples.floats.len(), self.samples.histograms.len());
         let has_more = set.read(&mut self.samples)?;
@@ -79,12 +73,14 @@ impl Buffer {
         if let Some(last) = self.samples.histograms[histograms..].last() {
             newest = newest.max(last.time_ms);
         }
+        // After the last sample nothing newer can come, so every step can be evaluated.
         self.known_ms = if has_more { newest } else { i64::MAX };
         if self.is_without_buckets {
             for point in &mut self.samples.histograms[histograms..] {
                 strip(&mut point.histogram, &mut self.previous);
             }
         }
+        // Sizes are counted after this, so that removed markers do not count.
         self.take_stale(floats, histograms);
         for point in &self.samples.histograms[histograms.min(self.samples.histograms.len())..] {
             let held = histogram_held(&point.histogram);
@@ -94,7 +90,7 @@ impl Buffer {
         Ok(has_more)
     }
 
-    /// What the values of a subquery take.
+    /// Returns the memory that the values of a subquery need in a buffer.
     pub fn held_of(column: &Column) -> Held {
         let floats = column.present().count();
         let mut held = Held { bytes: floats * size_of::<FloatPoint>(), samples: floats as u64 };
@@ -108,8 +104,8 @@ impl Buffer {
         held
     }
 
-    /// Takes all values of a subquery. Histograms lose what is known of their counter: values
-    /// between them are missing, and some may come twice.
+    /// Takes all values of a subquery. Histograms lose their counter reset hint: values between
+    /// them are missing, and some may come twice.
     pub fn fill(&mut self, column: &Column, grid: Grid) {
         self.clear();
         self.samples.floats.reserve_exact(column.present().count());
@@ -136,7 +132,7 @@ impl Buffer {
         self.take_stale(0, 0);
     }
 
-    /// Puts stale markers of the newest samples into their own list.
+    /// Moves stale markers among the newest samples to their own list.
     fn take_stale(&mut self, floats: usize, histograms: usize) {
         let samples = &mut self.samples;
         if has_stale(&samples.floats[floats..]) {
@@ -175,9 +171,10 @@ impl Buffer {
         }
     }
 
-    /// Takes out samples before these places.
+    /// Removes samples before these places, if they are many.
     pub fn drop_before(&mut self, places: Places) {
         let floats = places.float - self.base.float;
+        // Half of the list at least, so that the cost of moving the rest is amortised.
         if floats >= DROP_MIN && floats * 2 >= self.samples.floats.len() {
             self.samples.floats.drain(..floats);
             let starts = floats.min(self.samples.float_starts.len());
@@ -185,6 +182,7 @@ impl Buffer {
             self.base.float = places.float;
         }
         let histograms = places.histogram - self.base.histogram;
+        // Histograms are large, so a single one is worth its removal.
         if histograms > 0 && histograms * 2 >= self.samples.histograms.len() {
             for point in self.samples.histograms.drain(..histograms) {
                 let held = histogram_held(&point.histogram);
@@ -202,17 +200,15 @@ impl Buffer {
         }
     }
 
-    /// The samples, and the places of the first of each list.
+    /// Returns samples and stale markers, with the places of the first entry of each list.
     pub fn parts(&self) -> (&Samples, &[i64], Places) {
         (&self.samples, &self.stale, self.base)
     }
 
-    /// How many samples of the series were read.
     pub fn samples_read(&self) -> u64 {
         self.read
     }
 
-    /// What the samples take.
     pub fn held(&self) -> Held {
         Held {
             bytes: self.samples.floats.capacity() * 16
@@ -226,7 +222,7 @@ impl Buffer {
     }
 }
 
-/// Whether there is a stale marker among some floats. Few branches: there hardly ever is one.
+/// Returns whether there is a stale marker. Few branches, because there hardly ever is one.
 fn has_stale(floats: &[FloatPoint]) -> bool {
     let is_stale = |any, point: &FloatPoint| any | is_stale_nan(point.value);
     let (blocks, rest) = floats.as_chunks::<8>();
@@ -234,7 +230,7 @@ fn has_stale(floats: &[FloatPoint]) -> bool {
         || rest.iter().fold(false, is_stale)
 }
 
-/// Takes the buckets away; whether the counter was reset is found out before.
+/// Removes the buckets, after the counter reset was detected with them.
 fn strip(histogram: &mut Rc<Histogram>, previous: &mut Option<Rc<Histogram>>) {
     let mut stripped = Histogram {
         counter_reset: histogram.counter_reset,
@@ -243,6 +239,7 @@ fn strip(histogram: &mut Rc<Histogram>, previous: &mut Option<Rc<Histogram>>) {
         sum: histogram.sum,
         ..Histogram::default()
     };
+    // A stale marker is no value to compare the next histogram with.
     if !is_stale_nan(histogram.sum) {
         let last = previous.replace(histogram.clone());
         if let (Some(last), CounterReset::Unknown) = (last, histogram.counter_reset) {

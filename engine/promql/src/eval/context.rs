@@ -1,4 +1,4 @@
-//! What all operators of one query share.
+//! State shared by all operators of a query.
 
 use super::Stats;
 use super::budget::{Budget, Held};
@@ -12,58 +12,49 @@ use crate::plan::{Grid, NodeId, Port};
 use crate::syntax::Span;
 use std::collections::VecDeque;
 
-/// Columns that are kept for the next series, and the part of the memory limit that they may take.
+/// Number of columns kept for reuse, and the share of the memory limit that they may take.
 const SPARE_MAX: usize = 8;
 const SPARE_BYTES_DIVISOR: usize = 16;
 
-/// What all operators of one query share.
 #[derive(Debug)]
 pub struct Context {
-    /// What may be held.
     pub budget: Budget,
-    /// What was noted.
     pub annotations: Annotations,
-    /// What was read.
     pub stats: Stats,
-    /// Whether names are taken out at the end only.
+    /// Whether names are dropped at the end only.
     pub is_delayed: bool,
-    /// Whether a series was held until others had passed, so that they come in another order than
-    /// they were read.
+    /// Whether a series was held while others passed, so that the order of series has changed.
     pub has_held_series: bool,
-    /// Whether series that come later may be found to have the labels of earlier ones, or to match
-    /// several others: then the answer must not begin before it is whole.
+    /// Whether later series may turn out to have the labels of earlier ones, or to match several
+    /// others. Then no series is delivered before the last one is known.
     pub may_fail: bool,
-    /// Whether series of the answer come by ascending labels.
+    /// Whether the series of the answer come in ascending order of labels.
     pub is_sorted: bool,
-    /// Whether the scan that runs gives series to both sides of joins one after the other.
+    /// Whether the running scan gives series to both sides of joins, one after the other.
     pub is_lockstep: bool,
-    /// Calls that are put off, so that the stack stays small.
+    /// Deferred calls of operators, which keep the stack small.
     pub deferred: VecDeque<Deferred>,
     results: VecDeque<(Ready, Held)>,
     spare: Vec<Column>,
     spare_steps_max: usize,
 }
 
-/// A call of an operator that is put off.
 #[derive(Debug)]
 pub struct Deferred {
-    /// The operator's place, and the port.
     pub place: (NodeId, Port),
-    /// The series that comes, and what it takes; none at the end of the port.
+    /// The series and its memory; `None` at the end of the port.
     pub series: Option<(Series, Held)>,
 }
 
-/// A series of the answer that waits for the caller.
+/// A series of the answer, before it is delivered.
 #[derive(Debug)]
 pub enum Ready {
-    /// Values at the steps of a grid.
     Column(Series, Grid),
-    /// Samples with times of their own.
+    /// Samples with their own times, of a range vector selector.
     Samples(Labels, Samples),
 }
 
 impl Context {
-    /// Nothing was read yet.
     pub fn new(limits: Limits, is_delayed: bool, stats: Stats) -> Context {
         Context {
             budget: Budget::new(limits),
@@ -77,6 +68,7 @@ impl Context {
             deferred: VecDeque::new(),
             results: VecDeque::new(),
             spare: Vec::new(),
+            // The budget does not count spare columns, so they may take a sixteenth of the limit.
             spare_steps_max: limits.bytes_max
                 / SPARE_BYTES_DIVISOR
                 / SPARE_MAX
@@ -84,7 +76,7 @@ impl Context {
         }
     }
 
-    /// An empty column, from those that were given back.
+    /// Returns an empty column, if possible a recycled one.
     pub fn column(&mut self, steps: usize) -> Column {
         match self.spare.pop() {
             Some(mut column) => {
@@ -95,18 +87,17 @@ impl Context {
         }
     }
 
-    /// Takes a column back.
     pub fn recycle(&mut self, column: Column) {
         if self.spare.len() < SPARE_MAX && column.len() <= self.spare_steps_max {
             self.spare.push(column);
         }
     }
 
-    /// Adds a series to the answer.
     pub fn answer(&mut self, ready: Ready, span: Span) -> Result<(), EvalError> {
         let held = match &ready {
             Ready::Column(series, _) => series.held(),
             Ready::Samples(labels, samples) => {
+                // 16 bytes: a time and a value.
                 Held { bytes: labels.bytes() + samples.len() * 16, samples: samples.len() as u64 }
             }
         };
@@ -115,14 +106,12 @@ impl Context {
         Ok(())
     }
 
-    /// The next series of the answer that is ready.
     pub fn take_answer(&mut self) -> Option<Ready> {
         let (ready, held) = self.results.pop_front()?;
         self.budget.give(held);
         Some(ready)
     }
 
-    /// Whether a series of the answer is ready.
     pub fn has_answer(&self) -> bool {
         !self.results.is_empty()
     }

@@ -23,11 +23,11 @@ use crate::syntax::{Expr, ValueType};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Scans that are open at a time: each holds a cursor over the head, which is memory of ingestion.
-/// Those behind them are opened when their turn comes, and may show later samples.
+/// Maximum number of scans that are open at a time: each holds a cursor over the head, which is
+/// memory of ingestion. Further scans are opened when they run, and may show later samples.
 const OPEN_SCANS_MAX: usize = 8;
 
-/// An expression that is ready to be evaluated.
+/// A planned expression, ready for evaluation.
 #[derive(Debug)]
 pub struct Query {
     plan: Plan,
@@ -35,7 +35,7 @@ pub struct Query {
 }
 
 impl Query {
-    /// Makes a plan for an expression whose types were checked.
+    /// Plans an expression that has passed the type check.
     pub fn new(expr: &Expr, options: Options) -> Result<Query, PlanError> {
         let is_range = options.step_ms.is_some();
         let plan = plan(expr, &options)?;
@@ -51,12 +51,12 @@ impl Query {
         Ok(Query { plan, options })
     }
 
-    /// What is read of the store.
+    /// Returns the reads of the store that the query needs.
     pub fn scans(&self) -> impl Iterator<Item = &Scan> {
         scans(&self.plan.leaves)
     }
 
-    /// Begins to evaluate.
+    /// Begins the evaluation over `source`; fails if the plan alone exceeds the memory limit.
     pub fn evaluate(mut self, source: Rc<dyn Source>) -> Result<Evaluation, EvalError> {
         let is_delayed = self.options.delayed_name_removal;
         let stats = Stats::new(self.plan.grid, self.options.stats_per_step);
@@ -86,10 +86,10 @@ impl Query {
     }
 }
 
-/// Counts the operators, what was compiled for them, and what passes through them: each holds a
-/// column while a series goes from its leaf to the root.
+/// Counts the operators, their compiled expressions, and the columns on the longest path from a
+/// leaf to the root: each operator on it holds a column while a series passes.
 fn take_nodes(nodes: &[Node], context: &mut Context) -> Result<(), EvalError> {
-    // The inputs of a node come before it.
+    // The inputs of a node come before the node, so one pass finds the longest path.
     let mut below = vec![0; nodes.len()];
     let mut most = 0;
     for (id, node) in nodes.iter().enumerate() {
@@ -98,6 +98,7 @@ fn take_nodes(nodes: &[Node], context: &mut Context) -> Result<(), EvalError> {
             below[parent] = bytes.max(below[parent]);
         }
         let compiled = node.kind.compiled_bytes();
+        // Only the growth of the maximum is new: one series at a time is on its way.
         let more = NODE_BYTES + compiled + bytes.saturating_sub(most);
         most = most.max(bytes);
         context.budget.take(Held { bytes: more, samples: 0 }, node.span)?;
@@ -105,18 +106,18 @@ fn take_nodes(nodes: &[Node], context: &mut Context) -> Result<(), EvalError> {
     Ok(())
 }
 
-/// What is known of an evaluation before samples are read.
+/// Size of an evaluation, as far as known before samples are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
-    /// About how many series the first selection has.
+    /// Approximate number of series of the first selection.
     pub series: usize,
-    /// Oldest time that is read.
+    /// Oldest time that is read, in milliseconds since the epoch.
     pub start_ms: i64,
-    /// Newest time that is read.
+    /// Newest time that is read, in milliseconds since the epoch.
     pub end_ms: i64,
 }
 
-/// The evaluation of a query.
+/// A running evaluation of a query; an iterator over the series of the answer.
 pub struct Evaluation {
     source: Rc<dyn Source>,
     returns: ValueType,
@@ -125,9 +126,8 @@ pub struct Evaluation {
     pipeline: Pipeline,
     context: Context,
     leaves: VecDeque<Leaf>,
-    /// Series of the scans that are still to run, in their order.
+    /// Series of the scans that have not run yet, in the order of the scans.
     opened: VecDeque<(Box<dyn SeriesSet>, Held)>,
-    /// Whether all scans were opened.
     is_begun: bool,
     /// Whether a check found series with types or units.
     has_metadata: bool,
@@ -153,35 +153,34 @@ struct RunningScan {
 struct RunningCheck {
     check: Check,
     set: Box<dyn SeriesSet>,
-    /// Label sets without name, type and unit.
+    /// Hashes of label sets without name, type and unit.
     seen: HashSet,
     held: Held,
 }
 
 impl Evaluation {
-    /// Type of the answer. A range query gives a vector for each step, whatever the type.
+    /// Type of the answer. A range query returns a vector for each step, whatever the type.
     pub fn returns(&self) -> ValueType {
         self.returns
     }
 
-    /// The answer, if it is a text.
+    /// The answer, if the expression is a string literal.
     pub fn text(&self) -> Option<&str> {
         self.text.as_deref()
     }
 
-    /// Whether the answer at a step depends on nothing but its time and samples that are not newer.
-    /// Series that may become equal are known at the end only.
+    /// Returns whether the answer at a step depends on nothing but its time and samples that are
+    /// not newer. Final when the evaluation ends, because equal series may appear until then.
     pub fn is_stepwise(&self) -> bool {
         self.is_stepwise && !self.context.may_fail && !self.has_metadata
     }
 
-    /// Whether the series of a range come by ascending labels; known when the first one is ready.
+    /// Whether series of a range come in ascending label order; final with the first series.
     pub fn comes_sorted(&self) -> bool {
         self.context.is_sorted
     }
 
-    /// Opens the selections, so that they show the store as it is now, and gives what is known of
-    /// them before they are read.
+    /// Opens the selections, which show the store as it is now; returns an estimate of them.
     pub fn prepare(&mut self) -> Result<Estimate, EvalError> {
         let (start_ms, end_ms) = self.range().unwrap_or_default();
         let estimate = self.open_once().and_then(|()| {
@@ -195,13 +194,13 @@ impl Evaluation {
         estimate
     }
 
-    /// A series of the answer, if one is ready.
+    /// Returns the next series of the answer, if one is ready.
     pub fn take_ready(&mut self) -> Option<ResultSeries> {
         self.context.take_answer().map(result)
     }
 
-    /// Reads the source this many times at most, each time some samples of a series, or until a
-    /// series of the answer is ready; gives whether there is more to do.
+    /// Reads the source at most `reads_max` times, each time some samples of a series, or until a
+    /// series of the answer is ready. Returns whether there is more to do.
     pub fn advance(&mut self, reads_max: usize) -> Result<bool, EvalError> {
         for _ in 0..reads_max {
             if self.context.has_answer() {
@@ -219,18 +218,18 @@ impl Evaluation {
         Ok(true)
     }
 
-    /// What was noted so far.
+    /// Warnings and infos noted so far.
     pub fn annotations(&self) -> &Annotations {
         &self.context.annotations
     }
 
-    /// Adds what another evaluation of the same expression noted, as
-    /// [`Annotations::to_bytes`] gives it; none if it is something else.
+    /// Adds the annotations of another evaluation of the same expression, in the form of
+    /// [`Annotations::to_bytes`]; `None` if the bytes are damaged.
     pub fn add_annotations(&mut self, bytes: &[u8]) -> Option<()> {
         self.context.annotations.add_bytes(bytes)
     }
 
-    /// What was read and held so far.
+    /// Statistics of the series read and the memory held so far.
     pub fn stats(&self) -> Stats {
         let peak = self.context.budget.peak();
         let mut stats = self.context.stats.clone();
@@ -238,15 +237,16 @@ impl Evaluation {
         stats
     }
 
-    /// Nothing comes behind an error.
+    /// Ends the evaluation after an error: no series follow.
     fn give_up(&mut self) {
+        // Open scans hold cursors over the head, so they are dropped at once.
         self.leaves.clear();
         self.opened.clear();
         self.running = None;
         self.source.end();
     }
 
-    /// Some samples of a series, or the beginning or end of a scan; gives whether there is more.
+    /// Reads some samples, or starts or ends a scan; returns whether there is more to do.
     fn step(&mut self) -> Result<bool, EvalError> {
         self.open_once()?;
         match self.running.take() {
@@ -258,10 +258,12 @@ impl Evaluation {
 
     /// Opens the first scans, so that they show the store as of one moment.
     fn open_once(&mut self) -> Result<(), EvalError> {
+        // Set before the scans are opened: after an error they are not opened again.
         if std::mem::replace(&mut self.is_begun, true) {
             return Ok(());
         }
         let Some((start_ms, end_ms)) = self.range() else { return Ok(()) };
+        // All selections that follow show the store as of one moment.
         self.source.begin(start_ms, end_ms);
         for scan in scans(&self.leaves).take(OPEN_SCANS_MAX) {
             let set = self.source.select(&selection(scan))?;
@@ -272,14 +274,14 @@ impl Evaluation {
         Ok(())
     }
 
-    /// The oldest and the newest time that scans read, if there are any.
+    /// Oldest and newest time that scans read; `None` without scans.
     fn range(&self) -> Option<(i64, i64)> {
         let start_ms = scans(&self.leaves).map(|scan| scan.start_ms).min()?;
         let end_ms = scans(&self.leaves).map(|scan| scan.end_ms).max()?;
         Some((start_ms, end_ms))
     }
 
-    /// Begins with the next leaf; gives whether there is one.
+    /// Starts the next leaf; returns whether there is one.
     fn begin_leaf(&mut self) -> Result<bool, EvalError> {
         self.context.is_lockstep = false;
         match self.leaves.pop_front() {
@@ -289,7 +291,9 @@ impl Evaluation {
             }
             Some(Leaf::Generate(node)) => self.pipeline.end(node, &mut self.context)?,
             Some(Leaf::Check(check)) => {
+                // With one name, series can only become equal by their types or units.
                 let is_needless = check.what == CheckOf::Equal { after_metadata: true };
+                // Once equal series are possible, further checks change nothing.
                 if self.context.may_fail || (is_needless && !self.has_metadata) {
                     return Ok(true);
                 }
@@ -320,6 +324,7 @@ impl Evaluation {
             running.is_begun = true;
             running.is_in_series = true;
         } else {
+            // Nothing is read any more; operators that emit held series below need the room.
             self.context.budget.give(running.held);
             for node in running.scan.consumers {
                 self.pipeline.end(node, &mut self.context)?;
@@ -331,7 +336,6 @@ impl Evaluation {
         Ok(())
     }
 
-    /// Looks at the labels of a series.
     fn check(&mut self, mut running: RunningCheck) -> Result<(), EvalError> {
         let budget = &mut self.context.budget;
         let Some(labels) = running.set.next()? else {
@@ -339,9 +343,11 @@ impl Evaluation {
             return Ok(());
         };
         match running.check.what {
+            // One series answers the check: `self.running` stays empty, which ends it.
             CheckOf::Any => self.context.may_fail = true,
             CheckOf::Metadata => self.has_metadata = true,
             CheckOf::Equal { .. } => {
+                // The hash suffices: a collision only delays the answer.
                 let named = labels.iter().filter(|(name, _)| !is_metadata(name));
                 if running.seen.insert(hash_labels(named)) {
                     let more = Held { bytes: HASH_BYTES, samples: 0 };
@@ -357,13 +363,15 @@ impl Evaluation {
         Ok(())
     }
 
-    /// Begins with a series for all consumers of its scan.
+    /// Starts a series in all consumers of its scan.
     fn begin(&mut self, scan: &Scan, labels: Labels, is_first: bool) {
         if is_first {
+            // The first series in label order shows whether any series has a type or a unit.
             self.context.is_lockstep = scan.is_lockstep && begins_behind_metadata(&labels);
         }
         self.context.stats.series += 1;
         self.buffer.clear();
+        // The last consumer takes the labels without a copy; most scans have one consumer.
         let Some((last, others)) = scan.consumers.split_last() else { return };
         for node in others {
             if let Some(fold) = self.pipeline.fold(*node) {
@@ -375,8 +383,8 @@ impl Evaluation {
         }
     }
 
-    /// Reads some samples of a series for all consumers, and sends on what they made of it at its
-    /// end; gives whether there is more of it.
+    /// Reads some samples of a series for all consumers, and emits their results at its end.
+    /// Returns whether the series has more samples.
     fn read(&mut self, running: &mut RunningScan) -> Result<bool, EvalError> {
         let RunningScan { scan, set, .. } = running;
         let context = &mut self.context;
@@ -398,6 +406,7 @@ impl Evaluation {
         if memory != self.memory_held {
             context.budget.set(&mut self.memory_held, memory, scan.span)?;
         }
+        // Without consumers that need more, the rest of the series is not read.
         if let Some(places) = needed
             && has_more
         {
@@ -405,6 +414,7 @@ impl Evaluation {
             return Ok(true);
         }
         context.stats.samples_read += self.buffer.samples_read();
+        // Consumers have the order of the plan, so a join in lockstep gets its first side first.
         for node in &scan.consumers {
             let Some(fold) = self.pipeline.fold(*node) else { continue };
             let series = fold.finish(context)?;
@@ -414,9 +424,9 @@ impl Evaluation {
     }
 }
 
-/// The series of the answer. Those of ranges come by ascending labels, unless to sort them would
-/// take more than a quarter of a limit; those of an instant vector come in no certain order, but
-/// for expressions that sort. Nothing comes behind an error.
+/// Series of the answer. Those of ranges come in ascending order of labels, unless sorting would
+/// take more than a quarter of a limit. Those of instant vectors come in no particular order,
+/// except for expressions that sort. Nothing follows an error.
 impl Iterator for Evaluation {
     type Item = Result<ResultSeries, EvalError>;
 
@@ -425,6 +435,7 @@ impl Iterator for Evaluation {
             if let Some(series) = self.take_ready() {
                 return Some(Ok(series));
             }
+            // `advance` stops at each series that is ready, so the bound does not delay the caller.
             match self.advance(usize::MAX) {
                 Ok(true) => {}
                 Ok(false) => return self.take_ready().map(Ok),
@@ -469,6 +480,7 @@ fn result(ready: Ready) -> ResultSeries {
 fn at_times(series: Series, grid: Grid) -> ResultSeries {
     let column = &series.column;
     let mut samples = Samples::default();
+    // Growth by doubling would take up to twice the memory.
     samples.floats.reserve_exact(column.present().count());
     samples.floats.extend(
         column

@@ -8,7 +8,7 @@ use crate::model::{CounterReset, FloatPoint, Histogram, HistogramPoint, Value};
 use crate::syntax::RangeBounds;
 use std::rc::Rc;
 
-/// The value at a time that lies between samples; the last one if there is none behind.
+/// Returns the value interpolated at a time; the last value if no later sample exists.
 pub fn between(
     floats: &[FloatPoint],
     histograms: &[HistogramPoint],
@@ -60,16 +60,19 @@ fn mixed(
 ) -> Option<Rc<Histogram>> {
     let is_gauge = |point: &HistogramPoint| point.histogram.counter_reset == CounterReset::Gauge;
     let part = (time_ms - last.time_ms) as f64 / (next.time_ms - last.time_ms) as f64;
+    // Exponential and custom buckets cannot be reconciled.
     if last.histogram.has_custom_buckets() != next.histogram.has_custom_buckets() {
         note(Note::MixedExponentialCustom);
         return None;
     }
     let mut value = (*next.histogram).clone();
+    // After a reset the counter starts from zero, so the line starts there.
     if !(is_gauge(last) && is_gauge(next)) && next.histogram.detect_reset(&last.histogram) {
         value.scale(part);
         return Some(Rc::new(value));
     }
     let mut mix = || -> Result<(), Incompatible> {
+        // `last + (next - last) * part`, without a copy of `last`.
         if value.subtract(&last.histogram)?.custom_bounds {
             note(Note::MismatchedCustomBuckets(HistogramOperation::Sub));
         }
@@ -86,7 +89,7 @@ fn mixed(
     Some(Rc::new(value))
 }
 
-/// Samples of a range with values at its ends.
+/// Returns the samples of a range, with values at both ends.
 pub fn floats(
     points: &[FloatPoint],
     start_ms: i64,
@@ -98,10 +101,12 @@ pub fn floats(
         return points.to_vec();
     }
     let is_smoothed = bounds == RangeBounds::Smoothed;
+    // The last sample at or before the start serves as the value at the start.
     let first = points[..last].partition_point(|p| p.time_ms <= start_ms).saturating_sub(1);
     if is_smoothed {
         last = points[..last].partition_point(|p| p.time_ms < end_ms);
     }
+    // No sample lies after the start, so there is nothing to extend.
     if points[last].time_ms <= start_ms {
         return Vec::new();
     }

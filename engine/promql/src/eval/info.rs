@@ -1,4 +1,4 @@
-//! `info`: labels of info metrics for the series of a vector.
+//! `info`: adds labels of info metrics to the series of a vector.
 //!
 //! Source: prometheus/prometheus, `promql/info.go`.
 
@@ -15,32 +15,31 @@ use crate::plan::{InfoPlan, Port};
 use crate::syntax::Span;
 use std::collections::BTreeMap;
 
-/// Labels that tell what an info metric is about.
+/// Labels by which info metrics are matched with series.
 const IDENTIFYING: [&str; 2] = ["instance", "job"];
 
-/// Bytes of an entry of [`Info::groups`] beside names and series, roughly.
+/// Approximate memory of an entry of [`Info::groups`] in bytes, without name and series.
 const GROUP_BYTES: usize = 64;
 
-/// `info`
+/// `info`: joins series with info metrics by identifying labels.
 pub struct Info {
     plan: InfoPlan,
     by: KeyLabels,
     index: KeyIndex,
-    /// For each key the series of each info metric.
+    /// Series of each info metric by name, for each key.
     groups: Vec<BTreeMap<String, Vec<InfoSeries>>>,
     unite: Unite,
     held: Held,
     span: Span,
 }
 
-/// A series of an info metric, and when its samples were taken, in milliseconds.
+/// A series of an info metric, with the times of its samples in milliseconds.
 struct InfoSeries {
     labels: Labels,
     times: Column,
 }
 
 impl Info {
-    /// The operator of a plan.
     pub fn new(plan: InfoPlan, span: Span) -> Info {
         Info {
             plan,
@@ -70,7 +69,7 @@ impl Info {
         Ok(())
     }
 
-    /// The labels that info metrics add to a series at a step, and whether there are any metrics.
+    /// Returns the labels that info metrics add to a series, and whether any metric is present.
     fn labels_at(
         &self,
         metrics: &[&[InfoSeries]],
@@ -88,10 +87,12 @@ impl Info {
                 if name == NAME || !is_wanted {
                     continue;
                 }
+                // Upstream fails if two info metrics disagree on a label.
                 let before = added.get(name);
                 if !before.is_empty() && before != value {
                     return Err(EvalError::execution(format!("conflicting label: {name}")));
                 }
+                // Labels of the series win over those of info metrics.
                 if base.get(name).is_empty() {
                     added.set(name, value);
                 }
@@ -101,9 +102,11 @@ impl Info {
     }
 
     fn flow(&mut self, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
+        // Info metrics themselves pass unchanged, as in upstream.
         if self.plan.names.iter().all(|condition| condition.holds(series.labels.get(NAME))) {
             return self.unite.push(series, false, self.span, out);
         }
+        // Without identifying labels, a series would match every info metric that lacks them too.
         let is_identified = IDENTIFYING.iter().any(|name| !series.labels.get(name).is_empty());
         let number = match is_identified {
             true => self.index.find(&self.by, &series.labels),
@@ -116,6 +119,7 @@ impl Info {
             };
         };
         let metrics: Vec<&[InfoSeries]> = self.groups[number].values().map(Vec::as_slice).collect();
+        // The labels may change from step to step; steps of the same choice form one series.
         let mut parts: Vec<(Vec<Option<usize>>, Option<Series>)> = Vec::new();
         for step in 0..series.column.len() {
             let Some(value) = series.column.value(step) else { continue };
@@ -147,10 +151,11 @@ impl Info {
     }
 }
 
-/// The series whose sample is the newest at a step.
+/// Returns the series with the newest sample at a step; two equally new ones are an error.
 fn newest(metric: &[InfoSeries], step: usize) -> Result<Option<usize>, EvalError> {
     let mut best: Option<(usize, f64)> = None;
     for (number, series) in metric.iter().enumerate() {
+        // The `InfoTime` fold gives floats for float samples and histograms for others.
         if series.times.histogram(step).is_some() {
             return Err(EvalError::execution(format!(
                 "this should be an info metric, with float samples: {}",

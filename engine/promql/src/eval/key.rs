@@ -1,11 +1,11 @@
-//! Parts of label sets as keys of groups and joins.
+//! Keys of groups and joins: parts of label sets, numbered.
 
 use crate::model::{KeyLabels, Labels, hash_labels};
 use crate::plan::Grid;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Numbers keys in the order in which they come.
+/// Numbers keys in the order of their first appearance.
 #[derive(Debug, Default)]
 pub struct KeyIndex {
     first: HashMap<u64, u32, BuildHasherDefault<Identity>>,
@@ -20,45 +20,43 @@ struct Key {
 }
 
 impl KeyIndex {
-    /// The number of a set's key, and whether it is new.
+    /// Returns the number of the key of `labels`, and whether the key is new.
     pub fn insert(&mut self, by: &KeyLabels, labels: &Labels) -> (usize, bool) {
         self.enter(by.hash(labels), |key| by.is_key(key, labels), || by.of(labels))
     }
 
-    /// Forgets all keys.
     pub fn clear(&mut self) {
         self.first.clear();
         self.keys.clear();
         self.bytes = 0;
     }
 
-    /// The number of a whole set, and whether it is new.
+    /// Returns the number of a whole label set, and whether the set is new.
     pub fn insert_all(&mut self, labels: &Labels) -> (usize, bool) {
         self.enter(hash_labels(labels.iter()), |key| key == labels, || labels.clone())
     }
 
-    /// The number of a set's key.
+    /// Returns the number of the key of `labels`, if there is one.
     pub fn find(&self, by: &KeyLabels, labels: &Labels) -> Option<usize> {
         self.search(by.hash(labels), |key| by.is_key(key, labels)).ok()
     }
 
-    /// The number of a whole set.
+    /// Returns the number of a whole label set, if there is one.
     pub fn find_all(&self, labels: &Labels) -> Option<usize> {
         self.search(hash_labels(labels.iter()), |key| key == labels).ok()
     }
 
-    /// The labels of a key.
     pub fn labels(&self, number: usize) -> &Labels {
         &self.keys[number].labels
     }
 
-    /// All keys, in their order.
+    /// All keys in the order of their numbers.
     pub fn into_labels(self) -> impl Iterator<Item = Labels> {
         self.keys.into_iter().map(|key| key.labels)
     }
 
-    /// All keys with what belongs to each. In a range they are in the order of their labels: which
-    /// series is the first of its group depends on where a range begins, and a step may not.
+    /// Pairs all keys with their groups. In a range they are sorted by labels: the first series of
+    /// a group depends on where a range begins, and the answer at a step must not.
     pub fn into_groups<T>(self, groups: Vec<T>, grid: Grid) -> Vec<(Labels, T)> {
         let mut all: Vec<(Labels, T)> = self.into_labels().zip(groups).collect();
         if grid.is_of_range() {
@@ -67,15 +65,15 @@ impl KeyIndex {
         all
     }
 
-    /// Bytes of memory, roughly.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The number of a key, or the last one with its hash.
+    /// Returns the number of a key, or else the last number with the same hash.
     fn search(&self, hash: u64, is_it: impl Fn(&Labels) -> bool) -> Result<usize, Option<usize>> {
         let mut at = self.first.get(&hash).copied();
         let mut last = None;
+        // Keys of one hash form a list, so equal hashes do not mix groups.
         while let Some(number) = at {
             let key = &self.keys[number as usize];
             if is_it(&key.labels) {
@@ -97,6 +95,7 @@ impl KeyIndex {
             Ok(number) => return (number, false),
             Err(last) => last,
         };
+        // A key takes dozens of bytes, so memory ends long before 32 bits do.
         let number = self.keys.len();
         match last {
             Some(last) => self.keys[last].next = Some(number as u32),
@@ -109,7 +108,7 @@ impl KeyIndex {
     }
 }
 
-/// Takes a number that is a hash already.
+/// A hasher for values that are hashes already.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Identity(u64);
 
@@ -129,7 +128,7 @@ impl Hasher for Identity {
     }
 }
 
-/// Hashes of label sets that were seen.
+/// A set of label hashes that were seen before.
 pub type HashSet = std::collections::HashSet<u64, BuildHasherDefault<Identity>>;
 
 #[cfg(test)]

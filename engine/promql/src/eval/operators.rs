@@ -1,4 +1,4 @@
-//! From a plan's nodes to operators.
+//! Construction of operators from the nodes of a plan.
 
 use super::aggregate::{self, CountValues};
 use super::binary::{And, Joiner, Or};
@@ -18,12 +18,12 @@ use crate::functions::Dropped;
 use crate::plan::{Kind, Lockstep, Names, Node, Plan, ScalarArg, dropped};
 use crate::syntax::BinaryOp;
 
-/// All operators of a plan; its nodes are used up.
+/// Builds the operators of a plan and takes its nodes.
 pub fn pipeline(plan: &mut Plan, is_delayed: bool) -> Pipeline {
     let mut states = Vec::with_capacity(plan.nodes.len());
     let mut names = vec![Names::Any; plan.nodes.len()];
     for (id, node) in std::mem::take(&mut plan.nodes).into_iter().enumerate() {
-        // What is known of the names of the last input, which is that of the series.
+        // The last input is the series input, and overwrites the names of scalar inputs.
         let input_names = names[id];
         if let Some((parent, _)) = node.parent {
             names[parent] = node.names;
@@ -40,6 +40,7 @@ fn operator(node: Node, names: Names, is_delayed: bool) -> Box<dyn Operator> {
     let Node { kind, grid, span, ports, lockstep, .. } = node;
     let steps = grid.steps;
     let series_port = ports.saturating_sub(1);
+    // With delayed removal, operators only mark series; `Cleanup` drops the labels.
     let drops = |dropped: Dropped| dropped != Dropped::Nothing && !is_delayed;
     match kind {
         Kind::Fold(plan) => Box::new(Fold::new(plan, grid, span)),
@@ -73,6 +74,7 @@ fn operator(node: Node, names: Names, is_delayed: bool) -> Box<dyn Operator> {
         Kind::Set(op, by) => Box::new(And::new(by, op == BinaryOp::Unless, lockstep, span)),
         Kind::Aggregate(plan) => aggregate::operator(plan, grid, span),
         Kind::CountValues(by, label) => Box::new(CountValues::new(by, label, grid, span)),
+        // The new value may make labels equal whether names are dropped or not.
         Kind::LabelReplace(plan) => change(Replace::new(plan), &[], true, names, span),
         Kind::LabelJoin { target, separator, sources } => {
             change(LabelJoiner::new(target, separator, sources), &[], true, names, span)

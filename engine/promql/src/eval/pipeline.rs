@@ -1,13 +1,12 @@
-//! The operators of a query, and how series go from one to the next.
+//! The operators of a query, and the flow of series between them.
 //!
 //! ```text
 //! scan ─▶ fold ─▶ operator ─▶ … ─▶ root ─▶ answer
 //! ```
 //!
-//! Operators stand in the order of the plan: each one behind those that it takes series from. The
-//! ports of an operator are numbered in the order in which they are to be filled; what comes for a
-//! later port waits until those before have ended. Only joins in lockstep take it at once (see
-//! `plan::lockstep`).
+//! Operators have the order of the plan: the inputs of an operator come before the operator. Its
+//! ports are filled in the order of their numbers; series for a later port wait until all earlier
+//! ports have ended. Only joins in lockstep take them at once (see `plan::lockstep`).
 
 use super::budget::Held;
 use super::context::{Context, Deferred};
@@ -17,30 +16,29 @@ use crate::error::EvalError;
 use crate::plan::{NodeId, Port};
 use crate::syntax::Span;
 
-/// How many operators a series goes through before it is put off: each takes some of the stack, and
-/// chains of operators are long.
+/// Number of nested operator calls before the next is deferred: long chains use up the stack.
 const DEPTH_MAX: usize = 200;
 
-/// A part of the expression that takes series and gives series.
+/// A part of the expression that takes series and emits series.
 pub trait Operator {
-    /// Takes a series. All ports before this one have ended, unless it comes in lockstep.
+    /// Takes a series. All ports before `port` have ended, unless the operator runs in lockstep.
     fn push(&mut self, port: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError>;
 
-    /// No more series come through this port.
+    /// Ends a port: no more series come through it.
     fn end(&mut self, port: Port, out: &mut Out<'_>) -> Result<(), EvalError>;
 
-    /// The fold, if this is what a scan gives its samples to.
+    /// Returns the fold, if a scan gives its samples to this operator.
     fn fold(&mut self) -> Option<&mut Fold> {
         None
     }
 }
 
-/// An operator and what waits for it.
+/// An operator and the series that wait for it.
 pub struct State {
     operator: Box<dyn Operator>,
     parent: Option<(NodeId, Port)>,
     span: Span,
-    /// Whether its ports may be filled at once.
+    /// Whether series of all ports are taken at once during a lockstep scan.
     is_lockstep: bool,
     ended: Vec<bool>,
     open: Port,
@@ -49,8 +47,7 @@ pub struct State {
 }
 
 impl State {
-    /// An operator with so many ports, whose series go to a port of another one. In lockstep it
-    /// takes series of all ports as they come.
+    /// Wraps an operator with `ports` inputs, whose series go to port `parent`.
     pub fn new(
         operator: Box<dyn Operator>,
         ports: usize,
@@ -71,6 +68,7 @@ impl State {
     }
 
     fn push(&mut self, port: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
+        // In lockstep the second port's series matches the one that the first port holds now.
         if port == self.open || (self.is_lockstep && out.context.is_lockstep) {
             return self.operator.push(port, series, out);
         }
@@ -84,6 +82,7 @@ impl State {
 
     fn end(&mut self, port: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
         self.ended[port] = true;
+        // Later ports may have ended before this one, so several may end now.
         while self.open < self.ended.len() && self.ended[self.open] {
             self.operator.end(self.open, out)?;
             self.open += 1;
@@ -92,32 +91,31 @@ impl State {
         if self.open == self.ended.len() { out.end() } else { Ok(()) }
     }
 
-    /// Takes the series that waited for the port that is open now.
+    /// Hands over the series that waited for the port that is open now.
     fn release(&mut self, out: &mut Out<'_>) -> Result<(), EvalError> {
         if self.waiting.is_empty() {
             return Ok(());
         }
+        // `push` sorts them again: series for ports that are still closed keep waiting.
         let waiting = std::mem::take(&mut self.waiting);
         out.context.budget.give(std::mem::take(&mut self.waiting_held));
         waiting.into_iter().try_for_each(|(port, series)| self.push(port, series, out))
     }
 }
 
-/// Where an operator's series go.
 pub struct Out<'a> {
-    /// What all operators share.
     pub context: &'a mut Context,
     above: &'a mut [State],
     base: NodeId,
     parent: Option<(NodeId, Port)>,
-    /// How many operators are at work below.
     depth: usize,
 }
 
 impl Out<'_> {
-    /// Gives a series to the next operator, unless it has no value.
+    /// Gives a series to the next operator, unless the series has no value.
     pub fn emit(&mut self, series: Series) -> Result<(), EvalError> {
         if series.column.is_empty() {
+            // A series without values is no element of a vector at any step.
             self.context.recycle(series.column);
             return Ok(());
         }
@@ -128,13 +126,15 @@ impl Out<'_> {
         self.pass(None)
     }
 
-    /// Gives a series to the next operator, or says that there are no more.
+    /// Gives a series to the next operator, or ends its port.
     fn pass(&mut self, series: Option<Series>) -> Result<(), EvalError> {
         let Some((node, port)) = self.parent else { return Ok(()) };
+        // Operators further up have higher numbers, so `above` still holds all of them.
         let (below, above) = self.above.split_at_mut(node + 1 - self.base);
         let Some(state) = below.last_mut() else { return Ok(()) };
         if self.depth == DEPTH_MAX {
             let held = series.as_ref().map_or(Held::default(), Series::held);
+            // A deferred series is held by nobody else, so it counts here.
             self.context.budget.take(held, state.span)?;
             let series = series.map(|series| (series, held));
             self.context.deferred.push_back(Deferred { place: (node, port), series });
@@ -148,28 +148,25 @@ impl Out<'_> {
             Some(series) => state.push(port, series, &mut out),
             None => state.end(port, &mut out),
         };
+        // The operator below may still note something after this call returns.
         self.context.annotations.set_noting(noting);
         done
     }
 }
 
-/// All operators of a query.
 pub struct Pipeline {
     states: Vec<State>,
 }
 
 impl Pipeline {
-    /// Operators in the order of the plan.
     pub fn new(states: Vec<State>) -> Pipeline {
         Pipeline { states }
     }
 
-    /// The fold that this node is.
     pub fn fold(&mut self, node: NodeId) -> Option<&mut Fold> {
         self.states[node].operator.fold()
     }
 
-    /// Sends on what a fold made of a series.
     pub fn emit(
         &mut self,
         node: NodeId,
@@ -194,7 +191,7 @@ impl Pipeline {
             let port = state.ended.len() - 1;
             act(state, port, out)
         })?;
-        // An operator gets what is put off in its order: all of it comes this way.
+        // Deferred calls run in the order of arrival, so no operator sees a port end too early.
         while let Some(Deferred { place: (node, port), series }) = context.deferred.pop_front() {
             let given = series.map(|(series, held)| {
                 context.budget.give(held);

@@ -1,4 +1,4 @@
-//! `label_replace`, `label_join`.
+//! The functions `label_replace` and `label_join`.
 
 use super::scalars::Scalars;
 use super::series::Series;
@@ -9,7 +9,7 @@ use crate::model::NAME;
 use crate::plan::LabelReplace;
 use crate::syntax::Span;
 
-/// Longest value that a label may get, in bytes: nested calls could double it with each level.
+/// Maximum length of a label value in bytes: nested calls could double it with each level.
 const VALUE_BYTES_MAX: usize = 1 << 20;
 
 fn check_length(bytes: usize, span: Span) -> Result<(), EvalError> {
@@ -19,14 +19,12 @@ fn check_length(bytes: usize, span: Span) -> Result<(), EvalError> {
     }
 }
 
-/// `label_replace`
 pub struct Replace {
     plan: Box<LabelReplace>,
     had_target: bool,
 }
 
 impl Replace {
-    /// An operator with a compiled expression.
     pub fn new(plan: Box<LabelReplace>) -> Replace {
         Replace { plan, had_target: false }
     }
@@ -34,6 +32,7 @@ impl Replace {
 
 impl Change for Replace {
     fn check(&self, series: &Series, span: Span) -> Result<(), EvalError> {
+        // An upper bound: each `$` may insert the whole source value.
         let groups = self.plan.replacement.matches('$').count();
         let value = series.labels.get(&self.plan.source).len();
         check_length(groups.saturating_mul(value).saturating_add(self.plan.replacement.len()), span)
@@ -41,20 +40,21 @@ impl Change for Replace {
 
     fn change(&mut self, series: &mut Series, _: &mut Scalars, _: bool) {
         let LabelReplace { target, replacement, source, pattern } = &*self.plan;
+        // `is_distinct` needs the old value, which is overwritten below.
         self.had_target = !series.labels.get(target).is_empty();
         if let Some(value) = pattern.replaced(series.labels.get(source), replacement) {
             series.labels.set(target, &value);
+            // A name that is set explicitly stays, also with delayed removal.
             series.drop_name &= target != NAME;
         }
     }
 
-    /// Series that differed without the target still do.
+    /// Series that were distinct without the target label still are.
     fn is_distinct(&self, _: bool) -> bool {
         !self.had_target
     }
 }
 
-/// `label_join`
 pub struct LabelJoiner {
     target: String,
     separator: String,
@@ -63,7 +63,6 @@ pub struct LabelJoiner {
 }
 
 impl LabelJoiner {
-    /// An operator that joins the values of the sources.
     pub fn new(target: String, separator: String, sources: Vec<String>) -> LabelJoiner {
         LabelJoiner { target, separator, sources, had_target: false }
     }

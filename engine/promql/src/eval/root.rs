@@ -1,4 +1,4 @@
-//! Where series become the answer.
+//! The end of the pipeline: series become the answer.
 
 use super::budget::Held;
 use super::context::Ready;
@@ -10,7 +10,7 @@ use crate::model::{drop_metadata, has_metadata};
 use crate::plan::{self, Grid, Names, Port, Sorting};
 use crate::syntax::Span;
 
-/// Takes out names whose removal was delayed.
+/// Drops names whose removal was delayed.
 pub struct Cleanup {
     names: Names,
     unite: Unite,
@@ -18,7 +18,6 @@ pub struct Cleanup {
 }
 
 impl Cleanup {
-    /// For series whose names are known so far.
     pub fn new(names: Names, span: Span) -> Cleanup {
         Cleanup { names, unite: Unite::default(), span }
     }
@@ -26,6 +25,7 @@ impl Cleanup {
 
 impl Operator for Cleanup {
     fn push(&mut self, _: Port, mut series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
+        // Series of one name, without type and unit, stay distinct when the name is dropped.
         let is_distinct = self.names != Names::Any && !has_metadata(&series.labels);
         if series.drop_name {
             drop_metadata(&mut series.labels);
@@ -38,7 +38,6 @@ impl Operator for Cleanup {
     }
 }
 
-/// Gives series to the caller.
 pub struct Root {
     plan: plan::Root,
     grid: Grid,
@@ -48,17 +47,16 @@ pub struct Root {
 }
 
 impl Root {
-    /// Values at these times. All series wait if later ones may make the query fail. Those that are
-    /// to be sorted wait, too; if they would take too much of the query's memory, they are given as
-    /// they come.
+    /// Delivers values at the times of `grid`. All series wait if a later one may make the query
+    /// fail, or to be sorted; sorting is given up if that would take too much memory.
     pub fn new(plan: plan::Root, grid: Grid, span: Span) -> Root {
         Root { plan, grid, span, waiting: Vec::new(), held: Held::default() }
     }
 
-    /// Gives the series that wait.
     fn release(&mut self, out: &mut Out<'_>) -> Result<(), EvalError> {
         let mut waiting = std::mem::take(&mut self.waiting);
         if self.plan.sorting == Sorting::All {
+            // No two series have the same labels, so an unstable sort is deterministic.
             waiting.sort_unstable_by(|a, b| a.labels.cmp(&b.labels));
         }
         out.context.budget.give(std::mem::take(&mut self.held));
@@ -71,8 +69,8 @@ impl Root {
 impl Operator for Root {
     fn push(&mut self, _: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
         if self.plan.sorting == Sorting::IfHeld && out.context.has_held_series {
-            // Held for `__type__` or `__unit__`: series with these come before those without, and
-            // after those that were given already.
+            // Series were held for `__type__` or `__unit__`: they belong before series without
+            // these labels, and after series that were delivered already.
             self.plan.sorting = Sorting::All;
         }
         let may_fail = self.plan.may_fail || out.context.may_fail;
@@ -84,6 +82,7 @@ impl Operator for Root {
         self.held.samples += held.samples;
         out.context.budget.take(held, self.span)?;
         self.waiting.push(series);
+        // An answer that may fail must wait whatever its size; the memory limit applies to it.
         if !may_fail && out.context.budget.is_too_much_to_sort(self.held) {
             self.plan.sorting = Sorting::None;
             out.context.is_sorted = false;

@@ -1,4 +1,4 @@
-//! Operators that give one series without labels, and some that look at all series at once.
+//! Operators that emit one series without labels, and some that look at all series at once.
 
 use super::column::{Bits, Column};
 use super::pipeline::{Operator, Out};
@@ -11,14 +11,13 @@ use crate::model::Labels;
 use crate::plan::{Grid, Port, ScalarArg};
 use crate::syntax::BinaryOp;
 
-/// A value for each time, from nothing but the time.
+/// Emits a value for each step, computed from the time alone.
 pub struct Generate<F> {
     grid: Grid,
     value: F,
 }
 
 impl<F: FnMut(i64) -> Option<f64>> Generate<F> {
-    /// Values at these times.
     pub fn new(grid: Grid, value: F) -> Self {
         Generate { grid, value }
     }
@@ -40,21 +39,16 @@ impl<F: FnMut(i64) -> Option<f64>> Operator for Generate<F> {
     }
 }
 
-/// A function of dates, of the time.
 pub fn date(grid: Grid, entry: &'static Entry) -> impl Operator {
     Generate::new(grid, move |time_ms| of_time(entry, time_ms))
 }
 
-/// What is computed of scalars.
 #[derive(Clone, Copy)]
 pub enum OfScalars {
-    /// A function.
     Call(&'static Entry),
-    /// An operator.
     Binary(BinaryOp),
 }
 
-/// A scalar that is computed of scalars.
 pub struct Compute {
     what: OfScalars,
     scalars: Scalars,
@@ -63,7 +57,6 @@ pub struct Compute {
 }
 
 impl Compute {
-    /// With so many inputs.
     pub fn new(what: OfScalars, args: &[ScalarArg], ports: usize, steps: usize) -> Compute {
         Compute { what, scalars: Scalars::new(args), last_port: ports.saturating_sub(1), steps }
     }
@@ -76,6 +69,7 @@ impl Operator for Compute {
     }
 
     fn end(&mut self, port: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
+        // All arguments are complete once the last port ends.
         if port != self.last_port {
             return Ok(());
         }
@@ -95,14 +89,13 @@ impl Operator for Compute {
     }
 }
 
-/// `scalar`: the only float of each step, else NaN.
+/// `scalar`: the float of the only series at each step, otherwise NaN.
 pub struct ToScalar {
     column: Column,
     several: Bits,
 }
 
 impl ToScalar {
-    /// Of so many steps.
     pub fn new(steps: usize) -> ToScalar {
         ToScalar { column: Column::new(steps), several: Bits::new(steps) }
     }
@@ -110,6 +103,7 @@ impl ToScalar {
 
 impl Operator for ToScalar {
     fn push(&mut self, _: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
+        // Upstream's `scalar` looks at floats only.
         for step in series.column.present().iter() {
             if self.column.present().get(step) {
                 self.several.set(step);
@@ -131,14 +125,13 @@ impl Operator for ToScalar {
     }
 }
 
-/// `absent`: one where no series has a value.
+/// `absent`: 1 at steps where no series has a value.
 pub struct Absent {
     labels: Labels,
     seen: Bits,
 }
 
 impl Absent {
-    /// A series of these labels.
     pub fn new(labels: Labels, steps: usize) -> Absent {
         Absent { labels, seen: Bits::new(steps) }
     }
@@ -159,6 +152,7 @@ impl Operator for Absent {
             }
         }
         let labels = std::mem::take(&mut self.labels);
+        // `absent_labels` leaves the name out, so no name has to be dropped.
         out.emit(Series { labels, drop_name: false, column })
     }
 }

@@ -1,10 +1,9 @@
-//! Scalar arguments.
+//! Scalar arguments of operators: constants, or columns from an input.
 
 use super::column::Column;
 use super::series::Series;
 use crate::plan::{Port, ScalarArg};
 
-/// The scalar arguments of an operator.
 #[derive(Debug)]
 pub struct Scalars {
     args: Vec<Arg>,
@@ -19,7 +18,6 @@ struct Arg {
 }
 
 impl Scalars {
-    /// Those of a plan.
     pub fn new(args: &[ScalarArg]) -> Scalars {
         let arg = |arg: &ScalarArg| match arg {
             ScalarArg::Constant(constant) => Arg { port: None, constant: *constant, column: None },
@@ -30,7 +28,7 @@ impl Scalars {
         Scalars { args, at }
     }
 
-    /// Takes the values of an argument, if this input is one.
+    /// Stores the series as an argument if `port` belongs to one; otherwise returns the series.
     pub fn set(&mut self, port: Port, series: Series) -> Option<Series> {
         match self.args.iter_mut().find(|arg| arg.port == Some(port)) {
             Some(arg) => {
@@ -41,24 +39,22 @@ impl Scalars {
         }
     }
 
-    /// All arguments at a step.
     #[inline]
     pub fn at(&mut self, step: usize) -> &[f64] {
         for (arg, value) in self.args.iter().zip(&mut self.at) {
             if let Some(column) = &arg.column {
+                // Scalars have a value at every step, so presence is not looked at.
                 *value = column.floats()[step];
             }
         }
         &self.at
     }
 
-    /// One argument at a step.
     pub fn one(&self, number: usize, step: usize) -> f64 {
         let arg = &self.args[number];
         arg.column.as_ref().map_or(arg.constant, |column| column.floats()[step])
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.args.len()
     }

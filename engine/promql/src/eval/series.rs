@@ -1,28 +1,24 @@
-//! Series on their way through the operators, and what the caller gets.
+//! Series inside the pipeline, and series of the answer.
 
 use super::budget::Held;
 use super::column::Column;
 use crate::functions::Dropped;
 use crate::model::{Labels, NAME, Samples, drop_metadata};
 
-/// One series at all steps.
+/// A series in the pipeline, with its values at all steps.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
-    /// Its labels.
     pub labels: Labels,
-    /// Whether name and metadata are to be taken out at the end.
+    /// Whether name, type and unit are to be dropped at the end.
     pub drop_name: bool,
-    /// Its values.
     pub column: Column,
 }
 
 impl Series {
-    /// A series without labels.
     pub fn scalar(column: Column) -> Series {
         Series { column, ..Series::default() }
     }
 
-    /// What it takes.
     pub fn held(&self) -> Held {
         Held {
             bytes: size_of::<Series>() + self.labels.bytes() + self.column.bytes(),
@@ -30,7 +26,7 @@ impl Series {
         }
     }
 
-    /// Takes name and metadata out, or notes that for the end.
+    /// Drops name and metadata, or marks the series if removal is delayed.
     pub fn drop(&mut self, dropped: Dropped, is_delayed: bool) {
         match dropped {
             Dropped::Nothing => {}
@@ -41,11 +37,11 @@ impl Series {
     }
 }
 
-/// A series of the answer.
+/// A series of the answer, with its samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResultSeries {
-    /// Its labels.
+    /// Label set; unique within an answer.
     pub labels: Labels,
-    /// Its samples: one at most for an instant query, but for those that select a range.
+    /// Samples: at most one for an instant query, unless the query selects a range.
     pub samples: Samples,
 }

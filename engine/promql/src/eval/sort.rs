@@ -1,4 +1,4 @@
-//! `sort` and its like: they hold all series of an instant query.
+//! `sort` and its variants, which hold all series of an instant query.
 
 use super::budget::Held;
 use super::pipeline::{Operator, Out};
@@ -8,7 +8,7 @@ use crate::plan::{Grid, Port, Sort};
 use crate::syntax::Span;
 use std::cmp::Ordering;
 
-/// Sorts series; those of ranges pass, for their order is that of labels.
+/// Sorts an instant vector; series of a range pass, because their order is that of labels.
 pub struct Sorter {
     plan: Sort,
     grid: Grid,
@@ -18,7 +18,6 @@ pub struct Sorter {
 }
 
 impl Sorter {
-    /// An order of a plan.
     pub fn new(plan: Sort, grid: Grid, span: Span) -> Sorter {
         Sorter { plan, grid, span, series: Vec::new(), held: Held::default() }
     }
@@ -33,7 +32,7 @@ impl Sorter {
         if self.plan.is_descending { order.reverse() } else { order }
     }
 
-    /// What is no number comes last.
+    /// NaN comes last in both directions.
     fn by_value(&self, a: &Series, b: &Series) -> Ordering {
         let value = |series: &Series| series.column.float(0).unwrap_or(f64::NAN);
         let (a, b) = (value(a), value(b));
@@ -47,12 +46,14 @@ impl Sorter {
 
 impl Operator for Sorter {
     fn push(&mut self, _: Port, mut series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
+        // Histograms have no order; upstream leaves them out.
         if self.plan.labels.is_none() {
             series.column.drop_histograms();
         }
         if self.grid.steps > 1 {
             return out.emit(series);
         }
+        // Series without a float at the only step are no elements.
         if series.column.is_empty() {
             return Ok(());
         }
@@ -66,13 +67,14 @@ impl Operator for Sorter {
 
     fn end(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
         let mut series = std::mem::take(&mut self.series);
+        // Stable: series of equal values keep the order in which they came.
         series.sort_by(|a, b| self.compare(a, b));
         out.context.budget.give(std::mem::take(&mut self.held));
         series.into_iter().try_for_each(|series| out.emit(series))
     }
 }
 
-/// Order in which runs of digits are numbers.
+/// Natural order: runs of digits compare as numbers.
 fn natural(a: &str, b: &str) -> Ordering {
     let (mut left, mut right) = (a, b);
     while !left.is_empty() && !right.is_empty() {
@@ -80,6 +82,7 @@ fn natural(a: &str, b: &str) -> Ordering {
         let (other, rest_of_right) = run(right);
         let order = match (one.parse::<i64>(), other.parse::<i64>()) {
             (Ok(one), Ok(other)) => one.cmp(&other),
+            // Everything else, also a number beyond 64 bits, compares as text.
             _ => one.cmp(other),
         };
         if order != Ordering::Equal {
@@ -90,7 +93,7 @@ fn natural(a: &str, b: &str) -> Ordering {
     left.len().cmp(&right.len())
 }
 
-/// The digits at the beginning, or what stands before the first digit; and what follows.
+/// Splits off the leading run of digits or of other characters.
 fn run(text: &str) -> (&str, &str) {
     let is_number = text.starts_with(|c: char| c.is_ascii_digit());
     let end = text.find(|c: char| c.is_ascii_digit() != is_number).unwrap_or(text.len());

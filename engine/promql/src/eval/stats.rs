@@ -1,36 +1,37 @@
-//! What an evaluation read.
+//! Statistics that an evaluation collects.
 
 use crate::plan::Grid;
 
-/// What an evaluation read.
+/// Counts of series, samples and memory of one evaluation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Series that the store gave.
+    /// Number of series returned by the store.
     pub series: u64,
-    /// Samples that the store gave, stale markers included.
+    /// Number of samples returned by the store, stale markers included.
     pub samples_read: u64,
-    /// Samples that windows and instant vectors held, once for each step; those of subqueries count
-    /// where the outer function sees them. A histogram counts by its size.
+    /// Samples in windows and instant vectors, counted once for each step; samples of subqueries
+    /// count where the outer function sees them. A histogram counts by its size.
     pub samples_total: u64,
-    /// The same for each step of the query; empty unless asked for.
+    /// The same for each step of the query; empty unless requested.
     pub samples_per_step: Vec<u64>,
-    /// Most bytes that were held at once.
+    /// Most bytes held at any one time.
     pub bytes_peak: usize,
-    /// Most samples that were held at once.
+    /// Most samples held at any one time.
     pub samples_peak: u64,
     steps: usize,
 }
 
 impl Stats {
-    /// Nothing was read by a query of these times. Samples may be counted for each of them.
+    /// Empty statistics of a query with these times; `is_per_step` counts each step on its own.
     pub fn new(grid: Grid, is_per_step: bool) -> Stats {
         let steps = if is_per_step { grid.steps } else { 0 };
         Stats { samples_per_step: vec![0; steps], steps: grid.steps, ..Stats::default() }
     }
 
-    /// Counts samples of a step. What is evaluated once counts at each step.
+    /// Counts samples of a step. A part that is evaluated once counts at each step.
     #[inline]
     pub fn count(&mut self, grid: &Grid, step: usize, samples: u64) {
+        // Only invariant parts have another number of steps; subqueries are not counted.
         if grid.steps == self.steps {
             self.samples_total += samples;
             if let Some(count) = self.samples_per_step.get_mut(step) {

@@ -1,4 +1,4 @@
-//! Functions over the values of a subquery.
+//! Range functions over the values of a subquery.
 
 use super::budget::Held;
 use super::buffer::Buffer;
@@ -9,7 +9,7 @@ use crate::error::EvalError;
 use crate::plan::{FoldPlan, Grid, Port};
 use crate::syntax::Span;
 
-/// Makes values of the values of a subquery.
+/// A fold over the values of a subquery instead of samples.
 pub struct SubqueryFold {
     fold: Fold,
     inner: Grid,
@@ -21,7 +21,6 @@ pub struct SubqueryFold {
 }
 
 impl SubqueryFold {
-    /// A fold of series on the inner times.
     pub fn new(plan: FoldPlan, grid: Grid, inner: Grid, series_port: Port, span: Span) -> Self {
         let fold = Fold::new(plan, grid, span);
         let (buffer, buffer_held) = (Buffer::default(), Held::default());
@@ -37,16 +36,18 @@ impl Operator for SubqueryFold {
             return Ok(());
         }
         let was_dropped = series.drop_name;
-        // The memory is counted before it is taken.
+        // Counted before it is allocated.
         let budget = &mut out.context.budget;
         budget.set(&mut self.buffer_held, Buffer::held_of(&series.column), self.span)?;
         self.buffer.fill(&series.column, self.inner);
+        // The fold reads from `buffer`, so the column can serve as its result.
         out.context.recycle(series.column);
         self.fold.begin(series.labels, out.context);
         self.fold.advance(&self.buffer, out.context)?;
         let memory = Held { bytes: self.fold.memory_bytes(), samples: 0 };
         out.context.budget.set(&mut self.memory_held, memory, self.span)?;
         let mut series = self.fold.finish(out.context)?;
+        // `finish` makes a new series, which would lose the mark of the inner expression.
         series.drop_name |= was_dropped;
         out.emit(series)
     }

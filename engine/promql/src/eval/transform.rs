@@ -1,4 +1,4 @@
-//! Operators that change one series after the other.
+//! Operators that change series one by one.
 
 use super::column::Column;
 use super::pipeline::{Operator, Out};
@@ -14,27 +14,24 @@ use crate::plan::{Grid, Names, Port, ScalarArg, VectorScalar};
 use crate::syntax::Span;
 use std::rc::Rc;
 
-/// What is done to each series.
 pub trait Change {
-    /// Changes a series in place.
     fn change(&mut self, series: &mut Series, scalars: &mut Scalars, is_delayed: bool);
 
-    /// Whether the change can be made; for those that may make texts of any length.
+    /// Checks in advance whether the change is possible; for changes that may make long labels.
     fn check(&self, _: &Series, _: Span) -> Result<(), EvalError> {
         Ok(())
     }
 
-    /// Whether no other series can have this one's labels now; `was` says whether that held for
-    /// what came in, once name and metadata are out.
+    /// Returns whether no other series can have the labels of the changed series. `was` says
+    /// whether that held for the input without name and metadata.
     fn is_distinct(&self, was: bool) -> bool {
         was
     }
 
-    /// Adds what was noted to the annotations of the query.
     fn end(&mut self, _: &mut Out<'_>) {}
 }
 
-/// Changes one series after the other. Series whose labels become equal are put together.
+/// Applies a change to each series; merges series whose labels become equal.
 pub struct Transform<C> {
     change: C,
     names: Names,
@@ -45,7 +42,7 @@ pub struct Transform<C> {
 }
 
 impl<C: Change> Transform<C> {
-    /// An operator for series of which this is known. `may_unite` says that labels change.
+    /// Wraps a change; `may_unite` says whether the change affects labels.
     pub fn new(change: C, args: &[ScalarArg], may_unite: bool, names: Names, span: Span) -> Self {
         let scalars = Scalars::new(args);
         Transform { change, names, may_unite, scalars, unite: Unite::default(), span }
@@ -55,6 +52,7 @@ impl<C: Change> Transform<C> {
 impl<C: Change> Operator for Transform<C> {
     fn push(&mut self, port: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
         let Some(mut series) = self.scalars.set(port, series) else { return Ok(()) };
+        // Asked before the change, which may drop type and unit.
         let was_distinct = self.names != Names::Any && !has_metadata(&series.labels);
         self.change.check(&series, self.span)?;
         self.change.change(&mut series, &mut self.scalars, out.context.is_delayed);
@@ -71,7 +69,6 @@ impl<C: Change> Operator for Transform<C> {
     }
 }
 
-/// A function of single values.
 pub struct Function(pub &'static Entry);
 
 impl Change for Function {
@@ -80,6 +77,7 @@ impl Change for Function {
         let column = &mut series.column;
         match self.0.body {
             Body::Float(apply) => {
+                // Functions of floats ignore histograms, as upstream's do.
                 column.drop_histograms();
                 for step in 0..column.len() {
                     let Some(value) = column.float(step) else { continue };
@@ -103,13 +101,13 @@ impl Change for Function {
     }
 }
 
-/// `-x`
 pub struct Negate;
 
 impl Change for Negate {
     fn change(&mut self, series: &mut Series, _: &mut Scalars, is_delayed: bool) {
         series.drop(Dropped::Metadata, is_delayed);
         let column = &mut series.column;
+        // Floats of absent steps have no meaning, so they are negated as well, without a branch.
         column.floats_mut().iter_mut().for_each(|value| *value = -*value);
         if column.has_histograms() {
             for step in 0..column.len() {
@@ -122,7 +120,7 @@ impl Change for Negate {
     }
 }
 
-/// `timestamp` of values that are no samples.
+/// `timestamp` of values that are not samples.
 pub struct Timestamps(pub Grid);
 
 impl Change for Timestamps {
@@ -138,7 +136,6 @@ impl Change for Timestamps {
     }
 }
 
-/// Takes names out.
 pub struct WithoutName;
 
 impl Change for WithoutName {
@@ -147,7 +144,6 @@ impl Change for WithoutName {
     }
 }
 
-/// A vector and a scalar.
 pub struct WithScalar {
     plan: VectorScalar,
     dropped: Dropped,
@@ -156,7 +152,6 @@ pub struct WithScalar {
 }
 
 impl WithScalar {
-    /// An operator that takes these labels out.
     pub fn new(plan: VectorScalar, dropped: Dropped, span: Span) -> WithScalar {
         WithScalar { plan, dropped, annotations: StepAnnotations::default(), span }
     }
@@ -174,7 +169,7 @@ impl WithScalar {
             None => None,
             Some(_) if returns_bool => Some(Value::Float(f64::from(u8::from(element.is_kept)))),
             Some(_) if !element.is_kept => None,
-            // A comparison keeps the series' value on whichever side it stands.
+            // A comparison keeps the value of the series on whichever side it stands.
             Some(_) if op.is_comparison() => Some(value),
             result => result,
         };
@@ -190,6 +185,7 @@ impl Change for WithScalar {
             self.plan.op,
             crate::syntax::BinaryOp::TrimLower | crate::syntax::BinaryOp::TrimUpper
         );
+        // Comparisons and trims may remove values, and histograms need `binop::values`.
         if column.has_histograms() || self.plan.op.is_comparison() || is_trim {
             for step in 0..column.len() {
                 self.step(column, step, scalars.one(0, step));
@@ -197,6 +193,7 @@ impl Change for WithScalar {
             return;
         }
         let (op, is_left) = (self.plan.op, self.plan.is_left);
+        // Absent steps are computed as well, because their floats have no meaning.
         for (step, value) in column.floats_mut().iter_mut().enumerate() {
             let scalar = scalars.one(0, step);
             let (left, right) = if is_left { (scalar, *value) } else { (*value, scalar) };
@@ -209,7 +206,6 @@ impl Change for WithScalar {
     }
 }
 
-/// The values of the first step, at all steps.
 pub struct Repeat(pub usize);
 
 impl Change for Repeat {
@@ -226,14 +222,12 @@ impl Change for Repeat {
     }
 }
 
-/// Passes series on.
 pub struct Pass;
 
 impl Change for Pass {
     fn change(&mut self, _: &mut Series, _: &mut Scalars, _: bool) {}
 }
 
-/// Takes all values away.
 pub struct Nothing;
 
 impl Change for Nothing {

@@ -1,5 +1,5 @@
-//! Series that have the same labels after some were taken out: they are one, unless two of them
-//! have a value at the same step.
+//! Merging of series whose labels become equal after some were dropped. They become one series,
+//! unless two of them have a value at the same step.
 
 use super::budget::Held;
 use super::column::Column;
@@ -11,10 +11,10 @@ use crate::error::EvalError;
 use crate::model::hash_labels;
 use crate::syntax::Span;
 
-/// Bytes of a hash in a set of them.
+/// Memory of a hash in a set of hashes, in bytes.
 pub const HASH_BYTES: usize = 16;
 
-/// Puts series of the same labels together. Series that are known to differ pass at once.
+/// Merges series of the same labels. Series that are known to be distinct pass at once.
 #[derive(Debug, Default)]
 pub struct Unite {
     passed: HashSet,
@@ -24,8 +24,7 @@ pub struct Unite {
 }
 
 impl Unite {
-    /// Sends a series on, or holds it until the end. `is_distinct` says that no series that is
-    /// distinct has its labels.
+    /// Emits a series or holds it until the end; no two with `is_distinct` share their labels.
     pub fn push(
         &mut self,
         series: Series,
@@ -37,6 +36,7 @@ impl Unite {
             out.context.recycle(series.column);
             return Ok(());
         }
+        // If a held series has the same labels, this one is merged with it below.
         if is_distinct && self.index.find_all(&series.labels).is_none() {
             if !self.passed.insert(hash_labels(series.labels.iter())) {
                 return Err(EvalError::same_labels());
@@ -46,6 +46,7 @@ impl Unite {
             out.context.budget.take(held, span)?;
             return out.emit(series);
         }
+        // The series with these labels was emitted as distinct and cannot be merged any more.
         if !self.passed.is_empty() && self.passed.contains(&hash_labels(series.labels.iter())) {
             return Err(EvalError::same_labels());
         }
@@ -58,6 +59,7 @@ impl Unite {
         span: Span,
         context: &mut Context,
     ) -> Result<(), EvalError> {
+        // Held series are emitted out of label order, which `Root` has to repair.
         context.has_held_series = true;
         let index_bytes = self.index.bytes();
         let (number, is_new) = self.index.insert_all(&series.labels);
@@ -76,11 +78,11 @@ impl Unite {
         context.budget.take(held, span)
     }
 
-    /// Sends on what was held.
     pub fn end(&mut self, out: &mut Out<'_>) -> Result<(), EvalError> {
         let held = std::mem::take(&mut self.held);
         let index = std::mem::take(&mut self.index);
         self.passed = HashSet::default();
+        // Operators further up count the series again.
         out.context.budget.give(std::mem::take(&mut self.taken));
         for (labels, (drop_name, column)) in index.into_labels().zip(held) {
             out.emit(Series { labels, drop_name, column })?;
@@ -89,7 +91,7 @@ impl Unite {
     }
 }
 
-/// Adds the values of a column to another one, which has none at these steps.
+/// Adds the values of `from` to `into`; fails at a step where both have one.
 pub fn merge(into: &mut Column, from: &Column) -> Result<(), EvalError> {
     for step in from.present().iter() {
         if into.has(step) {

@@ -1,4 +1,4 @@
-//! Binary operators.
+//! Planning of binary operators; chains of operators are planned in a loop.
 
 use super::PlanError;
 use super::build::Builder;
@@ -9,20 +9,19 @@ use crate::functions::Dropped;
 use crate::model::KeyLabels;
 use crate::syntax::{Binary, BinaryOp, Cardinality, Expr, Matching, Span, ValueType, quoted};
 
-/// An operator of a chain, and its right operand if that is built before the left one.
+/// An operator of a chain; `right` is the right operand if it was built before the left one.
 struct Link<'e> {
     expr: &'e Expr,
     binary: &'e Binary,
     right: Option<Operand>,
 }
 
-/// How a chain of operators begins.
+/// First operand of a chain of operators.
 enum Begin<'e> {
     Constant(f64),
     Expr(&'e Expr),
 }
 
-/// An operand that is built.
 #[derive(Clone, Copy)]
 enum Operand {
     Constant(f64),
@@ -31,17 +30,19 @@ enum Operand {
 }
 
 impl Builder<'_> {
-    /// A chain of operators, such as `a + b + c`, in a loop: it may be longer than the stack is
-    /// deep. First the right operands that are needed before the left ones are built, from the last
-    /// operator to the first, then the operators, from the first to the last.
+    /// Plans a chain of operators, such as `a + b + c`, in a loop, because it may be longer than
+    /// the stack is deep. First the right operands that are needed before the left ones are built,
+    /// from the last operator to the first, then the operators, from the first to the last.
     pub(super) fn chain(&mut self, expr: &Expr, grid: Grid) -> Result<NodeId, PlanError> {
         let mut chain = expr.chain();
         let begin = self.begin_of(&mut chain, grid);
         let mut links: Vec<Link<'_>> = Vec::with_capacity(chain.len());
         for (expr, binary) in chain {
+            // Operands of a trim keep their buckets; the next loop ends this once both are built.
             if binary.op.is_trim() {
                 self.with_buckets += 1;
             }
+            // Nodes are filled in the order of building, and the held side has to be first.
             let is_left_first =
                 is_scalar(&binary.lhs) || (!is_scalar(&binary.rhs) && holds_left(binary));
             let right = match is_left_first {
@@ -65,7 +66,7 @@ impl Builder<'_> {
             }
             let mut span = link.expr.span;
             let mut held = vec![];
-            // Operators `or` that match by the same labels are one node.
+            // Consecutive `or` operators that match by the same labels become one node.
             while let Operand::Vector(node) = right
                 && binary.op == BinaryOp::Or
             {
@@ -73,6 +74,7 @@ impl Builder<'_> {
                 match links.last() {
                     Some(next) if continues(binary, next.binary) => {
                         span = next.expr.span;
+                        // `or` never builds its left side first, so `right` is always present here.
                         let Some(next) = links.pop().and_then(|next| next.right) else { break };
                         right = next;
                     }
@@ -81,7 +83,7 @@ impl Builder<'_> {
             }
             let node = match (left, right) {
                 (Operand::Vector(left), Operand::Vector(_)) if binary.op == BinaryOp::Or => {
-                    // They are filled in the order in which they were built.
+                    // The last term was built first, so it fills port 0.
                     held.reverse();
                     self.union(binary, &held, left, grid, span)
                 }
@@ -108,10 +110,11 @@ impl Builder<'_> {
         }
     }
 
-    /// How a chain begins: with numbers that are known, with what is the same at all steps, or with
-    /// its first operand. The operators in it are taken out.
+    /// Returns the first operand of a chain: folded constants, a part that is the same at all
+    /// steps, or the leftmost operand. Operators that it covers are removed from `chain`.
     fn begin_of<'e>(&self, chain: &mut Vec<(&'e Expr, &'e Binary)>, grid: Grid) -> Begin<'e> {
         let is_repeated = |(expr, _): &(&Expr, &Binary)| self.invariance.get(expr).is_repeated;
+        // `chain` lists the outermost operator first, so the longest invariant prefix is found.
         if let Some(from) = chain.iter().position(is_repeated).filter(|_| grid.steps > 1) {
             let expr = chain[from].0;
             chain.truncate(from);
@@ -148,6 +151,7 @@ impl Builder<'_> {
         grid: Grid,
         span: Span,
     ) -> Result<NodeId, PlanError> {
+        // Upstream detects this during evaluation, not in the type check.
         if binary.op.is_trim() {
             let op = quoted(binary.op.name());
             let text = format!("operator {op} not allowed for Scalar operations");
@@ -181,7 +185,7 @@ impl Builder<'_> {
         self.add(kind, grid, span, names, &inputs)
     }
 
-    /// `or` of vectors, of which all but the first are held.
+    /// Adds an `or` of vectors; all terms but the first are held.
     fn union(
         &mut self,
         binary: &Binary,
@@ -191,6 +195,7 @@ impl Builder<'_> {
         span: Span,
     ) -> NodeId {
         let inputs: Vec<NodeId> = held.iter().copied().chain([first]).collect();
+        // Terms may have different names, even if each of them has only one.
         let have_none = inputs.iter().all(|input| self.nodes[*input].names == Names::Absent);
         let names = if have_none { Names::Absent } else { Names::Any };
         let by = key(binary.matching.as_ref().unwrap_or(&Matching::default()));
@@ -205,6 +210,7 @@ impl Builder<'_> {
         span: Span,
     ) -> NodeId {
         let matching = binary.matching.clone().unwrap_or_default();
+        // The held side is port 0, which is complete before the flowing side begins.
         let (held, flowing) = match holds_left(binary) {
             true => (left, right),
             false => (right, left),
@@ -230,6 +236,7 @@ impl Builder<'_> {
         let is_name = |names: &[String]| names.iter().any(|name| name == "__name__");
         let is_dropped = match dropped(op, returns_bool) {
             Dropped::Nothing => false,
+            // Arithmetic makes a new metric, whose name is dropped even with delayed removal.
             _ => !op.is_comparison() || !self.options.delayed_name_removal,
         };
         let is_kept = matching.cardinality != Cardinality::OneToOne
@@ -247,19 +254,19 @@ fn is_scalar(expr: &Expr) -> bool {
     expr.value_type() == ValueType::Scalar
 }
 
-/// Whether a join holds the left side, which is the "one" side.
+/// Returns whether a join holds the left side, which is then the "one" side.
 fn holds_left(binary: &Binary) -> bool {
     let cardinality = binary.matching.as_ref().map(|matching| matching.cardinality);
     !binary.op.is_set() && cardinality == Some(Cardinality::OneToMany)
 }
 
-/// Whether an operator is an `or` of vectors by the labels of another one.
+/// Returns whether `next` is an `or` that matches by the same labels as `binary`.
 fn continues(binary: &Binary, next: &Binary) -> bool {
     let by = |binary: &Binary| binary.matching.as_ref().map(key);
     next.op == BinaryOp::Or && by(binary) == by(next)
 }
 
-/// A scalar operand as an argument; what must be evaluated is added to the inputs.
+/// Returns a scalar operand as an argument; an operand with a node is added to the inputs.
 fn argument(operand: Operand, inputs: &mut Vec<NodeId>) -> ScalarArg {
     match operand {
         Operand::Constant(value) => ScalarArg::Constant(value),
@@ -270,7 +277,7 @@ fn argument(operand: Operand, inputs: &mut Vec<NodeId>) -> ScalarArg {
     }
 }
 
-/// The labels by which series match.
+/// Returns the labels by which a join or set operator matches series.
 pub fn key(matching: &Matching) -> KeyLabels {
     match matching.is_on {
         true => KeyLabels::with(&matching.labels),
@@ -278,7 +285,7 @@ pub fn key(matching: &Matching) -> KeyLabels {
     }
 }
 
-/// Labels that an operator takes out: results of arithmetic are another metric.
+/// Returns the labels that an operator drops: results of arithmetic are a new metric.
 pub fn dropped(op: BinaryOp, returns_bool: bool) -> Dropped {
     match op.is_comparison() || matches!(op, BinaryOp::TrimLower | BinaryOp::TrimUpper) {
         true if !returns_bool => Dropped::Nothing,

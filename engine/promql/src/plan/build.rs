@@ -1,4 +1,4 @@
-//! From the tree to the plan.
+//! Building of a plan from the syntax tree.
 
 use super::call::noted_at;
 use super::grid::number_of_steps;
@@ -15,7 +15,7 @@ use crate::syntax::{
 };
 use std::collections::HashMap;
 
-/// Makes the plan of an expression whose types are right.
+/// Builds the plan of an expression that has passed the type check.
 pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
     let returns = expr.value_type();
     let root = bare(expr);
@@ -32,6 +32,7 @@ pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
         with_buckets: 0,
         subqueries: 0,
     };
+    // Everything below recurses into the tree, so its depth is limited first.
     depth(expr, 1, options.limits.depth_max)?;
     builder.check_bytes(expr.span)?;
     builder.invariance = Invariance::of(expr, options);
@@ -60,6 +61,7 @@ pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
         _ => builder.build(expr, grid)?,
     };
     let mut sorts = Vec::new();
+    // Upstream warns of sorting only if the range has more than one time.
     let is_spread = options.step_ms.is_some() && options.start_ms != options.end_ms;
     builder.add_sorts(expr, grid, is_spread, &mut sorts);
     let (grid, names) = (builder.nodes[top].grid, builder.nodes[top].names);
@@ -67,8 +69,9 @@ pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
         true => builder.add(Kind::Cleanup, grid, expr.span, names, &[top]),
         false => top,
     };
+    // Lockstep moves scans, so `Order` looks at the leaves afterwards.
     lockstep::merge(&mut builder.nodes, &mut builder.leaves);
-    // Upstream gives ranges by labels; instant vectors come as they are.
+    // Upstream sorts ranges by labels; instant vectors keep the order of evaluation.
     let is_range = options.step_ms.is_some() || returns == ValueType::Matrix;
     let order = Order::new(&builder.nodes, &builder.leaves, options.delayed_name_removal);
     let sorting = match is_range {
@@ -78,7 +81,7 @@ pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
     };
     let (may_fail, checks) = match order.safety(top) {
         Safety::Whole => (false, Vec::new()),
-        // What is held of an instant vector is one sample of each series.
+        // An instant vector is cheap to hold (one sample per series), so checks would cost more.
         Safety::If(checks) if is_range => (false, checks),
         Safety::If(checks) => (!checks.is_empty(), Vec::new()),
         Safety::Unknown => (true, Vec::new()),
@@ -87,6 +90,7 @@ pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
     builder.add(Kind::Root(Root { sorting, may_fail }), grid, expr.span, names, &[top]);
     builder.check_bytes(expr.span)?;
     let Builder { nodes, mut leaves, .. } = builder;
+    // Checks run first: a finding must be known before the first series is delivered.
     leaves.splice(..0, checks.into_iter().map(Leaf::Check));
     let is_stepwise = !options.delayed_name_removal
         && stepwise::names_no_range(expr)
@@ -94,7 +98,7 @@ pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
     Ok(Plan { nodes, leaves, grid: whole, sorts, returns, text: None, is_stepwise, is_sorted })
 }
 
-/// Refuses trees that are too deep before anything goes down in them by itself.
+/// Refuses trees deeper than `max` before any other function recurses into them.
 fn depth(expr: &Expr, level: usize, max: usize) -> Result<(), PlanError> {
     if level > max {
         return Err(EvalError::limit(Limit::Depth, max as u64, expr.span).into());
@@ -102,33 +106,30 @@ fn depth(expr: &Expr, level: usize, max: usize) -> Result<(), PlanError> {
     expr.children().into_iter().try_for_each(|child| depth(child, level + 1, max))
 }
 
-/// A way from the root: a number for each expression, and whether it is an aggregation.
+/// Path from the root: a unique number for each level, and whether it is an aggregation.
 pub(super) type Path = Vec<(u32, bool)>;
 
-/// Puts nodes together.
 pub(super) struct Builder<'a> {
     pub(super) options: &'a Options,
     pub(super) invariance: Invariance,
     pub(super) nodes: Vec<Node>,
     pub(super) leaves: Vec<Leaf>,
-    /// The way from the root to where we are.
     pub(super) path: Path,
-    /// The ways to the consumers of scans.
+    /// Paths to the consumers of scans, by fold.
     pub(super) paths: HashMap<NodeId, Path>,
-    /// Memory of the tree, the nodes and what is compiled.
+    /// Memory of the tree, the nodes and compiled expressions in bytes.
     bytes: usize,
     steps_down: u32,
-    /// Functions around us that need no buckets, and parts around us that do.
+    /// Number of enclosing functions that need no buckets, and of enclosing parts that do.
     without_buckets: u32,
     pub(super) with_buckets: u32,
-    /// Subqueries around us.
     pub(super) subqueries: u32,
 }
 
-/// Functions that take nothing but count and sum of histograms.
+/// Functions that use only count and sum of histograms.
 const WITHOUT_BUCKETS: [&str; 3] = ["histogram_avg", "histogram_count", "histogram_sum"];
 
-/// Functions that take the buckets of histograms.
+/// Functions that use the buckets of histograms.
 const WITH_BUCKETS: [&str; 5] = [
     "histogram_fraction",
     "histogram_quantile",
@@ -138,7 +139,7 @@ const WITH_BUCKETS: [&str; 5] = [
 ];
 
 impl Builder<'_> {
-    /// Evaluation times, if they are not too many.
+    /// Returns a grid, unless it has more steps than the limits permit.
     pub(super) fn grid(
         &self,
         start_ms: i64,
@@ -150,19 +151,20 @@ impl Builder<'_> {
         if steps > limits.steps_max {
             return Err(EvalError::limit(Limit::Steps, limits.steps_max, span).into());
         }
+        // Even one column of floats (8 bytes a step) would exceed the memory limit.
         if steps.saturating_mul(8) > limits.bytes_max as u64 {
             return Err(EvalError::limit(Limit::Bytes, limits.bytes_max as u64, span).into());
         }
         Ok(Grid { start_ms, step_ms, steps: steps as usize })
     }
 
-    /// Counts memory that a part of the expression needs in the plan.
+    /// Counts memory of the plan, on behalf of a part of the expression.
     pub(super) fn take(&mut self, bytes: usize, span: Span) -> Result<(), PlanError> {
         self.bytes = self.bytes.saturating_add(bytes);
         self.check_bytes(span)
     }
 
-    /// Compares what was counted with the limit; names the part that was planned last.
+    /// Compares the counted memory with the limit; the error names the part that was planned last.
     pub(super) fn check_bytes(&self, span: Span) -> Result<(), PlanError> {
         let bytes_max = self.options.limits.bytes_max;
         match self.bytes > bytes_max {
@@ -171,12 +173,10 @@ impl Builder<'_> {
         }
     }
 
-    /// The value of a scalar that is known before any series is read.
     pub(super) fn constant(&self, expr: &Expr) -> Option<f64> {
         constant::value(expr, self.options)
     }
 
-    /// Adds a node with these inputs.
     pub(super) fn add(
         &mut self,
         kind: Kind,
@@ -195,7 +195,7 @@ impl Builder<'_> {
         id
     }
 
-    /// Adds a node that needs no series.
+    /// Adds a node that needs no series, and the leaf that starts it.
     pub(super) fn generate(&mut self, kind: Kind, grid: Grid, span: Span) -> NodeId {
         let id = self.add(kind, grid, span, Names::Absent, &[]);
         self.nodes[id].ports = 1;
@@ -203,8 +203,8 @@ impl Builder<'_> {
         id
     }
 
-    /// Adds an expression that is evaluated at these times.
     pub(super) fn build(&mut self, expr: &Expr, grid: Grid) -> Result<NodeId, PlanError> {
+        // A number is never used twice, so that `may_join` can compare paths by their numbers.
         self.steps_down += 1;
         self.path.push((self.steps_down, matches!(expr.kind, ExprKind::Aggregate(_))));
         let (without, with) = buckets_of(expr);
@@ -223,6 +223,7 @@ impl Builder<'_> {
         if let Some(value) = self.constant(expr) {
             return Ok(self.generate(Kind::Number(value), grid, span));
         }
+        // `@` fixes all times of this part, so one step is evaluated and repeated.
         if grid.steps > 1 && self.invariance.get(expr).is_repeated {
             let once = Grid { steps: 1, ..grid };
             let node = self.build(expr, once)?;
@@ -250,7 +251,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A scalar argument; what must be evaluated is added to the inputs.
+    /// Plans a scalar argument; an argument that is not constant is added to the inputs.
     pub(super) fn scalar(
         &mut self,
         expr: &Expr,
@@ -264,10 +265,10 @@ impl Builder<'_> {
         Ok(ScalarArg::Port(inputs.len() - 1))
     }
 
-    /// What is known of names after labels were taken out.
     pub(super) fn dropped(&self, dropped: Dropped, names: Names) -> Names {
         match dropped {
             Dropped::Nothing => names,
+            // With delayed removal the name stays a label until `Cleanup` drops it.
             _ if self.options.delayed_name_removal => names,
             _ => Names::Absent,
         }
@@ -298,6 +299,7 @@ impl Builder<'_> {
             | AggregateOp::Bottomk
             | AggregateOp::Limitk
             | AggregateOp::LimitRatio => self.nodes[node].names,
+            // All other operators make new series, which have a name only with `by (__name__)`.
             _ if aggregate.is_without => Names::Absent,
             _ if !aggregate.grouping.iter().any(|name| name == "__name__") => Names::Absent,
             _ => self.nodes[node].names,
@@ -328,10 +330,12 @@ impl Builder<'_> {
             return Err(EvalError::execution(text).into());
         };
         let mut grouping = aggregate.grouping.clone();
+        // With `by`, the label of the values has to be part of the key.
         if !aggregate.is_without {
             grouping.push(label.clone());
         }
         let node = self.build(bare(&aggregate.expr), grid)?;
+        // The values may be written to `__name__`, so that names differ.
         let names = match grouping.iter().any(|name| name == "__name__") || label == "__name__" {
             true => Names::Any,
             false => Names::Absent,
@@ -339,8 +343,7 @@ impl Builder<'_> {
         Ok(self.add(Kind::CountValues(keys(&grouping), label), grid, span, names, &[node]))
     }
 
-    /// Adds the inner expression of a subquery; gives its node and the times at which it is
-    /// evaluated.
+    /// Adds the inner expression of a subquery; returns its node and its window.
     pub(super) fn subquery(
         &mut self,
         subquery: &Subquery,
@@ -354,9 +357,11 @@ impl Builder<'_> {
             _ => number_of_steps(start_ms, last_ms, step_ms),
         };
         let inner = self.grid(start_ms, step_ms, steps, span)?;
+        // Functions over a subquery see histograms as values, so their buckets must be there.
         self.with_buckets += 1;
         self.subqueries += 1;
         let node = match inner.steps {
+            // Selectors in an empty subquery would be read in vain.
             0 => self.generate(Kind::Nothing, inner, subquery.expr.span),
             _ => self.build(&subquery.expr, inner)?,
         };
@@ -365,7 +370,7 @@ impl Builder<'_> {
         Ok((node, when))
     }
 
-    /// The times of a subquery, and its windows relative to the steps around it.
+    /// Returns the window of a subquery, and the absolute times at which it is evaluated.
     pub(super) fn subquery_times(
         &self,
         subquery: &Subquery,
@@ -378,19 +383,21 @@ impl Builder<'_> {
             None => 0,
         };
         let step_ms = if step_ms == 0 { self.options.subquery_step_ms } else { step_ms };
+        // Steps of subqueries are multiples of the step, whatever the query's start.
         let first = when.of(grid.start_ms).saturating_sub(range_ms);
+        // The range is left-open, so a multiple at its very start does not count.
         let start_ms = (first.div_euclid(step_ms) + 1).saturating_mul(step_ms);
         let last_ms = when.of(grid.last());
         Ok((When { range_ms, ..when }, SubqueryTimes { start_ms, last_ms, step_ms }))
     }
 
-    /// Whether a selector here needs no buckets: what takes them away is around it, and nothing
-    /// that needs them, be it to find out whether a counter was reset.
+    /// Returns whether a selector here needs no buckets: an enclosing function ignores them, and no
+    /// enclosing part needs them, not even to detect counter resets.
     pub(super) fn is_without_buckets(&self) -> bool {
         self.without_buckets > 0 && self.with_buckets == 0
     }
 
-    /// Resolves `@` and `offset`.
+    /// Resolves the modifiers `@` and `offset`; they are applied in this order.
     pub(super) fn when(&self, shift: &TimeShift) -> Result<When, PlanError> {
         use crate::syntax::At;
         let at_ms = shift.at.map(|at| match at {
@@ -406,7 +413,7 @@ impl Builder<'_> {
     }
 }
 
-/// Whether an expression needs no buckets of what is in it, and whether it needs them.
+/// Returns whether an expression ignores the buckets of its argument, and whether it needs them.
 fn buckets_of(expr: &Expr) -> (bool, bool) {
     match &expr.kind {
         ExprKind::Call(call) => {
@@ -417,30 +424,25 @@ fn buckets_of(expr: &Expr) -> (bool, bool) {
     }
 }
 
-/// When a subquery is evaluated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SubqueryTimes {
-    /// The first time. It comes behind `last_ms` if no multiple of the step lies in the range.
+    /// First time; greater than `last_ms` if no multiple of the step lies in the range.
     pub start_ms: i64,
-    /// No time comes behind this one.
     pub last_ms: i64,
-    /// Milliseconds between two.
     pub step_ms: i64,
 }
 
-/// A window relative to the step.
+/// A time window relative to the step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct When {
-    /// A time that is taken instead of the step's.
+    /// Fixed evaluation time of the `@` modifier, in place of the step's time.
     pub at_ms: Option<i64>,
-    /// Milliseconds by which it is shifted back.
     pub offset_ms: i64,
-    /// Width of the window.
     pub range_ms: i64,
 }
 
 impl When {
-    /// End of the window of a step.
+    /// End of the window for the step at `time_ms`.
     pub fn of(&self, time_ms: i64) -> i64 {
         self.at_ms.unwrap_or(time_ms).saturating_sub(self.offset_ms)
     }

@@ -1,4 +1,4 @@
-//! Function calls.
+//! Planning of function calls: one node for each call, after the nodes of its arguments.
 
 use super::PlanError;
 use super::build::Builder;
@@ -12,10 +12,10 @@ use crate::syntax::{
 };
 use tidepool_relabel::Replacer;
 
-/// Functions that take a window with `anchored`.
+/// Functions whose window may have the modifier `anchored`.
 const ANCHORED: [&str; 5] = ["changes", "delta", "increase", "rate", "resets"];
 
-/// Functions that take a window with `smoothed`.
+/// Functions whose window may have the modifier `smoothed`.
 const SMOOTHED: [&str; 3] = ["delta", "increase", "rate"];
 
 impl Builder<'_> {
@@ -61,7 +61,6 @@ impl Builder<'_> {
         }
     }
 
-    /// A function of one series' values, of scalars, or of the step's time.
     fn simple(
         &mut self,
         entry: &'static Entry,
@@ -144,7 +143,7 @@ impl Builder<'_> {
             ("rate" | "increase", false) => Some(CounterCheck::Name),
             _ => None,
         };
-        // Series whose names are gone may be equal where nothing but their presence counts.
+        // `absent` looks only at presence, so series may become equal and keep their labels.
         let dropped = if is_absent { Dropped::Nothing } else { entry.dropped };
         let kind = FoldKind::Range(function);
         let node = match &args[place].kind {
@@ -155,7 +154,7 @@ impl Builder<'_> {
                 self.scan(&matrix.selector, fold, grid, (args[place].span, span), inputs)?
             }
             ExprKind::Subquery(subquery) => {
-                // Upstream loses the place of a subquery.
+                // Upstream loses the position of a subquery.
                 arg_spans[place] = Span { start: 0, end: span.end };
                 let (node, when) = self.subquery(subquery, grid, args[place].span)?;
                 let fold = FoldPlan {
@@ -164,10 +163,12 @@ impl Builder<'_> {
                     offset_ms: when.offset_ms,
                     range_ms: when.range_ms,
                     margin_ms: (0, 0),
+                    // The parser refuses `anchored` and `smoothed` on subqueries.
                     bounds: RangeBounds::Samples,
                     args: scalars,
                     arg_spans,
                     dropped,
+                    // Samples count where the outermost subquery's function sees them.
                     is_counted: self.subqueries == 0,
                     counter_check,
                 };
@@ -194,6 +195,7 @@ impl Builder<'_> {
         grid: Grid,
         span: Span,
     ) -> Result<NodeId, PlanError> {
+        // `timestamp` of a selector reads times of samples; elsewhere the step's time counts.
         if let ExprKind::Vector(selector) = &arg.kind {
             let kind = match is_of_sample {
                 true => FoldKind::Timestamp,
@@ -203,7 +205,7 @@ impl Builder<'_> {
             if self.nodes[node].names != Names::Any {
                 return Ok(node);
             }
-            // Series of two names may be one by turns, as for other functions of instant vectors.
+            // Series of two names may take turns as one series, as in other functions of vectors.
             let names = self.dropped(Dropped::Metadata, Names::Any);
             return Ok(self.add(Kind::WithoutName, grid, span, names, &[node]));
         }
@@ -238,6 +240,7 @@ impl Builder<'_> {
             let text = "invalid regular expression in label_replace(): ";
             EvalError::execution(format!("{text}{expression}"))
         })?;
+        // Compiled expressions are large, so they count against the memory limit at once.
         self.take(pattern.bytes(), span)?;
         let target = label(args[1], "destination label name in label_replace()")?;
         let node = self.build(args[0], grid)?;
@@ -257,7 +260,6 @@ impl Builder<'_> {
         Ok(self.add(kind, grid, span, names, &[node]))
     }
 
-    /// What is known of names after a label was set.
     fn names_after(&self, node: NodeId, target: &str) -> Names {
         match target {
             "__name__" => Names::Any,
@@ -265,7 +267,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A function of buckets, whose series are the argument of this number.
+    /// Plans a function of buckets; `place` is the argument with the histograms.
     fn buckets(
         &mut self,
         what: BucketsOf,
@@ -274,6 +276,7 @@ impl Builder<'_> {
         grid: Grid,
         span: Span,
     ) -> Result<NodeId, PlanError> {
+        // `histogram_quantiles` has its label second and the quantiles after the label.
         let others = match &what {
             BucketsOf::Quantiles(_) => &args[2..],
             _ => &args[..place],
@@ -297,17 +300,20 @@ impl Builder<'_> {
             Some(ExprKind::Vector(selector)) => selector.matchers.clone(),
             _ => Vec::new(),
         };
+        // Matchers on the name choose info metrics; others choose and filter their labels.
         let (names, data): (Vec<Matcher>, Vec<Matcher>) =
             given.into_iter().partition(|matcher| matcher.name == "__name__");
         let names = info_names(names);
         let conditions = |matchers: &[Matcher]| -> Result<Vec<Condition>, EvalError> {
             matchers.iter().map(Condition::new).collect()
         };
+        // Series without info metrics have empty data labels, which the matchers may permit.
         let keeps_bare = conditions(&data)?.iter().all(|condition| condition.holds(""));
         let mut wanted: Vec<String> = data.iter().map(|matcher| matcher.name.clone()).collect();
         wanted.sort_unstable();
         wanted.dedup();
         let plan = InfoPlan { names: conditions(&names)?, data: wanted, keeps_bare };
+        // Compiled conditions stay for the whole evaluation, so they count as memory.
         self.take(plan.names.iter().map(Condition::bytes).sum(), span)?;
         let selector = VectorSelector {
             name: String::new(),
@@ -315,6 +321,7 @@ impl Builder<'_> {
             shift: Default::default(),
             bounds: RangeBounds::Samples,
         };
+        // Info metrics come first, because their side of the join is held.
         let infos = self.info_series(args[0], selector, grid, span)?;
         let base = self.build(args[0], grid)?;
         let known = self.nodes[base].names;
@@ -322,25 +329,26 @@ impl Builder<'_> {
     }
 }
 
-/// Where something is noted of an argument. The end is that of the call: of equal notes the last
-/// one counts, and a call is evaluated behind all of its arguments.
+/// Position of an annotation about an argument. Its end is the end of the call: of equal
+/// annotations the last position counts, and a call is evaluated after all of its arguments.
 pub(super) fn noted_at(arg: Span, call: Span) -> Span {
     Span { end: call.end, ..arg }
 }
 
-/// Conditions on the names of info metrics; without any, there is but one metric.
+/// Returns the conditions on the names of info metrics; the default is `target_info` alone.
 fn info_names(mut names: Vec<Matcher>) -> Vec<Matcher> {
     let name = |op, value: &str| Matcher { name: "__name__".into(), op, value: value.into() };
     if names.is_empty() {
         return vec![name(MatchOp::Equal, "target_info")];
     }
+    // Without a positive condition, negative ones would match every metric of the store.
     if !names.iter().any(|m| matches!(m.op, MatchOp::Equal | MatchOp::Regex)) {
         names.insert(0, name(MatchOp::Regex, ".+_info"));
     }
     names
 }
 
-/// The labels that a selector asks for by `=`, once each.
+/// Returns the labels that a selector requires by a single `=` matcher each.
 fn absent_labels(expr: &Expr) -> Labels {
     let matchers = match &expr.kind {
         ExprKind::Vector(selector) => &selector.matchers,
@@ -354,6 +362,7 @@ fn absent_labels(expr: &Expr) -> Labels {
             labels.set(&matcher.name, matcher.value.as_str());
             seen.push(&matcher.name);
         } else {
+            // A second condition makes the value ambiguous; upstream leaves the label out.
             labels.remove(&matcher.name);
         }
     }
@@ -375,7 +384,7 @@ fn check_bounds(name: &str, bounds: RangeBounds) -> Result<(), EvalError> {
     }
 }
 
-/// An argument that names a label; errors say what it is.
+/// Returns a label name argument; `what` describes the argument in errors.
 fn label(expr: &Expr, what: &str) -> Result<String, EvalError> {
     match &expr.kind {
         ExprKind::String(text) => text.label_name().map(str::to_owned),

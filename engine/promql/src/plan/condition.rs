@@ -1,10 +1,10 @@
-//! Matchers that the evaluation itself compares with values.
+//! Matchers that the evaluation compares with label values, instead of the store.
 
 use crate::error::EvalError;
 use crate::syntax::{MatchOp, Matcher};
 use tidepool_relabel::Pattern;
 
-/// A condition on a value.
+/// A matcher's operator and value, without the label name.
 #[derive(Debug)]
 pub struct Condition {
     op: MatchOp,
@@ -13,7 +13,7 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// The condition of a matcher.
+    /// Compiles the condition of a matcher; fails if its regular expression is invalid.
     pub fn new(matcher: &Matcher) -> Result<Condition, EvalError> {
         let pattern = match matcher.op {
             MatchOp::Regex | MatchOp::NotRegex => {
@@ -24,7 +24,7 @@ impl Condition {
         Ok(Condition { op: matcher.op, value: matcher.value.clone(), pattern })
     }
 
-    /// Whether a value fits.
+    /// Returns whether a label value satisfies the condition. An absent label has the empty value.
     pub fn holds(&self, value: &str) -> bool {
         let fits = || self.pattern.as_ref().is_some_and(|pattern| pattern.is_match(value));
         match self.op {
@@ -35,7 +35,7 @@ impl Condition {
         }
     }
 
-    /// Memory that it takes, roughly.
+    /// Approximate memory of value and compiled expression in bytes.
     pub fn bytes(&self) -> usize {
         self.value.len() + self.pattern.as_ref().map_or(0, Pattern::bytes)
     }

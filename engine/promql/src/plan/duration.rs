@@ -1,4 +1,4 @@
-//! Durations that are computed from the query's range and step.
+//! Duration expressions, computed from the query's range and step.
 //!
 //! Source: prometheus/prometheus, `promql/durations.go`.
 
@@ -6,15 +6,15 @@ use super::{Options, PlanError};
 use crate::binop;
 use crate::syntax::{BinaryOp, DurationExpr, DurationExprKind, DurationOp, DurationValue, UnaryOp};
 
-/// Most seconds of a duration: upstream keeps nanoseconds in 64 bits.
+/// Largest absolute duration in seconds: upstream keeps nanoseconds in 64 bits.
 const SECONDS_MAX: f64 = 9_223_372_036.854_775;
 
-/// Milliseconds of a range or a step, which is above zero.
+/// Resolves a range or a step to milliseconds; an expression must be greater than zero.
 pub fn positive(duration: &DurationValue, options: &Options) -> Result<i64, PlanError> {
     resolve(duration, options, false)
 }
 
-/// Milliseconds of an offset.
+/// Resolves an offset to milliseconds; it may be negative.
 pub fn any(duration: &DurationValue, options: &Options) -> Result<i64, PlanError> {
     resolve(duration, options, true)
 }
@@ -29,6 +29,7 @@ fn resolve(
         DurationValue::Expr(expr) => expr,
     };
     let seconds = seconds(expr, options)?;
+    // NaN passes both comparisons below, so this check comes first.
     if !seconds.is_finite() {
         return Err(wrong(expr, "duration is NaN or infinite"));
     }
@@ -38,12 +39,14 @@ fn resolve(
     if seconds.abs() > SECONDS_MAX {
         return Err(wrong(expr, "duration is out of range"));
     }
+    // `SECONDS_MAX` keeps the product within an `i64`.
     Ok((seconds * 1000.0) as i64)
 }
 
 fn seconds(expr: &DurationExpr, options: &Options) -> Result<f64, PlanError> {
     Ok(match &expr.kind {
         DurationExprKind::Number(number) => number.value,
+        // An instant query has no step; upstream counts zero.
         DurationExprKind::Step => options.step_ms.unwrap_or(0) as f64 / 1000.0,
         DurationExprKind::Range => (options.end_ms - options.start_ms) as f64 / 1000.0,
         DurationExprKind::Unary(UnaryOp::Plus, inner) => seconds(inner, options)?,
@@ -51,6 +54,7 @@ fn seconds(expr: &DurationExpr, options: &Options) -> Result<f64, PlanError> {
         DurationExprKind::Binary(op, left, right) => {
             let (left, right) = (seconds(left, options)?, seconds(right, options)?);
             let op = match op {
+                // `binop` would give an infinity here; upstream names the division instead.
                 DurationOp::Div if right == 0.0 => return Err(wrong(expr, "division by zero")),
                 DurationOp::Mod if right == 0.0 => return Err(wrong(expr, "modulo by zero")),
                 DurationOp::Min => return Ok(crate::functions::min(left, right)),
@@ -67,7 +71,7 @@ fn seconds(expr: &DurationExpr, options: &Options) -> Result<f64, PlanError> {
     })
 }
 
-/// Upstream gives bytes here, not line and column.
+/// An error at a duration. Upstream gives byte offsets here, not line and column.
 fn wrong(expr: &DurationExpr, text: &str) -> PlanError {
     let span = expr.span;
     PlanError::invalid(format!("{}:{}: {text}", span.start, span.end), span)

@@ -1,4 +1,4 @@
-//! Parts of an expression that are the same at all steps, because all their times are fixed by `@`.
+//! Parts of an expression that are the same at all steps, because `@` fixes all their times.
 //!
 //! Source: prometheus/prometheus, `promql/engine.go`, `preprocessExprHelper`.
 
@@ -7,23 +7,21 @@ use super::{Options, constant};
 use crate::syntax::{Expr, ExprKind};
 use std::collections::HashMap;
 
-/// What is known of each expression of a tree.
+/// Results for each expression of a tree, by address.
 #[derive(Debug, Default)]
 pub struct Invariance(HashMap<*const Expr, Fixed>);
 
-/// Whether an expression is the same at all steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fixed {
-    /// Whether it is.
     pub is_invariant: bool,
-    /// Whether it is evaluated once and repeated; ranges, texts and numbers are not.
+    /// Whether one step is evaluated and repeated; false for ranges, strings and numbers.
     pub is_repeated: bool,
 }
 
 const VARIABLE: Fixed = Fixed { is_invariant: false, is_repeated: false };
 const REPEATED: Fixed = Fixed { is_invariant: true, is_repeated: true };
 
-/// Functions of the evaluation's time.
+/// Functions that use the evaluation time besides their arguments.
 const OF_TIME: [&str; 10] = [
     "days_in_month",
     "day_of_month",
@@ -38,19 +36,19 @@ const OF_TIME: [&str; 10] = [
 ];
 
 impl Invariance {
-    /// Looks at a tree.
+    /// Visits all expressions of a tree, which must not move while the result is used.
     pub fn of(expr: &Expr, options: &Options) -> Invariance {
         let mut invariance = Invariance::default();
         invariance.visit(expr, options);
         invariance
     }
 
-    /// What is known of an expression of the tree.
     pub fn get(&self, expr: &Expr) -> Fixed {
         self.0.get(&std::ptr::from_ref(expr)).copied().unwrap_or_default()
     }
 
     fn visit(&mut self, expr: &Expr, options: &Options) -> Fixed {
+        // Chains may be longer than the stack is deep, so only right operands recurse.
         let chain = expr.chain();
         let Some((_, first)) = chain.last() else {
             let fixed = self.judge(expr, options);
@@ -61,6 +59,7 @@ impl Invariance {
         for (expr, binary) in chain.into_iter().rev() {
             let right = self.visit(&binary.rhs, options);
             let are_invariant = left.is_invariant && right.is_invariant;
+            // An operator on two numbers is repeated too, unless constant folding comes first.
             left = if are_invariant { REPEATED } else { VARIABLE };
             self.0.insert(std::ptr::from_ref(expr), left);
         }
@@ -82,6 +81,7 @@ impl Invariance {
             }
             ExprKind::Paren(inner) | ExprKind::Unary(_, inner) => self.visit(inner, options),
             ExprKind::Aggregate(aggregate) => {
+                // Upstream looks at the aggregated expression alone.
                 if let Some(param) = &aggregate.param {
                     self.visit(param, options);
                 }
@@ -96,9 +96,11 @@ impl Invariance {
                 let mut are_fixed = true;
                 for (i, arg) in call.args.iter().enumerate() {
                     let fixed = self.visit(arg, options);
+                    // The second argument of `info` has no time of its own.
                     are_fixed &= fixed.is_invariant || (name == "info" && i == 1);
                 }
                 let is_fixed = match name {
+                    // `@` fixes the time of a sample; the time of other values is the step's.
                     "timestamp" => matches!(bare(&call.args[0]).kind, ExprKind::Vector(_)),
                     "info" => info_reference(&call.args[0], options).is_some(),
                     name => !OF_TIME.contains(&name),
@@ -109,7 +111,7 @@ impl Invariance {
     }
 }
 
-/// The expression in parentheses.
+/// Returns the expression without enclosing parentheses.
 pub fn bare(expr: &Expr) -> &Expr {
     match &expr.kind {
         ExprKind::Paren(inner) => bare(inner),

@@ -1,64 +1,64 @@
-//! What starts series on their way through a plan.
+//! Leaves of a plan: scans, checks and generators, from which all series start.
 
 use super::types::NodeId;
 use crate::source::Hints;
 use crate::syntax::{Matcher, Span};
 
-/// What starts series on their way.
+/// A start of series; the evaluation runs a plan's leaves one after the other.
 #[derive(Debug)]
 pub enum Leaf {
-    /// Labels of the store's series.
+    /// Reads only labels from the store, before any scan.
     Check(Check),
-    /// Series of the store.
+    /// Reads series with samples from the store.
     Scan(Scan),
-    /// A node that needs no series.
+    /// Starts a node that needs no series, such as a constant.
     Generate(NodeId),
 }
 
-/// A look at the labels of a scan, before the answer begins: whether series may become equal.
+/// A look at the labels of a scan before the answer begins: tells whether series may become equal.
 #[derive(Debug)]
 pub struct Check {
-    /// The scan's conditions, and more.
+    /// The scan's matchers and, for some checks, one on the label in question.
     pub matchers: Vec<Matcher>,
-    /// Oldest sample that counts, included, in milliseconds since the epoch.
+    /// Oldest relevant sample, included, in milliseconds since the epoch.
     pub start_ms: i64,
-    /// Newest sample that counts, included.
+    /// Newest relevant sample, included, in milliseconds since the epoch.
     pub end_ms: i64,
-    /// What is looked for.
+    /// Finding that makes the check positive.
     pub what: CheckOf,
-    /// The selector's place in the text.
+    /// Position of the selector in the query text.
     pub span: Span,
 }
 
-/// What makes series equal once labels were taken out or set.
+/// Property of label sets that makes series equal once labels are dropped or set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckOf {
-    /// Any series: it has a label that will be set.
+    /// Any series, because the matchers ask for a label that the query will set.
     Any,
-    /// Any series: it has a type or a unit. Then they are compared.
+    /// Any series with a type or a unit. Then label sets are compared.
     Metadata,
     /// Two series that are equal without name, type and unit.
     Equal {
-        /// Only if there is a type or a unit.
+        /// Run the check only if an earlier one found a type or a unit.
         after_metadata: bool,
     },
 }
 
-/// Reading series of the store.
+/// A read of series from the store, shared by all folds that take its samples.
 #[derive(Debug)]
 pub struct Scan {
-    /// All must hold.
+    /// Matchers of the selector; all must hold.
     pub matchers: Vec<Matcher>,
-    /// Oldest sample that is needed, included, in milliseconds since the epoch.
+    /// Oldest needed sample, included, in milliseconds since the epoch.
     pub start_ms: i64,
-    /// Newest sample that is needed, included.
+    /// Newest needed sample, included, in milliseconds since the epoch.
     pub end_ms: i64,
-    /// What is done with the samples.
+    /// Use of the samples, by which the store may leave some out.
     pub hints: Hints,
-    /// The folds that take the samples.
+    /// Fold nodes that take the samples, in the order in which each series is given to them.
     pub consumers: Vec<NodeId>,
-    /// Whether some of them are on both sides of a join that takes series in lockstep.
+    /// Whether some consumers are on both sides of a join that takes series in lockstep.
     pub is_lockstep: bool,
-    /// The selector's place in the text.
+    /// Position of the selector in the query text.
     pub span: Span,
 }

@@ -6,18 +6,17 @@
 //!          └─▶ a ───────▶ second side ┘
 //! ```
 //!
-//! Series of one name that match by all other labels match themselves only. So a scan gives each of
-//! them to the first side of the join, and then to the second one: the join holds one series
-//! instead of a whole side, and nothing is read twice. This works if
+//! Series of one name that match by all other labels match only themselves. A scan can therefore
+//! give each series to the first side of the join and then to the second side: the join holds one
+//! series instead of a whole side, and nothing is read twice. This works if
 //!
-//! - the selector asks for one name, and no series has a type or a unit beside it: these go where
-//!   names go, so that several series may become one. The evaluation looks at that; it lets the
-//!   second side wait if it must;
-//! - the join is one to one, `and` or `unless`, by all labels and without values that fill gaps;
-//! - nodes between the scan and the join give the result for each series at once, and with its
-//!   labels;
-//! - whatever these nodes take beside it is there before the scan begins, and no other scan is made
-//!   to wait for it.
+//! - the selector requires one name, and no series has a type or a unit, which are dropped with the
+//!   name, so that several series may become one. The evaluation checks this and lets the second
+//!   side wait if necessary;
+//! - the join is one-to-one, `and` or `unless`, by all labels and without fill values;
+//! - nodes between the scan and the join emit the result for each series at once, with its labels;
+//! - all other inputs of these nodes are complete before the scan begins, and the change makes no
+//!   other scan wait.
 
 use super::order::is_of_one_name;
 use super::selector::{are_read_at_once, widen};
@@ -25,14 +24,14 @@ use super::types::{Kind, Leaf, Lockstep, Names, Node, NodeId, Port};
 use crate::model::KeyLabels;
 use crate::syntax::{BinaryOp, Cardinality};
 
-/// Most leaves and nodes of a plan that is looked at, and most consumers of a scan: to compare all
-/// of them takes time.
+/// Maximum number of leaves and nodes of a plan that is examined, and of consumers of a scan: the
+/// comparison of all pairs takes time.
 const LEAVES_MAX: usize = 100;
 const NODES_MAX: usize = 1000;
 const CONSUMERS_MAX: usize = 16;
 
-/// Makes one scan of those that can run in lockstep. A plan comes with the nodes of a part of the
-/// expression before those of what is around it, so inner joins are looked at first.
+/// Merges scans that can run in lockstep. In a plan, nodes of an expression come before those of
+/// the enclosing expression, so inner joins are merged first.
 pub(super) fn merge(nodes: &mut [Node], leaves: &mut Vec<Leaf>) {
     if leaves.len() > LEAVES_MAX || nodes.len() > NODES_MAX {
         return;
@@ -40,6 +39,7 @@ pub(super) fn merge(nodes: &mut [Node], leaves: &mut Vec<Leaf>) {
     let mut later = 1;
     while later < leaves.len() {
         let plan = Plan::new(nodes, leaves);
+        // The nearest earlier scan is tried first: fewer leaves lie between, so less can wait.
         let found = (0..later).rev().find_map(|i| Some((i, plan.lockstep(i, later)?)));
         let Some((earlier, found)) = found else {
             later += 1;
@@ -51,6 +51,7 @@ pub(super) fn merge(nodes: &mut [Node], leaves: &mut Vec<Leaf>) {
         for id in found.joins {
             nodes[id].lockstep = Lockstep::Joins;
         }
+        // The merged scan takes the later place, where all other inputs of its nodes are complete.
         if let Leaf::Scan(other) = leaves.remove(earlier)
             && let Some(Leaf::Scan(scan)) = leaves.get_mut(later - 1)
         {
@@ -58,24 +59,21 @@ pub(super) fn merge(nodes: &mut [Node], leaves: &mut Vec<Leaf>) {
             scan.consumers = found.consumers;
             scan.is_lockstep = true;
         }
-        // What is the later scan now stands in the place before; it may run with another one.
+        // The later scan has moved up one place; it may merge with another scan.
         later = (later - 1).max(1);
     }
 }
 
-/// A scan in lockstep.
 struct Found {
-    /// In the order in which they are to be given a series.
+    /// Consumers in the order in which each series is given to them.
     consumers: Vec<NodeId>,
     joins: Vec<NodeId>,
-    /// Nodes between the scan and the joins.
     between: Vec<NodeId>,
 }
 
 struct Plan<'a> {
     nodes: &'a [Node],
     leaves: &'a [Leaf],
-    /// Of each node the inputs by port.
     inputs: Vec<Vec<(Port, NodeId)>>,
 }
 
@@ -90,7 +88,7 @@ impl<'a> Plan<'a> {
         Plan { nodes, leaves, inputs }
     }
 
-    /// How two scans are one that runs when the later one would.
+    /// Merges two scans into one that runs in the place of the later one, if possible.
     fn lockstep(&self, earlier: usize, later: usize) -> Option<Found> {
         let (Leaf::Scan(a), Leaf::Scan(b)) = (&self.leaves[earlier], &self.leaves[later]) else {
             return None;
@@ -103,11 +101,12 @@ impl<'a> Plan<'a> {
         if !are_equal || consumers.len() > CONSUMERS_MAX {
             return None;
         }
-        // Nodes of the first side of a join come before those of the second one.
+        // Nodes of the first side of a join come before those of its second side.
         consumers.sort_unstable();
         let ways: Vec<Vec<(NodeId, Port)>> = consumers.iter().map(|id| self.way(*id)).collect();
         let mut joins = Vec::new();
         let mut tops = vec![0; ways.len()];
+        // All pairs of consumers have to meet at a suitable join, not only neighbours.
         for second in 1..ways.len() {
             for first in 0..second {
                 let join = self.join(&ways[first], &ways[second])?;
@@ -116,6 +115,7 @@ impl<'a> Plan<'a> {
                 tops[second] = join.max(tops[second]);
             }
         }
+        // Up to its highest join, every node on a consumer's path has to pass series on at once.
         let mut between = Vec::new();
         for (way, top) in ways.iter().zip(&tops) {
             for (id, port) in way.iter().take_while(|(id, _)| id < top) {
@@ -128,27 +128,29 @@ impl<'a> Plan<'a> {
         self.does_none_wait(earlier, later, &found).then_some(found)
     }
 
-    /// The nodes behind a node, and the ports by which its series come to them.
+    /// Returns the nodes that a node's series reach, with the ports by which they enter.
     fn way(&self, id: NodeId) -> Vec<(NodeId, Port)> {
         std::iter::successors(self.nodes[id].parent, |(id, _)| self.nodes[*id].parent).collect()
     }
 
-    /// The node at which two ways meet, if it is a join that can take both in lockstep.
+    /// Returns the node at which two paths meet, if it is a join that can take both in lockstep.
     fn join(&self, first: &[(NodeId, Port)], second: &[(NodeId, Port)]) -> Option<NodeId> {
         let meets = |(id, port): &(NodeId, Port)| {
             let (_, other) = first.iter().find(|(other, _)| other == id)?;
             Some((*id, *other, *port))
         };
+        // Consumers ascend, so the first one has to feed the held side (port 0).
         let (id, 0, 1) = second.iter().find_map(meets)? else { return None };
         let is_by_all_labels = match &self.nodes[id].kind {
             Kind::Set(BinaryOp::And | BinaryOp::Unless, by) => *by == KeyLabels::without(&[]),
             kind => is_one_to_one_by_all_labels(kind),
         };
+        // Series of several names could match each other, not only themselves.
         let have_names = self.inputs[id].iter().all(|(_, input)| self.has_names(*input));
         (is_by_all_labels && have_names).then_some(id)
     }
 
-    /// Whether a node gives the result for each series of a port at once.
+    /// Returns whether a node emits the result for each series of a port at once.
     fn passes(&self, id: NodeId, port: Port) -> bool {
         let node = &self.nodes[id];
         let is_last = port + 1 == node.ports;
@@ -168,13 +170,12 @@ impl<'a> Plan<'a> {
         is_last && has_names && is_of_each
     }
 
-    /// Whether series of a node have one name, or none.
     fn has_names(&self, id: NodeId) -> bool {
         self.nodes[id].names != Names::Any
     }
 
-    /// Whether no series wait for others of the leaves between two scans, if the earlier one runs
-    /// when the later one would.
+    /// Returns whether series of the leaves between two scans have to wait for no others if the
+    /// earlier scan runs in the place of the later one.
     fn does_none_wait(&self, earlier: usize, later: usize, found: &Found) -> bool {
         let place = |leaf: usize| if leaf == earlier { later } else { leaf };
         let filled_by = |leaf: &Leaf| match leaf {
@@ -182,16 +183,18 @@ impl<'a> Plan<'a> {
             Leaf::Generate(node) => vec![*node],
             Leaf::Check(_) => Vec::new(),
         };
-        // Of each node the last leaf that gives series to it or to those before it.
+        // The last leaf that contributes to each node, directly or through its inputs.
         let mut last = vec![0; self.nodes.len()];
         for (leaf, what) in self.leaves.iter().enumerate() {
             filled_by(what).into_iter().for_each(|node| last[node] = place(leaf));
         }
+        // Inputs come before their node, so `last[id]` is final when it is passed on.
         for (id, node) in self.nodes.iter().enumerate() {
             if let Some((parent, _)) = node.parent {
                 last[parent] = last[id].max(last[parent]);
             }
         }
+        // A port waits for the ports before it, unless the join takes both in lockstep.
         let waits = |leaf: usize, id: NodeId, port: Port| {
             let is_in_step =
                 self.nodes[id].lockstep == Lockstep::Joins || found.joins.contains(&id);
@@ -204,7 +207,7 @@ impl<'a> Plan<'a> {
             filled_by(&self.leaves[leaf]).into_iter().all(|node| {
                 let start = (node, self.nodes[node].ports.saturating_sub(1));
                 let mut way = std::iter::once(start).chain(self.way(node));
-                // Held series go no further by themselves, and what is made of all is small.
+                // Held series go no further by themselves, and aggregated results are small.
                 let mut has_ended = false;
                 way.all(|(id, port)| {
                     let may_pass = has_ended || !waits(place(leaf), id, port);
@@ -217,7 +220,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Whether a node gives nothing before all series are there.
+/// Returns whether a node emits nothing before all series have come.
 fn gathers(kind: &Kind) -> bool {
     matches!(kind, Kind::Aggregate(_) | Kind::CountValues(..) | Kind::Absent(_) | Kind::Scalar)
 }

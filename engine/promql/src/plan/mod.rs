@@ -1,16 +1,15 @@
-//! What is done to evaluate an expression: durations and times are resolved, constants folded,
-//! parts that are the same at all steps are evaluated once, equal selectors are one scan.
+//! Turns a checked expression into a plan: resolves durations and times, folds constants, marks
+//! parts that are the same at all steps, and merges equal selectors into one scan.
 //!
-//! Equal selectors share a scan, also one over all of their times if these touch, where an
-//! aggregation stands between one of them and the operator at which they meet, or where they meet
-//! at a join in lockstep (`lockstep`): by all labels, so that series match themselves. Two sides of
-//! another join, as in `x - on (a) x`, are two scans: series come in label order, and the series
-//! that flows may match one of the held side that comes last, so all of the flowing side would have
-//! to wait. To read it again takes no memory.
+//! Equal selectors share one scan, which covers both time ranges if these touch, in two cases: an
+//! aggregation stands between one of the selectors and the operator at which both meet; or both
+//! meet at a join in lockstep (`lockstep`), which matches by all labels, so that each series
+//! matches itself. The two sides of any other join, as in `x - on (a) x`, are two scans: series
+//! come in label order, and a flowing series may match the last series of the held side, so all of
+//! the flowing side would have to wait. Reading the series twice takes no memory.
 //!
-//! Nodes stand in an order in which each comes behind those that it takes series from. Scans are
-//! run one after the other, in an order in which what must be held is there before what flows past
-//! it.
+//! The inputs of a node come before the node. Scans run one after the other; held inputs are
+//! complete before the input that flows past them begins.
 
 mod binary;
 mod build;
@@ -35,18 +34,18 @@ pub use types::*;
 use crate::error::EvalError;
 use crate::syntax::Span;
 
-/// Why an expression cannot be evaluated.
+/// Reason why an expression cannot be evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// The expression asks for something that has no meaning. The text is upstream's.
+    /// The expression has no meaning. The text is upstream's.
     #[error("{text}")]
     Invalid {
-        /// What is wrong.
+        /// Upstream's error text, without the position.
         text: String,
-        /// The part of the expression.
+        /// Part of the expression that is refused.
         span: Span,
     },
-    /// What upstream finds when it evaluates, and limits.
+    /// An error that upstream finds during evaluation, or a limit.
     #[error(transparent)]
     Evaluation(#[from] EvalError),
 }

@@ -1,5 +1,5 @@
-//! Whether series come in the order of their labels, as they do from the store; and whether series
-//! that come late may turn out to have the labels of earlier ones.
+//! Decides whether series come in the order of their labels, as the store gives them, and whether
+//! later series may turn out to have the labels of earlier ones.
 
 use super::binary::dropped;
 use super::types::{Check, CheckOf, Kind, Leaf, Names, Node, NodeId, Scan};
@@ -7,39 +7,35 @@ use crate::functions::Dropped;
 use crate::model::is_metadata;
 use crate::syntax::{AggregateOp, BinaryOp, Cardinality, MatchOp, Matcher};
 
-/// Nodes and leaves of a plan that is made.
 pub(super) struct Order<'a> {
     nodes: &'a [Node],
     leaves: &'a [Leaf],
-    /// Whether names are taken out at the end only.
     is_delayed: bool,
-    /// Of each node the input whose series flow.
+    /// The flowing input of each node: the one with the last port.
     last_inputs: Vec<Option<NodeId>>,
 }
 
-/// Whether an answer may begin before its last series is there.
+/// Whether delivery may begin before the last series is known.
 pub(super) enum Safety {
-    /// All series come at once.
+    /// An operator holds all series, so delivery begins when all are known.
     Whole,
-    /// It may, unless one of these looks at labels finds something.
+    /// Delivery may begin, unless one of these checks is positive.
     If(Vec<Check>),
-    /// No one knows.
+    /// Equal labels can neither be excluded nor checked.
     Unknown,
 }
 
-/// Series that flow from one scan, without some of its labels and with others set.
+/// Series that flow from one scan, after labels were dropped and set.
 struct Flow {
     fold: NodeId,
-    /// Whether they are still those of one scan.
     is_of_scan: bool,
-    /// Whether name, type or unit are taken out, or left out where series match.
+    /// Whether name, type or unit are dropped, or ignored by matching.
     drops_metadata: bool,
-    /// Labels that are set, so that no series may have had them.
+    /// Labels that the query sets, which no series of the scan may have had.
     set: Vec<String>,
 }
 
 impl<'a> Order<'a> {
-    /// Of these nodes and leaves.
     pub fn new(nodes: &'a [Node], leaves: &'a [Leaf], is_delayed: bool) -> Order<'a> {
         let mut last_inputs = vec![None; nodes.len()];
         for (id, node) in nodes.iter().enumerate() {
@@ -52,9 +48,9 @@ impl<'a> Order<'a> {
         Order { nodes, leaves, is_delayed, last_inputs }
     }
 
-    /// Whether the series of a node come by ascending labels. To take out a name that all of them
-    /// have keeps the order, but for a series without any other label: it comes behind those that
-    /// have labels before the name alone, such as `A`.
+    /// Returns whether the series of a node come in ascending order of labels. Dropping a name that
+    /// all series have keeps the order, except for a series without other labels: it comes after
+    /// series with labels before the name alone, such as `A`.
     pub fn is_by_labels(&self, top: NodeId) -> bool {
         let mut id = top;
         loop {
@@ -65,11 +61,13 @@ impl<'a> Order<'a> {
                         || self.is_delayed
                         || self.scan(id).is_some_and(is_of_one_name);
                 }
+                // An instant vector is sorted by value or by chosen labels.
                 Kind::Sort(_) => node.grid.steps > 1,
+                // `or` emits the later terms after the first one.
                 Kind::Set(op, _) => *op != BinaryOp::Or,
                 Kind::Cleanup => self.has_known_names(id),
                 Kind::Repeat | Kind::Pass => true,
-                // One series, or none.
+                // At most one series.
                 Kind::Number(_)
                 | Kind::Time
                 | Kind::Date(_)
@@ -90,7 +88,6 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Whether a node's answer may begin before its last series is there.
     pub fn safety(&self, top: NodeId) -> Safety {
         let mut way = Vec::new();
         let mut id = top;
@@ -105,7 +102,7 @@ impl<'a> Order<'a> {
                     way.push(node);
                     id = below;
                 }
-                // All series are held, and come in one go.
+                // The operator holds all series and emits them in one go.
                 _ => return Safety::Whole,
             }
         };
@@ -120,11 +117,11 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// What a node makes of series that flow through it; false if no one knows whether they may
-    /// become equal.
+    /// Applies a node to flowing series; returns false if equal labels can no longer be excluded.
     fn flow(&self, flow: &mut Flow, kind: &Kind) -> bool {
         match kind {
             Kind::Set(BinaryOp::Or, _) => {
+                // `or` merges equal label sets itself, but its series no longer come from one scan.
                 flow.is_of_scan = false;
                 true
             }
@@ -133,6 +130,7 @@ impl<'a> Order<'a> {
             Kind::Join(join) => {
                 let matching = &join.matching;
                 if matching.fill_lhs.is_some() || matching.fill_rhs.is_some() {
+                    // Filled series have the labels of the other side, which no check covers.
                     return false;
                 }
                 match matching.cardinality {
@@ -140,6 +138,7 @@ impl<'a> Order<'a> {
                         !matching.is_on && matching.labels.is_empty() && flow.drop_metadata()
                     }
                     _ => {
+                        // Copied labels act as labels that are set.
                         matching.include.iter().all(|label| flow.set(label)) && flow.drop_metadata()
                     }
                 }
@@ -149,7 +148,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Whether a node that changes one series after the other takes out names; none for others.
+    /// Returns whether a node that changes series one by one drops names; `None` for other nodes.
     fn drops_name(&self, kind: &Kind) -> Option<bool> {
         let drops = match kind {
             Kind::Subquery(fold, _) => fold.dropped != Dropped::Nothing,
@@ -161,12 +160,11 @@ impl<'a> Order<'a> {
         Some(drops && !self.is_delayed)
     }
 
-    /// Whether the series that come to a node have one name, or none.
+    /// Returns whether all series that reach a node have the same name, or none.
     fn has_known_names(&self, id: NodeId) -> bool {
         self.last_inputs[id].is_some_and(|below| self.nodes[below].names != Names::Any)
     }
 
-    /// The scan of a fold.
     fn scan(&self, fold: NodeId) -> Option<&Scan> {
         self.leaves.iter().find_map(|leaf| match leaf {
             Leaf::Scan(scan) if scan.consumers.contains(&fold) => Some(scan),
@@ -176,8 +174,9 @@ impl<'a> Order<'a> {
 }
 
 impl Flow {
-    /// Sets a label; false if series may become equal by that.
+    /// Records a label that is set; returns false if series may become equal.
     fn set(&mut self, label: &str) -> bool {
+        // A label set twice hides the first value, so absence in the store proves nothing.
         if !self.is_of_scan || is_metadata(label) || self.set.iter().any(|other| other == label) {
             return false;
         }
@@ -185,14 +184,14 @@ impl Flow {
         true
     }
 
-    /// Takes out name, type and unit; false if no one knows whether series become equal by that.
+    /// Records that name, type and unit are dropped; returns false if that may make series equal.
     fn drop_metadata(&mut self) -> bool {
         self.drops_metadata = true;
         self.is_of_scan
     }
 }
 
-/// Whether a node gives series on before all of them are there.
+/// Returns whether a node emits series before all of them have come.
 fn passes_on(node: &Node) -> bool {
     match &node.kind {
         Kind::Sort(_) => node.grid.steps > 1,
@@ -208,13 +207,11 @@ fn passes_on(node: &Node) -> bool {
     }
 }
 
-/// Whether a scan selects one name.
 pub(super) fn is_of_one_name(scan: &Scan) -> bool {
     let mut matchers = scan.matchers.iter();
     matchers.any(|matcher| matcher.name == "__name__" && matcher.op == MatchOp::Equal)
 }
 
-/// What must not be found among the labels of a scan.
 fn checks(scan: &Scan, flow: &Flow) -> Vec<Check> {
     let check = |label: Option<&str>, what| {
         let has = |label: &str| Matcher {
@@ -234,6 +231,7 @@ fn checks(scan: &Scan, flow: &Flow) -> Vec<Check> {
         flow.set.iter().map(|label| check(Some(label), CheckOf::Any)).collect();
     if flow.drops_metadata {
         let after_metadata = is_of_one_name(scan);
+        // Series of one name stay distinct without it, unless a type or a unit is dropped too.
         if after_metadata {
             checks.push(check(Some("__type__"), CheckOf::Metadata));
             checks.push(check(Some("__unit__"), CheckOf::Metadata));

@@ -1,4 +1,4 @@
-//! Selectors: what is read of the store, and what is made of it.
+//! Planning of selectors: scans of the store, and the folds that use them.
 
 use super::build::{Builder, Path, When};
 use super::types::*;
@@ -13,18 +13,17 @@ use std::collections::HashMap;
 
 use super::invariant::bare;
 
-/// How many scans a selector is compared with, and most consumers of a scan: expressions of
-/// thousands of selectors would take long to plan.
+/// Maximum number of scans that a selector is compared with, and of consumers of a scan; without
+/// it, planning of thousands of selectors would be quadratic.
 const SHARED_MAX: usize = 100;
 
-/// How long a chunk is, roughly: 120 samples, one each 15 seconds.
+/// Approximate duration of a chunk: 120 samples, one each 15 seconds.
 const CHUNK_MS: i64 = 30 * 60_000;
 
-/// Bytes of a path to a consumer beside its steps, roughly.
+/// Approximate memory of a path to a consumer in bytes, without its steps.
 const PATH_BYTES: usize = 64;
 
 impl Builder<'_> {
-    /// An instant vector selector.
     pub(super) fn instant(
         &mut self,
         selector: &VectorSelector,
@@ -38,7 +37,7 @@ impl Builder<'_> {
         self.last(selector, kind, grid, span, span)
     }
 
-    /// Something of the last sample of each series; `call` is the place of what takes it.
+    /// Plans a function of the last sample of each series; `call` is the position of its user.
     pub(super) fn last(
         &mut self,
         selector: &VectorSelector,
@@ -50,6 +49,7 @@ impl Builder<'_> {
         let when = self.when(&selector.shift)?;
         let lookback_ms = self.options.lookback_ms;
         let dropped = match kind {
+            // Series of one name stay distinct without it; others keep it until `WithoutName`.
             FoldKind::Timestamp | FoldKind::StartTimestamp if names_of(selector) != Names::Any => {
                 Dropped::Metadata
             }
@@ -61,6 +61,7 @@ impl Builder<'_> {
             offset_ms: when.offset_ms,
             range_ms: lookback_ms,
             margin_ms: match kind {
+                // Interpolation needs the next sample too, which is searched one lookback ahead.
                 FoldKind::Smoothed => (0, lookback_ms),
                 _ => (0, 0),
             },
@@ -74,7 +75,6 @@ impl Builder<'_> {
         self.scan(selector, fold, grid, (span, call), Vec::new())
     }
 
-    /// The samples of a range, as the answer.
     pub(super) fn samples(
         &mut self,
         matrix: &MatrixSelector,
@@ -85,7 +85,6 @@ impl Builder<'_> {
         self.scan(&matrix.selector, fold, grid, (span, span), Vec::new())
     }
 
-    /// What is made of a range vector selector.
     pub(super) fn range(
         &self,
         matrix: &MatrixSelector,
@@ -98,6 +97,7 @@ impl Builder<'_> {
         let lookback_ms = self.options.lookback_ms;
         let margin_ms = match matrix.selector.bounds {
             RangeBounds::Samples => (0, 0),
+            // A boundary value comes from a sample at most one lookback outside the window.
             RangeBounds::Anchored => (lookback_ms, 0),
             RangeBounds::Smoothed => (lookback_ms, lookback_ms),
         };
@@ -116,8 +116,8 @@ impl Builder<'_> {
         })
     }
 
-    /// Adds a fold, and the scan that it needs, unless there is one. The places are those of the
-    /// selector and of what is made of it.
+    /// Adds a fold and its scan, unless an existing scan can be shared. The positions are those of
+    /// the selector and of its user.
     pub(super) fn scan(
         &mut self,
         selector: &VectorSelector,
@@ -133,9 +133,11 @@ impl Builder<'_> {
         let oldest = when.of(grid.start_ms).saturating_sub(fold.range_ms.saturating_add(before));
         let scan = Scan {
             matchers: selector.matchers.clone(),
+            // Windows are left-open: a sample at exactly `oldest` is never used.
             start_ms: oldest.saturating_add(1),
             end_ms: when.of(grid.last()).saturating_add(behind),
             hints: Hints {
+                // With a fixed time all steps share one window, which is read whole.
                 step_ms: if grid.steps > 1 && fold.at_ms.is_none() { grid.step_ms } else { 0 },
                 range_ms: fold.range_ms.saturating_add(before).saturating_add(behind),
                 start_times: self.options.start_timestamps,
@@ -147,6 +149,7 @@ impl Builder<'_> {
             span,
         };
         let names = self.dropped(fold.dropped, names_of(selector));
+        // Inputs have to be complete before the scan; an existing scan may run too early.
         let may_share = inputs.is_empty();
         let node = self.add(Kind::Fold(fold), grid, call, names, &inputs);
         self.nodes[node].ports = inputs.len() + 1;
@@ -183,7 +186,7 @@ impl Builder<'_> {
         self.paths.insert(node, path);
     }
 
-    /// Series of info metrics for the series of an expression.
+    /// Plans the selector of info metrics for the series of `base`.
     pub(super) fn info_series(
         &mut self,
         base: &Expr,
@@ -199,11 +202,12 @@ impl Builder<'_> {
     }
 }
 
-/// Whether reading what two scans need at once is no more than reading one after the other. Chunks
-/// between windows are left out if all windows end at the times of one grid; else all are read.
+/// Returns whether one read for both scans costs no more than two reads. Chunks between windows are
+/// skipped if all windows end at the times of one grid; otherwise all are read.
 pub(super) fn are_read_at_once(a: &Scan, b: &Scan) -> bool {
     let span_ms = |start_ms: i64, end_ms: i64| end_ms.saturating_sub(start_ms) as f64 + 1.0;
     let read_ms = |scan: &Scan| {
+        // Chunks that a window touches are read whole, so a chunk's duration is added.
         let window_ms = scan.hints.range_ms.saturating_add(CHUNK_MS) as f64;
         let part = window_ms / scan.hints.step_ms.max(1) as f64;
         let is_whole = scan.hints.step_ms == 0;
@@ -214,10 +218,10 @@ pub(super) fn are_read_at_once(a: &Scan, b: &Scan) -> bool {
     end_together || span_ms(start_ms, end_ms) <= read_ms(a) + read_ms(b)
 }
 
-/// Makes a scan one for the windows of another one, too.
+/// Extends a scan to the windows of another one.
 pub(super) fn widen(scan: &mut Scan, other: &Scan) {
     let (hints, more) = (&mut scan.hints, &other.hints);
-    // Windows are told by the last one and the step; if these differ, all samples are needed.
+    // Windows are given by the last one and the step; if these differ, all samples are needed.
     if scan.end_ms != other.end_ms || hints.step_ms != more.step_ms {
         hints.step_ms = 0;
     }
@@ -226,21 +230,21 @@ pub(super) fn widen(scan: &mut Scan, other: &Scan) {
     scan.end_ms = scan.end_ms.max(other.end_ms);
 }
 
-/// What the texts of conditions take, roughly.
 fn matchers_bytes(matchers: &[Matcher]) -> usize {
     let texts = matchers.iter().map(|matcher| matcher.name.len() + matcher.value.len());
     texts.sum::<usize>() + size_of_val(matchers)
 }
 
-/// Whether two consumers may share a scan: what the second one gives must not wait in full for what
-/// the first one gives, so there is an aggregation on its way to where both meet.
+/// Returns whether two consumers may share a scan: the results of the second must not wait in full
+/// for those of the first, so an aggregation must lie on the second's path to their meeting point.
 fn may_join(paths: &HashMap<NodeId, Path>, with: NodeId, path: &Path) -> bool {
     let Some(other) = paths.get(&with) else { return false };
+    // Numbers of expressions are unique, so equal numbers mean the same expression.
     let common = path.iter().zip(other).take_while(|(a, b)| a.0 == b.0).count();
     path[common..].iter().any(|(_, is_aggregate)| *is_aggregate)
 }
 
-/// What a selector says of the names of its series.
+/// Returns the knowledge about the names of a selector's series.
 fn names_of(selector: &VectorSelector) -> Names {
     let is_name = |m: &&crate::syntax::Matcher| m.name == "__name__" && m.op == MatchOp::Equal;
     match selector.matchers.iter().find(is_name) {
@@ -250,11 +254,11 @@ fn names_of(selector: &VectorSelector) -> Names {
     }
 }
 
-/// A time of reference: `@` and `offset`.
+/// A reference time: `@` in milliseconds, and `offset`.
 type Reference = (Option<i64>, i64);
 
-/// `@` and offset that all selectors of a vector have in common; none if they differ, or if a part
-/// of the vector has no selector.
+/// Returns `@` and offset if all selectors of a vector have the same ones; `None` if they differ,
+/// or if a part of the vector has no selector.
 pub fn info_reference(expr: &Expr, options: &Options) -> Option<Reference> {
     let mut references = Vec::new();
     let is_complete = references_of(expr, options, &mut Vec::new(), &mut references);
@@ -267,7 +271,7 @@ pub fn info_reference(expr: &Expr, options: &Options) -> Option<Reference> {
     (is_complete && references.iter().all(is_same)).then_some(first)
 }
 
-/// Finds the references of all selectors; gives whether each part of the vector has one.
+/// Collects the references of all selectors; returns whether each part of the vector has one.
 fn references_of<'e>(
     expr: &'e Expr,
     options: &Options,
@@ -304,6 +308,7 @@ fn references_of<'e>(
         }
         ExprKind::Aggregate(aggregate) => each(&mut std::iter::once(&aggregate.expr), shifts),
         ExprKind::Binary(_) => references_of_chain(expr, options, shifts, found),
+        // The second argument of `info` selects labels and has no time of its own.
         ExprKind::Call(call) if call.function.name == "info" => {
             each(&mut call.args.iter().take(1), shifts)
         }
@@ -312,7 +317,6 @@ fn references_of<'e>(
     }
 }
 
-/// The same for a chain of operators, from the first one on.
 fn references_of_chain<'e>(
     expr: &'e Expr,
     options: &Options,
@@ -337,11 +341,12 @@ fn is_series(expr: &Expr) -> bool {
     matches!(bare(expr).value_type(), ValueType::Vector | ValueType::Matrix)
 }
 
-/// The offsets of a selector and of the subqueries around it add up until an `@`.
+/// Returns the reference of a selector: offsets of enclosing subqueries add up until an `@`.
 fn reference(shift: &TimeShift, options: &Options, around: &[&TimeShift]) -> Reference {
     let mut offset_ms = 0i64;
     for shift in std::iter::once(shift).chain(around.iter().rev().copied()) {
         let offset = shift.offset.as_ref().map(|offset| duration::any(offset, options));
+        // Invalid durations are reported where the selector is planned.
         offset_ms = offset_ms.saturating_add(offset.and_then(Result::ok).unwrap_or(0));
         match shift.at {
             Some(At::Time(time_ms)) => return (Some(time_ms), offset_ms),

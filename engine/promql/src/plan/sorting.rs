@@ -1,18 +1,18 @@
-//! Calls that sort in vain: over a range, series come in the order of their labels.
+//! Sort calls without effect: over a range, series come in the order of their labels.
 
 use super::build::{Builder, SubqueryTimes};
 use super::grid::{Grid, number_of_steps};
 use crate::syntax::{Expr, ExprKind, Span};
 
-/// Functions that sort.
 const SORTS: [&str; 4] = ["sort", "sort_desc", "sort_by_label", "sort_by_label_desc"];
 
 impl Builder<'_> {
-    /// Finds the calls that sort over a range. As upstream has it, a subquery is a range unless it
-    /// begins at its last time or has no step: one of a single step may be. What fails here fails
-    /// where it is planned.
+    /// Collects the sort calls that are evaluated over a range. As upstream has it, a subquery is a
+    /// range unless it begins at its last time or has no step, so a subquery of one step may be a
+    /// range. Errors are ignored here; planning reports the same ones.
     pub(super) fn add_sorts(&self, expr: &Expr, grid: Grid, is_range: bool, sorts: &mut Vec<Span>) {
         let is_once = self.invariance.get(expr).is_repeated;
+        // A repeated part is evaluated as an instant query, where sorting has an effect.
         let (grid, is_range) = match is_once {
             true => (Grid { steps: grid.steps.min(1), ..grid }, false),
             false => (grid, is_range),
@@ -24,6 +24,7 @@ impl Builder<'_> {
             ExprKind::Subquery(subquery) => {
                 let Ok((_, times)) = self.subquery_times(subquery, grid) else { return };
                 let SubqueryTimes { start_ms, last_ms, step_ms } = times;
+                // Upstream compares the times, not the number of steps.
                 let steps = number_of_steps(start_ms, last_ms, step_ms);
                 let Ok(inner) = self.grid(start_ms, step_ms, steps, expr.span) else { return };
                 return self.add_sorts(&subquery.expr, inner, start_ms < last_ms, sorts);

@@ -1,11 +1,13 @@
-//! Whether the answer at a step depends on nothing but the step's time and samples that are not
-//! newer. Then a range of the same step gives the same there, wherever it begins and ends.
+//! Decides whether the answer at a step depends on nothing but the step's time and samples that are
+//! not newer. Such a step has the same answer in every range query of the same step width, wherever
+//! the range begins and ends.
 //!
-//! What does not: `@`, `start()`, `end()`, `range()` and `step()`, which see the whole range;
+//! Not stepwise are: `@`, `start()`, `end()`, `range()` and `step()`, which see the whole range;
 //! negative offsets and `smoothed`, which look ahead; `limitk`, `limit_ratio`, `info` and sorting;
-//! and all that may make series equal that are different series at different steps. That is an
-//! error in a range that holds both, and none in a shorter one. Nor do ties among the series of
-//! `or`, nor sums of them that depend on their order: a series may come from either side.
+//! and everything that may make series equal that are different series at different steps, which is
+//! an error in a range that holds both and none in a shorter one. The same holds for ties among the
+//! series of `or` and for sums that depend on the order of these series, because a series may come
+//! from either side.
 
 use super::order::is_of_one_name;
 use super::types::{FoldPlan, Kind, Leaf, Names, Node};
@@ -15,10 +17,9 @@ use crate::syntax::{
     RangeBounds, TimeShift,
 };
 
-/// Functions of the query's range.
 const OF_RANGE: [&str; 4] = ["end", "range", "start", "step"];
 
-/// Whether no part of an expression names the query's range, nor a fixed time.
+/// Returns whether no part of an expression refers to the query's range or to a fixed time.
 pub(super) fn names_no_range(expr: &Expr) -> bool {
     let is_free = match &expr.kind {
         ExprKind::Vector(selector) => is_moving(&selector.shift),
@@ -41,6 +42,7 @@ fn is_moving(shift: &TimeShift) -> bool {
 fn has_range(duration: &DurationValue) -> bool {
     fn names_range(expr: &DurationExpr) -> bool {
         match &expr.kind {
+            // Ranges that are compared have the same step, so a duration may use it.
             DurationExprKind::Number(_) | DurationExprKind::Step => false,
             DurationExprKind::Range => true,
             DurationExprKind::Unary(_, inner) => names_range(inner),
@@ -53,7 +55,7 @@ fn has_range(duration: &DurationValue) -> bool {
     }
 }
 
-/// Whether all nodes take each step for itself and look back only.
+/// Returns whether all nodes treat each step on its own and look back only.
 pub(super) fn look_back(nodes: &[Node], leaves: &[Leaf]) -> bool {
     let has_known_names = |id: usize| {
         let inputs = nodes.iter().filter(|node| node.parent.is_some_and(|(to, _)| to == id));
@@ -70,6 +72,7 @@ pub(super) fn look_back(nodes: &[Node], leaves: &[Leaf]) -> bool {
     let is_of_or = are_of_or(nodes);
     nodes.iter().enumerate().all(|(id, node)| match &node.kind {
         Kind::Fold(fold) => {
+            // Series of several names could become equal in a long range and not in a short one.
             looks_back(fold) && (fold.dropped == Dropped::Nothing || is_of_one_name(id))
         }
         Kind::Subquery(fold, _) => {
@@ -81,6 +84,7 @@ pub(super) fn look_back(nodes: &[Node], leaves: &[Leaf]) -> bool {
         }
         Kind::Aggregate(plan) => match plan.op {
             AggregateOp::Limitk | AggregateOp::LimitRatio => false,
+            // Equal values, and rounding errors, follow the order in which series come.
             AggregateOp::Topk
             | AggregateOp::Bottomk
             | AggregateOp::Stddev
@@ -96,10 +100,10 @@ pub(super) fn look_back(nodes: &[Node], leaves: &[Leaf]) -> bool {
     })
 }
 
-/// Of each node whether series of `or` come to it in the order in which `or` has them.
+/// Returns for each node whether series reach it in the order that `or` gave them.
 fn are_of_or(nodes: &[Node]) -> Vec<bool> {
     let mut are = vec![false; nodes.len()];
-    // Inputs come before what takes them.
+    // The inputs of a node come before the node, so one pass suffices.
     for (id, node) in nodes.iter().enumerate() {
         let orders_anew = match &node.kind {
             Kind::Aggregate(plan) => !matches!(plan.op, AggregateOp::Topk | AggregateOp::Bottomk),

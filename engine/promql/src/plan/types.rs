@@ -1,4 +1,4 @@
-//! Parts of a plan.
+//! Types of a plan: options, nodes, and the parameters of each kind of node.
 
 use crate::functions::{Dropped, Entry, OverWindow};
 use crate::limits::Limits;
@@ -10,34 +10,33 @@ pub use super::condition::Condition;
 pub use super::grid::Grid;
 pub use super::leaf::{Check, CheckOf, Leaf, Scan};
 
-/// What a query is evaluated with. Times are milliseconds.
+/// Settings of a query. Times are milliseconds since the epoch, durations milliseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// First evaluation time.
+    /// First evaluation time, included in the query.
     pub start_ms: i64,
-    /// Last evaluation time, included.
+    /// Last evaluation time, included in the query.
     pub end_ms: i64,
-    /// Time between evaluations; none for an instant query, which is evaluated at `start_ms`.
+    /// Time between evaluations; `None` for an instant query, which is evaluated at `start_ms`.
     pub step_ms: Option<i64>,
-    /// How old a sample may be that an instant vector selector takes.
+    /// Maximum age of the sample that an instant vector selector returns (lookback delta).
     pub lookback_ms: i64,
-    /// Step of subqueries that give none.
+    /// Step of subqueries that have none of their own.
     pub subquery_step_ms: i64,
-    /// What the query may take.
+    /// Limits of memory, samples, steps and nesting.
     pub limits: Limits,
-    /// Whether metric names are taken out at the end only (upstream's feature
-    /// `promql-delayed-name-removal`).
+    /// Whether names are dropped at the end (upstream's `promql-delayed-name-removal`).
     pub delayed_name_removal: bool,
-    /// Whether types and units are labels (upstream's feature `type-and-unit-labels`).
+    /// Whether `__type__` and `__unit__` are labels (upstream's feature `type-and-unit-labels`).
     pub type_and_unit_labels: bool,
-    /// Whether start times of counters are used (upstream's feature `use-start-timestamps`).
+    /// Whether start timestamps of counters are used (upstream's feature `use-start-timestamps`).
     pub start_timestamps: bool,
-    /// Whether samples are counted for each step.
+    /// Whether statistics count samples for each step.
     pub stats_per_step: bool,
 }
 
 impl Options {
-    /// An instant query.
+    /// Options of an instant query, with upstream's defaults: 5 minutes lookback, 1 minute step.
     pub fn instant(time_ms: i64) -> Options {
         Options {
             start_ms: time_ms,
@@ -53,339 +52,338 @@ impl Options {
         }
     }
 
-    /// A range query.
+    /// Options of a range query, with the defaults of [`Options::instant`].
     pub fn range(start_ms: i64, end_ms: i64, step_ms: i64) -> Options {
         Options { end_ms, step_ms: Some(step_ms), ..Options::instant(start_ms) }
     }
 }
 
-/// Place of a node in its plan.
+/// Index of a node in [`Plan::nodes`].
 pub type NodeId = usize;
 
-/// Which input of a node; they are filled in this order.
+/// Number of an input of a node; inputs are filled in ascending order.
 pub type Port = usize;
 
-/// What a node and its operator take beside columns, about.
+/// Approximate memory of a node and its operator in bytes, without columns.
 pub const NODE_BYTES: usize = 512;
 
-/// A plan.
+/// A checked expression in the form in which it is evaluated.
 #[derive(Debug)]
 pub struct Plan {
-    /// The nodes.
+    /// Nodes of the expression; the inputs of a node come before the node.
     pub nodes: Vec<Node>,
-    /// What fills them, in this order.
+    /// Leaves that start series, in the order in which they run.
     pub leaves: Vec<Leaf>,
-    /// When the query is evaluated.
+    /// Evaluation times of the whole query.
     pub grid: Grid,
-    /// Calls that sort in vain.
+    /// Sort calls that have no effect because they are evaluated over a range.
     pub sorts: Vec<Span>,
-    /// Type of the answer.
+    /// Type of the result, such as scalar or vector.
     pub returns: ValueType,
-    /// The answer, if it is a text.
+    /// The result, if the expression is a string literal.
     pub text: Option<String>,
     /// Whether the answer at a step depends on nothing but its time and samples that are not newer.
     pub is_stepwise: bool,
-    /// Whether the series of the answer are in the order of their labels, if that can be afforded.
+    /// Whether the answer's series are to be sorted by labels, if the memory limit permits.
     pub is_sorted: bool,
 }
 
-/// A part of the expression.
+/// A node of the plan, made from a part of the expression.
 #[derive(Debug)]
 pub struct Node {
-    /// What it does.
+    /// Operation of the node, with its parameters.
     pub kind: Kind,
-    /// When its values are.
+    /// Evaluation times of the node's values.
     pub grid: Grid,
-    /// Its place in the text.
+    /// Position of the expression in the query text.
     pub span: Span,
-    /// Where its series go.
+    /// Node and port that receive the node's series; `None` for the root.
     pub parent: Option<(NodeId, Port)>,
-    /// How many inputs it has.
+    /// Number of inputs; scans and generators fill one more port than there are scalar inputs.
     pub ports: usize,
-    /// Names of its series.
+    /// Knowledge about the metric names of the node's series.
     pub names: Names,
-    /// What it does while a scan gives series to both sides of a join.
+    /// Behaviour while a scan gives series to both sides of a join.
     pub lockstep: Lockstep,
 }
 
-/// What a node does while a scan gives series to both sides of a join one after the other. The
-/// evaluation may find that it cannot, and wait as without it.
+/// Behaviour of a node while a scan gives each series to both sides of a join. The evaluation may
+/// find that a scan cannot run in lockstep; then the second side waits as usual.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lockstep {
-    /// What it always does.
+    /// Not part of a lockstep scan.
     #[default]
     None,
-    /// It stands between the scan and the join, so it gives the result for a series at once.
+    /// Stands between the scan and the join, so the node emits the result for a series at once.
     Passes,
-    /// It is the join: each series of its second side matches none but the last one of its first.
+    /// Is the join: a series of the second side matches only the last series of the first side.
     Joins,
 }
 
-/// What is known about the metric names of series.
+/// Knowledge about the metric names of series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Names {
-    /// None has one.
+    /// No series has a metric name.
     Absent,
-    /// All have the same one.
+    /// All series have the same metric name.
     Same,
-    /// They may differ.
+    /// Series may have different metric names.
     Any,
 }
 
-/// A scalar argument.
+/// A scalar argument of a function or an operator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ScalarArg {
-    /// The same at all steps.
+    /// A value that is the same at all steps.
     Constant(f64),
-    /// From an input.
+    /// A value for each step, from this input.
     Port(Port),
 }
 
-/// How samples of one series become values at the steps.
+/// Parameters of a fold, which makes one value per step from the samples of a series.
 #[derive(Clone, Debug)]
 pub struct FoldPlan {
-    /// What is made of them.
+    /// Function that makes the values.
     pub kind: FoldKind,
-    /// A time that is taken instead of the step's.
+    /// Fixed evaluation time of the `@` modifier, in place of the step's time.
     pub at_ms: Option<i64>,
-    /// Milliseconds by which it is shifted back.
+    /// The `offset` modifier: milliseconds by which the window is moved back.
     pub offset_ms: i64,
     /// Width of the window in milliseconds.
     pub range_ms: i64,
-    /// Milliseconds before and behind the window from which samples are taken, too.
+    /// Milliseconds before and after the window from which samples are needed as well.
     pub margin_ms: (i64, i64),
-    /// How the window is bounded.
+    /// Modifier of the window: none, `anchored` or `smoothed`.
     pub bounds: RangeBounds,
-    /// Scalar arguments.
+    /// Scalar arguments, without the range vector.
     pub args: Vec<ScalarArg>,
-    /// Places of all arguments.
+    /// Positions of all arguments in the query text, for annotations.
     pub arg_spans: Vec<Span>,
-    /// Labels that are taken out.
+    /// Labels that the result lacks.
     pub dropped: Dropped,
-    /// Whether its samples count; those within subqueries do not.
+    /// Whether statistics count the samples; samples within subqueries are not counted.
     pub is_counted: bool,
-    /// What a rate of something that is no counter is told by.
+    /// Test for the info annotation about rates of metrics that are no counters.
     pub counter_check: Option<CounterCheck>,
 }
 
-/// What tells a counter.
+/// Property by which a counter is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterCheck {
-    /// The end of its name.
+    /// The suffix of its metric name, such as `_total`.
     Name,
-    /// The label `__type__`.
+    /// The value of its label `__type__`.
     Type,
 }
 
-/// What is made of the samples of one series.
+/// Function that a fold applies to the samples of one series.
 #[derive(Clone, Copy, Debug)]
 pub enum FoldKind {
-    /// The last value.
+    /// Value of the last sample.
     Value,
-    /// The last sample's time in seconds.
+    /// Time of the last sample in seconds.
     Timestamp,
-    /// The last sample's start time in seconds; nothing if start times are not used.
+    /// Start time of the last sample in seconds; no value if start times are not used.
     StartTimestamp,
-    /// The last sample's time in milliseconds, for `info`.
+    /// Time of the last sample in milliseconds, for `info`.
     InfoTime,
-    /// The value that lies between two samples.
+    /// Value interpolated between the samples around the step.
     Smoothed,
-    /// A function of the window.
+    /// A range function over the window.
     Range(OverWindow),
     /// The samples of the window themselves, as the answer.
     Samples,
 }
 
-/// What a node does.
+/// Operation of a node. The inputs of each are listed in the order of the ports.
 #[derive(Debug)]
 pub enum Kind {
-    /// Makes values of samples of a scan; inputs are scalars.
+    /// Folds the samples of a scan; inputs are scalars.
     Fold(FoldPlan),
-    /// Makes values of the values of a subquery, which are on this grid; inputs are scalars, then
-    /// the series.
+    /// Folds the values of a subquery on this inner grid; inputs are scalars, then the series.
     Subquery(FoldPlan, Grid),
-    /// One value without labels at each step.
+    /// The same value at each step, without labels.
     Number(f64),
-    /// The step's time in seconds.
+    /// Time of the step in seconds.
     Time,
-    /// A function of dates, of the step's time.
+    /// A date function of the step's time.
     Date(&'static Entry),
-    /// The values of the first step, at all steps.
+    /// Values of the first step, repeated at all steps.
     Repeat,
     /// A function of one series' values; inputs are scalars, then the series.
     Call(&'static Entry, Vec<ScalarArg>),
-    /// A function of scalars.
+    /// A function of scalars that returns a scalar.
     ScalarCall(&'static Entry, Vec<ScalarArg>),
-    /// `timestamp` of something else than a selector.
+    /// `timestamp` of an expression other than a selector.
     TimestampOfValues,
-    /// The same values without names.
+    /// Drops metric names and keeps the values.
     WithoutName,
-    /// Nothing, whatever comes.
+    /// Emits no values, whatever the input.
     Nothing,
-    /// `-x`
+    /// Unary minus of a vector.
     Negate,
-    /// Two scalars.
+    /// A binary operator between two scalars.
     ScalarBinary(BinaryOp, [ScalarArg; 2]),
-    /// A vector and a scalar: the scalar, then the series.
+    /// A binary operator between a vector and a scalar; inputs are the scalar, then the series.
     VectorScalar(VectorScalar),
-    /// Two vectors: the held one, then the other.
+    /// A binary operator between two vectors; inputs are the held side, then the flowing side.
     Join(Join),
-    /// `and`, `or`, `unless`: the right one, then the left one.
+    /// `and`, `or`, `unless`; inputs are the right operands, then the left one.
     Set(BinaryOp, KeyLabels),
-    /// An aggregation: its parameter, if that is not constant, then the series.
+    /// An aggregation; inputs are its parameter, unless that is constant, then the series.
     Aggregate(AggregatePlan),
-    /// `count_values` with this label.
+    /// `count_values`, which writes values to this label.
     CountValues(KeyLabels, String),
-    /// `label_replace`
+    /// `label_replace`, with its compiled regular expression.
     LabelReplace(Box<LabelReplace>),
-    /// `label_join`
+    /// `label_join` of source labels into one.
     LabelJoin {
-        /// Label that is set.
+        /// Label that receives the joined value.
         target: String,
-        /// What stands between the values.
+        /// Text between the joined values.
         separator: String,
-        /// Labels whose values are joined.
+        /// Labels whose values are joined, in this order.
         sources: Vec<String>,
     },
-    /// `absent`, `absent_over_time`: a series of these labels.
+    /// `absent`, `absent_over_time`: a series with these labels.
     Absent(Labels),
-    /// `scalar`
+    /// `scalar`, which reduces a vector to a scalar.
     Scalar,
-    /// Passes series on.
+    /// Emits its series unchanged, for `vector`.
     Pass,
-    /// `sort`, `sort_desc`, …
+    /// Sorting by value or by labels: `sort`, `sort_desc`, `sort_by_label`, `sort_by_label_desc`.
     Sort(Sort),
     /// `histogram_quantile`, `histogram_fraction`, `histogram_quantiles`: scalars, then the series.
     Buckets(Buckets),
-    /// `info`: series of info metrics, then those that get their labels.
+    /// `info`; inputs are series of info metrics, then the series that receive their labels.
     Info(InfoPlan),
-    /// Takes out names whose removal was delayed.
+    /// Drops names whose removal was delayed.
     Cleanup,
-    /// Gives series to the caller.
+    /// Hands series to the caller; the last node.
     Root(Root),
 }
 
-/// How the answer is given.
+/// Delivery of the answer to the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Root {
-    /// Whether series are sorted.
+    /// Whether and when series are sorted.
     pub sorting: Sorting,
-    /// Whether series that come later may have the labels of earlier ones, which is an error: then
-    /// none is given before the last one is there.
+    /// Whether a later series may have the labels of an earlier one, which is an error: then no
+    /// series is delivered before the last one is known.
     pub may_fail: bool,
 }
 
-/// Whether series are sorted by labels before the caller gets them, if there is memory for that.
+/// Whether series are sorted by labels before delivery, if the memory limit permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sorting {
-    /// They come as the expression gives them.
+    /// Not sorted; series keep the order of evaluation.
     None,
-    /// They come sorted, unless an operator has to hold some of them: then as [`Sorting::All`].
+    /// Sorted by construction, unless an operator holds some series: then as [`Sorting::All`].
     IfHeld,
-    /// All of them.
+    /// All series are collected and sorted.
     All,
 }
 
-/// A vector and a scalar.
+/// A binary operator between a vector and a scalar.
 #[derive(Clone, Copy, Debug)]
 pub struct VectorScalar {
-    /// The operator.
+    /// Arithmetic, comparison or trim operator.
     pub op: BinaryOp,
-    /// The scalar.
+    /// Operand without labels, constant or per step.
     pub scalar: ScalarArg,
     /// Whether the scalar is the left operand.
     pub is_left: bool,
-    /// Whether a comparison gives 0 or 1.
+    /// Whether a comparison returns 0 or 1.
     pub returns_bool: bool,
 }
 
-/// A join of two vectors.
+/// A binary operator between two vectors; the flowing side is joined with the held side.
 #[derive(Clone, Debug)]
 pub struct Join {
-    /// The operator.
+    /// Arithmetic, comparison or trim operator.
     pub op: BinaryOp,
-    /// How series match. The held side is the "one" side; the right one of one-to-one.
+    /// Matching of series. The held side is the "one" side; in one-to-one joins the right side.
     pub matching: Matching,
-    /// Whether a comparison gives 0 or 1.
+    /// Whether a comparison returns 0 or 1.
     pub returns_bool: bool,
-    /// Names of the side that flows.
+    /// Knowledge about the names of the flowing side.
     pub names: Names,
 }
 
-/// An aggregation.
+/// An aggregation other than `count_values`.
 #[derive(Clone, Debug)]
 pub struct AggregatePlan {
-    /// The operator.
+    /// Aggregation operator, such as `sum` or `topk`.
     pub op: AggregateOp,
-    /// What makes a group.
+    /// Labels by which series are grouped.
     pub by: KeyLabels,
-    /// Parameter of some operators.
+    /// Parameter of `topk`, `bottomk`, `limitk`, `limit_ratio` and `quantile`.
     pub param: Option<ScalarArg>,
-    /// Place of the parameter.
+    /// Position of the parameter, for annotations.
     pub param_span: Span,
-    /// Place of what is aggregated.
+    /// Position of the aggregated expression, for annotations.
     pub expr_span: Span,
 }
 
-/// How series are sorted.
+/// Sort order of an instant vector.
 #[derive(Clone, Debug)]
 pub struct Sort {
-    /// Labels whose values are compared; none to compare the series' values.
+    /// Labels whose values are compared; `None` to compare the values of series.
     pub labels: Option<Vec<String>>,
-    /// Whether the largest comes first.
+    /// Whether the largest value comes first.
     pub is_descending: bool,
 }
 
 /// A function of the buckets of classic and native histograms.
 #[derive(Clone, Debug)]
 pub struct Buckets {
-    /// What is computed.
+    /// Result: quantiles or a fraction.
     pub what: BucketsOf,
-    /// Quantiles, or lower and upper bound.
+    /// Quantiles, or the lower and upper bound of a fraction.
     pub args: Vec<ScalarArg>,
-    /// Places of `args`.
+    /// Positions of `args` in the query text.
     pub arg_spans: Vec<Span>,
-    /// Place of the series.
+    /// Position of the histograms in the query text.
     pub series_span: Span,
 }
 
-/// What is computed of buckets.
+/// Result of a function of buckets.
 #[derive(Clone, Debug)]
 pub enum BucketsOf {
-    /// One quantile.
+    /// One quantile for each histogram.
     Quantile,
-    /// Several quantiles, told by this label.
+    /// Several quantiles, distinguished by the value of this label.
     Quantiles(String),
-    /// The part between two bounds.
+    /// Fraction of observations between two bounds.
     Fraction,
 }
 
-/// `label_replace`
+/// Parameters of `label_replace`, with its compiled expression.
 #[derive(Debug)]
 pub struct LabelReplace {
-    /// Label that is set.
+    /// Label that receives the new value.
     pub target: String,
-    /// Its value; may name groups.
+    /// New value; may refer to capture groups.
     pub replacement: String,
     /// Label whose value is matched.
     pub source: String,
-    /// The compiled expression.
+    /// The regular expression, compiled and anchored.
     pub pattern: Replacer,
 }
 
-/// `info`
+/// Parameters of `info`, which adds labels of info metrics.
 #[derive(Debug)]
 pub struct InfoPlan {
     /// Conditions on the names of info metrics.
     pub names: Vec<Condition>,
-    /// Labels that are taken, ascending; all are if there are none.
+    /// Labels that are added, in ascending order; empty to add all.
     pub data: Vec<String>,
-    /// Whether series without info metrics stay.
+    /// Whether series without matching info metrics are kept.
     pub keeps_bare: bool,
 }
 
 impl Kind {
-    /// Memory of what was compiled, roughly.
+    /// Approximate memory of compiled regular expressions in bytes.
     pub fn compiled_bytes(&self) -> usize {
         match self {
             Kind::LabelReplace(plan) => plan.pattern.bytes(),

@@ -1,4 +1,4 @@
-//! Aggregations that need no more than a few numbers for each group and step.
+//! Aggregations that need only a few numbers for each group and step.
 
 use super::floats::Floats;
 use super::histograms::HistogramSum;
@@ -32,7 +32,6 @@ struct Group {
 }
 
 impl Accumulate {
-    /// An aggregation of a plan.
     pub fn new(plan: AggregatePlan, grid: Grid, span: Span) -> Accumulate {
         Accumulate {
             plan,
@@ -97,6 +96,7 @@ impl Accumulate {
                 _ => {
                     let note = Note::HistogramIgnoredInAggregation(op.name());
                     context.annotations.note(note, "", self.plan.expr_span);
+                    // One note suffices: it names neither step nor series.
                     break;
                 }
             }
@@ -104,7 +104,6 @@ impl Accumulate {
         self.take(Held { bytes: more, samples: more as u64 / 16 }, context)
     }
 
-    /// The values of a group.
     fn column(&self, mut group: Group, context: &mut Context) -> Column {
         let op = self.plan.op;
         let mut column = context.column(self.grid.steps);
@@ -114,6 +113,7 @@ impl Accumulate {
         for step in 0..group.histograms.len() {
             let Some(sum) = &mut group.histograms[step] else { continue };
             let mut note = |note| context.annotations.note(note, "", self.plan.expr_span);
+            // A group with floats and histograms has no result at this step.
             if column.float(step).is_some() {
                 column.clear_step(step);
                 note(Note::MixedFloatsHistogramsInAggregation);
@@ -146,6 +146,7 @@ impl Operator for Accumulate {
             floats.drop_histograms();
             let group = &self.groups[number];
             for (step, sum) in group.histograms.iter().enumerate() {
+                // Nothing counts after histograms that could not be added.
                 if sum.as_ref().is_some_and(|sum| sum.is_broken()) {
                     floats.clear_step(step);
                 }

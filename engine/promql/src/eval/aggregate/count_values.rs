@@ -1,4 +1,4 @@
-//! `count_values`: a series for each value.
+//! `count_values`: a series for each distinct value.
 
 use crate::error::EvalError;
 use crate::eval::budget::Held;
@@ -11,7 +11,6 @@ use crate::plan::{Grid, Port};
 use crate::syntax::Span;
 use std::rc::Rc;
 
-/// `count_values`
 pub struct CountValues {
     by: KeyLabels,
     label: String,
@@ -23,7 +22,6 @@ pub struct CountValues {
 }
 
 impl CountValues {
-    /// Puts values into this label.
     pub fn new(by: KeyLabels, label: String, grid: Grid, span: Span) -> CountValues {
         CountValues {
             by,
@@ -36,7 +34,6 @@ impl CountValues {
         }
     }
 
-    /// The number of the group of a series' value.
     fn group(
         &mut self,
         labels: &mut Labels,
@@ -68,6 +65,7 @@ impl Operator for CountValues {
         for step in 0..series.column.len() {
             let Some(value) = series.column.value(step) else { continue };
             let number = match &last {
+                // Most values repeat from step to step, so text and key are not made again.
                 Some((before, number)) if is_same(before, &value) => *number,
                 _ => self.group(&mut series.labels, &value, out)?,
             };
@@ -91,7 +89,7 @@ impl Operator for CountValues {
     }
 }
 
-/// Whether two values have the same text; zero and negative zero do not.
+/// Returns whether two values have the same text; zero and negative zero do not.
 fn is_same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),

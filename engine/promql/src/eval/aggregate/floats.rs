@@ -4,20 +4,19 @@ use crate::eval::column::{Bits, Column};
 use crate::kahan;
 use crate::syntax::AggregateOp;
 
-/// What is known of a group's floats. What the numbers mean depends on the operator: a sum and what
-/// roundings lost; the smallest; a sum of squared differences, a mean.
+/// State of a group's floats. The numbers depend on the operator: a sum and its compensation; the
+/// smallest or largest value; a sum of squared differences and a mean.
 #[derive(Debug)]
 pub struct Floats {
     value: Vec<f64>,
     second: Vec<f64>,
     count: Vec<f64>,
     present: Bits,
-    /// Steps whose sum would overflow: `value` is a mean there.
+    /// Steps whose sum would overflow; `value` is a mean there.
     means: Option<Bits>,
 }
 
 impl Floats {
-    /// Nothing yet, at so many steps.
     pub fn new(op: AggregateOp, steps: usize) -> Floats {
         use AggregateOp::{Avg, Count, Group, Stddev, Stdvar, Sum};
         let numbers = |are_needed: bool| if are_needed { vec![0.0; steps] } else { Vec::new() };
@@ -30,19 +29,17 @@ impl Floats {
         }
     }
 
-    /// Bytes of memory.
     pub fn bytes(&self) -> usize {
         let numbers = self.value.len() + self.second.len() + self.count.len();
         numbers * 8 + self.present.bytes()
     }
 
-    /// Steps that have floats.
     pub fn present(&self) -> &Bits {
         &self.present
     }
 
-    /// Adds the floats of a series.
     pub fn add(&mut self, op: AggregateOp, column: &Column) {
+        // The common case without a branch for each step.
         if op == AggregateOp::Sum && column.is_full() && self.present.is_full() {
             let sums = self.value.iter_mut().zip(&mut self.second);
             for ((sum, lost), value) in sums.zip(column.floats()) {
@@ -61,7 +58,6 @@ impl Floats {
         }
     }
 
-    /// Counts a histogram.
     pub fn count_histogram(&mut self, op: AggregateOp, step: usize) {
         self.present.set(step);
         if op == AggregateOp::Count {
@@ -74,6 +70,7 @@ impl Floats {
             AggregateOp::Count => self.count[step] = 1.0,
             AggregateOp::Group => {}
             AggregateOp::Stddev | AggregateOp::Stdvar => {
+                // The deviation of an infinite value is NaN, even if it is the only one.
                 self.value[step] = if value.is_finite() { 0.0 } else { f64::NAN };
                 self.second[step] = value;
                 self.count[step] = 1.0;
@@ -92,6 +89,7 @@ impl Floats {
             AggregateOp::Sum => kahan::add(value, &mut self.value[step], &mut self.second[step]),
             AggregateOp::Avg => self.mean(step, value),
             AggregateOp::Count => self.count[step] += 1.0,
+            // Any number replaces NaN, which remains only if all values are NaN.
             AggregateOp::Min if self.value[step] > value || self.value[step].is_nan() => {
                 self.value[step] = value;
             }
@@ -100,6 +98,7 @@ impl Floats {
             }
             AggregateOp::Stddev | AggregateOp::Stdvar => {
                 self.count[step] += 1.0;
+                // Welford's algorithm, without compensation, as upstream has it.
                 let delta = value - self.second[step];
                 self.second[step] += delta / self.count[step];
                 self.value[step] += delta * (value - self.second[step]);
@@ -108,7 +107,7 @@ impl Floats {
         }
     }
 
-    /// Sums as long as the sum is finite, then goes on with the mean.
+    /// Adds to the sum as long as it is finite; afterwards updates the mean.
     fn mean(&mut self, step: usize, value: f64) {
         self.count[step] += 1.0;
         let count = self.count[step];
@@ -130,7 +129,6 @@ impl Floats {
         (self.value[step], self.second[step]) = (sum, lost);
     }
 
-    /// The result at a step that has floats.
     pub fn result(&self, op: AggregateOp, step: usize) -> f64 {
         match op {
             AggregateOp::Sum => self.value[step] + self.second[step],

@@ -1,38 +1,34 @@
-//! The values that are ahead.
+//! Heap of the selected values.
 //!
-//! Of equal values upstream keeps those that its heap happens to keep, and gives them in the order
-//! of that heap. So that answers are the same, this heap moves its entries as Go's `container/heap`
-//! does.
+//! Among equal values, upstream keeps those that its heap happens to keep, and returns them in the
+//! order of that heap. This heap moves entries as Go's `container/heap` does, so that answers are
+//! the same.
 
-/// Heaps of at most so many entries keep the order of equal ones, as Go's sorting does.
+/// Largest number of entries whose equal values keep their order, as in Go's sorting.
 const STABLE_MAX: usize = 12;
 
-/// A value of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Entry {
-    /// The value.
     pub value: f64,
-    /// Which series.
     pub series: u32,
 }
 
-/// The largest values, the smallest of them on top; or the other way round.
+/// The largest values with the smallest of them on top, or the reverse.
 #[derive(Clone, Debug, Default)]
 pub struct Heap(Vec<Entry>);
 
-/// Whether an entry stands above another one. What is no number stands above all.
+/// Returns whether an entry is above another one. NaN is above everything.
 fn is_above(a: &Entry, b: &Entry, is_largest: bool) -> bool {
     a.value.is_nan() || if is_largest { a.value < b.value } else { a.value > b.value }
 }
 
 impl Heap {
-    /// How many entries are in it.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Takes an entry in if there is room for it, or if it is ahead of the one on top, which goes;
-    /// gives whether it is in, and the one that went.
+    /// Adds an entry if there is room, or if it is ahead of the top, which it replaces. Returns
+    /// whether the entry was added, and the one that was replaced.
     pub fn offer(&mut self, entry: Entry, room: i64, is_largest: bool) -> (bool, Option<Entry>) {
         let Heap(entries) = self;
         if (entries.len() as i64) < room {
@@ -42,6 +38,7 @@ impl Heap {
         }
         let Some(top) = entries.first().copied() else { return (false, None) };
         let is_ahead = if is_largest { top.value < entry.value } else { top.value > entry.value };
+        // NaN loses against any number, but does not replace another NaN.
         if !is_ahead && (!top.value.is_nan() || entry.value.is_nan()) {
             return (false, None);
         }
@@ -81,7 +78,7 @@ impl Heap {
         }
     }
 
-    /// All entries, the one furthest ahead first.
+    /// Returns all entries, the best one first.
     pub fn into_sorted(self, is_largest: bool) -> Vec<Entry> {
         let Heap(mut entries) = self;
         if entries.len() > STABLE_MAX {
@@ -95,6 +92,7 @@ impl Heap {
             });
             return entries;
         }
+        // Go sorts so few entries by insertion, which decides the order of equal ones.
         for end in 1..entries.len() {
             let mut at = end;
             while at > 0 && is_above(&entries[at - 1], &entries[at], is_largest) {

@@ -1,25 +1,24 @@
-//! Histograms of one group at one step.
+//! Sums and means of histograms of one group at one step.
 
 use crate::annotations::{HistogramOperation, Note};
 use crate::histogram::Compensation;
 use crate::model::{CounterReset, Histogram};
 
-/// A sum or a mean of histograms.
+/// A sum or a mean of histograms, with compensation for rounding errors.
 #[derive(Debug, Default)]
 pub struct HistogramSum {
-    /// None if a float came first: there is no result, then.
+    /// `None` if a float came first; then there is no result.
     value: Option<Box<Histogram>>,
     lost: Compensation,
     count: f64,
     is_mean: bool,
-    /// Whether there were histograms that cannot be put together.
     is_broken: bool,
     has_reset: bool,
     has_no_reset: bool,
 }
 
 impl HistogramSum {
-    /// The first histogram of a group; it is not taken if there were floats before.
+    /// Starts with the first histogram of a group, which is ignored if floats came before.
     pub fn first(histogram: &Histogram, after_floats: bool) -> HistogramSum {
         let mut sum = HistogramSum { count: 1.0, ..HistogramSum::default() };
         if !after_floats {
@@ -34,12 +33,12 @@ impl HistogramSum {
         self.has_no_reset |= histogram.counter_reset == CounterReset::NotReset;
     }
 
-    /// Whether histograms could not be put together, after which nothing counts.
+    /// Returns whether some histograms could not be added, after which nothing counts.
     pub fn is_broken(&self) -> bool {
         self.is_broken
     }
 
-    /// Adds a histogram; gives what is to be said.
+    /// Adds a histogram; returns the annotation to note.
     pub fn add(&mut self, histogram: &Histogram, is_average: bool) -> Option<Note<'static>> {
         self.count += 1.0;
         self.value.as_ref()?;
@@ -58,7 +57,7 @@ impl HistogramSum {
         }
     }
 
-    /// Gives whether bounds were reconciled; none if that was not possible.
+    /// Returns whether bucket bounds were reconciled; `None` if that is impossible.
     fn sum(&mut self, histogram: &Histogram) -> Option<bool> {
         let value = self.value.as_mut()?;
         Some(value.add_compensated(histogram, &mut self.lost).ok()?.custom_bounds)
@@ -68,6 +67,7 @@ impl HistogramSum {
         let value = self.value.as_mut()?;
         let mut is_reconciled = false;
         if !self.is_mean {
+            // The sum is computed on copies, because an overflow discards it.
             let (mut sum, mut lost) = (value.clone(), self.lost.clone());
             is_reconciled = sum.add_compensated(histogram, &mut lost).ok()?.custom_bounds;
             if !sum.has_overflow() {
@@ -75,6 +75,7 @@ impl HistogramSum {
                 return Some(is_reconciled);
             }
             self.is_mean = true;
+            // From here on `value` is a mean, as upstream does to avoid overflow.
             value.divide(self.count - 1.0);
             self.lost.divide(self.count - 1.0);
         }
@@ -86,7 +87,7 @@ impl HistogramSum {
         Some(value.add_compensated(&term, &mut self.lost).ok()?.custom_bounds || is_reconciled)
     }
 
-    /// The result, and whether counters were reset in some histograms and not in others.
+    /// Returns the result, and whether only some of the histograms had a counter reset.
     pub fn result(&mut self, is_average: bool) -> (Option<Histogram>, bool) {
         let collides = self.has_reset && self.has_no_reset;
         if self.is_broken {
@@ -98,12 +99,13 @@ impl HistogramSum {
             self.lost.divide(self.count);
         }
         self.lost.apply(&mut value);
+        // Upstream compacts the results of aggregations, too.
         value.compact();
         (Some(*value), collides)
     }
 
-    /// Bytes of memory, roughly.
     pub fn bytes(&self) -> usize {
+        // Twice, because the compensation has as many numbers as the histogram.
         let value =
             self.value.as_ref().map_or(0, |h| crate::eval::column::histogram_held(h).bytes * 2);
         size_of::<HistogramSum>() + value

@@ -1,4 +1,4 @@
-//! `limitk`, `limit_ratio`: some of the series, as they come.
+//! `limitk`, `limit_ratio`: a part of the series, chosen in the order of arrival or by hash.
 
 use super::param::Param;
 use crate::annotations::Note;
@@ -11,7 +11,6 @@ use crate::model::hash_labels;
 use crate::plan::{AggregatePlan, Grid, Port, ScalarArg};
 use crate::syntax::{AggregateOp, Span};
 
-/// `limitk`, `limit_ratio`
 pub struct LimitOf {
     plan: AggregatePlan,
     grid: Grid,
@@ -20,19 +19,19 @@ pub struct LimitOf {
     series_port: Port,
     is_open: Option<bool>,
     index: KeyIndex,
-    /// For `limitk`: how many values each group gave at each step.
+    /// For `limitk`: number of values that each group has emitted at each step.
     given: Vec<Vec<u32>>,
     held: Held,
 }
 
-/// The input through which series come.
 pub fn series_port(plan: &AggregatePlan) -> Port {
     usize::from(matches!(plan.param, Some(ScalarArg::Port(_))))
 }
 
-/// Whether a number of series asks for any; what is no such number is an error.
+/// Returns whether any series is requested; fails if a count is no 64-bit integer.
 pub fn check_count(param: &Param) -> Result<bool, EvalError> {
     let extent = param.extent();
+    // NaN fails this comparison, so it is refused below.
     if extent.max < 1.0 {
         return Ok(false);
     }
@@ -56,7 +55,6 @@ pub fn check_count(param: &Param) -> Result<bool, EvalError> {
 }
 
 impl LimitOf {
-    /// An aggregation of a plan.
     pub fn new(plan: AggregatePlan, grid: Grid, span: Span) -> LimitOf {
         LimitOf {
             param: Param::new(plan.param),
@@ -71,7 +69,7 @@ impl LimitOf {
         }
     }
 
-    /// Looks at the parameter, once; gives whether any series passes.
+    /// Checks the parameter once; returns whether any series passes.
     fn open(&mut self, out: &mut Out<'_>) -> Result<bool, EvalError> {
         if let Some(is_open) = self.is_open {
             return Ok(is_open);
@@ -102,12 +100,14 @@ impl LimitOf {
     }
 
     fn limit_ratio(&self, series: &mut Series) {
+        // A hash, not a random number: every query chooses the same series.
         let place = hash_labels(series.labels.iter()) as f64 / u64::MAX as f64;
         for step in 0..series.column.len() {
             let ratio = self.param.at(step).clamp(-1.0, 1.0);
             let is_kept = match ratio {
                 0.0 => false,
                 ratio if ratio > 0.0 => place < ratio,
+                // The complement of `1 + ratio`: both together select every series once.
                 ratio => place >= 1.0 + ratio,
             };
             if !is_kept {

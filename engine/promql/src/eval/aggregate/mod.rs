@@ -22,7 +22,6 @@ use super::pipeline::Operator;
 use crate::plan::{AggregatePlan, Grid};
 use crate::syntax::{AggregateOp, Span};
 
-/// The operator of an aggregation.
 pub fn operator(plan: AggregatePlan, grid: Grid, span: Span) -> Box<dyn Operator> {
     match plan.op {
         AggregateOp::Quantile => Box::new(Quantile::new(plan, grid, span)),

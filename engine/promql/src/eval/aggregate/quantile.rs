@@ -1,4 +1,4 @@
-//! `quantile`: holds all floats.
+//! `quantile`, which holds all floats of its input.
 
 use super::param::Param;
 use crate::annotations::Note;
@@ -12,10 +12,9 @@ use crate::plan::{AggregatePlan, Grid, Port};
 use crate::quantile::of_values;
 use crate::syntax::Span;
 
-/// Bytes of a column beside its values: itself, and its value among those of a step.
+/// Memory of a column without its values: the struct, and its place in the list of a step.
 const COLUMN_BYTES: usize = size_of::<Column>() + size_of::<f64>();
 
-/// `quantile`
 pub struct Quantile {
     plan: AggregatePlan,
     grid: Grid,
@@ -28,7 +27,6 @@ pub struct Quantile {
 }
 
 impl Quantile {
-    /// An aggregation of a plan.
     pub fn new(plan: AggregatePlan, grid: Grid, span: Span) -> Quantile {
         Quantile {
             param: Param::new(plan.param),
@@ -59,7 +57,6 @@ impl Operator for Quantile {
         if is_new {
             self.groups.push((Vec::new(), false));
         }
-        // Beside the column a float of the step that is sorted, in the end.
         let held = Held {
             bytes: series.column.bytes() + self.index.bytes() - index_bytes + COLUMN_BYTES,
             samples: series.column.samples(),

@@ -15,7 +15,6 @@ use crate::model::Labels;
 use crate::plan::{AggregatePlan, Grid, Port};
 use crate::syntax::{AggregateOp, Span};
 
-/// `topk`, `bottomk`
 pub struct Rank {
     plan: AggregatePlan,
     grid: Grid,
@@ -24,9 +23,9 @@ pub struct Rank {
     series_port: Port,
     is_open: Option<bool>,
     index: KeyIndex,
-    /// For each group and step the values that are ahead, the one to go first on top.
+    /// Heaps of the selected values of each group and step, the worst value on top.
     heaps: Vec<Vec<Heap>>,
-    /// Labels of series, as long as one of their values is ahead.
+    /// Labels of series, as long as one of their values is selected.
     series: Vec<Ranked>,
     held: Held,
 }
@@ -38,7 +37,6 @@ struct Ranked {
 }
 
 impl Rank {
-    /// An aggregation of a plan.
     pub fn new(plan: AggregatePlan, grid: Grid, span: Span) -> Rank {
         Rank {
             param: Param::new(plan.param),
@@ -67,12 +65,13 @@ impl Rank {
         context.budget.take(Held { bytes, samples }, self.span)
     }
 
-    /// Puts the values of a series into the heaps of its group; gives how many heaps grew.
+    /// Offers the values of a series to the heaps of its group; returns how many heaps grew.
     fn rank(&mut self, group: usize, column: &Column) -> usize {
         let series = self.series.len() as u32;
         let is_largest = self.plan.op == AggregateOp::Topk;
         let (mut grown, mut entries) = (0, 0);
         for step in column.present().iter() {
+            // `check_count` has refused counts beyond 64 bits; the cast truncates as Go's does.
             let count = self.param.at(step) as i64;
             if count < 1 {
                 continue;
@@ -86,6 +85,7 @@ impl Rank {
             };
             if let Some(ranked) = self.series.get_mut(out.series as usize) {
                 ranked.entries -= 1;
+                // Labels take most of the memory, so they are freed with the last entry.
                 if ranked.entries == 0 {
                     ranked.labels = Labels::default();
                 }
@@ -111,7 +111,7 @@ impl Rank {
     }
 
     fn in_order_of_series(&mut self, out: &mut Out<'_>) -> Result<(), EvalError> {
-        // They are held twice until the heaps are gone.
+        // Entries are held twice until the heaps are freed.
         let count = self.heaps.iter().flatten().map(Heap::len).sum::<usize>();
         let copy = Held { bytes: count * size_of::<(u32, u32, f64)>(), samples: 0 };
         out.context.budget.take(copy, self.span)?;
@@ -168,6 +168,7 @@ impl Operator for Rank {
     }
 
     fn end(&mut self, port: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
+        // Errors of the parameter are reported even if no series came.
         if port != self.series_port || !self.open()? {
             return Ok(());
         }

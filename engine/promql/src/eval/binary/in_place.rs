@@ -1,4 +1,4 @@
-//! Joins to one over several steps: results take the place of what is held.
+//! One-to-one joins over several steps: results replace the held values.
 
 use super::join::{Group, Joiner, Pair, is_arithmetic, several_matches};
 use crate::binop;
@@ -10,20 +10,20 @@ use crate::model::Value;
 use std::rc::Rc;
 
 impl Joiner {
-    /// Whether results of a join to one may take the place of what is held: there is one for each
-    /// key, of which several flowing series may give parts.
+    /// Returns whether results of a one-to-one join may replace the held values: each key has one
+    /// result, to which several flowing series may contribute.
     pub(super) fn may_replace(&self) -> bool {
         let matching = &self.plan.matching;
         let has_fill = matching.fill_lhs.is_some() || matching.fill_rhs.is_some();
         self.grid.steps > 1 && !has_fill && self.labels.are_of_key()
     }
 
-    /// Puts the results for a flowing series in the place of the held values.
     pub(super) fn replace(&mut self, group: &mut Group, series: &Series) -> Result<(), EvalError> {
         let Some((labels, mut held)) = group.held.pop() else { return Ok(()) };
         if group.result.is_none() {
             group.result = Some(self.labels.of(&series.labels, &labels));
             group.histograms = Bits::new(self.grid.steps);
+            // Results overwrite histograms, but their presence decides errors of later series.
             if held.has_histograms() {
                 let steps = (0..self.grid.steps).filter(|step| held.histogram(*step).is_some());
                 steps.for_each(|step| group.histograms.set(step));
@@ -34,7 +34,7 @@ impl Joiner {
                 continue;
             }
             if group.matched.get(step) {
-                // Values that no operator takes are no match.
+                // Operands of types that the operator does not accept are no match.
                 let was_histogram = group.histograms.get(step);
                 match self.kinds(series.column.histogram(step).is_some(), was_histogram) {
                     element if element.value.is_none() => drop(self.result(element, step)),
@@ -43,6 +43,7 @@ impl Joiner {
                 continue;
             }
             let values = Pair { flowing: &series.column, held: &held };
+            // The common case of two floats avoids `Value`s.
             if is_arithmetic(self.plan.op)
                 && let (Some(left), Some(right)) = (series.column.float(step), held.float(step))
             {
@@ -52,6 +53,7 @@ impl Joiner {
             }
             let Some(element) = self.element(values, step) else { continue };
             if let Some(value) = self.result(element, step) {
+                // A filtered value is removed, and still counts as matched.
                 held.put(step, value);
                 group.matched.set(step);
             }
@@ -60,7 +62,7 @@ impl Joiner {
         Ok(())
     }
 
-    /// What an operator makes of a float or histogram that flows and one that is held.
+    /// Applies the operator to operand types alone.
     fn kinds(&self, flows_histogram: bool, holds_histogram: bool) -> binop::Element {
         let any = |is_histogram| match is_histogram {
             true => Value::Histogram(Rc::default()),
@@ -69,7 +71,6 @@ impl Joiner {
         binop::values(self.plan.op, &any(flows_histogram), &any(holds_histogram))
     }
 
-    /// Sends on results that took the place of what was held.
     pub(super) fn replaced(&mut self, out: &mut Out<'_>) -> Result<(), EvalError> {
         for group in std::mem::take(&mut self.groups) {
             let Some(labels) = group.result else { continue };

@@ -1,4 +1,4 @@
-//! Joins: the "one" side is held by its key, the other one flows past it.
+//! Joins: the "one" side is held by key, and the other side flows past it.
 //!
 //! Source: prometheus/prometheus, `promql/engine.go` (`VectorBinop`).
 
@@ -19,10 +19,10 @@ use crate::syntax::{BinaryOp, Cardinality, Span};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// Bytes of an entry of [`Group::given`] beside its bits, roughly.
+/// Approximate memory of an entry of [`Group::given`] in bytes, without its bits.
 const GIVEN_BYTES: usize = 64;
 
-/// An operator on two vectors.
+/// A binary operator between two vectors.
 pub struct Joiner {
     pub(super) plan: Join,
     pub(super) grid: Grid,
@@ -31,10 +31,9 @@ pub struct Joiner {
     pub(super) labels: ResultLabels,
     index: KeyIndex,
     pub(super) groups: Vec<Group>,
-    /// Series of the held side that have the same key at the same time, and when: the first ones of
-    /// each step, so that there are no more than steps.
+    /// Steps at which two series of the held side have the same key, with the error text. Only the
+    /// first pair of each step is kept, so there are at most as many entries as steps.
     duplicates: Vec<(Bits, String)>,
-    /// All steps of `duplicates`.
     duplicate_steps: Bits,
     pub(super) unite: Unite,
     annotations: StepAnnotations,
@@ -42,23 +41,20 @@ pub struct Joiner {
     held: Held,
 }
 
-/// What is known of a key.
 #[derive(Default)]
 pub(super) struct Group {
     pub(super) held: Vec<(Labels, Column)>,
     /// Steps at which a flowing series was joined.
     pub(super) matched: Bits,
-    /// The same for each label set that a join to many gave, if they may be equal.
+    /// The same for each label set of a many-to-one result, if label sets may be equal.
     given: HashMap<u64, Bits>,
-    /// Labels of the result, if that stands in the place of the held values where they were
-    /// matched.
+    /// Labels of the result, if results replace the held values at the steps in `matched`.
     pub(super) result: Option<Labels>,
-    /// Then the steps at which a histogram was held.
+    /// With `result`: steps at which a histogram was held.
     pub(super) histograms: Bits,
 }
 
 impl Joiner {
-    /// A join of a plan.
     pub fn new(plan: Join, grid: Grid, is_delayed: bool, lockstep: Lockstep, span: Span) -> Joiner {
         let by = match_key(&plan.matching);
         Joiner {
@@ -88,12 +84,12 @@ impl Joiner {
         context.budget.take(held, self.span)
     }
 
-    /// Whether a series that flows is the only one of its key.
+    /// Returns whether a flowing series is the only one of its key.
     fn is_lockstep(&self, context: &Context) -> bool {
         self.lockstep != Lockstep::None && context.is_lockstep
     }
 
-    /// Gives up what is held: the series to come have other keys.
+    /// Drops what is held; the series that follow have other keys.
     fn forget(&mut self, context: &mut Context) {
         self.index.clear();
         for group in self.groups.drain(..) {
@@ -123,7 +119,7 @@ impl Joiner {
         Ok(())
     }
 
-    /// Notes at which steps a series has the key of one that is held, unless another two have.
+    /// Records the steps at which a held series has the same key, unless another pair has them.
     fn find_duplicates(
         &mut self,
         number: usize,
@@ -132,6 +128,7 @@ impl Joiner {
     ) -> Result<(), EvalError> {
         let mut left = Bits::new(self.grid.steps);
         series.column.mark(&mut left);
+        // One pair for each step suffices for the error, and bounds the memory.
         left.subtract(&self.duplicate_steps);
         for place in 0..self.groups[number].held.len() {
             if left.is_empty() {
@@ -158,6 +155,7 @@ impl Joiner {
             Cardinality::OneToMany => "left",
             _ => "right",
         };
+        // Sorted, so that the error text does not depend on the order of series.
         let mut texts = [one.to_string(), other.to_string()];
         texts.sort();
         format!(
@@ -170,7 +168,7 @@ impl Joiner {
         )
     }
 
-    /// Ends with an error if there are duplicates where the other side has values.
+    /// Fails if the held side has duplicates at a step where this series has a value.
     fn check(&self, column: &Column) -> Result<(), EvalError> {
         for (steps, text) in &self.duplicates {
             if steps.iter().any(|step| column.has(step)) {
@@ -181,8 +179,10 @@ impl Joiner {
     }
 
     fn flow(&mut self, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
+        // Upstream fails at such a step even if no flowing series has the duplicate key.
         self.check(&series.column)?;
         let fill = self.plan.matching.fill_rhs;
+        // With a fill value, a flowing series has a result even without a held one.
         let number = match fill {
             Some(_) => Some(self.group(&series.labels, out.context)?),
             None => self.index.find(&self.by, &series.labels),
@@ -191,7 +191,9 @@ impl Joiner {
             out.context.recycle(series.column);
             return Ok(());
         };
+        // Taken out, because `join` borrows all of `self`; put back below.
         let mut group = std::mem::take(&mut self.groups[number]);
+        // In lockstep no other flowing series has the key, so results are emitted at once.
         if !self.is_lockstep(out.context) && self.may_replace() && group.held.len() == 1 {
             let result = self.replace(&mut group, &series);
             self.groups[number] = group;
@@ -199,10 +201,10 @@ impl Joiner {
             return result;
         }
         let distinct = match self.labels.is_distinct(&series.labels) {
-            // What is filled later may have the same labels.
+            // Results of `fill_left` come later and may have the same labels.
             _ if self.plan.matching.fill_lhs.is_some() => Distinct::No,
             true if group.held.len() + usize::from(fill.is_some()) == 1 => Distinct::Known,
-            // Two of one key at the only step are an error.
+            // Two series of one key at the only step are an error.
             _ if self.is_one_to_one() && self.grid.steps == 1 => Distinct::Checked,
             _ => Distinct::No,
         };
@@ -235,7 +237,8 @@ impl Joiner {
         result
     }
 
-    /// What is kept of an element, if there is any; says what is to be said.
+    /// Records the annotation of an element and returns the value to keep: `Some(None)` if a
+    /// comparison filters the element, `None` if the operator does not apply.
     pub(super) fn result(&mut self, element: binop::Element, step: usize) -> Option<Option<Value>> {
         if let Some(note) = element.note {
             self.annotations.set(step, self.grid.steps, note);
@@ -247,7 +250,6 @@ impl Joiner {
         })
     }
 
-    /// Joins two series, and sends the result on.
     fn join(
         &mut self,
         labels: Labels,
@@ -271,11 +273,13 @@ impl Joiner {
                 column.put(step, value);
             }
         }
+        // With delayed removal, `Cleanup` drops the name of a `bool` result.
         let series = Series { labels, drop_name: self.plan.returns_bool, column };
         self.unite.push(series, distinct != Distinct::No, self.span, out)
     }
 
     fn floats(&self, values: Pair<'_>, column: &mut Column) {
+        // With `group_right` the held side is the left operand.
         let is_swapped = self.plan.matching.cardinality == Cardinality::OneToMany;
         let mut both = values.flowing.present().clone();
         both.intersect(values.held.present());
@@ -283,6 +287,7 @@ impl Joiner {
             true => (values.held.floats(), values.flowing.floats()),
             false => (values.flowing.floats(), values.held.floats()),
         };
+        // Values of absent steps are computed as well and masked by `both`.
         let pairs = left.iter().zip(right);
         for (value, (left, right)) in column.floats_mut().iter_mut().zip(pairs) {
             *value = binop::arithmetic(self.plan.op, *left, *right);
@@ -298,7 +303,7 @@ impl Joiner {
         })
     }
 
-    /// Notes that a flowing series was joined; ends with an error if another one was.
+    /// Records a match; fails if another flowing series has the same labels or key at this step.
     fn mark(
         &mut self,
         group: &mut Group,
@@ -306,6 +311,7 @@ impl Joiner {
         step: usize,
         context: &mut Context,
     ) -> Result<(), EvalError> {
+        // One-to-one: a second match of the key is an error, whatever the labels.
         if self.is_one_to_one() {
             if group.matched.get(step) {
                 return Err(several_matches());
@@ -331,7 +337,7 @@ impl Joiner {
         Ok(())
     }
 
-    /// Joins what is held and was not matched with the value for what is missing.
+    /// Joins held series that were not matched with the fill value.
     fn fill(&mut self, value: f64, out: &mut Out<'_>) -> Result<(), EvalError> {
         let missing = Column::constant(self.grid.steps, value);
         for number in 0..self.groups.len() {
@@ -348,14 +354,14 @@ impl Joiner {
     }
 }
 
-/// Whether another flowing series may give the same labels.
+/// Knowledge about equal labels among the results of flowing series.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Distinct {
-    /// None can.
+    /// No other flowing series can give the same labels.
     Known,
-    /// One would be an error, which is looked for.
+    /// Equal labels would be an error, which is detected.
     Checked,
-    /// Results must be put together.
+    /// Results have to be merged.
     No,
 }
 
@@ -378,7 +384,7 @@ pub(super) fn several_matches() -> EvalError {
     )
 }
 
-/// Whether an operator gives a number for any two numbers.
+/// Returns whether an operator returns a number for any two numbers.
 pub(super) fn is_arithmetic(op: BinaryOp) -> bool {
     use BinaryOp::{Add, Atan2, Div, Mod, Mul, Pow, Sub};
     matches!(op, Add | Sub | Mul | Div | Mod | Pow | Atan2)
@@ -391,6 +397,7 @@ impl Operator for Joiner {
             _ if !self.is_lockstep(out.context) => self.flow(series, out),
             _ => {
                 self.flow(series, out)?;
+                // Both series of the key have come, so the held one is not needed any more.
                 if self.lockstep == Lockstep::Joins {
                     self.forget(out.context);
                 }
@@ -403,11 +410,12 @@ impl Operator for Joiner {
         let matching = &self.plan.matching;
         let fill = matching.fill_lhs;
         if port == 0 {
-            // What is missing on the other side is filled, so it counts as there.
+            // Missing values of the other side are filled, so they count as present.
             let has_fill = fill.is_some() || matching.fill_rhs.is_some();
             return match self.duplicates.first() {
                 Some((_, text)) if has_fill => Err(EvalError::execution(text.as_str())),
                 Some(_) => {
+                    // Whether duplicates matter depends on series that have not come yet.
                     out.context.may_fail = true;
                     Ok(())
                 }

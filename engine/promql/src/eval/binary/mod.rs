@@ -1,4 +1,4 @@
-//! Operators of two vectors.
+//! Binary operators between two vectors.
 
 mod in_place;
 mod join;

@@ -1,4 +1,4 @@
-//! `and`, `unless`, `or`.
+//! The set operators `and`, `unless` and `or`.
 
 use crate::error::EvalError;
 use crate::eval::budget::Held;
@@ -12,7 +12,7 @@ use crate::model::{KeyLabels, Labels};
 use crate::plan::{Lockstep, Port};
 use crate::syntax::Span;
 
-/// When keys have values.
+/// Steps at which keys have values.
 struct Presence {
     by: KeyLabels,
     index: KeyIndex,
@@ -43,7 +43,6 @@ impl Presence {
         Ok(())
     }
 
-    /// Forgets all keys.
     fn clear(&mut self, context: &mut Context) {
         self.index.clear();
         self.steps.clear();
@@ -64,7 +63,6 @@ pub struct And {
 }
 
 impl And {
-    /// `and`, or `unless`.
     pub fn new(by: KeyLabels, is_unless: bool, lockstep: Lockstep, span: Span) -> And {
         And { right: Presence::new(by), is_unless, lockstep, span }
     }
@@ -88,6 +86,7 @@ impl Operator for And {
                 }
             }
         }
+        // The next series has another key, so one entry suffices.
         if self.lockstep == Lockstep::Joins && out.context.is_lockstep {
             self.right.clear(out.context);
         }
@@ -102,16 +101,14 @@ impl Operator for And {
     }
 }
 
-/// `or`, of two or more terms: those behind the first one are held; the first one flows past them,
-/// but for series of which a later term has one with the same labels.
+/// `or` of two or more terms. Terms after the first are held; series of the first term pass, unless
+/// a later term has a series with the same labels.
 pub struct Or {
-    /// When keys have values in the terms so far.
+    /// Steps at which keys have values in the terms before.
     left: Presence,
-    /// Series of the terms behind the first one, the last term first, with numbers of their labels.
+    /// Series of the terms after the first, the last term first, with the numbers of their labels.
     terms: Vec<Vec<(usize, Series)>>,
-    /// Labels of `terms`.
     index: KeyIndex,
-    /// The result for each of these labels.
     results: Vec<Option<Series>>,
     unite: Unite,
     held: Held,
@@ -119,7 +116,6 @@ pub struct Or {
 }
 
 impl Or {
-    /// So many terms, whose series match by these labels.
     pub fn new(by: KeyLabels, terms: usize, span: Span) -> Or {
         Or {
             left: Presence::new(by),
@@ -138,21 +134,24 @@ impl Or {
         context.budget.take(held, self.span)
     }
 
-    /// Each later term where those before have no series of the same key.
+    /// Emits each later term at steps where the terms before have no series of the same key.
     fn rest(&mut self, out: &mut Out<'_>) -> Result<(), EvalError> {
         let mut order = Vec::new();
+        // `terms` holds the last term first, so `pop` yields the terms in their order.
         while let Some(mut term) = self.terms.pop() {
             for (_, series) in &mut term {
                 if let Some(steps) = self.left.of(&series.labels) {
                     steps.iter().for_each(|step| series.column.clear_step(step));
                 }
             }
+            // `left` hides series of later terms only, and none follows the last term.
             if !self.terms.is_empty() {
                 for (_, series) in &term {
                     self.left.mark(series, self.span, out.context)?;
                 }
             }
             for (number, series) in term {
+                // Equal labels of two terms form one series, in the place of the first.
                 order.push(number);
                 match &mut self.results[number] {
                     Some(result) => merge(&mut result.column, &series.column)?,
@@ -186,6 +185,7 @@ impl Operator for Or {
         self.left.mark(&series, self.span, out.context)?;
         match self.index.find_all(&series.labels) {
             None => self.unite.push(series, true, self.span, out),
+            // A later term may have values at other steps, so this series waits for it.
             Some(number) => {
                 self.take(series.held(), out.context)?;
                 match &mut self.results[number] {

@@ -1,4 +1,4 @@
-//! The short way of series that have floats only.
+//! Short path for series that have only floats.
 
 use super::Fold;
 use crate::eval::buffer::Buffer;
@@ -8,8 +8,8 @@ use crate::plan::FoldKind;
 use crate::syntax::RangeBounds;
 
 impl Fold {
-    /// Evaluates the steps of which all samples are there, if they are floats only and the function
-    /// has a short way; says whether that was so.
+    /// Evaluates the steps of which all samples are known, if all are floats and the function has a
+    /// short path; returns whether that was the case.
     pub(super) fn floats(&mut self, buffer: &Buffer, stats: &mut Stats) -> bool {
         let (samples, stale, base) = buffer.parts();
         let function: Option<RunFunction> = match self.plan.kind {
@@ -17,14 +17,17 @@ impl Fold {
             FoldKind::Range(function) if self.plan.bounds == RangeBounds::Samples => function.run,
             _ => None,
         };
+        // Histograms and start timestamps need the general path.
         let has_more = !samples.histograms.is_empty() || !samples.float_starts.is_empty();
         let is_shifted = self.plan.at_ms.is_some() || self.plan.margin_ms != (0, 0);
         let Some(function) = function else { return false };
+        // Statistics per step need a count for each window, which a run does not give.
         if has_more || is_shifted || !stats.samples_per_step.is_empty() {
             return false;
         }
         let end_ms = self.reference(self.step);
         let left = self.grid.steps - self.step;
+        // The number of steps is computed at once, instead of a test for each step.
         let ready = match (buffer.known_ms.checked_sub(end_ms), self.grid.step_ms) {
             (_, _) if buffer.known_ms == i64::MAX => left,
             (Some(ahead_ms @ 0..), step_ms @ 1..) => (ahead_ms / step_ms) as usize + 1,

@@ -1,4 +1,4 @@
-//! From samples to one value at each step.
+//! Folds: from the samples of a series to one value at each step.
 
 mod floats;
 
@@ -21,10 +21,10 @@ use crate::plan::{CounterCheck, FoldKind, FoldPlan, Grid, Port};
 use crate::syntax::{RangeBounds, Span};
 use std::ops::Range;
 
-/// Ends of names of counters.
+/// Suffixes of the names of counters, classic and summary components included.
 const COUNTER_ENDS: [&str; 4] = ["_total", "_sum", "_count", "_bucket"];
 
-/// Makes a column of the samples of one series after the other.
+/// Folds the samples of one series after the other into columns.
 pub struct Fold {
     plan: FoldPlan,
     grid: Grid,
@@ -36,13 +36,12 @@ pub struct Fold {
     memory: functions::Memory,
     column: Column,
     step: usize,
-    /// First samples of the window, and those behind it.
+    /// Places of the first sample of the window and of the first sample after it.
     first: Places,
     behind: Places,
 }
 
 impl Fold {
-    /// A fold onto these times.
     pub fn new(plan: FoldPlan, grid: Grid, span: Span) -> Fold {
         Fold {
             scalars: Scalars::new(&plan.args),
@@ -60,12 +59,10 @@ impl Fold {
         }
     }
 
-    /// Takes the values of a scalar argument.
     pub fn set_scalar(&mut self, port: Port, series: Series) {
         let _ = self.scalars.set(port, series);
     }
 
-    /// Begins with a series.
     pub fn begin(&mut self, labels: Labels, context: &mut Context) {
         self.name.clear();
         self.name.push_str(labels.get(NAME));
@@ -77,9 +74,9 @@ impl Fold {
         self.behind = Places::default();
     }
 
-    /// Evaluates the steps of which all samples are there; gives the first samples that are needed
-    /// later.
+    /// Evaluates steps whose samples are known; returns the first samples that later ones need.
     pub fn advance(&mut self, buffer: &Buffer, context: &mut Context) -> Result<Places, EvalError> {
+        // The short path covers most queries; both paths give the same values.
         if self.floats(buffer, &mut context.stats) {
             return Ok(self.first);
         }
@@ -88,6 +85,7 @@ impl Fold {
             FoldKind::Range(function) => self.windows(buffer, context, function.window)?,
             FoldKind::Smoothed => self.smoothed(buffer, context),
             FoldKind::Samples => {
+                // The window of a range selector is the answer, so it has to be complete first.
                 if buffer.known_ms == i64::MAX {
                     self.samples(buffer, context)?;
                 }
@@ -97,17 +95,15 @@ impl Fold {
         Ok(self.first)
     }
 
-    /// Bytes of what is known of windows beside their samples.
     pub fn memory_bytes(&self) -> usize {
         self.memory.bytes()
     }
 
-    /// Whether no more samples are needed.
+    /// Returns whether no further samples are needed.
     pub fn is_done(&self) -> bool {
         self.step == self.grid.steps
     }
 
-    /// The series that was made.
     pub fn finish(&mut self, context: &mut Context) -> Result<Series, EvalError> {
         context.annotations.set_noting(self.span);
         self.note_counter(context);
@@ -116,6 +112,7 @@ impl Fold {
         let mut series = Series { labels, drop_name: false, column };
         if self.plan.dropped != Dropped::Nothing {
             series.drop(self.plan.dropped, context.is_delayed);
+            // Upstream does not merge series that become equal by a range function.
             if !context.is_delayed && !series.column.is_empty() {
                 if !self.seen.insert(hash_labels(series.labels.iter())) {
                     return Err(EvalError::same_labels());
@@ -126,14 +123,14 @@ impl Fold {
         Ok(series)
     }
 
-    /// Frees what was held to find series of the same labels.
+    /// Frees the memory by which equal label sets were found.
     pub fn release(&mut self, context: &mut Context) {
         self.memory = functions::Memory::default();
         let bytes = std::mem::take(&mut self.seen).len() * HASH_BYTES;
         context.budget.give(Held { bytes, samples: 0 });
     }
 
-    /// Infos about rates of what does not look like a counter.
+    /// Notes an info about a rate of something that does not look like a counter.
     fn note_counter(&mut self, context: &mut Context) {
         let Some(check) = self.plan.counter_check else { return };
         if self.name.is_empty() || self.column.present().is_empty() {
@@ -155,7 +152,6 @@ impl Fold {
         }
     }
 
-    /// Counts the samples that the current step sees.
     fn count(&self, stats: &mut Stats, floats: usize, histograms: &[HistogramPoint]) {
         if self.plan.is_counted {
             let sizes = histograms.iter().map(|point| histogram_held(&point.histogram).samples);
@@ -163,17 +159,18 @@ impl Fold {
         }
     }
 
-    /// Time of a step after `@` and `offset`.
+    /// Returns the time of a step after `@` and `offset`.
     fn reference(&self, step: usize) -> i64 {
         let time_ms = self.plan.at_ms.unwrap_or_else(|| self.grid.time(step));
         time_ms.saturating_sub(self.plan.offset_ms)
     }
 
-    /// Something of the last sample in the window.
+    /// Applies a function of the last sample in the window.
     fn last(&mut self, buffer: &Buffer, context: &mut Context) {
         let (samples, stale, base) = buffer.parts();
         while self.step < self.grid.steps {
             let end_ms = self.reference(self.step);
+            // A newer sample may still come, so later steps wait for the next read.
             if end_ms > buffer.known_ms {
                 break;
             }
@@ -203,6 +200,7 @@ impl Fold {
             let histogram_ms = time(histogram, &|at| samples.histograms[at].time_ms);
             let stale_ms = time(marker, &|at| stale[at]);
             let time_ms = float_ms.max(histogram_ms);
+            // A stale marker that is newer than the last sample ends the series.
             if time_ms > start_ms && time_ms > stale_ms {
                 let (starts, at) = match float_ms > histogram_ms {
                     true => (&samples.float_starts, float - 1),
@@ -237,11 +235,13 @@ impl Fold {
             }
             self.step += 1;
         }
+        // The last sample of each kind may still be in the window of the next step.
         self.first = Places {
             float: self.behind.float.saturating_sub(1),
             histogram: self.behind.histogram.saturating_sub(1),
             stale: self.behind.stale.saturating_sub(1),
         };
+        // Samples before `base` have been removed from the buffer already.
         self.first = Places {
             float: self.first.float.max(base.float),
             histogram: self.first.histogram.max(base.histogram),
@@ -249,7 +249,7 @@ impl Fold {
         };
     }
 
-    /// Moves the window to a step whose samples are all there; gives its end.
+    /// Moves the window to the current step, if its samples are known; returns the window's end.
     fn window(&mut self, buffer: &Buffer) -> Option<i64> {
         let end_ms = self.reference(self.step);
         let last_ms = end_ms.saturating_add(self.plan.margin_ms.1);
@@ -263,6 +263,7 @@ impl Fold {
         self.behind.float += floats.iter().take_while(|point| point.time_ms <= last_ms).count();
         let floats = &samples.floats[self.first.float - base.float..];
         self.first.float += floats.iter().take_while(|point| point.time_ms <= oldest_ms).count();
+        // Windows may lie apart: samples between them are skipped.
         self.behind.float = self.behind.float.max(self.first.float);
         if !samples.histograms.is_empty() {
             let histograms = &samples.histograms[self.behind.histogram - base.histogram..];
@@ -273,11 +274,12 @@ impl Fold {
             self.first.histogram += histograms.iter().take_while(is_before).count();
             self.behind.histogram = self.behind.histogram.max(self.first.histogram);
         }
+        // Range functions ignore stale markers, so none is kept.
         self.first.stale = base.stale + stale.len();
         Some(end_ms)
     }
 
-    /// The window's places in lists that begin at `base`: of floats, and of histograms.
+    /// Returns the window's floats and histograms as ranges in lists that begin at `base`.
     fn in_window(&self, base: Places) -> (Range<usize>, Range<usize>) {
         let Fold { first, behind, .. } = self;
         (
@@ -286,13 +288,13 @@ impl Fold {
         )
     }
 
-    /// A function of the window.
     fn windows(
         &mut self,
         buffer: &Buffer,
         context: &mut Context,
         function: RangeFunction,
     ) -> Result<(), EvalError> {
+        // Moved out, so that the call context borrows no part of `self`.
         let name = std::mem::take(&mut self.name);
         let arg_spans = std::mem::take(&mut self.plan.arg_spans);
         let mut memory = std::mem::take(&mut self.memory);
@@ -341,7 +343,7 @@ impl Fold {
         Ok(())
     }
 
-    /// The value between the samples before and behind the step.
+    /// Interpolates between the samples before and after each step.
     fn smoothed(&mut self, buffer: &Buffer, context: &mut Context) {
         let (samples, _, base) = buffer.parts();
         while self.step < self.grid.steps {
@@ -362,7 +364,7 @@ impl Fold {
         }
     }
 
-    /// The samples of the window themselves.
+    /// Emits the samples of the window themselves, as the answer.
     fn samples(&mut self, buffer: &Buffer, context: &mut Context) -> Result<(), EvalError> {
         let Some(end_ms) = self.window(buffer) else { return Ok(()) };
         let (samples, _, base) = buffer.parts();
