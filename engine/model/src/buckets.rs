@@ -1,23 +1,23 @@
-//! Upper bounds of the buckets of native histograms, to the last bit as Prometheus has them.
+//! Upper bounds of the buckets of native histograms, bit for bit those of Prometheus.
 //!
 //! Source: `getBound` in `model/histogram/generic.go` of prometheus/prometheus.
 
-/// The schema of histograms that list their bounds.
+/// Schema of histograms that list their bounds.
 pub const CUSTOM_BUCKETS_SCHEMA: i32 = -53;
 
-/// The schema that [`FRACTIONS`] belongs to.
 const FINEST_SCHEMA: i32 = 8;
 
 /// Powers of two beyond which every bound is zero or infinite.
 const EXPONENT_LIMIT: i64 = 1100;
 
-/// Upper bound of a bucket by its index, or the absolute one of a negative bucket. `custom` are the
-/// bounds of [`CUSTOM_BUCKETS_SCHEMA`], which end at infinity.
+/// Returns the upper bound of a bucket by its index, or the absolute one of a negative bucket.
+/// `custom` are the bounds of [`CUSTOM_BUCKETS_SCHEMA`], which end at infinity.
 pub fn upper_bound(index: impl Into<i64>, schema: i32, custom: &[f64]) -> f64 {
     let index = index.into();
     if schema != CUSTOM_BUCKETS_SCHEMA {
         return exponential(index, schema);
     }
+    // The lower bound of the first custom bucket is asked for by index -1.
     if index < 0 {
         return f64::NEG_INFINITY;
     }
@@ -25,11 +25,11 @@ pub fn upper_bound(index: impl Into<i64>, schema: i32, custom: &[f64]) -> f64 {
     custom.get(place).copied().unwrap_or(f64::INFINITY)
 }
 
-/// Upper bound of a bucket whose width grows by 2^(2^-schema). The last one of regular numbers ends
-/// at the largest of them; the one behind it counts infinity.
+/// Returns the bound of a bucket that grows by 2^(2^-schema); the last finite one is `f64::MAX`.
 pub fn exponential(index: impl Into<i64>, schema: i32) -> f64 {
     let index = index.into();
     let (fraction, exponent) = if schema < 0 {
+        // Larger shifts change no bound of a 32-bit index, but would overflow.
         let shift = schema.unsigned_abs().min(32);
         (0.5, index.saturating_mul(1 << shift).saturating_add(1))
     } else {
@@ -37,22 +37,24 @@ pub fn exponential(index: impl Into<i64>, schema: i32) -> f64 {
         let place = (index & ((1 << schema) - 1)) << (FINEST_SCHEMA - schema);
         (FRACTIONS[place as usize], (index >> schema) + 1)
     };
+    // 2^1024 overflows: this bucket ends at the largest number, the next one holds infinity.
     if fraction == 0.5 && exponent == 1025 {
         return f64::MAX;
     }
+    // The clamp makes the cast exact and leaves overflow and underflow to the products.
     let exponent = exponent.clamp(-EXPONENT_LIMIT, EXPONENT_LIMIT) as i32;
-    // In two steps: a number near the smallest one is reached through one that is exact.
+    // In two steps, because a single power may be subnormal or zero where the product is not.
     let half = exponent / 2;
     fraction * 2f64.powi(half) * 2f64.powi(exponent - half)
 }
 
-/// Index of the bucket that holds another one, whose schema is finer by so many steps. An index
-/// belongs to its bucket's upper bound, so that 1 and 2 join, not 0 and 1.
+/// Returns the index of the bucket that contains another one, whose schema is finer by `steps`. An
+/// index belongs to the upper bound of its bucket, so that 1 and 2 join, not 0 and 1.
 pub fn coarser_index(index: impl Into<i64>, steps: u32) -> i64 {
     (index.into().wrapping_sub(1) >> steps.min(63)).wrapping_add(1)
 }
 
-/// Bounds from 0.5 to 1 at the highest resolution, with the rounding of Prometheus' own table.
+/// Bounds from 0.5 to 1 at the finest schema, rounded as in Prometheus' own table.
 const FRACTIONS: [f64; 256] = [
     0.5,
     0.5013556375251013,

@@ -1,9 +1,9 @@
-//! What engine, query language and host agree on about samples and series: how matchers compare,
-//! the marker of stale series, [`buckets`] of native histograms, and [`number`]s as text.
+//! Rules that engine, query language and host share: matcher operators, the marker of stale series,
+//! [`buckets`] of native histograms, and [`number`]s as text.
 //!
-//! Invariant: nothing here holds samples. Labels, samples and histograms have a type in each crate
+//! Invariant: no type here holds samples. Labels, samples and histograms have a type in each crate
 //! that works on them: packed in the engine's head, shared in PromQL, borrowed from a request in
-//! the formats. One type for all would cost copies on the way of every sample.
+//! the formats. A common type would cost copies on the path of every sample.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 

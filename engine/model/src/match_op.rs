@@ -1,20 +1,20 @@
-//! How conditions on labels compare, as PromQL and remote read write them.
+//! Operators of label matchers, as in PromQL and remote read.
 
-/// How a label's value is compared.
+/// Comparison of a label's value with that of a matcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MatchOp {
-    /// `=`
+    /// `=`: the values are equal.
     Equal,
-    /// `!=`
+    /// `!=`: the values are different.
     NotEqual,
-    /// `=~`, anchored at both ends; the dot matches a newline, too
+    /// `=~`: the expression matches the whole value; its dot also matches a newline.
     Regex,
-    /// `!~`
+    /// `!~`: the expression does not match.
     NotRegex,
 }
 
 impl MatchOp {
-    /// Its sign.
+    /// Returns the sign of the operator in PromQL.
     pub fn name(self) -> &'static str {
         match self {
             MatchOp::Equal => "=",

@@ -1,24 +1,24 @@
-//! Numbers and times as text, as Go and therefore Prometheus write them.
+//! Numbers and times as text, formatted as by Go and therefore Prometheus.
 //!
 //! Sources: Go, `strconv.FormatFloat` and `fmt`; prometheus/prometheus, `util/jsonutil`.
 
-/// From this number of digits on, two shortest texts can be equally near to a number.
+/// Number of digits from which two shortest texts can be equally near to a number.
 const TIE_DIGITS_MIN: usize = 16;
 
-/// Shortest text that reads back as the same number, without exponent: how values of samples and
-/// labels are written (Go's `'f', -1`).
+/// Formats as the shortest exact text without exponent, as samples and labels (Go's `'f', -1`).
 pub fn plain(value: f64) -> String {
     if let Some(text) = special(value) {
         return text.to_owned();
     }
+    // The library's text differs only where two are equally near, which is rare and slow to decide.
     match may_tie(value) {
         true => expanded(&shortest(value)).unwrap_or_else(|| value.to_string()),
         false => value.to_string(),
     }
 }
 
-/// Shortest text that reads back as the same number; with an exponent below 1e-4 and from 1e6 (Go's
-/// `%g` and `%v`).
+/// Formats as the shortest exact text; the exponent is below 1e-4 or at least 1e6 (Go's `%g`,
+/// `%v`).
 pub fn general(value: f64) -> String {
     match special(value) {
         Some(text) => text.to_owned(),
@@ -27,7 +27,7 @@ pub fn general(value: f64) -> String {
     }
 }
 
-/// At most so many significant digits, without trailing zeros (Go's `%.2g`).
+/// Returns at most `digits` significant digits, without trailing zeros (Go's `%.2g`).
 pub fn general_rounded(value: f64, digits: usize) -> String {
     if let Some(text) = special(value) {
         return text.to_owned();
@@ -39,19 +39,22 @@ pub fn general_rounded(value: f64, digits: usize) -> String {
         false => mantissa,
     };
     let text = format!("{mantissa}e{exponent}");
+    // Rounding may carry into another exponent, so the rounded value decides about the form.
     let value = text.parse().unwrap_or(value);
     by_exponent(value, &text, -4, digits.max(1) as i32)
 }
 
-/// With so many digits behind the point (Go's `%.3f`).
+/// Returns the number with `digits` decimals (Go's `%.3f`).
 pub fn fixed(value: f64, digits: usize) -> String {
     special(value).map_or_else(|| format!("{value:.digits$}"), str::to_owned)
 }
 
-/// Appends a value of JSON's answers, without quotes: an exponent below 1e-6 and from 1e21.
+/// Appends a value of JSON answers, without quotes; it has an exponent below 1e-6 and from 1e21.
 pub fn push_json(value: f64, out: &mut Vec<u8>) {
+    // 2^53: integers below it are exact, and most values of counters are such integers.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let is_integer = value.abs() < EXACT && value as i64 as f64 == value;
+    // An integer has no sign of zero.
     if is_integer && value.to_bits() != (-0.0f64).to_bits() {
         return push_integer(value as i64, out);
     }
@@ -68,9 +71,9 @@ pub fn push_json(value: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Appends the shortest text, unless it has an exponent; says whether it did.
+/// Appends the shortest text unless that has an exponent; returns whether it did.
 fn push_shortest(value: f64, out: &mut Vec<u8>) -> bool {
-    // Three times as fast as the standard library, which matters where answers are large.
+    // Three times as fast as the standard library, which matters for large answers.
     let mut buffer = zmij::Buffer::new();
     let text = buffer.format_finite(value).as_bytes();
     if text.contains(&b'e') {
@@ -106,20 +109,20 @@ fn special(value: f64) -> Option<&'static str> {
     }
 }
 
-/// `scientific` if the exponent is below `low` or at least `high`, else the plain form. Go writes
-/// at least two digits of an exponent, and its sign.
+/// Returns `scientific` if the exponent is below `low` or at least `high`, else the plain form.
 fn by_exponent(value: f64, scientific: &str, low: i32, high: i32) -> String {
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if exponent < low || exponent >= high {
+        // Go writes the sign of an exponent, and at least two digits.
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!("{mantissa}e{sign}{:02}", exponent.abs());
     }
     plain(value)
 }
 
-/// The fewest digits that read back as the same number, with an exponent. Of two texts that are
-/// equally near Go takes the one that ends with an even digit, as rounding to as many digits does.
+/// Returns the fewest digits that read back as the same number, with an exponent. Of two equally
+/// near texts Go takes the one that ends with an even digit, as rounding does.
 fn shortest(value: f64) -> String {
     let text = format!("{value:e}");
     if !may_tie(value) {
@@ -133,9 +136,8 @@ fn shortest(value: f64) -> String {
     if rounded.parse() == Ok(value) { rounded } else { text }
 }
 
-/// Whether two shortest texts may be equally near to a number. Then all its digits are one more
-/// than the 17 that any text needs: it is an integer, or a fraction by a small power of two, each
-/// of which adds a digit.
+/// Returns whether two shortest texts may be equally near. The exact number then has one digit more
+/// than the 17 that suffice: it is an integer, or a fraction by a small power of two.
 fn may_tie(value: f64) -> bool {
     const FRACTION_BITS_MAX: i64 = 26;
     const MANTISSA_BITS: u32 = 52;
@@ -143,11 +145,10 @@ fn may_tie(value: f64) -> bool {
     let exponent = (bits >> MANTISSA_BITS & 0x7ff) as i64 - 1023;
     let mantissa = bits & ((1 << MANTISSA_BITS) - 1) | 1 << MANTISSA_BITS;
     let fraction_bits = i64::from(MANTISSA_BITS) - i64::from(mantissa.trailing_zeros()) - exponent;
-    // Integers of few bits have few digits.
+    // Integers with few bits have few digits.
     fraction_bits <= FRACTION_BITS_MAX && (fraction_bits > 0 || exponent > i64::from(MANTISSA_BITS))
 }
 
-/// A text with an exponent, without it.
 fn expanded(scientific: &str) -> Option<String> {
     let (mantissa, exponent) = scientific.split_once('e')?;
     let exponent: i32 = exponent.parse().ok()?;
@@ -159,6 +160,7 @@ fn expanded(scientific: &str) -> Option<String> {
     let zeros = |count: usize| "0".repeat(count);
     let point = usize::try_from(exponent + 1).ok().filter(|point| *point > 0);
     Some(match point {
+        // `exponent` is negative here, so the subtraction cannot underflow.
         None => format!("{sign}0.{}{digits}", zeros(exponent.unsigned_abs() as usize - 1)),
         Some(point) => match digits.split_at_checked(point) {
             Some((whole, "")) => format!("{sign}{whole}"),
@@ -192,7 +194,6 @@ mod tests {
             (1.05, "1.05", "1.05", "1.1"),
             (20.0, "20", "20", "20"),
             (5e-324, "5e-324", &format!("0.{}5", "0".repeat(323)), "4.9e-324"),
-            // Two texts of 17 digits are equally near: Go takes the even one.
             (2f64.powi(-25), "2.9802322387695312e-08", "0.000000029802322387695312", "3e-08"),
             (f64::INFINITY, "+Inf", "+Inf", "+Inf"),
             (f64::NEG_INFINITY, "-Inf", "-Inf", "-Inf"),
@@ -266,7 +267,6 @@ mod tests {
         }
     }
 
-    /// A fraction with few bits, an integer with many, and others.
     fn any_number() -> impl Strategy<Value = f64> {
         let few_bits = (any::<u64>(), 0..53u32, -40..70i32)
             .prop_map(|(bits, kept, power)| (bits >> (63 - kept)) as f64 * 2f64.powi(power));
@@ -285,7 +285,6 @@ mod tests {
             }
         }
 
-        /// The search for ties may be left out where there is none.
         #[test]
         fn ties_are_only_where_they_are_looked_for(value in any_number()) {
             if value.is_finite() && value != 0.0 && !may_tie(value) {

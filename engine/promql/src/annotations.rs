@@ -1,4 +1,4 @@
-//! Warnings and infos beside an answer, with the text of upstream.
+//! Warnings and infos of an answer, with the texts of upstream.
 //!
 //! Source: prometheus/prometheus, `util/annotations`.
 
@@ -12,59 +12,59 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::syntax::Span;
 
-/// How much an annotation matters.
+/// Severity of an annotation, as upstream's API separates it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// The answer is probably not what was meant.
+    /// The answer is probably not as intended.
     Warning,
-    /// The answer may not be what was meant.
+    /// The answer may not be as intended.
     Info,
 }
 
-/// A remark about an expression's evaluation.
+/// A remark about the evaluation of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Annotation {
-    /// Warning or info.
+    /// Whether this is a warning or an info.
     pub severity: Severity,
-    /// The text, without severity and position.
+    /// The text without severity and position.
     pub text: String,
-    /// The part of the expression that it is about.
+    /// Part of the expression that the annotation is about.
     pub span: Option<Span>,
-    /// What several of one text have in common.
+    /// Figures that annotations with the same text combine.
     pub detail: Detail,
 }
 
-/// Figures that stand behind the text.
+/// Figures that are appended to the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Detail {
-    /// None.
+    /// The text has no figures.
     #[default]
     Nothing,
-    /// How often it happened; shown if more than once.
+    /// Number of occurrences; shown if greater than one.
     Count(u64),
-    /// Classic buckets whose counts had to be raised.
+    /// Extent of the corrections to classic buckets whose counts were not monotonic.
     Monotonicity(Monotonicity),
 }
 
-/// Classic buckets whose counts had to be raised.
+/// Classic buckets whose counts were raised to make them monotonic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Monotonicity {
     /// First evaluation time, in milliseconds since the epoch.
     pub first_ms: i64,
     /// Last evaluation time, in milliseconds since the epoch.
     pub last_ms: i64,
-    /// Lowest upper bound of such a bucket.
+    /// Lowest upper bound of a raised bucket.
     pub min_bucket: f64,
-    /// Highest upper bound of such a bucket.
+    /// Highest upper bound of a raised bucket.
     pub max_bucket: f64,
-    /// Largest number of observations that were missing.
+    /// Largest number of observations that was added to a bucket.
     pub max_diff: f64,
-    /// Evaluations of one histogram that were concerned.
+    /// Number of evaluations of one histogram with raised buckets.
     pub samples: u64,
 }
 
 impl Annotation {
-    /// The whole text, as upstream's API gives it: `PromQL info: … (line:column)`.
+    /// Returns the complete text, as upstream's API does: `PromQL info: … (line:column)`.
     pub fn message(&self, query: &str) -> String {
         let mut text = match self.severity {
             Severity::Warning => "PromQL warning: ",
@@ -109,54 +109,56 @@ impl Monotonicity {
     }
 }
 
-/// Line and column of a byte of a query; both start at one, columns are bytes.
+/// Returns line and column of a byte of a query; both start at one, columns are bytes.
 fn line_and_column(query: &str, byte: usize) -> (usize, usize) {
     let before = &query.as_bytes()[..byte.min(query.len())];
     let lines = before.iter().filter(|b| **b == b'\n').count();
     let column = match before.iter().rposition(|b| *b == b'\n') {
+        // A column counts from the line break, which is column 0.
         Some(line_end) => before.len() - line_end,
         None => before.len() + 1,
     };
     (lines + 1, column)
 }
 
-/// Whether upstream comes to one part of an expression after the other, or it is the same.
+/// Returns whether upstream evaluates `part` after `other`, or both are the same part.
 fn is_later(part: Span, other: Span) -> bool {
+    // An operation is evaluated after its operands, and operands from left to right.
     let contains = |a: Span, b: Span| a.start <= b.start && b.end <= a.end;
     contains(part, other) || !contains(other, part) && part.start > other.start
 }
 
-/// Texts of one severity that are kept; of others there is only the number.
+/// Texts of one severity that are kept; further texts are only counted.
 const KEPT_MAX: usize = 1000;
 
-/// Texts beyond the kept ones that are told apart; further ones are not counted.
+/// Number of distinct texts that are counted beyond the kept ones; further texts are ignored.
 const COUNTED_MAX: usize = 50_000;
 
-/// Annotations of one query; those of one text are one, with the place that upstream comes to last:
-/// operands come one after the other, and then what is made of them. However many there are, they
-/// take no more than some megabytes.
+/// Annotations of one query. Annotations with the same text are merged; the merged one has the
+/// position that upstream evaluates last (operands in order, then their operator). Memory is
+/// bounded to some megabytes, however many annotations there are.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Annotations {
-    /// By severity and text, each with the part of the expression that noted it.
+    /// Sorted by severity and text, each with the part of the expression that noted it.
     entries: Vec<(Annotation, Span)>,
-    /// The part of the expression that notes.
+    /// Part of the expression that is being evaluated.
     noting: Span,
-    /// Hashes of messages that are not kept, by severity.
+    /// Hashes of texts that are not kept, by severity.
     others: [BTreeSet<u64>; 2],
 }
 
 impl Annotations {
-    /// Sets the part of the expression that notes from now on; gives the one before.
+    /// Sets the part of the expression that notes from now on; returns the previous one.
     pub fn set_noting(&mut self, noting: Span) -> Span {
         std::mem::replace(&mut self.noting, noting)
     }
 
-    /// Adds what happened to a metric; its name may be empty.
+    /// Adds an annotation for a metric, whose name may be empty.
     pub fn note(&mut self, note: Note<'_>, metric: &str, span: Span) {
         self.insert(note.annotation(metric, span));
     }
 
-    /// Adds one, or puts it together with the one of its text.
+    /// Adds an annotation, or merges it with the one of the same text.
     fn insert(&mut self, annotation: Annotation) {
         let place = self.entries.binary_search_by(|(entry, _)| {
             (entry.severity, &entry.text).cmp(&(annotation.severity, &annotation.text))
@@ -166,7 +168,7 @@ impl Annotations {
             Err(place) => return self.insert_new(place, annotation),
         };
         let (entry, noted) = &mut self.entries[place];
-        // Those with figures keep the first place, others the last.
+        // Annotations with figures keep the first position, others the last.
         let is_taken = match (&mut entry.detail, &annotation.detail) {
             (Detail::Count(count), Detail::Count(more)) => {
                 *count += more;
@@ -189,6 +191,7 @@ impl Annotations {
         let is_other = |(entry, _): &(Annotation, Span)| entry.severity != severity;
         let kept = match severity {
             Severity::Warning => self.entries.partition_point(|entry| !is_other(entry)),
+            // Entries are sorted by severity, so their number follows from the place of the border.
             Severity::Info => self.entries.len() - self.entries.partition_point(is_other),
         };
         if kept < KEPT_MAX {
@@ -196,24 +199,25 @@ impl Annotations {
         }
         let others = &mut self.others[severity as usize];
         if others.len() < COUNTED_MAX {
+            // Only the number is shown, so a hash suffices; a collision makes it one too small.
             let mut hasher = DefaultHasher::new();
             annotation.text.hash(&mut hasher);
             others.insert(hasher.finish());
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no annotations.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Those that are kept, warnings first.
+    /// Iterates over the kept annotations, warnings first.
     pub fn iter(&self) -> impl Iterator<Item = &Annotation> + Clone {
         self.entries.iter().map(|(entry, _)| entry)
     }
 
-    /// Texts of one severity as upstream's API gives them: at most `limit`, then how many more
-    /// there were; all that are kept if the limit is 0.
+    /// Returns texts of one severity as upstream's API does: at most `limit`, then the number of
+    /// omitted ones; all kept texts if the limit is 0.
     pub fn messages(&self, severity: Severity, query: &str, limit: usize) -> Vec<String> {
         let all = self.iter().filter(|entry| entry.severity == severity);
         let kept = all.clone().count();
@@ -252,7 +256,7 @@ mod tests {
     #[test]
     fn equal_messages_are_one_with_the_place_that_is_evaluated_last() {
         let span = |start, end| Span { start, end };
-        // Of `f(g(a) + g(b))`: what notes, and the place it notes.
+        // Parts of `f(g(a) + g(b))`: the noting part, and the position that it notes.
         let parts =
             [(span(2, 6), span(4, 5)), (span(9, 13), span(11, 12)), (span(0, 14), span(2, 13))];
         for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [1, 0, 2]] {

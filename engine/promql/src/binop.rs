@@ -8,7 +8,7 @@ use crate::model::{CounterReset, Histogram, Value};
 use crate::syntax::BinaryOp;
 use std::rc::Rc;
 
-/// Of two scalars; comparisons give 0 or 1.
+/// Applies an operator to two scalars; comparisons give 0 or 1.
 pub fn scalars(op: BinaryOp, left: f64, right: f64) -> f64 {
     match comparison(op, left, right) {
         Some(holds) => f64::from(u8::from(holds)),
@@ -16,7 +16,7 @@ pub fn scalars(op: BinaryOp, left: f64, right: f64) -> f64 {
     }
 }
 
-/// Whether a comparison holds; none if the operator is no comparison.
+/// Returns whether a comparison holds; `None` if the operator is not a comparison.
 #[inline]
 pub fn comparison(op: BinaryOp, left: f64, right: f64) -> Option<bool> {
     Some(match op {
@@ -30,7 +30,7 @@ pub fn comparison(op: BinaryOp, left: f64, right: f64) -> Option<bool> {
     })
 }
 
-/// The number that an operator gives, which is no comparison.
+/// Applies an arithmetic operator; NaN for other operators.
 #[inline]
 pub fn arithmetic(op: BinaryOp, left: f64, right: f64) -> f64 {
     match op {
@@ -45,18 +45,16 @@ pub fn arithmetic(op: BinaryOp, left: f64, right: f64) -> f64 {
     }
 }
 
-/// What an operator gives for two values.
+/// Result of an operator for two elements.
 #[derive(Clone, Debug, Default)]
 pub struct Element {
-    /// The value, whether a comparison holds or not; none if there is none.
+    /// The value, even if a comparison does not hold; `None` if the operands have no result.
     pub value: Option<Value>,
-    /// Whether the comparison holds, or there is none.
+    /// Whether the comparison holds; true for other operators.
     pub is_kept: bool,
-    /// What is to be said.
     pub note: Option<Note<'static>>,
 }
 
-/// Of two values.
 pub fn values(op: BinaryOp, left: &Value, right: &Value) -> Element {
     match (left, right) {
         (Value::Float(left), Value::Float(right)) => floats(op, *left, *right),
@@ -73,6 +71,7 @@ pub fn values(op: BinaryOp, left: &Value, right: &Value) -> Element {
         (Value::Histogram(a), Value::Histogram(b)) => match op {
             BinaryOp::Add => sum(op, a, b),
             BinaryOp::Sub => sum(op, a, b),
+            // Histograms have no order; comparisons other than equality are annotated.
             BinaryOp::Equal | BinaryOp::NotEqual => Element {
                 value: Some(left.clone()),
                 is_kept: a.is_same(b) == (op == BinaryOp::Equal),
@@ -88,6 +87,7 @@ fn floats(op: BinaryOp, left: f64, right: f64) -> Element {
     let of = |value| Some(Value::Float(value));
     match comparison(op, left, right) {
         Some(is_kept) => Element { value: of(left), is_kept, note: None },
+        // Trims apply to histograms only; `arithmetic` would silently give NaN.
         None if matches!(op, BinaryOp::TrimLower | BinaryOp::TrimUpper) => {
             incompatible(op, &Value::Float(left), &Value::Float(right))
         }
@@ -107,6 +107,7 @@ fn incompatible(op: BinaryOp, left: &Value, right: &Value) -> Element {
 fn changed(histogram: &Histogram, change: impl FnOnce(&mut Histogram)) -> Element {
     let mut histogram = histogram.clone();
     change(&mut histogram);
+    // Upstream compacts after scaling, so that a factor of 0 leaves no empty buckets.
     histogram.compact();
     Element { value: Some(Value::Histogram(Rc::new(histogram))), is_kept: true, note: None }
 }
@@ -117,13 +118,13 @@ fn trimmed(histogram: &Histogram, at: f64, keep: Keep) -> Element {
     Element { value: Some(Value::Histogram(Rc::new(histogram))), is_kept: true, note: None }
 }
 
-/// The sum or the difference of two histograms.
 fn sum(op: BinaryOp, left: &Histogram, right: &Histogram) -> Element {
     let mut result = left.clone();
     let (done, operation) = match op {
         BinaryOp::Sub => (result.subtract(right), HistogramOperation::Sub),
         _ => (result.add(right), HistogramOperation::Add),
     };
+    // Exponential and custom buckets cannot be combined; upstream drops the element.
     let Ok(reconciled) = done else {
         let note = Note::IncompatibleBucketLayout(op.name());
         return Element { note: Some(note), ..Element::default() };

@@ -2,53 +2,57 @@
 
 const DAY_SECONDS: u64 = 86_400;
 
-/// Days from the earliest date that Go's clock knows to 1970. Go counts seconds from there in 64
-/// bits without sign, so that times before it wrap around.
+/// Days from the earliest date that Go's clock knows to 1970. Go counts seconds from that date as
+/// unsigned 64-bit numbers, so earlier times wrap around.
 const DAYS_TO_EPOCH: u64 = 106_751_991_073_400;
 
-/// A time of day at a date.
+/// A time of day at a UTC date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Date {
-    /// The year; 0 is the one before 1.
+    /// The astronomical year: 0 is the year before 1.
     pub year: i64,
-    /// 1 to 12.
+    /// Month of the year, 1 to 12.
     pub month: u8,
-    /// 1 to 31.
+    /// Day of the month, 1 to 31.
     pub day: u8,
-    /// 0 for Sunday.
+    /// Day of the week, 0 for Sunday.
     pub weekday: u8,
-    /// 1 to 366.
+    /// Day of the year, 1 to 366.
     pub day_of_year: u16,
-    /// 0 to 23.
+    /// Hour of the day, 0 to 23.
     pub hour: u8,
-    /// 0 to 59.
+    /// Minute of the hour, 0 to 59.
     pub minute: u8,
-    /// 0 to 59.
+    /// Second of the minute, 0 to 59.
     pub second: u8,
 }
 
 impl Date {
-    /// The date of a time in seconds since the epoch.
+    /// Returns the date of a time in seconds since the epoch.
     pub fn of_seconds(seconds: i64) -> Date {
         let seconds = (seconds as u64).wrapping_add(DAYS_TO_EPOCH * DAY_SECONDS);
         let days = (seconds / DAY_SECONDS) as i64 - DAYS_TO_EPOCH as i64;
         let second_of_day = (seconds % DAY_SECONDS) as u32;
-        // Years begin with March here, so that the day that some years lack is the last.
+        // Years begin with March here, so that the leap day is the last day of a year.
         let since_march = days + 719_468;
+        // 146,097 days are 400 years, after which the calendar repeats.
         let era = since_march.div_euclid(146_097);
         let day_of_era = since_march.rem_euclid(146_097);
         let year_of_era =
             (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
         let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        // Any five months from March or August on have 153 days.
         let month_from_march = (5 * day_of_year + 2) / 153;
         let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
         let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
         let year = era * 400 + year_of_era + i64::from(month < 3);
+        // Turns a day counted from March back into one counted from January.
         let before = if month < 3 { -305 } else { 60 + i64::from(is_leap(year)) };
         Date {
             year,
             month: month as u8,
             day: day as u8,
+            // The epoch was a Thursday.
             weekday: (days + 4).rem_euclid(7) as u8,
             day_of_year: (day_of_year + before) as u16,
             hour: (second_of_day / 3600) as u8,
@@ -57,17 +61,18 @@ impl Date {
         }
     }
 
-    /// The date of a sample's value in seconds, whose fraction does not count. What is no number,
-    /// or is too large, is what Go makes of it: the earliest of all times.
+    /// Returns the date of a sample's value in seconds without the fraction. NaN and values outside
+    /// of `i64` give the earliest of all times, as Go's conversion does.
     pub fn of_value(value: f64) -> Date {
         const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+        // 2^63 itself is excluded, because it does not fit `i64`, while -2^63 does.
         match (-LIMIT..LIMIT).contains(&value) {
             true => Date::of_seconds(value as i64),
             false => Date::of_seconds(i64::MIN),
         }
     }
 
-    /// 28 to 31.
+    /// Returns the number of days of the month, 28 to 31.
     pub fn days_in_month(&self) -> u8 {
         match self.month {
             2 => 28 + u8::from(is_leap(self.year)),
@@ -81,7 +86,7 @@ fn is_leap(year: i64) -> bool {
     year.rem_euclid(4) == 0 && (year.rem_euclid(100) != 0 || year.rem_euclid(400) == 0)
 }
 
-/// A time in seconds since the epoch as RFC 3339 writes it.
+/// Formats a time in seconds since the epoch as RFC 3339.
 pub fn rfc3339(seconds: i64) -> String {
     let date = Date::of_seconds(seconds);
     let sign = if date.year < 0 { "-" } else { "" };

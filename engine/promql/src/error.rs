@@ -1,45 +1,45 @@
-//! Why an evaluation ends early.
+//! Errors that end an evaluation early.
 
 use crate::limits::Limit;
 use crate::source::SourceError;
 use crate::syntax::Span;
 
-/// Why an evaluation ends early.
+/// Reason for which an evaluation ends early. The texts are upstream's where upstream has one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EvalError {
-    /// The store failed.
+    /// The store failed while series were read.
     #[error("expanding series: {0}")]
     Source(#[from] SourceError),
-    /// A limit was reached.
+    /// The query reached one of its limits.
     #[error("{}", limit_text(*limit, *max))]
     Limit {
-        /// Which one.
+        /// The limit that was reached.
         limit: Limit,
-        /// Its value.
+        /// Configured value of the limit.
         max: u64,
-        /// The part of the expression that asked for more.
+        /// Part of the expression that exceeded the limit.
         span: Span,
     },
     /// The expression has no answer on these series. The text is upstream's.
     #[error("{text}")]
     Execution {
-        /// What is wrong.
+        /// Upstream's text of the error.
         text: String,
     },
 }
 
 impl EvalError {
-    /// A limit was reached.
+    /// Makes the error of a limit that `span` exceeded.
     pub fn limit(limit: Limit, max: u64, span: Span) -> EvalError {
         EvalError::Limit { limit, max, span }
     }
 
-    /// The expression has no answer on these series.
+    /// Makes the error of an expression that has no answer on these series.
     pub fn execution(text: impl Into<String>) -> EvalError {
         EvalError::Execution { text: text.into() }
     }
 
-    /// Two series of one vector have the same labels.
+    /// Makes the error of two series in one vector with the same labels.
     pub fn same_labels() -> EvalError {
         EvalError::execution("vector cannot contain metrics with the same labelset")
     }

@@ -2,11 +2,12 @@
 
 use crate::model::FloatPoint;
 
-/// Adds to a sum and its compensation. What is lost by rounding goes into the compensation, which
-/// is added once at the end; it is dropped when the sum becomes infinite.
+/// Adds `value` to a sum. The rounding error goes into the compensation, which the caller adds once
+/// at the end; the compensation is dropped when the sum becomes infinite.
 #[inline]
 pub fn add(value: f64, sum: &mut f64, compensation: &mut f64) {
     let total = *sum + value;
+    // The error of an infinite sum would be NaN and hide the infinity.
     if total.is_infinite() {
         *compensation = 0.0;
     } else if sum.abs() >= value.abs() {
@@ -17,13 +18,14 @@ pub fn add(value: f64, sum: &mut f64, compensation: &mut f64) {
     *sum = total;
 }
 
-/// The sum and its compensation; none if it is not finite on the way. What each addition loses is
-/// computed without asking which term is larger, and is the same.
+/// Returns the sum and its compensation; `None` if either becomes infinite or NaN. The error of
+/// each addition is computed without a branch on the larger term, and equals that of [`add`].
 pub fn finite_sum(floats: &[FloatPoint]) -> Option<(f64, f64)> {
     let (mut sum, mut compensation) = (0.0, 0.0);
     for point in floats {
         let total = sum + point.value;
         let added = total - sum;
+        // Knuth's two-sum: no branch, so that the loop can be pipelined.
         compensation += (sum - (total - added)) + (point.value - added);
         sum = total;
     }

@@ -1,4 +1,4 @@
-//! PromQL: the language of Prometheus, from its text to its answer.
+//! PromQL, the query language of Prometheus: parser, planner, evaluation and encoded answers.
 //!
 //! ```text
 //! text ─▶ syntax ─▶ plan ─▶ eval ◀── source (series in label order)
@@ -12,7 +12,7 @@
 //! [`source::Source`] and counts its memory against a limit. Times are milliseconds since the
 //! epoch.
 //!
-//! Source: prometheus/prometheus 3.15, `promql`. Its test scripts are the judge.
+//! Source: prometheus/prometheus 3.15, `promql`. Upstream's test scripts decide what is correct.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 

@@ -1,15 +1,15 @@
-//! What a query may take.
+//! Limits of memory, samples, steps and depth of a query.
 
-/// Limits of one query.
+/// Limits of one query; exceeding one ends the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Memory for what the query holds: columns, accumulators, labels, windows, waiting results.
+    /// Bytes of memory for columns, accumulators, labels, windows and queued results.
     pub bytes_max: usize,
-    /// Samples that may be held at once; a histogram counts by its size.
+    /// Samples that are held at once; a histogram counts by its size.
     pub samples_max: u64,
-    /// Steps of a query, and of a subquery.
+    /// Maximum number of steps of a query or of a subquery.
     pub steps_max: u64,
-    /// How deep expressions may be nested.
+    /// Maximum nesting of an expression, in levels.
     pub depth_max: usize,
 }
 
@@ -25,17 +25,17 @@ impl Default for Limits {
     }
 }
 
-/// What is limited.
+/// The resource that a limit bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Bytes of memory.
+    /// Bytes of memory of one query.
     Bytes,
-    /// Samples held at once.
+    /// Samples that are held at once.
     Samples,
-    /// Steps.
+    /// Steps of a query or of a subquery.
     Steps,
-    /// Levels of nesting.
+    /// Levels of nesting of an expression.
     Depth,
-    /// Bytes of a label's value.
+    /// Bytes of one label value.
     LabelBytes,
 }

@@ -1,16 +1,19 @@
-//! Logarithms with the digits of Go's.
+//! Logarithms that agree with Go's to the last digit.
 
 use std::f64::consts::LN_2;
 
-/// The binary logarithm: that of the fraction from a half to one, plus the exponent. Near one it
-/// has less digits than the library's; those are the ones that Prometheus computes with.
+/// Returns the binary logarithm as Go does: that of the fraction in [0.5, 1) plus the exponent.
+/// Near one it has fewer exact digits than the library's, but the same digits as Prometheus.
 pub fn log2(value: f64) -> f64 {
+    // The exponent field of zero, subnormal, infinite and NaN is not a binary exponent.
     if !(f64::MIN_POSITIVE..=f64::MAX).contains(&value) {
         return value.log2();
     }
     const FRACTION_BITS: u64 = (1 << 52) - 1;
+    // The fraction starts at a half, not at one, so the bias is 1022 instead of 1023.
     let exponent = (value.to_bits() >> 52) as i32 - 1022;
     let fraction = f64::from_bits(value.to_bits() & FRACTION_BITS | 0.5f64.to_bits());
+    // Go returns powers of two exactly, without the product that rounds.
     match fraction == 0.5 {
         true => f64::from(exponent - 1),
         false => fraction.ln() * (1.0 / LN_2) + f64::from(exponent),

@@ -10,8 +10,8 @@ pub use native::{Skew, histogram_fraction, histogram_quantile};
 
 use std::cmp::Ordering;
 
-/// The quantile of values, which change their places; between two values it is interpolated. What
-/// is no number counts as the lowest. NaN of no values; infinity for what is no quantile.
+/// Returns the quantile of `values`, which are reordered; NaN counts as the lowest value. The
+/// result is interpolated, NaN without values, and infinite for `q` outside of 0 to 1.
 pub fn of_values(q: f64, values: &mut [f64]) -> f64 {
     if values.is_empty() || q.is_nan() {
         return f64::NAN;
@@ -25,13 +25,15 @@ pub fn of_values(q: f64, values: &mut [f64]) -> f64 {
     let rank = q * (values.len() - 1) as f64;
     let weight = rank - rank.floor();
     let place = rank.floor() as usize;
+    // Selection is linear; a sort would order values that the quantile does not depend on.
     let (_, lower, above) = values.select_nth_unstable_by(place, lowest_first);
     let lower = *lower;
+    // The values above are unordered; the lowest of them has the next rank.
     let upper = above.iter().copied().min_by(lowest_first).unwrap_or(lower);
     lower * (1.0 - weight) + upper * weight
 }
 
-/// Ascending order; what is no number comes first.
+/// Compares in ascending order; NaN comes first.
 fn lowest_first(a: &f64, b: &f64) -> Ordering {
     a.partial_cmp(b).unwrap_or_else(|| b.is_nan().cmp(&a.is_nan()))
 }

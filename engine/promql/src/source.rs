@@ -1,77 +1,75 @@
-//! Where series come from.
+//! The store from which an evaluation reads its series.
 
 use crate::model::{Labels, Samples};
 use crate::syntax::Matcher;
 
-/// What a scan needs of the store. The store may give more; it must not give less.
+/// Series and samples that a scan needs. The store may return more, but not less.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selection {
-    /// All must hold.
+    /// Matchers that must all hold.
     pub matchers: Vec<Matcher>,
-    /// Oldest sample that is needed, included.
+    /// Time of the oldest sample that is needed, included.
     pub start_ms: i64,
-    /// Newest sample that is needed, included.
+    /// Time of the newest sample that is needed, included.
     pub end_ms: i64,
-    /// What is done with the samples.
+    /// Samples and buckets that the store may leave out.
     pub hints: Hints,
 }
 
-/// What a store may leave out or prepare.
+/// Parts of the answer that a store may leave out or prepare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hints {
-    /// Milliseconds between evaluations; 0 if all samples of the selection are looked at.
+    /// Milliseconds between evaluations; 0 if all samples of the selection are used.
     pub step_ms: i64,
-    /// Window of each evaluation in milliseconds. The last one ends with the selection, so the
-    /// samples that count are those in `(end_ms - k * step_ms - range_ms, end_ms - k * step_ms]`.
+    /// Window of each evaluation in milliseconds. The last window ends with the selection, so the
+    /// samples that are used lie in `(end_ms - k * step_ms - range_ms, end_ms - k * step_ms]`.
     pub range_ms: i64,
-    /// Buckets of histograms are not looked at: count and sum suffice. A store that leaves them out
-    /// must say of each histogram whether the counter was reset.
+    /// Buckets of histograms are not used: count and sum suffice. A store that leaves the buckets
+    /// out must state for each histogram whether the counter was reset.
     pub without_buckets: bool,
-    /// No sample is looked at: labels suffice. There may be series that have samples near the
-    /// selected time only.
+    /// No sample is used. The store may return series with samples only near the selected time.
     pub labels_only: bool,
-    /// Start times of counters are looked at.
+    /// Start times of counters are used.
     pub start_times: bool,
 }
 
-/// Why the store could not go on. The text is for people; the code is the store's own.
+/// Failure of the store. The text is for people; error codes stay inside the store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct SourceError {
-    /// What failed.
+    /// Description of the failure, for people.
     pub text: String,
 }
 
-/// A store that is read.
+/// A store that can be queried.
 pub trait Source {
-    /// Says that the selections that follow lie in this range of time, both ends included. All of
-    /// them are to show the store as of one moment, that of the first of them.
+    /// Announces selections in this range of time, both ends included. All of them must show the
+    /// store as of one moment, that of the first selection.
     fn begin(&self, _start_ms: i64, _end_ms: i64) {}
 
-    /// Says that no more selections follow.
+    /// Announces that no more selections follow.
     fn end(&self) {}
 
-    /// The series of a selection, in ascending order of their label sets. Several scans may be open
-    /// at once; they borrow nothing, so that an evaluation (`Rc<dyn Source>`) can outlive its
-    /// caller.
+    /// Returns the series of a selection by ascending label sets. Several sets may be open at once;
+    /// they borrow nothing, so that an evaluation (`Rc<dyn Source>`) can outlive its caller.
     fn select(&self, selection: &Selection) -> Result<Box<dyn SeriesSet>, SourceError>;
 }
 
-/// Series of one selection.
+/// Iterator over the series of one selection.
 pub trait SeriesSet {
-    /// Goes on to the next series, and gives its labels; none behind the last one.
+    /// Moves to the next series and returns its labels; `None` after the last series.
     fn next(&mut self) -> Result<Option<Labels>, SourceError>;
 
-    /// Appends samples of the current series in time order, at most about a chunk's, all newer than
-    /// those before; false if there were none left.
+    /// Appends the next samples of the current series in time order, at most about one chunk.
+    /// Returns false if no samples were left.
     fn read(&mut self, samples: &mut Samples) -> Result<bool, SourceError>;
 
-    /// About how many series there are, as far as that is known before they are read.
+    /// Estimates the number of series, as far as it is known before they are read.
     fn estimate(&mut self) -> Result<usize, SourceError> {
         Ok(0)
     }
 
-    /// Memory of what was made to open the selection, such as compiled expressions, roughly.
+    /// Estimates the memory that the open selection needs, such as compiled expressions.
     fn bytes(&self) -> usize {
         0
     }

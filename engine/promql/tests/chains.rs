@@ -1,4 +1,4 @@
-//! Long chains of operators: they are evaluated in loops, whatever the stack is.
+//! Long chains of operators are evaluated in loops, independent of the stack.
 
 use std::rc::Rc;
 use tidepool_promql::eval::Query;
@@ -7,13 +7,13 @@ use tidepool_promql::plan::Options;
 use tidepool_promql::source::{Selection, SeriesSet, Source, SourceError};
 use tidepool_promql::syntax::{ParserOptions, parse};
 
-/// One series of each name, with the value of the number in it: `m7` is 7.
+/// One series for each name, whose value is the number in the name: `m7` is 7.
 struct Store;
 
 impl Source for Store {
     fn select(&self, selection: &Selection) -> Result<Box<dyn SeriesSet>, SourceError> {
         let name = &selection.matchers[0].value;
-        // None has a label that is asked for.
+        // No series has a label that a matcher asks for.
         let rest = (selection.matchers.len() == 1).then(|| name.clone());
         Ok(Box::new(One { value: name[1..].parse().unwrap_or(f64::NAN), rest, is_read: true }))
     }
@@ -41,7 +41,7 @@ impl SeriesSet for One {
     }
 }
 
-/// Number of series and sum of all values of an answer; or the error.
+/// Number of series and sum of all values of an answer, or the error.
 fn answer(text: &str, options: Options) -> Result<(usize, f64), String> {
     let expr = parse(text, &ParserOptions::all()).map_err(|error| error.to_string())?;
     let query = Query::new(&expr, options).map_err(|error| error.to_string())?;

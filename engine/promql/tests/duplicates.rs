@@ -1,5 +1,5 @@
-//! Series that come late and have the labels of earlier ones: the query fails before it gives
-//! anything, so that a server can still say so by its status.
+//! Series late in a scan with the labels of earlier ones: the query fails before its first result,
+//! so that a server can still answer with an error status.
 
 use std::rc::Rc;
 use tidepool_promql::eval::{Evaluation, Limits, Query};
@@ -11,7 +11,7 @@ use tidepool_relabel::Pattern;
 
 const SERIES: usize = 2_000;
 
-/// Series with a sample each minute.
+/// Series with one sample a minute.
 struct Store(Vec<Labels>);
 
 fn series(pairs: &[(&str, &str)]) -> Labels {
@@ -19,10 +19,9 @@ fn series(pairs: &[(&str, &str)]) -> Labels {
 }
 
 impl Store {
-    /// Names `a` and `b`, of which `b` has the labels of the last `a`; `once` and `twice` with a
-    /// label `i` each, the last one of `twice` two times; `typed`, of which a late one has the
-    /// labels of another one but for its type; `clean` and `lone`, of which none is like another
-    /// one.
+    /// Names `a` and `b`, where `b` has the labels of the last `a`; `once` and `twice` with a label
+    /// `i` each, whose last value `twice` has two times; `typed`, where a late series differs from
+    /// another one in its type only; `clean` and `lone` without duplicates.
     fn new() -> Store {
         let mut all = Vec::new();
         for number in 0..SERIES {
@@ -92,7 +91,7 @@ fn evaluation(text: &str, options: Options) -> Evaluation {
     query.evaluate(Rc::new(Store::new())).expect("an evaluation")
 }
 
-/// An hour, in less memory than all of the answer takes.
+/// One hour, in less memory than the whole answer needs.
 fn hour() -> Options {
     let limits = Limits { bytes_max: 1_000_000, ..Limits::default() };
     Options { limits, ..Options::range(100 * MINUTE, 160 * MINUTE, MINUTE) }
@@ -142,7 +141,7 @@ fn what_cannot_fail_flows() {
     }
 }
 
-/// An answer that does not fit into the memory ends with the limit instead of half an answer.
+/// An answer that exceeds the memory ends with the limit instead of half an answer.
 #[test]
 fn what_may_fail_and_is_too_large_is_an_error() {
     for text in ["-(clean or b)", r#"label_replace(twice, "j", "1", "", "")"#] {

@@ -15,10 +15,10 @@ use tidepool_promql::plan::Options;
 use tidepool_promql::source::{Selection, SeriesSet, Source, SourceError};
 use tidepool_promql::syntax::{Expr, Matcher, ParserOptions, parse};
 
-/// Samples that are read at once, so that windows cross the ends of what was read.
+/// Samples that are read at once, so that windows span several reads.
 const READ_MAX: usize = 7;
 
-/// The table that is compared with; another one may be named for longer runs.
+/// The table of expected results; a longer one may be named.
 fn table() -> String {
     match std::env::var("TIDEPOOL_EVALUATION_CASES") {
         Ok(path) => std::fs::read_to_string(path).expect("a table"),
@@ -31,7 +31,7 @@ fn expressions_give_what_prometheus_gives() {
     compare_all(&table());
 }
 
-/// Joins whose sides have equal selectors, which are read once where that is possible.
+/// Joins whose sides have equal selectors, which are read once if possible.
 #[test]
 fn joins_of_equal_selectors_give_what_prometheus_gives() {
     compare_all(include_str!("cases/joins.tsv"));
@@ -56,7 +56,7 @@ fn compare_all(table: &str) {
     assert!(in_pieces * 20 > count, "{in_pieces} of {count} were compared in pieces");
 }
 
-/// Compares an answer; gives whether that in pieces was compared, too.
+/// Compares an answer; returns whether the answer in pieces was compared, too.
 fn compare(store: &Rc<Store>, fields: &[Json]) -> Result<bool, String> {
     let text = fields[0].as_str().expect("an expression");
     let times: Vec<i64> = (0..3).map(|i| fields[1][i].as_i64().expect("a time")).collect();
@@ -79,7 +79,7 @@ fn compare(store: &Rc<Store>, fields: &[Json]) -> Result<bool, String> {
         return Err("its series are not sorted by labels".to_owned());
     }
     let mut series = match (series, failure.is_empty()) {
-        // Of several failures any one may be found first.
+        // Any of several failures may be found first.
         (Err(_), false) => return Ok(false),
         (Err(error), true) => return Err(format!("fails with {error}")),
         (Ok(_), false) => return Err(format!("does not fail with {failure}")),
@@ -119,8 +119,8 @@ fn compare(store: &Rc<Store>, fields: &[Json]) -> Result<bool, String> {
     Ok(is_in_pieces)
 }
 
-/// A range whose steps do not depend on each other gives the same in two pieces, bit by bit, except
-/// where it is split so that a piece says that it depends on more.
+/// A range whose steps are independent gives the same in two pieces, bit by bit, except where a
+/// piece reports that it depends on more.
 fn compare_pieces(
     store: &Rc<Store>,
     expr: &Expr,
@@ -214,7 +214,6 @@ fn series_of(json: &Json) -> (Labels, Samples) {
     (Labels::new(labels), samples)
 }
 
-/// Series in memory.
 #[derive(Default)]
 struct Store(Vec<Rc<(Labels, Samples)>>);
 

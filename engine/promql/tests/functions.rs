@@ -1,4 +1,4 @@
-//! Functions against those of Prometheus: `tests/peers/promqlcases` regenerates the table.
+//! Functions compared with those of Prometheus: `tests/peers/promqlcases` makes the table.
 
 mod golden;
 
@@ -20,7 +20,7 @@ fn integers(value: &Json) -> Vec<i64> {
     list(value).map(|number| number.as_i64().expect("an integer")).collect()
 }
 
-/// Whether a result is what is expected, and the annotations are, if there is a result.
+/// Returns whether a result, and the annotations of one, are as expected.
 fn over_range(function: RangeFunction, fields: &[Json]) -> Result<(), String> {
     let [expected, messages, window, floats, histograms, float_starts, histogram_starts, args] =
         fields

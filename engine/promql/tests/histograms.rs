@@ -1,5 +1,4 @@
-//! Native histograms against what Prometheus computes with them: `tests/peers/promqlcases`
-//! regenerates the table.
+//! Native histograms compared with those of Prometheus: `tests/peers/promqlcases` makes the table.
 
 mod golden;
 

@@ -1,4 +1,4 @@
-//! What queries may take, and how little they need.
+//! Limits of queries, and the memory that queries need.
 
 use std::rc::Rc;
 use tidepool_promql::eval::{EvalError, Evaluation, Limit, Limits, Query};
@@ -7,11 +7,9 @@ use tidepool_promql::plan::{Options, PlanError};
 use tidepool_promql::source::{Selection, SeriesSet, Source, SourceError};
 use tidepool_promql::syntax::{MatchOp, ParserOptions, Span, parse};
 
-/// Milliseconds between two samples.
 const GAP_MS: i64 = 15_000;
 
-/// So many series of each metric name, each with a sample every 15 seconds; the names `x` and `y`
-/// stand for any selection.
+/// Series of each metric name with a sample every 15 seconds; `x` and `y` stand for any selection.
 struct Store {
     series: usize,
 }
@@ -25,7 +23,7 @@ impl Source for Store {
             let job = format!("job-{}", i % 10);
             Labels::new([("__name__", name), ("instance", &instance), ("job", &job)])
         });
-        // Of other conditions there are only those that ask for a label.
+        // Other matchers only ask for a label.
         let has = |labels: &Labels| {
             let mut asked = selection.matchers.iter().filter(|it| it.op == MatchOp::NotEqual);
             asked.all(|it| !labels.get(&it.name).is_empty())
@@ -70,7 +68,7 @@ fn evaluation(text: &str, options: Options, series: usize) -> Evaluation {
     query.evaluate(Rc::new(Store { series })).expect("an evaluation")
 }
 
-/// Evaluates to the end; returns how many series and samples came.
+/// Evaluates to the end; returns the numbers of series and samples.
 fn run(evaluation: &mut Evaluation) -> Result<(usize, usize), EvalError> {
     let (mut series, mut samples) = (0, 0);
     for one in evaluation {
@@ -205,7 +203,7 @@ fn labels_do_not_explode() {
     assert!(matches!(error, EvalError::Limit { limit: Limit::LabelBytes, .. }), "{error}");
 }
 
-/// Each pair of such series is a duplicate: there are hundreds of millions.
+/// Each pair of these series is a duplicate: there are hundreds of millions.
 #[test]
 fn duplicates_of_a_join_are_found_without_being_gathered() {
     for text in ["x * on () group_left y", "x * on (job) y", "x * on () group_right y"] {
@@ -296,8 +294,8 @@ fn series_that_come_by_labels_do_not_wait() {
 
 #[test]
 fn samples_are_counted_as_upstream_counts_them() {
-    // What a step sees counts for it, what is evaluated once counts at each step, and what is
-    // within a subquery counts where the outer function sees it.
+    // A step counts the samples it uses, a part that is evaluated once counts at each step, and a
+    // subquery counts where the outer function uses it.
     let options = || Options { stats_per_step: true, ..Options::range(300_000, 420_000, 60_000) };
     for (text, per_step) in [
         ("x", 2),

@@ -1,4 +1,4 @@
-//! Joins of equal selectors read once give what they give when each selector is read by itself.
+//! Joins of equal selectors that are read once equal joins of selectors read separately.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -11,10 +11,9 @@ use tidepool_promql::syntax::{MatchOp, ParserOptions, parse};
 const GAP_MS: i64 = 15_000;
 const MINUTE: i64 = 60_000;
 
-/// A condition that holds for all series: selectors with it are equal to none without it.
+/// A matcher that holds for all series: a selector with it equals no selector without it.
 const OTHER: &str = "none=\"\"";
 
-/// Series with samples at some times each.
 struct Store {
     series: Vec<Labels>,
     selections: Cell<usize>,
@@ -27,8 +26,7 @@ impl Store {
         Store { series, selections: Cell::new(0), reads: Rc::default() }
     }
 
-    /// So many series of `x` and of `y`, with labels that come behind those of metadata or, as `A`,
-    /// before.
+    /// Several series of `x` and of `y`, with labels that sort behind metadata or, as `A`, before.
     fn of(count: usize, label: &str, more: &[Labels]) -> Store {
         let series = (0..count).flat_map(|i| {
             let (value, job) = (format!("{i:04}"), format!("{}", i % 3));
@@ -79,7 +77,7 @@ impl SeriesSet for Found {
         Ok(Some(labels))
     }
 
-    /// Each series is there for some hours of the day, and counts in its own way.
+    /// Each series exists for some hours of the day, and counts in its own way.
     fn read(&mut self, samples: &mut Samples) -> Result<bool, SourceError> {
         self.reads.set(self.reads.get() + 1);
         for _ in 0..120 {
@@ -129,7 +127,7 @@ fn answer(
     (rows, notes)
 }
 
-/// Each expression with `x` alone, and one of the same meaning whose last `x` is another selector.
+/// Expressions with `x` alone, each with an equivalent whose last `x` is another selector.
 const EXPRESSIONS: [&str; 20] = [
     "x - X",
     "x / (x + X)",
@@ -175,7 +173,7 @@ fn answers_are_those_of_selectors_that_are_read_by_themselves() {
     let stores = [
         Store::of(30, "host", &[]),
         Store::of(30, "host", std::slice::from_ref(&bare)),
-        // Types go where names go, so that several series become one.
+        // Types are dropped with names, so that several series become one.
         Store::of(30, "host", &[with("gauge", "0001"), with("counter", "0077")]),
         Store::of(30, "A", &[with("gauge", "0003")]),
         Store::new(vec![bare]),
@@ -196,7 +194,7 @@ fn answers_are_those_of_selectors_that_are_read_by_themselves() {
             }
         }
     }
-    // The comparison is worth something: other ways were taken, and few of the answers fail.
+    // The comparison is meaningful: the plans differ, and few answers fail.
     assert!(merged * 10 < alone * 8, "{merged} selections instead of {alone}");
     assert!((1..200).contains(&failures), "{failures} failures");
 }
@@ -235,7 +233,7 @@ fn one_series_is_held_at_a_time() {
     }
 }
 
-/// Where series may become one, the second side waits, and what waits counts.
+/// If series may coincide, the second side waits, and its memory counts.
 #[test]
 fn what_waits_counts() {
     let day = 24 * 60 * MINUTE;

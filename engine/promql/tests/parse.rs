@@ -1,9 +1,9 @@
-//! Parser and printer against upstream's cases, and against limits of our own.
+//! Parser and printer compared with upstream's cases, and our own limits.
 
 use tidepool_promql::answer::push_tree;
 use tidepool_promql::syntax::{LINE_BYTES_MAX, ParserOptions, parse};
 
-/// Fields of the lines of a table; those that are JSON strings are unquoted.
+/// Fields of the lines of a table; JSON strings are unquoted.
 fn rows<const N: usize>(table: &str) -> Vec<[String; N]> {
     let field = |field: &str| match field.starts_with('"') {
         true => serde_json::from_str(field).expect("a JSON string"),
@@ -38,8 +38,7 @@ fn upstreams_cases_parse_or_fail_as_upstream_says() {
     assert_none(&wrong);
 }
 
-/// What Prometheus says of bytes that are no UTF-8. A caller that has texts only puts U+FFFD in
-/// their place.
+/// Prometheus' error for bytes that are not UTF-8. A caller with texts replaces them by U+FFFD.
 #[test]
 fn bytes_that_are_no_utf8_are_named_as_upstream_names_them() {
     for (bytes, expected) in [
@@ -93,7 +92,6 @@ fn trees_in_json_are_those_of_upstream() {
     }
 }
 
-/// What only the options allow.
 #[test]
 fn experiments_are_refused_unless_they_are_enabled() {
     let none = ParserOptions { duration_expressions: false, ..ParserOptions::default() };
@@ -132,7 +130,7 @@ fn what_is_beyond_the_limits_is_refused() {
         ("-".repeat(100_000), "the expression is nested too deeply"),
         (format!("a[{}", "-".repeat(100_000)), "the expression is nested too deeply"),
         (format!("a{}", "[1m:]".repeat(10_000)), "the expression has too many levels"),
-        // Upstream's case of eleven thousand errors, all of which upstream tells.
+        // Upstream's case of eleven thousand errors, all of which upstream reports.
         (
             format!("({}){}", "-{}-1".repeat(10_000), "[1m:]".repeat(1_000)),
             "more than 10000 operators follow one another",
@@ -145,7 +143,7 @@ fn what_is_beyond_the_limits_is_refused() {
     }
 }
 
-/// What the limits allow fits the stack that a component has.
+/// Expressions within the limits fit the stack of a component.
 #[test]
 fn the_deepest_expressions_fit_a_small_stack() {
     let nested = format!("{}a{}", "abs(-(".repeat(49), "))".repeat(49));
@@ -163,7 +161,7 @@ fn the_deepest_expressions_fit_a_small_stack() {
 }
 
 proptest::proptest! {
-    /// Whatever is given is parsed or refused, and what is printed parses to what prints the same.
+    /// Any text is parsed or refused, and a printed expression parses to one that prints the same.
     #[test]
     fn any_text_is_parsed_or_refused(
         parts in proptest::collection::vec(

@@ -1,4 +1,4 @@
-//! What is read of the store for an expression.
+//! Scans of the store that expressions need.
 
 use tidepool_promql::eval::Query;
 use tidepool_promql::plan::{Options, PlanError, Scan};
@@ -10,12 +10,11 @@ fn query(text: &str, options: Options) -> Result<Query, PlanError> {
     Query::new(&parse(text, &ParserOptions::all()).expect("an expression"), options)
 }
 
-/// From 100 to 200 minutes, each minute.
 fn range() -> Options {
     Options::range(100 * MINUTE, 200 * MINUTE, MINUTE)
 }
 
-/// What scans ask for, in minutes: the first time is excluded, the last one included.
+/// Ranges of the scans in minutes: the first time is excluded, the last one included.
 fn times(text: &str) -> Vec<(i64, i64)> {
     let query = query(text, range()).expect("a plan");
     let minutes = |scan: &Scan| ((scan.start_ms - 1) / MINUTE, scan.end_ms / MINUTE);
@@ -52,7 +51,7 @@ fn equal_selectors_are_read_once() {
         ("sum(x) / count(x)", 1),
         ("sum(rate(x[5m])) by (a) / sum(rate(x[5m])) by (b)", 1),
         ("stddev(x) + on() avg(x) * max(x)", 1),
-        // The left side would wait for the right one in full.
+        // The left side would wait for the whole right side.
         ("x - on (a) x", 2),
         ("x - on (a) group_left sum by (a) (x)", 2),
         ("sum by (a) (x) - on (a) group_right x", 2),
@@ -76,9 +75,9 @@ fn equal_selectors_are_read_once() {
         ("x - x * scalar(y)", 2),
         ("quantile_over_time(scalar(y), x[5m]) - x", 2),
         ("x / (x and on (a) y)", 2),
-        // All of the flowing side would wait for `y`.
+        // The whole flowing side would wait for `y`.
         ("x / (y + x)", 3),
-        // Labels differ, or may be those of several series.
+        // Labels differ, or may belong to several series.
         ("x - ignoring (a) x", 2),
         ("x - ignoring () group_left x", 2),
         ("x - fill(0) x", 2),
@@ -88,7 +87,7 @@ fn equal_selectors_are_read_once() {
         ("label_replace(x, \"a\", \"\", \"\", \"\") - x", 2),
         ("x - x{a=\"b\"}", 2),
         ("x - topk(1, x)", 2),
-        // Times that touch are read at once, others are not.
+        // Adjacent times are read at once, others are not.
         ("x - x offset 5m", 1),
         ("x - x offset 1d", 2),
         ("sum(x) / sum(x offset 5m)", 1),

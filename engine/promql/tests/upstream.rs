@@ -1,9 +1,8 @@
-//! Upstream's test scripts, run on the native engine.
+//! Upstream's test scripts on the native engine.
 
 mod promqltest;
 
-/// What upstream's scripts do not say, in their form; what is expected was asked of upstream's
-/// engine.
+/// Cases that upstream's scripts lack, in their form, with results of upstream's engine.
 #[test]
 fn statements_of_ours() {
     promqltest::run_text("ours", include_str!("cases/ours.test"));

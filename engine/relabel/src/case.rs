@@ -1,12 +1,10 @@
-//! Letters in the other case, one for one as in Go: the standard library makes two of some.
+//! Case conversion letter by letter, as in Go; the standard library makes several letters of some.
 
-/// In lower case.
 pub fn lower(text: &str) -> String {
-    // `İ` becomes an `i` with a dot; the letter alone is the first.
+    // The library turns `İ` into `i` and a combining dot; Go has only the first letter.
     text.chars().map(|c| c.to_lowercase().next().unwrap_or(c)).collect()
 }
 
-/// In upper case.
 pub fn upper(text: &str) -> String {
     text.chars().map(upper_letter).collect()
 }
@@ -15,8 +13,9 @@ fn upper_letter(letter: char) -> char {
     let mut upper = letter.to_uppercase();
     match (upper.next(), upper.next()) {
         (Some(only), None) => only,
-        // What becomes several letters stays as it is, but for Greek with an iota below.
+        // A letter whose upper case is several letters stays, except Greek with an iota subscript.
         _ => match letter {
+            // Their simple upper case, which Go uses, is the title-case letter at this distance.
             '\u{1f80}'..='\u{1f87}' | '\u{1f90}'..='\u{1f97}' | '\u{1fa0}'..='\u{1fa7}' => {
                 char::from_u32(letter as u32 + 8).unwrap_or(letter)
             }

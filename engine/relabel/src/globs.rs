@@ -1,76 +1,75 @@
-//! Expressions that are texts with gaps, such as `a.*`, `.*-b.+` or `a.c|d`, which most of those in
-//! use are. They are matched as they are: to compile one takes longer than to hold it against a
-//! thousand values.
+//! Expressions that are texts with gaps, such as `a.*`, `.*-b.+` or `a.c|d`: most expressions in
+//! use. They are matched without compilation, which takes longer than matching a thousand values.
 
 use crate::literals::characters;
 use crate::prefixes::is_any_character;
 use regex_syntax::hir::{Hir, HirKind};
 
-/// The most alternatives: each is tried.
+/// Maximum number of alternatives: each of them is tried.
 const GLOBS_MAX: usize = 32;
 
-/// The most texts that are searched for, because they may stand anywhere.
+/// Maximum number of texts to search for, because they may be anywhere.
 const SEARCHED_MAX: usize = 8;
 
-/// The most characters of one class, each of which is an alternative.
+/// Maximum number of characters of a class; each becomes an alternative.
 const CLASS_MAX: usize = 8;
 
-/// The most bytes of the texts of all alternatives.
+/// Maximum number of bytes in the texts of all alternatives.
 const TEXT_BYTES_MAX: usize = 1024;
 
-/// The most characters that one repetition counts.
+/// Maximum count of a repetition, in characters.
 const COUNT_MAX: u32 = 1000;
 
-/// Alternatives, of which one has to match a whole text.
+/// Alternatives, one of which has to match the whole text.
 #[derive(Debug)]
 pub(crate) struct Globs(Vec<Glob>);
 
 #[derive(Debug, Default)]
 struct Glob {
-    /// What the text begins with.
+    /// Pieces at the beginning of the text.
     start: Vec<Piece>,
-    /// What follows, if anything may; the text of the last one is what the text ends with.
+    /// Gaps that follow, if any; the text behind the last one ends the matched text.
     gaps: Vec<Gap>,
 }
 
 #[derive(Debug)]
 enum Piece {
     Text(String),
-    /// So many characters.
+    /// This number of arbitrary characters.
     Any(usize),
 }
 
-/// At least so many characters, and a text, which only the last gap may lack.
+/// At least this number of characters, then a text, which only the last gap may lack.
 #[derive(Debug)]
 struct Gap {
     characters_min: usize,
     text: String,
 }
 
-/// A part of an expression.
 #[derive(Clone)]
 enum Part {
     Text(String),
-    /// So many characters.
+    /// This number of arbitrary characters.
     Any(usize),
-    /// Any characters, or none.
+    /// Any number of characters, including none.
     Gap,
 }
 
 impl Globs {
-    /// The alternatives that an expression is, if it is no more than that.
+    /// Returns the alternatives of an expression, if it consists of texts and gaps.
     pub(crate) fn of(hir: &Hir) -> Option<Globs> {
         let globs: Vec<Glob> = unfolded(hir)?.into_iter().map(Glob::of).collect::<Option<_>>()?;
+        // The last gap is matched at the end of the text; only the others need a search.
         let searched = |glob: &Glob| glob.gaps.len().saturating_sub(1);
         (globs.iter().map(searched).sum::<usize>() <= SEARCHED_MAX).then_some(Globs(globs))
     }
 
-    /// Whether a whole text matches.
+    /// Returns whether a whole text matches.
     pub(crate) fn is_match(&self, text: &str) -> bool {
         self.0.iter().any(|glob| glob.match_all(text).unwrap_or(false))
     }
 
-    /// Memory that they take, roughly.
+    /// Estimates the memory of the alternatives in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let glob_bytes = |glob: &Glob| {
             let start = glob.start.iter().map(|piece| match piece {
@@ -86,8 +85,8 @@ impl Globs {
 }
 
 impl Glob {
-    /// None if a character is counted between two texts behind a gap: where the first of them
-    /// stands would depend on the second one.
+    /// Returns `None` if characters are counted between two texts behind a gap: the position of the
+    /// first text would depend on the second one.
     fn of(parts: Vec<Part>) -> Option<Glob> {
         let mut glob = Glob::default();
         let mut counted = 0;
@@ -103,6 +102,7 @@ impl Glob {
                 (Some(_), Part::Text(_)) if counted > 0 => return None,
                 (Some(gap), Part::Text(text)) => gap.text.push_str(&text),
                 (Some(gap), Part::Gap) if gap.text.is_empty() => {}
+                // Consecutive gaps are one; characters counted before a gap become its minimum.
                 (_, Part::Gap) => {
                     let characters_min = std::mem::take(&mut counted);
                     glob.gaps.push(Gap { characters_min, text: String::new() });
@@ -112,8 +112,8 @@ impl Glob {
         (counted == 0).then_some(glob)
     }
 
-    /// None stands for false. The first place of a text leaves most to what follows, so no other
-    /// one has to be tried.
+    /// Returns `None` for false. The first position of a text leaves most to what follows, so no
+    /// other one has to be tried.
     fn match_all(&self, text: &str) -> Option<bool> {
         let mut rest = text;
         for piece in &self.start {
@@ -127,11 +127,12 @@ impl Glob {
             rest = without_first(rest, gap.characters_min)?;
             (_, rest) = rest.split_once(gap.text.as_str())?;
         }
+        // The last text can only be at the end, so it is not searched for.
         Some(without_first(rest, last.characters_min)?.ends_with(last.text.as_str()))
     }
 }
 
-/// What follows so many characters.
+/// Returns the text behind this number of characters.
 fn without_first(text: &str, count: usize) -> Option<&str> {
     let mut rest = text.chars();
     for _ in 0..count {
@@ -140,7 +141,7 @@ fn without_first(text: &str, count: usize) -> Option<&str> {
     Some(rest.as_str())
 }
 
-/// The alternatives of an expression, if these are few and made of texts and gaps.
+/// Returns the alternatives of an expression, if they are few and made of texts and gaps.
 fn unfolded(hir: &Hir) -> Option<Vec<Vec<Part>>> {
     let all = match hir.kind() {
         HirKind::Empty => vec![Vec::new()],
@@ -160,6 +161,7 @@ fn unfolded(hir: &Hir) -> Option<Vec<Vec<Part>>> {
                 (0, None) => vec![vec![Part::Gap]],
                 (_, None) => vec![vec![any, Part::Gap]],
                 (min, Some(max)) if min == max => vec![vec![any]],
+                // `.?` is two alternatives; larger ranges would be too many.
                 (0, Some(1)) => vec![Vec::new(), vec![Part::Any(1)]],
                 _ => return None,
             }
@@ -174,7 +176,7 @@ fn unfolded(hir: &Hir) -> Option<Vec<Vec<Part>>> {
             for part in parts {
                 let tails = unfolded(part)?;
                 match tails.as_slice() {
-                    // Not copied: a concatenation may have very many parts.
+                    // Extended in place, because a concatenation may have very many parts.
                     [tail] => all.iter_mut().for_each(|head| head.extend_from_slice(tail)),
                     _ => {
                         let join = |head: &Vec<Part>| {
@@ -184,6 +186,7 @@ fn unfolded(hir: &Hir) -> Option<Vec<Vec<Part>>> {
                         all = all.iter().flat_map(join).collect();
                     }
                 }
+                // Checked after each part: the product of alternatives may grow exponentially.
                 if !is_small(&all) {
                     return None;
                 }

@@ -1,50 +1,47 @@
-//! A label set while rules change it.
+//! A label set that rules change.
 
 use std::collections::BTreeMap;
 
-/// Labels in the order in which upstream's `labels.Builder` goes through them, which decides what
-/// `labelmap` leaves when two labels get one name: those that were there, by name, then those that
-/// were set, as they were set first.
+/// Labels in the order of upstream's `labels.Builder`. The order decides which label `labelmap`
+/// keeps if two get the same name: first the original labels by name, then changed ones in the
+/// order in which they were first set.
 pub struct Labels {
     pairs: Vec<(String, String)>,
-    /// From here on they were set.
+    /// Index of the first label that was set.
     set_from: usize,
 }
 
 impl Labels {
-    /// Takes the labels of a set.
     pub fn of(labels: BTreeMap<String, String>) -> Labels {
         let pairs: Vec<_> = labels.into_iter().collect();
         Labels { set_from: pairs.len(), pairs }
     }
 
-    /// The set.
     pub fn into_map(self) -> BTreeMap<String, String> {
         self.pairs.into_iter().collect()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }
 
-    /// The value of a label; empty if there is none.
+    /// Returns the value of a label; empty if there is none.
     pub fn get(&self, name: &str) -> &str {
         self.pairs.iter().find(|(other, _)| other == name).map_or("", |(_, value)| value)
     }
 
-    /// Names and values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Sets a label; without a value it is taken out, and without a name nothing is done.
+    /// Sets a label. An empty value removes the label; an empty name is ignored.
     pub fn set(&mut self, name: String, value: String) {
         let place = self.pairs.iter().position(|(other, _)| *other == name);
         match place {
             _ if name.is_empty() => {}
             Some(place) if value.is_empty() => self.remove(place),
             Some(place) if place >= self.set_from => self.pairs[place].1 = value,
+            // An original label moves to the changed ones, as in upstream's builder.
             Some(place) => {
                 self.remove(place);
                 self.pairs.push((name, value));
@@ -54,7 +51,7 @@ impl Labels {
         }
     }
 
-    /// Keeps the labels of these names.
+    /// Keeps the labels whose names pass the test.
     pub fn retain(&mut self, mut keeps: impl FnMut(&str) -> bool) {
         let mut place = 0;
         while let Some((name, _)) = self.pairs.get(place) {

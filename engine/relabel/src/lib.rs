@@ -1,8 +1,8 @@
-//! Rules that change or drop label sets, as Prometheus' `relabel_config` says.
+//! Rules that change or drop label sets, as Prometheus' `relabel_config`.
 //!
 //! Source: prometheus/prometheus, `model/relabel` and `docs/configuration/configuration.md`. Rules
-//! are applied in their order. An expression is anchored at both ends, and its dot matches a
-//! newline. Upstream is the judge: `tests/upstream.rs` compares with it.
+//! are applied in order. An expression is anchored at both ends, and its dot matches a newline.
+//! `tests/upstream.rs` compares the results with upstream's.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -24,35 +24,34 @@ pub use replacer::Replacer;
 pub use search::Search;
 use std::collections::BTreeMap;
 
-/// Longest expression that is read, in bytes.
+/// Maximum length of an expression, in bytes.
 pub const REGEX_BYTES_MAX: usize = 64 * 1024;
 
-/// Memory that one compiled expression may take, in bytes.
+/// Maximum memory of one compiled expression, in bytes.
 const REGEX_COMPILED_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// The expression of a rule that names none.
+/// Expression of a rule without `regex`.
 pub const REGEX_DEFAULT: &str = "(.*)";
 
-/// What a rule does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Sets the target to the replacement where the expression matches.
+    /// Sets the target to the replacement if the expression matches.
     Replace,
-    /// Keeps sets in which the expression matches.
+    /// Keeps sets that the expression matches.
     Keep,
-    /// Drops sets in which the expression matches.
+    /// Drops sets that the expression matches.
     Drop,
-    /// Keeps sets in which the target is the joined source.
+    /// Keeps sets whose target label equals the joined source.
     KeepEqual,
-    /// Drops sets in which the target is the joined source.
+    /// Drops sets whose target label equals the joined source.
     DropEqual,
     /// Sets the target to the hash of the joined source, modulo a number.
     HashMod,
     /// Copies labels whose names match to names made by the replacement.
     LabelMap,
-    /// Takes out labels whose names match.
+    /// Removes labels whose names match.
     LabelDrop,
-    /// Takes out labels whose names do not match.
+    /// Removes labels whose names do not match.
     LabelKeep,
     /// Sets the target to the joined source in lower case.
     Lowercase,
@@ -61,7 +60,6 @@ pub enum Action {
 }
 
 impl Action {
-    /// All of them.
     pub const ALL: [Action; 11] = [
         Action::Replace,
         Action::Keep,
@@ -76,7 +74,6 @@ impl Action {
         Action::Uppercase,
     ];
 
-    /// The word of a configuration.
     pub fn name(self) -> &'static str {
         match self {
             Action::Replace => "replace",
@@ -94,55 +91,48 @@ impl Action {
     }
 }
 
-/// A rule as it is written.
+/// A rule as it is configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleSpec {
-    /// Labels whose values are joined.
+    /// Labels whose values are joined to the source.
     pub source_labels: Vec<String>,
-    /// What stands between them.
     pub separator: String,
-    /// The expression (RE2 syntax).
+    /// The expression, in RE2's syntax.
     pub regex: String,
-    /// For [`Action::HashMod`].
     pub modulus: u64,
-    /// The label that is set; may name groups of the expression.
+    /// Label to set; may refer to groups of the expression.
     pub target_label: String,
-    /// Its value; may name groups of the expression.
+    /// Value to set; may refer to groups of the expression.
     pub replacement: String,
-    /// What is done.
     pub action: Action,
 }
 
-/// Why a rule cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// The expression does not parse, or is too large.
     #[error("the regular expression {expression:?} of a relabel rule is invalid: {reason}")]
     Regex {
-        /// As it was given.
         expression: String,
-        /// What the parser says.
+        /// Error of the parser or compiler.
         reason: String,
     },
-    /// The action has no use for a part that is given.
+    /// The action does not use a part that is given.
     #[error("a relabel rule with the action {action:?} takes no {part}")]
     Foreign {
-        /// The action.
         action: Action,
-        /// What is too much.
+        /// Name of the part without use.
         part: &'static str,
     },
-    /// The action needs a part that is not given.
+    /// The action needs a part that is missing.
     #[error("a relabel rule with the action {action:?} needs {part}")]
     Missing {
-        /// The action.
         action: Action,
-        /// What is missing.
+        /// Name of the part that is missing.
         part: &'static str,
     },
 }
 
-/// A rule ready for use.
+/// A rule with its expression compiled.
 #[derive(Debug)]
 pub struct Rule {
     spec: RuleSpec,
@@ -151,7 +141,7 @@ pub struct Rule {
 }
 
 impl RuleSpec {
-    /// A rule that only says what it does, with upstream's defaults.
+    /// Returns a rule with upstream's defaults.
     pub fn new(action: Action) -> RuleSpec {
         RuleSpec {
             source_labels: Vec::new(),
@@ -164,7 +154,7 @@ impl RuleSpec {
         }
     }
 
-    /// Whether it has what its action needs, and nothing else.
+    /// Checks that the rule has all parts that its action needs, and no others.
     fn check(&self) -> Result<(), RuleError> {
         use Action::{DropEqual, HashMod, KeepEqual, LabelDrop, LabelKeep, LabelMap};
         use Action::{Lowercase, Replace, Uppercase};
@@ -181,6 +171,7 @@ impl RuleSpec {
         if action == LabelMap && self.replacement.is_empty() {
             return missing("a replacement");
         }
+        // A part that equals its default cannot be told from one that is absent.
         let default = RuleSpec::new(action);
         let compares = [KeepEqual, DropEqual].contains(&action);
         let chooses = [LabelDrop, LabelKeep].contains(&action);
@@ -211,6 +202,8 @@ impl Rule {
     /// Checks and compiles a rule.
     pub fn new(spec: RuleSpec) -> Result<Rule, RuleError> {
         spec.check()?;
+        // Compiled even if the action does not use it, so that a wrong expression is always
+        // refused.
         let wrong = |reason: String| RuleError::Regex { expression: spec.regex.clone(), reason };
         let regex = Replacer::new(&spec.regex).map_err(wrong)?;
         let captures = regex.captures();
@@ -220,6 +213,7 @@ impl Rule {
     /// Applies the rule; returns whether the set is kept.
     fn apply(&mut self, labels: &mut Labels) -> bool {
         let spec = &self.spec;
+        // A missing label joins as an empty value.
         let value_of = |name: &String| labels.get(name);
         let sources: Vec<&str> = spec.source_labels.iter().map(value_of).collect();
         let source = sources.join(&spec.separator);
@@ -230,12 +224,14 @@ impl Rule {
             Action::DropEqual => return value_of(&spec.target_label) != source,
             Action::Replace => {
                 if self.regex.find(&source, &mut self.captures) {
+                    // Both templates refer to the source; an empty value removes the target.
                     let target = self.expanded(&source, &self.spec.target_label);
                     let value = self.expanded(&source, &self.spec.replacement);
                     labels.set(target, value);
                 }
             }
             Action::HashMod => {
+                // Upstream takes the last eight bytes of the digest, big-endian.
                 let digest = md5(source.as_bytes());
                 let mut last = [0; 8];
                 last.copy_from_slice(&digest[8..]);
@@ -245,6 +241,7 @@ impl Rule {
             Action::Lowercase => labels.set(spec.target_label.clone(), case::lower(&source)),
             Action::Uppercase => labels.set(spec.target_label.clone(), case::upper(&source)),
             Action::LabelMap => {
+                // Collected first: labels that are set must not be mapped again.
                 let mut mapped = Vec::new();
                 for (name, value) in labels.iter() {
                     if self.regex.find(name, &mut self.captures) {
@@ -260,14 +257,13 @@ impl Rule {
         true
     }
 
-    /// A template with the groups of the last match in it.
+    /// Returns a template with the groups of the last match inserted.
     fn expanded(&self, text: &str, template: &str) -> String {
         self.regex.expanded(&self.captures, text, template)
     }
 }
 
-/// Applies rules one after the other; returns whether the set is kept, which one without labels is
-/// not.
+/// Applies rules in order; returns whether the set is kept. A set without labels is dropped.
 pub fn relabel(rules: &mut [Rule], labels: &mut BTreeMap<String, String>) -> bool {
     let mut changed = Labels::of(std::mem::take(labels));
     let is_kept = rules.iter_mut().all(|rule| rule.apply(&mut changed)) && !changed.is_empty();
@@ -275,7 +271,7 @@ pub fn relabel(rules: &mut [Rule], labels: &mut BTreeMap<String, String>) -> boo
     is_kept
 }
 
-/// The digest of RFC 1321, which upstream spreads label sets by. It keeps no secret here.
+/// MD5 (RFC 1321), by which upstream distributes label sets. It protects no secret here.
 fn md5(bytes: &[u8]) -> [u8; 16] {
     use md5::{Digest as _, Md5};
     Md5::digest(bytes).into()
@@ -314,7 +310,7 @@ mod tests {
         }
     }
 
-    /// The cases are those of upstream's documentation and its test of the same name.
+    /// The cases of upstream's documentation and of its test of the same name.
     #[test]
     fn rules_do_what_upstreams_do() {
         use Action::*;
@@ -328,7 +324,7 @@ mod tests {
             (
                 rule(Replace, &["a"], "(f).*", "$1_x", "v"),
                 with(&[("f", "")]).map(|mut l| {
-                    // `$1_x` names a group that is not there: the whole is nothing.
+                    // `$1_x` names a group that does not exist, so it is empty.
                     l.remove("f");
                     l
                 }),

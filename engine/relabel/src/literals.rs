@@ -1,15 +1,15 @@
-//! Expressions that are only an alternation of fixed strings.
+//! Expressions that are an alternation of fixed strings.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// Memory of the strings that an expression is unfolded into, in bytes: room for any alternation of
-/// fixed strings that is not too long as an expression.
+/// Maximum memory of the strings that an expression is unfolded into, in bytes: enough for any
+/// alternation of fixed strings within the maximum length of an expression.
 const LITERALS_BYTES_MAX: usize = 1024 * 1024;
 
-/// The most characters of one class, each of which is a string.
+/// Maximum number of characters of a class; each becomes a string.
 const CLASS_MAX: usize = 64;
 
-/// Unfolds an expression into the strings it matches, if those are few and fixed.
+/// Unfolds an expression into the strings that it matches, if they are few and fixed.
 pub(crate) fn literals(hir: &Hir) -> Option<Vec<String>> {
     match hir.kind() {
         HirKind::Empty => Some(vec![String::new()]),
@@ -20,6 +20,7 @@ pub(crate) fn literals(hir: &Hir) -> Option<Vec<String>> {
             let mut all = vec![String::new()];
             for part in parts {
                 let tails = literals(part)?;
+                // The size is computed before the product is built, which may grow exponentially.
                 let count = all.len().checked_mul(tails.len())?;
                 let bytes = text_bytes(&all)
                     .checked_mul(tails.len())?
@@ -49,7 +50,7 @@ pub(crate) fn literals(hir: &Hir) -> Option<Vec<String>> {
     }
 }
 
-/// The characters of a class, each as a string, if there are at most so many.
+/// Returns the characters of a class as strings, if there are at most `max`.
 pub(crate) fn characters(class: &Class, max: usize) -> Option<Vec<String>> {
     let Class::Unicode(class) = class else { return None };
     if class.iter().map(|range| range.len()).sum::<usize>() > max {
@@ -62,7 +63,7 @@ pub(crate) fn text_bytes(values: &[String]) -> usize {
     values.iter().map(String::len).sum()
 }
 
-/// Whether so many strings of so many bytes together may be kept.
+/// Returns whether strings of this number and total length may be kept.
 fn is_small(count: usize, bytes: usize) -> bool {
     let headers = count.saturating_mul(size_of::<String>());
     headers.saturating_add(bytes) <= LITERALS_BYTES_MAX

@@ -1,4 +1,4 @@
-//! An expression by itself, for callers that match whole texts.
+//! A single expression that matches whole texts.
 
 use crate::globs::Globs;
 use crate::literals::{literals, text_bytes};
@@ -17,15 +17,13 @@ pub struct Pattern(Kind);
 
 #[derive(Debug)]
 enum Kind {
-    /// Only an alternation of fixed strings, sorted.
+    /// An alternation of fixed strings, sorted.
     AnyOf(Vec<String>),
-    /// `.*`
     Anything,
-    /// `.+`
     Something,
     Other {
         test: Test,
-        /// Every match begins with one of these.
+        /// Every match begins with one of these prefixes.
         prefixes: Option<Vec<String>>,
     },
 }
@@ -37,15 +35,16 @@ enum Test {
 }
 
 impl Pattern {
-    /// Reads an expression, and compiles it if need be. The error says what is wrong with it.
+    /// Parses an expression, and compiles it if necessary. The error describes what is wrong.
     pub fn new(expression: &str) -> Result<Pattern, String> {
         Pattern::with_limit(expression, REGEX_COMPILED_BYTES_MAX)
     }
 
-    /// The same; it is an error, too, if the compiled expression takes more memory than this, in
-    /// bytes.
+    /// Like [`Pattern::new`]; also fails if the compiled expression needs more memory than
+    /// `compiled_bytes_max`.
     pub fn with_limit(expression: &str, compiled_bytes_max: usize) -> Result<Pattern, String> {
         let hir = read(expression, Dot::Any)?.hir;
+        // Cheap forms come first; the compiled expression is the last resort.
         if let Some(mut values) = literals(&hir) {
             values.sort_unstable();
             values.dedup();
@@ -60,7 +59,7 @@ impl Pattern {
         let test = match Globs::of(&hir) {
             Some(globs) => Test::Globs(globs),
             None => {
-                // No one asks what groups match; to find it takes memory and time for each of them.
+                // Groups are not asked for, and finding them takes memory and time for each.
                 let regex = anchored(hir, compiled_bytes_max, WhichCaptures::Implicit)?;
                 Test::Regex(Box::new(regex))
             }
@@ -68,7 +67,7 @@ impl Pattern {
         Ok(Pattern(Kind::Other { test, prefixes }))
     }
 
-    /// Whether the whole text matches.
+    /// Returns whether the whole text matches.
     pub fn is_match(&self, text: &str) -> bool {
         match &self.0 {
             Kind::AnyOf(wanted) => wanted.binary_search_by(|w| w.as_str().cmp(text)).is_ok(),
@@ -79,12 +78,12 @@ impl Pattern {
         }
     }
 
-    /// Whether every text matches.
+    /// Returns whether every text matches.
     pub fn takes_all(&self) -> bool {
         matches!(self.0, Kind::Anything)
     }
 
-    /// The only texts that match, ascending, where they are few and known.
+    /// Returns the only texts that match, ascending, if they are few and known.
     pub fn literals(&self) -> Option<&[String]> {
         match &self.0 {
             Kind::AnyOf(values) => Some(values),
@@ -92,8 +91,8 @@ impl Pattern {
         }
     }
 
-    /// Every text that matches begins with one of these: ascending, none begins with another. With
-    /// an empty prefix nothing is known.
+    /// Returns prefixes of all matching texts: ascending, none begins with another. An empty prefix
+    /// means that nothing is known.
     pub fn prefixes(&self) -> &[String] {
         const UNKNOWN: &[String] = &[String::new()];
         match &self.0 {
@@ -102,7 +101,7 @@ impl Pattern {
         }
     }
 
-    /// Memory that it takes, in bytes.
+    /// Returns the memory of the pattern in bytes.
     pub fn bytes(&self) -> usize {
         let texts = |texts: &[String]| size_of_val(texts) + text_bytes(texts);
         match &self.0 {
@@ -119,7 +118,7 @@ impl Pattern {
     }
 }
 
-/// Reads an expression that is not too long. The error says what is wrong with it.
+/// Parses an expression of limited length. The error describes what is wrong.
 pub(crate) fn read(expression: &str, dot: Dot) -> Result<Parsed, String> {
     if expression.len() > REGEX_BYTES_MAX {
         return Err(format!("error parsing regexp: it has more than {REGEX_BYTES_MAX} bytes"));
@@ -133,11 +132,11 @@ pub(crate) fn anchored(
     compiled_bytes_max: usize,
     groups: WhichCaptures,
 ) -> Result<Regex, String> {
+    // Anchors are added to the tree, not to the text, in which `a|b` would need a group.
     let anchored = Hir::concat(vec![Hir::look(Look::Start), hir, Hir::look(Look::End)]);
     compiled(&anchored, compiled_bytes_max, groups)
 }
 
-/// Compiles an expression.
 pub(crate) fn compiled(
     hir: &Hir,
     compiled_bytes_max: usize,

@@ -1,4 +1,4 @@
-//! An expression whose groups a template names, as rules and `label_replace` have it.
+//! An expression with groups that a template refers to, for rules and `label_replace`.
 
 use crate::REGEX_COMPILED_BYTES_MAX;
 use crate::pattern::{anchored, read};
@@ -8,29 +8,29 @@ use regex_automata::meta::Regex;
 use regex_automata::nfa::thompson::WhichCaptures;
 use regex_automata::util::captures::Captures;
 
-/// An expression that matches whole texts, with its groups.
+/// An expression that matches whole texts and finds its groups.
 #[derive(Debug)]
 pub struct Replacer {
     regex: Regex,
-    /// Some names may come twice.
+    /// Names of groups with their numbers; a name may occur twice.
     names: Vec<(String, usize)>,
 }
 
 impl Replacer {
-    /// Compiles an expression. The error says what is wrong with it.
+    /// Compiles an expression. The error describes what is wrong.
     pub fn new(expression: &str) -> Result<Replacer, String> {
         let parsed = read(expression, Dot::Any)?;
         let regex = anchored(parsed.hir, REGEX_COMPILED_BYTES_MAX, WhichCaptures::All)?;
         Ok(Replacer { regex, names: parsed.names })
     }
 
-    /// Memory that it takes, in bytes.
+    /// Returns the memory of the compiled expression in bytes.
     pub fn bytes(&self) -> usize {
         self.regex.memory_usage()
     }
 
-    /// The template with the groups of the match (`$1`, `${1}`, `$name`); none if the text does not
-    /// match as a whole.
+    /// Returns the template with the groups of the match inserted (`$1`, `${1}`, `$name`); `None`
+    /// if the text does not match as a whole.
     pub fn replaced(&self, text: &str, template: &str) -> Option<String> {
         let mut captures = self.captures();
         self.find(text, &mut captures).then(|| self.expanded(&captures, text, template))
@@ -40,18 +40,17 @@ impl Replacer {
         self.regex.is_match(text)
     }
 
-    /// Room for the groups of a match.
     pub(crate) fn captures(&self) -> Captures {
         self.regex.create_captures()
     }
 
-    /// Whether the whole text matches; notes the groups.
+    /// Returns whether the whole text matches, and records the groups.
     pub(crate) fn find(&self, text: &str, captures: &mut Captures) -> bool {
         self.regex.captures(text, captures);
         captures.is_match()
     }
 
-    /// A template with the groups of a match of this text in it.
+    /// Returns a template with the groups of a match of `text` inserted.
     pub(crate) fn expanded(&self, captures: &Captures, text: &str, template: &str) -> String {
         let mut out = String::new();
         let text_of = |group: usize| text.get(captures.get_group(group)?.range());
@@ -59,12 +58,13 @@ impl Replacer {
             let found = match part {
                 Part::Text(text) => Some(text),
                 Part::Number(number) => text_of(number),
-                // The first group of the name that took part in the match.
+                // As Go does, the first group of this name that is part of the match.
                 Part::Name(name) => {
                     let mut named = self.names.iter().filter(|(known, _)| known == name);
                     named.find_map(|(_, number)| text_of(*number))
                 }
             };
+            // Groups that do not exist or did not match are empty, as in Go's `Expand`.
             out.push_str(found.unwrap_or_default());
         });
         out

@@ -1,4 +1,4 @@
-//! Expressions that match anywhere in bytes, as Go's do in what is no text.
+//! Expressions that match anywhere in bytes, which need not be UTF-8, as in Go.
 
 use crate::REGEX_COMPILED_BYTES_MAX;
 use crate::pattern::{compiled, read};
@@ -7,26 +7,26 @@ use regex_automata::meta::Regex;
 use regex_automata::nfa::thompson::WhichCaptures;
 use std::borrow::Cow;
 
-/// An expression in RE2's syntax that matches anywhere. Its dot matches no newline.
+/// An expression in RE2's syntax that matches anywhere. Its dot does not match a newline.
 #[derive(Clone, Debug)]
 pub struct Search(Regex);
 
 impl Search {
-    /// Compiles an expression. The error says what is wrong with it.
+    /// Compiles an expression. The error describes what is wrong.
     pub fn new(expression: &str) -> Result<Search, String> {
         let hir = read(expression, Dot::NoNewline)?.hir;
         compiled(&hir, REGEX_COMPILED_BYTES_MAX, WhichCaptures::Implicit).map(Search)
     }
 
-    /// Whether it matches anywhere. A byte that belongs to no character is U+FFFD.
+    /// Returns whether the expression matches anywhere. Bytes that are not UTF-8 count as U+FFFD.
     pub fn is_match(&self, bytes: &[u8]) -> bool {
-        // `is_match` ends at the first match that ends, which may be an empty one within a
-        // character, where `\B` holds; it is none, and an earlier one is then missed (0.4.18).
+        // `Regex::is_match` stops at the first end of a match, which may be an empty match of `\B`
+        // within a character. That is no match, but earlier ones are then missed (0.4.18).
         self.0.find(&*text(bytes)).is_some()
     }
 }
 
-/// The text of bytes, each of which counts as a character if it belongs to none.
+/// Returns the bytes as text, with one U+FFFD for each byte that is not UTF-8.
 fn text(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Cow::Borrowed(text);

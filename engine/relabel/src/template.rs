@@ -1,18 +1,15 @@
-//! Templates that name groups of a match, as Go's `Regexp.Expand` reads them: `$1`, `${1}`,
+//! Templates with references to groups, in the syntax of Go's `Regexp.Expand`: `$1`, `${1}`,
 //! `$name`, `${name}`; `$$` is a dollar, and a dollar before anything else stays.
 
-/// A part of a template.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// As it stands there.
+    /// Literal text of the template.
     Text(&'a str),
-    /// A group by its number.
     Number(usize),
-    /// A group by its name.
     Name(&'a str),
 }
 
-/// Returns the parts of a template in turn.
+/// Passes the parts of a template to `take`, in order.
 pub fn parts<'a>(mut template: &'a str, mut take: impl FnMut(Part<'a>)) {
     while let Some((before, after)) = template.split_once('$') {
         take(Part::Text(before));
@@ -30,17 +27,19 @@ pub fn parts<'a>(mut template: &'a str, mut take: impl FnMut(Part<'a>)) {
     take(Part::Text(template));
 }
 
-/// The group that is named behind a dollar, and what follows.
+/// Returns the group that is named behind a dollar, and the rest of the text.
 fn group(text: &str) -> Option<(Part<'_>, &str)> {
     let braced = text.strip_prefix('{');
     let text = braced.unwrap_or(text);
     let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
     let end = text.find(|c| !is_of_name(c)).unwrap_or(text.len());
     let (name, rest) = text.split_at(end);
+    // Without the closing brace it is no reference, and the dollar stays.
     let rest = if braced.is_some() { rest.strip_prefix('}')? } else { rest };
     if name.is_empty() {
         return None;
     }
+    // Go reads numbers below 10^8 without leading zeros; others are names.
     let is_number = name.len() < 9 && name.bytes().all(|byte| byte.is_ascii_digit());
     let number =
         if is_number && (name == "0" || !name.starts_with('0')) { name.parse().ok() } else { None };

@@ -1,5 +1,5 @@
-//! Regular expressions made at random are read, refused and matched as Go's own package does it.
-//! `tests/peers/build` makes the program that asks that package.
+//! Random regular expressions are parsed, refused and matched as by Go's own package, which a
+//! program made by `tests/peers/build` runs.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::process::Command;
 use tidepool_relabel::re2::{Dot, parse};
 use tidepool_relabel::{Pattern, Replacer, Search};
 
-/// Of the cases: the same ones each time.
+/// Seed of the cases, the same each time.
 const SEED: &str = "20261129";
 const COUNT: &str = "20000";
-/// Differences that a message lists.
+/// Maximum number of differences in a message.
 const WRONG_MAX: usize = 20;
 
 #[test]
@@ -29,7 +29,7 @@ fn expressions_are_what_they_are_upstream() {
         let expression = line["expression"].as_str().expect("an expression");
         let expected = line["error"].as_str().expect("an error or none");
         let found = parse(expression, Dot::Any).err().map(|error| error.to_string());
-        // A long expression is cut in our message.
+        // Our message shortens a long expression.
         let is_same = match found.as_deref().map(|found| found.strip_suffix("…`").ok_or(found)) {
             Some(Ok(beginning)) => expected.starts_with(beginning),
             found => found.map_or("", Result::unwrap_err) == expected,
@@ -70,7 +70,7 @@ fn expressions_are_what_they_are_upstream() {
     );
 }
 
-/// An expression in all the ways in which it is used.
+/// An expression compiled for each of its uses.
 struct Compiled {
     search: Search,
     pattern: Pattern,
@@ -86,7 +86,7 @@ impl Compiled {
         })
     }
 
-    /// Compares what it makes of a text with what Go makes of it.
+    /// Compares the results for a text with Go's.
     fn compare(
         &self,
         bytes: &[u8],
@@ -114,7 +114,7 @@ impl Compiled {
     }
 }
 
-/// The bytes of a text in hexadecimal; none for null.
+/// Returns the bytes of a text in hexadecimal; `None` for null.
 fn bytes(value: &Value) -> Vec<u8> {
     let text = value.as_str().unwrap_or_default();
     let byte = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).expect("hexadecimal");

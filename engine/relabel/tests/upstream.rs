@@ -1,5 +1,5 @@
-//! Rules and label sets made at random have the outcome that they have upstream.
-//! `tests/peers/build` makes the program that asks upstream's own package.
+//! Random rules and label sets have the same outcome as upstream, whose own package runs in a
+//! program made by `tests/peers/build`.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tidepool_relabel::{Action, Rule, RuleError, RuleSpec, relabel};
 
-/// Of the cases: the same ones each time, and enough for each action with each oddity.
+/// Seed and number of the cases: the same each time, and enough for all combinations.
 const SEED: &str = "20261122";
 const COUNT: &str = "4000";
 
@@ -25,7 +25,7 @@ const ACTIONS: [(&str, Action); 11] = [
     ("uppercase", Action::Uppercase),
 ];
 
-/// A rule as its text says; `None` if there is no such action.
+/// Parses a rule; `None` if the action does not exist.
 fn rule(item: &Value) -> Option<Result<Rule, RuleError>> {
     let name = item["action"].as_str().unwrap_or("replace").to_lowercase();
     let (_, action) = *ACTIONS.iter().find(|(known, _)| *known == name)?;

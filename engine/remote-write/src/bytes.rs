@@ -1,19 +1,18 @@
-//! Comparing and hashing short byte strings, eight bytes at a time.
+//! Comparison and hashing of short byte strings, eight bytes at a time.
 //!
-//! The `memcmp` of WebAssembly's C library goes byte by byte, and products of 128 bits are slow
-//! there; both would dominate the cost of finding a series by its labels.
+//! The `memcmp` of WebAssembly's C library works byte by byte, and 128-bit products are slow there;
+//! both would dominate the cost of finding a series by its labels.
 
-/// An odd number with well-mixed bits (the golden ratio's fraction).
+/// Odd multiplier with well-mixed bits (fraction of the golden ratio).
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Whether two byte strings are equal.
 #[inline]
 pub fn bytes_equal(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len()
         && match a.len() {
             0..8 => short_word(a) == short_word(b),
             8..16 => ends_equal::<8>(a, b, |a, b| u64::from_ne_bytes(*a) == u64::from_ne_bytes(*b)),
-            // As numbers: arrays of this size are compared by a call.
+            // As integers, since arrays of this size are compared by a function call.
             16..32 => {
                 ends_equal::<16>(a, b, |a, b| u128::from_ne_bytes(*a) == u128::from_ne_bytes(*b))
             }
@@ -22,7 +21,7 @@ pub fn bytes_equal(a: &[u8], b: &[u8]) -> bool {
         }
 }
 
-/// Whether the first and the last bytes are equal. They overlap, which spares a loop over the rest.
+/// Compares the first and the last bytes, which overlap, so that no loop over the rest is needed.
 #[inline(always)]
 fn ends_equal<const N: usize>(
     a: &[u8],
@@ -37,19 +36,20 @@ fn ends_equal<const N: usize>(
     }
 }
 
-/// More than 64 bytes.
+/// Compares byte strings of more than 64 bytes.
 fn long_equal(a: &[u8], b: &[u8]) -> bool {
     let (Some(a_last), Some(b_last)) = (a.last_chunk(), b.last_chunk()) else { return false };
-    // What differs is mostly at the end.
+    // Label sets mostly differ near the end.
     equal_32(a_last, b_last) && {
+        // The remainder of less than 32 bytes is part of the last chunk.
         let (a_chunks, _) = a.as_chunks::<32>();
         let (b_chunks, _) = b.as_chunks::<32>();
         a_chunks.iter().zip(b_chunks).all(|(a, b)| equal_32(a, b))
     }
 }
 
-/// Each round of a loop costs WebAssembly a look at its deadline, so one compares as many bytes as
-/// two vectors have.
+/// Each iteration costs WebAssembly a check of its deadline, so one compares as many bytes as two
+/// vectors have.
 #[cfg(target_feature = "simd128")]
 #[inline(always)]
 fn equal_32(a: &[u8; 32], b: &[u8; 32]) -> bool {
@@ -69,16 +69,17 @@ fn equal_32(a: &[u8; 32], b: &[u8; 32]) -> bool {
     a == b
 }
 
-/// Mixes one more word into a hash.
+/// Mixes a word into a hash.
 #[inline]
 pub fn hash_word(hash: u64, word: u64) -> u64 {
     let mixed = (hash ^ word).wrapping_mul(MULTIPLIER);
     mixed ^ (mixed >> 32)
 }
 
-/// Hash of a byte string; the seed keeps others from crafting collisions.
+/// Hashes a byte string; a secret seed keeps clients from crafting collisions.
 #[inline]
 pub fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
+    // The length distinguishes strings of which one ends with zeros.
     let hash = hash_word(seed, bytes.len() as u64);
     if bytes.len() < 8 {
         return hash_word(hash, short_word(bytes));
@@ -90,10 +91,11 @@ pub fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
         words.iter().fold(hash, add)
     });
     let hash = rest.first_chunk().map_or(hash, |word| add(hash, word));
+    // The last eight bytes may overlap those before, which saves a loop over the remainder.
     bytes.last_chunk().map_or(hash, |last| add(hash, last))
 }
 
-/// Fewer than eight bytes as one number. Only unambiguous together with the length.
+/// Returns fewer than eight bytes as one number, which is unique only together with the length.
 #[inline]
 fn short_word(bytes: &[u8]) -> u64 {
     let len = bytes.len();
@@ -145,7 +147,7 @@ mod tests {
         }
     }
 
-    /// Files of nodes have hashes: the positions and gaps of forwarding.
+    /// Files of nodes contain hashes: positions and gaps of forwarding.
     #[test]
     fn hashes_stay_as_they_are() {
         let text: Vec<u8> = (0..100).collect();

@@ -1,27 +1,26 @@
-//! Exemplars as protobuf messages: labels or references to them 1, value 2, time 3.
+//! Exemplars as protobuf messages: labels or references to them in field 1, value 2, time 3.
 
 use super::WireError;
 use super::fields::Value;
 use super::place::Place;
 use super::series_parts::{label_pair, narrow_ref, packed_refs};
 
-/// One observation with labels of its own, such as the trace that it was part of.
+/// An observation with labels of its own, such as its trace.
 #[derive(Clone, Debug)]
 pub struct Exemplar<'a> {
-    /// Its own labels, in the sender's order.
+    /// Labels of the exemplar, in the sender's order.
     pub labels: ExemplarLabels<'a>,
-    /// What was observed.
     pub value: f64,
-    /// Milliseconds since the Unix epoch; 0 if the sender does not say.
+    /// Milliseconds since the Unix epoch; 0 if the sender gives no time.
     pub timestamp_ms: i64,
 }
 
-/// An exemplar's labels as a request gives them.
+/// Labels of an exemplar as the request encodes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExemplarLabels<'a> {
-    /// Names and values, of a 1.0 request.
+    /// Names and values, from a 1.0 request.
     Pairs(Vec<(&'a [u8], &'a [u8])>),
-    /// References to names and values in turn, of a 2.0 request.
+    /// References to names and values in turn, from a 2.0 request.
     Refs(Vec<u32>),
 }
 
@@ -64,7 +63,7 @@ pub(super) fn decode_exemplar_v2<'r>(
     Ok(Exemplar { labels: ExemplarLabels::Refs(refs), value, timestamp_ms })
 }
 
-/// Returns value and time, and passes each content of field 1 to `labels`.
+/// Returns value and time, and passes each value of field 1 to `labels`.
 fn walk<'r>(
     place: &Place<'r>,
     message: &'r [u8],

@@ -1,42 +1,35 @@
-//! Walking over the fields of a protobuf message.
+//! Iteration over the fields of a protobuf message.
 
 use crate::varint::split_uvarint;
 
-/// What is wrong with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}, {left} bytes before the end")]
 pub struct Malformed {
-    /// What is wrong.
     pub what: &'static str,
-    /// Bytes of the message from the field on.
+    /// Bytes of the message from the faulty field on.
     pub left: usize,
 }
 
-/// Content of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// Wire type 0.
     Varint(u64),
-    /// Wire type 1.
     Fixed64(u64),
     /// Wire type 2: a string, bytes, a message or packed numbers.
     Bytes(&'a [u8]),
-    /// Wire type 5.
     Fixed32(u32),
 }
 
-/// Iterates over a message's fields, by their numbers in the schema; an error ends it.
+/// Iterates over the fields of a message with their numbers; an error ends the iteration.
 pub struct Fields<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of a message.
     pub fn new(message: &'a [u8]) -> Fields<'a> {
         Fields { rest: message }
     }
 
-    /// What is not read yet.
+    /// Returns the part that is not read yet.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -56,6 +49,7 @@ impl<'a> Iterator for Fields<'a> {
                 Some(Ok(field))
             }
             Err(what) => {
+                // The iteration ends here, since nothing behind a damaged field can be located.
                 let left = std::mem::take(&mut self.rest).len();
                 Some(Err(Malformed { what, left }))
             }
@@ -67,7 +61,7 @@ const CUT_SHORT: &str = "the message ends in the middle of a field";
 
 #[inline]
 fn split_field(bytes: &[u8]) -> Result<((u32, Value<'_>), &[u8]), &'static str> {
-    // Nearly all fields of a request: strings and messages of the first fifteen numbers.
+    // Most fields of a request are strings and messages with numbers up to fifteen.
     match bytes {
         [tag @ 8..0x80, rest @ ..] if tag & 7 == 2 => {
             let (value, rest) = split_bytes(rest)?;
@@ -89,6 +83,7 @@ fn split_bytes(bytes: &[u8]) -> Result<(Value<'_>, &[u8]), &'static str> {
 fn split_any_field(bytes: &[u8]) -> Result<((u32, Value<'_>), &[u8]), &'static str> {
     let (tag, rest) = split_uvarint(bytes).ok_or("a field's tag is cut short or too long")?;
     let number = u32::try_from(tag >> 3).map_err(|_| "a field's number is too large")?;
+    // Number 0 is invalid in protobuf, while other unknown numbers are skipped.
     if number == 0 {
         return Err("a field has the number 0");
     }

@@ -1,6 +1,6 @@
-//! Frames of a streamed remote read, and the rule by which a series is cut into them. The engine
-//! and the host both write them: who has the bytes of the chunks does. Checksums may be put in
-//! later, by whom that costs less: a host has instructions for it.
+//! Frames of a streamed remote read, and the rule by which a series is split into them. Engine and
+//! host both write frames, depending on which of them has the bytes of the chunks. Checksums may be
+//! added later by the host, which has instructions for CRC-32C.
 //!
 //! ```text
 //! ┌────────────────┬──────────────────────────────┬─────────┐
@@ -8,64 +8,64 @@
 //! └────────────────┴──────────────────────────────┴─────────┘
 //! ```
 //!
-//! The payload is a `prometheus.ChunkedReadResponse`: `chunked_series` 1, of which there is one,
-//! and `query_index` 2. A series whose chunks exceed the frame's bound continues in further frames,
-//! labels repeated.
+//! The payload is a `prometheus.ChunkedReadResponse`: `chunked_series` 1, which occurs once, and
+//! `query_index` 2. A series whose chunks exceed the frame's bound continues in further frames,
+//! which repeat its labels.
 //!
 //! Source: Prometheus' remote read API document, section "Streamed chunks".
 
 use crate::varint::{put_uvarint, split_uvarint, uvarint_bytes};
 
-/// Computes a CRC-32C.
 pub type Crc32c = fn(&[u8]) -> u32;
 
-/// How frames are written.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameOptions {
-    /// Number of the query in its request.
+    /// Index of the query in its request.
     pub query_index: u32,
-    /// Size at which a frame is closed.
+    /// Size at which a frame is closed, in bytes.
     pub bytes_max: usize,
-    /// What computes the checksums of frames; zeros stand there otherwise.
+    /// Function for the checksums; without it they are left zero.
     pub crc32c: Option<Crc32c>,
 }
 
-/// Bytes before the labels in a frame of 128 to 16,383 bytes, as nearly all are: two lengths of two
+/// Bytes before the labels in a frame of 128 to 16,383 bytes, as most are: two lengths of two
 /// bytes, the checksum and a tag.
 const USUAL_HEAD_BYTES: usize = 9;
 
-/// Writes one series as one or more frames. Unless [`FrameWriter::finish`] is called, the last
-/// frame is not whole.
+/// Writes one series as one or more frames. The last frame is complete only after
+/// [`FrameWriter::finish`].
 pub struct FrameWriter<'a> {
     out: &'a mut Vec<u8>,
     options: FrameOptions,
     labels: &'a [u8],
-    /// Where the current frame begins.
+    /// Offset at which the current frame begins.
     frame_at: usize,
-    /// Bytes of labels and chunks in it, which its bound counts.
+    /// Bytes of labels and chunks in the frame, to which the bound applies.
     counted_bytes: usize,
-    /// Chunks in it.
+    /// Number of chunks in the frame.
     chunks: usize,
 }
 
 impl<'a> FrameWriter<'a> {
-    /// Begins a series, whose labels are given as fields of a `prometheus.ChunkedSeries`. Frames
+    /// Begins a series, whose labels are encoded as fields of a `prometheus.ChunkedSeries`. Frames
     /// are appended to `out`.
     pub fn new(out: &'a mut Vec<u8>, options: FrameOptions, labels: &'a [u8]) -> FrameWriter<'a> {
         let frame_at = out.len();
         FrameWriter { out, options, labels, frame_at, counted_bytes: 0, chunks: 0 }
     }
 
-    /// Begins a chunk, as a `prometheus.Chunk` of so many bytes, which the caller has to append to
-    /// what is returned.
+    /// Begins a chunk, as a `prometheus.Chunk` of `message_bytes`, which the caller appends to the
+    /// returned buffer.
     #[inline]
     pub fn chunk(&mut self, message_bytes: usize) -> &mut Vec<u8> {
+        // Closed only when another chunk follows, so that no frame is empty.
         if self.chunks > 0 && self.counted_bytes >= self.options.bytes_max {
             self.end_frame();
         }
         if self.chunks == 0 {
             self.frame_at = self.out.len();
             self.counted_bytes = self.labels.len();
+            // Lengths are known only at the end; the usual number of bytes is reserved for them.
             self.out.extend_from_slice(&[0; USUAL_HEAD_BYTES]);
             self.out.extend_from_slice(self.labels);
         }
@@ -98,6 +98,7 @@ impl<'a> FrameWriter<'a> {
         head.extend_from_slice(&[0; 4]);
         head.push(0x0a);
         put_uvarint(&mut head, series_bytes as u64);
+        // Only unusual lengths move the frame's bytes.
         match out.get_mut(*frame_at..*frame_at + USUAL_HEAD_BYTES) {
             Some(place) if head.len() == USUAL_HEAD_BYTES => place.copy_from_slice(&head),
             _ => drop(out.splice(*frame_at..*frame_at + USUAL_HEAD_BYTES, head)),
@@ -113,8 +114,8 @@ impl<'a> FrameWriter<'a> {
     }
 }
 
-/// Puts the checksum, a CRC-32C, into each of some whole frames. Bytes that are no frame return
-/// their offset.
+/// Adds the checksum, a CRC-32C, to each of several complete frames. The error is the offset of
+/// bytes that are not a frame.
 pub fn seal_frames(frames: &mut [u8], crc32c: impl Fn(&[u8]) -> u32) -> Result<(), usize> {
     let bytes = frames.len();
     let mut rest = frames;
@@ -136,7 +137,7 @@ pub fn seal_frames(frames: &mut [u8], crc32c: impl Fn(&[u8]) -> u32) -> Result<(
 mod tests {
     use super::*;
 
-    /// A frame as it would be written by whoever knows all lengths before.
+    /// Builds a frame with all lengths known beforehand.
     fn frame(labels: &[u8], chunks: &[Vec<u8>], query_index: u32) -> Vec<u8> {
         let mut series = labels.to_vec();
         for chunk in chunks {
@@ -175,7 +176,7 @@ mod tests {
                     expected.extend(frame(&labels, std::slice::from_ref(chunk), query_index));
                 }
                 assert_eq!(out, expected, "{bytes}, {query_index}");
-                // One byte more, and both are in one frame; a frame without a sum can get it.
+                // One byte more, and both are in one frame; a frame without a checksum can get it.
                 let options = FrameOptions { bytes_max: bytes + 7, crc32c: None, ..options };
                 out.clear();
                 let mut writer = FrameWriter::new(&mut out, options, &labels);

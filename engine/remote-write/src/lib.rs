@@ -1,14 +1,14 @@
 //! Remote-write requests: bodies to series without copying, and series to bodies; the frames of a
-//! streamed remote read, and the stored chunks that they are made of. The engine stores and
-//! forwards by it; the host writes what other protocols bring, shows requests to plugins, and
-//! copies chunks from files into frames.
+//! streamed remote read, and the stored chunks in them. The engine uses it to store and forward;
+//! the host to encode what other protocols bring, to show requests to plugins, and to copy chunks
+//! from files into frames.
 //!
-//! Hand-written for speed and bounded memory; the schemas are in `proto/`. What a native histogram
-//! is, its users know. Compression, sockets and HTTP are the host's.
+//! Hand-written for speed and bounded memory; the schemas are in `proto/`. Users of the crate
+//! define native histograms. Compression, sockets and HTTP are the host's.
 //!
-//! Reading order: [`Fields`] walks over a message; [`decode_write_v1`] and [`decode_write_v2`] give
-//! what a body holds to a [`WriteSink`]; `request` writes bodies part by part; `frames` has the
-//! layout of remote read's frames, `stored_chunk` that of a chunk in a block.
+//! Reading order: [`Fields`] iterates over a message; [`decode_write_v1`] and [`decode_write_v2`]
+//! pass the content of a body to a [`WriteSink`]; `request` writes bodies part by part; `frames`
+//! has the layout of remote read's frames, `stored_chunk` that of a chunk in a block.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -43,14 +43,12 @@ pub use write::{
     EncodedSeries, HistogramMessage, SeriesData, Taken, WriteSink, decode_write_v1, decode_write_v2,
 };
 
-/// A protobuf message that does not decode.
+/// A protobuf message that cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} does not decode at byte {offset}: {reason}")]
 pub struct WireError {
-    /// The message's name.
     pub message: &'static str,
-    /// Where in the body, in bytes.
+    /// Offset of the fault in the body, in bytes.
     pub offset: usize,
-    /// What is wrong there.
     pub reason: &'static str,
 }

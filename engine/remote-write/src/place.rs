@@ -1,9 +1,9 @@
-//! Where in a body a message lies.
+//! Positions of messages in a body.
 
 use super::WireError;
 use super::fields::{Fields, Malformed, Value};
 
-/// Remembers which message of which body is read, so that errors can say where.
+/// Remembers the body and its type, so that errors can state an offset.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'r> {
     message: &'static str,
@@ -11,12 +11,11 @@ pub struct Place<'r> {
 }
 
 impl<'r> Place<'r> {
-    /// Nothing of the body is read yet.
     pub(super) fn new(message: &'static str, body: &'r [u8]) -> Place<'r> {
         Place { message, body }
     }
 
-    /// An error at the beginning of `rest`, which is part of the body.
+    /// Makes an error at the beginning of `rest`, which is a part of the body.
     pub fn error(&self, rest: &[u8], reason: &'static str) -> WireError {
         WireError { message: self.message, offset: self.offset(rest), reason }
     }
@@ -27,13 +26,14 @@ impl<'r> Place<'r> {
         self.error(message.get(before..).unwrap_or_default(), what)
     }
 
-    /// Where a part of the body begins.
+    /// Returns the offset of a part of the body.
     pub(super) fn offset(&self, part: &[u8]) -> usize {
+        // `part` borrows from the body, so the difference of addresses is the offset.
         let offset = (part.as_ptr() as usize).saturating_sub(self.body.as_ptr() as usize);
         offset.min(self.body.len())
     }
 
-    /// Walks over the fields of a message inside the body.
+    /// Iterates over the fields of a message inside the body.
     pub fn walk(
         &self,
         message: &'r [u8],

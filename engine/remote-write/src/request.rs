@@ -1,35 +1,29 @@
-//! Series to remote-write bodies: `prometheus.WriteRequest` (1.0) and
+//! Encoding of series as remote-write bodies: `prometheus.WriteRequest` (1.0) and
 //! `io.prometheus.write.v2.Request` (2.0).
 //!
-//! A body is a run of fields, so it is written series by series. Of 2.0, series refer to symbols
-//! that may be known only at the end: [`put_symbol`] writes them in front.
+//! A body is a sequence of fields, so it is written series by series. Series of 2.0 refer to
+//! symbols that may be known only at the end: [`put_symbol`] writes them in front.
 
 use super::varint::{put_uvarint, uvarint_bytes};
 
-/// Field of a series in both versions: in 1.0 a label each, in 2.0 references to symbols.
+/// Field of a series in both versions: one label in 1.0, references to symbols in 2.0.
 pub const LABELS: u32 = 1;
-/// Field of a series in both versions.
+/// Field of a series in both versions, one sample each.
 pub const SAMPLES: u32 = 2;
 
 /// Fields of `prometheus.WriteRequest`, and of a series in it.
 pub mod v1 {
-    /// Of the request.
     pub const SERIES: u32 = 1;
-    /// Of a series.
     pub const HISTOGRAMS: u32 = 4;
 }
 
 /// Fields of `io.prometheus.write.v2.Request`, and of a series in it.
 pub mod v2 {
-    /// Of the request.
     pub const SERIES: u32 = 5;
-    /// Of a series.
     pub const HISTOGRAMS: u32 = 3;
-    /// Of a series.
     pub const EXEMPLARS: u32 = 4;
 }
 
-/// Appends a field that holds a message.
 pub fn put_message_field(out: &mut Vec<u8>, field: u32, message: &[u8]) {
     put_uvarint(out, u64::from(field << 3 | 2));
     put_uvarint(out, message.len() as u64);
@@ -51,10 +45,11 @@ pub fn put_label_refs(out: &mut Vec<u8>, refs: &[u32], scratch: &mut Vec<u8>) {
     put_message_field(out, 1, scratch);
 }
 
-/// Appends what follows an exemplar's labels: value and time.
+/// Appends value and time, which follow the labels of an exemplar.
 pub fn put_exemplar_end(out: &mut Vec<u8>, value: f64, timestamp_ms: i64) {
     out.push(2 << 3 | 1);
     out.extend_from_slice(&value.to_le_bytes());
+    // Two's complement: protobuf's int64 is not zigzag-encoded.
     out.push(3 << 3);
     put_uvarint(out, timestamp_ms as u64);
 }
@@ -67,7 +62,7 @@ pub fn put_symbol(out: &mut Vec<u8>, symbol: &str) {
 /// Appends the metadata of a 2.0 series, as field 5; help and unit are references to symbols.
 pub fn put_series_metadata(out: &mut Vec<u8>, metadata: SeriesMetadata) {
     out.push(5 << 3 | 2);
-    // Three short numbers.
+    // Three small numbers, so the length takes one byte.
     out.push(metadata.message_bytes() as u8);
     for (field, number) in metadata.fields() {
         out.push(field << 3);
@@ -78,16 +73,14 @@ pub fn put_series_metadata(out: &mut Vec<u8>, metadata: SeriesMetadata) {
 /// Metadata of a 2.0 series; help and unit are references to symbols.
 #[derive(Clone, Copy, Debug)]
 pub struct SeriesMetadata {
-    /// As in log records.
+    /// Metric type, by the numbers of log records.
     pub kind: u8,
-    /// A symbol.
     pub help: u32,
-    /// A symbol.
     pub unit: u32,
 }
 
 impl SeriesMetadata {
-    /// How many bytes the field takes.
+    /// Returns the bytes that the field takes.
     pub fn field_bytes(self) -> usize {
         2 + self.message_bytes()
     }
@@ -96,14 +89,14 @@ impl SeriesMetadata {
         self.fields().map(|(_, number)| 1 + uvarint_bytes(u64::from(number))).sum()
     }
 
-    /// What differs from the default.
+    /// Iterates over the fields that differ from the default.
     fn fields(self) -> impl Iterator<Item = (u8, u32)> {
         let all = [(1, u32::from(self.kind)), (3, self.help), (4, self.unit)];
         all.into_iter().filter(|(_, number)| *number != 0)
     }
 }
 
-/// How many bytes a field takes that holds a message of so many, if its number is below 16.
+/// Returns the bytes of a field below 16 that holds a message of `message_bytes`.
 pub fn message_field_bytes(message_bytes: usize) -> usize {
     1 + uvarint_bytes(message_bytes as u64) + message_bytes
 }

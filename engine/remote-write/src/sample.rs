@@ -6,23 +6,23 @@
 //! └──────┴─────┴──────┴──────────────────┴──────┴──────────────┘
 //! ```
 //!
-//! Value and time are written even if they are zero, which protobuf need not but may do.
+//! Value and time are written even if they are zero, which protobuf permits but does not require.
 
 use crate::varint::{put_uvarint, uvarint_bytes};
 
-/// Bytes of a sample's field but for its time: tag and length, the value with its tag, the tag of
+/// Bytes of a sample's field without its time: tag and length, the value with its tag, the tag of
 /// the time.
 const FLOAT_BYTES: usize = 2 + 9 + 1;
 
-/// Times from 1971 to 2109 take six bytes.
+/// Times from 1971 to 2109, which take six bytes.
 const USUAL_TIMES: std::ops::Range<i64> = 1 << 35..1 << 42;
 
-/// One measured value of a series.
+/// A float sample of a series.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     /// Milliseconds since the Unix epoch.
     pub timestamp_ms: i64,
-    /// Every bit pattern is kept: NaN payloads carry meaning (a staleness marker is one).
+    /// Value; all bit patterns are kept, because NaN payloads have meaning (a stale marker is one).
     pub value: f64,
 }
 
@@ -35,16 +35,17 @@ impl PartialEq for Sample {
 
 impl Eq for Sample {}
 
-/// How many bytes a float of any time takes.
+/// Returns the bytes that a float with this time takes.
 pub fn float_bytes(timestamp_ms: i64) -> usize {
-    // A negative time takes ten bytes: protobuf's int64 is not zigzag-folded.
+    // A negative time takes ten bytes: protobuf's int64 is not zigzag-encoded.
     FLOAT_BYTES + uvarint_bytes(timestamp_ms as u64)
 }
 
-/// Appends a float.
+/// Appends a float sample as field 2.
 #[inline]
 pub fn put_float(out: &mut Vec<u8>, timestamp_ms: i64, value: f64) {
     let [a, b, c, d, e, f, g, h] = value.to_le_bytes();
+    // One copy of a fixed size is faster than a loop over the bytes of the time.
     if USUAL_TIMES.contains(&timestamp_ms) {
         let part = |shift: u32| (timestamp_ms >> shift) as u8 | 0x80;
         let time = [part(0), part(7), part(14), part(21), part(28), (timestamp_ms >> 35) as u8];

@@ -1,4 +1,4 @@
-//! What a series of a remote-write request consists of: labels, references to symbols, samples.
+//! Parts of a series in a remote-write request: labels, references to symbols, samples.
 
 use super::WireError;
 use super::bytes::bytes_equal;
@@ -7,34 +7,33 @@ use super::place::Place;
 use super::sample::Sample;
 use super::varint::{split_uvarint, uvarint_of_six};
 
-/// Labels of a series of a 1.0 request. Most are those of the series before, at the same places: a
-/// comparison of bytes shows that faster than decoding, and spares the caller another comparison.
+/// Labels of a series of a 1.0 request. Most equal those of the previous series at the same
+/// positions: a comparison of bytes shows that faster than decoding, and spares the caller another
+/// comparison.
 #[derive(Default)]
 pub(super) struct Labels<'r> {
     pairs: Vec<(&'r [u8], &'r [u8])>,
-    /// What each is decoded from.
+    /// Messages from which `pairs` were decoded.
     messages: Vec<&'r [u8]>,
-    /// How many this series has so far; behind them are those of an earlier one.
+    /// Number of labels of this series so far; later entries belong to earlier series.
     count: usize,
 }
 
 impl<'r> Labels<'r> {
-    /// (name, value) in the sender's order.
     pub fn pairs(&self) -> &[(&'r [u8], &'r [u8])] {
         &self.pairs[..self.count]
     }
 
-    /// Begins the next series.
     pub fn clear(&mut self) {
         self.count = 0;
     }
 
-    /// Takes the next label of the series.
     #[inline]
     pub fn push(&mut self, place: &Place<'r>, message: &'r [u8]) -> Result<(), WireError> {
         match self.messages.get_mut(self.count) {
             Some(before) if bytes_equal(before, message) => {}
             Some(before) => {
+                // Decoded first, so that after an error message and pair still belong together.
                 self.pairs[self.count] = label_pair(place, message)?;
                 *before = message;
             }
@@ -53,7 +52,7 @@ pub(super) fn label_pair<'r>(
     place: &Place<'r>,
     label: &'r [u8],
 ) -> Result<(&'r [u8], &'r [u8]), WireError> {
-    // The shape that every sender writes: both strings, each shorter than 128 bytes.
+    // All senders write this form: both strings, each shorter than 128 bytes.
     if let [0x0a, name_len @ 0..0x80, rest @ ..] = label
         && let Some((name, [0x12, value_len @ 0..0x80, value @ ..])) =
             rest.split_at_checked(usize::from(*name_len))
@@ -73,16 +72,16 @@ pub(super) fn label_pair<'r>(
     Ok(pair)
 }
 
-/// A series of a 2.0 request as nearly all are: packed references, one sample, perhaps metadata.
+/// A series of a 2.0 request in its usual form: packed references, one sample, perhaps metadata.
 pub(super) struct UsualSeries<'r> {
     pub packed: &'r [u8],
-    /// What the sample is decoded from.
+    /// Message from which the sample was decoded.
     pub message: &'r [u8],
     pub sample: Sample,
     pub metadata: Option<&'r [u8]>,
 }
 
-/// The series that a message is, if it is such a one.
+/// Returns the parts of a series, if it has the usual form.
 #[inline]
 pub(super) fn usual_series(series: &[u8]) -> Option<UsualSeries<'_>> {
     let [0x0a, len @ 0..0x80, rest @ ..] = series else { return None };
@@ -99,10 +98,10 @@ pub(super) fn usual_series(series: &[u8]) -> Option<UsualSeries<'_>> {
     Some(UsualSeries { packed, message, sample, metadata })
 }
 
-/// A usual sample with its tag and length.
+/// Length of a usual sample with its tag and length.
 const ONLY_SAMPLE_BYTES: usize = 18;
 
-/// The sample that the rest of a series consists of, and its message.
+/// Returns the sample that is the rest of a series, and its message.
 #[inline]
 pub(super) fn only_sample(rest: &[u8]) -> Option<(&[u8], Sample)> {
     match <&[u8; ONLY_SAMPLE_BYTES]>::try_from(rest) {
@@ -111,7 +110,7 @@ pub(super) fn only_sample(rest: &[u8]) -> Option<(&[u8], Sample)> {
     }
 }
 
-/// A sample with a value and a time of these decades, which is what nearly all are.
+/// Decodes a sample with a value and a time of six bytes, as almost all have.
 #[inline]
 fn usual_sample(message: &[u8; 16]) -> Option<Sample> {
     let [0x09, value @ .., 0x10, _, _, _, _, _, _] = message else { return None };
@@ -120,10 +119,10 @@ fn usual_sample(message: &[u8; 16]) -> Option<Sample> {
     Some(Sample { timestamp_ms, value: f64::from_le_bytes(*value) })
 }
 
-/// A sample: value 1, timestamp 2, in both versions.
+/// Decodes a sample: value 1, timestamp 2, in both versions.
 #[inline]
 pub(super) fn float_sample<'r>(place: &Place<'r>, message: &'r [u8]) -> Result<Sample, WireError> {
-    // The shape that every sender writes; protobuf leaves out a field that is zero.
+    // All senders write this form; protobuf leaves out a field that is zero.
     if let Ok(message) = message.try_into()
         && let Some(sample) = usual_sample(message)
     {
@@ -178,7 +177,8 @@ pub(super) fn packed_refs(
     }
 }
 
-/// A reference; one that does not fit is out of every table's range, and stays so.
+/// Narrows a reference; one that does not fit becomes `u32::MAX`, which is out of range of every
+/// table.
 pub(super) fn narrow_ref(symbol_ref: u64) -> u32 {
     u32::try_from(symbol_ref).unwrap_or(u32::MAX)
 }

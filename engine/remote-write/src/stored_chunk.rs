@@ -1,4 +1,4 @@
-//! A chunk as a block's files hold it.
+//! A chunk as it is stored in a block's files.
 //!
 //! ```text
 //! ┌─────────────┬─────────────┬──────┬───────┐
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! `len` counts `data` alone; the checksum (big-endian, Castagnoli) covers encoding and data. The
-//! engine reads chunks to decode them; the host, to copy them into frames.
+//! engine reads chunks to decode them, the host to copy them into frames.
 //!
 //! Source: upstream's `tsdb/docs/format/chunks.md`.
 
@@ -15,34 +15,29 @@ use crate::frames::Crc32c;
 use crate::varint::split_uvarint;
 use std::ops::Range;
 
-/// Longest chunk data that is believed, in bytes.
+/// Maximum length of chunk data, in bytes; a larger one is damage.
 pub const CHUNK_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Most bytes that a chunk's length and encoding take.
+/// Maximum bytes of a chunk's length and encoding.
 pub const CHUNK_HEAD_BYTES_MAX: usize = 6;
 
-/// Bytes of a chunk's checksum.
 const CHECKSUM_BYTES: usize = 4;
 
-/// Why bytes are no chunk.
+/// Reason for which bytes are not a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadChunk {
-    /// There is no length.
     #[error("no chunk begins here")]
     NoLength,
-    /// The length is not believed.
     #[error("the chunk is longer than any chunk may be")]
     TooLong,
-    /// Bytes are missing.
     #[error("the file ends within this chunk")]
     CutShort,
-    /// The bytes are not those that were written.
     #[error("the chunk's checksum does not match")]
     Checksum,
 }
 
-/// Where a chunk has its encoding, data and checksum, counted from its first byte. `head` is
-/// [`CHUNK_HEAD_BYTES_MAX`] of its bytes, fewer only where the file ends before.
+/// Returns the range of encoding, data and checksum, counted from the chunk's first byte. `head` is
+/// the first [`CHUNK_HEAD_BYTES_MAX`] bytes, fewer only at the end of the file.
 #[inline]
 pub fn chunk_extent(head: &[u8]) -> Result<Range<usize>, BadChunk> {
     let (len, rest) = split_uvarint(head).ok_or(BadChunk::NoLength)?;
@@ -51,7 +46,7 @@ pub fn chunk_extent(head: &[u8]) -> Result<Range<usize>, BadChunk> {
     Ok(start..start + 1 + len.ok_or(BadChunk::TooLong)? + CHECKSUM_BYTES)
 }
 
-/// The number of the encoding, and the data, of what lies in the extent of a chunk.
+/// Returns the encoding's number and the data of a chunk's extent, whose checksum must match.
 #[inline]
 pub fn checked_chunk(content: &[u8], crc32c: Crc32c) -> Result<(u8, &[u8]), BadChunk> {
     let (covered, checksum) =
@@ -62,7 +57,7 @@ pub fn checked_chunk(content: &[u8], crc32c: Crc32c) -> Result<(u8, &[u8]), BadC
     }
 }
 
-/// The same of what was checked before.
+/// Like [`checked_chunk`], but for a chunk whose checksum was compared before.
 #[inline]
 pub fn known_chunk(content: &[u8]) -> Result<(u8, &[u8]), BadChunk> {
     let covered = content.split_last_chunk::<CHECKSUM_BYTES>().map(|(covered, _)| covered);
@@ -70,8 +65,8 @@ pub fn known_chunk(content: &[u8]) -> Result<(u8, &[u8]), BadChunk> {
     Ok((*encoding, data))
 }
 
-/// Where chunks end that follow one another from the first byte on: up to the first that is not
-/// whole, or whose checksum does not match.
+/// Returns the ends of consecutive chunks: up to the first one that is incomplete or whose checksum
+/// does not match.
 pub fn checked_ends(bytes: &[u8], crc32c: Crc32c) -> Vec<u32> {
     let mut ends = Vec::new();
     let mut rest = bytes;
@@ -91,7 +86,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Reads a chunk that begins with these bytes.
     fn read(bytes: &[u8]) -> Result<(u8, &[u8]), BadChunk> {
         let extent = chunk_extent(&bytes[..bytes.len().min(CHUNK_HEAD_BYTES_MAX)])?;
         checked_chunk(bytes.get(extent).ok_or(BadChunk::CutShort)?, crc32c::crc32c)

@@ -1,10 +1,9 @@
 //! Unsigned variable-length integers: seven bits a byte, least significant first, at most ten
-//! bytes. Those of protobuf and of Go's `encoding/binary` are the same.
+//! bytes, as in protobuf and in Go's `encoding/binary`.
 
 /// Longest encoding of a 64-bit value, in bytes.
 const VARINT_BYTES_MAX: usize = 10;
 
-/// Appends an unsigned value.
 pub fn put_uvarint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -13,17 +12,18 @@ pub fn put_uvarint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// How many bytes [`put_uvarint`] appends.
+/// Returns the number of bytes that [`put_uvarint`] appends.
 pub fn uvarint_bytes(value: u64) -> usize {
+    // `| 1` makes zero one bit long, so that it takes one byte.
     (u64::BITS - (value | 1).leading_zeros()).div_ceil(7) as usize
 }
 
-/// Takes an unsigned value off the front. `None` if it is cut short or overflows 64 bits.
+/// Splits an unsigned value off the front. `None` if it is cut short or overflows 64 bits.
 #[inline]
 pub fn split_uvarint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     match bytes {
         [first @ 0..0x80, rest @ ..] => Some((u64::from(*first), rest)),
-        // References to symbols have two bytes, mostly.
+        // References to symbols mostly have two bytes.
         [first, second @ 0..0x80, rest @ ..] => {
             Some((u64::from(*first & 0x7f) | u64::from(*second) << 7, rest))
         }
@@ -31,14 +31,15 @@ pub fn split_uvarint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     }
 }
 
-/// The value of the six bytes that times of these decades take, the first byte lowest. `None` if
-/// the value's end is not the sixth byte; what is above that must be zero.
+/// Decodes a value of six bytes, the length of current times, with the first byte lowest. `None` if
+/// the value does not end with the sixth byte; higher bytes must be zero.
 #[inline]
 pub fn uvarint_of_six(bytes: u64) -> Option<u64> {
+    // The upper bits say that five bytes continue and the sixth ends the value.
     if bytes & 0x8080_8080_8080 != 0x0080_8080_8080 {
         return None;
     }
-    // Groups of seven bits, then of fourteen, then of all.
+    // Joins groups of seven bits to fourteen, then to the whole.
     let pairs = (bytes & 0x007f_007f_007f) | (bytes & 0x7f00_7f00_7f00) >> 1;
     Some((pairs & 0x3fff) | (pairs >> 2 & 0x0fff_c000) | (pairs >> 4 & 0x03ff_f000_0000))
 }

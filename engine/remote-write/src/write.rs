@@ -1,7 +1,7 @@
-//! Remote-write bodies, decoded in one walk without copying.
+//! Decoding of remote-write bodies in one pass without copying.
 //!
 //! Schemas: `prometheus.WriteRequest` (1.0) and `io.prometheus.write.v2.Request` (2.0), both in
-//! `proto/`. Unknown fields are skipped, as protobuf asks.
+//! `proto/`. Unknown fields are skipped, as protobuf requires.
 
 use super::WireError;
 use super::exemplar::{Exemplar, decode_exemplar_v1, decode_exemplar_v2};
@@ -12,7 +12,7 @@ use super::series_parts::{
 };
 use crate::Sample;
 
-/// What one time series of a request carries beside its labels.
+/// Content of a series of a request beside its labels.
 #[derive(Debug)]
 pub struct SeriesData<'a, H> {
     /// Float samples in the sender's order.
@@ -32,60 +32,58 @@ impl<H> Clone for SeriesData<'_, H> {
 impl<H> Copy for SeriesData<'_, H> {}
 
 impl<H> SeriesData<'_, H> {
-    /// Samples, histograms and exemplars together.
+    /// Returns the number of samples, histograms and exemplars together.
     pub fn rows(&self) -> u64 {
         (self.samples.len() + self.histograms.len() + self.exemplars.len()) as u64
     }
 }
 
-/// What tells a series of a 2.0 request from others, as it is encoded.
+/// Encoded parts of a 2.0 series that identify it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EncodedSeries<'r> {
-    /// Packed references to the symbols of its labels.
+    /// Packed references to the symbols of the labels.
     pub refs: &'r [u8],
-    /// The message of its metadata, if there is one.
+    /// Message of the metadata, if there is one.
     pub metadata: Option<&'r [u8]>,
 }
 
-/// What was taken of an encoded series.
+/// Part of an encoded series that a sink has taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// Its bytes are not known.
+    /// The sink does not know these bytes.
     Nothing,
-    /// Its samples, histograms and exemplars, but not its metadata.
+    /// The sink took samples, histograms and exemplars, but not the metadata.
     Data,
-    /// Everything.
     All,
 }
 
-/// What the message of a native histogram is decoded to.
+/// The type to which a native histogram is decoded.
 pub trait HistogramMessage<'r>: Sized {
-    /// Decodes it, and returns its time in milliseconds, too. Nothing of its content is checked.
+    /// Decodes the message and returns its time in milliseconds, too. The content is not checked.
     fn decode(place: &Place<'r>, message: &'r [u8]) -> Result<(i64, Self), WireError>;
 }
 
-/// As it is encoded. Its time is not looked for, and 0.
+/// Keeps the encoded message. Its time is not decoded and 0.
 impl<'r> HistogramMessage<'r> for &'r [u8] {
     fn decode(_: &Place<'r>, message: &'r [u8]) -> Result<(i64, Self), WireError> {
         Ok((0, message))
     }
 }
 
-/// Takes what a request holds, in its order. Symbols and metadata may be passed over.
+/// Receives the content of a request in order. A sink may ignore symbols and metadata.
 pub trait WriteSink<'r> {
-    /// What native histograms are decoded to.
     type Histogram: HistogramMessage<'r>;
 
-    /// Memory that the store may have in use, of which a request gets a part; 0 is no limit.
+    /// Returns the memory that the store may use, of which a request gets a part; 0 is unlimited.
     fn memory_bytes_max(&self) -> u64 {
         0
     }
 
-    /// The symbols of a 2.0 request, before its series; `encoded` is the part of the body from the
-    /// first to the last of them.
+    /// Receives the symbols of a 2.0 request before its series; `encoded` is the part of the body
+    /// from the first to the last symbol.
     fn symbols(&mut self, _symbols: &[&'r [u8]], _encoded: &'r [u8]) {}
 
-    /// A series of a 2.0 request as it is encoded. What is not taken of it comes again, decoded.
+    /// Receives an encoded series of a 2.0 request. Parts that are not taken follow decoded.
     fn series_by_bytes(
         &mut self,
         _series: EncodedSeries<'r>,
@@ -94,68 +92,69 @@ pub trait WriteSink<'r> {
         Taken::Nothing
     }
 
-    /// A series of a 1.0 request; labels are (name, value) in the sender's order. Where a label is
-    /// the one that the series before had at the same place, it is given as the very same slices.
+    /// Receives a series of a 1.0 request; labels are (name, value) in the sender's order. A label
+    /// that equals the one of the previous series at its position is given as the very same slices.
     fn series_by_pairs(
         &mut self,
         labels: &[(&'r [u8], &'r [u8])],
         data: SeriesData<'_, Self::Histogram>,
     );
 
-    /// A series of a 2.0 request; labels are references to names and values in turn.
+    /// Receives a series of a 2.0 request; labels are references to names and values in turn.
     fn series_by_refs(&mut self, labels: &[u32], data: SeriesData<'_, Self::Histogram>);
 
-    /// Metadata of a metric family, from a 1.0 request.
+    /// Receives metadata of a metric family, from a 1.0 request.
     fn family_metadata(&mut self, _family: &'r [u8], _kind: u32, _help: &'r [u8], _unit: &'r [u8]) {
     }
 
-    /// Metadata of the series that was given last, from a 2.0 request.
+    /// Receives metadata of the last series, from a 2.0 request.
     fn series_metadata(&mut self, _labels: &[u32], _kind: u32, _help_ref: u32, _unit_ref: u32) {}
 }
 
 const V1: &str = "prometheus.WriteRequest";
 const V2: &str = "io.prometheus.write.v2.Request";
 
-// Of a message of the other version every field is unknown. To skip them all would be to lose what
-// was sent behind a success.
+// To a decoder of the other version every field is unknown. Skipping all of them would answer
+// success and lose the data.
 const IS_V1: &str = "this is a message of 1.0; the content type must say prometheus.WriteRequest";
 const IS_V2: &str = "this is a message of 2.0; the content type must say so";
 
-/// Bounds what a body's decoded parts take, the rows and series made of them included: a few bytes
-/// can announce a part that takes hundreds.
+/// Bounds the memory of a body's decoded parts, including the rows and series made of them: a few
+/// bytes can announce a part that takes hundreds.
 struct Decoded {
     bytes_left: usize,
 }
 
-/// What a part may take, in bytes, from here to the head.
+/// Memory that a part may take between here and the head, in bytes.
 mod cost {
-    /// A series: its place in the tables of the batch and, if it is new, of the head.
+    /// A series: its entries in the tables of the batch and, if new, of the head.
     pub const SERIES: usize = 256;
-    /// A label of a 1.0 request.
+    /// One label of a 1.0 request.
     pub const LABEL: usize = 48;
-    /// A symbol of a 2.0 request.
+    /// One symbol of a 2.0 request.
     pub const SYMBOL: usize = 48;
-    /// Each byte of references to symbols.
+    /// Each byte of packed references to symbols.
     pub const REF: usize = 12;
-    /// A float sample.
     pub const SAMPLE: usize = 64;
-    /// A histogram or exemplar.
+    /// A histogram or an exemplar without lists.
     pub const OTHER: usize = 320;
     /// Each byte of a histogram's or exemplar's lists.
     pub const OTHER_BYTE: usize = 8;
 }
 
 impl Decoded {
-    /// For each byte of a body. Requests of real senders stay under the half of it.
+    /// Bytes for each byte of a body. Requests of real senders use less than half.
     const BYTES_PER_BYTE: usize = 16;
-    /// For a body however small.
+    /// Bytes for a body of any size.
     const BYTES_MIN: usize = 4 << 20;
-    /// For a body however large: 4 million samples, 180,000 histograms of a hundred buckets.
+    /// Maximum for a body of any size: 4 million samples, 180,000 histograms of a hundred buckets.
     const BYTES_MAX: usize = 256 << 20;
 
-    /// For a store with so much memory; 0 is no limit.
+    /// Returns the bound for a store with this memory; 0 is unlimited.
     fn of(body: &[u8], memory_bytes_max: u64) -> Decoded {
         let bytes_left = body.len() * Self::BYTES_PER_BYTE + Self::BYTES_MIN;
+        // A quarter of the memory leaves room for the head, but any store must take a small
+        // request.
         let bytes_max = match usize::try_from(memory_bytes_max / 4) {
             Ok(part) if part > 0 => part.clamp(2 * Self::BYTES_MIN, Self::BYTES_MAX),
             _ => Self::BYTES_MAX,
@@ -179,7 +178,7 @@ impl Decoded {
     }
 }
 
-/// Decodes a 1.0 body. What was given to the sink before an error must be thrown away.
+/// Decodes a 1.0 body. After an error the sink must discard what it received.
 pub fn decode_write_v1<'r, S: WriteSink<'r>>(
     body: &'r [u8],
     sink: &mut S,
@@ -187,6 +186,7 @@ pub fn decode_write_v1<'r, S: WriteSink<'r>>(
     let place = Place::new(V1, body);
     let mut decoded = Decoded::of(body, sink.memory_bytes_max());
     let mut labels = Labels::default();
+    // Reused for all series, so that decoding allocates little.
     let mut samples = Vec::with_capacity(8);
     let (mut histograms, mut exemplars) = (Vec::new(), Vec::new());
     let (mut is_own, mut is_other) = (false, false);
@@ -199,7 +199,7 @@ pub fn decode_write_v1<'r, S: WriteSink<'r>>(
             exemplars.clear();
             decoded.take(&place, series, cost::SERIES)?;
             let mut rest = series;
-            // Labels come first, each shorter than 128 bytes, from every sender.
+            // All senders write labels first, each shorter than 128 bytes.
             while let [0x0a, len @ 0..0x80, after @ ..] = rest
                 && let Some((label, after)) = after.split_at_checked(usize::from(*len))
             {
@@ -262,17 +262,18 @@ pub fn decode_write_v1<'r, S: WriteSink<'r>>(
         }
         _ => Ok(()),
     })?;
+    // A message with known fields may have unknown ones, too.
     if is_other && !is_own { Err(place.error(body, IS_V2)) } else { Ok(()) }
 }
 
-/// Decodes a 2.0 body. What was given to the sink before an error must be thrown away.
+/// Decodes a 2.0 body. After an error the sink must discard what it received.
 pub fn decode_write_v2<'r, S: WriteSink<'r>>(
     body: &'r [u8],
     sink: &mut S,
 ) -> Result<(), WireError> {
     let place = Place::new(V2, body);
     let mut decoded = Decoded::of(body, sink.memory_bytes_max());
-    // Protobuf lets symbols follow the series that refer to them, hence two walks.
+    // Protobuf lets symbols follow the series that refer to them, hence two passes.
     let mut symbols: Vec<&'r [u8]> = Vec::with_capacity(256);
     let (mut first_at, mut last_end) = (0, 0);
     let (mut is_own, mut is_other) = (false, false);
@@ -283,6 +284,7 @@ pub fn decode_write_v2<'r, S: WriteSink<'r>>(
             let at = place.offset(symbol);
             first_at = if symbols.is_empty() { at } else { first_at };
             last_end = at + symbol.len();
+            // Reference 0 means "no text" in metadata, so the specification demands it to be empty.
             if symbols.is_empty() && !symbol.is_empty() {
                 return Err(place.error(symbol, "the first symbol must be the empty string"));
             }
@@ -301,6 +303,7 @@ pub fn decode_write_v2<'r, S: WriteSink<'r>>(
     place.walk(body, |number, value| {
         let (5, Value::Bytes(series)) = (number, value) else { return Ok(()) };
         refs.clear();
+        // The usual form is recognized without decoding its label references.
         if let Some(UsualSeries { packed, message, sample, metadata }) = usual_series(series) {
             decoded.take(&place, series, cost::SERIES)?;
             decoded.take(&place, packed, packed.len() * cost::REF)?;
@@ -313,7 +316,7 @@ pub fn decode_write_v2<'r, S: WriteSink<'r>>(
         histograms.clear();
         exemplars.clear();
         let mut metadata = None;
-        // Decoded only if it has to be.
+        // Decoded only if the sink does not know its bytes.
         let mut only_packed: Option<&'r [u8]> = None;
         decoded.take(&place, series, cost::SERIES)?;
         place.walk(series, |number, value| {
@@ -355,14 +358,14 @@ pub fn decode_write_v2<'r, S: WriteSink<'r>>(
     })
 }
 
-/// Label references as far as they are decoded.
+/// Label references, decoded or not.
 struct EncodedRefs<'a, 'r> {
     /// All of them, if nothing else is in `refs`.
     only_packed: Option<&'r [u8]>,
     refs: &'a mut Vec<u32>,
 }
 
-/// Passes a series of a 2.0 request to the sink: by its bytes if that will do.
+/// Passes a series of a 2.0 request to the sink, encoded if the sink knows the bytes.
 #[inline]
 fn give_series<'r, S: WriteSink<'r>>(
     place: &Place<'r>,
@@ -374,6 +377,7 @@ fn give_series<'r, S: WriteSink<'r>>(
     let mut taken = Taken::Nothing;
     if let Some(packed) = only_packed {
         taken = sink.series_by_bytes(EncodedSeries { refs: packed, metadata }, data);
+        // Neither labels nor metadata need to be decoded then.
         if taken == Taken::All {
             return Ok(());
         }

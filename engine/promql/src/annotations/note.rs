@@ -1,16 +1,16 @@
-//! What may happen during an evaluation, and how upstream says it.
+//! Events of an evaluation that are annotated, and upstream's texts for them.
 
 use super::{Annotation, Detail, Monotonicity, Severity};
 use crate::syntax::{Span, quoted};
 
-/// What was done with histograms.
+/// Operation on histograms, as named in annotations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HistogramOperation {
-    /// Added.
+    /// Addition of two histograms, by `+`.
     Add,
-    /// Subtracted.
+    /// Subtraction of two histograms, by `-`.
     Sub,
-    /// Aggregated, over series or over time.
+    /// Aggregation over series or over time.
     Aggregate,
 }
 
@@ -24,20 +24,20 @@ impl HistogramOperation {
     }
 }
 
-/// What may happen during an evaluation.
+/// Event of an evaluation that is annotated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Note<'a> {
     /// A quantile outside of 0 to 1.
     InvalidQuantile(f64),
-    /// A ratio outside of -1 to 1, and what was taken instead.
+    /// A ratio outside of -1 to 1, and the nearest ratio that is used instead.
     InvalidRatio(f64, f64),
-    /// A classic bucket whose `le` has this value, which is no number.
+    /// A classic bucket whose `le` has this value, which is not a number.
     BadBucketLabel(&'a str),
-    /// A range with both kinds of samples.
+    /// A range with floats and histograms.
     MixedFloatsHistograms,
-    /// A group with both kinds of samples.
+    /// A group with floats and histograms.
     MixedFloatsHistogramsInAggregation,
-    /// Classic buckets beside a native histogram of one series.
+    /// A series has classic buckets and a native histogram.
     MixedClassicNativeHistograms,
     /// A gauge histogram where counters are expected.
     HistogramNotCounter,
@@ -45,38 +45,38 @@ pub enum Note<'a> {
     HistogramNotGauge,
     /// Histograms with exponential and with custom buckets.
     MixedExponentialCustom,
-    /// A rate of something whose name is not that of a counter.
+    /// A rate of a metric whose name is not that of a counter.
     PossibleNonCounter,
-    /// A rate of something whose `__type__` has this value, which is not that of a counter.
+    /// A rate of a metric whose `__type__` label has this value, which is not that of a counter.
     PossibleNonCounterType(&'a str),
-    /// Classic buckets whose counts had to be raised.
+    /// Classic buckets whose counts were raised to make them monotonic.
     ForcedMonotonicity(Monotonicity),
     /// Types of the left operand, operator, and type of the right operand.
     IncompatibleTypes(&'a str, &'a str, &'a str),
-    /// An aggregation left histograms out.
+    /// An aggregation ignored histograms; its name is given.
     HistogramIgnoredInAggregation(&'a str),
-    /// A range function left histograms out.
+    /// A range function ignored histograms.
     HistogramIgnoredInMixedRange,
-    /// Operands of this operator have different kinds of buckets.
+    /// Operands of this operator have incompatible kinds of buckets.
     IncompatibleBucketLayout(&'a str),
     /// Sorting over a range has no effect.
     SortInRange,
-    /// A quantile of observations that are not numbers.
+    /// A quantile that is NaN, because observations are NaN.
     QuantileNanResult,
-    /// A quantile beside observations that are not numbers.
+    /// A quantile that is too high, because observations are NaN.
     QuantileNanSkew,
-    /// A fraction beside observations that are not numbers.
+    /// A fraction that leaves NaN observations out.
     FractionNan,
-    /// One histogram was reset, the other says it was not.
+    /// One histogram was reset, the other states that it was not.
     CounterResetCollision(HistogramOperation),
     /// Custom bounds differed and were reconciled.
     MismatchedCustomBuckets(HistogramOperation),
-    /// A counter's start time lies before the sample before.
+    /// A counter's start time lies before its previous sample.
     StartTimeOverlap,
 }
 
 impl Note<'_> {
-    /// The annotation for a metric, whose name may be empty.
+    /// Makes the annotation for a metric, whose name may be empty.
     pub fn annotation(self, metric: &str, span: Span) -> Annotation {
         let detail = match self {
             Note::ForcedMonotonicity(figures) => Detail::Monotonicity(figures),
@@ -86,7 +86,7 @@ impl Note<'_> {
         Annotation { severity: self.severity(), text: self.text(metric), span: Some(span), detail }
     }
 
-    /// A bit for those whose text depends on nothing but the metric's name.
+    /// Returns a bit for notes whose text depends on the metric's name alone.
     pub(crate) fn bit(self) -> Option<u32> {
         let bit = match self {
             Note::MixedFloatsHistograms => 0,
@@ -122,6 +122,7 @@ impl Note<'_> {
     }
 
     fn text(self, metric: &str) -> String {
+        // Upstream's `maybeAddMetricName` leaves an empty name out.
         let named = |text: &str| match metric {
             "" => text.to_string(),
             metric => format!("{text} for metric name {}", quoted(metric)),

@@ -1,4 +1,4 @@
-//! Annotations on their way to another evaluation of the same expression.
+//! Annotations as bytes, for another evaluation of the same expression.
 //!
 //! ```text
 //! entries   u32, then for each: severity u8, text, part, noting part, detail
@@ -14,7 +14,7 @@ use super::{Annotation, Annotations, COUNTED_MAX, Detail, Monotonicity, Severity
 use crate::syntax::Span;
 
 impl Annotations {
-    /// All of them as bytes.
+    /// Encodes all annotations, as drawn above.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put_count(self.entries.len(), &mut out);
@@ -46,10 +46,10 @@ impl Annotations {
         out
     }
 
-    /// Adds those of another evaluation, as [`Annotations::to_bytes`] gives them. Nothing is added
-    /// of what has another form.
+    /// Merges annotations of [`Annotations::to_bytes`]; adds nothing if `bytes` are malformed.
     pub fn add_bytes(&mut self, bytes: &[u8]) -> Option<()> {
         let mut rest = Rest(bytes);
+        // The count is not trusted with an allocation: entries grow as they are found.
         let mut entries = Vec::new();
         for _ in 0..rest.count()? {
             entries.push(rest.entry()?);
@@ -63,12 +63,15 @@ impl Annotations {
         if !rest.0.is_empty() {
             return None;
         }
+        // From here on nothing fails, so that malformed bytes add nothing.
         for (entry, noting) in entries {
             let before = self.set_noting(noting);
+            // `insert` compares positions by the noting part, here that of the other evaluation.
             self.insert(entry);
             self.set_noting(before);
         }
         for (hashes, known) in others.into_iter().zip(&mut self.others) {
+            // Merged evaluations keep the bound of a single one.
             let room = COUNTED_MAX.saturating_sub(known.len());
             known.extend(hashes.into_iter().take(room));
         }
@@ -77,6 +80,7 @@ impl Annotations {
 }
 
 fn put_count(count: usize, out: &mut Vec<u8>) {
+    // Entries and hashes are bounded by `KEPT_MAX` and `COUNTED_MAX`.
     out.extend_from_slice(&(count as u32).to_le_bytes());
 }
 
@@ -87,7 +91,6 @@ fn put_span(span: Option<Span>, out: &mut Vec<u8>) {
     out.extend_from_slice(&span.end.to_le_bytes());
 }
 
-/// What is still to be read.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -149,7 +152,6 @@ mod tests {
     use crate::annotations::{KEPT_MAX, Note};
     use proptest::prelude::*;
 
-    /// What an evaluation notes: a kind, a metric and a part of the expression.
     fn note((kind, number): &(u8, u16), to: &mut Annotations) {
         let span = |start| Span { start, end: start + 1 + u32::from(*number % 3) };
         to.set_noting(span(u32::from(*number % 5)));
@@ -177,7 +179,7 @@ mod tests {
     }
 
     proptest! {
-        /// What two evaluations noted, added up, is what one notes that sees all.
+        /// Merging the annotations of two evaluations equals one evaluation of everything.
         #[test]
         fn two_are_as_one(
             notes in prop::collection::vec((0..4u8, any::<u16>()), 0..60),

@@ -1,11 +1,11 @@
-//! Answers in JSON, as Prometheus' HTTP API gives them.
+//! Answers in JSON, in the format of Prometheus' HTTP API.
 //!
 //! Source: prometheus/prometheus, `web/api/v1/json_codec.go`, `util/jsonutil`.
 
 use super::AnswerKind;
 use crate::model::{Histogram, Labels, Samples};
 
-/// Writes the fields `resultType` and `result`, series by series.
+/// Writes the fields `resultType` and `result`, one series at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Json {
     kind: AnswerKind,
@@ -13,7 +13,7 @@ pub struct Json {
 }
 
 impl Json {
-    /// Begins the fields, behind an opening brace.
+    /// Writes the beginning of the fields, behind an opening brace.
     pub fn begin(kind: AnswerKind, out: &mut Vec<u8>) -> Json {
         out.extend_from_slice(b"\"resultType\":\"");
         out.extend_from_slice(kind.name().as_bytes());
@@ -52,12 +52,12 @@ impl Json {
         out.push(b'}');
     }
 
-    /// Writes a text that is the whole answer.
+    /// Writes a string that is the whole answer.
     pub fn text(&mut self, time_ms: i64, text: &str, out: &mut Vec<u8>) {
         scalar(time_ms, text, out);
     }
 
-    /// Ends the fields; the brace is the caller's.
+    /// Writes the end of the fields; the caller closes the brace.
     pub fn end(self, out: &mut Vec<u8>) {
         if matches!(self.kind, AnswerKind::Vector | AnswerKind::Matrix) {
             out.push(b']');
@@ -65,8 +65,7 @@ impl Json {
     }
 }
 
-/// Writes a list of messages under a name, with a comma before, unless there are none: `warnings`,
-/// `infos`.
+/// Writes a list such as `warnings` with a comma before it; nothing if there are no messages.
 pub fn messages(name: &str, messages: &[String], out: &mut Vec<u8>) {
     if messages.is_empty() {
         return;
@@ -85,6 +84,7 @@ pub fn messages(name: &str, messages: &[String], out: &mut Vec<u8>) {
 
 fn scalar(time_ms: i64, text: &str, out: &mut Vec<u8>) {
     out.push(b'[');
+    // Upstream formats the time of a scalar as any float, unlike times of samples.
     out.extend_from_slice(tidepool_model::number::plain(time_ms as f64 / 1000.0).as_bytes());
     out.push(b',');
     string(text, out);
@@ -145,6 +145,7 @@ fn histogram_point(time_ms: i64, histogram: &Histogram, out: &mut Vec<u8>) {
             true => b",\"buckets\":[[",
             false => b",[",
         });
+        // Upstream's codes of open and closed bounds, from `MarshalHistogram`.
         out.push(match (bucket.has_lower, bucket.has_upper) {
             (false, true) => b'0',
             (true, false) => b'1',
@@ -167,6 +168,7 @@ pub(super) fn string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     for byte in text.bytes() {
         match byte {
+            // Text is UTF-8 already, so bytes from 0x80 on pass.
             b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
             b'\n' => out.extend_from_slice(b"\\n"),
             b'\r' => out.extend_from_slice(b"\\r"),
@@ -204,7 +206,7 @@ mod tests {
     }
 
     fn histogram() -> Samples {
-        // From the comment on upstream's `MarshalHistogram`, schema 0, zero bucket of 0.25.
+        // From the comment on upstream's `MarshalHistogram`: schema 0, zero bucket of 0.25.
         let histogram = Histogram {
             zero_threshold: 0.25,
             zero_count: 3.0,

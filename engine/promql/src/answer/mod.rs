@@ -1,4 +1,4 @@
-//! Answers as bytes, series by series, so that none must be held whole.
+//! Encoders of answers that take one series at a time, so that no answer is held whole.
 
 mod json;
 mod protobuf;
@@ -8,12 +8,12 @@ pub use json::{Json, messages};
 pub use protobuf::protobuf_series;
 pub use tree::push_tree;
 
-/// What an answer is.
+/// Type of an answer, as the API names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerKind {
-    /// One float without labels.
+    /// One float without labels, with its time.
     Scalar,
-    /// A text.
+    /// One string, with the evaluation time.
     String,
     /// One sample for each series.
     Vector,
@@ -22,7 +22,7 @@ pub enum AnswerKind {
 }
 
 impl AnswerKind {
-    /// Its name in answers.
+    /// Returns the value of `resultType`.
     pub fn name(self) -> &'static str {
         match self {
             AnswerKind::Scalar => "scalar",

@@ -1,16 +1,15 @@
-//! Answers without loss: messages `prometheus.QueryResult` of remote read, in protobuf.
+//! Lossless answers: messages `prometheus.QueryResult` of remote read, in protobuf.
 //!
 //! Source: prometheus/prometheus, `prompb/types.proto`.
 
 use crate::model::{CounterReset, Histogram, Labels, Samples, Span};
 
-/// Wire types of fields.
 const VARINT: u64 = 0;
 const FIXED64: u64 = 1;
 const BYTES: u64 = 2;
 
-/// Writes a series as a field of a `QueryResult`, which is nothing but its series: those written
-/// one behind the other are the message. A scalar is a series without labels.
+/// Writes a series as a field of a `QueryResult`. The message has no other fields, so consecutive
+/// series form the whole message. A scalar is a series without labels.
 pub fn protobuf_series(labels: &Labels, samples: &Samples, out: &mut Vec<u8>) {
     message(1, out, |out| {
         for (name, value) in labels.iter() {
@@ -32,6 +31,7 @@ pub fn protobuf_series(labels: &Labels, samples: &Samples, out: &mut Vec<u8>) {
 }
 
 fn histogram(time_ms: i64, histogram: &Histogram, out: &mut Vec<u8>) {
+    // Members of a `oneof` (counts) are written even if zero, since their presence is the choice.
     always_double(2, histogram.count, out);
     double(3, histogram.sum, out);
     integer(4, zigzag(histogram.schema), out);
@@ -62,11 +62,11 @@ fn spans(field: u64, spans: &[Span], out: &mut Vec<u8>) {
 }
 
 fn zigzag(value: i32) -> u64 {
+    // The sign extends to all bits of the shift, which flips the others of negative numbers.
     ((value << 1) ^ (value >> 31)) as u32 as u64
 }
 
-/// A message within the message; its length is known when it is written, so that is moved behind
-/// the length then.
+/// Writes an embedded message. Its length is known only behind it and is rotated before it.
 fn message(field: u64, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     varint(field << 3 | BYTES, out);
     let start = out.len();
@@ -83,7 +83,7 @@ fn bytes(field: u64, value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(value);
 }
 
-/// Left out if it is zero, as protobuf does.
+/// Writes an integer, unless it is zero, as proto3 does.
 fn integer(field: u64, value: u64, out: &mut Vec<u8>) {
     if value != 0 {
         varint(field << 3 | VARINT, out);
@@ -91,8 +91,9 @@ fn integer(field: u64, value: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Left out if it is zero, but not if it is a negative one.
+/// Writes a float, unless it is positive zero.
 fn double(field: u64, value: f64, out: &mut Vec<u8>) {
+    // Compared by bits, because negative zero must survive.
     if value.to_bits() != 0 {
         always_double(field, value, out);
     }

@@ -1,4 +1,4 @@
-//! The tree of an expression in JSON, as Prometheus' HTTP API gives it to editors.
+//! Syntax trees in JSON, as Prometheus' HTTP API returns them to editors.
 //!
 //! Source: prometheus/prometheus, `web/api/v1/translate_ast.go`.
 
@@ -8,7 +8,7 @@ use crate::syntax::{
     Matcher, Matching, RangeBounds, TimeShift, UnaryOp,
 };
 
-/// Appends the tree.
+/// Appends the tree of an expression as a JSON object.
 pub fn push_tree(expr: &Expr, out: &mut Vec<u8>) {
     let mut object = Object::begin(out);
     match &expr.kind {
@@ -83,7 +83,6 @@ pub fn push_tree(expr: &Expr, out: &mut Vec<u8>) {
     object.end();
 }
 
-/// Writes the fields of an object.
 struct Object<'o> {
     out: &'o mut Vec<u8>,
     is_first: bool,
@@ -112,7 +111,6 @@ impl<'o> Object<'o> {
         self.value(name, |out| string(text, out));
     }
 
-    /// A value that is JSON already.
     fn plain(&mut self, name: &str, json: &str) {
         self.value(name, |out| out.extend_from_slice(json.as_bytes()));
     }
@@ -169,7 +167,7 @@ fn push_matching(matching: &Matching, out: &mut Vec<u8>) {
     object.value("fillValues", |out| {
         let mut object = Object::begin(out);
         for (name, value) in [("lhs", matching.fill_lhs), ("rhs", matching.fill_rhs)] {
-            // JSON has no other numbers.
+            // JSON has no infinities and no NaN.
             let value = value.filter(|value| value.is_finite());
             object.plain(name, &value.map_or("null".to_owned(), tidepool_model::number::plain));
         }
@@ -206,7 +204,7 @@ fn push_shift(shift: &TimeShift, object: &mut Object<'_>) {
     object.plain("startOrEnd", edge);
 }
 
-/// Milliseconds under the first name, or an expression under the second.
+/// Writes a duration under the first name in milliseconds, or under the second as an expression.
 fn push_duration(names: [&str; 2], duration: Option<&DurationValue>, object: &mut Object<'_>) {
     let (ms, expr) = match duration {
         None => (0, None),
@@ -231,6 +229,7 @@ fn push_duration_expr(expr: &DurationExpr, out: &mut Vec<u8>) {
         }
     };
     let (op, left, right) = match &expr.kind {
+        // A literal in parentheses stays an expression, so that its parentheses can be printed.
         DurationExprKind::Number(_) if !expr.is_wrapped => return push_number(out),
         DurationExprKind::Number(_) => ("+", None, None),
         DurationExprKind::Step => ("step", None, None),
@@ -245,7 +244,7 @@ fn push_duration_expr(expr: &DurationExpr, out: &mut Vec<u8>) {
     for (name, inner) in [("lhs", left), ("rhs", right)] {
         object.value(name, |out| match inner {
             Some(inner) => push_duration_expr(inner, out),
-            // A number in parentheses is upstream's operand of a plus.
+            // Upstream represents a number in parentheses as the operand of a plus.
             None if is_number && name == "rhs" => push_number(out),
             None => out.extend_from_slice(b"null"),
         });

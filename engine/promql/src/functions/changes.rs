@@ -1,4 +1,4 @@
-//! `changes` and `resets`: how often a series changed, or a counter was reset.
+//! `changes` and `resets`: number of changes of a series, or of resets of its counter.
 
 use super::rate::StartPair;
 use super::{Context, Entry, FloatPoint, FunctionError, HistogramPoint, Window, range};
@@ -7,14 +7,13 @@ use crate::syntax::RangeBounds;
 
 pub(super) const TABLE: &[Entry] = &[range("changes", changes), range("resets", resets)];
 
-/// A sample of either kind.
 #[derive(Clone, Copy)]
 enum Either<'a> {
     Float(f64),
     Histogram(&'a Histogram),
 }
 
-/// A sample with its time and the start time of its counter.
+/// A sample with its start time, 0 if unknown.
 #[derive(Clone, Copy)]
 struct Sample<'a> {
     value: Either<'a>,
@@ -29,6 +28,7 @@ fn changes(
 ) -> Result<Option<Value>, FunctionError> {
     count(window, |before, here| match (before.value, here.value) {
         (Either::Float(before), Either::Float(here)) => {
+            // NaN follows NaN while a series has no value: that is not a change.
             here != before && !(here.is_nan() && before.is_nan())
         }
         (Either::Histogram(before), Either::Histogram(here)) => !here.is_same(before),
@@ -49,12 +49,13 @@ fn resets(
             (Either::Histogram(before), Either::Histogram(here)) => {
                 began_anew() || here.detect_reset(before)
             }
+            // Upstream counts a switch between floats and histograms as change and as reset.
             _ => true,
         }
     })
 }
 
-/// How many neighbours pass a test.
+/// Counts the pairs of neighbouring samples that pass a test.
 fn count(
     window: &Window<'_>,
     test: impl Fn(Sample<'_>, Sample<'_>) -> bool,
@@ -88,8 +89,8 @@ fn count(
     Ok(Some(Value::Float(f64::from(count))))
 }
 
-/// The first float and the first histogram that count. An anchored window begins with the last
-/// sample of either kind at or before its start; without a sample behind that, none counts.
+/// Returns the first float and histogram to use. An anchored window begins with the last sample at
+/// or before its start, and has no result without a sample after its start.
 fn first_places(window: &Window<'_>) -> Option<(usize, usize)> {
     if window.bounds != RangeBounds::Anchored {
         return Some((0, 0));
@@ -104,6 +105,7 @@ fn first_places(window: &Window<'_>) -> Option<(usize, usize)> {
     let last_float = floats.checked_sub(1).map(|place| (window.floats[place].time_ms, place));
     let last_histogram =
         histograms.checked_sub(1).map(|place| (window.histograms[place].time_ms, place));
+    // Of the two samples at or before the start only the later one anchors the window.
     Some(match (last_float, last_histogram) {
         (None, None) => (0, 0),
         (Some((a, place)), b) if b.is_none_or(|(b, _)| a >= b) => (place, histograms),

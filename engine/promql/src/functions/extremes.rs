@@ -1,16 +1,15 @@
-//! Largest and smallest values of windows that overlap, each value looked at once.
+//! Maxima and minima of overlapping windows; each sample is examined once.
 
 use std::collections::VecDeque;
 
 use crate::model::FloatPoint;
 
-/// Values that are the extreme of a window, or may be that of a later one. One memory serves one
-/// function.
+/// Samples that are the extreme of a window or may be that of a later one, for one function.
 #[derive(Clone, Debug)]
 pub(super) struct Extremes {
-    /// Time of the last sample that was looked at.
+    /// Time of the last sample that was examined.
     seen_ms: i64,
-    /// Each is better than those behind it.
+    /// In time order; each is better than the ones behind it.
     candidates: VecDeque<FloatPoint>,
 }
 
@@ -21,28 +20,29 @@ impl Default for Extremes {
 }
 
 impl Extremes {
-    /// Bytes of the candidates.
     pub(super) fn bytes(&self) -> usize {
         self.candidates.capacity() * size_of::<FloatPoint>()
     }
 
-    /// The value of a window than which none is better; NaN if there are no numbers.
+    /// Returns the best value of a window; NaN if the window holds only NaN.
     pub(super) fn of(&mut self, floats: &[FloatPoint], is_better: fn(f64, f64) -> bool) -> f64 {
         let (Some(first), Some(last)) = (floats.first(), floats.last()) else {
             return f64::NAN;
         };
         if last.time_ms < self.seen_ms {
-            // Windows went back.
+            // Windows moved back, and samples that were dropped are in them again.
             *self = Extremes::default();
         }
         while self.candidates.front().is_some_and(|point| point.time_ms < first.time_ms) {
             self.candidates.pop_front();
         }
         let new = floats.iter().rev().take_while(|point| point.time_ms > self.seen_ms).count();
+        // Upstream ignores NaN unless there is nothing else.
         for point in &floats[floats.len() - new..] {
             if point.value.is_nan() {
                 continue;
             }
+            // An older value that is not better leaves every window before this one does.
             while self.candidates.back().is_some_and(|other| !is_better(other.value, point.value)) {
                 self.candidates.pop_back();
             }

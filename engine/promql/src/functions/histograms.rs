@@ -16,11 +16,12 @@ const fn of_histogram(name: &'static str, body: fn(&Histogram) -> f64) -> Entry 
     Entry { name, body: Body::Histogram(body), dropped: Dropped::Name }
 }
 
-/// Variance, with the observations of a bucket in its middle: the arithmetic one of custom buckets,
-/// zero in the zero bucket, else the geometric one.
+/// Returns the variance. Observations are taken to be in the middle of their bucket: the arithmetic
+/// mean of custom bounds, zero in the zero bucket, else the geometric mean of the bounds.
 fn variance(histogram: &Histogram) -> f64 {
     let mean = histogram.sum / histogram.count;
     let (mut variance, mut lost) = (0.0, 0.0);
+    // An empty bucket without a bound would add 0 × ∞, which is NaN.
     for bucket in histogram.buckets().filter(|bucket| bucket.count != 0.0) {
         let middle = if histogram.has_custom_buckets() {
             (bucket.upper + bucket.lower) / 2.0

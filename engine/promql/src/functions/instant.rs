@@ -47,8 +47,9 @@ pub(super) const TABLE: &[Entry] = &[
     scalar("pi", |_| PI),
 ];
 
-/// The area hyperbolic cosine. The library's loses digits near one and overflows for the largest.
+/// Area hyperbolic cosine; the library's loses digits near one and overflows for large values.
 fn acosh(value: f64) -> f64 {
+    // The cases and bounds avoid cancellation next to one and an overflow of the square.
     let above = value - 1.0;
     if above < 0.0 {
         f64::NAN
@@ -61,8 +62,9 @@ fn acosh(value: f64) -> f64 {
     }
 }
 
-/// The larger one; infinity, or else NaN, if one is.
+/// Returns the larger value; infinity if either is, else NaN if either is.
 pub(crate) fn max(a: f64, b: f64) -> f64 {
+    // `f64::max` ignores NaN and leaves the sign of zero open; Go's `math.Max` does neither.
     match (a, b) {
         (f64::INFINITY, _) | (_, f64::INFINITY) => f64::INFINITY,
         _ if a.is_nan() || b.is_nan() => f64::NAN,
@@ -83,17 +85,20 @@ pub(crate) fn max(a: f64, b: f64) -> f64 {
     }
 }
 
-/// The smaller one; negative infinity, or else NaN, if one is.
+/// Returns the smaller value; negative infinity if either is, else NaN if either is.
 pub(crate) fn min(a: f64, b: f64) -> f64 {
+    // Negation is exact and swaps the infinities, so all cases of `max` hold.
     -max(-a, -b)
 }
 
 fn clamp(value: f64, low: f64, high: f64) -> Option<f64> {
+    // Bounds in the wrong order give no element, but NaN as a bound gives NaN.
     (high >= low || high.is_nan() || low.is_nan()).then(|| max(low, min(high, value)))
 }
 
-/// The multiple of a step that is next; the higher one of two.
+/// Returns the nearest multiple of a step; the higher one of two.
 fn round(value: f64, step: f64) -> f64 {
+    // Upstream multiplies by the inverse too; a division by the step would round differently.
     let inverse = 1.0 / step;
     (value * inverse + 0.5).floor() / inverse
 }
@@ -104,6 +109,7 @@ fn sign(value: f64) -> f64 {
     } else if value > 0.0 {
         1.0
     } else {
+        // Zero keeps its sign, and NaN stays NaN.
         value
     }
 }

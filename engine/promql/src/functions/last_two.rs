@@ -1,4 +1,4 @@
-//! `irate` and `idelta`: change between the last two samples.
+//! `irate` and `idelta`: change between the last two samples of a window.
 
 use std::rc::Rc;
 
@@ -20,25 +20,26 @@ pub(super) const TABLE: &[Entry] = &[
     ),
 ];
 
-/// The same of floats at all steps of a run.
 fn changes(run: &mut Run<'_>, is_rate: bool) {
     run.each(|window| {
         let [.., before, last] = window.floats() else { return None };
         let interval_ms = last.time_ms - before.time_ms;
+        // Upstream has no result for samples of the same millisecond.
         if interval_ms == 0 {
             return None;
         }
+        // A series with start times is not evaluated in runs, so no start can show a reset.
         Some(float_change(before.value, last.value, interval_ms as f64 / 1000.0, is_rate, false))
     });
 }
 
 fn float_change(before: f64, last: f64, seconds: f64, is_rate: bool, began_anew: bool) -> f64 {
+    // After a reset the counter rose from zero to its last value.
     let is_reset = is_rate && (last < before || began_anew);
     let change = if is_reset { last } else { last - before };
     if is_rate { change / seconds } else { change }
 }
 
-/// A sample of either kind, with the start time of its counter.
 struct Last {
     time_ms: i64,
     start_ms: i64,
@@ -59,6 +60,7 @@ fn change(
     }
     let seconds = interval_ms as f64 / 1000.0;
     let starts = [before.start_ms, last.start_ms];
+    // Start times show resets after which the counter already exceeds its old value.
     let began_anew = StartPair::of(&starts, 0).is_reset(before.time_ms, last.time_ms);
     Ok(match (before.value, last.value) {
         (Value::Float(before), Value::Float(last)) => {
@@ -96,6 +98,7 @@ fn histogram_change(
         context.note(0, Note::HistogramNotGauge);
     }
     let mut change = last.as_ref().clone();
+    // A difference across a reset would be negative.
     if !is_rate || !began_anew && !last.detect_reset(before) {
         combine(&mut change, before, HistogramOperation::Sub, context)?;
     }
@@ -104,7 +107,7 @@ fn histogram_change(
     Some(change)
 }
 
-/// The last two samples, whichever kinds they are of.
+/// Returns the last two samples of either kind, the older one first.
 fn last_two(window: &Window<'_>) -> Option<[Last; 2]> {
     let (mut floats, mut histograms) = (window.floats, window.histograms);
     let mut last = || match (floats.split_last(), histograms.split_last()) {

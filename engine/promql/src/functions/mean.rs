@@ -6,9 +6,10 @@ use crate::histogram::{Compensation, Incompatible, Reconciled};
 use crate::kahan;
 use crate::model::{CounterReset, FloatPoint, Histogram, HistogramPoint};
 
-/// The sum divided by the count; if the sum would overflow, the mean goes on from sample to sample.
+/// Returns sum divided by count; if the sum would overflow, the mean is updated sample by sample.
 pub(super) fn floats(floats: &[FloatPoint]) -> f64 {
     let count = floats.len() as f64;
+    // Almost all windows have a finite sum, which needs no decision for each sample.
     if let Some((sum, lost)) = kahan::finite_sum(floats) {
         return sum / count + lost / count;
     }
@@ -16,6 +17,7 @@ pub(super) fn floats(floats: &[FloatPoint]) -> f64 {
     let mut is_mean = false;
     for (i, point) in floats.iter().enumerate().skip(1) {
         let count = (i + 1) as f64;
+        // A running mean loses digits, so upstream switches to it only on overflow.
         if !is_mean {
             let (mut next, mut next_lost) = (sum, lost);
             kahan::add(point.value, &mut next, &mut next_lost);
@@ -27,6 +29,7 @@ pub(super) fn floats(floats: &[FloatPoint]) -> f64 {
             sum /= count - 1.0;
             lost /= count - 1.0;
         }
+        // Dividing before adding keeps the terms below the largest value.
         let share = (count - 1.0) / count;
         sum *= share;
         lost *= share;
@@ -38,7 +41,7 @@ pub(super) fn floats(floats: &[FloatPoint]) -> f64 {
     }
 }
 
-/// What was seen while histograms were added.
+/// Properties of the histograms that were added.
 #[derive(Default)]
 struct Seen {
     has_reset: bool,
@@ -53,6 +56,7 @@ impl Seen {
     }
 
     fn note(&self, context: &mut Context<'_>) {
+        // Upstream notes a collision only if the window has both hints.
         if self.has_reset && self.has_no_reset {
             context.note(0, Note::CounterResetCollision(HistogramOperation::Aggregate));
         }
@@ -62,7 +66,7 @@ impl Seen {
     }
 }
 
-/// The sum; none if there are two kinds of buckets.
+/// Returns the sum; `None` for exponential and custom buckets in one window.
 pub(super) fn sum_of_histograms(
     points: &[HistogramPoint],
     context: &mut Context<'_>,
@@ -82,7 +86,7 @@ pub(super) fn sum_of_histograms(
     })
 }
 
-/// The mean; none if there are two kinds of buckets.
+/// Returns the mean; `None` for exponential and custom buckets in one window.
 pub(super) fn histograms(
     points: &[HistogramPoint],
     context: &mut Context<'_>,
@@ -96,6 +100,7 @@ pub(super) fn histograms(
             let count = (i + 1) as f64;
             seen.histogram(&point.histogram);
             if !is_mean {
+                // Copies, because an overflow is known only after the addition.
                 let (mut next, mut next_lost) = (sum.clone(), lost.clone());
                 let reconciled = next.add_compensated(&point.histogram, &mut next_lost)?;
                 seen.has_other_bounds |= reconciled.custom_bounds;
@@ -110,6 +115,7 @@ pub(super) fn histograms(
             let share = (count - 1.0) / count;
             sum.scale(share);
             lost.scale(share);
+            // Divided before it is added, so that the sum does not overflow again.
             let mut term = point.histogram.as_ref().clone();
             term.divide(count);
             let reconciled = sum.add_compensated(&term, &mut lost)?;

@@ -1,7 +1,7 @@
-//! Functions of one series: over a window of its samples, or over one value.
+//! Functions of one series: over a window of its samples, or of one value.
 //!
 //! Functions of several series (`absent`, `sort`, `histogram_quantile` of classic buckets, …), of
-//! labels and of the evaluation's time are operators of `crate::eval`.
+//! labels and of the evaluation time are operators of `crate::eval`.
 //!
 //! Source: prometheus/prometheus, `promql/functions.go`.
 
@@ -24,18 +24,17 @@ pub use crate::model::{FloatPoint, HistogramPoint};
 pub(crate) use instant::{max, min};
 pub use run::{Run, RunFunction};
 
-/// Samples of one series that a range function sees at one step; at least one, none stale. With
-/// `anchored` and `smoothed` there may be samples outside of the window.
+/// Samples that a range function uses at one step: at least one, without stale markers. With
+/// `anchored` and `smoothed`, samples outside of the window may be included.
 #[derive(Clone, Copy, Debug)]
 pub struct Window<'a> {
-    /// Floats in time order.
+    /// Float samples in time order.
     pub floats: &'a [FloatPoint],
-    /// Histograms in time order.
+    /// Native histograms in time order.
     pub histograms: &'a [HistogramPoint],
-    /// Start times of `floats` in milliseconds, 0 for unknown ones; empty if none is to be used.
+    /// Start times of `floats` in milliseconds, 0 if unknown; empty if no start time is used.
     pub float_starts: &'a [i64],
-    /// Start times of `histograms` in milliseconds, 0 for unknown ones; empty if none is to be
-    /// used.
+    /// Start times of `histograms`, in the form of `float_starts`.
     pub histogram_starts: &'a [i64],
     /// Start of the window in milliseconds, excluded.
     pub start_ms: i64,
@@ -43,45 +42,43 @@ pub struct Window<'a> {
     pub end_ms: i64,
     /// Time of the evaluation in milliseconds, to which `offset` and `@` do not apply.
     pub time_ms: i64,
-    /// How the window is bounded.
+    /// Whether samples, anchored values or smoothed values bound the window.
     pub bounds: RangeBounds,
 }
 
 impl Window<'_> {
-    /// Width in seconds.
+    /// Returns the width of the window in seconds.
     pub fn seconds(&self) -> f64 {
         (self.end_ms - self.start_ms) as f64 / 1000.0
     }
 }
 
-/// What functions know of a series from one window to the next, which begins and ends no earlier.
+/// State of a series between windows. Each window begins and ends no earlier than the previous one.
 #[derive(Debug, Default)]
 pub struct Memory {
     noted: u32,
     noted_quantile: Option<u64>,
-    /// Values of a window, for functions that sort them.
+    /// Values of one window, for functions that sort them.
     scratch: Vec<f64>,
-    /// Where the series' counter was reset.
     resets: rate::Resets,
-    /// Largest or smallest values.
     extremes: extremes::Extremes,
 }
 
 impl Memory {
-    /// Bytes of what it holds.
+    /// Returns the bytes of memory that the state holds.
     pub fn bytes(&self) -> usize {
         self.scratch.capacity() * size_of::<f64>() + self.resets.bytes() + self.extremes.bytes()
     }
 
-    /// Begins with another series.
+    /// Resets the state for another series.
     pub fn begin(&mut self) {
+        // The allocation serves all series; only its contents belong to one.
         let scratch = std::mem::take(&mut self.scratch);
         *self = Memory { scratch, ..Memory::default() };
     }
 }
 
-/// Where functions put annotations, and what they know of the series; what is said once is not put
-/// together again at each step.
+/// Receives annotations and holds the state of a series, so that repeated notes cost little.
 #[derive(Debug)]
 pub struct Context<'a> {
     annotations: &'a mut Annotations,
@@ -91,8 +88,8 @@ pub struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// A context for a series of this metric name, which may be empty; `args` are the places of all
-    /// arguments of the call.
+    /// Makes a context for this metric name, which may be empty; `args` are the arguments'
+    /// positions.
     pub fn new(
         annotations: &'a mut Annotations,
         memory: &'a mut Memory,
@@ -102,14 +99,16 @@ impl<'a> Context<'a> {
         Context { annotations, memory, metric, args }
     }
 
-    /// Adds what happened; it is about the argument of this number.
+    /// Adds an annotation about the argument of this number.
     pub fn note(&mut self, argument: usize, note: Note<'_>) {
+        // A quantile usually is the same at all steps; the last one suffices to see that.
         if let Note::InvalidQuantile(q) = note {
             let bits = Some(q.to_bits());
             if std::mem::replace(&mut self.memory.noted_quantile, bits) == bits {
                 return;
             }
         }
+        // Annotations with equal text are merged anyway; the bit saves the text's allocation.
         if let Some(bit) = note.bit() {
             if self.memory.noted & bit != 0 {
                 return;
@@ -121,68 +120,68 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Why a function cannot be applied at all. The text is upstream's.
+/// Invalid argument of a function, which ends the evaluation. The text is upstream's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FunctionError(pub String);
 
-/// Over a window; further arguments are scalars of the step, in their order.
+/// A function over a window; further arguments are scalars of the step, in their order.
 pub type RangeFunction =
     fn(&Window<'_>, &[f64], &mut Context<'_>) -> Result<Option<Value>, FunctionError>;
 
-/// A function over a window.
+/// The implementations of a function over a window.
 #[derive(Clone, Copy, Debug)]
 pub struct OverWindow {
-    /// For windows of any samples.
+    /// Applies to windows of any samples.
     pub window: RangeFunction,
-    /// The same for all steps of a series of floats, if there is a shorter way.
+    /// Faster equivalent for all steps of a series of floats, if there is one.
     pub run: Option<RunFunction>,
 }
 
-/// What a function does with one series.
+/// Implementation of a function of one series.
 #[derive(Clone, Copy, Debug)]
 pub enum Body {
-    /// Over a window.
+    /// A function over a window of samples.
     Range(OverWindow),
-    /// Over a float; histograms are left out. Scalars of the step follow; optional ones may be
-    /// absent.
+    /// A function of a float and of scalars of the step, some optional; histograms are left out.
     Float(fn(f64, &[f64]) -> Option<f64>),
-    /// Over a histogram; floats are left out.
+    /// A function of a histogram; floats are left out.
     Histogram(fn(&Histogram) -> f64),
-    /// Of scalars alone, which gives a scalar.
+    /// A function of scalars alone, whose result is a scalar.
     Scalar(fn(&[f64]) -> f64),
 }
 
-/// Labels that a function's result lacks.
+/// Labels that are dropped from a function's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dropped {
-    /// None.
+    /// All labels are kept, `__name__` included.
     Nothing,
-    /// `__name__`.
+    /// Only the label `__name__` is dropped.
     Name,
-    /// `__name__`, `__type__` and `__unit__`.
+    /// `__name__`, `__type__` and `__unit__` are dropped.
     Metadata,
 }
 
-/// A function of one series.
+/// A function of one series, as the tables list it.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// Its name.
+    /// Name of the function in PromQL.
     pub name: &'static str,
-    /// What it does.
+    /// Implementation for windows, values or scalars.
     pub body: Body,
-    /// Labels that its result lacks.
+    /// Labels that are dropped from its result.
     pub dropped: Dropped,
 }
 
-/// A function of one series; none for operators of `crate::eval`.
+/// Looks up a function of one series; `None` for operators of `crate::eval`.
 pub fn lookup(name: &str) -> Option<&'static Entry> {
     TABLES.iter().find_map(|table| table.iter().find(|entry| entry.name == name))
 }
 
-/// What a function of dates gives for the evaluation's time, without an argument.
+/// Returns the result of a date function for the evaluation time, if it has no argument.
 pub fn of_time(entry: &Entry, time_ms: i64) -> Option<f64> {
     match entry.body {
+        // Upstream divides integers here, so the fraction of the second is dropped.
         Body::Float(apply) => apply((time_ms / 1000) as f64, &[]),
         _ => None,
     }
@@ -198,8 +197,7 @@ const TABLES: [&[Entry]; 7] = [
     trend::TABLE,
 ];
 
-/// Adds or subtracts a histogram, and says what had to be reconciled; none if their buckets are of
-/// two kinds.
+/// Adds or subtracts, and notes reconciled bounds; `None` if exponential and custom buckets meet.
 fn combine(
     histogram: &mut Histogram,
     other: &Histogram,
@@ -225,7 +223,7 @@ const fn range(name: &'static str, window: RangeFunction) -> Entry {
     Entry { name, body, dropped: Dropped::Metadata }
 }
 
-/// A function that has a short way for floats; both ways give the same.
+/// A function with a faster equivalent for floats; both give the same values.
 const fn range_or_run(name: &'static str, window: RangeFunction, run: RunFunction) -> Entry {
     let body = Body::Range(OverWindow { window, run: Some(run) });
     Entry { name, body, dropped: Dropped::Metadata }

@@ -100,7 +100,7 @@ fn is_mixed(window: &Window<'_>, context: &mut Context<'_>) -> bool {
     is_mixed
 }
 
-/// Of the floats, if there are any; histograms beside them are ignored.
+/// Applies a function to the floats, if there are any; histograms beside them are ignored.
 fn of_floats(
     window: &Window<'_>,
     context: &mut Context<'_>,
@@ -117,6 +117,7 @@ fn of_floats(
 
 fn first(window: &Window<'_>, _: &[f64], _: &mut Context<'_>) -> Outcome {
     Ok(match (window.floats.first(), window.histograms.first()) {
+        // Of two samples at one time upstream prefers the histogram.
         (Some(float), Some(histogram)) if histogram.time_ms <= float.time_ms => {
             Some(Value::Histogram(histogram.histogram.clone()))
         }
@@ -135,8 +136,9 @@ fn last(window: &Window<'_>, _: &[f64], _: &mut Context<'_>) -> Outcome {
     })
 }
 
-/// The last point that is better than those before; any is better than what is no number.
+/// Returns the last point that is at least as good as all others; NaN only without others.
 fn extreme(floats: &[FloatPoint], is_better: fn(f64, f64) -> bool) -> FloatPoint {
+    // Any value replaces NaN, which would otherwise win no comparison and lose none.
     let mut best = floats[0];
     for point in floats {
         if is_better(point.value, best.value) || best.value.is_nan() {
@@ -147,6 +149,7 @@ fn extreme(floats: &[FloatPoint], is_better: fn(f64, f64) -> bool) -> FloatPoint
 }
 
 fn sum(floats: &[FloatPoint]) -> f64 {
+    // Almost all windows have a finite sum, whose loop has no branches.
     if let Some((sum, lost)) = kahan::finite_sum(floats) {
         return sum + lost;
     }
@@ -158,6 +161,7 @@ fn sum(floats: &[FloatPoint]) -> f64 {
 }
 
 fn variance(floats: &[FloatPoint]) -> f64 {
+    // Welford's method: a difference of sums of squares would cancel for values far from zero.
     let (mut mean, mut mean_lost) = (0.0, 0.0);
     let (mut squares, mut squares_lost) = (0.0, 0.0);
     let mut count = 0.0;
@@ -176,19 +180,21 @@ fn quantile_over_time(window: &Window<'_>, args: &[f64], context: &mut Context<'
         return Ok(None);
     }
     let q = args[0];
+    // The negated test includes NaN.
     if !(0.0..=1.0).contains(&q) {
         context.note(0, Note::InvalidQuantile(q));
     }
     if !window.histograms.is_empty() {
         context.note(0, Note::HistogramIgnoredInMixedRange);
     }
+    // The selection reorders values, but the window is used by later steps.
     context.memory.scratch.clear();
     context.memory.scratch.extend(window.floats.iter().map(|point| point.value));
     float(quantile::of_values(q, &mut context.memory.scratch))
 }
 
-/// Median of the distances from the median.
 fn deviation_from_median(floats: &[FloatPoint], memory: &mut Memory) -> f64 {
+    // A quantile counts NaN as the lowest value, which would hide it here.
     if floats.iter().any(|point| point.value.is_nan()) {
         return f64::NAN;
     }

@@ -1,4 +1,4 @@
-//! `rate`, `increase` and `delta`: how much a series changed within a window.
+//! `rate`, `increase` and `delta`: change of a series within a window, extrapolated to its ends.
 
 mod bounded;
 mod histogram;
@@ -31,12 +31,12 @@ pub(super) const TABLE: &[Entry] = &[
     ),
 ];
 
-/// What is asked for.
+/// Variant of the computation that a function asks for.
 #[derive(Clone, Copy)]
 struct Kind {
-    /// Whether values go back only when the counter is reset.
+    /// Whether a decrease is a reset of the counter.
     is_counter: bool,
-    /// Whether the result is for each second.
+    /// Whether the result is divided by seconds.
     per_second: bool,
 }
 
@@ -44,17 +44,15 @@ const DELTA: Kind = Kind { is_counter: false, per_second: false };
 const INCREASE: Kind = Kind { is_counter: true, per_second: false };
 const RATE: Kind = Kind { is_counter: true, per_second: true };
 
-/// What the samples say, before anything is assumed about the ends of the window.
+/// Change between the first and the last sample, before any extrapolation.
 struct Sampled {
     change: Change,
-    /// Value of the first sample; a histogram's count.
+    /// Value of the first sample; the count of a histogram.
     first: f64,
-    /// Milliseconds since the epoch.
     first_ms: i64,
-    /// Milliseconds since the epoch.
     last_ms: i64,
     samples: usize,
-    /// Start of the counter, if it lies between the window's start and the first sample.
+    /// Start of the counter, if it is after the window's start and before the first sample.
     start_ms: Option<i64>,
 }
 
@@ -68,6 +66,7 @@ fn extrapolated(
     kind: Kind,
     context: &mut Context<'_>,
 ) -> Result<Option<Value>, FunctionError> {
+    // Upstream drops elements whose window holds both kinds.
     if !window.floats.is_empty() && !window.histograms.is_empty() {
         context.note(0, Note::MixedFloatsHistograms);
         return Ok(None);
@@ -97,17 +96,20 @@ fn extrapolated(
 
 fn sample_floats(window: &Window<'_>, kind: Kind, context: &mut Context<'_>) -> Option<Sampled> {
     let (first, last) = (window.floats.first()?, window.floats.last()?);
+    // A known start is a sample of value zero, so one more sample suffices.
     let start_ms = window.start_within(kind, window.float_starts, first.time_ms);
     if window.floats.len() < 2 && start_ms.is_none() {
         return None;
     }
     let mut change = last.value - first.value;
     if kind.is_counter {
+        // Windows overlap: resets found by value are kept between windows, those by start are not.
         match window.float_starts.is_empty() {
             true => context.memory.resets.add_lost(window.floats, &mut change),
             false => add_known_lost(window, &mut change, context),
         }
     }
+    // The counter rose from zero at its start to the first sample.
     if start_ms.is_some() {
         change += first.value;
     }
@@ -121,7 +123,7 @@ fn sample_floats(window: &Window<'_>, kind: Kind, context: &mut Context<'_>) -> 
     })
 }
 
-/// Adds the values just before a counter was reset, by its values and its start times.
+/// Adds the values before each reset of the counter, found by values or by start times.
 fn add_known_lost(window: &Window<'_>, change: &mut f64, context: &mut Context<'_>) {
     let mut overlap = Overlap::default();
     for (i, pair) in window.floats.windows(2).enumerate() {
@@ -134,13 +136,14 @@ fn add_known_lost(window: &Window<'_>, change: &mut f64, context: &mut Context<'
 }
 
 impl Sampled {
-    /// What the sampled change is multiplied with, so that it is that of the whole window.
+    /// Returns the factor that extrapolates the sampled change to the whole window.
     fn factor(&self, window: &Window<'_>, kind: Kind) -> f64 {
         let mut ends = Ends::new(
             (self.first_ms, self.last_ms),
             (window.start_ms, window.end_ms),
             self.samples,
         );
+        // A known start replaces the extrapolation before the first sample.
         if let Some(start_ms) = self.start_ms {
             ends.before = 0.0;
             ends.sampled = seconds(start_ms, self.last_ms);
@@ -149,28 +152,28 @@ impl Sampled {
                 Change::Float(change) => *change,
                 Change::Histogram(change) => change.count,
             };
+            // A counter is not extrapolated to a time at which it would have been negative.
             ends.before = ends.before.min(ends.to_zero(self.first, change));
         }
         ends.factor(kind, window.seconds())
     }
 }
 
-/// How far the samples of a window are from its ends, in seconds.
+/// Distances of the samples from the ends of their window, in seconds.
 ///
-/// The series is taken to reach an end of the window if the sample there is no farther off than
-/// 1.1 times the mean distance of samples; else to begin or end half such a distance off.
+/// The series is assumed to reach an end of the window if the distance is below 1.1 times the mean
+/// distance of samples. Otherwise it is assumed to end half a mean distance off.
 #[derive(Clone, Copy)]
 struct Ends {
     /// From the first sample to the last.
     sampled: f64,
-    /// What is added before the first sample.
+    /// Extrapolation before the first sample.
     before: f64,
-    /// What is added behind the last sample.
+    /// Extrapolation behind the last sample.
     after: f64,
 }
 
 impl Ends {
-    /// Of the times of the first and last sample and of the window's ends, in milliseconds.
     fn new(samples_ms: (i64, i64), window_ms: (i64, i64), samples: usize) -> Ends {
         let sampled = seconds(samples_ms.0, samples_ms.1);
         let distance = match samples {
@@ -186,17 +189,19 @@ impl Ends {
         Ends { sampled, before, after: reach(seconds(samples_ms.1, window_ms.1)) }
     }
 
-    /// Seconds before the first sample at which a counter of this slope was zero.
+    /// Returns the seconds before the first sample at which a counter of this slope was zero.
     fn to_zero(self, first: f64, change: f64) -> f64 {
         match change > 0.0 && first >= 0.0 {
+            // A falling or negative counter never was zero on this line: no bound.
             true => self.sampled * (first / change),
             false => f64::INFINITY,
         }
     }
 
-    /// What the sampled change is multiplied with; the window is so many seconds wide.
+    /// Returns the factor of the extrapolation; `window` is the width in seconds.
     fn factor(self, kind: Kind, window: f64) -> f64 {
         let factor = match self.sampled {
+            // Samples that span no time have no slope to extrapolate.
             0.0 => 1.0,
             sampled => (sampled + self.before + self.after) / sampled,
         };
@@ -205,7 +210,6 @@ impl Ends {
 }
 
 impl Window<'_> {
-    /// Start of a counter between the window's start and the first sample.
     fn start_within(&self, kind: Kind, starts: &[i64], first_ms: i64) -> Option<i64> {
         let start_ms = *starts.first()?;
         let is_within = start_ms != 0 && start_ms > self.start_ms && start_ms < first_ms;
@@ -217,7 +221,7 @@ fn seconds(from_ms: i64, to_ms: i64) -> f64 {
     (to_ms - from_ms) as f64 / 1000.0
 }
 
-/// Start times of two neighbouring samples; 0 if they are not known.
+/// Start times of two neighbouring samples; 0 if unknown.
 #[derive(Clone, Copy, Default)]
 pub(super) struct StartPair {
     before_ms: i64,
@@ -225,7 +229,7 @@ pub(super) struct StartPair {
 }
 
 impl StartPair {
-    /// Those of sample `i` and the one behind it.
+    /// Returns the start times of sample `i` and the next one.
     pub(super) fn of(starts: &[i64], i: usize) -> StartPair {
         match starts.get(i..i + 2) {
             Some(pair) => StartPair { before_ms: pair[0], here_ms: pair[1] },
@@ -233,11 +237,10 @@ impl StartPair {
         }
     }
 
-    /// Whether the counter was reset between two samples.
+    /// Returns whether the counter was reset between two samples.
     ///
-    /// A start at the very time of the sample before is one of deltas, unless that sample's own
-    /// start is not known or makes no sense. A start at the time of its own sample means "not
-    /// known".
+    /// A start at the time of the previous sample is one of deltas, unless the start of that sample
+    /// is unknown or makes no sense. A start at the time of its own sample means "unknown".
     pub(super) fn is_reset(self, sample_before_ms: i64, sample_ms: i64) -> bool {
         let StartPair { before_ms, here_ms } = self;
         if before_ms == here_ms || here_ms == 0 || here_ms >= sample_ms {
@@ -254,7 +257,7 @@ impl StartPair {
     }
 }
 
-/// Says once for a window that a start time lies before the sample before.
+/// Notes once per window that a start time lies before the previous sample.
 #[derive(Default)]
 struct Overlap {
     is_noted: bool,
@@ -262,6 +265,7 @@ struct Overlap {
 
 impl Overlap {
     fn check(&mut self, starts: StartPair, sample_before_ms: i64, context: &mut Context<'_>) {
+        // Upstream counts windows, not samples, as occurrences.
         if !self.is_noted && starts.overlaps(sample_before_ms) {
             context.note(0, Note::StartTimeOverlap);
             self.is_noted = true;

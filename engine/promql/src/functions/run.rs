@@ -1,7 +1,7 @@
 //! Windows of one series of floats, from step to step.
 //!
-//! A window moves on by as many samples as the one before, where samples are as regular as steps:
-//! that is tried first. A function that knows its windows by this needs no call for each step.
+//! Where samples are as regular as steps, each window moves by as many samples as the previous one:
+//! that is tried first. A function that uses this needs no call for each step.
 
 use super::Memory;
 use crate::model::FloatPoint;
@@ -9,41 +9,38 @@ use crate::model::FloatPoint;
 /// Evaluates a function at all steps of a run.
 pub type RunFunction = fn(&mut Run<'_>, &mut Memory);
 
-/// Steps of which all samples are there. The series has floats only, and none is stale.
+/// Consecutive steps of a series of floats without stale markers, with all samples in memory.
 #[derive(Debug)]
 pub struct Run<'a> {
-    /// Samples in time order.
+    /// Samples of the series in time order.
     pub floats: &'a [FloatPoint],
-    /// Steps that are evaluated.
+    /// Indices of the steps that are evaluated.
     pub steps: std::ops::Range<usize>,
-    /// End of the window of the first of these in milliseconds, included.
+    /// End of the first step's window in milliseconds, included.
     pub end_ms: i64,
     /// Milliseconds from one step to the next.
     pub step_ms: i64,
     /// Width of a window in milliseconds.
     pub range_ms: i64,
-    /// Place of the first sample of the last window.
+    /// Index of the first sample of the last window.
     pub first: usize,
-    /// Place behind the last sample of the last window.
+    /// Index behind the last sample of the last window.
     pub behind: usize,
-    /// Samples that windows held, once for each step.
+    /// Samples of all windows, counted once for each step.
     pub seen: u64,
-    /// Values by step.
+    /// Results of the function by step.
     pub values: &'a mut [f64],
-    /// A bit for each step that has a value, the lowest of a word first.
+    /// A bit for each step with a value, the lowest of a word first.
     pub present: &'a mut [u64],
 }
 
-/// The window of a step; it has a sample at least.
+/// The window of one step, with at least one sample.
 #[derive(Debug)]
 pub struct Slide<'a> {
-    /// All samples.
     all: &'a [FloatPoint],
-    /// Place of its first sample.
     first: usize,
-    /// Place behind its last sample.
     behind: usize,
-    /// Place behind the last sample of the window before.
+    /// Index behind the last sample of the previous window.
     entered: usize,
     /// Start of the window in milliseconds, excluded.
     pub start_ms: i64,
@@ -52,13 +49,13 @@ pub struct Slide<'a> {
 }
 
 impl<'a> Slide<'a> {
-    /// Its samples.
+    /// Returns all samples of the window.
     #[inline]
     pub fn floats(&self) -> &'a [FloatPoint] {
         &self.all[self.first..self.behind]
     }
 
-    /// Its samples from the one before the first that no window before had.
+    /// Returns the new samples and the one before them: all new pairs of neighbours.
     #[inline]
     pub fn new_pairs(&self) -> &'a [FloatPoint] {
         let first = self.entered.saturating_sub(1).max(self.first);
@@ -81,6 +78,7 @@ impl Run<'_> {
         let (mut left, mut came) = (0, 0);
         let mut end_ms = self.end_ms;
         for step in self.steps.clone() {
+            // Saturates, because `@` allows evaluation at the ends of time.
             let start_ms = end_ms.saturating_sub(self.range_ms);
             let entered = behind;
             behind = behind_time(all, behind, end_ms, &mut came);
@@ -92,15 +90,17 @@ impl Run<'_> {
                     self.set(step, value);
                 }
             } else {
+                // In a gap `first` may pass `behind`; a window must not end before its start.
                 behind = first;
             }
             end_ms = end_ms.saturating_add(self.step_ms);
         }
+        // Kept for the next run of this series, which goes on with later samples.
         (self.first, self.behind) = (first, behind);
         self.seen += seen as u64;
     }
 
-    /// The last sample of the window, at each step; it alone counts as seen.
+    /// Evaluates to the last sample of each window; only that sample counts as seen.
     pub fn last(&mut self) {
         let (mut behind, mut seen, mut came) = (self.behind, 0, 0);
         let mut end_ms = self.end_ms;
@@ -120,11 +120,12 @@ impl Run<'_> {
     }
 }
 
-/// The place behind all samples up to a time, which is not before `from`. `moved` is how far the
-/// place was moved the last time.
+/// Returns the index behind all samples up to a time, at least `from`; `moved` is the last move.
 #[inline(always)]
 fn behind_time(floats: &[FloatPoint], from: usize, time_ms: i64, moved: &mut usize) -> usize {
+    // One comparison on each side confirms a guess that regular samples always meet.
     let guess = from + *moved;
+    // Without a move the sample before `from` is already known to be in time.
     let is_before = *moved == 0 || floats.get(guess - 1).is_some_and(|p| p.time_ms <= time_ms);
     let is_behind = match floats.get(guess) {
         Some(point) => point.time_ms > time_ms,

@@ -1,4 +1,4 @@
-//! Trends: straight lines through samples, and smoothing.
+//! Regression lines through samples, and smoothing.
 
 use super::{Context, Entry, FunctionError, Window, range};
 use crate::annotations::Note;
@@ -7,7 +7,7 @@ use crate::model::{FloatPoint, Value};
 
 pub(super) const TABLE: &[Entry] = &[
     range("deriv", |window, _, context| {
-        // Times near those of the samples keep the products small.
+        // Relative times keep the products small.
         of_two(window, context, |floats| line(floats, floats[0].time_ms).0)
     }),
     range("double_exponential_smoothing", |window, args, context| {
@@ -25,7 +25,9 @@ pub(super) const TABLE: &[Entry] = &[
 ];
 
 fn check(name: &str, short: &str, factor: f64) -> Result<(), FunctionError> {
+    // NaN passes, as upstream's comparisons are false for it.
     if factor <= 0.0 || factor >= 1.0 {
+        // Go prints infinities as `+Inf` and others with six digits.
         let got = match factor.is_infinite() {
             true => tidepool_model::number::plain(factor),
             false => format!("{factor:.6}"),
@@ -37,7 +39,7 @@ fn check(name: &str, short: &str, factor: f64) -> Result<(), FunctionError> {
     Ok(())
 }
 
-/// Of at least two floats; histograms beside them are ignored.
+/// Applies a function to at least two floats; histograms beside them are ignored.
 fn of_two(
     window: &Window<'_>,
     context: &mut Context<'_>,
@@ -50,9 +52,10 @@ fn of_two(
     Ok(has_two.then(|| Value::Float(apply(window.floats))))
 }
 
-/// Slope for each second, and value at a time, of the line with the least squares.
+/// Returns slope per second, and value at a time, of the least-squares line.
 fn line(floats: &[FloatPoint], time_ms: i64) -> (f64, f64) {
     let first = floats[0].value;
+    // Rounding would give equal values a slope; infinite ones have no line at all.
     if floats[1..].iter().all(|point| point.value == first) {
         return match first.is_infinite() {
             true => (f64::NAN, f64::NAN),
@@ -73,13 +76,14 @@ fn line(floats: &[FloatPoint], time_ms: i64) -> (f64, f64) {
     (slope, y / count - slope * x / count)
 }
 
-/// The last value, smoothed together with its trend. Both factors are between zero and one; more
-/// counts what is newer.
+/// Returns the last value, smoothed together with its trend. Both factors are between zero and one;
+/// a larger factor gives newer samples more weight.
 fn smooth(floats: &[FloatPoint], smoothing: f64, trend_factor: f64) -> f64 {
     let mut before = 0.0;
     let mut smoothed = floats[0].value;
     let mut trend = floats[1].value - floats[0].value;
     for (i, point) in floats[1..].iter().enumerate() {
+        // The first trend is the difference of the first two samples, as yet unsmoothed.
         if i > 0 {
             trend = trend_factor * (smoothed - before) + (1.0 - trend_factor) * trend;
         }

@@ -5,29 +5,29 @@ use super::custom;
 use super::layout::{Side, Terms, indexes};
 use crate::model::{CUSTOM_BUCKETS_SCHEMA, CounterReset, Histogram};
 
-/// Histograms with exponential buckets and ones with custom buckets cannot be put together.
+/// The operands have exponential and custom buckets, which cannot be combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "cannot apply this operation on histograms with a mix of exponential and custom bucket schemas"
 )]
 pub struct Incompatible;
 
-/// What was made equal to put two histograms together.
+/// Differences that were removed to combine two histograms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reconciled {
-    /// One says that the counter was reset, the other that it did not.
+    /// One operand was reset, the other states that it was not.
     pub counter_resets: bool,
-    /// Custom bounds differed; those that both have remain.
+    /// Custom bounds differed; only common bounds remain.
     pub custom_bounds: bool,
 }
 
 impl Histogram {
-    /// Whether the bounds of buckets are listed.
+    /// Returns whether the bounds of the buckets are listed in `custom_values`.
     pub fn has_custom_buckets(&self) -> bool {
         self.schema == CUSTOM_BUCKETS_SCHEMA
     }
 
-    /// Multiplies counts and sum. Below zero the histogram becomes a gauge.
+    /// Multiplies counts and sum. A negative factor makes the histogram a gauge.
     pub fn scale(&mut self, factor: f64) {
         self.for_each_number(|number| *number *= factor);
         if factor < 0.0 {
@@ -35,10 +35,10 @@ impl Histogram {
         }
     }
 
-    /// Divides counts and sum. Below zero the histogram becomes a gauge; zero takes the buckets
-    /// away.
+    /// Divides counts and sum. A negative divisor makes a gauge; zero removes the buckets.
     pub fn divide(&mut self, divisor: f64) {
         self.for_each_number(|number| *number /= divisor);
+        // Upstream removes the buckets, whose counts would be infinite or NaN.
         if divisor == 0.0 {
             self.positive_spans.clear();
             self.positive_buckets.clear();
@@ -59,18 +59,17 @@ impl Histogram {
         self.negative_buckets.iter_mut().for_each(change);
     }
 
-    /// Adds another one. Differences of resolution, zero bucket and custom bounds are reconciled.
+    /// Adds another histogram. Resolution, zero bucket and custom bounds are reconciled.
     pub fn add(&mut self, other: &Histogram) -> Result<Reconciled, Incompatible> {
         self.combine(other, 1.0, None)
     }
 
-    /// Subtracts another one, like [`Histogram::add`].
+    /// Subtracts another histogram, like [`Histogram::add`].
     pub fn subtract(&mut self, other: &Histogram) -> Result<Reconciled, Incompatible> {
         self.combine(other, -1.0, None)
     }
 
-    /// Adds another one; what roundings lose goes into the compensation, which belongs to this
-    /// histogram.
+    /// Adds another histogram; rounding errors go into the compensation of this histogram.
     pub fn add_compensated(
         &mut self,
         other: &Histogram,
@@ -89,6 +88,7 @@ impl Histogram {
             return Err(Incompatible);
         }
         let counter_resets = self.reconcile_counter_reset(other.counter_reset);
+        // Fitted before the zero bucket changes the layout, which compensations have to follow.
         if let Some(lost) = &mut lost {
             lost.fit(self);
         }
@@ -96,6 +96,7 @@ impl Histogram {
             true => 0.0,
             false => self.reconcile_zero_bucket(other, lost.as_deref_mut()),
         };
+        // `zero_count` is that of the other zero bucket at the common width.
         self.add_totals([zero_count, other.count, other.sum], sign, lost.as_deref_mut());
         let custom_bounds = self.has_custom_buckets() && self.custom_values != other.custom_values;
         if custom_bounds {
@@ -124,6 +125,7 @@ impl Histogram {
     }
 
     fn add_buckets(&mut self, other: &Histogram, sign: f64, mut lost: Option<&mut Compensation>) {
+        // Finer buckets can be merged into coarser ones, but not split.
         if other.schema < self.schema {
             self.reduce(other.schema, lost.as_deref_mut());
         }
@@ -149,9 +151,7 @@ impl Histogram {
         add_side(&mut negative, side, sign, shift, (schema, threshold));
     }
 
-    /// Whether this one differs from another in what a sum of both would have to keep apart: sets
-    /// what is known about the counter to what both say. True if one began anew and the other did
-    /// not.
+    /// Combines the hints about counter resets; true if one is a reset and the other denies it.
     fn reconcile_counter_reset(&mut self, other: CounterReset) -> bool {
         use CounterReset::{Gauge, Unknown};
         match (self.counter_reset, other) {
@@ -171,8 +171,7 @@ impl Histogram {
         }
     }
 
-    /// A copy of a resolution that is at most this one's. A lower one forgets what is known about
-    /// the counter.
+    /// Returns a copy of at most this resolution. A lower one drops the hint about counter resets.
     pub fn with_schema(&self, schema: i32) -> Histogram {
         let mut copy = self.clone();
         if schema < self.schema && !self.has_custom_buckets() {
@@ -182,14 +181,13 @@ impl Histogram {
         copy
     }
 
-    /// Merges buckets so that they are those of a lower schema.
     pub(super) fn reduce(&mut self, schema: i32, lost: Option<&mut Compensation>) {
         let shift = (self.schema - schema).max(0) as u32;
         self.schema = schema;
         self.for_each_side(lost, |side| side.reduce(shift));
     }
 
-    /// Removes buckets that count nothing.
+    /// Removes buckets without observations from both sides.
     pub fn compact(&mut self) {
         self.for_each_side(None, |side| side.compact());
     }
@@ -215,7 +213,7 @@ impl Histogram {
         });
     }
 
-    /// Whether a number of this histogram is infinite.
+    /// Returns whether any number of the histogram is infinite.
     pub fn has_overflow(&self) -> bool {
         [self.zero_count, self.count, self.sum].iter().any(|number| number.is_infinite())
             || self.positive_buckets.iter().any(|count| count.is_infinite())
@@ -223,9 +221,10 @@ impl Histogram {
             || self.custom_values.iter().any(|bound| bound.is_infinite())
     }
 
-    /// Whether two histograms hold the same numbers, bit by bit, whatever is known of the counter.
-    /// Empty buckets do not count: a chunk adds those that others of its samples have.
+    /// Returns whether two histograms hold the same numbers, bit by bit, whatever their hints.
+    /// Empty buckets are ignored: a chunk adds those that its other samples have.
     pub fn is_same(&self, other: &Histogram) -> bool {
+        // Bits, because NaN equals NaN here and the stale marker is a NaN of its own.
         let bits = |numbers: &[f64], others: &[f64]| {
             numbers.len() == others.len()
                 && numbers.iter().zip(others).all(|(a, b)| a.to_bits() == b.to_bits())
@@ -244,7 +243,7 @@ impl Histogram {
     }
 }
 
-/// The buckets of a side that are not empty: their indexes, and the bits of their counts.
+/// Iterates over the buckets that are not empty: their indexes, and the bits of their counts.
 fn filled<'a>(
     spans: &'a [crate::model::Span],
     counts: &'a [f64],
@@ -253,8 +252,7 @@ fn filled<'a>(
     all.filter(|(_, count)| **count != 0.0).map(|(index, count)| (index, count.to_bits()))
 }
 
-/// Adds the buckets of another histogram's side, whose resolution is `shift` schemas above, but for
-/// those that lie within the zero bucket.
+/// Adds another side, `shift` schemas finer, without the buckets within the zero bucket.
 fn add_side(
     side: &mut Side<'_>,
     (spans, counts): (&[crate::model::Span], &[f64]),
@@ -273,6 +271,7 @@ fn add_side(
         Side { spans: spans.to_mut(), counts: counts.to_mut(), lost: lost.as_mut() }.reduce(shift);
         term_lost = lost;
     }
+    // Buckets within the zero bucket are already part of its count.
     let skip = match schema == CUSTOM_BUCKETS_SCHEMA || threshold == 0.0 {
         true => 0,
         false => indexes(&spans)

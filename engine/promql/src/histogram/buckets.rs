@@ -1,26 +1,25 @@
-//! Buckets with their bounds.
+//! Iteration over the buckets of a histogram with their bounds.
 
 use super::layout::indexed;
 use crate::logarithm::log2;
 use crate::model::Histogram;
 use tidepool_model::buckets::upper_bound;
 
-/// A bucket with its bounds.
+/// A bucket with its bounds and count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bucket {
-    /// Lower bound.
+    /// Lower bound; infinite for an unbounded bucket.
     pub lower: f64,
-    /// Upper bound.
+    /// Upper bound; infinite for an unbounded bucket.
     pub upper: f64,
-    /// Whether the lower bound belongs to it.
+    /// Whether the lower bound is part of the bucket.
     pub has_lower: bool,
-    /// Whether the upper bound belongs to it.
+    /// Whether the upper bound is part of the bucket.
     pub has_upper: bool,
-    /// Observations.
+    /// Number of observations in the bucket.
     pub count: f64,
 }
 
-/// Where a bucket stands in a histogram.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Negative(i32),
@@ -29,8 +28,9 @@ enum Place {
 }
 
 impl Histogram {
-    /// All buckets by ascending bounds. Those that overlap the zero bucket end where it begins.
+    /// Iterates over all buckets by ascending bounds, cut off at the threshold of the zero bucket.
     pub fn buckets(&self) -> impl DoubleEndedIterator<Item = Bucket> + '_ {
+        // Spans can only be walked forward, so the iterator needs the places of both sides.
         let mut places: Vec<(Place, f64)> =
             Vec::with_capacity(self.negative_buckets.len() + self.positive_buckets.len() + 1);
         let negative = indexed(&self.negative_spans, &self.negative_buckets);
@@ -60,7 +60,6 @@ impl Histogram {
         })
     }
 
-    /// The zero bucket.
     pub(super) fn zero_bucket(&self) -> Bucket {
         Bucket {
             lower: -self.zero_threshold,
@@ -71,13 +70,13 @@ impl Histogram {
         }
     }
 
-    /// Buckets of positive observations by ascending bounds, whatever the zero bucket holds.
+    /// Iterates over positive buckets by ascending bounds, whatever the zero bucket holds.
     pub(super) fn positive_side(&self) -> impl Iterator<Item = Bucket> + '_ {
         indexed(&self.positive_spans, &self.positive_buckets)
             .map(|(index, count)| self.positive_bucket(index, count))
     }
 
-    /// Buckets of negative observations by descending bounds, whatever the zero bucket holds.
+    /// Iterates over negative buckets by descending bounds, whatever the zero bucket holds.
     pub(super) fn negative_side(&self) -> impl Iterator<Item = Bucket> + '_ {
         indexed(&self.negative_spans, &self.negative_buckets)
             .map(|(index, count)| self.negative_bucket(index, count))
@@ -90,6 +89,7 @@ impl Histogram {
         Bucket {
             lower,
             upper,
+            // Upper bounds are inclusive; the first custom bucket begins at negative infinity.
             has_lower: if is_custom { index == 0 } else { lower < 0.0 },
             has_upper: is_custom || upper > 0.0,
             count,
@@ -109,12 +109,13 @@ impl Histogram {
 }
 
 impl Bucket {
-    /// How much of the bucket lies below a value within its finite bounds: of its width, or, unless
-    /// it is linear, of the logarithms of its bounds.
+    /// Returns the fraction of the bucket below a value within its finite bounds: of its width, or,
+    /// unless linear, of the logarithms of its bounds.
     pub fn fraction_below(&self, value: f64, is_linear: bool) -> f64 {
         if is_linear {
             return (value - self.lower) / (self.upper - self.lower);
         }
+        // Bounds of negative buckets have the same logarithms, in the opposite order.
         let [lower, upper, at] = [self.lower, self.upper, value].map(|bound| log2(bound.abs()));
         if value > 0.0 {
             (at - lower) / (upper - lower)

@@ -1,8 +1,8 @@
-//! What roundings lose while histograms are added.
+//! Rounding errors of sums of histograms.
 
 use crate::model::Histogram;
 
-/// Compensations of a histogram's numbers; its buckets are those of the histogram.
+/// Compensations of a histogram's numbers; the buckets are those of the histogram.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Compensation {
     pub(super) zero_count: f64,
@@ -13,18 +13,18 @@ pub struct Compensation {
 }
 
 impl Compensation {
-    /// Takes on the histogram's buckets, before the first addition.
+    /// Adopts the buckets of the histogram before the first addition.
     pub(super) fn fit(&mut self, histogram: &Histogram) {
         self.positive.resize(histogram.positive_buckets.len(), 0.0);
         self.negative.resize(histogram.negative_buckets.len(), 0.0);
     }
 
-    /// Multiplies all compensations, as the histogram's numbers are.
+    /// Multiplies all compensations, as [`Histogram::scale`] does with the numbers.
     pub fn scale(&mut self, factor: f64) {
         self.for_each(|number| *number *= factor);
     }
 
-    /// Divides all compensations, as the histogram's numbers are.
+    /// Divides all compensations, as [`Histogram::divide`] does with the numbers.
     pub fn divide(&mut self, divisor: f64) {
         self.for_each(|number| *number /= divisor);
     }
@@ -37,7 +37,7 @@ impl Compensation {
         self.negative.iter_mut().for_each(change);
     }
 
-    /// Adds the compensations to the histogram that they belong to.
+    /// Adds the compensations to their histogram.
     pub fn apply(&self, histogram: &mut Histogram) {
         histogram.zero_count += self.zero_count;
         histogram.count += self.count;

@@ -1,11 +1,11 @@
-//! Histograms whose custom bounds differ.
+//! Sums of histograms with different custom bounds.
 
 use super::compensated::Compensation;
 use super::layout::{Builder, indexed};
 use crate::kahan;
 use crate::model::{Histogram, Span};
 
-/// Bounds that both have; both ascend.
+/// Returns the bounds in both lists, which ascend.
 pub(super) fn common_bounds(a: &[f64], b: &[f64]) -> Vec<f64> {
     let mut common = Vec::new();
     let mut others = b.iter().copied().peekable();
@@ -18,7 +18,7 @@ pub(super) fn common_bounds(a: &[f64], b: &[f64]) -> Vec<f64> {
     common
 }
 
-/// Counts of buckets by common bounds, and what their roundings lost.
+/// Counts of the buckets between common bounds, and their rounding errors.
 pub(super) struct Mapped {
     bounds: Vec<f64>,
     pub(super) counts: Vec<f64>,
@@ -31,7 +31,7 @@ impl Mapped {
         Mapped { bounds, counts: vec![0.0; len], lost: vec![0.0; len] }
     }
 
-    /// Adds buckets to those that hold them.
+    /// Adds each bucket to the common bucket that contains it.
     pub(super) fn add(&mut self, histogram: &Histogram, sign: f64, lost: Option<&[f64]>) {
         let (spans, counts) = (&histogram.positive_spans, &histogram.positive_buckets);
         let mut target = 0;
@@ -57,6 +57,7 @@ impl Mapped {
         let mut len = 0;
         for place in 0..self.counts.len() {
             let (count, lost) = (self.counts[place], self.lost[place]);
+            // A bucket whose count is zero may still have a compensation.
             if count != 0.0 || lost != 0.0 {
                 builder.push(place as i32);
                 self.counts[len] = count;
@@ -70,7 +71,7 @@ impl Mapped {
     }
 }
 
-/// Adds the buckets of another histogram; bounds that not both have go.
+/// Adds the buckets of another histogram; bounds that only one of them has are dropped.
 pub(super) fn combine(
     histogram: &mut Histogram,
     other: &Histogram,

@@ -1,10 +1,9 @@
-//! Which buckets there are: spans, and what is done with the counts of several layouts.
+//! Layout of buckets in spans, and arithmetic on the counts of different layouts.
 
 use crate::kahan;
 use crate::model::Span;
 use tidepool_model::buckets::coarser_index;
 
-/// Indexes of buckets in ascending order.
 pub(super) fn indexes(spans: &[Span]) -> impl Iterator<Item = i32> + '_ {
     let mut next = 0i32;
     spans.iter().flat_map(move |span| {
@@ -14,7 +13,7 @@ pub(super) fn indexes(spans: &[Span]) -> impl Iterator<Item = i32> + '_ {
     })
 }
 
-/// Indexes of buckets with their counts; spans that say more than there are counts end early.
+/// Iterates over indexes with counts; spans that are longer than the counts end early.
 pub(super) fn indexed<'a>(
     spans: &'a [Span],
     counts: &'a [f64],
@@ -22,7 +21,7 @@ pub(super) fn indexed<'a>(
     indexes(spans).zip(counts.iter().copied())
 }
 
-/// Makes spans of ascending indexes.
+/// Builds the spans of ascending indexes.
 #[derive(Default)]
 pub(super) struct Builder {
     spans: Vec<Span>,
@@ -43,27 +42,27 @@ impl Builder {
     }
 }
 
-/// Counts of one side, and what their roundings lost, if that is kept.
+/// Counts of one side, and their rounding errors, if those are kept.
 pub(super) struct Side<'a> {
     pub(super) spans: &'a mut Vec<Span>,
     pub(super) counts: &'a mut Vec<f64>,
     pub(super) lost: Option<&'a mut Vec<f64>>,
 }
 
-/// Counts that are added to a side.
 pub(super) struct Terms<'a> {
     pub(super) spans: &'a [Span],
     pub(super) counts: &'a [f64],
     pub(super) lost: Option<&'a [f64]>,
-    /// Leading buckets that are not added.
+    /// Number of leading buckets that are not added.
     pub(super) skip: usize,
-    /// What counts are multiplied with.
+    /// Factor of the counts, 1 or -1.
     pub(super) sign: f64,
 }
 
 impl Side<'_> {
-    /// Adds counts; buckets that are not there yet come into being.
+    /// Adds counts; missing buckets are inserted.
     pub(super) fn add(&mut self, terms: &Terms<'_>) {
+        // Histograms of one series mostly share a layout, which needs no new spans.
         if *self.spans == terms.spans && self.counts.len() == terms.counts.len() {
             for place in terms.skip..terms.counts.len() {
                 self.add_at(place, terms, place);
@@ -71,6 +70,7 @@ impl Side<'_> {
             return;
         }
         let mut added = indexes(terms.spans).zip(0..terms.counts.len()).skip(terms.skip).peekable();
+        // All added buckets are within the zero bucket, so the layout stays.
         if added.peek().is_none() {
             return;
         }
@@ -78,6 +78,7 @@ impl Side<'_> {
         let old_counts = std::mem::take(self.counts);
         let old_lost = self.lost.as_mut().map(|lost| std::mem::take(*lost));
         let old_spans = std::mem::take(self.spans);
+        // The counts are rebuilt, since insertions would move the rest each time.
         self.counts.reserve(old_counts.len() + terms.counts.len());
         let keep = |side: &mut Self, place: usize| {
             side.counts.push(old_counts[place]);
@@ -122,12 +123,13 @@ impl Side<'_> {
         }
     }
 
-    /// Merges buckets so that they are those of a lower resolution, `shift` schemas below.
+    /// Merges buckets to those of a resolution that is `shift` schemas lower.
     pub(super) fn reduce(&mut self, shift: u32) {
         let mut builder = Builder::default();
         let mut last = None;
         let mut len = 0;
         for (place, index) in indexes(self.spans).take(self.counts.len()).enumerate() {
+            // `len` never exceeds `place`, so counts are overwritten only after they were read.
             let index = coarser_index(index, shift) as i32;
             let count = self.counts[place];
             let lost = self.lost.as_ref().map(|lost| lost[place]);
@@ -152,8 +154,9 @@ impl Side<'_> {
         self.keep(builder, len);
     }
 
-    /// Removes buckets that count nothing.
+    /// Removes buckets without observations, and splits or joins spans accordingly.
     pub(super) fn compact(&mut self) {
+        // Most histograms are compact already; the check is cheaper than new spans.
         let is_tight = self.spans.iter().skip(1).all(|span| span.offset > 0)
             && self.spans.iter().all(|span| span.length > 0);
         if is_tight && self.counts.iter().all(|count| *count != 0.0) {

@@ -1,4 +1,4 @@
-//! What is computed with native histograms.
+//! Arithmetic, comparison and printing of native histograms.
 //!
 //! Source: prometheus/prometheus, `model/histogram`.
 

@@ -1,4 +1,4 @@
-//! Histograms as text, as upstream prints them.
+//! Printing of histograms in the formats of upstream.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::model::{CounterReset, Histogram, Span};
 use tidepool_model::number::general;
 
 impl fmt::Display for Histogram {
-    /// Count, sum and buckets that count something: `{count:3, sum:4.5, (1,2]:3}`.
+    /// Writes count, sum and non-empty buckets: `{count:3, sum:4.5, (1,2]:3}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{{count:{}, sum:{}", general(self.count), general(self.sum))?;
         let mut negative: Vec<_> = self.negative_side().collect();
@@ -37,7 +37,7 @@ impl fmt::Display for Bucket {
     }
 }
 
-/// A histogram in the notation of upstream's test scripts, `{{schema:1 count:3 …}}`.
+/// Returns the histogram in the notation of upstream's test scripts, `{{schema:1 count:3 …}}`.
 pub fn test_notation(histogram: &Histogram) -> String {
     let mut parts = Vec::new();
     if histogram.schema != 0 {
@@ -63,6 +63,7 @@ pub fn test_notation(histogram: &Histogram) -> String {
         CounterReset::Gauge => parts.push("counter_reset_hint:gauge".to_string()),
     }
     let mut side = |name: &str, offset_name: &str, spans: &[Span], counts: &[f64]| {
+        // The notation lists all counts between the first and the last bucket in use.
         let counted: Vec<_> = indexed(spans, counts).filter(|(_, count)| *count != 0.0).collect();
         let (Some((first, _)), Some((last, _))) = (counted.first(), counted.last()) else {
             return;

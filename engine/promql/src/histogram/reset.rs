@@ -1,4 +1,4 @@
-//! Whether a counter was reset between two histograms.
+//! Detection of counter resets between two histograms.
 
 use std::borrow::Cow;
 
@@ -8,13 +8,13 @@ use crate::model::{CounterReset, Histogram, Span};
 use tidepool_model::buckets::exponential;
 
 impl Histogram {
-    /// Whether the counter was reset since the previous histogram: it says so, or a count is lower,
-    /// or buckets became narrower, or a bucket is gone. What it knows about itself goes before what
-    /// is seen.
+    /// Returns whether the counter was reset: a hint says so, or, without a hint, a count is lower,
+    /// buckets became finer, or a bucket disappeared since the previous histogram.
     pub fn detect_reset(&self, previous: &Histogram) -> bool {
         match self.counter_reset {
             CounterReset::Reset => return true,
             CounterReset::NotReset => return false,
+            // Upstream compares gauges like histograms without a hint.
             CounterReset::Unknown | CounterReset::Gauge => {}
         }
         if self.count < previous.count {
@@ -30,9 +30,11 @@ impl Histogram {
         } else if previous.has_custom_buckets() {
             return true;
         }
+        // A counter only merges buckets and widens the zero bucket, unless it is reset.
         if self.schema > previous.schema || self.zero_threshold < previous.zero_threshold {
             return true;
         }
+        // Previous buckets within the wider zero bucket are compared as part of it.
         match previous.zero_count_at(self.zero_threshold) {
             Some(zero_count) if self.zero_count < zero_count => return true,
             Some(_) => {}
@@ -55,8 +57,7 @@ impl Histogram {
         mapped(self).iter().zip(&mapped(previous)).any(|(count, before)| count < before)
     }
 
-    /// Whether a bucket of one side counts less than that of the previous histogram, whose
-    /// resolution is at least as high.
+    /// Returns whether a bucket has less than in the previous histogram, which is at least as fine.
     fn has_less(
         &self,
         previous: &Histogram,
@@ -81,6 +82,7 @@ impl Histogram {
             while own.next_if(|(other, _)| *other < index).is_some() {}
             let is_less = match own.next_if(|(other, _)| *other == index) {
                 Some((_, count)) => count < before,
+                // A bucket that disappeared is a decrease, unless it was empty.
                 None => before != 0.0,
             };
             if is_less {

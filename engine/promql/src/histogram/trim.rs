@@ -1,30 +1,29 @@
-//! Histograms without the observations below or above a value.
+//! Trimming of histograms: removal of the observations below or above a value.
 
 use super::buckets::Bucket;
 use crate::model::Histogram;
 
-/// Which observations are kept.
+/// The side of a value whose observations are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// Those at most as large as the value, `</`.
+    /// Observations up to the value, for `</`.
     Below,
-    /// Those larger than the value, `>/`.
+    /// Observations above the value, for `>/`.
     Above,
 }
 
-/// What is kept of a bucket.
 #[derive(Clone, Copy)]
 struct Kept {
     count: f64,
-    /// What each kept observation adds to the sum.
+    /// Contribution of each kept observation to the sum.
     middle: f64,
 }
 
 const NOTHING: Kept = Kept { count: 0.0, middle: 0.0 };
 
 impl Histogram {
-    /// Removes observations on one side of a value; counts of the bucket that holds it are
-    /// interpolated. Count and sum become those of what is left, unless nothing was removed.
+    /// Removes observations on one side of a value; the count of the bucket that contains the value
+    /// is interpolated. Count and sum are recomputed, unless nothing was removed.
     pub fn trim(&mut self, value: f64, keep: Keep) {
         let is_custom = self.has_custom_buckets();
         let mut total = (0.0, 0.0);
@@ -33,6 +32,7 @@ impl Histogram {
             let mut has_any = false;
             for bucket in buckets {
                 if bucket.count == 0.0 {
+                    // Empty buckets stay, because the counts belong to the stored spans.
                     kept.push(0.0);
                     continue;
                 }
@@ -50,6 +50,7 @@ impl Histogram {
             differ(&self.positive_buckets, &positive) || differ(&self.negative_buckets, &negative);
         if self.zero_count > 0.0 {
             let mut bucket = self.zero_bucket();
+            // With observations of one sign only, the zero bucket ends at zero.
             if has_negative && !has_positive {
                 bucket.upper = 0.0;
             }
@@ -62,6 +63,7 @@ impl Histogram {
             total.1 += part.middle * part.count;
             total.0 += part.count;
         }
+        // An exact sum is better than one that is estimated from the middles of buckets.
         if is_trimmed {
             self.positive_buckets = positive;
             self.negative_buckets = negative;
@@ -88,6 +90,7 @@ impl Bucket {
         if !is_split {
             return NOTHING;
         }
+        // Unbounded buckets have no width to interpolate in.
         if self.lower == f64::NEG_INFINITY {
             return self.kept_from_infinity(value, keep);
         }
@@ -107,8 +110,8 @@ impl Bucket {
         }
     }
 
-    /// Of a bucket that begins at negative infinity. With a positive upper bound, it is taken to
-    /// begin at zero; else nobody knows where in it its observations are.
+    /// Returns the part of a bucket that begins at negative infinity. With a positive upper bound
+    /// it is assumed to begin at zero; otherwise the position of its observations is unknown.
     fn kept_from_infinity(&self, value: f64, keep: Keep) -> Kept {
         let upper = self.upper;
         let is_finite = upper != f64::INFINITY;
@@ -126,7 +129,7 @@ impl Bucket {
         }
     }
 
-    /// Of a bucket that ends at infinity: all that is above a value in it, nothing that is below.
+    /// Returns the part of a bucket that ends at infinity: all of it above a value, nothing below.
     fn kept_to_infinity(&self, value: f64, keep: Keep) -> Kept {
         match keep {
             Keep::Above if value >= self.lower => Kept { count: self.count, middle: value },
@@ -152,9 +155,10 @@ impl Bucket {
     }
 }
 
-/// Where the observations between two bounds are taken to be.
+/// Returns the assumed position of the observations between two bounds.
 fn middle(lower: f64, upper: f64, is_positive: bool, is_linear: bool) -> f64 {
     match (lower.is_infinite(), upper.is_infinite()) {
+        // Without one finite bound the position is at the other, as in `kept_from_infinity`.
         (true, true) => 0.0,
         (true, false) if upper > 0.0 => upper / 2.0,
         (true, false) => upper,

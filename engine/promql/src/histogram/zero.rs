@@ -6,7 +6,6 @@ use crate::kahan;
 use crate::model::Histogram;
 use tidepool_model::buckets::exponential;
 
-/// What a zero bucket would be.
 struct Wider {
     threshold: f64,
     count: f64,
@@ -14,15 +13,17 @@ struct Wider {
 }
 
 impl Histogram {
-    /// Widens the zero bucket until it holds that of the other one, and ends within no bucket of
-    /// either that counts something. Gives the count of the other one's zero bucket at that width.
+    /// Widens the zero bucket until it contains that of the other histogram and ends within no
+    /// filled bucket of either. Returns the count of the other zero bucket at that width.
     pub(super) fn reconcile_zero_bucket(
         &mut self,
         other: &Histogram,
         mut lost: Option<&mut Compensation>,
     ) -> f64 {
         let (mut count, mut threshold) = (other.zero_count, other.zero_threshold);
+        // NaN thresholds never become equal.
         let is_number = !threshold.is_nan() && !self.zero_threshold.is_nan();
+        // Each may exceed the other's threshold once more to contain a bucket as a whole.
         while is_number && threshold != self.zero_threshold {
             if self.zero_threshold > threshold {
                 let wider = other.widen_zero_bucket(self.zero_threshold, None);
@@ -42,8 +43,8 @@ impl Histogram {
         count
     }
 
-    /// The count of the zero bucket if it were this wide. None if the threshold would lie within a
-    /// bucket that counts something, or is lower than this one's.
+    /// Returns the zero bucket's count at this threshold; `None` if lower or within a filled
+    /// bucket.
     pub(super) fn zero_count_at(&self, threshold: f64) -> Option<f64> {
         if threshold < self.zero_threshold {
             return None;
@@ -52,8 +53,7 @@ impl Histogram {
         (wider.threshold == threshold).then_some(wider.count)
     }
 
-    /// The zero bucket with a threshold at least this wide. If it ended within a bucket that counts
-    /// something it is wider, and holds that bucket.
+    /// Returns the zero bucket at this threshold, or at the end of a filled bucket around it.
     fn widen_zero_bucket(&self, threshold: f64, lost: Option<&Compensation>) -> Wider {
         let zero_lost = lost.map_or(0.0, |lost| lost.zero_count);
         let mut wider = Wider { threshold, count: self.zero_count, lost: zero_lost };
@@ -61,6 +61,7 @@ impl Histogram {
             return wider;
         }
         loop {
+            // Each pass counts anew, since the threshold may have been raised.
             wider.count = self.zero_count;
             wider.lost = zero_lost;
             let sides = [
@@ -94,7 +95,7 @@ impl Histogram {
         }
     }
 
-    /// Removes buckets within the zero bucket, which has their counts.
+    /// Removes buckets within the zero bucket, whose count includes them.
     fn empty_below_threshold(&mut self, lost: Option<&mut Compensation>) {
         let (schema, threshold) = (self.schema, self.zero_threshold);
         self.for_each_side(lost, |side| {

@@ -1,53 +1,53 @@
-//! A native histogram as a plain value; what is computed with it is in `crate::histogram`.
+//! A native histogram as a plain value; `crate::histogram` computes with histograms.
 
 pub use tidepool_model::buckets::CUSTOM_BUCKETS_SCHEMA;
 
-/// A run of neighbouring buckets.
+/// A run of adjacent buckets of a histogram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// Buckets left out since the span before; for the first span the index of its first bucket.
+    /// Buckets left out since the previous span; for the first span the index of its first bucket.
     pub offset: i32,
-    /// How many buckets there are.
+    /// Number of buckets in the run.
     pub length: u32,
 }
 
-/// What is known about the counter since the histogram before.
+/// Information about a counter reset since the previous histogram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CounterReset {
-    /// Nothing; whoever reads must compare.
+    /// Unknown; the reader must compare both histograms.
     #[default]
     Unknown,
-    /// The counter was reset with this histogram.
+    /// The counter was reset before this histogram.
     Reset,
-    /// The counter went on.
+    /// The counter was not reset before this histogram.
     NotReset,
-    /// Not a counter at all.
+    /// The histogram is a gauge, not a counter.
     Gauge,
 }
 
-/// A native histogram with fractional counts. All counts are absolute, none is a difference.
+/// A native histogram with fractional counts. All counts are absolute, not differences.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Histogram {
-    /// What is known about the counter.
+    /// Information about a counter reset before this histogram.
     pub counter_reset: CounterReset,
-    /// How wide buckets are: powers of two, or [`CUSTOM_BUCKETS_SCHEMA`].
+    /// Resolution of the exponential buckets, or [`CUSTOM_BUCKETS_SCHEMA`].
     pub schema: i32,
-    /// Largest absolute value that the zero bucket counts.
+    /// Largest absolute value that the zero bucket includes.
     pub zero_threshold: f64,
-    /// Observations in the zero bucket.
+    /// Number of observations in the zero bucket.
     pub zero_count: f64,
-    /// Number of observations.
+    /// Number of observations in all buckets.
     pub count: f64,
-    /// Sum of all observations.
+    /// Sum of all observed values.
     pub sum: f64,
     /// Buckets of positive observations; with custom bounds, all buckets.
     pub positive_spans: Vec<Span>,
-    /// Counts of `positive_spans`.
+    /// Counts of the buckets in `positive_spans`.
     pub positive_buckets: Vec<f64>,
     /// Buckets of negative observations, by absolute value.
     pub negative_spans: Vec<Span>,
-    /// Counts of `negative_spans`.
+    /// Counts of the buckets in `negative_spans`.
     pub negative_buckets: Vec<f64>,
-    /// Upper bounds of custom buckets, ascending, without the last one, which is infinite.
+    /// Upper bounds of custom buckets, ascending, without the infinite one of the last bucket.
     pub custom_values: Vec<f64>,
 }

@@ -1,8 +1,8 @@
-//! Which labels of a set count where series are grouped or matched.
+//! Labels by which series are grouped or matched.
 
 use super::Labels;
 
-/// Which labels of a set make the key.
+/// The labels of a set that make a key, as `by`, `without`, `on` and `ignoring` choose them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyLabels {
     names: Vec<String>,
@@ -10,49 +10,48 @@ pub struct KeyLabels {
 }
 
 impl KeyLabels {
-    /// These labels.
+    /// Chooses the labels with these names.
     pub fn with(names: &[String]) -> KeyLabels {
         KeyLabels { names: sorted(names.to_vec()), is_with: true }
     }
 
-    /// All labels but these and the metric's name.
+    /// Chooses all labels but these and the metric's name.
     pub fn without(names: &[String]) -> KeyLabels {
         let mut names = names.to_vec();
         names.push("__name__".to_string());
         KeyLabels { names: sorted(names), is_with: false }
     }
 
-    /// All labels but this one.
+    /// Chooses all labels but the one of this name.
     pub fn all_but(name: &str) -> KeyLabels {
         KeyLabels { names: vec![name.to_string()], is_with: false }
     }
 
-    /// Whether a label belongs to the key.
+    /// Returns whether a label belongs to the key.
     pub fn has(&self, name: &str) -> bool {
         self.names.binary_search_by(|other| other.as_str().cmp(name)).is_ok() == self.is_with
     }
 
-    /// Whether the key is made of the labels that are named.
+    /// Returns whether `names` are the labels of the key, not the excluded ones.
     pub fn is_with(&self) -> bool {
         self.is_with
     }
 
-    /// The names, ascending.
+    /// Returns the names in ascending order.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Takes all other labels out.
+    /// Removes the labels that do not belong to the key.
     pub fn keep(&self, labels: &mut Labels) {
         labels.retain(|name, _| self.has(name));
     }
 
-    /// The key of a set.
+    /// Returns the key of a label set.
     pub fn of(&self, labels: &Labels) -> Labels {
         labels.filtered(|name| self.has(name))
     }
 
-    /// A stable hash of the key of a set.
     pub(crate) fn hash(&self, labels: &Labels) -> u64 {
         match self.is_with {
             true => hash_labels(self.named(labels)),
@@ -60,7 +59,7 @@ impl KeyLabels {
         }
     }
 
-    /// Whether this is the key of a set.
+    /// Returns whether `key` is the key of `labels`, without making a copy.
     pub(crate) fn is_key(&self, key: &Labels, labels: &Labels) -> bool {
         match self.is_with {
             true => key.iter().eq(self.named(labels)),
@@ -68,9 +67,10 @@ impl KeyLabels {
         }
     }
 
-    /// The labels that are named: there are fewer of them than a set has.
+    /// Iterates over the named labels, which are fewer than those of a set.
     fn named<'a>(&'a self, labels: &'a Labels) -> impl Iterator<Item = (&'a str, &'a str)> {
         let pairs = self.names.iter().map(|name| (name.as_str(), labels.get(name)));
+        // A label that is absent equals an empty one, as everywhere in PromQL.
         pairs.filter(|(_, value)| !value.is_empty())
     }
 }
@@ -81,7 +81,7 @@ fn sorted(mut names: Vec<String>) -> Vec<String> {
     names
 }
 
-/// A stable hash of labels.
+/// Hashes labels. The hash is stable: `limit_ratio` chooses series by it.
 pub(crate) fn hash_labels<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) -> u64 {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     for (name, value) in labels {
@@ -92,6 +92,7 @@ pub(crate) fn hash_labels<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) 
             }
             let mut last = [0; 8];
             last[..rest.len()].copy_from_slice(rest);
+            // The length in the top byte separates names from values, and padded texts.
             state = mix(state, u64::from_le_bytes(last) ^ ((text.len() as u64) << 56));
         }
     }
@@ -99,6 +100,7 @@ pub(crate) fn hash_labels<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) 
 }
 
 fn mix(state: u64, word: u64) -> u64 {
+    // Multipliers of MurmurHash3's finalizer: every bit of the word reaches the high half.
     let mut x = (state ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd);
     x ^= x >> 32;
     x = x.wrapping_mul(0xc4ce_b9fe_1a85_ec53);

@@ -1,22 +1,22 @@
-//! A label set.
+//! A label set in compact form.
 
 use crate::syntax::{push_name, push_quoted};
 use std::cmp::Ordering;
 use std::fmt;
 
-/// What an allocation takes beside its bytes, roughly.
+/// Overhead of an allocation in bytes, roughly.
 const ALLOCATION_BYTES: usize = 12;
 
-/// For so many labels there is room at first.
+/// Number of labels for which a new set has room.
 const LABELS_USUAL: usize = 8;
 
-/// A sorted label set: names ascend, none comes twice, no value is empty. All texts lie one behind
-/// the other, so that a set takes two allocations, however many labels it has.
+/// A sorted label set: names ascend, none occurs twice, no value is empty. All texts are stored one
+/// after the other, so that a set takes two allocations, however many labels it has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Labels {
-    /// Name, value, name, value, …
+    /// Texts in the order name, value, name, value, …
     text: String,
-    /// Where names and values end.
+    /// Ends of name and value of each label in `text`.
     ends: Vec<Ends>,
 }
 
@@ -27,8 +27,7 @@ struct Ends {
 }
 
 impl Labels {
-    /// The set of these labels, in any order. Of several with one name the last counts; empty
-    /// values are left out.
+    /// Makes a set of labels in any order; the last of a name counts, and empty values are dropped.
     pub fn new<N: AsRef<str>, V: AsRef<str>>(labels: impl IntoIterator<Item = (N, V)>) -> Labels {
         let labels = labels.into_iter();
         let ends = Vec::with_capacity(labels.size_hint().0);
@@ -39,8 +38,7 @@ impl Labels {
         set
     }
 
-    /// The set of labels whose names ascend and whose values are not empty, with room for so many
-    /// bytes of names and values.
+    /// Makes a set of sorted labels without empty values; reserves `bytes` for their texts.
     pub fn from_sorted<'a>(
         bytes: usize,
         labels: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -51,7 +49,7 @@ impl Labels {
         set
     }
 
-    /// The value of a label; empty without one.
+    /// Returns the value of a label; empty without the label.
     pub fn get(&self, name: &str) -> &str {
         match self.place(name) {
             Ok(place) => self.label(place).1,
@@ -59,9 +57,10 @@ impl Labels {
         }
     }
 
-    /// Sets a label; an empty value removes it.
+    /// Sets a label; an empty value removes the label.
     pub fn set(&mut self, name: &str, value: &str) {
         let last = self.ends.len().checked_sub(1);
+        // Labels usually arrive in order; appending needs no search and moves nothing.
         if last.is_none_or(|last| self.label(last).0 < name) {
             if !value.is_empty() {
                 self.push(name, value);
@@ -76,13 +75,14 @@ impl Labels {
         }
     }
 
-    /// Removes a label.
+    /// Removes a label, if it exists.
     pub fn remove(&mut self, name: &str) {
         self.set(name, "");
     }
 
     /// Keeps the labels for which the test holds.
     pub fn retain(&mut self, mut test: impl FnMut(&str, &str) -> bool) {
+        // From the end, so that a removal does not move labels that are still to be tested.
         for place in (0..self.ends.len()).rev() {
             let (name, value) = self.label(place);
             if !test(name, value) {
@@ -91,32 +91,32 @@ impl Labels {
         }
     }
 
-    /// A copy of the labels for whose names the test holds.
+    /// Returns a copy of the labels whose names pass the test.
     pub fn filtered(&self, test: impl Fn(&str) -> bool) -> Labels {
         Labels::new(self.iter().filter(|(name, _)| test(name)))
     }
 
-    /// Labels by ascending name.
+    /// Iterates over the labels by ascending name.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
         (0..self.ends.len()).map(|place| self.label(place))
     }
 
-    /// How many labels there are.
+    /// Returns the number of labels.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no labels.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Bytes of memory that the set takes, roughly.
+    /// Estimates the memory of the set in bytes, with its allocations.
     pub fn bytes(&self) -> usize {
         self.text.capacity() + self.ends.capacity() * size_of::<Ends>() + 2 * ALLOCATION_BYTES
     }
 
-    /// Where the texts of a label begin.
+    /// Returns the offset in `text` at which a label begins.
     fn start(&self, place: usize) -> usize {
         place
             .checked_sub(1)
@@ -137,7 +137,6 @@ impl Labels {
         self.ends.push(Ends { name: name_end, value: self.text.len() as u32 });
     }
 
-    /// Puts a label, or none, in the place of some.
     fn replace(&mut self, places: std::ops::Range<usize>, label: Option<(&str, &str)>) {
         let (start, end) = (self.start(places.start), self.start(places.end));
         let (name, value) = label.unwrap_or_default();
@@ -146,6 +145,7 @@ impl Labels {
         self.text.replace_range(start..end, name);
         self.text.insert_str(name_end, value);
         for ends in &mut self.ends[places.end..] {
+            // The addition comes first, because the difference may be negative.
             ends.name = (ends.name as usize + value_end - end) as u32;
             ends.value = (ends.value as usize + value_end - end) as u32;
         }
@@ -154,6 +154,7 @@ impl Labels {
     }
 
     fn place(&self, name: &str) -> Result<usize, usize> {
+        // Written out, because a bisection over `ends` alone cannot see the start of a label.
         let (mut low, mut high) = (0, self.ends.len());
         while low < high {
             let middle = (low + high) / 2;

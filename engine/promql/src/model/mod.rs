@@ -16,12 +16,12 @@ pub use tidepool_model::{STALE_NAN_BITS, is_stale_nan};
 
 use std::rc::Rc;
 
-/// What a series says at one time.
+/// Value of a series at one time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// A float.
+    /// A float, NaN and infinities included.
     Float(f64),
-    /// A native histogram.
+    /// A native histogram, shared between steps.
     Histogram(Rc<Histogram>),
 }
 

@@ -1,27 +1,28 @@
-//! Quantiles and fractions of classic buckets, whose counts include those of all lower ones.
+//! Quantiles and fractions of classic histograms, whose buckets are cumulative.
 
 use std::cmp::Ordering;
 
 use crate::annotations::Monotonicity;
 
-/// Counts that differ by less than this part differ by roundings.
+/// Relative difference of counts below which the difference is a rounding error.
 const SMALL_DELTA: f64 = 1e-12;
 
-/// A bucket of a classic histogram.
+/// A cumulative bucket of a classic histogram.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClassicBucket {
-    /// Its `le`.
+    /// Upper bound, the value of its `le` label.
     pub upper: f64,
-    /// Observations up to there.
+    /// Number of observations up to the bound.
     pub count: f64,
 }
 
-/// The quantile, interpolated within its bucket, which changes the buckets: they are sorted, those
-/// of equal bounds put together, and counts raised to those of lower buckets. In the last bucket it
-/// is that bucket's lower bound. The first one begins at zero, or gives its upper bound if that is
-/// not positive. NaN if there are no observations, fewer than two buckets, or none for infinity.
+/// Returns the quantile, interpolated within its bucket. Changes the buckets: they are sorted,
+/// those of equal bounds merged, and counts raised to those of lower buckets. A quantile in the
+/// last bucket is the lower bound of that bucket. The first bucket begins at zero, or gives its
+/// upper bound if that is not positive. The result is NaN without observations, with fewer than two
+/// buckets, or without a bucket for infinity.
 ///
-/// Says which counts had to be raised, of an evaluation at `time_ms`.
+/// Also returns the counts that were raised, for an evaluation at `time_ms`.
 pub fn bucket_quantile(
     q: f64,
     buckets: &mut Vec<ClassicBucket>,
@@ -39,6 +40,7 @@ pub fn bucket_quantile(
     if !sort(buckets) {
         return (f64::NAN, None);
     }
+    // A rank is looked up by bisection, which needs counts that do not fall.
     let raised = raise(buckets, time_ms);
     let last = buckets.len() - 1;
     let observations = buckets[last].count;
@@ -46,6 +48,7 @@ pub fn bucket_quantile(
         return (f64::NAN, raised);
     }
     let rank = q * observations;
+    // A NaN count is below any rank, as in the comparison of Go's `sort.Search`.
     let is_below = |bucket: &ClassicBucket| {
         !matches!(bucket.count.partial_cmp(&rank), Some(Ordering::Greater | Ordering::Equal))
     };
@@ -66,8 +69,8 @@ pub fn bucket_quantile(
     (quantile, raised)
 }
 
-/// The part of all observations between two values, interpolated within buckets, which are sorted
-/// and put together as by [`bucket_quantile`].
+/// Returns the fraction of observations between two values, interpolated within buckets. The
+/// buckets are sorted and merged as by [`bucket_quantile`].
 pub fn bucket_fraction(lower: f64, upper: f64, buckets: &mut Vec<ClassicBucket>) -> f64 {
     if !sort(buckets) {
         return f64::NAN;
@@ -82,9 +85,10 @@ pub fn bucket_fraction(lower: f64, upper: f64, buckets: &mut Vec<ClassicBucket>)
     (rank(upper, buckets, count) - rank(lower, buckets, count)) / count
 }
 
-/// Observations below a value.
+/// Returns the number of observations below a value.
 fn rank(value: f64, buckets: &[ClassicBucket], count: f64) -> f64 {
     let mut below = 0.0;
+    // Upstream starts the first bucket at zero, unless its upper bound is not positive.
     let mut lower = if buckets[0].upper <= 0.0 { f64::NEG_INFINITY } else { 0.0 };
     let mut rank = None;
     for bucket in buckets {
@@ -92,6 +96,7 @@ fn rank(value: f64, buckets: &[ClassicBucket], count: f64) -> f64 {
             rank = Some(below);
         } else if bucket.upper > value {
             rank = Some(match lower {
+                // Without a lower bound there is nothing to interpolate between.
                 f64::NEG_INFINITY => bucket.count,
                 _ => below + (bucket.count - below) * (value - lower) / (bucket.upper - lower),
             });
@@ -103,14 +108,16 @@ fn rank(value: f64, buckets: &[ClassicBucket], count: f64) -> f64 {
         lower = bucket.upper;
     }
     match rank {
+        // Counts may be inconsistent: they are not made monotonic here.
         Some(rank) if rank > count => count,
         Some(rank) => rank,
         None => count,
     }
 }
 
-/// Sorts buckets and puts those of equal bounds together; false without one for infinity.
+/// Sorts buckets and merges those of equal bounds; false without a bucket for infinity.
 fn sort(buckets: &mut Vec<ClassicBucket>) -> bool {
+    // The sort is stable, so counts of equal bounds are added in the order of their series.
     buckets.sort_by(|a, b| a.upper.total_cmp(&b.upper));
     if buckets.last().is_none_or(|last| last.upper != f64::INFINITY) {
         return false;
@@ -131,6 +138,7 @@ fn raise(buckets: &mut [ClassicBucket], time_ms: i64) -> Option<Monotonicity> {
     for bucket in &mut buckets[1..] {
         let count = bucket.count;
         if is_almost(before, count) {
+            // Rounding differs between scrapes and sums, so it is corrected without an annotation.
             bucket.count = before;
         } else if count < before {
             bucket.count = before;
@@ -152,12 +160,13 @@ fn raise(buckets: &mut [ClassicBucket], time_ms: i64) -> Option<Monotonicity> {
     raised
 }
 
-/// Whether two counts differ by no more than roundings.
+/// Returns whether two counts differ by rounding only, as upstream's `util/almost`.
 fn is_almost(a: f64, b: f64) -> bool {
     if a == b || a.is_nan() && b.is_nan() {
         return true;
     }
     let (sum, difference) = (a.abs() + b.abs(), (a - b).abs());
+    // A relative difference is meaningless next to zero.
     if a == 0.0 || b == 0.0 || sum < f64::MIN_POSITIVE {
         return difference < SMALL_DELTA * f64::MIN_POSITIVE;
     }
@@ -177,8 +186,7 @@ mod tests {
 
     #[test]
     fn quantiles_are_those_of_upstream() {
-        // From upstream's `TestBucketQuantile_ForcedMonotonicity`, buckets that are as they should
-        // be.
+        // Consistent buckets from upstream's `TestBucketQuantile_ForcedMonotonicity`.
         let inf = f64::INFINITY;
         let simple = [(10.0, 10.0), (15.0, 15.0), (20.0, 15.0), (30.0, 15.0), (inf, 15.0)];
         for (q, expected) in

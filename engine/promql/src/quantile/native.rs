@@ -1,24 +1,25 @@
-//! Quantiles and fractions of native histograms.
+//! Quantiles and fractions of native histograms, as upstream computes them.
 
 use crate::histogram::Bucket;
 use crate::logarithm::log2;
 use crate::model::Histogram;
 
-/// What observations that are no numbers do to a result.
+/// Effect of NaN observations on a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skew {
-    /// Nothing.
+    /// The result is not affected.
     Nothing,
-    /// The result is too high, or, of a fraction, too low.
+    /// A quantile is too high, or a fraction too low.
     Skewed,
-    /// There is no result but NaN.
+    /// The result can only be NaN.
     Lost,
 }
 
-/// The quantile, interpolated on a logarithmic scale in exponential buckets, else straight.
+/// Returns the quantile, interpolated on a logarithmic scale in exponential buckets, linearly in
+/// others.
 ///
-/// Observations that are no numbers count as the highest. Quantiles from a half on are counted from
-/// the top, unless there may be such observations.
+/// NaN observations count as the highest. Quantiles of at least 0.5 are counted from the top,
+/// unless NaN observations are possible.
 pub fn histogram_quantile(q: f64, histogram: &Histogram) -> (f64, Skew) {
     if q < 0.0 {
         return (f64::NEG_INFINITY, Skew::Nothing);
@@ -29,6 +30,7 @@ pub fn histogram_quantile(q: f64, histogram: &Histogram) -> (f64, Skew) {
     if histogram.count == 0.0 || q.is_nan() {
         return (f64::NAN, Skew::Nothing);
     }
+    // A NaN sum means that there may be NaN observations, which are in no bucket at the top.
     let from_below = histogram.sum.is_nan() || q < 0.5;
     let rank = if from_below { q * histogram.count } else { (1.0 - q) * histogram.count };
     let mut buckets = histogram.buckets();
@@ -37,6 +39,7 @@ pub fn histogram_quantile(q: f64, histogram: &Histogram) -> (f64, Skew) {
     let mut bucket = found.bucket;
     if histogram.has_custom_buckets() {
         if bucket.lower == f64::NEG_INFINITY {
+            // As upstream, begins at zero, or gives its upper bound if that is not positive.
             if bucket.upper <= 0.0 {
                 return (bucket.upper, Skew::Nothing);
             }
@@ -47,9 +50,10 @@ pub fn histogram_quantile(q: f64, histogram: &Histogram) -> (f64, Skew) {
     } else if bucket.lower < 0.0 && bucket.upper > 0.0 {
         bucket.end_at_zero(histogram);
     }
+    // Rounding may make the sum of the buckets exceed the count.
     let count = if found.count > histogram.count { histogram.count } else { found.count };
     if count < rank {
-        // Only observations that are no numbers are in no bucket.
+        // Only NaN observations are in no bucket.
         return match histogram.sum.is_nan() {
             true => (f64::NAN, Skew::Lost),
             false => (bucket.upper, Skew::Nothing),
@@ -58,7 +62,7 @@ pub fn histogram_quantile(q: f64, histogram: &Histogram) -> (f64, Skew) {
     let rank = if from_below { rank - (count - bucket.count) } else { count - rank };
     let is_skewed = histogram.sum.is_nan() && found.total < histogram.count;
     if histogram.sum.is_nan() {
-        // Upstream counts the rest, and goes on with the last bucket that it saw.
+        // Upstream iterates on to count the rest, and then interpolates in the last bucket.
         bucket = found.last.unwrap_or(bucket);
     }
     let skew = if is_skewed { Skew::Skewed } else { Skew::Nothing };
@@ -67,14 +71,13 @@ pub fn histogram_quantile(q: f64, histogram: &Histogram) -> (f64, Skew) {
     (bucket.at(fraction, is_linear), skew)
 }
 
-/// The bucket of a rank.
+/// The bucket of a rank, with the counts around it.
 struct Found {
     bucket: Bucket,
-    /// Observations up to and in it.
+    /// Observations up to this bucket, included.
     count: f64,
-    /// Observations in all buckets.
     total: f64,
-    /// The last bucket behind it.
+    /// Last bucket behind this one.
     last: Option<Bucket>,
 }
 
@@ -84,6 +87,7 @@ impl Found {
             Bucket { lower: 0.0, upper: 0.0, has_lower: false, has_upper: false, count: 0.0 };
         let mut found = Found { bucket, count: 0.0, total: 0.0, last: None };
         while let Some(bucket) = next() {
+            // Set before the test, so that a rank beyond all buckets ends in the last one.
             found.bucket = bucket;
             if bucket.count == 0.0 {
                 continue;
@@ -103,7 +107,7 @@ impl Found {
 }
 
 impl Bucket {
-    /// Ends at zero, if there are observations of one sign only.
+    /// Cuts the zero bucket at zero, if all observations have the same sign.
     fn end_at_zero(&mut self, histogram: &Histogram) {
         match (histogram.negative_buckets.is_empty(), histogram.positive_buckets.is_empty()) {
             (true, false) => self.lower = 0.0,
@@ -112,7 +116,7 @@ impl Bucket {
         }
     }
 
-    /// The value below which there is this part of the bucket.
+    /// Returns the value below which this fraction of the bucket lies.
     fn at(&self, fraction: f64, is_linear: bool) -> f64 {
         if is_linear {
             return self.lower + (self.upper - self.lower) * fraction;
@@ -125,7 +129,7 @@ impl Bucket {
     }
 }
 
-/// The part of all observations between two values, interpolated like quantiles.
+/// Returns the fraction of observations between two values, interpolated like quantiles.
 pub fn histogram_fraction(lower: f64, upper: f64, histogram: &Histogram) -> (f64, Skew) {
     if histogram.count == 0.0 || lower.is_nan() || upper.is_nan() {
         return (f64::NAN, Skew::Nothing);
@@ -138,6 +142,7 @@ pub fn histogram_fraction(lower: f64, upper: f64, histogram: &Histogram) -> (f64
     for mut bucket in histogram.buckets() {
         counted += bucket.count;
         let is_zero = bucket.lower <= 0.0 && bucket.upper >= 0.0;
+        // Only the zero bucket contains zero, and it has no logarithmic scale.
         if is_zero {
             bucket.end_at_zero(histogram);
         }
@@ -146,6 +151,7 @@ pub fn histogram_fraction(lower: f64, upper: f64, histogram: &Histogram) -> (f64
         }
         below += bucket.count;
     }
+    // NaN observations are in no bucket, so they must not fill up an upper rank.
     let count = if histogram.sum.is_nan() { counted } else { histogram.count };
     let is_skewed = histogram.sum.is_nan() && counted < histogram.count;
     let [lower, upper] = ranks.map(|rank| match rank.below {
@@ -157,7 +163,7 @@ pub fn histogram_fraction(lower: f64, upper: f64, histogram: &Histogram) -> (f64
     ((upper - lower) / histogram.count, skew)
 }
 
-/// Observations below a value, once they are known.
+/// Number of observations below a value, once it is known.
 struct Rank {
     value: f64,
     below: Option<f64>,
@@ -176,7 +182,7 @@ impl Rank {
             self.below = Some(below);
         } else if bucket.upper > self.value {
             self.below = Some(match is_linear && bucket.lower == f64::NEG_INFINITY {
-                // Nobody knows where in such a bucket its observations are.
+                // The position of observations within an unbounded bucket is unknown.
                 true => bucket.count,
                 false => below + bucket.count * bucket.fraction_below(self.value, is_linear),
             });

@@ -1,31 +1,31 @@
-//! The tree of an expression. Each node knows its place in the text.
+//! The syntax tree of an expression. Each node has its position in the text.
 
 use super::{AggregateOp, BinaryOp, DurationOp, MatchOp, Text, UnaryOp};
 
-/// A place in the text of an expression, in bytes.
+/// A position in the text of an expression, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
-    /// First byte.
+    /// Offset of the first byte.
     pub start: u32,
-    /// Behind the last byte.
+    /// Offset behind the last byte.
     pub end: u32,
 }
 
-/// The four types of values.
+/// The four types of PromQL values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueType {
-    /// A float without labels.
+    /// A float without labels or time.
     Scalar,
-    /// A text.
+    /// A string, as literals write it.
     String,
-    /// One value for each series.
+    /// One sample for each series.
     Vector,
-    /// Samples of a range of time for each series.
+    /// Samples over a range of time for each series.
     Matrix,
 }
 
 impl ValueType {
-    /// As documents name it.
+    /// Returns the name in documentation and errors.
     pub fn documented(self) -> &'static str {
         match self {
             ValueType::Scalar => "scalar",
@@ -35,7 +35,7 @@ impl ValueType {
         }
     }
 
-    /// As the HTTP API names it.
+    /// Returns the name in the HTTP API.
     pub fn name(self) -> &'static str {
         match self {
             ValueType::Scalar => "scalar",
@@ -46,42 +46,42 @@ impl ValueType {
     }
 }
 
-/// An expression.
+/// A node of the syntax tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// Its place in the text.
+    /// Position of the node in the text.
     pub span: Span,
-    /// What it is.
+    /// Kind of the node, with its children.
     pub kind: ExprKind,
 }
 
-/// What an expression is.
+/// The kinds of nodes of a syntax tree.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
     /// A number, or a duration in seconds.
     Number(NumberLiteral),
-    /// A text without its quotes.
+    /// A string literal without its quotes.
     String(Text),
-    /// An instant vector selector.
+    /// An instant vector selector, `name{…}`.
     Vector(VectorSelector),
-    /// A range vector selector.
+    /// A range vector selector, `name{…}[range]`.
     Matrix(MatrixSelector),
-    /// An expression over a range of time.
+    /// A subquery, `expr[range:step]`: an expression evaluated over a range of time.
     Subquery(Box<Subquery>),
-    /// `-x`, `+x`.
+    /// An operand with a sign, `-x` or `+x`.
     Unary(UnaryOp, Box<Expr>),
-    /// Two operands.
+    /// Two operands with a binary operator.
     Binary(Box<Binary>),
-    /// An aggregation.
+    /// An aggregation over series, such as `sum by (a) (x)`.
     Aggregate(Box<Aggregate>),
-    /// A function call.
+    /// A function call with its arguments.
     Call(Call),
-    /// An expression in parentheses.
+    /// An expression enclosed in parentheses.
     Paren(Box<Expr>),
 }
 
 impl Expr {
-    /// The type of its value.
+    /// Returns the type of the expression's value.
     pub fn value_type(&self) -> ValueType {
         let mut expr = self;
         loop {
@@ -100,8 +100,8 @@ impl Expr {
         }
     }
 
-    /// This expression and its left operands, as long as they are binary expressions: `a + b + c`
-    /// and `a + b` of the former. Chains are as deep as they are long, so they are walked in loops.
+    /// Returns this expression and its left operands while they are binary expressions, outermost
+    /// first. Chains are as deep as they are long, so they are walked in loops.
     pub fn chain(&self) -> Vec<(&Expr, &Binary)> {
         let mut chain = Vec::new();
         let mut expr = self;
@@ -112,19 +112,21 @@ impl Expr {
         chain
     }
 
-    /// The operands of a chain, in their order in the text; none of another expression.
+    /// Returns the operands of a chain in the order of the text; empty for other expressions.
     pub fn operands(&self) -> Vec<&Expr> {
+        // The outermost operator comes first, but it is the last one in the text.
         let chain = self.chain();
         let first = chain.last().map(|(_, binary)| &binary.lhs);
         first.into_iter().chain(chain.iter().rev().map(|(_, binary)| &binary.rhs)).collect()
     }
 
-    /// Memory of the tree, roughly.
+    /// Estimates the memory of the tree in bytes.
     pub fn bytes(&self) -> usize {
         let own = match &self.kind {
             ExprKind::Vector(selector) => selector.bytes(),
             ExprKind::Matrix(matrix) => matrix.selector.bytes(),
             ExprKind::String(text) => text.as_str().len(),
+            // `children` skips the operators inside of a chain, so they are counted here.
             ExprKind::Binary(_) => self.chain().len() * size_of::<(Expr, Binary)>(),
             ExprKind::Aggregate(_) => size_of::<Aggregate>(),
             _ => 0,
@@ -133,7 +135,7 @@ impl Expr {
         size_of::<Expr>() + own + below.sum::<usize>()
     }
 
-    /// The expressions right below this one; a chain of operators counts as one level.
+    /// Returns the direct children; a chain of operators counts as one level.
     pub fn children(&self) -> Vec<&Expr> {
         match &self.kind {
             ExprKind::Number(_)
@@ -151,53 +153,52 @@ impl Expr {
     }
 }
 
-/// A number.
+/// A number or duration, as literals write it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NumberLiteral {
-    /// Its value; of a duration, its seconds.
+    /// The value; seconds of a duration.
     pub value: f64,
-    /// Whether it was written as a duration.
+    /// Whether the literal has units, as in `5m`.
     pub is_duration: bool,
 }
 
-/// A condition on one label.
+/// A condition on one label, as in `{name="value"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Matcher {
-    /// The label's name.
+    /// Name of the label, `__name__` for the metric.
     pub name: String,
-    /// How its value is compared.
+    /// Comparison of the label with `value`.
     pub op: MatchOp,
-    /// The value, or an expression in RE2's syntax.
+    /// Compared text, or a regular expression in RE2's syntax.
     pub value: String,
 }
 
-/// How a range is bounded by samples.
+/// Treatment of the ends of a range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RangeBounds {
-    /// By the samples in it.
+    /// Only the samples within the range are used.
     #[default]
     Samples,
-    /// `anchored`: by the last samples at or before its ends.
+    /// `anchored`: the last samples at or before its ends are used.
     Anchored,
-    /// `smoothed`: by values interpolated at its ends.
+    /// `smoothed`: values are interpolated at its ends.
     Smoothed,
 }
 
-/// An instant vector selector.
+/// An instant vector selector with its modifiers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VectorSelector {
-    /// The metric name that stands before the braces; empty if there is none there.
+    /// Metric name before the braces; empty if there is none.
     pub name: String,
-    /// All conditions, `__name__` included.
+    /// All matchers, including the one of `__name__`.
     pub matchers: Vec<Matcher>,
-    /// Shifts of the evaluation time.
+    /// The modifiers `@` and `offset`.
     pub shift: TimeShift,
-    /// For range functions.
+    /// Treatment of the range's ends, used by range functions only.
     pub bounds: RangeBounds,
 }
 
 impl VectorSelector {
-    /// Memory of names and matchers, roughly.
     fn bytes(&self) -> usize {
         let matchers = self.matchers.iter();
         let texts = matchers.map(|matcher| matcher.name.len() + matcher.value.len());
@@ -205,104 +206,104 @@ impl VectorSelector {
     }
 }
 
-/// A range vector selector.
+/// A range vector selector with its range.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MatrixSelector {
-    /// The series. Its span ends before the bracket.
+    /// Selector of the series. Its span ends before the bracket.
     pub selector: VectorSelector,
-    /// Place of `selector`.
+    /// Position of `selector` without the range.
     pub selector_span: Span,
-    /// How far back.
+    /// Width of the range before the evaluation time.
     pub range: DurationValue,
 }
 
-/// An expression over a range of time.
+/// An expression that is evaluated over a range of time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Subquery {
-    /// What is evaluated.
+    /// The expression to evaluate at each step.
     pub expr: Expr,
-    /// How far back.
+    /// Width of the range before the evaluation time.
     pub range: DurationValue,
-    /// Time between evaluations; none for the default.
+    /// Time between evaluations; `None` for the default.
     pub step: Option<DurationValue>,
-    /// Shifts of the evaluation time.
+    /// The modifiers `@` and `offset`.
     pub shift: TimeShift,
 }
 
-/// `@` and `offset`.
+/// The modifiers `@` and `offset`, which change the evaluation time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TimeShift {
-    /// `offset`; may be negative.
+    /// Value of `offset`; may be negative.
     pub offset: Option<DurationValue>,
-    /// `@`.
+    /// Value of `@`, if it is set.
     pub at: Option<At>,
 }
 
-/// A fixed evaluation time.
+/// A fixed evaluation time, given by `@`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
-    /// Milliseconds since the epoch.
+    /// Time in milliseconds since the epoch.
     Time(i64),
-    /// `@ start()`
+    /// `@ start()`: start of the query's range.
     Start,
-    /// `@ end()`
+    /// `@ end()`: end of the query's range.
     End,
 }
 
-/// A duration, or an expression that gives one when the query's range is known.
+/// A duration, or an expression that is computed when the query's range is known.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DurationValue {
-    /// Milliseconds.
+    /// A literal duration in milliseconds.
     Ms(i64),
-    /// To be evaluated.
+    /// An expression of durations, not computed yet.
     Expr(Box<DurationExpr>),
 }
 
 /// An expression of durations, in seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DurationExpr {
-    /// Its place in the text.
+    /// Position of the expression in the text.
     pub span: Span,
-    /// Whether it is in parentheses.
+    /// Whether the expression is in parentheses.
     pub is_wrapped: bool,
-    /// What it is.
+    /// Kind of the node, with its operands.
     pub kind: DurationExprKind,
 }
 
-/// What a duration expression is.
+/// The kinds of nodes of a duration expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DurationExprKind {
-    /// A number.
+    /// A number or duration in seconds.
     Number(NumberLiteral),
-    /// `step()`
+    /// `step()`, the step of the query.
     Step,
-    /// `range()`
+    /// `range()`, the width of the query's range.
     Range,
-    /// `-x`, `+x`
+    /// An operand with a sign, `-x`.
     Unary(UnaryOp, Box<DurationExpr>),
-    /// Two operands.
+    /// Two operands with a binary operator.
     Binary(DurationOp, Box<DurationExpr>, Box<DurationExpr>),
 }
 
-/// A binary expression.
+/// Two operands with a binary operator and its modifiers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Binary {
-    /// The operator.
+    /// Operator between the two operands.
     pub op: BinaryOp,
-    /// Left operand.
+    /// The left operand; in a chain another `Binary`.
     pub lhs: Expr,
-    /// Right operand.
+    /// The right operand of the operator.
     pub rhs: Expr,
-    /// Whether a comparison gives 0 or 1 instead of filtering.
+    /// Whether a comparison has `bool`: it gives 0 or 1 instead of filtering.
     pub returns_bool: bool,
-    /// How series are matched; none if an operand is a scalar.
+    /// Matching of series; `None` if an operand is a scalar.
     pub matching: Option<Matching>,
-    /// A scalar if both operands are, else a vector.
+    /// Type of the result: a scalar if both operands are, else a vector.
     pub value_type: ValueType,
 }
 
 impl Binary {
-    /// Takes the left operand out; something else is in its place then.
+    /// Moves the left operand out and leaves a placeholder.
     pub(super) fn take_left(&mut self) -> ExprKind {
         let nothing = NumberLiteral { value: 0.0, is_duration: false };
         std::mem::replace(&mut self.lhs.kind, ExprKind::Number(nothing))
@@ -310,7 +311,7 @@ impl Binary {
 }
 
 impl Drop for Binary {
-    /// Takes a chain of operators apart in a loop: it may be longer than the stack is deep.
+    /// Takes a chain of operators apart in a loop: recursion could exhaust the stack.
     fn drop(&mut self) {
         let mut left = self.take_left();
         while let ExprKind::Binary(mut binary) = left {
@@ -319,57 +320,57 @@ impl Drop for Binary {
     }
 }
 
-/// How series of two vectors are matched.
+/// Matching of the series of two vectors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Matching {
-    /// How many series of a side may match one of the other.
+    /// Number of series of one side that may match a series of the other.
     pub cardinality: Cardinality,
-    /// Whether `labels` are those that must be equal (`on`), instead of those that may differ.
+    /// Whether `labels` are the labels that must be equal (`on`), or the ignored ones.
     pub is_on: bool,
-    /// Labels of `on` or `ignoring`, in their order in the text.
+    /// Labels of `on` or `ignoring`, in the order of the text.
     pub labels: Vec<String>,
-    /// Labels that are taken from the "one" side.
+    /// Labels of `group_left` or `group_right` to copy from the "one" side.
     pub include: Vec<String>,
-    /// Value of the left side where it has no series.
+    /// Value that replaces missing series of the left side.
     pub fill_lhs: Option<f64>,
-    /// Value of the right side where it has no series.
+    /// Value that replaces missing series of the right side.
     pub fill_rhs: Option<f64>,
 }
 
-/// How many series of a side may match one of the other.
+/// Number of series of one side that may match a series of the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cardinality {
-    /// One of each side.
+    /// One series of each side, the default.
     #[default]
     OneToOne,
-    /// `group_left`
+    /// `group_left`: many series of the left side.
     ManyToOne,
-    /// `group_right`
+    /// `group_right`: many series of the right side.
     OneToMany,
-    /// Set operators.
+    /// Many series of both sides, by set operators.
     ManyToMany,
 }
 
-/// An aggregation.
+/// An aggregation over the series of a vector.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aggregate {
-    /// The operator.
+    /// The aggregation operator, such as `sum`.
     pub op: AggregateOp,
-    /// What is aggregated.
+    /// The vector that is aggregated.
     pub expr: Expr,
-    /// Parameter of some operators.
+    /// Parameter of `topk`, `quantile` and others.
     pub param: Option<Expr>,
-    /// Labels of `by` or `without`, in their order in the text.
+    /// Labels of `by` or `without`, in the order of the text.
     pub grouping: Vec<String>,
-    /// Whether `grouping` are the labels that are dropped.
+    /// Whether `grouping` are the labels to drop.
     pub is_without: bool,
 }
 
-/// A function call.
+/// A function call with its arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// The function.
+    /// The function, from the table of functions.
     pub function: &'static super::Function,
-    /// Its arguments.
+    /// The arguments in the order of the text.
     pub args: Vec<Expr>,
 }

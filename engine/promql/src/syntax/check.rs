@@ -1,4 +1,4 @@
-//! The types of a tree.
+//! Type check of a syntax tree, with upstream's errors in upstream's order.
 
 use super::{
     Aggregate, Binary, Call, Cardinality, Expr, ExprKind, MatchOp, ParseError, Span, ValueType,
@@ -8,7 +8,7 @@ use tidepool_relabel::Pattern;
 
 type Checked<T = ()> = Result<T, ParseError>;
 
-/// Checks a tree, and takes the matching of series from operators of scalars.
+/// Checks the types of a tree, and removes the matching of operators between scalars.
 pub(super) fn check(expr: &mut Expr, text: &str) -> Checked {
     Check { text }.expr(expr).map(drop)
 }
@@ -54,7 +54,6 @@ impl Check<'_> {
         Ok(expr.value_type())
     }
 
-    /// An expression that must have a type.
     fn expect(&self, expr: &mut Expr, wanted: ValueType, context: &str) -> Checked {
         let found = self.expr(expr)?;
         if found == wanted {
@@ -72,8 +71,9 @@ impl Check<'_> {
         }
     }
 
-    /// A chain of operators, from the first one on.
+    /// Checks a chain of operators from the innermost one on.
     fn chain(&self, binary: &mut Binary, span: Span) -> Checked {
+        // Taken apart and rebuilt in loops, because a chain may be longer than the stack is deep.
         let mut chain: Vec<Box<Binary>> = Vec::new();
         let mut left = binary.take_left();
         while let ExprKind::Binary(mut inner) = left {
@@ -91,9 +91,10 @@ impl Check<'_> {
         self.operator(binary, span)
     }
 
-    /// An operator whose left operand was checked.
+    /// Checks an operator whose left operand is checked.
     fn operator(&self, binary: &mut Binary, span: Span) -> Checked {
         let left = binary.lhs.value_type();
+        // Operands are checked first, so that the error of an operand comes before the operator's.
         let right = self.expr(&mut binary.rhs)?;
         let op = binary.op;
         let sign = self.operator_span(binary);
@@ -105,6 +106,7 @@ impl Check<'_> {
             return self.error(sign, "comparisons between scalars must use BOOL modifier");
         }
         let Some(matching) = &mut binary.matching else { return Ok(()) };
+        // The parser cannot know the cardinality of set operators: it has no keyword.
         if op.is_set() && matching.cardinality == Cardinality::OneToOne {
             matching.cardinality = Cardinality::ManyToMany;
         }
@@ -114,6 +116,7 @@ impl Check<'_> {
             let text = format!("label {label} must not occur in ON and GROUP clause at once");
             return self.error(sign, text);
         }
+        // The order of the checks is upstream's, so that the same error is reported.
         for (operand, found) in [(&binary.lhs, left), (&binary.rhs, right)] {
             if !is_operand(found) {
                 let text = "binary expression must contain only scalar and instant vector types";
@@ -129,6 +132,7 @@ impl Check<'_> {
                 let text = "filling in missing series only allowed between instant vectors";
                 return self.error(span, text);
             }
+            // From here on `matching` marks operators between two vectors.
             binary.matching = None;
         } else if op.is_set() {
             let name = quote::quoted(op.name());
@@ -148,8 +152,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// From the operator to the last byte before the right operand, without blanks around; the end
-    /// is upstream's, which leaves out that last byte.
+    /// Returns the range from the operator to the byte before the right operand, without blanks
+    /// around. Its end leaves out the last byte, as upstream's positions do.
     fn operator_span(&self, binary: &Binary) -> Span {
         let is_blank = |at: u32| {
             matches!(self.text.as_bytes().get(at as usize), Some(b' ' | b'\t' | b'\n' | b'\r'))
@@ -169,6 +173,7 @@ impl Check<'_> {
         let function = call.function;
         let name = quote::quoted(function.name);
         let (types, given) = (function.args.len(), call.args.len());
+        // The last type of a variadic function is optional and may repeat.
         let least = types.saturating_sub(1);
         let most = least + usize::try_from(function.variadic).unwrap_or(usize::MAX - least);
         let wrong = match function.variadic {
@@ -182,6 +187,7 @@ impl Check<'_> {
             return self.error(span, format!("{wrong} argument(s) in call to {name}, got {given}"));
         }
         let is_info = function.name == "info";
+        // Checked first and in its own way: the argument selects labels, so all of it may be empty.
         if let Some(selector) = call.args.get(1).filter(|_| is_info) {
             self.info_selector(selector, span)?;
         }
@@ -189,13 +195,14 @@ impl Check<'_> {
             if is_info && i == 1 {
                 continue;
             }
+            // Arguments beyond the listed types have the last one.
             let Some(wanted) = function.args.get(i).or(function.args.last()) else { break };
             self.expect(arg, *wanted, &format!("call to function {name}"))?;
         }
         Ok(())
     }
 
-    /// The second argument of `info`: matchers alone, which may all match nothing.
+    /// Checks the second argument of `info`: matchers alone, which may all match the empty string.
     fn info_selector(&self, arg: &Expr, call: Span) -> Checked {
         let found = arg.value_type();
         if found != ValueType::Vector {
@@ -217,6 +224,7 @@ impl Check<'_> {
     fn selector(&self, selector: &VectorSelector, span: Span, may_be_empty: bool) -> Checked {
         let matchers = &selector.matchers;
         if selector.name.is_empty() {
+            // Matchers that all accept the empty string would select every series of the store.
             return match may_be_empty || matchers.iter().any(|it| !it.matches("")) {
                 true => Ok(()),
                 false => {
@@ -224,7 +232,7 @@ impl Check<'_> {
                 }
             };
         }
-        // The last one is that of the name.
+        // The parser appends the matcher of the name last.
         let others = &matchers[..matchers.len().saturating_sub(1)];
         match others.iter().find(|matcher| matcher.name == "__name__") {
             None => Ok(()),
@@ -241,7 +249,7 @@ fn is_operand(found: ValueType) -> bool {
 }
 
 impl super::Matcher {
-    /// Whether it holds for a value. Compiles the expression each time: for few values only.
+    /// Returns whether the matcher accepts a value; compiles an expression each time.
     pub fn matches(&self, value: &str) -> bool {
         let fits = || Pattern::new(&self.value).is_ok_and(|pattern| pattern.is_match(value));
         match self.op {

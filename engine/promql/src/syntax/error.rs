@@ -1,21 +1,20 @@
-//! What is wrong with a text.
+//! Errors of the parser and of the type check.
 
 use super::Span;
 use std::fmt;
 
-/// Why an expression does not parse. Prints as upstream does: `1:5: parse error: ...`.
+/// A syntax or type error. Prints as upstream does: `1:5: parse error: ...`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    /// The place of what is wrong.
+    /// Position of the part that is wrong.
     pub span: Span,
-    /// What is wrong.
+    /// Description of the error without its position.
     pub text: String,
-    /// Line and column of the place, from 1; none in an empty text.
+    /// Line and column of the position, from 1; `None` for an empty text.
     pub position: Option<(u32, u32)>,
 }
 
 impl ParseError {
-    /// An error in `input`.
     pub(super) fn new(span: Span, text: impl Into<String>, input: &str) -> ParseError {
         let position = (!input.is_empty()).then(|| span.line_and_column(input));
         ParseError { span, text: text.into(), position }
@@ -23,7 +22,7 @@ impl ParseError {
 }
 
 impl Span {
-    /// Line and column of its first byte in the text, both from 1; columns count bytes.
+    /// Returns line and column of the first byte, both from 1; columns count bytes.
     pub fn line_and_column(self, text: &str) -> (u32, u32) {
         let before = &text.as_bytes()[..(self.start as usize).min(text.len())];
         let lines = before.iter().filter(|byte| **byte == b'\n').count();

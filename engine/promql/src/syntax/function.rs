@@ -1,31 +1,32 @@
-//! The functions: names and types.
+//! The functions of the language: names, types of arguments and result.
 
 use super::ValueType;
 
-/// A function of the language.
+/// Name and types of a function.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Its name.
+    /// Name of the function in PromQL.
     pub name: &'static str,
-    /// Types of its arguments; optional ones are last.
+    /// Types of the arguments; optional ones are last.
     pub args: &'static [ValueType],
-    /// 0 where there are as many arguments as types. Otherwise the last type's argument may be
-    /// missing, and of that type there may be this many, or any number for -1.
+    /// 0 if there are as many arguments as types. Otherwise the argument of the last type may be
+    /// missing, or occur up to this many times, or any number of times for -1.
     pub variadic: i8,
-    /// What it gives.
+    /// Type of the function's result.
     pub returns: ValueType,
-    /// Whether it needs experimental functions to be enabled.
+    /// Whether the function is one of the experimental functions.
     pub is_experimental: bool,
 }
 
 impl Function {
-    /// The function of a name.
+    /// Looks up a function by its name.
     pub fn by_name(name: &str) -> Option<&'static Function> {
+        // `FUNCTIONS` is sorted by name.
         let place = FUNCTIONS.binary_search_by(|function| function.name.cmp(name)).ok()?;
         FUNCTIONS.get(place)
     }
 
-    /// All functions by ascending name.
+    /// Returns all functions by ascending name.
     pub fn all() -> &'static [Function] {
         &FUNCTIONS
     }

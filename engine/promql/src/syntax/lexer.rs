@@ -1,47 +1,42 @@
-//! From a text to tokens, one at a time.
+//! Splits the text of an expression into tokens, one at a time.
 //!
-//! Which tokens there are depends on the place: within braces there are no keywords, within
-//! brackets only those of duration expressions.
+//! The tokens depend on the place: within braces there are no keywords, within brackets only those
+//! of duration expressions.
 
 mod literal;
 
 use super::token::{Token, TokenKind};
 use super::{BinaryOp, Keyword, ParseError, Span, quote};
 
-/// What the next token may be.
+/// The set of tokens that may come next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// Anything, also within brackets behind a number.
+    /// Any token, also within brackets behind a number.
     Expression,
-    /// Matchers of labels.
     Braces,
-    /// A duration expression, up to its first number.
+    /// Tokens of a duration expression, up to its first number.
     Brackets,
 }
 
-/// Reads tokens from a text.
 #[derive(Debug)]
 pub struct Lexer<'a> {
     text: &'a str,
-    /// Next byte to be read.
     at: usize,
-    /// First byte of the token that is being read.
+    /// Offset of the token that is being read.
     start: usize,
     place: Place,
     parens: i32,
     in_brackets: bool,
-    /// Whether there was a colon within these brackets.
     has_colon: bool,
-    /// Whether there was a number within brackets.
+    /// Whether any brackets had a number.
     has_duration: bool,
-    /// An error that stands behind the token which was given last.
+    /// Error behind the last returned token.
     failed: Option<ParseError>,
 }
 
 type Read = Result<TokenKind, ParseError>;
 
 impl<'a> Lexer<'a> {
-    /// A lexer at the begin of a text.
     pub fn new(text: &'a str) -> Lexer<'a> {
         Lexer {
             text,
@@ -56,8 +51,9 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The next token; at the end always `End`.
+    /// Returns the next token; behind the last one always `End`.
     pub fn next(&mut self) -> Result<Token<'a>, ParseError> {
+        // The parser may ask again, to build its own error, and must get the same one.
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
@@ -111,20 +107,20 @@ impl<'a> Lexer<'a> {
         fits
     }
 
-    /// An error from the token's begin to the end of the text.
+    /// Makes an error from the start of the token to the end of the text.
     fn error(&self, text: impl Into<String>) -> ParseError {
         let span = Span { start: self.start as u32, end: self.text.len() as u32 };
         ParseError::new(span, text, self.text)
     }
 
-    /// An error with a letter at its end.
+    /// Makes an error whose text ends with a letter.
     fn wrong(&self, text: &str, letter: Option<char>) -> ParseError {
-        // Upstream shows the end of the text so.
+        // Upstream prints its end of input as the replacement character.
         let letter = letter.unwrap_or(char::REPLACEMENT_CHARACTER);
         self.error(format!("{text} {}", quote::quoted_letter(letter)))
     }
 
-    /// The same where the letter is a token of its own, behind which the error stands.
+    /// Makes an error about a letter that is a token of its own, positioned behind it.
     fn wrong_behind(&mut self, text: &str, letter: char) -> ParseError {
         self.start = self.at;
         self.wrong(text, Some(letter))
@@ -140,6 +136,7 @@ impl<'a> Lexer<'a> {
         };
         match letter {
             '=' if self.eat(|next| next == '=') => Ok(TokenKind::Operator(BinaryOp::Equal)),
+            // `=~` is valid within braces only.
             '=' if self.peek() == Some('~') => {
                 Err(self.wrong("unexpected character after '=':", Some('~')))
             }
@@ -159,6 +156,7 @@ impl<'a> Lexer<'a> {
                     Ok(TokenKind::Colon)
                 }
             },
+            // Behind a number in brackets upstream knows only the words of duration expressions.
             _ if is_name_start(letter) || letter == ':' => match self.in_brackets {
                 false => Ok(self.word()),
                 true => self.duration_word(letter).ok_or_else(|| {
@@ -174,6 +172,7 @@ impl<'a> Lexer<'a> {
             '[' if self.in_brackets => Err(self.wrong("unexpected left bracket", Some(letter))),
             '[' => {
                 self.in_brackets = true;
+                // Each pair of brackets may have one colon, that of a subquery.
                 self.has_colon = false;
                 self.place = Place::Brackets;
                 Ok(TokenKind::LeftBracket)
@@ -191,7 +190,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Signs that are the same in expressions and in brackets.
+    /// Reads a sign that is the same in expressions and in brackets.
     fn common(&mut self, letter: char) -> Option<Read> {
         Some(Ok(match letter {
             ',' => TokenKind::Comma,
@@ -207,6 +206,7 @@ impl<'a> Lexer<'a> {
             }
             ')' => {
                 self.parens -= 1;
+                // Upstream's lexer, not its parser, refuses an unmatched parenthesis.
                 if self.parens < 0 {
                     return Some(Err(self.wrong_behind("unexpected right parenthesis", letter)));
                 }
@@ -237,6 +237,7 @@ impl<'a> Lexer<'a> {
             return Err(self.error("unexpected end of input inside braces"));
         };
         match letter {
+            // Names in braces are labels, which have no colons, and no word is a keyword.
             _ if is_name_start(letter) => {
                 while self.eat(is_name_part) {}
                 Ok(TokenKind::Name)
@@ -272,6 +273,7 @@ impl<'a> Lexer<'a> {
                 Ok(TokenKind::RightBracket)
             }
             ':' if !self.has_duration => {
+                // Upstream reports these two errors behind the colon.
                 self.start = self.at;
                 Err(self.error("unexpected colon before duration in duration expression"))
             }
@@ -284,6 +286,7 @@ impl<'a> Lexer<'a> {
                 Ok(TokenKind::Colon)
             }
             '0'..='9' | '.' if letter != '.' || self.peek_is_digit() => {
+                // Behind the first number upstream's lexer is in its general state.
                 self.has_duration = true;
                 self.place = Place::Expression;
                 self.number_or_duration()
@@ -297,7 +300,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The rest of a function of duration expressions; none if it is not one.
+    /// Reads the rest of a function of duration expressions; `None` for other words.
     fn duration_word(&mut self, first: char) -> Option<TokenKind> {
         if !is_name_start(first) {
             return None;
@@ -306,12 +309,11 @@ impl<'a> Lexer<'a> {
         TokenKind::of_duration_word(&self.text[self.start..self.at])
     }
 
-    /// The rest of a name or a keyword.
     fn word(&mut self) -> TokenKind {
         while self.eat(|letter| is_name_part(letter) || letter == ':') {}
         let word = &self.text[self.start..self.at];
         match TokenKind::of_word(word) {
-            // Names unless a value follows: they are younger than metrics of these names.
+            // Without a value these are names, which metrics may have had before the modifiers.
             Some(TokenKind::Keyword(Keyword::Fill | Keyword::FillLeft | Keyword::FillRight))
                 if !self.text[self.at..]
                     .trim_start_matches([' ', '\t', '\n', '\r'])

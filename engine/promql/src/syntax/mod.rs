@@ -1,4 +1,4 @@
-//! The text of an expression: tokens, tree, types, and back to text.
+//! Syntax of expressions: tokens, syntax tree, type check, and printers.
 //!
 //! Source: prometheus/prometheus, `promql/parser`.
 

@@ -1,9 +1,9 @@
-//! Numbers and durations as they are written.
+//! Numbers and durations as literals write them.
 
 use super::quote::quoted;
 use std::fmt::Write as _;
 
-/// Units of durations, the largest first, in milliseconds.
+/// Units of durations in milliseconds, the largest first.
 const UNITS: [(&str, u64); 7] = [
     ("y", 365 * 24 * 3600 * 1000),
     ("w", 7 * 24 * 3600 * 1000),
@@ -14,10 +14,10 @@ const UNITS: [(&str, u64); 7] = [
     ("ms", 1),
 ];
 
-/// Longest duration: what fits 63 bits of nanoseconds.
+/// Longest duration in milliseconds: Go's durations are 63 bits of nanoseconds.
 const DURATION_MS_MAX: u64 = i64::MAX as u64 / 1_000_000;
 
-/// A duration such as `1h30m` in milliseconds, or what is wrong with it.
+/// Parses a duration such as `1h30m` to milliseconds; the error is upstream's text.
 pub fn duration(text: &str) -> Result<i64, String> {
     let invalid = || format!("not a valid duration string: {}", quoted(text));
     match text {
@@ -33,6 +33,7 @@ pub fn duration(text: &str) -> Result<i64, String> {
         let letters = rest.find(|letter: char| letter.is_ascii_digit()).unwrap_or(rest.len());
         let unit = &rest[..letters];
         rest = &rest[letters..];
+        // Unknown units have an error of their own; known ones in the wrong order are invalid.
         if !UNITS.iter().any(|(name, _)| *name == unit) {
             return Err(format!("unknown unit {} in duration {}", quoted(unit), quoted(text)));
         }
@@ -41,12 +42,13 @@ pub fn duration(text: &str) -> Result<i64, String> {
             .and_then(|ms| sum.checked_add(ms))
             .filter(|ms| *ms <= DURATION_MS_MAX)
             .ok_or("duration out of range")?;
+        // A unit may only be followed by smaller ones, so each occurs once.
         units = &units[place + 1..];
     }
     Ok(sum as i64)
 }
 
-/// Appends a duration in milliseconds. Years and weeks are written only where nothing is left over.
+/// Appends a duration in milliseconds. Years and weeks are written only if nothing is left over.
 pub fn push_duration(ms: i64, out: &mut String) {
     if ms == 0 {
         return out.push_str("0s");
@@ -65,11 +67,12 @@ pub fn push_duration(ms: i64, out: &mut String) {
     }
 }
 
-/// A number as Go reads it, or what is wrong with it.
+/// Parses a number as Go does; the error is upstream's text.
 pub fn number(text: &str) -> Result<f64, String> {
     let wrong = |reason| {
         format!("error parsing number: strconv.ParseFloat: parsing {}: {reason}", quoted(text))
     };
+    // Upstream tries integers first, which have prefixes and underscores that floats lack.
     if let Some(number) = integer(text) {
         return Ok(number as f64);
     }
@@ -77,6 +80,7 @@ pub fn number(text: &str) -> Result<f64, String> {
         return Err(wrong("invalid syntax"));
     }
     match text.parse::<f64>() {
+        // Words such as `inf` are infinite too, but by intention.
         Ok(number) if number.is_infinite() && text.starts_with(|l: char| l.is_ascii_digit()) => {
             Err(wrong("value out of range"))
         }
@@ -85,14 +89,14 @@ pub fn number(text: &str) -> Result<f64, String> {
     }
 }
 
-/// An integer of 63 bits: decimal, octal behind `0`, hexadecimal behind `0x`. Underscores may stand
-/// between digits.
+/// Parses 63-bit integers: decimal, octal (`0`), hexadecimal (`0x`); underscores separate digits.
 fn integer(text: &str) -> Option<i64> {
     let (digits, base) = match text.as_bytes() {
         [b'0', b'x' | b'X', ..] => (&text[2..], 16),
         [b'0', _, ..] => (&text[1..], 8),
         _ => (text, 10),
     };
+    // An underscore may follow the prefix directly, as in `0x_1`.
     let has_prefix = base != 10;
     let lone = |part: &str| part.is_empty();
     let mut parts = digits.split('_');

@@ -1,30 +1,30 @@
-//! Operators.
+//! Binary, unary and aggregation operators, with their properties.
 
 use super::ValueType;
 
-/// Operators of duration expressions.
+/// Operators of duration expressions, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DurationOp {
-    /// `+`
+    /// `+`: sum of two durations.
     Add,
-    /// `-`
+    /// `-`: difference of two durations.
     Sub,
-    /// `*`
+    /// `*`: product of two operands.
     Mul,
-    /// `/`
+    /// `/`: quotient of two operands.
     Div,
-    /// `%`
+    /// `%`: remainder of a division.
     Mod,
-    /// `^`
+    /// `^`: power, which is right-associative.
     Pow,
-    /// `min_of(a, b)`
+    /// `min_of(a, b)`: the smaller of two operands.
     Min,
-    /// `max_of(a, b)`
+    /// `max_of(a, b)`: the larger of two operands.
     Max,
 }
 
 impl DurationOp {
-    /// Its sign or word.
+    /// Returns the sign or word of the operator.
     pub fn name(self) -> &'static str {
         match self {
             DurationOp::Add => "+",
@@ -39,58 +39,58 @@ impl DurationOp {
     }
 }
 
-/// A sign.
+/// The sign before an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnaryOp {
-    /// `+`
+    /// `+`: leaves the operand unchanged.
     Plus,
-    /// `-`
+    /// `-`: negates all values of the operand.
     Minus,
 }
 
-/// A binary operator.
+/// An operator between two operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BinaryOp {
-    /// `+`
+    /// `+`: sum of numbers or histograms.
     Add,
-    /// `-`
+    /// `-`: difference of numbers or histograms.
     Sub,
-    /// `*`
+    /// `*`: product, also of histogram and number.
     Mul,
-    /// `/`
+    /// `/`: quotient, also of histogram and number.
     Div,
-    /// `%`
+    /// `%`: remainder with the dividend's sign.
     Mod,
-    /// `^`
+    /// `^`: power, which is right-associative.
     Pow,
-    /// `atan2`
+    /// `atan2`: angle of two coordinates, in radians.
     Atan2,
-    /// `==`
+    /// `==`: filters equal numbers or histograms.
     Equal,
-    /// `!=`
+    /// `!=`: filters different numbers or histograms.
     NotEqual,
-    /// `<`
+    /// `<`: filters smaller numbers on the left.
     Less,
-    /// `<=`
+    /// `<=`: filters smaller or equal numbers.
     LessEqual,
-    /// `>`
+    /// `>`: filters larger numbers on the left.
     Greater,
-    /// `>=`
+    /// `>=`: filters larger or equal numbers.
     GreaterEqual,
-    /// `</`: keeps the buckets of a histogram below a value
+    /// `</`: keeps the buckets of a histogram below a value.
     TrimUpper,
-    /// `>/`: keeps the buckets of a histogram above a value
+    /// `>/`: keeps the buckets of a histogram above a value.
     TrimLower,
-    /// `and`
+    /// `and`: intersection of two sets of series.
     And,
-    /// `or`
+    /// `or`: union of two sets of series.
     Or,
-    /// `unless`
+    /// `unless`: series of the left side alone.
     Unless,
 }
 
 impl BinaryOp {
-    /// Its sign or word.
+    /// Returns the sign or word of the operator.
     pub fn name(self) -> &'static str {
         match self {
             BinaryOp::Add => "+",
@@ -114,7 +114,7 @@ impl BinaryOp {
         }
     }
 
-    /// How strongly it binds, from 1.
+    /// Returns the precedence; 1 binds most loosely.
     pub fn precedence(self) -> u8 {
         use BinaryOp::{Add, And, Atan2, Div, Mod, Mul, Or, Pow, Sub, Unless};
         match self {
@@ -127,58 +127,58 @@ impl BinaryOp {
         }
     }
 
-    /// Whether it is `and`, `or` or `unless`.
+    /// Returns whether the operator is `and`, `or` or `unless`.
     pub fn is_set(self) -> bool {
         matches!(self, BinaryOp::And | BinaryOp::Or | BinaryOp::Unless)
     }
 
-    /// Whether it keeps a part of a histogram.
+    /// Returns whether the operator keeps a part of a histogram.
     pub fn is_trim(self) -> bool {
         matches!(self, BinaryOp::TrimUpper | BinaryOp::TrimLower)
     }
 
-    /// Whether it compares; the trims do not.
+    /// Returns whether the operator compares; the trims do not.
     pub fn is_comparison(self) -> bool {
         use BinaryOp::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
         matches!(self, Equal | NotEqual | Less | LessEqual | Greater | GreaterEqual)
     }
 }
 
-/// An aggregation operator.
+/// An operator that aggregates over series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AggregateOp {
-    /// `sum`
+    /// `sum`: sum of values or histograms.
     Sum,
-    /// `avg`
+    /// `avg`: mean of values or histograms.
     Avg,
-    /// `count`
+    /// `count`: number of series in a group.
     Count,
-    /// `min`
+    /// `min`: smallest value of a group.
     Min,
-    /// `max`
+    /// `max`: largest value of a group.
     Max,
-    /// `group`
+    /// `group`: 1 for each group of series.
     Group,
-    /// `stddev`
+    /// `stddev`: population standard deviation of a group.
     Stddev,
-    /// `stdvar`
+    /// `stdvar`: population variance of a group.
     Stdvar,
-    /// `topk`
+    /// `topk`: series with the largest values.
     Topk,
-    /// `bottomk`
+    /// `bottomk`: series with the smallest values.
     Bottomk,
-    /// `count_values`
+    /// `count_values`: number of series by value.
     CountValues,
-    /// `quantile`
+    /// `quantile`: quantile over the values of a group.
     Quantile,
-    /// `limitk`
+    /// `limitk`: some k series of a group.
     Limitk,
-    /// `limit_ratio`
+    /// `limit_ratio`: a stable share of the series.
     LimitRatio,
 }
 
 impl AggregateOp {
-    /// Its word.
+    /// Returns the word of the operator.
     pub fn name(self) -> &'static str {
         match self {
             AggregateOp::Sum => "sum",
@@ -198,7 +198,7 @@ impl AggregateOp {
         }
     }
 
-    /// The type of its parameter, if it takes one.
+    /// Returns the type of the parameter, if the operator has one.
     pub fn param_type(self) -> Option<ValueType> {
         use AggregateOp::{Bottomk, CountValues, LimitRatio, Limitk, Quantile, Topk};
         match self {
@@ -208,7 +208,7 @@ impl AggregateOp {
         }
     }
 
-    /// Whether it needs experimental functions to be enabled.
+    /// Returns whether the operator needs experimental functions to be enabled.
     pub fn is_experimental(self) -> bool {
         matches!(self, AggregateOp::Limitk | AggregateOp::LimitRatio)
     }

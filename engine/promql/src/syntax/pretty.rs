@@ -1,13 +1,13 @@
-//! An expression over several lines: whatever is longer than a line is split.
+//! Prints an expression over several lines, with longer parts split.
 
 use super::printer::{push_aggregate_head, push_expr, push_operator, push_subquery_range, sign};
 use super::{Expr, ExprKind};
 
-/// Longest expression that upstream leaves on one line, in bytes.
+/// Longest expression in bytes that upstream leaves on one line.
 pub const LINE_BYTES_MAX: usize = 100;
 
 impl Expr {
-    /// The expression, split where one line would have more than `line_bytes_max` bytes.
+    /// Prints the expression, split where one line would exceed `line_bytes_max` bytes.
     pub fn prettified(&self, line_bytes_max: usize) -> String {
         let mut out = String::new();
         push(self, 0, line_bytes_max, &mut out);
@@ -15,8 +15,7 @@ impl Expr {
     }
 }
 
-/// Appends an expression at a level, with the blanks before it. It is written on one line first,
-/// and anew if that is too long.
+/// Appends an expression with its indentation: on one line, or on several if that is too long.
 fn push(expr: &Expr, level: usize, line_bytes_max: usize, out: &mut String) {
     let start = out.len();
     indent(level, out);
@@ -58,11 +57,13 @@ fn push(expr: &Expr, level: usize, line_bytes_max: usize, out: &mut String) {
         }
         ExprKind::Subquery(subquery) => {
             out.truncate(start);
+            // The inner expression brings its own blanks, and the range follows its last line.
             push(&subquery.expr, level, line_bytes_max, out);
             push_subquery_range(subquery, out);
         }
         ExprKind::Unary(op, inner) => {
             out.truncate(text_start);
+            // The inner expression brings its own blanks, which must not follow the sign.
             let mut text = String::new();
             push(inner, level, line_bytes_max, &mut text);
             out.push(sign(*op));
@@ -71,7 +72,7 @@ fn push(expr: &Expr, level: usize, line_bytes_max: usize, out: &mut String) {
     }
 }
 
-/// Arguments in parentheses, each on lines of its own.
+/// Appends arguments in parentheses, each on lines of its own.
 fn push_args<'e>(
     args: impl Iterator<Item = &'e Expr>,
     level: usize,

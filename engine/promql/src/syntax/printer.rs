@@ -1,4 +1,4 @@
-//! An expression as text, as upstream prints it: on one line, or prettier over several.
+//! Prints an expression on one line, as upstream does.
 
 use super::{
     Aggregate, At, Binary, Call, Cardinality, DurationExpr, DurationExprKind, DurationOp,
@@ -9,7 +9,6 @@ use std::fmt;
 use tidepool_model::number::{general, plain};
 
 impl fmt::Display for Expr {
-    /// On one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = String::new();
         push_expr(self, &mut out);
@@ -43,7 +42,6 @@ impl fmt::Display for VectorSelector {
     }
 }
 
-/// Appends an expression on one line.
 pub(super) fn push_expr(expr: &Expr, out: &mut String) {
     match &expr.kind {
         ExprKind::Number(number) => push_number(number, out),
@@ -54,6 +52,7 @@ pub(super) fn push_expr(expr: &Expr, out: &mut String) {
             out.push('[');
             push_duration(&matrix.range, out);
             out.push(']');
+            // Upstream's order of modifiers differs between ranges and instant selectors.
             push_bounds(matrix.selector.bounds, out);
             push_at(&matrix.selector.shift, out);
             push_offset(&matrix.selector.shift, out);
@@ -67,6 +66,7 @@ pub(super) fn push_expr(expr: &Expr, out: &mut String) {
             push_expr(inner, out);
         }
         ExprKind::Binary(_) => {
+            // A loop, because a chain may be longer than the stack is deep.
             let chain = expr.chain();
             if let Some((_, first)) = chain.last() {
                 push_expr(&first.lhs, out);
@@ -109,7 +109,7 @@ pub(super) fn sign(op: UnaryOp) -> char {
     if op == UnaryOp::Minus { '-' } else { '+' }
 }
 
-/// The operator with its labels, as far as the parentheses of its arguments.
+/// Appends the operator with its labels, up to the parenthesis of its arguments.
 pub(super) fn push_aggregate_head(aggregate: &Aggregate, out: &mut String) {
     out.push_str(aggregate.op.name());
     if aggregate.is_without || !aggregate.grouping.is_empty() {
@@ -119,7 +119,6 @@ pub(super) fn push_aggregate_head(aggregate: &Aggregate, out: &mut String) {
     }
 }
 
-/// A binary operator with what stands between it and its right operand.
 pub(super) fn push_operator(binary: &Binary, out: &mut String) {
     out.push_str(binary.op.name());
     if binary.returns_bool {
@@ -136,6 +135,7 @@ fn push_matching(matching: &Matching, out: &mut String) {
         Cardinality::OneToMany => " group_right",
         Cardinality::OneToOne | Cardinality::ManyToMany => "",
     };
+    // A group needs the clause before it, even if `ignoring` lists nothing.
     if !matching.labels.is_empty() || matching.is_on || !group.is_empty() {
         out.push_str(if matching.is_on { " on" } else { " ignoring" });
         push_labels(&matching.labels, out);
@@ -150,6 +150,7 @@ fn push_matching(matching: &Matching, out: &mut String) {
         }
     };
     match (matching.fill_lhs, matching.fill_rhs) {
+        // Upstream prints equal values as one modifier.
         (Some(left), Some(right)) if left == right => fill(" fill", Some(left)),
         (left, right) => {
             fill(" fill_left", left);
@@ -181,8 +182,8 @@ fn push_selector(selector: &VectorSelector, out: &mut String) {
     push_offset(&selector.shift, out);
 }
 
-/// Name and matchers.
 fn push_series(selector: &VectorSelector, out: &mut String) {
+    // The matcher that the name stands for is not printed again.
     let is_name = |matcher: &Matcher| {
         let VectorSelector { name, .. } = selector;
         let is_equal = matcher.op == super::MatchOp::Equal && matcher.name == "__name__";
@@ -190,6 +191,7 @@ fn push_series(selector: &VectorSelector, out: &mut String) {
     };
     let others = selector.matchers.iter().filter(|matcher| !is_name(matcher));
     let mut texts: Vec<String> = others.map(Matcher::to_string).collect();
+    // Upstream sorts matchers by their text.
     texts.sort();
     out.push_str(&selector.name);
     if !texts.is_empty() {
@@ -205,7 +207,6 @@ fn push_bounds(bounds: RangeBounds, out: &mut String) {
     });
 }
 
-/// The range of a subquery and what follows it.
 pub(super) fn push_subquery_range(subquery: &Subquery, out: &mut String) {
     out.push('[');
     push_duration(&subquery.range, out);
@@ -225,6 +226,7 @@ fn push_at(shift: &TimeShift, out: &mut String) {
         Some(At::End) => out.push_str(" @ end()"),
         Some(At::Time(ms)) => {
             let sign = if ms < 0 { "-" } else { "" };
+            // A sign apart keeps times between -1 and 0 seconds negative.
             let ms = ms.unsigned_abs();
             out.push_str(&format!(" @ {sign}{}.{:03}", ms / 1000, ms % 1000));
         }

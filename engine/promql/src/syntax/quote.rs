@@ -1,6 +1,6 @@
-//! Texts with and without quotes, as Go quotes them.
+//! Quoting and unquoting of strings by Go's rules.
 
-/// A letter as it stands within quotes.
+/// Appends a letter as it is written within quotes of this mark.
 fn push_letter(letter: char, mark: char, out: &mut String) {
     use std::fmt::Write as _;
     match letter {
@@ -22,8 +22,8 @@ fn push_letter(letter: char, mark: char, out: &mut String) {
     }
 }
 
-/// Whether a letter can be seen. The library tells by how it escapes; the letter before it is there
-/// for marks, which are escaped only where nothing carries them.
+/// Returns whether a letter is printable, judged by the library's escapes. The letter before it
+/// carries combining marks, which would be escaped when alone.
 fn is_printable(letter: char) -> bool {
     let mut bytes = [b'a', 0, 0, 0, 0];
     let len = letter.encode_utf8(&mut bytes[1..]).len();
@@ -31,7 +31,7 @@ fn is_printable(letter: char) -> bool {
     text.escape_debug().count() == 2
 }
 
-/// The text in double quotes.
+/// Returns the text in double quotes.
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     push_quoted(text, &mut out);
@@ -45,12 +45,12 @@ pub fn push_quoted(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// Appends the text as it stands between double quotes.
+/// Appends the text without quotes, but with the escapes of double quotes.
 pub fn push_letters(text: &str, out: &mut String) {
     text.chars().for_each(|letter| push_letter(letter, '"', out));
 }
 
-/// Appends the name of a label, in quotes if it needs them.
+/// Appends the name of a label, quoted unless it is a plain identifier.
 pub fn push_name(name: &str, out: &mut String) {
     let is_part = |byte: u8| byte == b'_' || byte.is_ascii_alphanumeric();
     let starts = name.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
@@ -60,7 +60,6 @@ pub fn push_name(name: &str, out: &mut String) {
     }
 }
 
-/// The letter in single quotes.
 pub fn quoted_letter(letter: char) -> String {
     let mut out = String::from("'");
     push_letter(letter, '\'', &mut out);
@@ -68,9 +67,10 @@ pub fn quoted_letter(letter: char) -> String {
     out
 }
 
-/// The bytes of a token whose quotes and escapes are known to be right.
+/// Returns the bytes of a quoted token whose escapes are valid; `None` for other texts.
 pub fn unquoted(token: &str) -> Option<Vec<u8>> {
     let inner = token.get(1..token.len().saturating_sub(1))?;
+    // Raw strings have no escapes, and most others use none.
     if token.starts_with('`') || !inner.contains('\\') {
         return Some(inner.into());
     }
@@ -92,6 +92,7 @@ pub fn unquoted(token: &str) -> Option<Vec<u8>> {
             't' => out.push(b'\t'),
             'v' => out.push(11),
             'x' => {
+                // `\x` and octal escapes are bytes, which need not form UTF-8; `\u` is a letter.
                 out.push(digits(1, 2, 16)? as u8);
                 used = 3;
             }

@@ -3,10 +3,10 @@
 use super::{Expr, ExprKind, VectorSelector};
 
 impl Expr {
-    /// All selectors, in their order in the text.
+    /// Returns all selectors in the order of the text.
     pub fn selectors(&self) -> Vec<&VectorSelector> {
         let mut found = Vec::new();
-        // The parser bounds the levels of an expression.
+        // The parser bounds the depth of an expression.
         collect(self, &mut found);
         found
     }

@@ -1,18 +1,18 @@
-//! Texts of the language.
+//! String values, which need not be UTF-8.
 
 use super::quote::{push_letters, push_quoted};
 
-/// A text without its quotes. Its escapes can make bytes that are no UTF-8.
+/// A string value. Escapes such as `\xff` can make bytes that are not UTF-8.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text {
-    /// With replacement characters where it is no UTF-8.
+    /// The text, with replacement characters where it is not UTF-8.
     shown: String,
-    /// The bytes, if they are no UTF-8.
+    /// The bytes, if they are not UTF-8.
     bytes: Option<Box<[u8]>>,
 }
 
 impl Text {
-    /// The text with these bytes.
+    /// Makes a text of these bytes.
     pub fn new(bytes: Vec<u8>) -> Text {
         match String::from_utf8(bytes) {
             Ok(shown) => Text { shown, bytes: None },
@@ -24,22 +24,22 @@ impl Text {
         }
     }
 
-    /// The text, with replacement characters where it is no UTF-8.
+    /// Returns the text, with replacement characters where it is not UTF-8.
     pub fn as_str(&self) -> &str {
         &self.shown
     }
 
-    /// The text, if it is UTF-8.
+    /// Returns the text, if it is UTF-8.
     pub fn utf8(&self) -> Option<&str> {
         self.bytes.is_none().then_some(&self.shown)
     }
 
-    /// The text, if it can be the name of a label.
+    /// Returns the text, if it can be the name of a label.
     pub fn label_name(&self) -> Option<&str> {
         self.utf8().filter(|name| !name.is_empty())
     }
 
-    /// The text in double quotes, which says each byte.
+    /// Returns the text in double quotes, without loss of bytes.
     pub fn quoted(&self) -> String {
         let mut out = String::with_capacity(self.shown.len() + 2);
         match &self.bytes {

@@ -1,101 +1,61 @@
-//! Tokens: what the lexer gives, and how errors name them.
+//! Tokens of the lexer, and their names in errors.
 
 use super::{AggregateOp, BinaryOp, quote};
 use std::fmt;
 
-/// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
-    /// Behind the last token.
     End,
-    /// A name without colons.
     Name,
-    /// A name with colons, which metrics alone have.
+    /// A name with colons, which only metrics have.
     MetricName,
-    /// A quoted text.
     Text,
-    /// A number.
     Number,
-    /// A duration.
     Duration,
-    /// `(`
     LeftParen,
-    /// `)`
     RightParen,
-    /// `{`
     LeftBrace,
-    /// `}`
     RightBrace,
-    /// `[`
     LeftBracket,
-    /// `]`
     RightBracket,
-    /// `,`
     Comma,
-    /// `:`
     Colon,
-    /// `=`
     Assign,
-    /// `=~`
     MatchRegex,
-    /// `!~`
     NotMatchRegex,
-    /// `@`
     At,
-    /// A binary operator.
     Operator(BinaryOp),
-    /// An aggregation operator.
     Aggregate(AggregateOp),
-    /// A word of the grammar.
     Keyword(Keyword),
 }
 
-/// Words of the grammar. In most places they are names too.
+/// Words of the grammar. In most places they are also names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keyword {
-    /// `offset`
     Offset,
-    /// `smoothed`
     Smoothed,
-    /// `anchored`
     Anchored,
-    /// `by`
     By,
-    /// `without`
     Without,
-    /// `on`
     On,
-    /// `ignoring`
     Ignoring,
-    /// `group_left`
     GroupLeft,
-    /// `group_right`
     GroupRight,
-    /// `fill`
     Fill,
-    /// `fill_left`
     FillLeft,
-    /// `fill_right`
     FillRight,
-    /// `bool`
     Bool,
-    /// `start`
     Start,
-    /// `end`
     End,
-    /// `step`
     Step,
-    /// `range`
     Range,
-    /// `max_of`
     MaxOf,
-    /// `min_of`
     MinOf,
 }
 
 use TokenKind::{Aggregate, Keyword as Word, Operator};
 
-/// All words that are no plain names, with what they are.
+/// All words that are not plain names, with their tokens.
 const WORDS: [(&str, TokenKind); 39] = [
     ("and", Operator(BinaryOp::And)),
     ("or", Operator(BinaryOp::Or)),
@@ -138,12 +98,12 @@ const WORDS: [(&str, TokenKind); 39] = [
     ("nan", TokenKind::Number),
 ];
 
-/// Longest of the words.
 const WORD_BYTES_MAX: usize = 12;
 
 impl TokenKind {
-    /// What a word is, in any case of its letters; none for a plain name.
+    /// Returns the token of a word in upper or lower case; `None` for a plain name.
     pub fn of_word(word: &str) -> Option<TokenKind> {
+        // A longer name is no word, which saves the search.
         if word.len() > WORD_BYTES_MAX {
             return None;
         }
@@ -151,18 +111,18 @@ impl TokenKind {
         found.map(|(_, kind)| *kind)
     }
 
-    /// What a word is within brackets, where few are known.
+    /// Returns the token of a word within brackets, where few words are known.
     pub fn of_duration_word(word: &str) -> Option<TokenKind> {
         TokenKind::of_word(word).filter(|kind| kind.is_duration_word())
     }
 
-    /// Whether it is a function of duration expressions.
+    /// Returns whether the token is a function of duration expressions.
     pub fn is_duration_word(self) -> bool {
         use Keyword::{MaxOf, MinOf, Range, Step};
         matches!(self, Word(Step | Range | MaxOf | MinOf))
     }
 
-    /// Whether an expression may begin with it as the name of a metric.
+    /// Returns whether an expression may begin with the token as a metric name.
     pub fn is_metric_name(self) -> bool {
         use Keyword::{Bool, GroupLeft, GroupRight, Ignoring, On};
         match self {
@@ -173,7 +133,7 @@ impl TokenKind {
         }
     }
 
-    /// Whether it is the name of a label in a list of labels.
+    /// Returns whether the token may be a name in a list of labels.
     pub fn is_label_name(self) -> bool {
         match self {
             TokenKind::Name | TokenKind::MetricName | Aggregate(_) => true,
@@ -184,31 +144,25 @@ impl TokenKind {
     }
 }
 
-/// A token with its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token<'a> {
-    /// What it is.
     pub kind: TokenKind,
-    /// First byte.
     pub start: u32,
-    /// As it is written.
     pub text: &'a str,
 }
 
 impl Token<'_> {
-    /// Behind the last byte.
     pub fn end(&self) -> u32 {
         self.start + self.text.len() as u32
     }
 
-    /// Its place.
     pub fn span(&self) -> super::Span {
         super::Span { start: self.start, end: self.end() }
     }
 }
 
 impl fmt::Display for Token<'_> {
-    /// As errors name it.
+    /// Writes the token as upstream's errors name it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use Keyword::{End, MaxOf, MinOf, Range, Start, Step};
         let class = match self.kind {
@@ -228,6 +182,7 @@ impl fmt::Display for Token<'_> {
             TokenKind::Duration => "duration ",
             _ => "",
         };
+        // Upstream shows ten letters of a longer token.
         match self.text.len() > 10 {
             true => {
                 let head: String = self.text.chars().take(10).collect();

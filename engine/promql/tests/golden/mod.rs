@@ -1,9 +1,9 @@
-//! Tables that Prometheus made: numbers and histograms in them.
+//! Tables with results of Prometheus: their numbers and histograms.
 
 use serde_json::Value;
 use tidepool_promql::model::{CounterReset, Histogram, Span};
 
-/// Fields of the lines of a table, with the line itself; the first is a name, the others are JSON.
+/// Fields of the lines of a table with the line itself; the first is a name, the others are JSON.
 pub fn rows(table: &str) -> impl Iterator<Item = (&str, &str, Vec<Value>)> {
     table.lines().filter(|line| !line.starts_with('#')).map(|line| {
         let (name, fields) = line.split_once('\t').expect("fields");
@@ -12,7 +12,7 @@ pub fn rows(table: &str) -> impl Iterator<Item = (&str, &str, Vec<Value>)> {
     })
 }
 
-/// Fails if some lines differ from what was found.
+/// Fails if some lines differ from the results.
 pub fn assert_none(count: usize, wrong: &[String]) {
     assert!(count > 100, "{count} cases");
     assert!(wrong.is_empty(), "{} of {count} differ:\n{}", wrong.len(), wrong.join("\n"));
@@ -54,7 +54,7 @@ pub fn histogram(value: &Value) -> Histogram {
     }
 }
 
-/// Whether two numbers differ by no more than roundings of logarithms.
+/// Returns whether two numbers differ by the rounding of logarithms only.
 pub fn near(a: f64, b: f64) -> bool {
     a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= 1e-12 * (a.abs() + b.abs())
 }

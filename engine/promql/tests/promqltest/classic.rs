@@ -1,20 +1,19 @@
-//! Native histograms with custom bounds out of the series of classic ones.
+//! Native histograms with custom bounds, made of classic series.
 
 use super::script::Load;
 use super::series::Item;
 use std::collections::BTreeMap;
 use tidepool_promql::model::{CUSTOM_BUCKETS_SCHEMA, Histogram, Labels, Span};
 
-/// What the series of one classic histogram say at one time.
+/// Samples of one classic histogram at one time.
 #[derive(Default)]
 struct Classic {
-    /// Bounds with their cumulative counts.
     buckets: Vec<(f64, f64)>,
     count: Option<f64>,
     sum: f64,
 }
 
-/// The histograms of a load, each with labels and time.
+/// Returns the histograms of a load, each with labels and time.
 pub fn histograms(load: &Load) -> Vec<(Labels, i64, Histogram)> {
     let mut found: BTreeMap<(Labels, i64), Classic> = BTreeMap::new();
     for series in &load.series {

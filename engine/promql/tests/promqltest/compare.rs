@@ -1,4 +1,4 @@
-//! Whether an answer is what was expected.
+//! Comparison of answers with expected ones.
 
 use super::script::{Eval, Expected, ExpectedSeries, When};
 use super::series::Item;
@@ -7,36 +7,26 @@ use std::rc::Rc;
 use tidepool_promql::histogram::test_notation;
 use tidepool_promql::model::{Histogram, Labels, Span, Value, is_stale_nan};
 
-/// How far values may be apart, relative to their sum.
+/// Permitted difference of two values, relative to their sum.
 const EPSILON: f64 = 1e-6;
 
-/// The result of an evaluation.
 #[derive(Debug)]
 pub enum Answer {
-    /// A number.
     Scalar(f64),
-    /// A text.
     String(String),
-    /// A value for each series.
     Vector(Vec<(Labels, Value)>),
-    /// Samples for each series.
     Matrix(Vec<AnsweredSeries>),
 }
 
-/// A series with values and their times.
 #[derive(Debug)]
 pub struct AnsweredSeries {
-    /// Its labels.
     pub labels: Labels,
-    /// Floats.
     pub floats: Vec<(i64, f64)>,
-    /// Histograms.
     pub histograms: Vec<(i64, Rc<Histogram>)>,
 }
 
 type Checked = Result<(), String>;
 
-/// Compares an answer with what a statement expects.
 pub fn check(eval: &Eval, answer: &Answer) -> Checked {
     match (answer, &eval.answer) {
         (Answer::Scalar(found), Expected::Scalar(wanted)) => match is_close(*wanted, *found) {
@@ -61,7 +51,7 @@ pub fn check(eval: &Eval, answer: &Answer) -> Checked {
     }
 }
 
-/// Of several series with the same labels the last counts.
+/// The last of several series with the same labels counts.
 fn by_labels(wanted: &[ExpectedSeries]) -> BTreeMap<&Labels, (usize, &[Item])> {
     let entries = wanted.iter().enumerate();
     entries.map(|(i, series)| (&series.labels, (i, &series.items[..]))).collect()
@@ -156,7 +146,7 @@ fn shown_item(item: &Item) -> String {
     }
 }
 
-/// Whether two values are nearly the same. All NaN but the stale marker are the same.
+/// Returns whether two values are nearly the same. All NaN but the stale marker are equal.
 fn is_close(wanted: f64, found: f64) -> bool {
     if is_stale_nan(wanted) || is_stale_nan(found) {
         return is_stale_nan(wanted) && is_stale_nan(found);
@@ -195,7 +185,6 @@ fn is_close_histogram(wanted: &Histogram, found: &Histogram, has_hint: bool) -> 
         && (!has_hint || wanted.counter_reset == found.counter_reset)
 }
 
-/// Indices of all buckets.
 fn indices(spans: &[Span]) -> Vec<i32> {
     let mut next = 0;
     let mut indices = Vec::new();

@@ -1,4 +1,4 @@
-//! The crate's evaluation as the runner asks for it.
+//! Evaluation by this crate, as the runner needs it.
 
 use super::compare::{Answer, AnsweredSeries};
 use super::script::When;
@@ -10,17 +10,13 @@ use tidepool_promql::model::Value;
 use tidepool_promql::plan::Options;
 use tidepool_promql::syntax::{ParserOptions, ValueType, parse};
 
-/// An answer and what was remarked beside it.
 pub struct Evaluated {
-    /// The answer.
     pub answer: Answer,
-    /// Texts of warnings.
     pub warnings: Vec<String>,
-    /// Texts of infos.
     pub infos: Vec<String>,
 }
 
-/// Evaluates an expression, with the features that upstream's scripts are written for.
+/// Evaluates an expression with the features that upstream's scripts need.
 pub fn evaluate(store: &Rc<Store>, text: &str, when: When) -> Result<Evaluated, String> {
     let expr = parse(text, &ParserOptions::all()).map_err(|error| error.to_string())?;
     let options = match when {

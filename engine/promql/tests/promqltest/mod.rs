@@ -1,4 +1,4 @@
-//! A runner for upstream's test scripts.
+//! Runner of upstream's test scripts.
 //!
 //! Source: prometheus/prometheus, `promql/promqltest/README.md`.
 
@@ -20,8 +20,8 @@ use store::Store;
 /// Statements that are left out, as `file:line reason` each.
 const LEFT_OUT: &str = include_str!("../left_out.txt");
 
-/// Runs one of upstream's scripts. Without Go's module cache it is skipped, or fails where peers
-/// are required.
+/// Runs one of upstream's scripts. Skips it without Go's module cache, or fails if peers are
+/// required.
 pub fn run_file(name: &str) {
     let Some(directory) = upstream::scripts() else { return };
     let path = directory.join(format!("{name}.test"));
@@ -29,7 +29,6 @@ pub fn run_file(name: &str) {
     run_text(name, &text);
 }
 
-/// Runs a script.
 pub fn run_text(name: &str, text: &str) {
     let commands = script::commands(text).unwrap_or_else(|error| panic!("{name}: {error}"));
     let mut left_out = left_out(name);
@@ -65,7 +64,7 @@ pub fn run_text(name: &str, text: &str) {
     assert!(failed.is_empty(), "{} of {name}:\n{}", failed.len(), failed.join("\n"));
 }
 
-/// Fails if upstream has a script that is not among these.
+/// Fails if upstream has a script that is missing here.
 pub fn expect_files(names: &[&str]) {
     let Some(directory) = upstream::scripts() else { return };
     for entry in std::fs::read_dir(directory).expect("the module's scripts") {

@@ -1,4 +1,4 @@
-//! Runs statements: each instant one also with `@` at other times, and as the middle of a range.
+//! Runs statements: instant ones also with `@` at other times, and as the middle of a range.
 
 use super::compare::{Answer, check};
 use super::engine::{Evaluated, evaluate};
@@ -8,7 +8,7 @@ use std::rc::Rc;
 use tidepool_promql::model::Value;
 use tidepool_promql::syntax::{At, Expr, ExprKind, ParserOptions, TimeShift, parse};
 
-/// Functions whose values depend on the evaluation time although their arguments do not.
+/// Functions that depend on the evaluation time although their arguments do not.
 const TIMED: [&str; 15] = [
     "days_in_month",
     "day_of_month",
@@ -29,7 +29,6 @@ const TIMED: [&str; 15] = [
 
 type Checked = Result<(), String>;
 
-/// Runs one statement; the error says what differs.
 pub fn run(store: &Rc<Store>, eval: &Eval) -> Checked {
     let When::Instant(time) = eval.when else {
         return run_range(store, eval);
@@ -131,8 +130,8 @@ fn check_annotations(eval: &Eval, evaluated: &Evaluated) -> Checked {
     Ok(())
 }
 
-/// The expression with `@` at all selectors that have no time; none if its value depends on the
-/// evaluation time even so, or if it does not parse, which the statement then expects.
+/// Adds `@` to all selectors without a time. `None` if the value depends on the evaluation time
+/// nevertheless, or if the expression does not parse, as the statement then expects.
 fn with_fixed_time(text: &str, time: i64) -> Option<String> {
     let mut expr = parse(text, &ParserOptions::all()).ok()?;
     let mut is_timed = false;
@@ -150,7 +149,7 @@ fn fix_time(expr: &mut Expr, time: i64, is_timed: &mut bool) {
         ExprKind::Number(_) | ExprKind::String(_) => {}
         ExprKind::Vector(selector) => fix(&mut selector.shift),
         ExprKind::Matrix(matrix) => fix(&mut matrix.selector.shift),
-        // What is in it is evaluated at times that are fixed now.
+        // Selectors inside now have fixed times.
         ExprKind::Subquery(subquery) => fix(&mut subquery.shift),
         ExprKind::Unary(_, inner) | ExprKind::Paren(inner) => fix_time(inner, time, is_timed),
         ExprKind::Binary(binary) => {

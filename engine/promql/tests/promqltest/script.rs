@@ -1,105 +1,74 @@
-//! A script: its lines as commands.
+//! Parsing of scripts into commands.
 
 use super::series::{self, Item};
 use tidepool_promql::model::Labels;
 use tidepool_promql::syntax::{ExprKind, ParserOptions, parse};
 use tidepool_relabel::Pattern;
 
-/// One command.
 pub enum Command {
-    /// Drops all series.
     Clear,
-    /// Adds samples.
     Load(Load),
-    /// Evaluates an expression.
     Eval(Box<Eval>),
 }
 
-/// Samples of several series.
 pub struct Load {
-    /// Time between values in milliseconds.
     pub step_ms: i64,
-    /// Whether classic histograms are also made native ones with custom bounds.
+    /// Whether native histograms with custom bounds are made of classic ones, too.
     pub with_custom_buckets: bool,
-    /// The series.
     pub series: Vec<LoadedSeries>,
 }
 
-/// Samples of one series.
 pub struct LoadedSeries {
-    /// Its labels.
     pub labels: Labels,
-    /// What it says at each step, from time zero.
+    /// Values at each step from time zero on.
     pub items: Vec<Item>,
-    /// For each item how far its start time is from its time; empty without start times.
+    /// Start time of each value relative to its time; empty without start times.
     pub start_offsets: Vec<Option<i64>>,
 }
 
-/// When an expression is evaluated, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum When {
-    /// Once.
     Instant(i64),
-    /// At each step from the first to the last time.
     Range(i64, i64, i64),
 }
 
-/// An expression, and what must come of it.
 pub struct Eval {
-    /// Line of the script.
     pub line: usize,
-    /// The expression.
     pub text: String,
-    /// Its time or times.
     pub when: When,
-    /// Must series come in the order in which they are written?
+    /// Whether series must come in the order of the script.
     pub is_ordered: bool,
-    /// Must it fail, and with which text?
     pub fails: Option<Expectation>,
-    /// Must there be warnings, and of which texts?
+    /// Texts of warnings that must occur.
     pub warnings: Vec<Expectation>,
-    /// Must there be no warning?
     pub no_warnings: bool,
-    /// Must there be infos, and of which texts?
+    /// Texts of infos that must occur.
     pub infos: Vec<Expectation>,
-    /// Must there be no info?
     pub no_infos: bool,
-    /// What must be answered.
     pub answer: Expected,
 }
 
-/// What must be answered.
 pub enum Expected {
-    /// A string.
     String(String),
-    /// A number.
     Scalar(f64),
     /// Series with one value, or one for each step.
     Series(Vec<ExpectedSeries>),
-    /// Samples of one evaluation, at the times from the first on.
+    /// Samples of one evaluation, from this time on.
     Samples(i64, i64, Vec<ExpectedSeries>),
 }
 
-/// A series that must be answered.
 pub struct ExpectedSeries {
-    /// Its labels.
     pub labels: Labels,
-    /// Its values.
     pub items: Vec<Item>,
 }
 
-/// What a text must be.
 pub enum Expectation {
-    /// Anything.
     Any,
-    /// This one.
     Text(String),
-    /// It must contain a match.
     Matches(String),
 }
 
 impl Expectation {
-    /// Whether a text fits.
     pub fn fits(&self, text: &str) -> bool {
         match self {
             Expectation::Any => true,
@@ -114,7 +83,6 @@ impl Expectation {
 
 type Parsed<T> = Result<T, String>;
 
-/// All commands of a script.
 pub fn commands(text: &str) -> Parsed<Vec<Command>> {
     let cleaned = text.lines().map(str::trim).map(|line| match line.starts_with('#') {
         true => "",
@@ -172,7 +140,7 @@ fn load(head: &str, block: &[&str]) -> Parsed<Load> {
     Ok(Load { step_ms: duration(step.trim())?, with_custom_buckets, series })
 }
 
-/// An evaluation, and how many lines of its block belong to it.
+/// An evaluation, and the number of lines that belong to it.
 fn eval(line: usize, head: &str, block: &[&str]) -> Parsed<(Eval, usize)> {
     let (word, rest) = word_of(head);
     let (kind, rest) = word_of(rest);
@@ -234,7 +202,7 @@ fn eval(line: usize, head: &str, block: &[&str]) -> Parsed<(Eval, usize)> {
     eval.answer = match (answer, sample_times) {
         (Some(answer), _) => answer,
         (None, Some(When::Range(start, end, step))) => {
-            // Upstream evaluates at the last of the samples' times.
+            // Upstream evaluates at the time of the last sample.
             eval.when = When::Instant(end);
             Expected::Samples(start, step, series)
         }
@@ -262,7 +230,7 @@ fn expect(rest: &str, eval: &mut Eval) -> Parsed<()> {
     Ok(())
 }
 
-/// `from A to B step S`, and what follows.
+/// Parses `from A to B step S`, and returns the rest.
 fn times(text: &str) -> Parsed<(When, &str)> {
     let mut rest = text;
     let mut next = |word: &str| -> Parsed<i64> {
@@ -278,14 +246,13 @@ fn times(text: &str) -> Parsed<(When, &str)> {
     Ok((When::Range(start, end, step), rest))
 }
 
-/// The first word, and the rest without blanks around it.
+/// Splits off the first word; the rest has no blanks around it.
 fn word_of(text: &str) -> (&str, &str) {
     let text = text.trim();
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     (word, rest.trim())
 }
 
-/// A duration in milliseconds.
 fn duration(text: &str) -> Parsed<i64> {
     Ok((series::number(text)? * 1000.0).round() as i64)
 }

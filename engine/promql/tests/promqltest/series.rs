@@ -1,35 +1,30 @@
-//! A series as scripts write it: labels, then values of successive steps.
+//! A series in the notation of scripts: labels, then values of successive steps.
 
 use std::rc::Rc;
 use tidepool_promql::model::{CounterReset, Histogram, Labels, STALE_NAN_BITS, Span};
 use tidepool_promql::syntax::{ExprKind, ParserOptions, parse, parse_selector};
 
-/// What a series says at one step.
 #[derive(Clone, Debug)]
 pub enum Item {
-    /// Nothing.
     Omitted,
-    /// A float.
     Float(f64),
-    /// A histogram, and whether its counter-reset hint was written down.
+    /// A histogram; true if its hint about counter resets was given.
     Histogram(Rc<Histogram>, bool),
 }
 
 type Parsed<T> = Result<T, String>;
 
-/// A line `metric{…} item item …`.
 pub fn series(line: &str) -> Parsed<(Labels, Vec<Item>)> {
     let (metric, rest) = line.split_at(metric_end(line));
     Ok((labels(metric)?, items(rest)?))
 }
 
-/// Labels of `metric{…}`.
 pub fn labels(metric: &str) -> Parsed<Labels> {
     let selector = parse_selector(metric).map_err(|error| format!("{metric}: {error}"))?;
     Ok(Labels::new(selector.matchers.into_iter().map(|it| (it.name, it.value))))
 }
 
-/// Where the labels end: at the first blank outside of braces and quotes.
+/// Returns the end of the labels: the first blank outside of braces and quotes.
 fn metric_end(line: &str) -> usize {
     let (mut in_braces, mut quote, mut escaped) = (false, None, false);
     for (at, letter) in line.char_indices() {
@@ -48,7 +43,7 @@ fn metric_end(line: &str) -> usize {
     line.len()
 }
 
-/// A number, in any form that the language knows, with a sign or without.
+/// Parses a number in any form of the language, with or without a sign.
 pub fn number(text: &str) -> Parsed<f64> {
     match parse(text, &ParserOptions::default()).map(|expr| expr.kind) {
         Ok(ExprKind::Number(number)) => Ok(number.value),
@@ -67,7 +62,7 @@ fn items(text: &str) -> Parsed<Vec<Item>> {
     Ok(items)
 }
 
-/// Where the first item ends: at the first blank outside of a histogram.
+/// Returns the end of the first item: the first blank outside of a histogram.
 fn item_end(text: &str) -> usize {
     let mut depth = 0;
     for (at, letter) in text.char_indices() {
@@ -94,7 +89,7 @@ fn push_item(text: &str, items: &mut Vec<Item>) -> Parsed<()> {
         "stale" => items.push(Item::Float(f64::from_bits(STALE_NAN_BITS))),
         _ if value.starts_with("{{") => push_histograms(value, count, items)?,
         _ => {
-            // Behind the first sign or digit; the sign of an exponent is no step.
+            // Behind the first sign or digit; the sign of an exponent does not begin a step.
             let bytes = value.as_bytes();
             let is_step = |at: &usize| {
                 matches!(bytes[*at], b'+' | b'-') && !matches!(bytes[at - 1], b'e' | b'E')
@@ -140,7 +135,7 @@ fn push_histograms(value: &str, count: Option<usize>, items: &mut Vec<Item>) -> 
     Ok(())
 }
 
-/// A histogram `{{key:value …}}`, and whether it says something of its counter.
+/// Parses a histogram `{{key:value …}}`; true if its hint about counter resets was given.
 fn histogram(text: &str) -> Parsed<(Histogram, bool)> {
     let inner = text.strip_prefix("{{").and_then(|text| text.strip_suffix("}}"));
     let mut rest = inner.ok_or_else(|| format!("{text:?} is no histogram"))?.trim();
@@ -191,7 +186,7 @@ fn histogram(text: &str) -> Parsed<(Histogram, bool)> {
     Ok((out, has_hint))
 }
 
-/// Start times of a line `metric{…}@st item …`, as offsets in milliseconds.
+/// Parses a line of start times, `metric{…}@st item …`, as offsets in milliseconds.
 pub fn start_offsets(text: &str) -> Parsed<Vec<Option<i64>>> {
     let mut offsets = Vec::new();
     for item in text.split_whitespace() {

@@ -1,4 +1,4 @@
-//! Series in memory, with what upstream's storage does to histograms.
+//! Series in memory, with the changes that upstream's storage makes to histograms.
 
 use super::classic;
 use super::script::Load;
@@ -12,33 +12,27 @@ use tidepool_promql::source::{Selection, SeriesSet, Source, SourceError};
 use tidepool_promql::syntax::{MatchOp, Matcher};
 use tidepool_relabel::Pattern;
 
-/// What a series says at one time.
 #[derive(Clone, Debug)]
 pub enum Stored {
-    /// A float.
     Float(f64),
-    /// A histogram as it was loaded.
     Histogram(Rc<Histogram>),
 }
 
-/// A sample with the start time of its counter, 0 without one.
+/// A sample with the start time of its counter, 0 if there is none.
 #[derive(Clone, Debug)]
 struct Entry {
     value: Stored,
     start_ms: i64,
 }
 
-/// All series.
 #[derive(Clone, Default)]
 pub struct Store {
     series: BTreeMap<Labels, Rc<Entries>>,
 }
 
-/// Samples of one series by their times.
 type Entries = BTreeMap<i64, Entry>;
 
 impl Store {
-    /// Adds the samples of a command.
     pub fn load(&mut self, load: &Load) {
         for series in &load.series {
             for (i, item) in series.items.iter().enumerate() {
@@ -62,7 +56,7 @@ impl Store {
 
     fn put(&mut self, labels: &Labels, time_ms: i64, value: Stored, start_ms: i64) {
         let entries = Rc::make_mut(self.series.entry(labels.clone()).or_default());
-        // A series that says histograms ends with one.
+        // A series of histograms ends with a stale histogram.
         let last = entries.range(..time_ms).next_back().map(|(_, entry)| &entry.value);
         let value = match (&value, last) {
             (Stored::Float(mark), Some(Stored::Histogram(_))) if is_stale_nan(*mark) => {
@@ -74,8 +68,7 @@ impl Store {
     }
 }
 
-/// Samples of a series as upstream's storage gives them back: within a chunk histograms of a
-/// counter are known not to have been reset, and nothing is known of the first.
+/// Adds upstream's hints: within a chunk all histograms but the first are "not reset".
 fn read_back(entries: &Entries) -> Vec<(i64, Entry)> {
     let mut previous: Option<Rc<Histogram>> = None;
     let mut out = Vec::with_capacity(entries.len());

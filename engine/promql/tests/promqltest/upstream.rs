@@ -1,4 +1,4 @@
-//! Where upstream's scripts are: in the module cache of Go, or where [`SCRIPTS`] says.
+//! Location of upstream's scripts: the module cache of Go, or [`SCRIPTS`].
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,19 +6,19 @@ use std::process::Command;
 
 const MODULE: &str = "github.com/prometheus/prometheus";
 
-/// The folder of scripts, for a program that cannot ask Go: a WebAssembly component.
+/// Directory of scripts, for a program that cannot ask Go: a WebAssembly component.
 const SCRIPTS: &str = "TIDEPOOL_PROMQL_SCRIPTS";
 
-/// Set where tests against other programs must not be skipped.
+/// Set if tests against other programs must not be skipped.
 const REQUIRED: &str = "TIDEPOOL_REQUIRE_PEERS";
 
-/// Writes a line that the test harness does not hold back.
+/// Writes a line that the test harness does not capture.
 pub fn say(text: &str) {
     // Standard error may be closed.
     let _ = writeln!(std::io::stderr(), "promqltest: {text}");
 }
 
-/// The folder of scripts; none if it is not there and need not be.
+/// Directory of scripts; `None` if it is absent and not required.
 pub fn scripts() -> Option<PathBuf> {
     match find() {
         Ok(directory) => Some(directory),

@@ -6,12 +6,12 @@ use super::{SyntaxError, Wrong};
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 use std::collections::HashMap;
 
-/// Ranges of all classes of an expression, and characters whose other cases are looked for: what
-/// reading may cost. An expression with more would be too large once compiled.
+/// Maximum number of ranges in all classes of an expression, and of characters to fold: bounds on
+/// the cost of parsing. A larger expression would be too large once compiled.
 const RANGES_MAX: usize = 100_000;
 const FOLDED_MAX: usize = 500_000;
 
-/// The last character that has another case: a small one of Adlam.
+/// Last character that has another case: a small letter of Adlam.
 const LAST_WITH_CASE: char = '\u{1e943}';
 
 type Ranges = &'static [(char, char)];
@@ -20,7 +20,7 @@ const DIGIT: Ranges = &[('0', '9')];
 const SPACE: Ranges = &[('\t', '\n'), ('\x0c', '\r'), (' ', ' ')];
 const WORD: Ranges = &[('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')];
 
-/// POSIX' classes, which are ASCII.
+/// POSIX classes, which are ASCII only.
 const NAMED: [(&str, Ranges); 14] = [
     ("alnum", &[('0', '9'), ('A', 'Z'), ('a', 'z')]),
     ("alpha", &[('A', 'Z'), ('a', 'z')]),
@@ -38,17 +38,17 @@ const NAMED: [(&str, Ranges); 14] = [
     ("xdigit", &[('0', '9'), ('A', 'F'), ('a', 'f')]),
 ];
 
-/// Reads the classes of one expression.
+/// Parses the classes of one expression.
 #[derive(Debug, Default)]
 pub(super) struct Classes {
-    /// Those of Unicode's tables, by name and whether all cases are meant.
+    /// Unicode classes that were built, by name and case folding.
     tables: HashMap<(String, bool), ClassUnicode>,
     ranges: usize,
     folded: usize,
 }
 
 impl Classes {
-    /// One character, in all its cases if `folds`; an empty class for a surrogate.
+    /// Returns the class of one character, in all cases if `folds`; empty for a surrogate.
     pub(super) fn character(
         &mut self,
         code: u32,
@@ -57,7 +57,7 @@ impl Classes {
         self.finished(ranges_of(code, code).collect(), folds, ClassUnicode::empty())
     }
 
-    /// Reads what is in brackets, behind the opening one at `start`.
+    /// Parses a bracketed class behind the bracket at `start`.
     pub(super) fn bracketed(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -65,10 +65,11 @@ impl Classes {
         folds: bool,
     ) -> Result<ClassUnicode, SyntaxError> {
         let is_negated = cursor.skip("^");
-        // What still has to be folded, and what is as it should be.
+        // Ranges still to be folded, and classes that are complete.
         let mut ranges = Vec::new();
         let mut done = Vec::new();
         let mut is_first = true;
+        // A bracket at the first place is a member of the class.
         while is_first || cursor.peek() != Some(']') {
             is_first = false;
             if let Some(class) = self.named(cursor, folds)? {
@@ -91,6 +92,7 @@ impl Classes {
             }
         }
         cursor.next();
+        // Negated after folding: `[^k]` excludes all cases of `k`.
         let mut class = self.finished(ranges, folds, ClassUnicode::new(done))?;
         if is_negated {
             class.negate();
@@ -98,8 +100,8 @@ impl Classes {
         Ok(class)
     }
 
-    /// A class behind a backslash, which was at `start`: Perl's or Unicode's. `None`, and nothing
-    /// is read, if it is another escape.
+    /// Parses a Perl or Unicode class behind the backslash at `start`. Returns `None` and reads
+    /// nothing for other escapes.
     pub(super) fn escaped(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -118,7 +120,7 @@ impl Classes {
         self.group(ranges, letter.is_ascii_uppercase(), folds).map(Some)
     }
 
-    /// `[:alpha:]` or `[:^alpha:]`.
+    /// Parses a POSIX class: `[:alpha:]` or `[:^alpha:]`.
     fn named(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -129,6 +131,7 @@ impl Classes {
         if !ahead.skip("[:") {
             return Ok(None);
         }
+        // Without the end it is not a named class: `[[:]` holds two characters.
         let Some(name) = ahead.until(":]") else { return Ok(None) };
         *cursor = ahead;
         let plain = name.strip_prefix('^');
@@ -151,7 +154,7 @@ impl Classes {
         Ok(class)
     }
 
-    /// Behind the backslash: `pN`, `p{Greek}`, `P{^Lu}`.
+    /// Parses a Unicode class behind the backslash: `pN`, `p{Greek}`, `P{^Lu}`.
     fn of_unicode(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -179,6 +182,7 @@ impl Classes {
             None => name,
         };
         let key = (name.to_owned(), folds);
+        // Tables are large, and expressions repeat them, so each is built and folded once.
         let mut class = match self.tables.get(&key) {
             Some(known) => known.clone(),
             None => {
@@ -197,7 +201,7 @@ impl Classes {
         Ok(class)
     }
 
-    /// The union of ranges, in all their cases if `folds`, and of what is done.
+    /// Returns the union of `ranges`, in all cases if `folds`, and of `done`.
     fn finished(
         &mut self,
         ranges: Vec<ClassUnicodeRange>,
@@ -206,12 +210,14 @@ impl Classes {
     ) -> Result<ClassUnicode, SyntaxError> {
         let mut class = ClassUnicode::new(ranges);
         if folds {
-            // Each character is looked up, so only those that may have another case.
+            // The library looks up each character, so only those that may have another case are
+            // folded.
             let with_case = ClassUnicodeRange::new('\0', LAST_WITH_CASE);
             let mut folded = ClassUnicode::new([with_case]);
             folded.intersect(&class);
             self.folded += folded.iter().map(ClassUnicodeRange::len).sum::<usize>();
             if self.folded > FOLDED_MAX {
+                // The caller knows the expression and adds it to this error.
                 return Err(SyntaxError::new(Wrong::TooLarge, ""));
             }
             folded.case_fold_simple();
@@ -223,7 +229,7 @@ impl Classes {
     }
 
     fn count(&mut self, class: &ClassUnicode) -> Result<(), SyntaxError> {
-        // Single characters cost no more than their place in the expression.
+        // A single character costs no more than its place in the expression.
         self.ranges += class.ranges().len().saturating_sub(2);
         match self.ranges > RANGES_MAX {
             true => Err(SyntaxError::new(Wrong::TooLarge, "")),
@@ -232,7 +238,7 @@ impl Classes {
     }
 }
 
-/// One character of a class that begins at `class_start`.
+/// Reads one character of the class that begins at `class_start`.
 fn letter(cursor: &mut Cursor<'_>, class_start: usize) -> Result<u32, SyntaxError> {
     match cursor.next() {
         Some(letter) => Ok(letter.into()),
@@ -240,7 +246,7 @@ fn letter(cursor: &mut Cursor<'_>, class_start: usize) -> Result<u32, SyntaxErro
     }
 }
 
-/// Adds the character that was read at `start`, or the range that it begins.
+/// Adds the character that was read at `start`, or the range that begins with it.
 fn range(
     cursor: &mut Cursor<'_>,
     class_start: usize,
@@ -250,6 +256,7 @@ fn range(
 ) -> Result<(), SyntaxError> {
     let mut behind = cursor.rest().chars();
     let high = match (behind.next(), behind.next()) {
+        // A hyphen at the end is a member of the class.
         (Some('-'), Some(last)) if last != ']' => {
             cursor.next();
             let at = cursor.at();
@@ -267,7 +274,7 @@ fn range(
     Ok(())
 }
 
-/// A range of code points without surrogates, which no text has.
+/// Returns a range of code points without surrogates, which no text contains.
 fn ranges_of(low: u32, high: u32) -> impl Iterator<Item = ClassUnicodeRange> {
     const SURROGATES: (u32, u32) = (0xd800, 0xdfff);
     let parts = [(low, high.min(SURROGATES.0 - 1)), (low.max(SURROGATES.1 + 1), high)];
@@ -276,12 +283,13 @@ fn ranges_of(low: u32, high: u32) -> impl Iterator<Item = ClassUnicodeRange> {
     })
 }
 
-/// A general category or a script by its name, or `Any`, `ASCII` or `Assigned`; spaces, hyphens,
-/// underscores and the case do not count. Our library knows the tables, and more of them than RE2.
+/// Returns a general category or a script by its name, or `Any`, `ASCII` or `Assigned`. Case,
+/// spaces, hyphens and underscores are ignored. The tables are the library's, which has more of
+/// them than RE2.
 fn table(name: &str) -> Option<ClassUnicode> {
     let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_- ".contains(&byte);
     let mut plain = name.bytes().filter(u8::is_ascii_alphanumeric);
-    // The library leaves out `is` at the beginning.
+    // The library ignores a leading `is`, which RE2 does not.
     let begins_with_is = plain.next().is_some_and(|byte| byte.eq_ignore_ascii_case(&b'i'))
         && plain.next().is_some_and(|byte| byte.eq_ignore_ascii_case(&b's'));
     if begins_with_is || !name.bytes().all(is_of_name) {

@@ -1,8 +1,7 @@
-//! A place in an expression.
+//! A reading position in an expression.
 
 use super::{SyntaxError, Wrong};
 
-/// What of an expression is not read yet.
 #[derive(Clone, Debug)]
 pub(super) struct Cursor<'e> {
     whole: &'e str,
@@ -18,7 +17,7 @@ impl<'e> Cursor<'e> {
         self.whole
     }
 
-    /// In bytes from the beginning.
+    /// Returns the position in bytes from the beginning.
     pub(super) fn at(&self) -> usize {
         self.at
     }
@@ -37,7 +36,7 @@ impl<'e> Cursor<'e> {
         Some(letter)
     }
 
-    /// Goes past a text, if it comes next.
+    /// Skips a text, if it comes next, and returns whether it did.
     pub(super) fn skip(&mut self, text: &str) -> bool {
         let comes = self.rest().starts_with(text);
         if comes {
@@ -46,21 +45,20 @@ impl<'e> Cursor<'e> {
         comes
     }
 
-    /// What comes before a text, and goes past both; `None` if the text does not come.
+    /// Returns the text before `text` and skips both; `None` if `text` does not follow.
     pub(super) fn until(&mut self, text: &str) -> Option<&'e str> {
         let (before, _) = self.rest().split_once(text)?;
         self.at += before.len() + text.len();
         Some(before)
     }
 
-    /// All that is left.
     pub(super) fn take_rest(&mut self) -> &'e str {
         let rest = self.rest();
         self.at = self.whole.len();
         rest
     }
 
-    /// An error about what was read since `start`.
+    /// Makes an error about the part that was read since `start`.
     pub(super) fn wrong_since(&self, start: usize, wrong: Wrong) -> SyntaxError {
         SyntaxError::new(wrong, &self.whole[start..self.at])
     }

@@ -1,17 +1,16 @@
-//! What is wrong with an expression, in the words of Go's package.
+//! Syntax errors with the texts of Go's package `regexp/syntax`.
 
 use std::fmt;
 
-/// Bytes of the expression's part that an error shows.
+/// Maximum bytes of the expression's part that an error shows.
 const PART_BYTES_MAX: usize = 200;
 
-/// Why an expression cannot be read.
+/// Reason for which an expression cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("error parsing regexp: {wrong}: `{part}`")]
 pub struct SyntaxError {
-    /// What is wrong.
     pub wrong: Wrong,
-    /// Which part of the expression is, or its beginning.
+    /// Part of the expression that is wrong, shortened.
     pub part: String,
 }
 
@@ -23,34 +22,22 @@ impl SyntaxError {
     }
 }
 
-/// What can be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// A class such as `[z-a]`, `[[:none:]]` or `\p{None}`.
     ClassRange,
-    /// `\<`
     Escape,
-    /// `(?P<a b>x)`
     GroupName,
-    /// `(?=x)`
     PerlSyntax,
-    /// `a**`
     NestedRepetition,
-    /// `a{1001}`, `a{2,1}`
     RepeatCount,
-    /// `[a`
     ClassNotClosed,
-    /// `(a`
     GroupNotClosed,
-    /// `*a`
     NothingToRepeat,
-    /// `a\`
     LastBackslash,
-    /// `a)`
     GroupNotOpened,
-    /// Groups in groups.
     TooDeep,
-    /// More than may be kept or compiled.
+    /// Exceeds the limits of parsing or compilation.
     TooLarge,
 }
 

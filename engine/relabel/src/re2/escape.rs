@@ -3,14 +3,14 @@
 use super::cursor::Cursor;
 use super::{SyntaxError, Wrong};
 
-/// Reads an escape behind its backslash, which was at `start`; returns the code point, which may be
-/// a surrogate.
+/// Parses an escape behind the backslash at `start`; returns the code point, which may be a
+/// surrogate.
 pub(super) fn escape(cursor: &mut Cursor<'_>, start: usize) -> Result<u32, SyntaxError> {
     let Some(letter) = cursor.next() else {
         return Err(SyntaxError::new(Wrong::LastBackslash, ""));
     };
     let found = match letter {
-        // A digit alone is a reference to a group, which RE2 has not.
+        // A single digit is a back-reference, which RE2 does not support.
         '1'..='7' if !cursor.peek().is_some_and(is_octal) => None,
         '0'..='7' => Some(octal(cursor, letter)),
         'x' => hexadecimal(cursor),
@@ -30,7 +30,7 @@ fn is_octal(letter: char) -> bool {
     letter.is_digit(8)
 }
 
-/// At most three digits.
+/// Reads an octal number of at most three digits.
 fn octal(cursor: &mut Cursor<'_>, first: char) -> u32 {
     let mut code = first.to_digit(8).unwrap_or_default();
     for _ in 1..3 {
@@ -41,7 +41,7 @@ fn octal(cursor: &mut Cursor<'_>, first: char) -> u32 {
     code
 }
 
-/// Two digits, or any number of them in braces.
+/// Reads two hexadecimal digits, or any number of them in braces.
 fn hexadecimal(cursor: &mut Cursor<'_>) -> Option<u32> {
     let digit = |letter: char| letter.to_digit(16);
     let first = cursor.next()?;
@@ -55,6 +55,7 @@ fn hexadecimal(cursor: &mut Cursor<'_>) -> Option<u32> {
             '}' => return Some(code),
             letter => code = code * 16 + digit(letter)?,
         }
+        // Checked for each digit, so that the number cannot overflow.
         if code > char::MAX.into() {
             return None;
         }

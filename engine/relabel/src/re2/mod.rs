@@ -1,17 +1,17 @@
-//! Regular expressions in RE2's syntax, as Go's package `regexp/syntax` reads them with its flags
-//! `Perl`: the one reader of all expressions that users write.
+//! Parser of regular expressions in RE2's syntax, as Go's package `regexp/syntax` with its flags
+//! `Perl`. All expressions that users write are parsed here.
 //!
-//! It builds what `regex-automata` compiles. The library's own syntax differs in more than a
-//! translation of the text could mend: `{` alone is a letter here, an escape such as `\<` or a
-//! repetition such as `a**` is an error, `\w` and `\b` know ASCII alone, a class has no operators,
+//! The result is the tree that `regex-automata` compiles. The library's own syntax differs too much
+//! for a translation of the text: here a lone `{` is a letter, an escape such as `\<` or a
+//! repetition such as `a**` is an error, `\w` and `\b` are ASCII only, a class has no operators,
 //! and `(?U)` or `(?x)` mean other things.
 //!
-//! Where it differs from Go: expressions nest at most [`NESTING_MAX`] deep (Go: 1000), because what
-//! compiles them recurses on the small stack of a sandbox; scripts have their short names and those
-//! of several words, too; and the tables are those of a newer Unicode.
+//! Differences from Go: expressions nest at most [`NESTING_MAX`] deep (Go: 1000), because the
+//! compiler recurses on the small stack of a sandbox; scripts also have short names and names of
+//! several words; the tables are those of a newer Unicode.
 //!
-//! Sources: RE2's page "Syntax", and the behaviour of Go's package, which `tests/re2.rs` compares
-//! with.
+//! Sources: RE2's page "Syntax", and the behaviour of Go's package, with which `tests/re2.rs`
+//! compares.
 
 mod class;
 mod cursor;
@@ -23,31 +23,30 @@ pub use error::{SyntaxError, Wrong};
 
 use regex_syntax::hir::{Hir, HirKind};
 
-/// How deep an expression may be nested.
+/// Maximum nesting of an expression.
 pub const NESTING_MAX: u32 = 250;
 
-/// How often the innermost part of nested repetitions may be repeated.
+/// Maximum product of the counts of nested repetitions, as in Go.
 const REPEATS_MAX: u32 = 1000;
 
-/// What a dot matches.
+/// Set of characters that a dot matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dot {
     /// Any character, as in matchers and rules.
     Any,
-    /// Any but a newline.
+    /// Any character but a newline.
     NoNewline,
 }
 
-/// An expression that was read.
 #[derive(Debug)]
 pub struct Parsed {
-    /// What is compiled. Its groups have numbers and no names: Go allows names that come twice.
+    /// Tree to compile. Its groups have numbers but no names: Go allows a name to occur twice.
     pub hir: Hir,
-    /// Names of groups, with their numbers, in the order in which they begin.
+    /// Names of groups with their numbers, in the order of the opening parentheses.
     pub names: Vec<(String, usize)>,
 }
 
-/// Reads an expression by itself, so that one like `a)(b` cannot close a group around it.
+/// Parses one expression on its own, so that `a)(b` cannot close an enclosing group.
 pub fn parse(expression: &str, dot: Dot) -> Result<Parsed, SyntaxError> {
     parser::Parser::new(expression, dot).parsed().map_err(|error| match error.wrong {
         Wrong::TooLarge => SyntaxError::new(error.wrong, expression),
@@ -55,12 +54,13 @@ pub fn parse(expression: &str, dot: Dot) -> Result<Parsed, SyntaxError> {
     })
 }
 
-/// Whether an expression matches the empty text if that is all there is.
+/// Returns whether an expression matches an empty text.
 pub fn takes_empty(hir: &Hir) -> bool {
     use regex_syntax::hir::Look;
     match hir.kind() {
         HirKind::Empty => true,
         HirKind::Literal(_) | HirKind::Class(_) => false,
+        // An empty text has no word boundary; all other assertions hold in it.
         HirKind::Look(look) => !matches!(look, Look::WordAscii),
         HirKind::Repetition(repeated) => repeated.min == 0 || takes_empty(&repeated.sub),
         HirKind::Capture(group) => takes_empty(&group.sub),

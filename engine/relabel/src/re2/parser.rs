@@ -1,4 +1,4 @@
-//! The reader itself: one pass over the expression, with a stack of the groups that are open.
+//! Parser of an expression: one pass, with a stack of open groups.
 
 use super::class::Classes;
 use super::cursor::Cursor;
@@ -7,7 +7,7 @@ use super::{Dot, NESTING_MAX, Parsed, REPEATS_MAX, SyntaxError, Wrong};
 use regex_syntax::hir;
 use regex_syntax::hir::{Capture, Class, Hir, Look, Repetition};
 
-/// What `(?imsU)` sets, until the group ends.
+/// Flags that `(?imsU)` sets until the end of the group.
 #[derive(Clone, Copy, Debug)]
 struct Flags {
     folds_case: bool,
@@ -16,25 +16,25 @@ struct Flags {
     is_lazy: bool,
 }
 
-/// A part that a repetition may follow.
+/// A part of a sequence that a repetition may follow.
 #[derive(Debug)]
 struct Part {
     hir: Hir,
-    /// How often its innermost part is repeated, by numbers in braces.
+    /// Product of the counts by which its innermost part is repeated.
     repeats: u32,
     height: u32,
 }
 
-/// A group that is not closed yet, or the whole expression.
+/// An open group, or the whole expression.
 #[derive(Debug)]
 struct Group {
-    /// Those outside of it.
+    /// Flags outside of the group.
     flags: Flags,
-    /// Its number, if it captures.
+    /// Number of the group, if it captures.
     number: Option<u32>,
     branches: Vec<Hir>,
     parts: Vec<Part>,
-    /// Characters behind the parts, each of which is a part of its own.
+    /// Characters behind the parts; each is a part of its own.
     text: String,
     repeats: u32,
     height: u32,
@@ -43,13 +43,13 @@ struct Group {
 pub(super) struct Parser<'e> {
     cursor: Cursor<'e>,
     flags: Flags,
-    /// The first is the whole expression.
+    /// Enclosing groups; the first is the whole expression.
     outer: Vec<Group>,
     group: Group,
     captures: u32,
     names: Vec<(String, usize)>,
     classes: Classes,
-    /// Where the repetition begins that was read last, if nothing was read since.
+    /// Start of the repetition that was just read, for `a**`.
     repetition: Option<usize>,
 }
 
@@ -72,6 +72,7 @@ impl<'e> Parser<'e> {
         loop {
             let start = self.cursor.at();
             let Some(letter) = self.cursor.next() else { break };
+            // Only a repetition directly behind another one is an error.
             let before = self.repetition.take();
             match letter {
                 '(' => self.open(start)?,
@@ -119,8 +120,8 @@ impl<'e> Parser<'e> {
         self.push(Hir::look(look));
     }
 
-    /// A character that stands for itself.
     fn character(&mut self, code: u32) -> Result<(), SyntaxError> {
+        // Letters are collected to one literal, which is smaller than a class for each.
         match char::from_u32(code).filter(|_| !self.flags.folds_case) {
             Some(letter) => self.group.text.push(letter),
             None => {
@@ -144,6 +145,7 @@ impl<'e> Parser<'e> {
             self.look(look);
             return Ok(());
         }
+        // Without `\E` the quotation extends to the end, as in Go.
         if self.cursor.skip("Q") {
             let quoted = match self.cursor.until("\\E") {
                 Some(quoted) => quoted,
@@ -160,12 +162,13 @@ impl<'e> Parser<'e> {
         self.character(code)
     }
 
-    /// Opens a group, or sets flags of the one that is open.
+    /// Opens a group, or sets flags of the current one.
     fn open(&mut self, start: usize) -> Result<(), SyntaxError> {
         if !self.cursor.skip("?") {
             self.captures += 1;
             return self.open_group(Some(self.captures));
         }
+        // As in Go, a bracket at the end of the expression does not begin a name.
         let is_named = self.cursor.rest().len() > 1 && self.cursor.skip("<")
             || self.cursor.rest().len() > 2 && self.cursor.skip("P<");
         if !is_named {
@@ -184,11 +187,11 @@ impl<'e> Parser<'e> {
         self.open_group(Some(self.captures))
     }
 
-    /// `(?i)`, `(?i-s)`, `(?m:`
+    /// Parses flags such as `(?i)`, `(?i-s)`, `(?m:`.
     fn set_flags(&mut self, start: usize) -> Result<(), SyntaxError> {
         let mut flags = self.flags;
         let mut sets = true;
-        // Behind a hyphen there has to be a flag.
+        // A hyphen must be followed by a flag.
         let mut is_complete = true;
         while let Some(letter) = self.cursor.next() {
             match letter {
@@ -217,7 +220,7 @@ impl<'e> Parser<'e> {
     }
 
     fn open_group(&mut self, number: Option<u32>) -> Result<(), SyntaxError> {
-        // Two levels of each group that is open: it is in a sequence, too.
+        // Each open group takes two levels, because it may be in a sequence.
         if self.outer.len() >= NESTING_MAX as usize {
             return Err(SyntaxError::new(Wrong::TooDeep, self.cursor.whole()));
         }
@@ -231,6 +234,7 @@ impl<'e> Parser<'e> {
             return Err(SyntaxError::new(Wrong::GroupNotOpened, self.cursor.whole()));
         };
         let group = std::mem::replace(&mut self.group, outer);
+        // Flags set within a group end with it.
         self.flags = group.flags;
         let part = group.ended();
         if part.height > NESTING_MAX {
@@ -240,7 +244,8 @@ impl<'e> Parser<'e> {
         Ok(())
     }
 
-    /// Repeats the last part; the operator begins at `start`, one before it at `before`.
+    /// Repeats the last part. The operator begins at `start`, the one directly before it at
+    /// `before`.
     fn repeat(
         &mut self,
         start: usize,
@@ -248,6 +253,7 @@ impl<'e> Parser<'e> {
         min: u32,
         max: Option<u32>,
     ) -> Result<(), SyntaxError> {
+        // Read before any error, so that errors show the whole operator.
         let is_lazy = self.cursor.skip("?") != self.flags.is_lazy;
         if let Some(before) = before {
             return Err(self.cursor.wrong_since(before, Wrong::NestedRepetition));
@@ -255,7 +261,7 @@ impl<'e> Parser<'e> {
         let wrong = |wrong| Err(self.cursor.wrong_since(start, wrong));
         let Some(part) = self.group.pop() else { return wrong(Wrong::NothingToRepeat) };
         let repeats = match max {
-            // What is never there may hold any number of repetitions.
+            // A part that never matches may contain any number of repetitions.
             Some(0) => 1,
             max => part.repeats.saturating_mul(max.unwrap_or(min).max(1)),
         };
@@ -272,8 +278,8 @@ impl<'e> Parser<'e> {
         Ok(())
     }
 
-    /// The numbers of `{2}`, `{2,}` or `{2,3}` behind the brace, which was at `start`; `None`, and
-    /// nothing is read, if the brace stands for itself.
+    /// Parses `{2}`, `{2,}` or `{2,3}` behind the brace at `start`. Returns `None` and reads
+    /// nothing if the brace stands for itself.
     fn counts(&mut self, start: usize) -> Result<Option<(u32, Option<u32>)>, SyntaxError> {
         let mut ahead = self.cursor.clone();
         let Some(min) = count(&mut ahead) else { return Ok(None) };
@@ -289,6 +295,7 @@ impl<'e> Parser<'e> {
             return Ok(None);
         }
         self.cursor = ahead;
+        // Counts above the limit are errors, not text: the syntax is that of a repetition.
         if min > REPEATS_MAX || max.is_some_and(|max| max > REPEATS_MAX || max < min) {
             return Err(self.cursor.wrong_since(start, Wrong::RepeatCount));
         }
@@ -296,7 +303,7 @@ impl<'e> Parser<'e> {
     }
 }
 
-/// A decimal number without zeros before it; one that is too large is some other that is.
+/// Parses a decimal number without leading zeros; too large numbers saturate.
 fn count(cursor: &mut Cursor<'_>) -> Option<u32> {
     let mut digit = || {
         let digit = cursor.peek()?.to_digit(10)?;
@@ -332,7 +339,7 @@ impl Group {
         }
     }
 
-    /// The last part, which may be one character of a text.
+    /// Removes the last part, which may be a single character of a text.
     fn pop(&mut self) -> Option<Part> {
         let Some(letter) = self.text.pop() else { return self.parts.pop() };
         let hir = Hir::literal(letter.to_string().into_bytes());
@@ -341,6 +348,7 @@ impl Group {
 
     fn end_branch(&mut self) {
         self.end_text();
+        // A single part needs no sequence around it, so no level.
         let level = u32::from(self.parts.len() > 1);
         let parts = std::mem::take(&mut self.parts);
         for part in &parts {

@@ -11,7 +11,7 @@ fn regex(expression: &str) -> Regex {
     Regex::builder().build_from_hir(&anchored).expect("it compiles")
 }
 
-/// Expressions that our library reads in another way, or not at all.
+/// Expressions that the library parses differently, or not at all.
 #[test]
 fn expressions_mean_what_they_mean_upstream() {
     for (expression, fits, differs) in [

@@ -1,5 +1,5 @@
-//! Change of a series between the ends of a window that is bounded by values instead of samples:
-//! the last ones before its ends (`anchored`), or ones between two samples (`smoothed`).
+//! Change of a series between the ends of a window, where values at the ends replace samples: the
+//! last ones before the ends (`anchored`), or interpolated ones (`smoothed`).
 
 use super::{Context, Kind, Window};
 use crate::annotations::{HistogramOperation, Note};
@@ -7,7 +7,7 @@ use crate::functions::combine;
 use crate::model::{CounterReset, FloatPoint, Histogram, HistogramPoint};
 use crate::syntax::RangeBounds;
 
-/// First and last sample that count. None if all are before the window, or behind it.
+/// Returns the first and last index to use; `None` if all samples are before or behind the window.
 fn ends(
     window: &Window<'_>,
     count: usize,
@@ -15,8 +15,10 @@ fn ends(
 ) -> Option<(usize, usize)> {
     let mut last = count.checked_sub(1)?;
     let is_smoothed = window.bounds == RangeBounds::Smoothed;
+    // The last sample at or before the start gives the value at the start.
     let first = (0..last).take_while(|i| time_ms(*i) <= window.start_ms).count().saturating_sub(1);
     if is_smoothed {
+        // The first sample at or behind the end is the far side of an interpolation.
         last = (0..last).take_while(|i| time_ms(*i) < window.end_ms).count();
     }
     let is_outside =
@@ -38,6 +40,7 @@ pub(super) fn floats(window: &Window<'_>, kind: Kind) -> Option<f64> {
     };
     let mut change = right - left;
     if kind.is_counter {
+        // `left` and `right` stand for samples at the ends, which must not be counted twice.
         let from = first + usize::from(floats[first].time_ms <= window.start_ms);
         let to = last + usize::from(floats[last].time_ms < window.end_ms);
         change += lost(left, right, floats.get(from..to).unwrap_or(&[]));
@@ -45,13 +48,13 @@ pub(super) fn floats(window: &Window<'_>, kind: Kind) -> Option<f64> {
     Some(if kind.per_second { change / window.seconds() } else { change })
 }
 
-/// The value at a time between two samples. A counter that began anew started from zero.
+/// Interpolates between two samples. A counter that was reset started from zero.
 fn between(a: &FloatPoint, b: &FloatPoint, time_ms: i64, kind: Kind) -> f64 {
     let from = if kind.is_counter && b.value < a.value { 0.0 } else { a.value };
     from + (b.value - from) * (time_ms - a.time_ms) as f64 / (b.time_ms - a.time_ms) as f64
 }
 
-/// Values just before a counter was reset, between two values at the ends.
+/// Returns the sum of the values before resets, between two values at the ends.
 fn lost(left: f64, right: f64, within: &[FloatPoint]) -> f64 {
     let mut lost = 0.0;
     let mut before = left;
@@ -71,6 +74,7 @@ pub(super) fn histograms(
 ) -> Option<Histogram> {
     let points = window.histograms;
     let (first, last) = ends(window, points.len(), &|i| points[i].time_ms)?;
+    // All points are checked first, because an interpolation needs buckets of one kind.
     check_kinds(&points[first..=last], kind, context)?;
     let is_smoothed = window.bounds == RangeBounds::Smoothed;
     let is_left_between = is_smoothed && points[first].time_ms < window.start_ms;
@@ -90,7 +94,7 @@ pub(super) fn histograms(
     let mut change = right.clone();
     combine(&mut change, &left, HistogramOperation::Sub, context)?;
     if kind.is_counter {
-        // A reset that a value between two samples spans is in that value.
+        // A left value that was interpolated across a reset already includes the reset.
         let is_spanned =
             is_left_between && points[first + 1].histogram.detect_reset(&points[first].histogram);
         let from = first + 1 + usize::from(is_spanned);
@@ -124,8 +128,7 @@ fn check_kinds(points: &[HistogramPoint], kind: Kind, context: &mut Context<'_>)
     Some(())
 }
 
-/// The histogram at a time between the first two points. A counter that began anew started from
-/// zero.
+/// Interpolates between the first two points. A counter that was reset started from zero.
 fn histogram_between(
     points: &[HistogramPoint],
     time_ms: i64,
@@ -136,6 +139,7 @@ fn histogram_between(
         return None;
     };
     let mut between = b.histogram.as_ref().clone();
+    // Exact times need no arithmetic, which would round and could reconcile bounds.
     if time_ms == a.time_ms {
         return Some(a.histogram.as_ref().clone());
     }
@@ -154,7 +158,7 @@ fn histogram_between(
     Some(between)
 }
 
-/// The sum of the histograms just before a counter was reset; no sum if it never did.
+/// Returns the sum of the histograms before resets; `Some(None)` if there was no reset.
 fn histograms_lost<'h>(
     mut before: &'h Histogram,
     behind: impl Iterator<Item = &'h Histogram>,

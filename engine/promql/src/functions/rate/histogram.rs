@@ -35,7 +35,7 @@ pub(super) fn sample(
     })
 }
 
-/// Change from the first to the last of at least two points.
+/// Returns the change from the first to the last of at least two points.
 fn change(
     points: &[HistogramPoint],
     starts: &[i64],
@@ -52,11 +52,12 @@ fn change(
         StartPair::of(starts, i).is_reset(points[i].time_ms, points[i + 1].time_ms)
             || points[i + 1].histogram.detect_reset(before)
     };
-    // The layout of the first one does not matter if the counter is reset behind it.
+    // A first histogram that a reset follows contributes nothing, whatever its layout.
     let base = match kind.is_counter && begins_anew(0, first) {
         true => Cow::Owned(empty_like(&points[1].histogram)),
         false => Cow::Borrowed(first),
     };
+    // Upstream reduces to the lowest resolution in the window, used or not.
     let schema = common_schema(points, &base, kind, context)?;
     let mut change = last.with_schema(schema);
     combine(&mut change, &base, HistogramOperation::Sub, context)?;
@@ -78,7 +79,7 @@ fn change(
     Some(change)
 }
 
-/// The lowest resolution of those that count; none if there are two kinds of buckets.
+/// Returns the lowest resolution in use; `None` if exponential and custom buckets meet.
 fn common_schema(
     points: &[HistogramPoint],
     base: &Histogram,
@@ -88,6 +89,7 @@ fn common_schema(
     let last = &points.last()?.histogram;
     let mut schema = base.schema.min(last.schema);
     let mut is_mixed = last.has_custom_buckets() != base.has_custom_buckets();
+    // Gauges use the first and the last point only.
     for point in &points[1..points.len() - 1] {
         if is_mixed || !kind.is_counter {
             break;

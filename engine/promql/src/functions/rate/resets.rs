@@ -1,15 +1,14 @@
-//! Places where a counter was reset, found once for the windows of one series, which overlap.
+//! Resets of a counter, found once for the overlapping windows of one series.
 
 use std::collections::VecDeque;
 
 use crate::model::FloatPoint;
 
-/// Places where a counter was reset.
 #[derive(Clone, Debug)]
 pub(in crate::functions) struct Resets {
-    /// Time of the last sample that was looked at.
+    /// Time of the last sample that was examined.
     seen_ms: i64,
-    /// Time of the sample at which it began, and the value before.
+    /// Time of the first sample after the reset, and the value before the reset.
     found: VecDeque<(i64, f64)>,
 }
 
@@ -20,12 +19,11 @@ impl Default for Resets {
 }
 
 impl Resets {
-    /// Bytes of what was found.
     pub fn bytes(&self) -> usize {
         self.found.capacity() * size_of::<(i64, f64)>()
     }
 
-    /// Looks at neighbouring samples that follow those before.
+    /// Records resets between neighbouring samples that follow the recorded ones.
     pub(super) fn look(&mut self, floats: &[FloatPoint]) {
         for pair in floats.windows(2) {
             if pair[1].value < pair[0].value {
@@ -34,19 +32,19 @@ impl Resets {
         }
     }
 
-    /// Says that all samples up to a time were looked at.
+    /// Marks all samples up to a time as examined.
     pub(super) fn see(&mut self, time_ms: i64) {
         self.seen_ms = time_ms;
     }
 
-    /// Whether there were none since some were taken out.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// Takes out those up to a time, and adds the values just before the others.
+    /// Drops resets up to a time, and adds the values before the other ones.
     pub(super) fn add_lost_after(&mut self, time_ms: i64, change: &mut f64) {
+        // A reset at the first sample lies between that sample and one before the window.
         while self.found.front().is_some_and(|(reset_ms, _)| *reset_ms <= time_ms) {
             self.found.pop_front();
         }
@@ -55,16 +53,17 @@ impl Resets {
         }
     }
 
-    /// Adds the values just before a counter was reset within a window.
+    /// Adds the values before resets within a window.
     pub(super) fn add_lost(&mut self, floats: &[FloatPoint], change: &mut f64) {
         let (Some(first), Some(last)) = (floats.first(), floats.last()) else {
             return;
         };
         if last.time_ms < self.seen_ms {
-            // Windows went back.
+            // Windows moved back, and resets that were dropped are in them again.
             *self = Resets::default();
         }
         let new = floats.iter().rev().take_while(|point| point.time_ms > self.seen_ms).count();
+        // The first new pair begins with the last sample of the previous window.
         self.look(&floats[(floats.len() - new).saturating_sub(1)..]);
         self.seen_ms = last.time_ms;
         self.add_lost_after(first.time_ms, change);

@@ -1,16 +1,16 @@
 //! Rates of floats at all steps of a run.
 //!
-//! Where samples are regular, they are as far from the ends of each window as from those of the
-//! window before: what follows from that is computed once, not divided out at each step.
+//! Regular samples are as far from the ends of each window as from those of the previous one, so
+//! the extrapolation is computed once, without a division at each step.
 
 use super::{Ends, Kind};
 use crate::functions::{Memory, Run};
 use crate::model::FloatPoint;
 
-/// What a product of floats that is larger by this factor is larger by, whatever its roundings.
+/// Factor by which one product must exceed another to be larger in spite of rounding.
 const SAFELY: f64 = 1.000_001;
 
-/// Where samples lie in their window, in milliseconds, and what follows from that.
+/// Position of the samples in a window, in milliseconds, and the extrapolation for it.
 struct Place {
     sampled_ms: i64,
     before_ms: i64,
@@ -20,13 +20,13 @@ struct Place {
     factor: f64,
 }
 
-/// `rate`, `increase` and `delta`: see [`super::extrapolated`].
+/// Computes `rate`, `increase` or `delta`: see [`super::extrapolated`].
 pub(super) fn extrapolated(run: &mut Run<'_>, kind: Kind, memory: &mut Memory) {
     let resets = &mut memory.resets;
     let width = run.range_ms as f64 / 1000.0;
     let mut place: Option<Place> = None;
     run.each(|window| {
-        // Hardly any sample is smaller than the one before: that is found out without branches.
+        // Decreases are rare: a first pass without branches looks for any.
         if kind.is_counter && has_decrease(window.new_pairs()) {
             resets.look(window.new_pairs());
         }
@@ -39,6 +39,7 @@ pub(super) fn extrapolated(run: &mut Run<'_>, kind: Kind, memory: &mut Memory) {
         let sampled_ms = last.time_ms - first.time_ms;
         let before_ms = first.time_ms - window.start_ms;
         let after_ms = window.end_ms - last.time_ms;
+        // Nothing else influences the factor, so equal distances have an equal one.
         let is_same = |place: &&Place| {
             place.sampled_ms == sampled_ms
                 && place.before_ms == before_ms
@@ -55,7 +56,7 @@ pub(super) fn extrapolated(run: &mut Run<'_>, kind: Kind, memory: &mut Memory) {
             }
         };
         let ends = place.ends;
-        // Most counters were zero long before the window: no division is needed to see that.
+        // Most counters were zero long before the window; a product shows that without a division.
         let is_far = first.value * ends.sampled > ends.before * change * SAFELY;
         if !kind.is_counter || is_far || change <= 0.0 || first.value < 0.0 {
             return Some(change * place.factor);
@@ -63,6 +64,7 @@ pub(super) fn extrapolated(run: &mut Run<'_>, kind: Kind, memory: &mut Memory) {
         let before = ends.before.min(ends.to_zero(first.value, change));
         Some(change * Ends { before, ..ends }.factor(kind, width))
     });
+    // `add_lost` may continue after this run, and must not record the same resets again.
     if let Some(last) = run.behind.checked_sub(1).and_then(|at| run.floats.get(at)) {
         resets.see(last.time_ms);
     }

@@ -1,15 +1,16 @@
-//! Texts, numbers and durations.
+//! Lexing of strings, numbers and durations.
 
 use super::{Lexer, Read, is_name_part};
 use crate::syntax::token::TokenKind;
 use crate::syntax::{ParseError, quote};
 
 impl Lexer<'_> {
-    /// The rest of a text in quotes that knows escapes.
+    /// Reads the rest of a quoted string with escapes.
     pub(super) fn string(&mut self, mark: char) -> Read {
         loop {
             match self.bump() {
                 Some('\\') => self.escape(mark)?,
+                // Upstream cannot tell this letter from invalid UTF-8 and refuses it too.
                 Some(char::REPLACEMENT_CHARACTER) => return Err(self.error("invalid UTF-8 rune")),
                 None | Some('\n') => return Err(self.error("unterminated quoted string")),
                 Some(letter) if letter == mark => return Ok(TokenKind::Text),
@@ -18,7 +19,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// The rest of an escape.
+    /// Checks the rest of an escape, as far as its value allows.
     fn escape(&mut self, mark: char) -> Result<(), ParseError> {
         const UNENDED: &str = "escape sequence not terminated";
         let Some(letter) = self.bump() else { return Err(self.error(UNENDED)) };
@@ -26,6 +27,7 @@ impl Lexer<'_> {
             'a' | 'b' | 'f' | 'n' | 'r' | 't' | 'v' | '\\' => return Ok(()),
             _ if letter == mark => return Ok(()),
             '0'..='7' => {
+                // The first digit is one of the three.
                 self.at -= 1;
                 (3, 8, 255)
             }
@@ -41,6 +43,7 @@ impl Lexer<'_> {
                 let text = format!("illegal character {} in escape sequence", code_of(letter));
                 return Err(self.error(text));
             };
+            // Eight hexadecimal digits fill 32 bits, so nothing wraps.
             code = code.wrapping_mul(base).wrapping_add(digit);
         }
         match code > max || (0xd800..0xe000).contains(&code) {
@@ -49,7 +52,6 @@ impl Lexer<'_> {
         }
     }
 
-    /// The rest of a text in backquotes.
     pub(super) fn raw_string(&mut self) -> Read {
         loop {
             match self.bump() {
@@ -66,6 +68,7 @@ impl Lexer<'_> {
     }
 
     pub(super) fn number_or_duration(&mut self) -> Read {
+        // A duration begins like a number, so both are tried from the first letter.
         self.at = self.start;
         if self.number() {
             return Ok(TokenKind::Number);
@@ -77,11 +80,11 @@ impl Lexer<'_> {
         Err(self.error(format!("bad number or duration syntax: {text}")))
     }
 
-    /// Reads a number; false if something else stands there. Whether the number is right is not yet
-    /// said.
+    /// Reads a number; false if it ends in something else. The value may still be invalid.
     fn number(&mut self) -> bool {
         let is_hex = self.eat(|letter| letter == '0') && self.eat(|letter| "xX".contains(letter));
         if is_hex {
+            // The shape is that of upstream's `scanNumber`; the parser judges the value.
             self.eat(|letter| letter == '_');
         }
         let is_digit = |letter: char| letter.is_digit(if is_hex { 16 } else { 10 });
@@ -105,6 +108,7 @@ impl Lexer<'_> {
                     }
                     has_power = true;
                     self.eat(|sign| "+-".contains(sign));
+                    // Upstream refuses an exponent or an underscore at the end of the text.
                     if self.eat(|next| "._eE".contains(next)) || self.peek().is_none() {
                         return false;
                     }
@@ -122,14 +126,16 @@ impl Lexer<'_> {
         !self.peek().is_some_and(is_name_part)
     }
 
-    /// Reads what makes a number the first one of a duration; false if it is not one.
+    /// Reads the units that make a number the first one of a duration; false for other letters.
     fn duration_units(&mut self) -> bool {
         if !self.eat(|letter| "smhdwy".contains(letter)) {
             return false;
         }
+        // `ms` has two letters; other units with an `s` are refused by the parser.
         self.eat(|letter| letter == 's');
         while self.eat(|letter| letter.is_ascii_digit()) {
             while self.eat(|letter| letter.is_ascii_digit()) {}
+            // Years can only be the first unit.
             if !self.eat(|letter| "smhdw".contains(letter)) {
                 return false;
             }
@@ -137,13 +143,14 @@ impl Lexer<'_> {
         }
         let ends = !self.peek().is_some_and(is_name_part);
         if !ends {
+            // Upstream's error shows the first wrong letter.
             self.bump();
         }
         ends
     }
 }
 
-/// A letter as upstream shows it in errors of escapes.
+/// Formats a letter as upstream does in errors about escapes.
 fn code_of(letter: char) -> String {
     format!("U+{:04X} '{letter}'", letter as u32)
 }

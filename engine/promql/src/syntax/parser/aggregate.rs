@@ -1,22 +1,24 @@
-//! Aggregations, and lists of labels.
+//! Parsing of aggregations and lists of labels.
 
 use super::{Expr, ExprKind, ParseError, Parsed, Parser, TokenKind};
 use crate::syntax::token::Token;
 use crate::syntax::{Aggregate, AggregateOp, Keyword};
 
-/// Labels of `by` or `without`, and whether it is `without`.
+/// Labels of `by` or `without`; true for `without`.
 type Grouping = (Vec<String>, bool);
 
 impl Parser<'_> {
-    /// An aggregation whose operator has been taken.
+    /// Parses an aggregation behind its operator.
     pub(super) fn aggregate(&mut self, op: AggregateOp, word: Token<'_>) -> Parsed {
         let mut grouping = self.grouping()?;
         let outer = std::mem::replace(&mut self.in_aggregation, true);
         let mut args = self.arguments()?;
         self.in_aggregation = outer;
+        // The clause may stand before or behind the arguments, but only once.
         if grouping.is_none() {
             grouping = self.grouping()?;
         }
+        // All checks follow the whole aggregation, so that syntax errors within come first.
         let span = self.span_from(word.start);
         let fail = |text: String| Err(self.error(span, text));
         if args.is_empty() {
@@ -40,6 +42,7 @@ impl Parser<'_> {
                 ));
             }
         };
+        // `arguments` left the height of the highest argument.
         self.grow(self.height, span)?;
         let (grouping, is_without) = grouping.unwrap_or_default();
         let aggregate = Aggregate { op, expr, param, grouping, is_without };
@@ -56,7 +59,6 @@ impl Parser<'_> {
         }
     }
 
-    /// Names of labels in parentheses.
     pub(super) fn labels(&mut self) -> Result<Vec<String>, ParseError> {
         const CONTEXT: &str = "grouping opts";
         if self.take_if(TokenKind::LeftParen)?.is_none() {
@@ -77,6 +79,7 @@ impl Parser<'_> {
                 kind if kind.is_label_name() => self.take()?.text.to_owned(),
                 _ => return Err(self.unexpected_in(CONTEXT, "label")),
             });
+            // A trailing comma is allowed here, unlike in arguments.
             if self.take_if(TokenKind::Comma)?.is_none()
                 && self.peek()?.kind != TokenKind::RightParen
             {

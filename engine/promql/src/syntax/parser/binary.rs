@@ -1,11 +1,11 @@
-//! Binary and unary operators.
+//! Parsing of binary and unary operators by precedence climbing.
 
 use super::{Expr, ExprKind, ParseError, Parsed, Parser, Span, TokenKind};
 use crate::syntax::{
     Binary, BinaryOp, Cardinality, Keyword, Matching, NumberLiteral, UnaryOp, ValueType,
 };
 
-/// What may stand between a binary operator and its right operand.
+/// Modifiers between a binary operator and its right operand.
 #[derive(Default)]
 struct Modifiers {
     returns_bool: bool,
@@ -13,12 +13,11 @@ struct Modifiers {
 }
 
 impl Parser<'_> {
-    /// An expression.
     pub(super) fn expression(&mut self) -> Parsed {
         self.binary(0)
     }
 
-    /// An expression whose operators bind at least as strongly as `least`.
+    /// Parses an expression whose operators bind at least as strongly as `least`.
     fn binary(&mut self, least: u8) -> Parsed {
         self.go_down()?;
         let mut lhs = self.unary()?;
@@ -30,6 +29,7 @@ impl Parser<'_> {
             }
             self.take()?;
             let modifiers = self.modifiers()?;
+            // `^` is right-associative: its right operand may have another one.
             let rhs = self.binary(precedence + u8::from(op != BinaryOp::Pow))?;
             let span = Span { start: lhs.span.start, end: rhs.span.end };
             let matching = modifiers.matching;
@@ -38,6 +38,7 @@ impl Parser<'_> {
                 let text = "binop fill modifiers are experimental and not enabled";
                 return Err(self.error(span, text));
             }
+            // A chain counts as one level, since it is walked in loops.
             height = height.max(self.height);
             length += 1;
             if length > self.options.chain_max {
@@ -51,6 +52,7 @@ impl Parser<'_> {
                 lhs,
                 rhs,
                 returns_bool: modifiers.returns_bool,
+                // The type check removes the matching if an operand is a scalar.
                 matching: Some(matching),
                 value_type,
             };
@@ -63,13 +65,13 @@ impl Parser<'_> {
         Ok(lhs)
     }
 
-    /// An operand with its signs.
     fn unary(&mut self) -> Parsed {
         let start = self.peek()?.start;
         let Some(op) = self.sign()? else { return self.postfix() };
-        // Signs bind as multiplication does: of binary operators only the power comes first.
+        // Signs bind as strongly as multiplication: only a power comes first.
         let mut inner = self.binary(BinaryOp::Pow.precedence())?;
         let span = Span { start, end: inner.span.end };
+        // Upstream folds the sign into the number, which is how it is printed.
         if let ExprKind::Number(number) = &mut inner.kind {
             number.negate_if(op == UnaryOp::Minus);
             inner.span = span;
@@ -79,7 +81,6 @@ impl Parser<'_> {
         Ok(Expr { span, kind: ExprKind::Unary(op, Box::new(inner)) })
     }
 
-    /// A sign, if there is one.
     pub(super) fn sign(&mut self) -> Result<Option<UnaryOp>, ParseError> {
         let op = match self.peek()?.kind {
             TokenKind::Operator(BinaryOp::Add) => UnaryOp::Plus,
@@ -105,13 +106,14 @@ impl Parser<'_> {
             if let Some(cardinality) = cardinality {
                 self.take()?;
                 matching.cardinality = cardinality;
-                // What is no list is the right operand, if it can be one.
+                // Anything that can be an operand is not a list of labels.
                 let kind = self.peek()?.kind;
                 if kind == TokenKind::LeftParen || !kind.begins_expression() {
                     matching.include = self.labels()?;
                 }
             }
         }
+        // `fill_left` and `fill_right` may come in any order, but not with `fill`.
         if self.take_word(Keyword::Fill)? {
             let value = Some(self.fill_value()?);
             (matching.fill_lhs, matching.fill_rhs) = (value, value);
@@ -129,7 +131,6 @@ impl Parser<'_> {
         Ok(modifiers)
     }
 
-    /// A number in parentheses.
     fn fill_value(&mut self) -> Result<f64, ParseError> {
         self.expect(TokenKind::LeftParen)?;
         let sign = self.sign()?;
@@ -139,14 +140,12 @@ impl Parser<'_> {
         Ok(number.value)
     }
 
-    /// Takes the next token if it is a certain word.
     pub(super) fn take_word(&mut self, word: Keyword) -> Result<bool, ParseError> {
         Ok(self.take_if(TokenKind::Keyword(word))?.is_some())
     }
 }
 
 impl NumberLiteral {
-    /// Changes the sign if `negates`.
     pub(super) fn negate_if(&mut self, negates: bool) {
         if negates {
             self.value = -self.value;

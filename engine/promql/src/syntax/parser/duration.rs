@@ -1,4 +1,4 @@
-//! Duration expressions: arithmetic in the place of a duration.
+//! Parsing of duration expressions: arithmetic in place of a duration.
 
 use super::{ParseError, Parser, Span, TokenKind};
 use crate::syntax::{
@@ -7,14 +7,14 @@ use crate::syntax::{
 
 type Parsed = Result<DurationExpr, ParseError>;
 
-/// Longest duration in seconds: what fits 63 bits of nanoseconds.
+/// Longest duration in seconds: Go's durations are 63 bits of nanoseconds.
 const SECONDS_MAX: f64 = 9_223_372_036.854_776;
 
-/// Where a duration expression stands, as errors name it: the context and what is expected.
+/// Names of the context and of the expected tokens, for errors.
 type Place<'p> = (&'p str, &'p str);
 
 impl DurationExpr {
-    /// The number, if it is nothing else.
+    /// Returns the number, if the expression is nothing but a literal.
     pub(super) fn literal(&self) -> Option<NumberLiteral> {
         match self.kind {
             DurationExprKind::Number(number) if !self.is_wrapped => Some(number),
@@ -24,12 +24,11 @@ impl DurationExpr {
 }
 
 impl Parser<'_> {
-    /// A duration expression within brackets.
     pub(super) fn duration(&mut self, context: &str, wanted: &str) -> Parsed {
         self.duration_binary(0, (context, wanted))
     }
 
-    /// The duration of an offset. Operators behind a simple one belong to the expression around it.
+    /// Parses an offset's duration. Operators behind a literal belong to the enclosing expression.
     pub(super) fn offset_duration(&mut self) -> Parsed {
         let place = ("offset", "number, duration, step(), or range()");
         let start = self.peek()?.start;
@@ -37,7 +36,7 @@ impl Parser<'_> {
         let token = self.peek()?;
         if matches!(token.kind, TokenKind::Number | TokenKind::Duration) {
             let number = self.number()?;
-            // Upstream blames the sign, if there is one.
+            // Upstream positions the error at the sign, if there is one.
             let blamed = sign.map_or(token.span(), |_| Span { start, end: start + 1 });
             self.check_range(&number, blamed)?;
             let kind = DurationExprKind::Number(number);
@@ -45,6 +44,7 @@ impl Parser<'_> {
             return self.signed(start, sign, inner);
         }
         let has_signed_parens = sign.is_some() && token.kind == TokenKind::LeftParen;
+        // Operators behind these operands belong to the enclosing expression too.
         if has_signed_parens || token.kind.is_duration_word() {
             let inner = self.duration_operand(place)?;
             return self.signed(start, sign, inner);
@@ -74,7 +74,7 @@ impl Parser<'_> {
         Ok(whole)
     }
 
-    /// Operators and operands behind the first operand.
+    /// Parses operators and operands behind the first operand.
     fn duration_rest(&mut self, first: DurationExpr, least: u8, place: Place<'_>) -> Parsed {
         let mut lhs = first;
         let mut length = 0;
@@ -95,10 +95,13 @@ impl Parser<'_> {
                 return Ok(lhs);
             }
             length += 1;
+            // Duration expressions are walked recursively, so a chain counts all its operators.
             self.grow(length, token.span())?;
             self.take()?;
             let rhs = self.duration_binary(precedence + u8::from(sign != BinaryOp::Pow), place)?;
+            // Upstream refuses a disabled expression once its operands are parsed.
             self.gate(lhs.span)?;
+            // Only a literal zero is known now; others are found in the evaluation.
             let is_zero = rhs.literal().is_some_and(|number| number.value == 0.0);
             match op {
                 DurationOp::Div if is_zero => {
@@ -115,7 +118,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A number, a function, or an expression in parentheses.
+    /// Parses a number, a function, or an expression in parentheses.
     fn duration_operand(&mut self, place: Place<'_>) -> Parsed {
         let token = self.peek()?;
         let kind = match token.kind {
@@ -150,6 +153,7 @@ impl Parser<'_> {
                 let mut inner = self.duration_binary(0, place)?;
                 self.duration_sign(TokenKind::RightParen, place)?;
                 self.gate(inner.span)?;
+                // Upstream's position of a literal includes the opening parenthesis only.
                 if inner.literal().is_some() {
                     inner.span.start = token.start;
                 }
@@ -161,11 +165,11 @@ impl Parser<'_> {
         Ok(DurationExpr { span: self.span_from(token.start), is_wrapped: false, kind })
     }
 
-    /// Puts a sign before an operand.
     fn signed(&mut self, start: u32, sign: Option<UnaryOp>, mut inner: DurationExpr) -> Parsed {
         let Some(sign) = sign else { return Ok(inner) };
         let is_negative = sign == UnaryOp::Minus;
         let span = Span { start, end: inner.span.end };
+        // Upstream folds a sign into a literal and drops a plus.
         match &mut inner.kind {
             DurationExprKind::Number(number) if !inner.is_wrapped => {
                 number.negate_if(is_negative);

@@ -1,4 +1,4 @@
-//! From tokens to a tree, by precedence climbing with one token of look-ahead.
+//! Recursive descent parser with precedence climbing and one token of look-ahead.
 //!
 //! The look-ahead is read only where the grammar needs it, so that of several errors the same one
 //! is found first as by upstream's parser.
@@ -17,33 +17,32 @@ use super::{Expr, ExprKind, ParseError, Span, VectorSelector, check};
 /// Longest text that is parsed, in bytes.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 
-/// How deep expressions may be nested.
+/// Maximum nesting of an expression.
 const NESTING_MAX: u32 = 200;
 
-/// How high a tree may be, where a chain of operators counts once: subqueries behind one another
-/// are high without being nested.
+/// Maximum height of a tree, in which a chain of operators counts once and each subquery counts.
 const HEIGHT_MAX: u32 = 1000;
 
-/// How many operators may follow one another, as in `a + b + c`.
+/// Maximum number of consecutive operators, as in `a + b + c`.
 const CHAIN_MAX: u32 = 10_000;
 
-/// What enables experimental functions in upstream's programs, unless a host names another switch.
+/// Switch of upstream's programs for experimental functions; a host may name another one.
 const UPSTREAM_SWITCH: &str = "--enable-feature=promql-experimental-functions";
 
-/// What is accepted beside the stable language.
+/// Extensions of the stable language to accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParserOptions {
-    /// Experimental functions and aggregations.
+    /// Accepts experimental functions and aggregations.
     pub experimental_functions: bool,
-    /// What enables them, as the error about a disabled aggregation names it.
+    /// Name of the switch in the error about a disabled aggregation.
     pub experimental_functions_switch: &'static str,
-    /// Arithmetic in the place of durations.
+    /// Accepts arithmetic in place of durations.
     pub duration_expressions: bool,
-    /// `anchored` and `smoothed`.
+    /// Accepts the modifiers `anchored` and `smoothed`.
     pub extended_range_selectors: bool,
-    /// `fill`, `fill_left` and `fill_right`.
+    /// Accepts `fill`, `fill_left` and `fill_right`.
     pub fill_modifiers: bool,
-    /// How many operators may follow one another, as in `a + b + c`.
+    /// Maximum number of consecutive operators, as in `a + b + c`.
     pub chain_max: u32,
 }
 
@@ -61,7 +60,7 @@ impl Default for ParserOptions {
 }
 
 impl ParserOptions {
-    /// Everything.
+    /// Returns options that accept all extensions.
     pub fn all() -> ParserOptions {
         ParserOptions {
             experimental_functions: true,
@@ -77,16 +76,18 @@ impl ParserOptions {
 /// Parses an expression and checks its types.
 pub fn parse(text: &str, options: &ParserOptions) -> Result<Expr, ParseError> {
     let mut parser = Parser::new(text, options)?;
+    // Upstream has its own error for a text without tokens.
     if parser.peek()?.kind == TokenKind::End {
         return Err(parser.error(Span::default(), "no expression found in input"));
     }
     let mut expr = parser.expression()?;
     parser.finish()?;
+    // Types are checked after the whole text, since syntax errors take precedence.
     check::check(&mut expr, text)?;
     Ok(expr)
 }
 
-/// Parses a selector of series, as `match[]` takes it.
+/// Parses a series selector, as `match[]` takes it.
 pub fn parse_selector(text: &str) -> Result<VectorSelector, ParseError> {
     let mut parser = Parser::new(text, &ParserOptions::default())?;
     let expr = match parser.peek()?.kind {
@@ -106,20 +107,21 @@ type Parsed = Result<Expr, ParseError>;
 struct Parser<'a> {
     text: &'a str,
     lexer: Lexer<'a>,
-    /// The next token, if it has been looked at.
+    /// The next token, once the parser has looked at it.
     next: Option<Token<'a>>,
-    /// Behind the last token that was taken.
+    /// Offset behind the last token that was taken.
     end: u32,
     options: ParserOptions,
     nesting: u32,
     /// Height of the tree that was finished last.
     height: u32,
-    /// Whether arguments of an aggregation are being read, which errors say.
+    /// Whether arguments of an aggregation are being parsed; errors name that context.
     in_aggregation: bool,
 }
 
 impl<'a> Parser<'a> {
     fn new(text: &'a str, options: &ParserOptions) -> Result<Parser<'a>, ParseError> {
+        // Bounds the memory of the tree, and lets 32 bits hold any position.
         if text.len() > TEXT_BYTES_MAX {
             let reason = format!("the expression has more than {TEXT_BYTES_MAX} bytes");
             return Err(ParseError::new(Span::default(), reason, text));
@@ -136,7 +138,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// The next token, which stays.
+    /// Returns the next token without taking it.
     fn peek(&mut self) -> Result<Token<'a>, ParseError> {
         match self.next {
             Some(token) => Ok(token),
@@ -144,7 +146,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes the next token.
     fn take(&mut self) -> Result<Token<'a>, ParseError> {
         let token = self.peek()?;
         self.next = None;
@@ -152,7 +153,6 @@ impl<'a> Parser<'a> {
         Ok(token)
     }
 
-    /// Takes the next token if it is of a kind.
     fn take_if(&mut self, kind: TokenKind) -> Result<Option<Token<'a>>, ParseError> {
         match self.peek()?.kind == kind {
             true => self.take().map(Some),
@@ -160,7 +160,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Takes the next token, which must be of a kind.
     fn expect(&mut self, kind: TokenKind) -> Result<Token<'a>, ParseError> {
         match self.take_if(kind)? {
             Some(token) => Ok(token),
@@ -168,7 +167,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// There must be nothing left.
     fn finish(&mut self) -> Result<(), ParseError> {
         self.expect(TokenKind::End).map(drop)
     }
@@ -177,13 +175,12 @@ impl<'a> Parser<'a> {
         ParseError::new(span, text, self.text)
     }
 
-    /// The next token cannot stand here.
     fn unexpected(&mut self) -> ParseError {
         let context = if self.in_aggregation { "aggregation" } else { "" };
         self.unexpected_in(context, "")
     }
 
-    /// The next token cannot stand here; `context` and `expected` may be empty.
+    /// Makes the error of a token that is not allowed here; `context` and `expected` may be empty.
     fn unexpected_in(&mut self, context: &str, expected: &str) -> ParseError {
         let token = match self.peek() {
             Ok(token) => token,
@@ -202,7 +199,7 @@ impl<'a> Parser<'a> {
         Span { start, end: self.end }
     }
 
-    /// Counts a node above trees of which the highest has this height.
+    /// Counts a node above trees of at most this height.
     fn grow(&mut self, height: u32, span: Span) -> Result<(), ParseError> {
         self.height = height + 1;
         match self.height > HEIGHT_MAX {
@@ -211,7 +208,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Goes one level down.
+    /// Enters a level of nesting. An error ends the parser, so the level need not be left.
     fn go_down(&mut self) -> Result<(), ParseError> {
         self.nesting += 1;
         match self.nesting > NESTING_MAX {
@@ -223,7 +220,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Goes one level up.
     fn go_up(&mut self) {
         self.nesting -= 1;
     }

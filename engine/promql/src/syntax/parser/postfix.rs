@@ -1,4 +1,4 @@
-//! What stands behind an operand: ranges, `offset`, `@`, `anchored`, `smoothed`.
+//! Parsing of modifiers behind an operand: ranges, `offset`, `@`, `anchored`, `smoothed`.
 
 use super::{Expr, ExprKind, ParseError, Parsed, Parser, Span, TokenKind};
 use crate::syntax::{
@@ -7,7 +7,6 @@ use crate::syntax::{
 };
 
 impl Parser<'_> {
-    /// An operand with its modifiers.
     pub(super) fn postfix(&mut self) -> Parsed {
         let mut expr = self.primary()?;
         loop {
@@ -26,17 +25,19 @@ impl Parser<'_> {
         }
     }
 
-    /// A range in brackets, or a subquery.
+    /// Parses a range in brackets, or a subquery.
     fn range(&mut self, expr: Expr) -> Parsed {
         const WANTED: &str = "number, duration, step(), or range()";
         let bracket = self.take()?;
         let range = self.range_duration("subquery or range selector", WANTED)?;
         let start = expr.span.start;
         if self.take_if(TokenKind::RightBracket)?.is_some() {
+            // Everything but a plain selector needs the colon of a subquery.
             let ExprKind::Vector(selector) = expr.kind else {
                 let text = "ranges only allowed for vector selectors";
                 return Err(self.error(self.span_from(bracket.start), text));
             };
+            // Modifiers follow the range; upstream has errors for those before it.
             let early = match &selector.shift {
                 TimeShift { offset: Some(_), .. } => "no offset modifiers allowed before range",
                 TimeShift { at: Some(_), .. } => "no @ modifiers allowed before range",
@@ -60,15 +61,15 @@ impl Parser<'_> {
             }
         }
         let span = self.span_from(start);
+        // Subqueries follow one another without nesting, so they are counted by height.
         self.grow(self.height, span)?;
         let subquery = Subquery { expr, range, step, shift: TimeShift::default() };
         Ok(Expr { span, kind: ExprKind::Subquery(Box::new(subquery)) })
     }
 
-    /// A duration above zero.
     fn range_duration(&mut self, context: &str, wanted: &str) -> Result<DurationValue, ParseError> {
         let duration = self.duration(context, wanted)?;
-        // Upstream looks at the next token before it looks at the value.
+        // Upstream reads the next token before it checks the value.
         self.peek()?;
         if duration.literal().is_some_and(|number| number.value <= 0.0) {
             return Err(self.error(duration.span, "duration must be greater than 0"));
@@ -88,6 +89,7 @@ impl Parser<'_> {
         if shift.offset.is_some() {
             return Err(self.error(span, "offset may not be set multiple times"));
         }
+        // Upstream does not record an offset of zero, so another one may follow.
         shift.offset = Some(offset.into()).filter(|offset| *offset != DurationValue::Ms(0));
         expr.span.end = self.end;
         Ok(expr)
@@ -115,7 +117,7 @@ impl Parser<'_> {
                 let mut number = self.number()?;
                 number.negate_if(sign == Some(UnaryOp::Minus));
                 let seconds = number.value;
-                // 2^63, the first number that is no 64-bit integer.
+                // 2^63 is the first number that is not a 64-bit integer.
                 if !seconds.is_finite() || seconds.abs() >= 9_223_372_036_854_775_808.0 {
                     let shown = match seconds {
                         _ if seconds.is_nan() => "NaN".to_owned(),
@@ -126,6 +128,7 @@ impl Parser<'_> {
                     let text = format!("timestamp out of bounds for @ modifier: {shown}");
                     return Err(self.error(span, text));
                 }
+                // A product beyond the range of times saturates, as the cast does.
                 At::Time((seconds * 1000.0).round() as i64)
             }
         };
@@ -168,7 +171,7 @@ impl Parser<'_> {
     }
 }
 
-/// Where `offset` and `@` of an expression are kept; none if it takes none.
+/// Returns the field for `offset` and `@` of an expression; `None` if it takes neither.
 fn shift_of(expr: &mut Expr) -> Option<&mut TimeShift> {
     match &mut expr.kind {
         ExprKind::Vector(selector) => Some(&mut selector.shift),
@@ -179,10 +182,11 @@ fn shift_of(expr: &mut Expr) -> Option<&mut TimeShift> {
 }
 
 impl From<DurationExpr> for DurationValue {
-    /// A literal is known at once, whatever else stands there when the query's range is known.
+    /// Computes a literal at once; others are computed when the query's range is known.
     fn from(expr: DurationExpr) -> DurationValue {
         match (&expr.kind, expr.is_wrapped) {
             (DurationExprKind::Number(number), false) => {
+                // Go's durations have whole nanoseconds, which are then cut to milliseconds.
                 DurationValue::Ms(((number.value * 1e9).round() / 1e6) as i64)
             }
             _ => DurationValue::Expr(Box::new(expr)),

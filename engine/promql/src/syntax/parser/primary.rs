@@ -1,11 +1,10 @@
-//! What operators stand between: literals, selectors, calls, parentheses.
+//! Parsing of operands: literals, selectors, calls, parentheses.
 
 use super::{Expr, ExprKind, ParseError, Parsed, Parser, TokenKind};
 use crate::syntax::token::Token;
 use crate::syntax::{BinaryOp, Call, Function, Keyword, NumberLiteral, Text, number, quote};
 
 impl<'a> Parser<'a> {
-    /// One operand without modifiers.
     pub(super) fn primary(&mut self) -> Parsed {
         let token = self.peek()?;
         match token.kind {
@@ -33,6 +32,7 @@ impl<'a> Parser<'a> {
                 self.call_or_selector(token)
             }
             TokenKind::Keyword(Keyword::Start | Keyword::End) => {
+                // `start` and `end` are functions; without parentheses they are names of metrics.
                 self.take()?;
                 self.call_or_selector(token)
             }
@@ -42,6 +42,7 @@ impl<'a> Parser<'a> {
             }
             TokenKind::Aggregate(op) => {
                 self.take()?;
+                // Without arguments or a clause the word is the name of a metric.
                 match self.peek()?.kind {
                     TokenKind::LeftParen | TokenKind::Keyword(Keyword::By | Keyword::Without) => {
                         self.aggregate(op, token)
@@ -58,6 +59,7 @@ impl<'a> Parser<'a> {
         if self.peek()?.kind != TokenKind::LeftParen {
             return self.selector_of(Some(name));
         }
+        // Upstream parses the arguments before it checks the name.
         let args = self.arguments()?;
         let Some(function) = Function::by_name(name.text) else {
             let text = format!("unknown function with name {}", quote::quoted(name.text));
@@ -72,7 +74,7 @@ impl<'a> Parser<'a> {
         Ok(Expr { span, kind: ExprKind::Call(Call { function, args }) })
     }
 
-    /// Expressions in parentheses. The height is then that of the highest.
+    /// Parses expressions in parentheses. Sets the height to that of the highest one.
     pub(super) fn arguments(&mut self) -> Result<Vec<Expr>, ParseError> {
         self.expect(TokenKind::LeftParen)?;
         let mut args = Vec::new();
@@ -82,6 +84,7 @@ impl<'a> Parser<'a> {
                 args.push(self.expression()?);
                 height = height.max(self.height);
                 let Some(comma) = self.take_if(TokenKind::Comma)? else { break };
+                // Upstream has an error of its own for a trailing comma.
                 if !self.peek()?.kind.begins_expression() {
                     let text = "trailing commas not allowed in function call args";
                     return Err(self.error(comma.span(), text));
@@ -93,7 +96,7 @@ impl<'a> Parser<'a> {
         Ok(args)
     }
 
-    /// A number, or a duration in seconds.
+    /// Parses a number, or a duration in seconds.
     pub(super) fn number(&mut self) -> Result<NumberLiteral, ParseError> {
         let token = self.peek()?;
         let read = match token.kind {
@@ -108,15 +111,14 @@ impl<'a> Parser<'a> {
         read.map_err(|text| self.error(token.span(), text))
     }
 
-    /// A text without its quotes.
     pub(super) fn string(&mut self) -> Result<Text, ParseError> {
         let token = self.expect(TokenKind::Text)?;
-        // The lexer has looked at each escape.
+        // The lexer has checked each escape.
         let bytes = quote::unquoted(token.text);
         bytes.map(Text::new).ok_or_else(|| self.error(token.span(), "invalid escape"))
     }
 
-    /// A text of which series could have been given.
+    /// Parses a string literal that must be UTF-8, as all labels of series are.
     pub(super) fn utf8_string(&mut self) -> Result<String, ParseError> {
         let span = self.peek()?.span();
         let text = self.string()?;
@@ -128,7 +130,6 @@ impl<'a> Parser<'a> {
 }
 
 impl TokenKind {
-    /// Whether an expression may begin with it.
     pub(super) fn begins_expression(self) -> bool {
         match self {
             TokenKind::Number | TokenKind::Duration | TokenKind::Text => true,

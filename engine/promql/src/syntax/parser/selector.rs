@@ -1,4 +1,4 @@
-//! Instant vector selectors.
+//! Parsing of instant vector selectors.
 
 use super::{Expr, ExprKind, ParseError, Parsed, Parser, Span, TokenKind};
 use crate::syntax::token::Token;
@@ -8,7 +8,7 @@ use tidepool_relabel::Pattern;
 const CONTEXT: &str = "label matching";
 
 impl<'a> Parser<'a> {
-    /// A selector whose first token has not been taken: a name or a brace.
+    /// Parses a selector from its first token, a name or a brace.
     pub(super) fn selector(&mut self) -> Parsed {
         match self.peek()?.kind {
             TokenKind::LeftBrace => self.selector_of(None),
@@ -19,7 +19,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A selector behind its name, or one without a name.
+    /// Parses a selector behind its name, or one without a name.
     pub(super) fn selector_of(&mut self, name: Option<Token<'a>>) -> Parsed {
         let start = match name {
             Some(name) => name.start,
@@ -30,6 +30,7 @@ impl<'a> Parser<'a> {
             self.matchers(&mut matchers)?;
         }
         let name = name.map_or("", |name| name.text);
+        // The matcher of the name comes last, where the type check expects it.
         if !name.is_empty() {
             matchers.push(name_matcher(name.to_owned()));
         }
@@ -68,6 +69,7 @@ impl<'a> Parser<'a> {
             TokenKind::Operator(BinaryOp::NotEqual) => MatchOp::NotEqual,
             TokenKind::MatchRegex => MatchOp::Regex,
             TokenKind::NotMatchRegex => MatchOp::NotRegex,
+            // A string alone in braces is the name of the metric.
             _ if token.kind == TokenKind::Text => return Ok(name_matcher(name)),
             _ => return Err(self.unexpected_in(CONTEXT, "label matching operator")),
         };
@@ -76,6 +78,7 @@ impl<'a> Parser<'a> {
             return Err(self.unexpected_in(CONTEXT, "string"));
         }
         let value = self.utf8_string()?;
+        // The expression is compiled only for its error; the evaluation compiles it again.
         if matches!(op, MatchOp::Regex | MatchOp::NotRegex)
             && let Err(reason) = Pattern::new(&value)
         {
