@@ -1,25 +1,21 @@
-//! A query as it is asked.
+//! A query with its parameters, as a request states them.
 
 use std::time::Duration;
 use tidepool_runtime::{QueryTimes, ResultFormat};
 
-/// A query.
 #[derive(Clone, Debug)]
 pub struct Expression {
-    /// Its text.
     pub text: String,
-    /// When it is evaluated.
     pub times: QueryTimes,
-    /// How the answer is written.
     pub format: ResultFormat,
-    /// How far back instant selectors look, unless as the configuration says.
+    /// Lookback delta of instant selectors; the configured one if absent.
     pub lookback: Option<Duration>,
-    /// Most series of the answer; 0 for no limit.
+    /// Maximum number of series in the answer; 0 for no limit.
     pub series_max: u64,
-    /// Longest time the query may take, unless the configuration allows less.
+    /// Timeout of the request. The configured timeout applies if it is shorter.
     pub timeout: Option<Duration>,
-    /// Whether samples are counted for each step, if the configuration allows it.
+    /// Whether samples are counted per step, provided that the feature is enabled.
     pub per_step: bool,
-    /// Whether all is evaluated, whatever is known of an earlier answer.
+    /// Whether the result cache is bypassed, so that all steps are evaluated.
     pub is_fresh: bool,
 }

@@ -1,4 +1,4 @@
-//! Flags about queries in PromQL, and the configuration that they make.
+//! Flags of PromQL queries, and the configuration made from them.
 
 use crate::queries::{QueryConfig, QueryFeatures};
 use clap::{Args, ValueEnum};
@@ -105,7 +105,7 @@ enum Feature {
 }
 
 impl QueryFlags {
-    /// What is true of some of them.
+    /// Flags that can be reloaded, and flags that Prometheus has under another name.
     pub const MARKS: Marks = Marks {
         reloadable: &[
             "enable-feature",
@@ -123,7 +123,7 @@ impl QueryFlags {
         ..Marks::NONE
     };
 
-    /// What queries may take and use.
+    /// Builds the configuration of queries from the flags.
     pub fn config(&self) -> QueryConfig {
         let has = |feature| self.enable_feature.contains(&feature);
         QueryConfig {

@@ -1,19 +1,19 @@
-//! Queries in PromQL over the store: their turns, their evaluation, and results that are kept for
-//! the next time.
+//! PromQL queries over the store: the queue for admission, evaluation, and the cache of results of
+//! range queries.
 //!
 //! ```text
-//! Expression ─▶ a turn ─▶ what is kept ─┬─ all steps ────────────────────────────▶ QueryPart …
+//! Expression ─▶ a turn ─▶ cached steps ─┬─ all steps ────────────────────────────▶ QueryPart …
 //!                                       └─ others: an instance, several for a large one ─┘
 //!                                              │ tidepool_store::reading
 //!                          the ledger, threads, instances, the memory of reads
 //! ```
 //!
-//! Invariant: an answer is what one evaluation of all its steps would give, byte for byte, whether
-//! steps of it were kept, or evaluated by several threads.
+//! Invariant: an answer is byte for byte equal to one evaluation of all its steps, also when steps
+//! come from the cache or are evaluated by several threads.
 //!
-//! Begin with [`Queries`] and [`QueryConfig`], which [`flags`] make. Nothing here knows of HTTP, of
-//! plugins or of who asks; of the store it uses what [`tidepool_store::reading`] offers to all that
-//! read, and the store knows nothing of queries.
+//! Start with [`Queries`] and [`QueryConfig`], which [`flags`] builds. This crate knows nothing of
+//! HTTP, plugins or clients. It uses the store through [`tidepool_store::reading`], like all
+//! readers, and the store knows nothing of queries.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -41,7 +41,6 @@ pub struct Queries {
     shared: Arc<Shared>,
 }
 
-/// What all queries have in common.
 struct Shared {
     store: Store,
     reading: Reading,
@@ -53,7 +52,7 @@ struct Shared {
 }
 
 impl Queries {
-    /// Queries of a store, which is open: a file in its directory lists those that run.
+    /// Opens the queries of a store and the file in its data directory that lists running queries.
     pub fn open(store: &Store, config: QueryConfig) -> Queries {
         let reading = store.reading();
         let results = Results::new(config.cache_bytes_max, &store.read_memory(), reading.ledger());
@@ -69,29 +68,27 @@ impl Queries {
         Queries { shared: Arc::new(shared) }
     }
 
-    /// The store that they read.
     pub fn store(&self) -> &Store {
         &self.shared.store
     }
 
-    /// Takes over what can change while they run: what each may take and use. Those that run
-    /// already are not changed.
+    /// Replaces the limits and features of future queries. Running queries keep theirs.
     pub fn reload(&self, config: QueryConfig) {
         *self.shared.config.lock().unwrap_or_else(PoisonError::into_inner) = config;
     }
 
-    /// Bytes of the memory of reads that kept results take.
+    /// Memory of cached results, in bytes, taken from the pool of reads.
     pub fn kept_bytes(&self) -> usize {
         self.shared.results.shared_bytes()
     }
 
-    /// Shows what queries took, and what is kept of their results.
+    /// Writes the metrics of queries and of the result cache.
     pub fn show(&self, text: &mut MetricsText) {
         self.shared.figures.show(text, self.shared.turns.running_max());
         self.shared.results.show(text);
     }
 
-    /// Refuses all further turns, also those that are waited for. Before the store is closed.
+    /// Refuses further queries, including those that wait. Called before the store is closed.
     pub fn close(&self) {
         self.shared.turns.close();
     }

@@ -1,5 +1,4 @@
-//! Queries in PromQL: as reads, an instance for each, on a thread of its own; several for a large
-//! one.
+//! Evaluates a PromQL query like a read: on one thread with an instance, or on several.
 
 mod evaluator;
 mod split;
@@ -21,26 +20,23 @@ use tidepool_store::{StoreError, millis};
 use tokio::sync::mpsc::{Receiver, Sender};
 use tracing::Span;
 
-/// Part of an instance's memory that the evaluation may hold, in percent: the engine itself, blocks
-/// that are open, and the answer's bytes take the rest.
+/// Percentage of an instance's memory for an evaluation; engine, blocks and answer take the rest.
 const MEMORY_PERCENT: u64 = 70;
 
-/// Longest part of a query that is logged, in bytes.
+/// Maximum length of a query in the log, in bytes.
 const LOGGED_BYTES_MAX: usize = 4096;
 
-/// A part of a query's answer.
+/// A part of the answer to a query, in the order of the variants.
 #[derive(Debug)]
 pub enum QueryPart {
-    /// What the answer is. This comes first.
+    /// The type of the answer. It is always the first part.
     Begin {
-        /// Its type.
         kind: ValueType,
-        /// The answer, if it is a text.
+        /// The result of an expression of type `string`; empty for other types.
         text: String,
     },
-    /// The next bytes.
     Bytes(Bytes),
-    /// That was all. An answer without this was cut short.
+    /// The end of a complete answer. An answer without it was cut short.
     End(Box<QueryEnd>),
 }
 
@@ -58,7 +54,7 @@ impl Part for QueryPart {
     }
 }
 
-/// An answer of one part.
+/// An answer that consists of one part.
 struct Whole<T>(T);
 
 impl<T> Part for Whole<T> {
@@ -71,21 +67,19 @@ impl<T> Part for Whole<T> {
     }
 }
 
-/// What is known once an answer is there.
+/// Statistics and annotations, known when the answer is complete.
 #[derive(Debug)]
 pub struct QueryEnd {
-    /// Remarks, warnings first.
+    /// Annotations of the evaluation: warnings first, then infos.
     pub annotations: Vec<Annotation>,
-    /// What it has cost.
     pub stats: QueryStats,
-    /// Samples of each step; empty unless asked for and allowed.
+    /// Number of samples of each step; empty unless requested and enabled.
     pub samples_per_step: Vec<u64>,
-    /// How long it took.
     pub timings: QueryTimings,
 }
 
 impl Queries {
-    /// Evaluates an expression once it has its turn.
+    /// Waits for a turn, then evaluates an expression on a thread.
     pub async fn query(
         &self,
         expression: Expression,
@@ -94,13 +88,17 @@ impl Queries {
         let limit = shared.config().timeout;
         let limit = expression.timeout.map_or(limit, |timeout| timeout.min(limit));
         let begun = Instant::now();
+        // The timeout includes the wait in the queue, as Prometheus' does.
         let deadline = begun.checked_add(limit);
+        // A store that replays or stops refuses before the query joins the queue.
         shared.reading.check()?;
         let counted = shared.figures.begin();
         let turn = shared.turns.take(deadline).await;
         let queue = begun.elapsed();
         shared.figures.add_wait(queue);
+        // The error is returned only now: an expired wait counts as queue time, too.
         let turn = turn?;
+        // The store may have stopped while the query waited.
         shared.reading.check()?;
         let span = Span::current();
         let of_all = Arc::clone(shared);
@@ -108,27 +106,28 @@ impl Queries {
             let _entered = span.enter();
             run(&expression, deadline, queue, &of_all, parts);
         };
+        // Turn and count are held until the thread ends, not until the client leaves.
         Ok(shared.reading.answer_now((counted, turn), run))
     }
 
-    /// How far back an instant selector looks.
+    /// The configured lookback delta of instant selectors.
     pub fn lookback(&self) -> Duration {
         self.shared.config().lookback
     }
 
-    /// An expression in Prometheus' layout.
+    /// Formats an expression in Prometheus' layout.
     pub async fn format_query(&self, text: String) -> Result<String, StoreError> {
         let options = self.shared.config().options();
         self.of_instance(move |instance| Ok(instance.format_query(&text, options)??)).await
     }
 
-    /// The tree of an expression as JSON.
+    /// Parses an expression and returns its syntax tree as JSON.
     pub async fn parse_query(&self, text: String) -> Result<String, StoreError> {
         let options = self.shared.config().options();
         self.of_instance(move |instance| Ok(instance.parse_query(&text, options)??)).await
     }
 
-    /// The selectors of an expression.
+    /// Parses an expression and returns the matchers of each selector.
     pub async fn selectors(&self, text: String) -> Result<Vec<Vec<Matcher>>, StoreError> {
         let options = self.shared.config().options();
         self.of_instance(move |instance| Ok(instance.selectors(&text, options)??)).await
@@ -151,7 +150,7 @@ impl Queries {
     }
 }
 
-/// Answers a query; an error is the last part.
+/// Evaluates a query and sends its parts; an error is sent as the last part.
 fn run(
     expression: &Expression,
     deadline: Option<Instant>,
@@ -159,6 +158,7 @@ fn run(
     shared: &Shared,
     parts: &Sender<Result<QueryPart, StoreError>>,
 ) {
+    // The entry in `queries.active` is cleared on drop, so a crash leaves it for the next start.
     let _active = shared.active.begin(&expression.text);
     let mut cost = Cost {
         begun: Instant::now(),
@@ -176,6 +176,7 @@ fn run(
         }
         None => shared.reading.answer_until(deadline, parts, of_query, |instance, send| {
             let is_gone = {
+                // Helping threads end through this when the client disconnects.
                 let parts = parts.clone();
                 Arc::new(move || parts.is_closed())
             };
@@ -183,6 +184,7 @@ fn run(
             let splitter = Splitter { expression, options, shared, deadline, is_gone };
             let mut evaluator = Evaluator { expression, options, instance, cost: &mut cost };
             let evaluated = evaluate(&mut evaluator, &splitter, repeated, send);
+            // An expired deadline reads `query timed out` here, unlike that of a remote read.
             let evaluated = evaluated.map_err(of_query);
             cost.error = evaluated.as_ref().err().map(ToString::to_string);
             evaluated
@@ -190,40 +192,42 @@ fn run(
     }
     shared.figures.add_run(&cost.timings, cost.stats.as_ref());
     let logged_from = shared.config().logged_from;
+    // The time includes the wait, so the log also shows queries that a full queue delayed.
     if !logged_from.is_zero() && cost.total() >= logged_from {
         cost.log(expression);
     }
 }
 
-/// What a query has cost until now, and why it ended if it failed.
+/// The cost of a query so far, and its error if it failed.
 struct Cost {
     begun: Instant,
     timings: QueryTimings,
     is_prepared: bool,
-    /// Of evaluations that are done.
+    /// Cost of the evaluations that have ended.
     before: QueryStats,
-    /// Of all.
+    /// Cost of all evaluations; absent until one has returned a part.
     stats: Option<QueryStats>,
     answer_bytes: u64,
     error: Option<String>,
 }
 
-/// Of a query that reads nothing.
+/// Cost of a query that reads nothing.
 const NO_COST: QueryStats =
     QueryStats { samples: 0, samples_read: 0, samples_peak: 0, memory_peak_bytes: 0, series: 0 };
 
 impl Cost {
-    /// What all of it has cost until now.
     fn stats(&self) -> QueryStats {
         self.stats.unwrap_or(NO_COST)
     }
 
-    /// Adds what another thread needed beside this one, which waited so long for it.
+    /// Adds the cost of a helping thread, for which this thread waited.
     fn add_other(&mut self, waited: Duration, other: QueryStats) {
+        // Only the wait counts as evaluation time: the rest ran in parallel with this thread's own.
         self.timings.evaluation += waited;
         let own = self.stats();
         self.stats = Some(QueryStats {
             samples: own.samples + other.samples,
+            // Threads run at the same time, so peaks add up. They read mostly the same series.
             samples_read: own.samples_read + other.samples_read,
             samples_peak: own.samples_peak + other.samples_peak,
             memory_peak_bytes: own.memory_peak_bytes + other.memory_peak_bytes,
@@ -231,26 +235,27 @@ impl Cost {
         });
     }
 
-    /// A preparation is done, which began at this time; the first one began with the query.
+    /// Adds the time of a preparation; the first one counts from the query's start.
     fn add_preparation(&mut self, begun: Instant) {
         let is_first = !std::mem::replace(&mut self.is_prepared, true);
         let begun = if is_first { self.begun } else { begun };
         self.timings.preparation += begun.elapsed();
     }
 
-    /// Sets what the evaluation that runs has cost until now.
+    /// Sets the cost of the running evaluation.
     fn set_stats(&mut self, stats: QueryStats) {
         let before = self.before;
         self.stats = Some(QueryStats {
             samples: before.samples + stats.samples,
             samples_read: before.samples_read + stats.samples_read,
+            // Evaluations of one instance follow one another, so the higher of two peaks counts.
             samples_peak: before.samples_peak.max(stats.samples_peak),
             memory_peak_bytes: before.memory_peak_bytes.max(stats.memory_peak_bytes),
             series: before.series + stats.series,
         });
     }
 
-    /// From the request to now.
+    /// Duration since the request arrived, with the time in the queue.
     fn total(&self) -> Duration {
         self.timings.queue + self.begun.elapsed()
     }
@@ -284,13 +289,15 @@ impl Cost {
     }
 }
 
-/// The engine's options for an expression.
+/// Builds the engine's options for an expression.
 fn options(expression: &Expression, shared: &Shared) -> QueryOptions {
     let config = shared.config();
     let memory_bytes = shared.reading.limits().memory_bytes_max as u64;
     let options = QueryOptions {
         series_max: expression.series_max,
+        // Dividing first cannot overflow; the lost bytes do not matter for a limit.
         memory_bytes_max: memory_bytes / 100 * MEMORY_PERCENT,
+        // A request cannot enable what the configuration leaves off.
         stats_per_step: expression.per_step && config.features.per_step_stats,
         ..config.options()
     };
@@ -315,12 +322,14 @@ fn evaluate(
     let times = evaluator.expression.times;
     let mut evaluation = evaluator.begin(times)??;
     if let Some(parts) = splitter.parts(evaluator, evaluation)?
+        // Helping threads need turns like queries, and only a query that runs alone is split.
         && let Some(_turns) = splitter.shared.turns.more_for_one(parts.len() - 1)
     {
         evaluator.end(evaluation)?;
         if splitter.give(evaluator, &parts, repeated.as_ref(), send)? {
             return Ok(());
         }
+        // Nothing was sent yet, so the query can start again in one instance.
         evaluation = evaluator.begin(times)??;
     }
     let (kind, text) = evaluator.instance.type_of_query(evaluation)?;

@@ -1,5 +1,4 @@
-//! Range queries that may have been asked before: what is known of their answers (`results`), and
-//! what is still to be evaluated.
+//! Range queries that reuse steps of a cached answer (`results`) and evaluate the others.
 
 use super::Shared;
 use super::expression::Expression;
@@ -8,7 +7,7 @@ use std::sync::Arc;
 use tidepool_runtime::{QueryTimes, ResultFormat};
 use tidepool_store::{StoreError, millis};
 
-/// A range query, and what is known of its answer.
+/// A range query and the part of its answer that is cached.
 pub(super) struct Repeated<'a> {
     results: &'a Results,
     key: Key,
@@ -17,9 +16,10 @@ pub(super) struct Repeated<'a> {
 }
 
 impl<'a> Repeated<'a> {
-    /// Looks a query up; none if its answer is not to be kept.
+    /// Looks a query up in the cache. Returns `None` if its answer must not be cached.
     pub fn of(expression: &Expression, shared: &'a Shared) -> Option<Repeated<'a>> {
         let results = &shared.results;
+        // The cache has whole answers in JSON, without the statistics of each step.
         if !results.are_kept()
             || expression.is_fresh
             || expression.per_step
@@ -29,9 +29,11 @@ impl<'a> Repeated<'a> {
             return None;
         }
         let asked = Steps::of(expression.times)?;
+        // Blocks that another program added or removed must drop stale answers before the lookup.
         shared.reading.look_at_blocks();
         let queries = shared.config();
         let key = Key {
+            // Everything that changes an answer, so a reload never hits an old one.
             text: expression.text.clone(),
             step_ms: asked.step_ms,
             phase_ms: asked.first_ms.rem_euclid(asked.step_ms),
@@ -44,16 +46,17 @@ impl<'a> Repeated<'a> {
         Some(Repeated { results, key, asked, known })
     }
 
-    /// The answer, if all of its steps are known.
+    /// Returns the cached answer if it has all requested steps.
     pub fn whole(&self) -> Option<(Arc<Answer>, Steps)> {
         let (kept, right) = self.known.found.as_ref()?;
+        // The steps that caused the annotations must be requested, too.
         let is_whole = right.intersect(self.asked) == Some(self.asked)
             && kept.answer.notes().are_of(self.asked);
         is_whole.then(|| (Arc::clone(&kept.answer), self.asked))
     }
 
-    /// Completes the answer with what is evaluated of the other steps. None if nothing is known, or
-    /// if the pieces do not make an answer.
+    /// Evaluates the missing steps and joins them with the cached ones. Returns `None` if nothing
+    /// is cached, or if the pieces do not make an answer.
     pub fn complete(
         &self,
         mut evaluate: impl FnMut(QueryTimes, Reader) -> Result<Option<Answer>, StoreError>,
@@ -61,6 +64,7 @@ impl<'a> Repeated<'a> {
         let Some((kept, right)) = &self.known.found else { return Ok(None) };
         let asked = self.asked;
         let mut new = Vec::new();
+        // At most two gaps exist, since the reusable steps are one run: before it and after it.
         for missing in [
             asked.between(asked.first_ms, right.first_ms - asked.step_ms),
             asked.between(right.last_ms + asked.step_ms, asked.last_ms),
@@ -76,10 +80,11 @@ impl<'a> Repeated<'a> {
             new.push(answer);
         }
         if new.iter().all(Option::is_none) {
-            // All steps are known, and still that is not the whole answer: its warnings and infos
-            // may be those of steps that are not asked for.
+            // All steps are cached, but the annotations may be those of steps that are not
+            // requested.
             return Ok(None);
         }
+        // With equal notes it does not matter which cached steps are left out (see `notes`).
         let notes = kept.answer.notes();
         let are_same = |(answer, _): &(Answer, Steps)| answer.notes().are_those(notes);
         if !new.iter().flatten().all(are_same) {
@@ -93,12 +98,12 @@ impl<'a> Repeated<'a> {
         }))
     }
 
-    /// Reads an answer to all that is asked for.
+    /// Returns a reader for an answer to all requested steps.
     pub fn reader(&self) -> Reader {
         self.results.reader(self.asked)
     }
 
-    /// Keeps an answer to all that is asked for.
+    /// Caches an answer to all requested steps.
     pub fn keep(&self, answer: Answer) {
         self.keep_shared(Arc::new(answer));
     }
@@ -107,14 +112,14 @@ impl<'a> Repeated<'a> {
         self.results.keep(self.key.clone(), self.known.moment, answer, self.widest());
     }
 
-    /// The most steps that were asked for at once. As many are kept, so that two that ask for
-    /// ranges of different lengths do not shorten each other's answers.
+    /// The largest number of steps requested so far. As many steps are kept, so that two clients
+    /// with ranges of different lengths do not shorten each other's answers.
     fn widest(&self) -> u64 {
         let before = self.known.found.as_ref().map_or(0, |(kept, _)| kept.widest);
         before.max(self.asked.count())
     }
 
-    /// The new pieces and what is kept between them.
+    /// Joins the new pieces and the cached steps between them.
     fn join(
         &self,
         kept: &Kept,
@@ -122,10 +127,11 @@ impl<'a> Repeated<'a> {
         new: &[Option<(Answer, Steps)>],
     ) -> Option<Arc<Answer>> {
         let asked = self.asked;
+        // The newest steps are kept: ranges move forward, so the next request starts later.
         let last_ms = right.last_ms.max(asked.last_ms);
         let widest_ms = i64::try_from(self.widest() - 1).ok()?.saturating_mul(asked.step_ms);
         let first_ms = right.first_ms.max(last_ms.saturating_sub(widest_ms));
-        // Too much may be just enough without what is not asked for.
+        // If the answer with unrequested steps is too large, the requested steps alone may fit.
         let long = right.between(first_ms.min(asked.first_ms.max(right.first_ms)), right.last_ms);
         [long, right.intersect(asked)].into_iter().flatten().find_map(|middle| {
             let piece = |place: usize| {

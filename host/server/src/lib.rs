@@ -4,9 +4,9 @@
 //! http::connection ─▶ http::routes ─▶ access ─▶ an endpoint ─▶ tidepool-protocol ─▶ tidepool-store
 //! ```
 //!
-//! Invariant: nothing heavy runs on the threads of the network, and no body is read before there is
-//! room for it. What holds for requests ([`http::Live`]) comes from one configuration as a whole;
-//! [`flags`] makes one of the command line.
+//! Invariant: network threads never run long work, and no body is read before there is memory for
+//! it. Settings of requests ([`http::Live`]) are replaced as a whole by one configuration, which
+//! [`flags`] builds from the command line.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 

@@ -1,5 +1,4 @@
-//! An evaluation in an instance, and its answer on its way to the client; or an answer that is
-//! known without one.
+//! Evaluates an expression in an instance and sends its answer, or sends a cached answer.
 
 use super::{Cost, Expression, QueryEnd, QueryPart};
 use crate::repeated::Repeated;
@@ -12,13 +11,13 @@ use tidepool_runtime::{
 use tidepool_store::StoreError;
 use tidepool_store::reading::ReceiverGone;
 
-/// Bytes of answer that one call into the instance returns at least, if there are as many.
+/// Minimum size in bytes of all parts but the last that one call of the instance returns.
 pub(super) const PART_BYTES: u32 = 64 * 1024;
 
-/// Remarks of each kind that an answer carries; of more there is only their number. Upstream's.
+/// Maximum number of annotations of each kind in an answer, as in Prometheus. The rest is counted.
 pub(super) const ANNOTATIONS_MAX: u32 = NOTES_MAX;
 
-/// An expression in an instance.
+/// An expression, the instance that evaluates it, and the cost so far.
 pub(super) struct Evaluator<'a> {
     pub expression: &'a Expression,
     pub options: QueryOptions,
@@ -37,7 +36,6 @@ impl Evaluator<'_> {
         Ok(evaluation?)
     }
 
-    /// Opens the selections.
     pub fn prepare(
         &mut self,
         evaluation: EvaluationHandle,
@@ -57,7 +55,7 @@ impl Evaluator<'_> {
         let next = self.instance.next_of_query(evaluation, format, PART_BYTES);
         self.cost.timings.evaluation += begun.elapsed();
         let bytes = next?;
-        // An evaluation that fails has cost something, too; an instance that ended cannot say what.
+        // A failed evaluation has a cost, too. If the instance has ended, its cost is unknown.
         self.cost.set_stats(self.instance.query_stats(evaluation)?);
         Ok(bytes)
     }
@@ -67,8 +65,8 @@ impl Evaluator<'_> {
         Ok(self.instance.close_evaluation(evaluation)?)
     }
 
-    /// Evaluates some of the steps. None if there is no answer that may be kept: then all of them
-    /// are to be evaluated at once, which says why.
+    /// Evaluates some of the steps. Returns `None` if the answer must not be cached; the caller
+    /// then evaluates all steps at once, which reports the error, if any.
     pub fn piece(
         &mut self,
         times: QueryTimes,
@@ -87,7 +85,7 @@ impl Evaluator<'_> {
         Ok(if is_read { finish(reader, annotations) } else { None })
     }
 
-    /// Sends part after part, then the end; and keeps the answer for the next time.
+    /// Sends all parts and the end, and caches the answer.
     pub fn give(
         &mut self,
         evaluation: EvaluationHandle,
@@ -127,23 +125,25 @@ impl Evaluator<'_> {
     }
 }
 
-/// An answer of steps that do not depend on each other, to be kept.
+/// Makes an answer for the cache, whose steps do not depend on each other.
 pub(super) fn finish(reader: Reader, annotations: Vec<Annotation>) -> Option<Answer> {
     let answer = reader.finish()?;
     let notes = Notes::new(annotations, answer.steps)?;
     answer.with_notes(notes)
 }
 
-/// Sends an answer that is known.
+/// Sends a cached answer in parts of the usual size.
 pub(super) fn give_known(
     answer: &Answer,
     steps: Steps,
     cost: &mut Cost,
     send: &dyn Fn(QueryPart) -> Result<(), ReceiverGone>,
 ) -> Result<(), StoreError> {
+    // The lookup counts as preparation, unless pieces were evaluated before.
     if !cost.is_prepared {
         cost.add_preparation(cost.begun);
     }
+    // Only range queries are cached, so the type is always a matrix.
     if send(QueryPart::Begin { kind: ValueType::Matrix, text: String::new() }).is_err() {
         return Ok(());
     }

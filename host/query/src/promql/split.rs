@@ -1,9 +1,9 @@
-//! A large range query on several threads: an instance for each part of its steps, and one answer
-//! of all of them.
+//! Evaluates a large range query on several threads, with an instance for each part of its steps,
+//! and joins their answers.
 //!
-//! The answer is byte for byte what one instance would give. Only expressions are split of which
-//! the engine says that each step depends on nothing but its time and samples that are not newer,
-//! and whose series come in the order of their labels.
+//! The joined answer is byte for byte that of one instance. Only expressions are split whose steps
+//! depend on nothing but their time and samples that are not newer, and whose series come in label
+//! order. The engine states both.
 
 use super::evaluator::{ANNOTATIONS_MAX, Evaluator, PART_BYTES, finish};
 use super::{Expression, QueryEnd, QueryPart};
@@ -20,41 +20,41 @@ use tidepool_runtime::{
 use tidepool_store::StoreError;
 use tidepool_store::reading::ReceiverGone;
 
-/// What one series costs, its labels and its place in a group, comes again in each part. So a part
-/// has at least as many samples of each series as are worth a thread if there are so many series.
+/// Divisor of `thread_samples`: samples of each series that a part must have at least, because
+/// labels and groups of a series are processed again in every part.
 const SERIES_PER_THREAD: u64 = 200;
 
-/// Assumed between two samples of a series, in milliseconds.
+/// Assumed scrape interval of a series, in milliseconds.
 const INTERVAL_MS: u64 = 15_000;
 
-/// Parts of an answer that may wait for the thread that joins them.
+/// Maximum number of parts of an answer that wait for the joining thread.
 const WAITING_MAX: usize = 2;
 
-/// What all threads of a query have in common.
+/// The state that all threads of a query share.
 pub(super) struct Splitter<'a> {
     pub expression: &'a Expression,
     pub options: QueryOptions,
     pub shared: &'a Shared,
     pub deadline: Option<Instant>,
-    /// Whether the client is gone.
+    /// Returns whether the client has disconnected.
     pub is_gone: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
-/// Into how many parts it is worth to split steps.
+/// Number of parts into which a split of the steps pays.
 fn parts_of(estimate: Estimate, steps: Steps, thread_samples: u64) -> u64 {
     let span_ms = steps.last_ms.abs_diff(steps.first_ms);
     let read_ms = estimate.end_ms.abs_diff(estimate.start_ms);
     let of_series = span_ms / INTERVAL_MS;
     let of_all = estimate.series.saturating_mul(of_series);
-    // Each part reads what lies before its first step, too: at most a fourth of it.
+    // Each part also reads the window before it, which is at most a fourth of its range.
     let window_ms = read_ms.saturating_sub(span_ms).max(1);
     let of_series_min = (thread_samples / SERIES_PER_THREAD).max(1);
+    // The scarcest of three: samples of all series, samples of each series, range against window.
     (of_all / thread_samples).min(of_series / of_series_min).min(span_ms / 4 / window_ms)
 }
 
 impl Splitter<'_> {
-    /// The parts into which the steps are split; none if one thread is enough. Opens the selections
-    /// of the evaluation.
+    /// Splits the steps, or returns `None` if one thread is enough. Opens the selections.
     pub fn parts(
         &self,
         evaluator: &mut Evaluator<'_>,
@@ -64,6 +64,7 @@ impl Splitter<'_> {
         let queries = self.shared.config();
         let threads_max = queries.threads_max as u64;
         let Some(steps) = Steps::of(expression.times) else { return Ok(None) };
+        // A limit of series is for the whole answer, and the joined end has no counts per step.
         if threads_max < 2
             || steps.count() < 2
             || expression.format != ResultFormat::Json
@@ -72,7 +73,7 @@ impl Splitter<'_> {
         {
             return Ok(None);
         }
-        // Of what can never be joined, the plan says so.
+        // The plan already excludes expressions whose parts can never be joined.
         if !can_be_joined(evaluator.instance, evaluation)? {
             return Ok(None);
         }
@@ -81,8 +82,8 @@ impl Splitter<'_> {
         Ok((parts > 1).then(|| steps.split(parts)))
     }
 
-    /// Evaluates the parts, the first one here, and sends the answer. False if they make no answer;
-    /// then nothing was sent.
+    /// Evaluates the parts, the first one on this thread, and sends the joined answer. Returns
+    /// false, with nothing sent, if the parts cannot be joined.
     pub fn give(
         &self,
         evaluator: &mut Evaluator<'_>,
@@ -93,9 +94,11 @@ impl Splitter<'_> {
         let [first, others @ ..] = parts else { return Ok(false) };
         let reading = &self.shared.reading;
         let ledger = reading.ledger();
+        // Read before any selection opens, so that a later write cannot go unnoticed.
         let (moment, blocks) = (ledger.moment(), reading.block_changes());
         let own = evaluator.begin(first.times())??;
         evaluator.prepare(own)??;
+        // Ends the helping threads on every way out of this function, also on errors.
         let nobody_waits = Flag(Arc::default());
         let others: Result<Vec<_>, _> =
             others.iter().map(|steps| self.start(*steps, &nobody_waits.0)).collect();
@@ -104,13 +107,14 @@ impl Splitter<'_> {
         for other in &mut others {
             is_fit &= other.is_open()?;
         }
-        // All show the store as of one moment: nothing has come since that the earlier ones read.
+        // All parts must see one moment. Samples newer than this are read by the last part alone.
         let last_ms = parts.iter().rev().nth(1).map_or(i64::MAX, |steps| steps.last_ms);
         is_fit = is_fit
             && reading.block_changes() == blocks
             && ledger.is_unchanged_until(last_ms, moment);
         let mut firsts = Vec::new();
         if is_fit {
+            // As long as nothing was sent, one instance can still answer: await all first bytes.
             match evaluator.next(own, ResultFormat::Json)?.map_err(StoreError::from) {
                 Ok(bytes) => {
                     firsts.push(bytes);
@@ -153,9 +157,11 @@ impl Splitter<'_> {
         }
         drop(joined);
         evaluator.cost.answer_bytes += answer_bytes;
+        // An answer is cached only if every part says at its end that it is stepwise.
         let (mut may_be_kept, mut costs) = (true, Vec::new());
         for other in others {
             let (waited, end) = other.end()?;
+            // The engine merges remarks, so that the limit of each kind holds for the whole answer.
             evaluator.instance.add_remarks(own, &end.remarks)??;
             may_be_kept &= end.is_stepwise;
             costs.push((waited, end.stats));
@@ -180,7 +186,7 @@ impl Splitter<'_> {
         Ok(true)
     }
 
-    /// Starts a thread that evaluates some of the steps.
+    /// Starts a thread that evaluates one part.
     fn start(&self, steps: Steps, nobody_waits: &Arc<AtomicBool>) -> Result<Other, StoreError> {
         let (says, said) = sync_channel(WAITING_MAX);
         let reading = self.shared.reading.clone();
@@ -194,7 +200,7 @@ impl Splitter<'_> {
                 say_all(instance, evaluation, &says)
             });
             if let Err(error) = done {
-                // Nobody may wait.
+                // The query may have ended, and the receiver with it.
                 let _ = says.send(Err(error));
             }
         })?;
@@ -202,7 +208,7 @@ impl Splitter<'_> {
     }
 }
 
-/// Is set once it is dropped.
+/// Sets the flag when it is dropped.
 struct Flag(Arc<AtomicBool>);
 
 impl Drop for Flag {
@@ -211,24 +217,22 @@ impl Drop for Flag {
     }
 }
 
-/// What another thread says, in this order.
+/// Messages of a helping thread, in the order of the variants.
 enum Said {
-    /// Its selections are open.
     Opened,
-    /// The next bytes, and whether they can be joined with those of others.
+    /// The next bytes, and whether they can be joined with those of other parts.
     Bytes(Vec<u8>, bool),
-    /// That was all.
     End(Box<End>),
 }
 
-/// What is known of a part once it is evaluated.
+/// The remarks and cost of an evaluated part.
 struct End {
     remarks: Vec<u8>,
     stats: QueryStats,
     is_stepwise: bool,
 }
 
-/// Says all of an evaluation. Whoever waits for it may go away.
+/// Sends all messages of an evaluation, until the receiver is dropped.
 fn say_all(
     instance: &mut Instance,
     evaluation: EvaluationHandle,
@@ -251,7 +255,7 @@ fn say_all(
     Ok(instance.close_evaluation(evaluation)?)
 }
 
-/// Whether an answer that has begun can be joined with those to other steps.
+/// Returns whether an answer that has begun can be joined with answers to other steps.
 fn can_be_joined(
     instance: &mut Instance,
     evaluation: EvaluationHandle,
@@ -259,7 +263,7 @@ fn can_be_joined(
     Ok(instance.is_stepwise(evaluation)? && instance.is_sorted(evaluation)?)
 }
 
-/// Another thread, which evaluates a part.
+/// A helping thread that evaluates one part.
 struct Other {
     said: Receiver<Result<Said, StoreError>>,
     waited: Duration,
@@ -269,13 +273,13 @@ struct Other {
 impl Other {
     fn hear(&mut self) -> Result<Said, StoreError> {
         let begun = Instant::now();
-        // A thread that says nothing to its end was ended with the process.
+        // A thread that ends without a last message was ended with the process.
         let said = self.said.recv().unwrap_or(Err(StoreError::Stopped));
         self.waited += begun.elapsed();
         said
     }
 
-    /// Waits until the selections are open; false if the thread has no memory.
+    /// Waits until the selections are open. Returns false if there is no memory for the thread.
     fn is_open(&mut self) -> Result<bool, StoreError> {
         match self.hear() {
             Ok(said) => Ok(matches!(said, Said::Opened)),
@@ -284,17 +288,17 @@ impl Other {
         }
     }
 
-    /// The first bytes, if they can be joined with others.
+    /// Returns the first bytes, or `None` if they cannot be joined with others.
     fn first(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
         match self.hear() {
             Ok(Said::Bytes(bytes, true)) => Ok(Some(bytes)),
-            // Of an error, one instance alone names the series that it would name without others.
+            // One instance alone names the series in an error that it would name without a split.
             Ok(_) | Err(StoreError::NeedsTooMuchMemory | StoreError::Evaluation(_)) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// The next bytes; none at the end.
+    /// Returns the next bytes; empty at the end.
     fn next(&mut self) -> Result<Vec<u8>, StoreError> {
         if self.end.is_none() {
             match self.hear()? {
@@ -306,8 +310,9 @@ impl Other {
         Ok(Vec::new())
     }
 
-    /// What is known at the end, and how long this thread waited for the other.
+    /// Returns the end of the part, and the time that the caller waited for this thread.
     fn end(mut self) -> Result<(Duration, End), StoreError> {
+        // Reads to the end, since the joining stops at the last series, before the cost arrives.
         while self.end.is_none() {
             self.next()?;
         }
@@ -335,9 +340,9 @@ mod tests {
         };
         // A series has 5760 samples a day.
         assert_eq!([86, 87, 174, 1000].map(|series| of(series, 24, 60_000)), [0, 1, 2, 2]);
-        // However many series there are, a part has 2500 samples of each: ten hours and a half.
+        // A part has at least 2500 samples of each series: ten hours and a half.
         assert_eq!([8, 10, 11, 21, 168].map(|hours| of(1000, hours, 60_000)), [0, 0, 1, 2, 16]);
-        // Parts whose windows reach far into the others are no less work.
+        // Parts with long windows repeat the work of their neighbours.
         assert_eq!([1, 3, 6, 7].map(|hours| of(1000, 24, hours * hour_ms)), [2, 2, 1, 0]);
         let once = QueryTimes::Range { start_ms: 5, end_ms: 5, step_ms: 1 };
         let once = Steps::of(once).expect("a step");

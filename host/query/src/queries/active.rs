@@ -1,14 +1,14 @@
-//! `queries.active`: the queries that run, in the data directory, so that those which a crash ended
-//! can be named at the next start.
+//! `queries.active`: the running queries, in the data directory. After a crash, the next start logs
+//! the queries that it ended.
 //!
 //! ```text
 //! '['  entry  entry  …            one of 1000 bytes for each query that may run
 //! entry: {"query":"…","timestamp_sec":…}  zeros  ','      or zeros alone
 //! ```
 //!
-//! The file is written without being synced: it outlives the process, not the power. It is a help
-//! and nothing more, so that a disk that does not take it keeps no query from running.
-//! Source: `promql/query_logger.go` in prometheus/prometheus.
+//! Writes are not synced: the file survives the process, not a power cut. It is only a help, so a
+//! disk that refuses writes keeps no query from running. Source: `promql/query_logger.go` in
+//! prometheus/prometheus.
 
 use serde_json::Value;
 use std::fs::{File, OpenOptions};
@@ -18,31 +18,29 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tidepool_lifecycle::clock::system_now_ms;
 
-/// Its name, which is Prometheus'.
+/// The file's name, as in Prometheus.
 const NAME: &str = "queries.active";
 
-/// Bytes of an entry, with the comma at its end.
+/// Size of an entry in bytes, with the comma at its end.
 const ENTRY_BYTES: usize = 1000;
 
-/// Bytes that are read of what the last run left: so many that none of Prometheus' default is left
-/// out.
+/// Maximum number of bytes read of a previous file. It covers Prometheus' default of 20 entries.
 const READ_BYTES_MAX: u64 = 64 << 10;
 
-/// The file, if there is one.
+/// The file of running queries. Without a file nothing is recorded.
 pub struct ActiveQueries {
     file: Option<File>,
-    /// Numbers of entries that are free.
     free: Mutex<Vec<usize>>,
 }
 
-/// A query that runs. Its entry is free once this is dropped.
+/// A running query. Its entry is freed on drop.
 pub struct ActiveQuery<'a> {
     of: &'a ActiveQueries,
     number: Option<usize>,
 }
 
 impl ActiveQueries {
-    /// Says which queries did not end in the last run, and begins with an empty file for so many.
+    /// Logs queries that did not end in the last run, then creates an empty file of `running_max`.
     pub fn open(data_dir: &Path, running_max: usize) -> ActiveQueries {
         let path = data_dir.join(NAME);
         match unfinished(&path) {
@@ -59,14 +57,14 @@ impl ActiveQueries {
         ActiveQueries { file: file.ok(), free: Mutex::new((0..running_max).rev().collect()) }
     }
 
-    /// Notes a query that begins. Where waiting is allowed.
+    /// Records a query that begins. The write may block, so not for async tasks.
     pub fn begin(&self, query: &str) -> ActiveQuery<'_> {
         let number = self.free().pop();
         if let (Some(file), Some(number)) = (&self.file, number) {
             let mut entry = entry(query, system_now_ms() / 1000);
             entry.resize(ENTRY_BYTES - 1, 0);
             entry.push(b',');
-            // Nothing depends on it.
+            // The list is only a help, so a failed write is ignored.
             let _ = file.write_all_at(&entry, place(number));
         }
         ActiveQuery { of: self, number }
@@ -83,6 +81,7 @@ impl Drop for ActiveQuery<'_> {
         if let Some(file) = &self.of.file {
             let _ = file.write_all_at(&[0; ENTRY_BYTES], place(number));
         }
+        // Freed after it is erased, so that the next query's entry is not overwritten with zeros.
         self.of.free().push(number);
     }
 }
@@ -98,7 +97,7 @@ fn emptied(path: &Path, running_max: usize) -> io::Result<File> {
     Ok(file)
 }
 
-/// An entry without its end; a query that is too long is cut.
+/// Formats an entry without its padding. A long query is cut to fit.
 fn entry(query: &str, time_seconds: i64) -> Vec<u8> {
     let mut bytes_max = query.len().min(ENTRY_BYTES);
     loop {
@@ -107,13 +106,13 @@ fn entry(query: &str, time_seconds: i64) -> Vec<u8> {
         let entry = format!("{{\"query\":{text},\"timestamp_sec\":{time_seconds}}}").into_bytes();
         match entry.len().checked_sub(ENTRY_BYTES - 1) {
             None | Some(0) => return entry,
-            // A byte of the query takes six bytes at most.
+            // Escaped as `\uXXXX`, a byte of the query takes at most six bytes.
             Some(excess) => bytes_max = bytes_max.saturating_sub(excess.div_ceil(6)),
         }
     }
 }
 
-/// The entries that are left, as a list in JSON; none if there is no file, or nothing in it.
+/// Returns the entries of a previous file as a JSON list, or `None` without a file or entries.
 fn unfinished(path: &Path) -> io::Result<Option<String>> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -146,7 +145,7 @@ mod tests {
         let left: Value = serde_json::from_str(&unfinished(&path)?.unwrap_or_default())?;
         let queries: Vec<&str> =
             left.as_array().into_iter().flatten().filter_map(|it| it["query"].as_str()).collect();
-        // The entry of the first one was free again.
+        // The entry of the first query was free and is used again.
         assert_eq!(queries.len(), 3);
         assert!(queries[0].starts_with('"') && queries[0].len() > 400, "{queries:?}");
         assert_eq!(queries[1..], ["sum(\"\u{1}é\")", "b"]);

@@ -1,4 +1,4 @@
-//! What queries took, under Prometheus' names. Source: `promql/engine.go` in prometheus/prometheus.
+//! Metrics of queries under Prometheus' names. Source: `promql/engine.go` in prometheus/prometheus.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,28 +10,24 @@ use tidepool_telemetry::{HistogramValue, MetricsText, SummaryValue};
 /// Upper bounds of the histograms, in seconds.
 const BOUNDS: [f64; 4] = [0.01, 0.1, 1.0, 10.0];
 
-/// Quantiles of the summaries.
 const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
 
-/// How old what quantiles are made of may be, and how many there may be.
+/// Maximum age and number of the observations from which quantiles are computed.
 const RECENT_AGE: Duration = Duration::from_secs(600);
 const RECENT_MAX: usize = 500;
 
-/// Parts of a query's time. The last has nothing: series are sorted while they are evaluated.
+/// Parts of a query's time. The last one is always empty: series are sorted during the evaluation.
 const SLICES: [&str; 4] = ["queue_time", "prepare_time", "inner_eval", "result_sort"];
 
-/// How long a query took. What the client took to read the answer is in none of them.
+/// Durations of a query's parts. The client's time to read the answer counts in none of them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct QueryTimings {
-    /// Until it had its turn.
     pub queue: Duration,
-    /// To make an instance, read the expression and open what it selects.
+    /// Time to start an instance, parse the expression and open the selections.
     pub preparation: Duration,
-    /// To evaluate.
     pub evaluation: Duration,
 }
 
-/// What was counted since the start.
 #[derive(Default)]
 pub struct QueryFigures {
     /// Queries that run or wait.
@@ -42,42 +38,43 @@ pub struct QueryFigures {
     slices: [Mutex<Slice>; SLICES.len()],
 }
 
-/// A query that runs or waits, until this is dropped.
+/// A query that runs or waits, counted until it is dropped.
 pub struct CountedQuery(Arc<QueryFigures>);
 
 #[derive(Default)]
 struct Slice {
-    /// Not cumulative.
+    /// Observations of each bucket alone, not cumulative.
     counts: [u64; BOUNDS.len()],
     count: u64,
     seconds: f64,
-    /// The newest ones, oldest first.
+    /// The newest observations, oldest first.
     recent: VecDeque<(Instant, f64)>,
 }
 
 impl QueryFigures {
-    /// A query has come.
+    /// Counts a query that has arrived.
     pub fn begin(self: &Arc<QueryFigures>) -> CountedQuery {
         self.current.fetch_add(1, Relaxed);
         CountedQuery(Arc::clone(self))
     }
 
-    /// A query has waited for its turn.
+    /// Records the duration of a wait for a turn.
     pub fn add_wait(&self, waited: Duration) {
         self.add(0, waited);
     }
 
-    /// A query has run.
+    /// Records the durations and cost of a query that has ended.
     pub fn add_run(&self, timings: &QueryTimings, stats: Option<&QueryStats>) {
         self.add(1, timings.preparation);
         self.add(2, timings.evaluation);
+        // A query that failed before its first part has no statistics.
         if let Some(stats) = stats {
             self.samples.fetch_add(stats.samples, Relaxed);
             self.samples_read.fetch_add(stats.samples_read, Relaxed);
         }
     }
 
-    /// A query is evaluated by several threads.
+    /// Counts a query that several threads evaluate.
     pub fn add_split(&self) {
         self.split.fetch_add(1, Relaxed);
     }
@@ -87,7 +84,7 @@ impl QueryFigures {
         self.slices[slice].lock().unwrap_or_else(PoisonError::into_inner).add(now, took);
     }
 
-    /// Shows all of it.
+    /// Writes all metrics of queries.
     pub fn show(&self, text: &mut MetricsText, running_max: usize) {
         text.gauge(
             "prometheus_engine_queries",
@@ -117,6 +114,7 @@ impl QueryFigures {
         let now = Instant::now();
         let labels = SLICES.map(|slice| format!("slice=\"{slice}\""));
         let (mut summaries, mut histograms) = (Vec::new(), Vec::new());
+        // Each slice is locked once, so that its summary and histogram have the same count.
         for (labels, slice) in labels.iter().zip(&self.slices) {
             let mut slice = slice.lock().unwrap_or_else(PoisonError::into_inner);
             let (count, seconds) = (slice.count, slice.seconds);
@@ -144,6 +142,7 @@ impl Drop for CountedQuery {
 impl Slice {
     fn add(&mut self, now: Instant, took: Duration) {
         let seconds = took.as_secs_f64();
+        // An observation above the last bound counts in `+Inf` alone, which is `count`.
         if let Some(bucket) = BOUNDS.iter().position(|bound| seconds <= *bound) {
             self.counts[bucket] += 1;
         }
@@ -164,8 +163,9 @@ impl Slice {
         buckets.collect()
     }
 
-    /// Quantiles of what is recent; no numbers if nothing is.
+    /// Quantiles of the recent observations; NaN if there are none.
     fn quantiles(&mut self, now: Instant) -> Vec<(f64, f64)> {
+        // Age matters only at a scrape; in between, `RECENT_MAX` bounds the memory.
         while let Some((at, _)) = self.recent.front()
             && now.saturating_duration_since(*at) > RECENT_AGE
         {

@@ -1,6 +1,7 @@
-//! Turns of queries: how many run, how many wait, and what all of them have in common.
+//! Admission of queries: turns, the queue for them, and the configuration of all queries.
 //!
-//! [`ActiveQueries`] notes which run, for the next start after a crash; [`QueryFigures`] counts.
+//! [`ActiveQueries`] lists running queries for the start after a crash. [`QueryFigures`] has the
+//! metrics.
 
 mod active;
 mod figures;
@@ -15,59 +16,57 @@ use tidepool_runtime::QueryOptions;
 use tidepool_store::{StoreError, millis};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Queries that may wait for each one that may run.
+/// Maximum number of waiting queries for each one that may run.
 const WAITING_FACTOR: usize = 10;
 
-/// Where a query was when its time was over. Upstream's words.
+/// Phase of a query in which its timeout expired. Texts as in Prometheus.
 const QUEUE: &str = "query queue";
 const EVALUATION: &str = "expression evaluation";
 
-/// What queries may take, and what they may use of the language.
+/// Limits of queries, and the enabled features of PromQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueryConfig {
-    /// Queries that run at a time; more wait.
+    /// Maximum number of concurrent queries; further ones wait.
     pub running_max: usize,
-    /// Longest time a query may take, from its request to the end of its answer.
+    /// Timeout of a query, from its request to the end of its answer.
     pub timeout: Duration,
-    /// Most samples that a query may hold at a time; 0 for no limit.
+    /// Maximum number of samples that a query holds at a time; 0 for no limit.
     pub samples_max: u64,
-    /// How far back instant selectors look.
+    /// Lookback delta of instant selectors.
     pub lookback: Duration,
-    /// Step of subqueries that name none.
+    /// Step of subqueries without one.
     pub subquery_step: Duration,
-    /// Queries that take as long are logged; zero logs none.
+    /// Minimum duration of a query that is logged; zero logs none.
     pub logged_from: Duration,
-    /// Threads that evaluate one query at most.
+    /// Maximum number of threads of one query.
     pub threads_max: usize,
-    /// Samples, at least one, for which one more thread is used.
+    /// Samples per thread, at least one, at which a query uses one more thread.
     pub thread_samples: u64,
-    /// Bytes of answers that are kept for the next time; zero keeps none. Fixed at the start.
+    /// Maximum size of cached answers in bytes; zero disables the cache. Fixed at the start.
     pub cache_bytes_max: u64,
-    /// What is not on by default.
+    /// Features that are off by default.
     pub features: QueryFeatures,
 }
 
-/// Features of the language that Prometheus has behind a flag.
+/// Features of PromQL that Prometheus has behind a flag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct QueryFeatures {
-    /// Experimental functions and aggregations.
+    /// Functions and aggregations that Prometheus calls experimental.
     pub experimental_functions: bool,
-    /// `anchored` and `smoothed`.
+    /// The modifiers `anchored` and `smoothed` of range selectors.
     pub extended_range_selectors: bool,
-    /// `fill`, `fill_left` and `fill_right`.
+    /// The modifiers `fill`, `fill_left` and `fill_right` of binary operators.
     pub binop_fill_modifiers: bool,
-    /// Metric names are dropped at the end of an evaluation.
+    /// Metric names are dropped at the end of an evaluation, not by each function.
     pub delayed_name_removal: bool,
     /// Counters are recognised by the label `__type__`.
     pub type_and_unit_labels: bool,
-    /// Start timestamps of counters are used.
     pub start_timestamps: bool,
-    /// Samples can be counted for each step.
     pub per_step_stats: bool,
 }
 
 impl QueryConfig {
-    /// As options of the engine, without a limit of series and memory.
+    /// Converts to options of the engine, without limits of series and memory.
     pub(crate) fn options(&self) -> QueryOptions {
         let features = self.features;
         QueryOptions {
@@ -87,7 +86,7 @@ impl QueryConfig {
     }
 }
 
-/// Turns of queries, in the order in which the queries arrived.
+/// Turns of queries, given in the order of arrival.
 pub struct QueryTurns {
     running: Arc<Semaphore>,
     running_max: usize,
@@ -95,11 +94,10 @@ pub struct QueryTurns {
     waiting_max: usize,
 }
 
-/// A place in the queue, which is free again once this is dropped.
+/// A place in the queue, freed on drop.
 struct Place<'a>(&'a AtomicUsize);
 
 impl QueryTurns {
-    /// For so many queries at a time.
     pub fn new(running_max: usize) -> QueryTurns {
         QueryTurns {
             running: Arc::new(Semaphore::new(running_max)),
@@ -109,7 +107,7 @@ impl QueryTurns {
         }
     }
 
-    /// Waits for a turn, which ends when what this returns is dropped.
+    /// Waits for a turn, which ends when the permit is dropped.
     pub async fn take(
         &self,
         deadline: Option<Instant>,
@@ -117,6 +115,7 @@ impl QueryTurns {
         if let Ok(turn) = Arc::clone(&self.running).try_acquire_owned() {
             return Ok(turn);
         }
+        // Dropped on every way out, so a query that times out leaves the queue.
         let _place = self.place()?;
         let turn = Arc::clone(&self.running).acquire_owned();
         let turn = match deadline {
@@ -128,8 +127,9 @@ impl QueryTurns {
         turn.map_err(|_| StoreError::Stopped)
     }
 
-    /// So many more turns for the one query that runs; none if it is not alone.
+    /// Takes further turns for a running query, or none if another one runs.
     pub fn more_for_one(&self, turns: usize) -> Option<OwnedSemaphorePermit> {
+        // The caller holds one turn itself; any other missing one is another query's.
         if self.running.available_permits() + 1 < self.running_max {
             return None;
         }
@@ -137,17 +137,17 @@ impl QueryTurns {
         Arc::clone(&self.running).try_acquire_many_owned(turns).ok()
     }
 
-    /// How many run at a time.
     pub fn running_max(&self) -> usize {
         self.running_max
     }
 
-    /// Refuses all further turns.
+    /// Refuses all further turns, also for queries that wait.
     pub fn close(&self) {
         self.running.close();
     }
 
     fn place(&self) -> Result<Place<'_>, StoreError> {
+        // Made before the count is checked, so that its drop also undoes a refused increment.
         let place = Place(&self.waiting);
         match self.waiting.fetch_add(1, Relaxed) {
             waiting if waiting < self.waiting_max => Ok(place),
@@ -162,7 +162,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// The same of a query, whose timeout is not that of a read.
+/// Names an expired deadline as a query's timeout, unlike that of a read.
 pub fn of_query(error: StoreError) -> StoreError {
     match error {
         StoreError::Deadline => StoreError::QueryTimeout(EVALUATION),

@@ -1,4 +1,4 @@
-//! An answer of a range query: series in the order of their labels, and the texts of their points.
+//! Answers of range queries: series in label order, with the texts of their points.
 
 use super::labels::order;
 use super::notes::Notes;
@@ -9,34 +9,31 @@ use std::cmp::Ordering;
 use tidepool_model::number::push_seconds;
 use tidepool_runtime::PoolShare;
 
-/// Bytes that the beginning and end of a point take in JSON besides its time and its value.
+/// Bytes of brackets, comma and quotes of a point in JSON, besides its time and value.
 const POINT_BYTES: usize = 6;
 
-/// A series of an answer.
+/// A series of an answer; texts as the engine wrote them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Series {
-    /// Its labels, as JSON.
+    /// Label set as a JSON object.
     pub metric: Box<[u8]>,
-    /// Floats, without quotes.
+    /// Values of floats, without quotes.
     pub floats: Points,
-    /// Native histograms, as JSON.
+    /// Native histograms as JSON objects.
     pub histograms: Points,
 }
 
-/// An answer at some steps.
 #[derive(Debug)]
 pub struct Answer {
-    /// The steps.
     pub steps: Steps,
     series: Vec<Series>,
     notes: Notes,
     bytes: usize,
-    /// Its bytes among those that all reads share.
+    /// The answer's bytes in the memory of reads.
     share: PoolShare,
 }
 
 impl Series {
-    /// Memory that it takes.
     pub fn bytes(&self) -> usize {
         size_of::<Series>() + self.metric.len() + self.floats.bytes() + self.histograms.bytes()
     }
@@ -45,9 +42,10 @@ impl Series {
         self.floats.has_any(steps) || self.histograms.has_any(steps)
     }
 
-    /// Adds points of another answer's series with the same labels, which are newer.
+    /// Appends newer points of the same series from another answer.
     fn add(&mut self, other: &Series, steps: Steps) {
         let mut follow = true;
+        // Floats and histograms of a series may alternate, so each kind has its own runs of steps.
         for (to, from) in
             [(&mut self.floats, &other.floats), (&mut self.histograms, &other.histograms)]
         {
@@ -58,43 +56,41 @@ impl Series {
 }
 
 impl Answer {
-    /// Of series in the order of their labels, whose bytes are taken.
+    /// Makes an answer of series in label order, whose bytes `share` already holds.
     pub fn new(steps: Steps, mut series: Vec<Series>, share: PoolShare) -> Answer {
         series.shrink_to_fit();
         let bytes = series.iter().map(Series::bytes).sum();
         Answer { steps, series, notes: Notes::none(steps), bytes, share }
     }
 
-    /// The same with warnings and infos; none if their bytes cannot be taken.
+    /// Adds annotations. Returns `None` if `share` has no room for their bytes.
     pub fn with_notes(mut self, notes: Notes) -> Option<Answer> {
         self.bytes += notes.bytes();
         self.notes = notes;
         self.share.grow_to(self.bytes).then_some(self)
     }
 
-    /// Its warnings and infos.
     pub fn notes(&self) -> &Notes {
         &self.notes
     }
 
-    /// Memory that it takes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Bytes that it takes of those that all reads share.
+    /// Bytes held in the memory of reads.
     pub fn shared_bytes(&self) -> usize {
         self.share.bytes()
     }
 
-    /// One answer of pieces that follow one another, of each those steps that are given with it.
-    /// None if it takes more than so many bytes, or than those that are shared have left, and if it
-    /// is not known which warnings and infos it has.
+    /// Joins consecutive pieces, each reduced to the given steps. Returns `None` if they exceed
+    /// `bytes_max` or the memory of reads, or if the result's annotations are unknown.
     pub fn join(
         pieces: &[(&Answer, Steps)],
         bytes_max: usize,
         mut share: PoolShare,
     ) -> Option<Answer> {
+        // The cheapest reason to give up comes first, before any series is copied.
         let notes = joined_notes(pieces)?;
         let (first, last) = (pieces.first()?.1, pieces.last()?.1);
         let steps = Steps { last_ms: last.last_ms, ..first };
@@ -114,6 +110,7 @@ impl Answer {
             if !series.has_any(steps) {
                 continue;
             }
+            // Counted after shrinking, since the capacity is what stays in memory.
             series.floats.shrink();
             series.histograms.shrink();
             bytes += series.bytes();
@@ -125,8 +122,9 @@ impl Answer {
         Answer::new(steps, joined, share).with_notes(notes)
     }
 
-    /// Writes it as the engine does, at some of its steps.
+    /// Returns a writer of the given steps in the engine's format.
     pub fn write(&self, steps: Steps) -> Writer<'_> {
+        // The time of a step is formatted once for all series.
         let mut times = Vec::with_capacity(steps.count() as usize + 1);
         let mut texts = Vec::new();
         let mut time_ms = steps.first_ms;
@@ -141,15 +139,15 @@ impl Answer {
     }
 }
 
-/// The warnings and infos that all pieces have, if the steps of one of them have all: the newest,
-/// of which most is asked for the next time.
+/// Returns the annotations common to all pieces, if the steps of one piece have all of them: the
+/// newest such piece, most of whose steps will be requested again.
 fn joined_notes(pieces: &[(&Answer, Steps)]) -> Option<Notes> {
     let (piece, _) = pieces.iter().rfind(|(piece, steps)| piece.notes.are_of(*steps))?;
     let is_same = |(other, _): &(&Answer, Steps)| piece.notes.are_those(&other.notes);
     pieces.iter().all(is_same).then(|| piece.notes.clone())
 }
 
-/// The labels that come first of all.
+/// Returns the first label set in order.
 fn least<'a>(rests: &[(&'a [Series], Steps)]) -> Option<&'a [u8]> {
     let firsts = rests.iter().filter_map(|(rest, _)| Some(&*rest.first()?.metric));
     firsts.reduce(|one, other| match order(one, other) {
@@ -158,11 +156,11 @@ fn least<'a>(rests: &[(&'a [Series], Steps)]) -> Option<&'a [u8]> {
     })
 }
 
-/// An answer that is being written.
+/// Writes an answer part by part.
 pub struct Writer<'a> {
     series: std::slice::Iter<'a, Series>,
     steps: Steps,
-    /// Where the text of each step's time begins, and where the last one ends.
+    /// Offset of each step's time in `texts`, and the end of the last one.
     times: Vec<usize>,
     texts: Vec<u8>,
     is_begun: bool,
@@ -171,7 +169,7 @@ pub struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// The next bytes: whole series, at least so many bytes if there are as many; none at the end.
+    /// Returns whole series, at least `bytes_min` bytes if as many remain; empty at the end.
     pub fn next_part(&mut self, bytes_min: usize) -> Vec<u8> {
         let mut out = Vec::new();
         if self.is_ended {
@@ -186,6 +184,7 @@ impl Writer<'_> {
                 out.push(b']');
                 break;
             };
+            // Upstream omits series without points at the requested steps.
             if series.has_any(self.steps) {
                 self.put_series(series, &mut out);
             }
@@ -221,7 +220,7 @@ impl Writer<'_> {
             out.extend_from_slice(quote);
             out.extend_from_slice(b"],");
         });
-        // Instead of the last comma.
+        // Replaces the comma after the last point.
         if let Some(last) = out.last_mut() {
             *last = b']';
         }

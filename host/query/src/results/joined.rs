@@ -1,5 +1,4 @@
-//! One answer of several while they come: range queries whose steps follow one another, as the
-//! bytes that the engine writes. Texts of points are copied and not looked at.
+//! Joins answers to consecutive ranges of steps while they arrive, without parsing values.
 
 use super::labels::order;
 use super::reader::{BEGIN, Rest};
@@ -7,10 +6,10 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use tidepool_store::StoreError;
 
-/// Gives the next part of an answer: whole series; nothing behind the last one.
+/// Returns the next part of an answer: whole series; empty after the last one.
 pub type Source<'a> = Box<dyn FnMut() -> Result<Vec<u8>, StoreError> + 'a>;
 
-/// Answers to steps that follow one another, with their series by ascending labels.
+/// Answers to consecutive ranges of steps, each with its series in label order.
 pub struct Joined<'a> {
     pieces: Vec<Piece<'a>>,
     is_begun: bool,
@@ -18,18 +17,16 @@ pub struct Joined<'a> {
     is_ended: bool,
 }
 
-/// One of the answers.
 struct Piece<'a> {
     source: Source<'a>,
     part: Vec<u8>,
-    /// Where the series behind the next one begins.
+    /// Offset behind the next series.
     at: usize,
-    /// The next series.
     next: Option<Place>,
     is_begun: bool,
 }
 
-/// Where a series lies in a part: its labels, and its points without the brackets around them.
+/// Offsets of a series in a part: labels, and points without the brackets around them.
 struct Place {
     metric: Range<usize>,
     floats: Range<usize>,
@@ -37,14 +34,14 @@ struct Place {
 }
 
 impl<'a> Joined<'a> {
-    /// Of these, the earliest first: the first part of each, and what gives the others.
+    /// Takes the answers in order of time, each as its first part and the source of the others.
     pub fn new(pieces: impl IntoIterator<Item = (Vec<u8>, Source<'a>)>) -> Joined<'a> {
         let piece = |(part, source)| Piece { source, part, at: 0, next: None, is_begun: false };
         let pieces = pieces.into_iter().map(piece).collect();
         Joined { pieces, is_begun: false, has_series: false, is_ended: false }
     }
 
-    /// The next bytes: whole series, at least so many bytes if there are as many; none at the end.
+    /// Returns whole series, at least `bytes_min` bytes if as many remain; empty at the end.
     pub fn next_part(&mut self, bytes_min: usize) -> Result<Vec<u8>, StoreError> {
         let mut out = Vec::new();
         if self.is_ended {
@@ -64,7 +61,7 @@ impl<'a> Joined<'a> {
         Ok(out)
     }
 
-    /// Writes the series that comes first of all; false if there is none.
+    /// Writes the first series in label order; returns false if there is none.
     fn put_series(&mut self, out: &mut Vec<u8>) -> Result<bool, StoreError> {
         let mut holders: Vec<usize> = Vec::with_capacity(self.pieces.len());
         let mut first: Option<&[u8]> = None;
@@ -124,8 +121,9 @@ impl Piece<'_> {
         self.next.as_ref().map(|place| &self.part[place.metric.clone()])
     }
 
-    /// Goes on to the next series.
+    /// Moves to the next series.
     fn advance(&mut self) -> Result<(), StoreError> {
+        // Copied, since the source replaces the part in which the labels lie.
         let before = self.metric().map(<[u8]>::to_vec);
         self.next = None;
         if self.at == self.part.len() {
@@ -134,6 +132,7 @@ impl Piece<'_> {
         }
         let failed = || StoreError::Runtime("the parts of an answer do not fit together".into());
         self.next = self.read(before.is_some()).ok_or_else(failed)?;
+        // Unsorted series would appear twice in the answer, so the order is verified.
         let is_in_order = match (before, self.metric()) {
             (Some(before), Some(next)) => order(&before, next) == Ordering::Less,
             _ => true,
@@ -141,7 +140,7 @@ impl Piece<'_> {
         if is_in_order { Ok(()) } else { Err(failed()) }
     }
 
-    /// Finds the next series of the part; none at the end of the answer.
+    /// Finds the next series of the part; `Some(None)` at the end of the answer.
     fn read(&mut self, has_series: bool) -> Option<Option<Place>> {
         let part = self.part.as_slice();
         let mut rest = Rest(&part[self.at..]);
@@ -163,7 +162,7 @@ impl Piece<'_> {
         let mut floats = 0..0;
         if rest.take(b",\"values\":[") {
             let begin = at(&rest);
-            // Neither times nor values have brackets.
+            // Times and values contain no brackets, so the first `]]` is the end of the list.
             let length = memchr::memmem::find(rest.0, b"]]")? + 1;
             floats = begin..begin + length;
             rest.0 = &rest.0[length + 1..];
@@ -171,6 +170,7 @@ impl Piece<'_> {
         let mut histograms = 0..0;
         if rest.take(b",\"histograms\":[") {
             let begin = at(&rest);
+            // Buckets have brackets of their own, so only parsing finds the end.
             while !rest.take(b"]") {
                 if at(&rest) > begin {
                     rest.expect(b",")?;

@@ -1,14 +1,15 @@
-//! Label sets as the engine writes them in JSON: `{"name":"value",…}`, by ascending name.
+//! Label sets in the engine's JSON: `{"name":"value",…}`, by ascending name.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-/// The order of two label sets, which is that of the series of an answer.
+/// Compares two label sets in the order of an answer's series.
 pub fn order(one: &[u8], other: &[u8]) -> Ordering {
+    // Equal bytes are equal labels, the usual case when answers are joined.
     if one == other { Ordering::Equal } else { Texts(one).cmp(Texts(other)) }
 }
 
-/// Names and values in turn.
+/// Iterates over names and values in turn.
 struct Texts<'a>(&'a [u8]);
 
 impl<'a> Iterator for Texts<'a> {
@@ -23,7 +24,7 @@ impl<'a> Iterator for Texts<'a> {
     }
 }
 
-/// Length of a text in front of its closing quote.
+/// Length of a JSON string up to its closing quote.
 pub fn text_length(rest: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -47,7 +48,7 @@ fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
                 Some(b'n') => out.push(b'\n'),
                 Some(b'r') => out.push(b'\r'),
                 Some(b't') => out.push(b'\t'),
-                // Only control characters are written so.
+                // The engine writes only control characters as `\u`, so the code fits a byte.
                 Some(b'u') => {
                     let digits = bytes.by_ref().take(4);
                     let digit = |byte| char::from(byte).to_digit(16).unwrap_or(0);
@@ -69,7 +70,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     proptest! {
-        /// Names and values in pairs, with what JSON escapes.
+        /// The expected order compares pairs of name and value, with characters that JSON escapes.
         #[test]
         fn the_order_is_that_of_names_and_values(
             sets in prop::collection::vec(

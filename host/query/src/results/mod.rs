@@ -1,5 +1,5 @@
-//! Answers of range queries that are kept for the next time, when their range has moved on: only
-//! the steps that are new, or of which samples changed, are evaluated again.
+//! Cache of answers of range queries. When a range has moved on, only the steps that are new, or
+//! whose samples changed, are evaluated again.
 //!
 //! ```text
 //!              kept answer
@@ -8,16 +8,14 @@
 //!        reused                    evaluated     the range that is asked for
 //! ```
 //!
-//! A step at a time is reused only if nothing that it may have read changed since its evaluation
-//! began: no sample at that time or before was stored, and nothing was deleted, lost or added
-//! otherwise ([`Ledger`]). What is kept are answers of which the engine says that each step depends
-//! on nothing else. Where warnings and infos come and go from step to step, nothing is kept
-//! ([`notes`]).
+//! A step is reused only if nothing that it may have read has changed since its evaluation began:
+//! no sample at its time or before was stored, and nothing was deleted, lost or otherwise added
+//! ([`Ledger`]). Only answers whose steps depend on nothing else, as the engine states, are cached.
+//! If annotations differ from step to step, nothing is cached ([`notes`]).
 //!
-//! Kept are the texts of values ([`points`]), as the engine wrote them ([`reader`]): what is
-//! answered from them is byte for byte what it would write, without formatting numbers. All of it
-//! is bounded, and is part of the memory of reads; the answer that was not used for longest goes
-//! first.
+//! The cache holds the texts of values ([`points`]) as the engine wrote them ([`reader`]), so an
+//! answer is byte for byte what the engine would write, without formatting numbers. Its memory is
+//! bounded and is part of the memory of reads; the least recently used answer is evicted first.
 
 mod answer;
 mod joined;
@@ -44,58 +42,51 @@ use tidepool_runtime::MemoryPool;
 use tidepool_store::reading::{Ledger, Moment};
 use tidepool_telemetry::MetricsText;
 
-/// Queries whose warnings and infos are known to change. Others are not thought of any more.
+/// Maximum number of remembered queries whose annotations change; the oldest is dropped first.
 const UNSTEADY_MAX: usize = 256;
 
-/// The largest part of all that one answer may take.
+/// Divisor of the cache's size that gives the maximum size of one answer.
 const ANSWER_PART: usize = 4;
 
-/// The largest part of the memory of reads.
+/// Divisor of the memory of reads that gives the maximum size of the cache.
 const READS_PART: usize = 8;
 
-/// What answers must have in common for one to be of use to another.
+/// Everything that changes an answer besides its range; equal keys have interchangeable steps.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
-    /// The expression.
     pub text: String,
-    /// Milliseconds between two steps.
     pub step_ms: i64,
-    /// The part of a step by which steps are behind its multiples.
+    /// Remainder of the first step's time divided by the step.
     pub phase_ms: i64,
-    /// How far back instant selectors look.
     pub lookback_ms: i64,
-    /// Milliseconds between steps of subqueries that name none.
+    /// Step of subqueries without one.
     pub subquery_step_ms: i64,
-    /// Most samples that are held.
     pub samples_max: u64,
-    /// What of the language is on.
     pub features: QueryFeatures,
 }
 
-/// An answer that was kept, and until when it is what the store would give.
+/// A cached answer, and the moment to which its validity is compared.
 #[derive(Clone)]
 pub struct Kept {
-    /// The answer.
     pub answer: Arc<Answer>,
-    /// Nothing that it was made of had changed by then, at the steps that are reused.
+    /// Taken before the evaluation; a change after it may be missing in the answer.
     moment: Moment,
-    /// The most steps that were asked for at once.
+    /// The largest number of steps requested at once.
     pub widest: u64,
 }
 
-/// What is known before an evaluation.
+/// The result of a lookup.
 pub struct Known {
-    /// The moment before it begins.
+    /// The moment before the evaluation begins.
     pub moment: Moment,
-    /// An answer with the steps of it that are still right, if any of them is asked for.
+    /// An answer with its steps that are still valid, if any requested step is among them.
     pub found: Option<(Kept, Steps)>,
 }
 
-/// The answers that are kept.
 pub struct Results {
     bytes_max: usize,
     pool: Arc<MemoryPool>,
-    /// What changed in the store since an answer was evaluated.
+    /// Records changes of the store, which invalidate steps.
     ledger: Arc<Ledger>,
     answers: Arc<Mutex<Answers>>,
     hits: AtomicU64,
@@ -103,7 +94,7 @@ pub struct Results {
     evictions: AtomicU64,
 }
 
-/// All answers, by their keys and by when they were last used.
+/// Cached answers by key and by last use.
 #[derive(Default)]
 struct Answers {
     by_key: HashMap<Arc<Key>, (u64, Kept)>,
@@ -111,20 +102,21 @@ struct Answers {
     uses: u64,
     bytes: usize,
     shared_bytes: usize,
-    /// Hashes of the keys of answers whose warnings and infos change from step to step, newest
-    /// last.
+    /// Hashes of keys whose annotations change from step to step, newest last.
     unsteady: VecDeque<u64>,
 }
 
 impl Results {
-    /// Keeps answers of so many bytes together, and takes them from the memory of reads, of which
-    /// it never takes more than an eighth. With 0 it keeps none. Anything but a write drops all.
+    /// Creates a cache of at most this many bytes of the memory of reads, and an eighth of that
+    /// memory. With 0 it caches nothing. Any change of the store but a write drops all answers.
     pub fn new(bytes_max: u64, pool: &Arc<MemoryPool>, ledger: &Arc<Ledger>) -> Results {
         let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
         let answers: Arc<Mutex<Answers>> = Arc::default();
+        // Weak, since the ledger outlives the cache and would keep its memory.
         let kept = Arc::downgrade(&answers);
         ledger.on_change(move || {
             let Some(answers) = kept.upgrade() else { return };
+            // The guard is dropped first: freeing the answers takes time that lookups would wait.
             let dropped = std::mem::take(&mut *lock(&answers));
             drop(dropped);
         });
@@ -139,24 +131,23 @@ impl Results {
         }
     }
 
-    /// Whether answers are kept at all.
     pub fn are_kept(&self) -> bool {
         self.bytes_max > 0
     }
 
-    /// The most bytes that one answer may take.
     pub fn answer_bytes_max(&self) -> usize {
         self.bytes_max / ANSWER_PART
     }
 
-    /// What is known of the steps that a query asks for. To be asked before the query is evaluated.
+    /// Looks up valid steps of the requested ones. Must be called before the query is evaluated.
     pub fn known(&self, key: &Key, asked: Steps) -> Known {
         let kept = lock(&self.answers).get(key);
-        // What changes after this moment may be missing in what is evaluated.
+        // A change after this moment may be missing in the evaluation.
         let moment = self.ledger.moment();
         let found = kept.and_then(|kept| {
             let before_ms = self.ledger.unchanged_before_ms(kept.moment)?;
             let right = kept.answer.steps.before(before_ms)?;
+            // A cached answer that has none of the requested steps is no hit.
             right.intersect(asked)?;
             Some((kept, right))
         });
@@ -165,17 +156,17 @@ impl Results {
         Known { moment, found }
     }
 
-    /// Reads an answer on its way.
+    /// Returns a reader for an answer that passes.
     pub fn reader(&self, steps: Steps) -> Reader {
         Reader::new(steps, self.answer_bytes_max(), self.pool.share())
     }
 
-    /// Joins pieces that follow one another to one answer.
+    /// Joins consecutive pieces to one answer.
     pub fn join(&self, pieces: &[(&Answer, Steps)]) -> Option<Answer> {
         Answer::join(pieces, self.answer_bytes_max(), self.pool.share())
     }
 
-    /// Keeps an answer that was right at a moment, in place of the one with the same key.
+    /// Caches an answer evaluated after `moment`, in place of the one with the same key.
     pub fn keep(&self, key: Key, moment: Moment, answer: Arc<Answer>, widest: u64) {
         let bytes = entry_bytes(&key, &answer);
         if bytes > self.answer_bytes_max() || self.moment_is_over(moment) {
@@ -186,6 +177,7 @@ impl Results {
             return;
         }
         let mut dropped = vec![answers.remove(&key)];
+        // The replaced answer is gone already, so its bytes are not counted against the new one.
         while answers.bytes + bytes > self.bytes_max {
             let Some((_, oldest)) = answers.by_use.first_key_value() else { break };
             let oldest = Arc::clone(oldest);
@@ -193,12 +185,12 @@ impl Results {
             self.evictions.fetch_add(1, Relaxed);
         }
         answers.insert(key, Kept { answer, moment, widest });
+        // Answers may be large, so they are freed after the lock.
         drop(answers);
         drop(dropped);
     }
 
-    /// Forgets an answer whose warnings and infos are not those of newer steps, and keeps none of
-    /// the same key that has any.
+    /// Drops an answer whose annotations change, and refuses others of its key that have any.
     pub fn forget_unsteady(&self, key: &Key) {
         let mut answers = lock(&self.answers);
         let dropped = answers.remove(key);
@@ -213,17 +205,17 @@ impl Results {
         drop(dropped);
     }
 
-    /// Whether nothing of what was right at a moment is known to be right now.
+    /// Returns whether a change since a moment has invalidated all steps.
     fn moment_is_over(&self, moment: Moment) -> bool {
         self.ledger.unchanged_before_ms(moment).is_none()
     }
 
-    /// Bytes of the memory of reads that kept answers take.
+    /// Size of cached answers in the memory of reads, in bytes.
     pub fn shared_bytes(&self) -> usize {
         lock(&self.answers).shared_bytes
     }
 
-    /// Shows what was counted.
+    /// Writes the metrics of the cache.
     pub fn show(&self, text: &mut MetricsText) {
         let (count, bytes) = {
             let answers = lock(&self.answers);
@@ -280,12 +272,12 @@ impl Answers {
     }
 }
 
-/// Two keys with one hash are rare, and then an answer is not kept that could be.
+/// Hashes a key. In the rare case of a collision, an answer that could be cached is not.
 fn hash_of(key: &Key) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(key)
 }
 
-/// Memory of an answer with what is around it: two entries in maps, the key, the counts of both.
+/// Memory of an entry: the answer, two map entries, the key, and reference counts.
 fn entry_bytes(key: &Key, answer: &Answer) -> usize {
     const MAPS_BYTES: usize = 128;
     MAPS_BYTES
@@ -296,7 +288,7 @@ fn entry_bytes(key: &Key, answer: &Answer) -> usize {
         + answer.bytes()
 }
 
-/// Locks; a panic of another holder left nothing half-done that matters here.
+/// Locks a mutex. The state remains valid if another holder panicked, so poison is ignored.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

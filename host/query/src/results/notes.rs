@@ -1,16 +1,16 @@
-//! Warnings and infos of an answer that is kept.
+//! Annotations (warnings and infos) of a cached answer.
 //!
-//! Those of a range are those of its steps together. So if the steps that are new have the very
-//! ones that an earlier answer had, all that is asked for has them, whichever of the earlier steps
-//! are left out. If they have others, nobody knows which steps the earlier ones were of.
+//! The annotations of a range are the union of those of its steps. If the new steps have the same
+//! annotations as an earlier answer, the joined answer has them, whichever earlier steps are left
+//! out. If they differ, it is unknown which steps the earlier ones belong to.
 
 use super::Steps;
 use tidepool_runtime::Annotation;
 
-/// Most of each kind that are kept. Of more, an answer has only their number.
+/// Maximum number of annotations of each kind; an answer has only the number of further ones.
 pub const NOTES_MAX: u32 = 10;
 
-/// Warnings and infos, and steps that have all of them.
+/// Annotations, and steps that together have all of them.
 #[derive(Clone, Debug)]
 pub struct Notes {
     all: Vec<Annotation>,
@@ -18,35 +18,33 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// None.
     pub fn none(of: Steps) -> Notes {
         Notes { all: Vec::new(), of }
     }
 
-    /// Those that an answer at these steps has, of each kind at most [`NOTES_MAX`] and a text that
-    /// says how many more there are. None if there are more.
+    /// Takes the annotations of an answer: at most [`NOTES_MAX`] of each kind. Returns `None` if a
+    /// further text states how many were omitted.
     pub fn new(all: Vec<Annotation>, of: Steps) -> Option<Notes> {
         let count = |is_warning| all.iter().filter(|note| note.is_warning == is_warning).count();
         let are_all = [true, false].into_iter().all(|kind| count(kind) <= NOTES_MAX as usize);
         are_all.then_some(Notes { all, of })
     }
 
-    /// As an answer shows them.
+    /// The annotations in the order of the answer.
     pub fn all(&self) -> &[Annotation] {
         &self.all
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Whether these steps, which are part of those of the answer, have all of them.
+    /// Returns whether the given steps have all annotations. They must be steps of the answer.
     pub fn are_of(&self, steps: Steps) -> bool {
         self.all.is_empty() || steps.intersect(self.of) == Some(self.of)
     }
 
-    /// Whether there are the same.
+    /// Returns whether kinds and texts are equal.
     pub fn are_those(&self, other: &Notes) -> bool {
         let is_same = |(one, other): (&Annotation, &Annotation)| {
             one.is_warning == other.is_warning && one.text == other.text
@@ -54,7 +52,6 @@ impl Notes {
         self.all.len() == other.all.len() && self.all.iter().zip(&other.all).all(is_same)
     }
 
-    /// Memory that they take.
     pub fn bytes(&self) -> usize {
         let texts: usize = self.all.iter().map(|note| note.text.capacity()).sum();
         texts + self.all.capacity() * size_of::<Annotation>()

@@ -1,32 +1,32 @@
-//! The points of one series, as the text of each value. Times need no room: points follow one
-//! another step by step, in runs.
+//! Points of a series as texts of their values. Runs of steps take the place of times.
 
 use super::steps::Steps;
 
-/// Stands before a text that is as long or longer; its length follows in four bytes.
+/// Marks a text of at least this length; its length follows in four bytes, little-endian.
 const LONG: u8 = u8::MAX;
 
 /// Points of one series, by ascending time.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Points {
     runs: Vec<Run>,
-    /// A length and a text for each point.
+    /// Length and text of each point.
     texts: Vec<u8>,
 }
 
-/// Points at neighbouring steps.
+/// Points at consecutive steps, without a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     first_ms: i64,
     count: u32,
-    /// Where its texts begin.
+    /// Offset of the first text in `texts`.
     begin: u32,
 }
 
 impl Points {
-    /// Adds a point behind the last one; false if it does not follow.
+    /// Appends a point. Returns false if its time does not follow, or the texts are too long.
     #[must_use]
     pub fn push(&mut self, time_ms: i64, text: &[u8], step_ms: i64) -> bool {
+        // Offsets have 32 bits; an answer with more text is not cached.
         let (Ok(begin), Ok(length)) = (u32::try_from(self.texts.len()), u32::try_from(text.len()))
         else {
             return false;
@@ -37,6 +37,7 @@ impl Points {
                 if time_ms < next_ms || (time_ms - next_ms) % step_ms != 0 {
                     return false;
                 }
+                // A gap, such as a scrape that failed, begins a new run.
                 if time_ms == next_ms {
                     run.count += 1;
                 } else {
@@ -55,7 +56,7 @@ impl Points {
         true
     }
 
-    /// Gives the points at some steps: time and text of each.
+    /// Calls `give` with the time and text of each point at the given steps.
     pub fn each(&self, steps: Steps, mut give: impl FnMut(i64, &[u8])) {
         let first = self.runs.partition_point(|run| run.last_ms(steps) < steps.first_ms);
         for run in &self.runs[first..] {
@@ -75,18 +76,16 @@ impl Points {
         }
     }
 
-    /// Whether there is one at some steps.
+    /// Returns whether any of the given steps has a point.
     pub fn has_any(&self, steps: Steps) -> bool {
         let first = self.runs.partition_point(|run| run.last_ms(steps) < steps.first_ms);
         self.runs.get(first).is_some_and(|run| run.first_ms <= steps.last_ms)
     }
 
-    /// Memory that it takes besides itself.
     pub fn bytes(&self) -> usize {
         self.runs.capacity() * size_of::<Run>() + self.texts.capacity()
     }
 
-    /// Gives back what it took to grow.
     pub fn shrink(&mut self) {
         self.runs.shrink_to_fit();
         self.texts.shrink_to_fit();
@@ -99,7 +98,7 @@ impl Run {
     }
 }
 
-/// The first text, and what follows it.
+/// Splits off the first text.
 fn split(texts: &[u8]) -> (&[u8], &[u8]) {
     match texts {
         [LONG, a, b, c, d, rest @ ..] => {

@@ -1,11 +1,11 @@
-//! Takes an answer apart while it passes: the bytes of a range query's answer as the engine writes
-//! them, whole series in each part.
+//! Parses the answer of a range query while it passes, as the engine writes it: whole series in
+//! each part.
 //!
 //! ```text
 //! "resultType":"matrix","result":[{"metric":{…},"values":[[1.500,"2"],…],"histograms":[[2,{…}],…]},…]
 //! ```
 //!
-//! Whatever looks otherwise is no answer to keep.
+//! An answer in any other form is not cached.
 
 use super::answer::{Answer, Series};
 use super::labels::{order, text_length};
@@ -14,10 +14,10 @@ use super::steps::Steps;
 use std::cmp::Ordering;
 use tidepool_runtime::PoolShare;
 
-/// What comes before the first series.
+/// The beginning of an answer, up to the first series.
 pub const BEGIN: &[u8] = b"\"resultType\":\"matrix\",\"result\":[";
 
-/// An answer on its way.
+/// Parser of an answer that arrives in parts.
 pub struct Reader {
     steps: Steps,
     bytes: usize,
@@ -29,13 +29,13 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Of an answer at these steps, which may take so many bytes of what is shared.
+    /// Creates a reader for these steps. The answer may take `bytes_max` bytes of `share`.
     pub fn new(steps: Steps, bytes_max: usize, share: PoolShare) -> Reader {
         let (series, bytes) = (Vec::new(), 0);
         Reader { steps, bytes, bytes_max, share, series, is_begun: false, is_whole: false }
     }
 
-    /// Reads the next part. None if the answer is too large, or none to be kept.
+    /// Reads the next part. Returns `None` if the answer is too large or must not be cached.
     pub fn read(&mut self, part: &[u8]) -> Option<()> {
         let mut rest = Rest(part);
         if !std::mem::replace(&mut self.is_begun, true) {
@@ -59,7 +59,7 @@ impl Reader {
         Some(())
     }
 
-    /// The whole answer, if it was read to its end.
+    /// Returns the answer if it was read to its end.
     pub fn finish(self) -> Option<Answer> {
         let Reader { steps, series, share, is_whole, .. } = self;
         is_whole.then(|| Answer::new(steps, series, share))
@@ -68,6 +68,7 @@ impl Reader {
     fn series(&self, rest: &mut Rest<'_>) -> Option<Series> {
         rest.expect(b"{\"metric\":")?;
         let metric = rest.value()?;
+        // Joining relies on label order, which not every expression gives.
         if let Some(last) = self.series.last()
             && order(&last.metric, metric) != Ordering::Less
         {
@@ -92,9 +93,10 @@ impl Reader {
             rest.expect(b",")?;
             let text = rest.value()?;
             rest.expect(b"]")?;
-            // The quotes of numbers come back when they are written.
+            // The writer puts the quotes of numbers back.
             let text =
                 text.strip_prefix(b"\"").and_then(|it| it.strip_suffix(b"\"")).unwrap_or(text);
+            // A point at another time, or twice, would be lost or moved when it is written again.
             let is_within = time_ms >= steps.first_ms && time_ms <= steps.last_ms;
             if !is_within
                 || (time_ms - steps.first_ms) % steps.step_ms != 0
@@ -111,7 +113,7 @@ impl Reader {
     }
 }
 
-/// What is still to be read of a part.
+/// The unread rest of a part.
 pub(super) struct Rest<'a>(pub(super) &'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -131,7 +133,7 @@ impl<'a> Rest<'a> {
         Some(text)
     }
 
-    /// A text with its quotes, or an object.
+    /// Takes a string with its quotes, or an object.
     pub(super) fn value(&mut self) -> Option<&'a [u8]> {
         if self.0.first() == Some(&b'"') {
             return self.split(text_length(&self.0[1..])? + 2);
@@ -154,13 +156,14 @@ impl<'a> Rest<'a> {
         }
     }
 
-    /// Seconds with no decimals or three, as milliseconds.
+    /// Takes seconds with three decimals or none, in milliseconds.
     pub(super) fn time_ms(&mut self) -> Option<i64> {
         let is_negative = self.take(b"-");
         let mut number = self.digits()?;
         number = match self.take(b".") {
             true => {
                 let before = self.0.len();
+                // The engine writes all three digits, so fewer are another format.
                 let decimals = self.digits()?;
                 (before - self.0.len() == 3).then_some(())?;
                 number.checked_mul(1000)?.checked_add(decimals)?
@@ -172,7 +175,7 @@ impl<'a> Rest<'a> {
 
     fn digits(&mut self) -> Option<i64> {
         let length = self.0.iter().position(|byte| !byte.is_ascii_digit())?;
-        // Longer ones are no times.
+        // More digits overflow 64 bits, and are no time.
         if length == 0 || length > 18 {
             return None;
         }

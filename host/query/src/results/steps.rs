@@ -2,19 +2,17 @@
 
 use tidepool_runtime::QueryTimes;
 
-/// Steps of a range query, at least one.
+/// Steps of a range query; at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steps {
-    /// Time of the first one.
     pub first_ms: i64,
-    /// Time of the last one.
     pub last_ms: i64,
-    /// Time between two, above zero.
+    /// Distance of two steps, greater than zero.
     pub step_ms: i64,
 }
 
 impl Steps {
-    /// Those of a query; none for an instant query.
+    /// Returns the steps of a range query; `None` for an instant query.
     pub fn of(times: QueryTimes) -> Option<Steps> {
         match times {
             QueryTimes::Range { start_ms, end_ms, step_ms }
@@ -27,23 +25,22 @@ impl Steps {
         }
     }
 
-    /// The same as times of a query.
     pub fn times(self) -> QueryTimes {
         let Steps { first_ms, last_ms, step_ms } = self;
         QueryTimes::Range { start_ms: first_ms, end_ms: last_ms, step_ms }
     }
 
-    /// Between these two times of steps; none if the first one is behind the last one.
+    /// Cuts the range to these times of steps; `None` if the first is after the last.
     pub fn between(self, first_ms: i64, last_ms: i64) -> Option<Steps> {
         (first_ms <= last_ms).then_some(Steps { first_ms, last_ms, ..self })
     }
 
-    /// What it has in common with others of the same step and phase.
+    /// Returns the common steps of two ranges with the same step and phase.
     pub fn intersect(self, other: Steps) -> Option<Steps> {
         self.between(self.first_ms.max(other.first_ms), self.last_ms.min(other.last_ms))
     }
 
-    /// Those before a time.
+    /// Returns the steps before a time.
     pub fn before(self, time_ms: i64) -> Option<Steps> {
         if self.last_ms < time_ms {
             return Some(self);
@@ -52,8 +49,7 @@ impl Steps {
         self.between(self.first_ms, self.first_ms.checked_add(steps.checked_mul(self.step_ms)?)?)
     }
 
-    /// The same in so many parts that follow one another, as even as can be; at most one for each
-    /// step.
+    /// Splits the range into consecutive parts of nearly equal length; at most one for each step.
     pub fn split(self, parts: u64) -> Vec<Steps> {
         let count = self.count();
         let parts = parts.clamp(1, count);
@@ -67,12 +63,11 @@ impl Steps {
             .collect()
     }
 
-    /// How many there are.
     pub fn count(self) -> u64 {
         self.index(self.last_ms) as u64 + 1
     }
 
-    /// The place of the step of a time.
+    /// Index of the step at a time.
     pub fn index(self, time_ms: i64) -> usize {
         ((time_ms - self.first_ms) / self.step_ms) as usize
     }

@@ -1,4 +1,4 @@
-//! Random answers are read, kept, joined and written; the keeping is bounded.
+//! Tests of reading, caching, joining and writing random answers, and of the cache's limits.
 
 use super::*;
 use proptest::prelude::*;
@@ -7,11 +7,11 @@ use tidepool_runtime::QueryTimes;
 
 const STEP_MS: i64 = 500;
 
-/// Label sets in their order. The text of the second has what JSON escapes.
+/// Label sets in order. The text of the second one needs escapes in JSON.
 const METRICS: [&str; 4] =
     [r#"{}"#, r#"{"a":"\"\\\n\u0001é"}"#, r#"{"a":"b","c":"]}"}"#, r#"{"b":""}"#];
 
-/// For each series, at each step: a float, a histogram or nothing.
+/// Points by series and step: a float, a native histogram, or none.
 type Table = Vec<Vec<Option<(bool, u32)>>>;
 
 fn tables() -> impl Strategy<Value = Table> {
@@ -25,7 +25,7 @@ fn steps(first: i64, last: i64) -> Steps {
     Steps::of(QueryTimes::Range { start_ms, end_ms, step_ms: STEP_MS }).expect("steps")
 }
 
-/// The answer that an engine would write, made without any of the code here.
+/// Formats the engine's answer, without the code under test.
 fn written(table: &Table, first: usize, last: usize) -> String {
     let mut all = Vec::new();
     for (metric, points) in METRICS.iter().zip(table) {
@@ -106,12 +106,12 @@ proptest! {
         let (first, last) = (asked.0.min(asked.1).min(end), asked.0.max(asked.1).min(end));
         let found = text_of(&joined, steps(first as i64, last as i64), part);
         prop_assert_eq!(&found, &written(&table, first, last));
-        // What the test says is JSON, too.
+        // Checks the test's own format.
         let json: Result<Value, _> = serde_json::from_str(&format!("{{{found}}}"));
         prop_assert!(json.is_ok());
     }
 
-    /// Answers that come in parts, cut between any two series, are joined while they come.
+    /// Joins answers whose parts are cut between any two series.
     #[test]
     fn answers_are_joined_as_they_come(
         table in tables(),
@@ -125,7 +125,7 @@ proptest! {
         let mut lengths = lengths.into_iter().cycle();
         let pieces = ranges.into_iter().map(|(first, last)| {
             let text = written(&table, first, last);
-            // Behind each series but the last: the comma belongs to the next one.
+            // Cut behind each series but the last; the comma belongs to the next one.
             let ends = text.match_indices(",{\"metric\"").map(|(at, _)| at);
             let ends: Vec<usize> =
                 ends.step_by(lengths.next().unwrap_or(1)).chain([text.len()]).collect();
@@ -151,7 +151,7 @@ proptest! {
         prop_assert_eq!(String::from_utf8(found).expect("text"), written(&table, 0, 23));
     }
 
-    /// Parts of an answer, each of whole series, and texts that are none.
+    /// Refuses incomplete answers, other text, and other steps.
     #[test]
     fn other_texts_are_not_kept(table in tables(), at in any::<prop::sample::Index>()) {
         let results = results(1 << 20);
@@ -162,10 +162,10 @@ proptest! {
             prop_assert!(read(&results, all, &text[..cut]).is_none());
             let longer = format!("{}]{}", &text[..cut], &text[cut..]);
             let found = read(&results, all, &longer);
-            // A bracket may stand in a text.
+            // The added bracket may be part of a string.
             prop_assert!(found.is_none_or(|found| text_of(&found, all, 1) == longer));
         }
-        // Steps of another phase, and points outside of the range.
+        // Refuses steps of another phase, and points outside of the range.
         if table.iter().flatten().any(Option::is_some) {
             let late = Steps { first_ms: all.first_ms + 1, ..all };
             prop_assert!(read(&results, late, &text).is_none());
@@ -173,7 +173,7 @@ proptest! {
     }
 }
 
-/// Nothing is made up of answers that are cut short or out of order.
+/// Refuses to join answers that are incomplete or out of order.
 #[test]
 fn what_does_not_fit_is_not_joined() {
     let text = written(&full(), 0, 23);
@@ -238,7 +238,7 @@ fn steps_are_known_until_an_older_sample_is_stored() {
     let before = results.known(&key("a"), all).moment;
     results.ledger.stored(steps(20, 20).first_ms);
     keep(before);
-    // It was stored after the evaluation began, so it may be missing.
+    // Stored after the evaluation began, so the sample may be missing in the answer.
     assert_eq!(known(&results), Some(steps(0, 19)));
     results.ledger.stored(steps(10, 10).first_ms + 1);
     assert_eq!(known(&results), Some(steps(0, 10)));
@@ -252,7 +252,7 @@ fn steps_are_known_until_an_older_sample_is_stored() {
     let before = results.known(&key("a"), all).moment;
     results.ledger.changed();
     assert_eq!(known(&results), None);
-    // What was evaluated before a deletion may hold what was deleted.
+    // An answer evaluated before a deletion may contain deleted samples.
     keep(before);
     assert_eq!(known(&results), None);
 }
@@ -267,7 +267,7 @@ fn the_memory_is_bounded() {
         let answer = Arc::new(answer_of(&results, &full(), 0, 23));
         results.keep(key(&number.to_string()), moment, answer, 24);
         assert!(bytes(&results) <= 64 << 10, "{}", bytes(&results));
-        // The first one is used all the time.
+        // The first answer is used each time, so it is never evicted.
         assert!(results.known(&key("0"), all).found.is_some(), "{number}");
     }
     assert!(bytes(&results) > 48 << 10, "{}", bytes(&results));
@@ -280,13 +280,13 @@ fn the_memory_is_bounded() {
     let evicted = format!("tidepool_query_cache_evictions_total {}\n", 500 - kept);
     assert!(text.contains(&evicted), "{text}");
     assert!(text.contains(&format!("tidepool_query_cache_entries {kept}\n")), "{text}");
-    // All of it is taken from the memory of reads, and given back.
+    // The cache takes its memory from the pool of reads, and gives it back.
     assert!(results.pool.used_bytes() > 32 << 10, "{}", results.pool.used_bytes());
     assert_eq!(results.pool.used_bytes(), results.shared_bytes());
     results.ledger.changed();
     assert_eq!((bytes(&results), results.pool.used_bytes()), (0, 0));
 
-    // An answer that is too large is none, and neither is one for which reads have no memory.
+    // An answer is not cached if it is too large, or if reads have no memory left.
     let long = json!({ "a": "x".repeat(20 << 10) }).to_string();
     let text = format!(
         "\"resultType\":\"matrix\",\"result\":[{{\"metric\":{long},\"values\":[[0,\"1\"]]}}]"
@@ -325,10 +325,10 @@ fn notes_are_those_of_all_pieces_or_the_answer_is_not_known() {
     assert!(joined.bytes() > join(&piece(0, 9, &[]), rest, &none).expect("no notes").bytes());
     assert!(join(&old, rest, &other).is_none());
     assert!(join(&old, rest, &none).is_none());
-    // Nobody knows of which of its steps the notes are.
+    // It is unknown which steps the annotations belong to.
     assert!(results.join(&[(&old, rest)]).is_none());
     assert!(old.notes().are_of(steps(0, 12)) && !old.notes().are_of(rest));
-    // The new piece has all of them, whatever is asked for beside it.
+    // The new piece has all annotations, whichever steps are requested beside it.
     assert!(joined.notes().are_of(steps(5, 11)) && !joined.notes().are_of(steps(3, 10)));
     let many: Vec<_> = (0..11).map(|number| note(&number.to_string())).collect();
     assert!(Notes::new(many, rest).is_none());

@@ -1,10 +1,10 @@
-//! Credentials: who they are for is the caller's affair.
+//! Credentials of clients. Their scope is decided by the caller.
 //!
-//! A file has one a line: `basic USER:PASSWORD`, where the password may be a bcrypt hash, or
-//! `bearer TOKEN`. What was read is kept as a keyed hash only, under a key of this process, and a
-//! given credential is hashed the same way; comparing hashes takes the same time wherever they
-//! differ. A password that a bcrypt hash has verified is remembered in that form too, since
-//! bcrypt takes tens of milliseconds and senders come every second.
+//! A file has one per line: `basic USER:PASSWORD`, where the password may be a bcrypt hash, or
+//! `bearer TOKEN`. Only hashes keyed with a key of this process are kept. A client's credential is
+//! hashed with the same key, and hashes are compared in constant time. A password that bcrypt has
+//! verified is remembered in the same form, since bcrypt takes tens of milliseconds and senders
+//! send every second.
 
 use super::AccessError;
 use super::reload::Reloaded;
@@ -17,21 +17,18 @@ use std::path::Path;
 use std::str::FromStr as _;
 use std::sync::{Mutex, PoisonError};
 
-/// Most credentials of a file.
+/// Maximum number of credentials in a file.
 const CREDENTIALS_MAX: usize = 1000;
 
-/// Highest cost of a bcrypt hash: seconds of a small node's core for every wrong password.
+/// Maximum cost of a bcrypt hash. It already takes a small node seconds for every wrong password.
 const BCRYPT_COST_MAX: u32 = 14;
 
-/// How bcrypt hashes begin.
 const BCRYPT_PREFIXES: [&str; 4] = ["$2a$", "$2b$", "$2x$", "$2y$"];
 
-/// Which kinds of credentials are taken.
+/// The accepted kinds of credentials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kinds {
-    /// User and password.
     pub basic: bool,
-    /// A token.
     pub bearer: bool,
 }
 
@@ -43,18 +40,18 @@ pub struct Credentials {
     kinds: Kinds,
 }
 
-/// A user whose password is known by its bcrypt hash.
+/// A user with a bcrypt hash of the password.
 struct Hashed {
     user: String,
     bcrypt: String,
-    /// The password that was verified last.
+    /// The password that bcrypt verified last.
     verified: Mutex<Option<Tag>>,
 }
 
-/// A credential that a client shows.
+/// A credential presented by a client.
 pub struct Attempt {
     kind: Kind,
-    /// The token, or user and password with a colon between.
+    /// The token, or user and password separated by a colon.
     secret: Vec<u8>,
 }
 
@@ -64,18 +61,15 @@ enum Kind {
     Bearer,
 }
 
-/// The result of a check without hashing a password.
+/// Result of a check without bcrypt.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verified {
-    /// It is good.
     Yes,
-    /// It is not.
     No,
-    /// Only bcrypt can tell.
+    /// The password must be checked with bcrypt.
     NeedsHash,
 }
 
-/// Reads a file.
 pub fn open(path: &Path) -> Result<Reloaded<Credentials>, AccessError> {
     let path = path.to_path_buf();
     Reloaded::open(move |files| Credentials::parse(&path, files.read(&path)?))
@@ -83,6 +77,7 @@ pub fn open(path: &Path) -> Result<Reloaded<Credentials>, AccessError> {
 
 impl Credentials {
     fn parse(path: &Path, content: &[u8]) -> Result<Credentials, AccessError> {
+        // Only fixed texts, so that no error quotes a secret.
         let wrong = |line: usize, problem| {
             let path = path.to_path_buf();
             AccessError::Line { path, line: line + 1, problem }
@@ -95,17 +90,19 @@ impl Credentials {
                 continue;
             }
             credentials.add(line).map_err(|problem| wrong(number, problem))?;
+            // Each attempt is compared with all of them, which bounds its time.
             if credentials.plain.len() + credentials.hashed.len() > CREDENTIALS_MAX {
                 return Err(wrong(number, "there are more than 1000 credentials"));
             }
         }
+        // An empty file would lock out all clients, which is more likely a mistake.
         match credentials.kinds == Kinds::default() {
             true => Err(AccessError::Empty { path: path.to_path_buf() }),
             false => Ok(credentials),
         }
     }
 
-    /// Users with the hashes of their passwords, which [`check_hash`] has taken.
+    /// Takes users with bcrypt hashes that [`check_hash`] has accepted.
     pub fn of_users(users: Vec<(String, String)>) -> Result<Credentials, &'static str> {
         let mut credentials = Credentials::none()?;
         for (user, bcrypt) in users {
@@ -141,6 +138,7 @@ impl Credentials {
                 let (user, password) = secret
                     .split_once(':')
                     .ok_or("the colon between user and password is missing")?;
+                // An empty password would accept everyone who knows the user.
                 if password.is_empty() {
                     return Err("the password is empty");
                 }
@@ -157,19 +155,20 @@ impl Credentials {
         }
     }
 
-    /// Which kinds there are.
     pub fn kinds(&self) -> Kinds {
         self.kinds
     }
 
     fn tag(&self, kind: Kind, secret: &[u8]) -> Tag {
+        // The kind is part of the hash, so a password is never accepted as a token.
         hmac::sign(&self.key, &[&[kind as u8], secret].concat())
     }
 
-    /// Judges an attempt as far as that is quick.
+    /// Checks an attempt as far as possible without bcrypt.
     pub fn verify(&self, attempt: &Attempt) -> Verified {
         let tag = self.tag(attempt.kind, &attempt.secret);
         let is_it = |known: &Tag| same(known, &tag);
+        // No early end, so that the time does not tell which credential is close.
         let plain = self.plain.iter().fold(false, |found, known| found | is_it(known));
         let remembered = self.hashed.iter().fold(false, |found, hashed| {
             let verified = hashed.verified.lock().unwrap_or_else(PoisonError::into_inner);
@@ -182,22 +181,23 @@ impl Credentials {
         }
     }
 
-    /// Judges an attempt by bcrypt, which takes its time.
+    /// Checks an attempt with bcrypt; blocks for tens of milliseconds or more.
     pub fn verify_hashed(&self, attempt: &Attempt) -> bool {
         if self.verify(attempt) != Verified::NeedsHash {
-            // Another request has verified it meanwhile.
+            // Another request verified the password while this one waited for its turn.
             return self.verify(attempt) == Verified::Yes;
         }
         let mut parts = attempt.secret.splitn(2, |byte| *byte == b':');
         let (user, password) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
         let of_user = self.hashed.iter().filter(|hashed| hashed.user.as_bytes() == user);
-        // Hashing for unknown users, too, keeps the names of users secret.
+        // Hashing for unknown users, too, hides which user names exist.
         let candidates = match of_user.clone().next() {
             Some(_) => of_user.collect::<Vec<_>>(),
             None => self.hashed.iter().take(1).collect(),
         };
         for hashed in candidates {
             let fits = bcrypt::verify(password, &hashed.bcrypt).unwrap_or(false);
+            // The name is compared again, since the candidate of an unknown user is someone else.
             if fits && hashed.user.as_bytes() == user {
                 let tag = self.tag(attempt.kind, &attempt.secret);
                 let mut verified = hashed.verified.lock().unwrap_or_else(PoisonError::into_inner);
@@ -209,7 +209,7 @@ impl Credentials {
     }
 }
 
-/// Whether a text is a hash by bcrypt that is not too costly to verify.
+/// Checks that a text is a bcrypt hash whose cost is not too high.
 pub fn check_hash(text: &str) -> Result<(), &'static str> {
     let parts = bcrypt::HashParts::from_str(text);
     let cost = parts.map_err(|_| "the bcrypt hash is damaged")?.get_cost();
@@ -219,15 +219,15 @@ pub fn check_hash(text: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Compares in constant time.
+/// Compares in constant time, whatever the position of a difference.
 fn same(one: &Tag, other: &Tag) -> bool {
     let pairs = one.as_ref().iter().zip(other.as_ref());
     pairs.fold(0, |different, (a, b)| different | (a ^ b)) == 0
 }
 
 impl Attempt {
-    /// Reads the value of HTTP's `Authorization` (RFC 9110, section 11.6.2; RFC 7617; RFC 6750).
-    /// Clients of InfluxDB say `Token` for what others call `Bearer`.
+    /// Parses the value of `Authorization` (RFC 9110, section 11.6.2; RFC 7617; RFC 6750). Clients
+    /// of InfluxDB write `Token` for `Bearer`.
     pub fn read(value: &[u8]) -> Option<Attempt> {
         let space = value.iter().position(|byte| *byte == b' ')?;
         let (scheme, rest) = (&value[..space], value[space..].trim_ascii());
@@ -242,7 +242,7 @@ impl Attempt {
 
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // No secrets, and no names.
+        // Omits secrets and user names.
         f.debug_struct("Credentials").field("kinds", &self.kinds).finish_non_exhaustive()
     }
 }
@@ -302,7 +302,7 @@ mod tests {
         Ok(())
     }
 
-    /// What Prometheus' own documentation gives as an example of its web configuration.
+    /// The example of a web configuration in Prometheus' documentation.
     #[test]
     fn hashes_of_other_tools_are_taken() -> Result<(), String> {
         let hash = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi";

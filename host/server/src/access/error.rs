@@ -1,10 +1,10 @@
-//! Errors of access files. No error quotes a file's content.
+//! Errors of access files. No error quotes the content of a file.
 
 use super::TlsFiles;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why TLS or credentials cannot be used as they are.
+/// Errors of TLS and credentials files.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
     /// A file that a flag names cannot be used.
@@ -12,107 +12,96 @@ pub enum AccessError {
     Flag {
         /// The flag, with its dashes.
         flag: &'static str,
-        /// Why.
         source: Box<AccessError>,
     },
-    /// A file cannot be read.
     #[error("{} cannot be read: {source}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file that cannot be read.
         path: PathBuf,
-        /// What happened.
         source: io::Error,
     },
-    /// A line of a credentials file.
+    /// A line of a credentials file is invalid.
     #[error(
         "{}, line {line}: {problem}; a line is `basic USER:PASSWORD`, `basic USER:BCRYPT-HASH`, \
          `bearer TOKEN` or a comment after `#`",
         path.display()
     )]
     Line {
-        /// The file.
         path: PathBuf,
-        /// Its number, from 1.
+        /// Number of the line, counted from 1.
         line: usize,
-        /// What is wrong.
         problem: &'static str,
     },
-    /// A credentials file without a credential.
+    /// A credentials file has no credential.
     #[error("{} holds no credential", path.display())]
     Empty {
-        /// The file.
+        /// Path of the file without credentials.
         path: PathBuf,
     },
-    /// A web configuration file that says something wrong.
+    /// A web configuration file is invalid.
     #[error("{}:{source}", path.display())]
     Web {
-        /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// Problem and position in the file.
         source: tidepool_settings::yaml::Error,
     },
-    /// A web configuration file that is no text.
+    /// A web configuration file is not UTF-8.
     #[error("{} is not UTF-8", path.display())]
     NoText {
-        /// The file.
+        /// Path of the file that is not text.
         path: PathBuf,
     },
-    /// A section of the web configuration file configures what flags configure, too.
+    /// A section of the web configuration repeats a setting of flags.
     #[error(
         "{section} in {} and {flags} both configure {what}; remove one of them",
         path.display()
     )]
     Twice {
-        /// The file.
         path: PathBuf,
-        /// The section.
         section: &'static str,
         /// The flags, with their dashes.
         flags: &'static str,
         /// The setting that both configure.
         what: &'static str,
     },
-    /// A section of the web configuration file that protected the server is gone.
+    /// A section of the web configuration that protected the server was removed.
     #[error(
         "{} no longer has {section}; to apply this, reload the configuration (SIGHUP)",
         path.display()
     )]
     Unprotected {
-        /// The file.
         path: PathBuf,
-        /// The section.
+        /// Name of the section that is missing.
         section: &'static str,
     },
-    /// PEM that does not hold what it should.
+    /// A PEM file has no usable certificate or key.
     #[error("{}: {problem}", path.display())]
     Pem {
-        /// The file, or a file with the key that holds it.
+        /// The PEM file, or the file and key that contain the PEM text.
         path: PathBuf,
-        /// What is wrong.
         problem: String,
     },
-    /// A certificate and a key that cannot be used together.
+    /// A certificate and a key cannot be used together.
     #[error("certificate {} and key {} cannot be used: {source}", certificate.display(), key.display())]
     Tls {
-        /// The certificate's file.
+        /// Path of the certificate, or its key in the web configuration.
         certificate: PathBuf,
-        /// The key's file.
         key: PathBuf,
-        /// What is wrong.
         source: tokio_rustls::rustls::Error,
     },
 }
 
 impl AccessError {
-    /// Says which flag names the file, for use with `map_err`.
+    /// Returns a function for `map_err` that adds the flag which names the file.
     pub(super) fn by_flag(flag: &'static str) -> impl FnOnce(AccessError) -> AccessError {
         move |source| AccessError::Flag { flag, source: Box::new(source) }
     }
 
-    /// The same, of one of several files.
+    /// Same as `by_flag`, for the flag of whichever TLS file failed.
     pub(super) fn by_tls_flag(files: &TlsFiles) -> impl FnOnce(AccessError) -> AccessError {
         |error| {
             let flag = match error.path() {
+                // Compared in this order, since one file may hold certificate, key and CA.
                 Some(path) if path == files.key => "--tls-key-file",
                 Some(path) if path != files.certificate => "--tls-client-ca-file",
                 _ => "--tls-cert-file",
@@ -121,7 +110,7 @@ impl AccessError {
         }
     }
 
-    /// The file, if it is about one.
+    /// Path of the file that the error is about.
     fn path(&self) -> Option<&Path> {
         match self {
             AccessError::Flag { source, .. } => source.path(),

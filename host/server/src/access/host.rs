@@ -1,6 +1,6 @@
-//! The host names under which this server accepts requests. A page in a browser can point a name of
-//! its own at any address, and is then of the same origin as what answers there (DNS rebinding): a
-//! server without credentials must at least check the name in the request.
+//! Host names under which the server accepts requests. A page in a browser can point its own name
+//! at any address and then has the same origin as the server there (DNS rebinding). A server
+//! without credentials must therefore check the name in the request.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -10,24 +10,23 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Which names addresses have, and in which domains names are looked up.
+/// Sources of this machine's names (hosts(5)) and of its search domains (resolv.conf(5)).
 const HOSTS: &str = "/etc/hosts";
 const RESOLVER: &str = "/etc/resolv.conf";
-/// What is read of each.
+/// Maximum number of bytes read of each file.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
-/// For how long the names of this machine are known: a network may give it others.
+/// Lifetime of the cached names of this machine; a network may assign others.
 const OWN_NAMES_FOR: Duration = Duration::from_secs(10);
-/// The longest name that the DNS has.
+/// Maximum length of a DNS name.
 const NAME_BYTES_MAX: usize = 253;
 
-/// A name, or all names below one, that is taken besides those that no page can point elsewhere.
+/// A name, or all names below a domain, accepted besides those that no page can point elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AllowedHost {
-    /// Whatever clients say.
+    /// Any name, which disables the check.
     Any,
-    /// A name.
     Name(String),
-    /// All names that end in a dot and this.
+    /// All names that end with a dot and this domain.
     Below(String),
 }
 
@@ -63,9 +62,9 @@ impl FromStr for AllowedHost {
     }
 }
 
-/// Whether a server may be asked under the name of an authority (`HOST`, `HOST:PORT`): an address,
-/// `localhost`, a name without dots, which no stranger can own, a name of this machine, or one that
-/// is allowed.
+/// Returns whether requests may name the server by this authority (`HOST`, `HOST:PORT`): an
+/// address, `localhost`, a name without dots, which no stranger can own, a name of this machine, or
+/// an allowed name.
 pub fn is_known(authority: &str, allowed: &[AllowedHost]) -> bool {
     let host = host_of(authority);
     if let Some(address) = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
@@ -73,23 +72,26 @@ pub fn is_known(authority: &str, allowed: &[AllowedHost]) -> bool {
     }
     let name = normal(host);
     host.parse::<Ipv4Addr>().is_ok()
+        // Cheap checks come first: the machine's own names take a lock, and at times files.
         || !name.contains('.')
         || name.ends_with(".localhost")
         || allowed.iter().any(|allowed| allowed.is(&name))
         || own_names().contains(&name)
 }
 
-/// The name in an authority, as `--allowed-host` takes it; none if it could not be one.
+/// Returns the name of an authority in the form of `--allowed-host`, or `None` if it cannot be one.
 pub fn name_of(authority: &str) -> Option<String> {
     let name = normal(host_of(authority));
     let is_name = name.len() <= NAME_BYTES_MAX && name.parse::<AllowedHost>().is_ok();
+    // The wildcard is valid for the flag, but a client must not propose it.
     (is_name && !name.contains('*')).then_some(name)
 }
 
-/// The names of this machine: the one it has, the same in the domains in which names are looked up
-/// and in `.local`, where it may announce itself (RFC 6762), and those that `/etc/hosts` gives it.
+/// Names of this machine: its host name, the same in the search domains and in `.local`, which it
+/// may announce (RFC 6762), and its names in `/etc/hosts`.
 fn own_names() -> Arc<BTreeSet<String>> {
     static NAMES: Mutex<Option<(Instant, Arc<BTreeSet<String>>)>> = Mutex::new(None);
+    // Held while the files are read, so that many requests read them once.
     let mut known = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     match &*known {
         Some((read, names)) if read.elapsed() < OWN_NAMES_FOR => Arc::clone(names),
@@ -101,11 +103,12 @@ fn own_names() -> Arc<BTreeSet<String>> {
     }
 }
 
-/// The names by the texts of hosts(5) and resolv.conf(5).
+/// Parses the names from the texts of hosts(5) and resolv.conf(5).
 fn names_of_machine(name: &str, hosts: &str, resolver: &str) -> BTreeSet<String> {
     let name = normal(name);
     let mut names = BTreeSet::new();
     let first = name.split('.').next().unwrap_or_default();
+    // Without a name, `.local` alone would be accepted.
     if first.is_empty() {
         return names;
     }
@@ -119,6 +122,7 @@ fn names_of_machine(name: &str, hosts: &str, resolver: &str) -> BTreeSet<String>
     for line in hosts.lines() {
         let line = line.split('#').next().unwrap_or_default();
         let of_line: Vec<String> = line.split_ascii_whitespace().skip(1).map(normal).collect();
+        // A line may give other names to an address; only lines with this machine's name count.
         if of_line.contains(&name) || of_line.iter().any(|it| it == first) {
             names.extend(of_line);
         }
@@ -127,17 +131,17 @@ fn names_of_machine(name: &str, hosts: &str, resolver: &str) -> BTreeSet<String>
     names
 }
 
-/// A small file of the system; empty if there is none.
+/// Reads a small system file; empty if it does not exist.
 fn read(path: &str) -> String {
     let mut text = Vec::new();
     if let Ok(file) = File::open(path) {
-        // Without what follows, or what cannot be read, fewer names are known.
+        // Missing content only means that fewer names are known.
         let _ = file.take(FILE_BYTES_MAX).read_to_end(&mut text);
     }
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// An authority without user and port.
+/// Removes user and port from an authority.
 fn host_of(authority: &str) -> &str {
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     match host.rsplit_once(':') {
@@ -146,12 +150,12 @@ fn host_of(authority: &str) -> &str {
     }
 }
 
-/// Names are the same in any case, and with a dot at the end.
+/// Normalizes a name: case and a final dot are not significant.
 fn normal(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
-/// The name of this machine, as the system knows it (proc(5)); empty if it does not.
+/// Host name from proc(5); empty if unknown.
 pub fn machine_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     name.trim_end().to_owned()

@@ -1,4 +1,4 @@
-//! Access control: TLS and credentials, read from files and read again when they change. No HTTP.
+//! Access control without HTTP: TLS and credentials, read from files and reloaded when they change.
 
 mod credentials;
 mod error;
@@ -25,70 +25,66 @@ use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use web::Web;
 
-/// How often files are looked at.
+/// Interval at which files are checked for changes.
 const RELOAD_EVERY: Duration = Duration::from_secs(5);
 
-/// How long a password waits for its turn to be hashed.
+/// Maximum wait of a password for its turn to be hashed.
 const HASH_WAIT: Duration = Duration::from_secs(10);
 
-/// The files. What none of them protects is open to everyone.
+/// The files of access control. Access that no file restricts is open to everyone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessConfig {
     /// Certificate chain and private key, in PEM.
     pub tls: Option<TlsFiles>,
-    /// Who may write.
+    /// Credentials of the write endpoints.
     pub write_credentials: Option<PathBuf>,
-    /// Who may read.
+    /// Credentials of the read endpoints and of `/metrics`.
     pub read_credentials: Option<PathBuf>,
-    /// Who may delete and copy.
+    /// Credentials of the admin API and of reloads.
     pub admin_credentials: Option<PathBuf>,
-    /// Prometheus' web configuration: TLS, users for all endpoints, HTTP.
+    /// Prometheus' web configuration: TLS, users for all endpoints, HTTP settings.
     pub web: Option<PathBuf>,
 }
 
-/// What TLS needs, in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
     /// Certificate chain, the server's own first.
     pub certificate: PathBuf,
-    /// Its private key.
     pub key: PathBuf,
-    /// Who signs the certificates that clients must show; `None` asks for none.
+    /// CA certificates that must have signed a client's certificate; `None` demands no certificate.
     pub client_ca: Option<PathBuf>,
 }
 
-/// What a client wants to do.
+/// The kinds of access that a credential may give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Write samples.
     Write,
-    /// Read whatever there is.
+    /// Queries, remote reads, metadata and metrics.
     Read,
-    /// Delete and copy.
+    /// Deletion, snapshots and reloads of the configuration.
     Admin,
 }
 
-/// Why a client may not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denied {
-    /// No credential, or a wrong one; these kinds are taken.
+    /// The credential is missing or wrong; these kinds are accepted.
     Unauthorized(Kinds),
-    /// Too many passwords wait to be hashed.
+    /// Too many passwords are waiting to be hashed.
     Busy,
 }
 
-/// What is known of files that are read again.
+/// State of a reloaded file, for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilesState {
-    /// The flag that names them.
+    /// Flag that names the file.
     pub flag: &'static str,
-    /// Whether their present content is in use.
+    /// Whether the present content is in use.
     pub is_used: bool,
-    /// When their certificate expires, in seconds since the epoch.
+    /// Expiry of the certificate in seconds since the epoch, if the file has one.
     pub expires: Option<i64>,
 }
 
-/// The content of the files.
+/// The loaded files, and the order in which passwords are hashed.
 pub struct Access {
     config: AccessConfig,
     tls: Option<Arc<Reloaded<Tls>>>,
@@ -96,12 +92,11 @@ pub struct Access {
     read: Option<Arc<Reloaded<Credentials>>>,
     admin: Option<Arc<Reloaded<Credentials>>>,
     web: Option<Arc<Reloaded<Web>>>,
-    /// One password is hashed at a time, so that wrong ones cannot take all cores.
+    /// Permits one hash at a time, so that wrong passwords cannot take all cores.
     hashing: Arc<Semaphore>,
 }
 
 impl Access {
-    /// Reads the files.
     pub fn open(config: &AccessConfig) -> Result<Access, AccessError> {
         let hashing = Arc::new(Semaphore::new(1));
         let none = Access {
@@ -116,8 +111,7 @@ impl Access {
         none.reopen(config)
     }
 
-    /// Reads the files that another configuration names, and this one goes on as it is. Files that
-    /// both name are read again, and passwords that were verified stay known.
+    /// Loads another configuration. Files in both are read again; verified passwords stay verified.
     pub fn reopen(&self, config: &AccessConfig) -> Result<Access, AccessError> {
         let tls = match &config.tls {
             None => None,
@@ -139,24 +133,24 @@ impl Access {
         let read = credentials("--read-credentials-file", |c| &c.read_credentials, &self.read)?;
         let admin = credentials("--admin-credentials-file", |c| &c.admin_credentials, &self.admin)?;
         let web = config.web.as_deref().map(|path| {
-            // What the flags say decides what the file may say.
+            // The flags restrict what the file may contain, so other flags need a new reading.
             let known = self.web.as_ref().filter(|_| *config == self.config);
             again(known, || web::open(path, config))
         });
         let web = web.transpose().map_err(AccessError::by_flag("--web-config-file"))?;
+        // Shared with the old configuration, whose requests may still be hashing.
         let hashing = Arc::clone(&self.hashing);
         Ok(Access { config: config.clone(), tls, write, read, admin, web, hashing })
     }
 
-    /// What makes connections secure, unless they come in the clear.
+    /// Acceptor of TLS connections; `None` without TLS.
     pub fn tls(&self) -> Option<TlsAcceptor> {
         let of_web =
             self.web().and_then(|web| web.tls.as_ref().map(|web| web.tls.acceptor.clone()));
         of_web.or_else(|| self.tls.as_ref().map(|tls| tls.current().acceptor.clone()))
     }
 
-    /// The files that are read again, by the flag that names them, with when their certificate
-    /// expires.
+    /// State of all reloaded files.
     pub fn files(&self) -> Vec<FilesState> {
         let mut all = Vec::new();
         let mut add =
@@ -180,24 +174,24 @@ impl Access {
         all
     }
 
-    /// Whether each client must show a certificate.
+    /// Returns whether each client must present a certificate.
     pub fn asks_clients(&self) -> bool {
         let of_web = self.web().and_then(|web| web.tls.as_ref().map(|tls| tls.asks_clients));
         let by_flags = || self.config.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some());
         of_web.unwrap_or_else(by_flags)
     }
 
-    /// Whether connections may speak HTTP/2.
+    /// Returns whether connections may use HTTP/2.
     pub fn allows_http2(&self) -> bool {
         self.web().is_none_or(|web| web.http2)
     }
 
-    /// Whether every path needs a credential, even those that are open otherwise.
+    /// Returns whether every path needs a credential, including those that are otherwise open.
     pub fn guards_all(&self) -> bool {
         self.web().is_some_and(|web| web.users.is_some())
     }
 
-    /// Headers that every answer gets.
+    /// Adds the headers that the web configuration sets on every response.
     pub fn add_headers(&self, headers: &mut HeaderMap) {
         for (name, value) in self.web().iter().flat_map(|web| &web.headers) {
             headers.insert(name, value.clone());
@@ -208,7 +202,7 @@ impl Access {
         self.web.as_ref().map(|web| web.current())
     }
 
-    /// Whether a credential allows an action. It is given as the value of HTTP's `Authorization`.
+    /// Checks a credential, given as the value of `Authorization`, for a kind of access.
     pub async fn check(&self, scope: Scope, credential: Option<&[u8]>) -> Result<(), Denied> {
         let Some(credentials) = self.credentials(scope) else { return Ok(()) };
         let unauthorized = Denied::Unauthorized(credentials.kinds());
@@ -220,8 +214,9 @@ impl Access {
         }
         let turn = tokio::time::timeout(HASH_WAIT, self.hashing.acquire()).await;
         let _turn = turn.map_err(|_| Denied::Busy)?;
-        // Hashing is meant to be slow.
+        // Hashing takes tens of milliseconds and would block the network thread.
         let hashed = tokio::task::spawn_blocking(move || credentials.verify_hashed(&attempt)).await;
+        // A panic in bcrypt counts as a wrong password.
         if hashed.unwrap_or(false) { Ok(()) } else { Err(unauthorized) }
     }
 
@@ -231,35 +226,36 @@ impl Access {
             Scope::Read => &self.read,
             Scope::Admin => &self.admin,
         };
+        // Users of the web configuration replace the credentials files; both together are refused.
         let of_web = self.web().and_then(|web| web.users.clone());
         of_web.or_else(|| file.as_ref().map(|file| file.current()))
     }
 
-    /// Whether an action needs a credential.
+    /// Returns whether a kind of access needs a credential.
     pub fn asks_for_credentials(&self, scope: Scope) -> bool {
         self.credentials(scope).is_some()
     }
 
-    /// Whether an action needs neither credentials nor TLS: then a page in the browser of a user
-    /// who can connect could do it, too.
+    /// Returns whether access needs neither credentials nor TLS, so that a page in a browser has
+    /// it.
     pub fn is_open(&self, scope: Scope) -> bool {
         !self.asks_for_credentials(scope) && self.tls().is_none()
     }
 
-    /// Looks at the files that are in use every few seconds until the stop signal.
+    /// Checks the files in use for changes, every few seconds until the stop signal.
     pub async fn watch(current: impl Fn() -> Arc<Access>, mut shutdown: Shutdown) {
         loop {
             tokio::select! {
                 () = shutdown.wait() => return,
                 () = tokio::time::sleep(RELOAD_EVERY) => {}
             }
+            // Asked each time: a reload may have replaced the files since the last look.
             let access = current();
-            // A refresh that panics has changed nothing.
+            // A refresh that panics has changed nothing, so its result is ignored.
             let _ = tokio::task::spawn_blocking(move || access.refresh()).await;
         }
     }
 
-    /// Looks at the files now.
     fn refresh(&self) {
         if let Some(tls) = &self.tls {
             tls.refresh(|_, _| Ok(()));
@@ -268,12 +264,13 @@ impl Access {
             credentials.refresh(|_, _| Ok(()));
         }
         if let Some(web) = &self.web {
+            // Unlike a certificate, a half-written web configuration can be valid, but unprotected.
             web.refresh(Web::may_follow);
         }
     }
 }
 
-/// What is known of files, brought up to date, or what they hold at the first reading.
+/// Returns the loaded files after reading them again, or loads them for the first time.
 fn again<T>(
     known: Option<&Arc<Reloaded<T>>>,
     open: impl FnOnce() -> Result<Reloaded<T>, AccessError>,

@@ -1,10 +1,10 @@
-//! Which pages in a browser may read answers, by the origin that the browser names.
+//! Origins of browser pages that may read responses (CORS).
 
 use std::str::FromStr;
 use std::sync::Arc;
 use tidepool_relabel::Pattern;
 
-/// The origins that are allowed: those that an expression matches as a whole.
+/// The allowed origins: those that the whole expression matches.
 #[derive(Clone, Debug)]
 pub struct CorsOrigin {
     expression: String,
@@ -12,17 +12,14 @@ pub struct CorsOrigin {
 }
 
 impl CorsOrigin {
-    /// The expression, as it was given.
     pub fn expression(&self) -> &str {
         &self.expression
     }
 
-    /// Whether all origins are allowed.
     pub fn is_any(&self) -> bool {
         self.pattern.takes_all()
     }
 
-    /// Whether an origin is allowed.
     pub fn matches(&self, origin: &str) -> bool {
         self.pattern.is_match(origin)
     }

@@ -1,4 +1,4 @@
-//! Files that are read again when they change. An invalid new version leaves the old one in use.
+//! Files that are reloaded when they change. Invalid new content leaves the old one in use.
 
 use super::AccessError;
 use std::hash::{BuildHasher, RandomState};
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidepool_settings::file::read_regular;
 
-/// Longest file that is read.
+/// Maximum size of a file in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Makes a value of files.
+/// Builds a value from files.
 type Load<T> = Box<dyn Fn(&mut Files) -> Result<T, AccessError> + Send + Sync>;
 
-/// Files that were read, with what they held. Which come after the first may depend on its content.
+/// The files read so far, with their contents. A later path may depend on earlier content.
 #[derive(Default)]
 pub struct Files {
     paths: Vec<PathBuf>,
@@ -20,7 +20,6 @@ pub struct Files {
 }
 
 impl Files {
-    /// Reads one more.
     pub fn read(&mut self, path: &Path) -> Result<&[u8], AccessError> {
         self.contents.push(read(path)?);
         self.paths.push(path.to_owned());
@@ -28,28 +27,27 @@ impl Files {
     }
 }
 
-/// A value made of files.
+/// A value built from files, rebuilt when they change.
 pub struct Reloaded<T> {
     load: Load<T>,
     hasher: RandomState,
-    /// Held while files are read again.
+    /// Held during a reload, so that only one runs.
     reading: Mutex<()>,
     state: Mutex<State<T>>,
 }
 
 struct State<T> {
     current: Arc<T>,
-    /// The files that it was made of.
+    /// Files from which `current` was built.
     files: Vec<PathBuf>,
-    /// Hash of their contents. Contents, not times: a file may be replaced within a clock's tick,
-    /// or through a link.
+    /// Hash of contents: a file may be replaced within a clock tick, or through a link.
     used: u64,
-    /// Problems are logged once.
+    /// The last logged problem, so that each is logged once.
     problem: String,
 }
 
 impl<T> Reloaded<T> {
-    /// Reads the files for the first time.
+    /// Loads the files for the first time.
     pub fn open(
         load: impl Fn(&mut Files) -> Result<T, AccessError> + Send + Sync + 'static,
     ) -> Result<Reloaded<T>, AccessError> {
@@ -66,12 +64,12 @@ impl<T> Reloaded<T> {
         })
     }
 
-    /// The value of the last good version.
+    /// The value of the last valid version.
     pub fn current(&self) -> Arc<T> {
         Arc::clone(&self.state().current)
     }
 
-    /// Whether it is made of what the files held when they were last looked at.
+    /// Returns whether the value was built from the present content of the files.
     pub fn is_used(&self) -> bool {
         self.state().problem.is_empty()
     }
@@ -80,8 +78,7 @@ impl<T> Reloaded<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the files again, takes a version that may follow the current one, and logs what is
-    /// wrong with them.
+    /// Reloads changed files if `may_follow` accepts the new version, and logs errors.
     pub fn refresh(&self, may_follow: impl FnOnce(&T, &T) -> Result<(), AccessError>) {
         let Err(error) = self.renew(may_follow) else { return };
         let mut state = self.state();
@@ -95,7 +92,7 @@ impl<T> Reloaded<T> {
         }
     }
 
-    /// Reads the files again. If they cannot be used, the old version stays in use.
+    /// Reloads the files. On an error, the old version stays in use.
     pub fn read_again(&self) -> Result<(), AccessError> {
         self.renew(|_, _| Ok(()))
     }
@@ -104,7 +101,7 @@ impl<T> Reloaded<T> {
         &self,
         may_follow: impl FnOnce(&T, &T) -> Result<(), AccessError>,
     ) -> Result<(), AccessError> {
-        // One at a time; requests, which need the current version, do not wait for files.
+        // One reload at a time. Requests do not wait: `state` is free while files are read.
         let _turn = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let (paths, used) = {
             let state = self.state();
@@ -112,14 +109,17 @@ impl<T> Reloaded<T> {
         };
         let contents = read_all(&paths)?;
         if self.hasher.hash_one(&contents) == used {
+            // The old content is back, so an earlier problem is over.
             self.state().problem.clear();
             return Ok(());
         }
         let mut files = Files::default();
         let new = (self.load)(&mut files)?;
+        // Locked only now: loading reads files, and may check certificates.
         let mut state = self.state();
         may_follow(&state.current, &new)?;
         state.current = Arc::new(new);
+        // Hashed from what was loaded, since the files may have changed since the comparison.
         state.used = self.hasher.hash_one(&files.contents);
         state.files = files.paths;
         state.problem.clear();

@@ -1,5 +1,4 @@
-//! TLS as the files say. Certificates that are changed while the server runs serve the next
-//! connections; open ones go on.
+//! TLS configuration from files. A changed certificate serves new connections; open ones continue.
 
 use super::reload::Reloaded;
 use super::{AccessError, TlsFiles};
@@ -15,40 +14,36 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{self, ServerConfig, SupportedProtocolVersion};
 
-/// What TLS is made of.
+/// Inputs of a TLS configuration.
 pub(super) struct Parts {
     /// Certificate chain, the server's own first.
     pub certificate: Pem,
-    /// Its private key.
     pub key: Pem,
-    /// Who signs the certificates of clients, and whether each client must show one.
+    /// CA of client certificates, and whether each client must present one.
     pub clients: Option<(Pem, MustShow)>,
-    /// The offered protocols.
     pub terms: Terms,
 }
 
-/// Text in PEM, and what errors call it: its file, or the key of a file.
+/// PEM text, and its name in errors: the file, or the key of a configuration file.
 pub(super) struct Pem {
     pub name: PathBuf,
     pub content: Vec<u8>,
 }
 
-/// Whether each client must show a certificate, or only one that shows one is checked.
+/// Whether each client must present a certificate, or may connect without one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MustShow {
     Each,
     None,
 }
 
-/// What is offered to clients.
+/// Protocol parameters offered to clients.
 pub(super) struct Terms {
-    /// Algorithms.
+    /// Cipher suites and key exchange groups.
     pub provider: CryptoProvider,
-    /// Versions of TLS.
     pub versions: Vec<&'static SupportedProtocolVersion>,
-    /// Whether the server's order of algorithms counts, and not the client's.
+    /// Whether the server's order of cipher suites has priority over the client's.
     pub own_order: bool,
-    /// Whether HTTP/2 is.
     pub http2: bool,
 }
 
@@ -59,15 +54,13 @@ impl Default for Terms {
     }
 }
 
-/// What makes connections secure.
+/// A TLS acceptor and the expiry of its certificate.
 pub(super) struct Tls {
     pub acceptor: TlsAcceptor,
-    /// When the first certificate of the chain expires, in seconds since the epoch; none if one
-    /// cannot be read.
+    /// Earliest expiry in the chain, in seconds since the epoch; `None` if one is unreadable.
     pub expires: Option<i64>,
 }
 
-/// Reads the files.
 pub fn open(files: &TlsFiles) -> Result<Reloaded<Tls>, AccessError> {
     let TlsFiles { certificate, key, client_ca } = files.clone();
     Reloaded::open(move |files| {
@@ -81,7 +74,7 @@ pub fn open(files: &TlsFiles) -> Result<Reloaded<Tls>, AccessError> {
     })
 }
 
-/// Checks that the parts fit together.
+/// Builds the acceptor and checks that certificate and key belong together.
 pub(super) fn acceptor(parts: Parts) -> Result<Tls, AccessError> {
     let Parts { certificate, key, clients, terms } = parts;
     let wrong = |source| AccessError::Tls {
@@ -91,7 +84,9 @@ pub(super) fn acceptor(parts: Parts) -> Result<Tls, AccessError> {
     };
     let chain = certificates(&certificate)?;
     let ends = chain.iter().map(|der| Certificate::read(der).map(|read| read.expires));
+    // `None` is the minimum, so one certificate that cannot be parsed makes the expiry unknown.
     let expires = ends.min().flatten();
+    // Without the cause, since no error quotes the content of a file.
     let private = PrivateKeyDer::from_pem_slice(&key.content)
         .map_err(|_| pem_error(&key, "it holds no private key in PEM".to_owned()))?;
     let builder = ServerConfig::builder_with_provider(Arc::new(terms.provider))
@@ -101,14 +96,16 @@ pub(super) fn acceptor(parts: Parts) -> Result<Tls, AccessError> {
         Some((roots, must_show)) => builder.with_client_cert_verifier(verifier(&roots, must_show)?),
         None => builder.with_no_client_auth(),
     };
+    // Fails here if the key does not match, not at the first connection.
     let mut config = builder.with_single_cert(chain, private).map_err(wrong)?;
     let h2 = terms.http2.then(|| b"h2".to_vec());
+    // HTTP/2 first: a client that offers both takes the first common one of this list.
     config.alpn_protocols = h2.into_iter().chain([b"http/1.1".to_vec()]).collect();
     config.ignore_client_order = terms.own_order;
     Ok(Tls { acceptor: Arc::new(config).into(), expires })
 }
 
-/// Takes clients whose certificates one of these has signed.
+/// Accepts client certificates signed by one of these CAs.
 fn verifier(
     roots: &Pem,
     must_show: MustShow,
@@ -138,7 +135,7 @@ mod tests {
     use super::*;
     use std::error::Error;
 
-    /// Whether the old certificate stays is [`Reloaded`]'s affair; which pairs are bad is ours.
+    /// Invalid pairs; [`Reloaded`] tests that an old certificate stays in use.
     #[test]
     fn certificates_and_keys_must_fit_together() -> Result<(), Box<dyn Error>> {
         let dir = tempfile::tempdir()?;

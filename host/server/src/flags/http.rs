@@ -1,4 +1,4 @@
-//! Flags about the HTTP server: its address, and limits on connections, memory and time of clients.
+//! Flags of the HTTP server: address, and limits on connections, memory and time of clients.
 
 use crate::http::{ClientLimits, ListenAddress};
 use clap::Args;
@@ -6,10 +6,8 @@ use std::time::Duration;
 use tidepool_settings::duration::duration;
 use tidepool_settings::flags::{Marks, at_least};
 
-/// Least value of --max-inflight-bytes.
 const INFLIGHT_BYTES_MIN: u64 = 64 << 10;
 
-/// Least value of --max-request-size.
 const REQUEST_BYTES_MIN: u64 = 1 << 10;
 
 #[allow(missing_docs)] // Clap would take a comment here for the text of the whole command.
@@ -71,7 +69,7 @@ pub struct HttpFlags {
 }
 
 impl HttpFlags {
-    /// What is true of some of them.
+    /// Properties of the flags: reloadable, and names in Prometheus.
     pub const MARKS: Marks = Marks {
         short: &["listen"],
         reloadable: &[
@@ -92,7 +90,6 @@ impl HttpFlags {
         ..Marks::NONE
     };
 
-    /// How long clients may take.
     pub fn client_limits(&self) -> ClientLimits {
         ClientLimits {
             request_timeout: self.request_timeout,

@@ -1,4 +1,4 @@
-//! The flags of the server, by topic, and the configuration that they make.
+//! Flags of the server by topic, and the configuration built from them.
 
 mod http;
 mod otlp;
@@ -18,7 +18,7 @@ use tidepool_protocol::prom::external_labels::ExternalLabels;
 use tidepool_settings::flags::size;
 use tidepool_store::MemorySplit;
 
-/// More than this is of no use without a flag that asks for it.
+/// Upper bounds of the defaults; only flags set more. A larger request or queue has no use.
 const REQUEST_BYTES: u64 = 32 << 20;
 const INFLIGHT_BYTES: u64 = 64 << 20;
 
@@ -36,8 +36,8 @@ pub struct ServerFlags {
 }
 
 impl ServerFlags {
-    /// The configuration of the server, but for what the program as a whole knows: the flags and
-    /// the file that are shown.
+    /// Builds the configuration of the server. The caller sets `flags` and `yaml`, which show the
+    /// settings of the whole program.
     pub fn config(
         self,
         memory: &MemorySplit,
@@ -46,6 +46,7 @@ impl ServerFlags {
     ) -> (HttpConfig, AccessConfig) {
         let ServerFlags { http, security, read, otlp } = self;
         let inflight_bytes = memory.network_bytes.min(INFLIGHT_BYTES);
+        // The request size follows from the explicit memory, so that lowering one flag suffices.
         let inflight_bytes = http.max_inflight_bytes.unwrap_or(inflight_bytes);
         let head_part = memory.head_bytes / 8;
         let request_bytes = head_part.min(REQUEST_BYTES).min(inflight_bytes / 2);
@@ -66,16 +67,17 @@ impl ServerFlags {
             yaml: String::new(),
             read_samples_max: read.read_sample_limit,
             read_response_bytes_max: read.read_response_limit,
+            // A frame length is 32 bits; a larger bound only means no bound.
             read_frame_bytes_max: u32::try_from(read.read_max_bytes_in_frame).unwrap_or(u32::MAX),
         };
         (config, security.access())
     }
 }
 
-/// Whether settings of the server go together.
+/// Checks that the settings of the server are consistent with each other.
 pub fn check(http: &HttpConfig, access: &AccessConfig) -> Result<(), String> {
     security::check_changing(access, http)?;
-    // Or the largest request would never find room.
+    // Half of the memory is for compressed bodies; the largest request would never fit in less.
     let HttpConfig { inflight_bytes_max, request_bytes_max, .. } = http;
     if inflight_bytes_max / 2 < *request_bytes_max {
         return Err(format!(

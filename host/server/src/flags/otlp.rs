@@ -1,4 +1,4 @@
-//! Flags that say how OpenTelemetry's metrics are translated.
+//! Flags for the translation of OpenTelemetry metrics.
 
 use clap::Args;
 use tidepool_protocol::otlp::{Settings, Strategy};
@@ -38,10 +38,8 @@ pub struct OtlpFlags {
 }
 
 impl OtlpFlags {
-    /// What is true of some of them.
     pub const MARKS: Marks = Marks::NONE;
 
-    /// The settings of the translation.
     pub fn settings(self) -> Settings {
         Settings {
             strategy: self.otlp_translation_strategy,

@@ -1,11 +1,10 @@
-//! Flags about remote read.
+//! Flags of remote read: concurrency, deadline, limits and frame size.
 
 use clap::Args;
 use std::time::Duration;
 use tidepool_settings::duration::{bytes, duration};
 use tidepool_settings::flags::{Marks, at_least, concurrency, count};
 
-/// Smallest frame of a streamed response that may be asked for, in bytes.
 const FRAME_BYTES_MIN: u64 = 1 << 10;
 
 #[allow(missing_docs)] // Clap would take a comment here for the text of the whole command.
@@ -42,7 +41,7 @@ pub struct RemoteReadFlags {
 }
 
 impl RemoteReadFlags {
-    /// What is true of some of them.
+    /// Properties of the flags: reloadable, and names in Prometheus.
     pub const MARKS: Marks = Marks {
         reloadable: &[
             "read-max-bytes-in-frame",

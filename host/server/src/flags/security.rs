@@ -1,4 +1,4 @@
-//! Flags about TLS, credentials and pages in a browser.
+//! Flags for TLS, credentials, and pages in browsers.
 
 use crate::access::{Access, AccessConfig, AllowedHost, CorsOrigin, Scope, TlsFiles};
 use crate::http::{HttpConfig, ListenAddress};
@@ -71,7 +71,7 @@ pub struct SecurityFlags {
 }
 
 impl SecurityFlags {
-    /// What is true of some of them.
+    /// Properties of the flags: reloadable, and names in Prometheus.
     pub const MARKS: Marks = Marks {
         short: &[
             "tls-cert-file",
@@ -94,7 +94,7 @@ impl SecurityFlags {
         ..Marks::NONE
     };
 
-    /// Whether each flag has those that it needs.
+    /// Checks that flags which need others are given with them.
     pub fn check(&self) -> Result<(), String> {
         let needs = |flag, needed| Err(format!("{flag} needs {needed}"));
         match (&self.tls_cert_file, &self.tls_key_file, &self.tls_client_ca_file) {
@@ -105,8 +105,9 @@ impl SecurityFlags {
         }
     }
 
-    /// Who may connect and ask.
+    /// Builds the configuration of access control.
     pub fn access(self) -> AccessConfig {
+        // `check` has refused one without the other.
         let tls = self.tls_cert_file.zip(self.tls_key_file).map(|(certificate, key)| TlsFiles {
             certificate,
             key,
@@ -122,7 +123,7 @@ impl SecurityFlags {
     }
 }
 
-/// Whether endpoints that change something are as protected as the others.
+/// Refuses endpoints that change data without credentials if other endpoints need credentials.
 pub(super) fn check_changing(access: &AccessConfig, http: &HttpConfig) -> Result<(), String> {
     let has_others = access.write_credentials.is_some() || access.read_credentials.is_some();
     let lets_change = http.admin_api || http.lifecycle;
@@ -136,8 +137,9 @@ pub(super) fn check_changing(access: &AccessConfig, http: &HttpConfig) -> Result
     Ok(())
 }
 
-/// Logs what is no error but may be a mistake.
+/// Warns if the network can reach the server without credentials or without TLS.
 pub fn warn_of_strangers(address: &ListenAddress, access: &Access) {
+    // Client certificates identify clients without credentials.
     if address.is_loopback() || access.asks_clients() {
         return;
     }

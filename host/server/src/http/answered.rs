@@ -1,5 +1,4 @@
-//! The end of a request: when nothing of its answer is left, its connection may be free again, and
-//! the log may get a line.
+//! The end of a request: the connection may become idle, and the access log may get a line.
 
 use super::durations::Durations;
 use super::handler::Handler;
@@ -20,46 +19,45 @@ use std::time::{Duration, Instant};
 use tidepool_store::StoreError;
 use tokio::time::sleep;
 
-/// Longest part of a path or a client's name that is logged, in bytes.
+/// Maximum length of a logged path or client name, in bytes.
 const TEXT_BYTES_MAX: usize = 512;
 
-/// Longest piece of an answer that is handed over at a time where what a client takes of it shows
-/// only in the next piece being asked for.
+/// Size of a piece in HTTP/2: a client's progress shows only in the demand for the next one.
 const PIECE_BYTES_MAX: usize = 64 * 1024;
 
-/// The requests of one connection that are not answered yet; clones count the same.
+/// Unanswered requests of a connection; clones share the count.
 #[derive(Clone)]
 pub struct Unanswered {
     count: Arc<AtomicUsize>,
-    /// Those of them whose bodies have not come yet, and were waited for.
+    /// Requests among them whose bodies were awaited and have not arrived.
     waiting: Arc<AtomicUsize>,
     phase: PhaseCell,
     answers: Arc<Mutex<Answers>>,
 }
 
-/// Answers on their way.
 #[derive(Default)]
 struct Answers {
-    /// When something of each was taken last.
+    /// Time at which a part of each response was last taken.
     taken: HashMap<u64, Instant>,
     last_number: u64,
 }
 
 impl Unanswered {
-    /// None yet.
     pub fn new(phase: PhaseCell) -> Unanswered {
         let (count, waiting) = Default::default();
         Unanswered { count, waiting, phase, answers: Arc::default() }
     }
 
-    /// Waits until a client has taken nothing of an answer for so long. In HTTP/2 it can do so and
-    /// still take all that the connection has to say otherwise.
+    /// Waits until a client has taken nothing of a response for `limit`. In HTTP/2, such a client
+    /// may still read all other frames.
     pub async fn stall(&self, limit: Duration) {
         loop {
+            // The oldest response decides; others cannot expire before it.
             let oldest = self.answers().taken.values().min().copied();
             let waited = oldest.map_or(Duration::ZERO, |taken| taken.elapsed());
             match limit.checked_sub(waited) {
                 None | Some(Duration::ZERO) => return,
+                // The oldest may have gone on meanwhile, so it is looked up again.
                 Some(left) => sleep(left).await,
             }
         }
@@ -69,19 +67,19 @@ impl Unanswered {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One has come. It counts until what this returns is dropped.
+    /// Counts a new request until the returned value is dropped.
     pub fn begin(&self) -> PendingRequest {
         self.count.fetch_add(1, Relaxed);
         self.phase.set(Phase::Working);
         PendingRequest { of: self.clone(), answer: None }
     }
 
-    /// Watches how a body comes.
+    /// Returns the watch on a request body.
     pub fn watch_body(&self) -> ComingBody {
         ComingBody { of: self.clone(), is_waited_for: false, bytes: 0 }
     }
 
-    /// Enters [`Phase::Body`] if there is nothing to do but to wait for bodies.
+    /// Enters [`Phase::Body`] if all requests wait for their bodies.
     fn note_waiting(&self) {
         let waiting = self.waiting.load(Relaxed);
         if waiting > 0 && waiting == self.count.load(Relaxed) {
@@ -90,17 +88,18 @@ impl Unanswered {
     }
 }
 
-/// The body of a request, as far as its client has sent it.
+/// Arrival of a request body.
 pub struct ComingBody {
     of: Unanswered,
     is_waited_for: bool,
-    /// What came since it last made progress.
+    /// Bytes received since the last progress.
     bytes: usize,
 }
 
 impl ComingBody {
-    /// Nothing of it is there.
+    /// Records that no bytes are available.
     pub fn wait(&mut self) {
+        // Counted once: hyper may poll a body many times before bytes arrive.
         if !self.is_waited_for {
             self.is_waited_for = true;
             self.of.waiting.fetch_add(1, Relaxed);
@@ -108,16 +107,17 @@ impl ComingBody {
         }
     }
 
-    /// So many bytes came.
+    /// Records the arrival of bytes.
     pub fn take(&mut self, bytes: usize) {
         self.bytes += bytes;
         if self.is_waited_for && self.bytes >= BODY_PROGRESS_BYTES {
             self.bytes = 0;
+            // Enters the phase again, which restarts its time.
             self.of.note_waiting();
         }
     }
 
-    /// It is whole, or nobody wants the rest.
+    /// Records the end of the body, or that the rest is not wanted.
     pub fn end(&mut self) {
         if std::mem::take(&mut self.is_waited_for) {
             self.of.waiting.fetch_sub(1, Relaxed);
@@ -126,15 +126,15 @@ impl ComingBody {
     }
 }
 
-/// One request that is not answered yet.
+/// A request that is not completely answered.
 pub struct PendingRequest {
     of: Unanswered,
-    /// The number of its answer, once that is on its way.
+    /// Number of the response, once it is being sent.
     answer: Option<u64>,
 }
 
 impl PendingRequest {
-    /// Something of its answer is taken, and more may follow; or the first of it could be.
+    /// Records that a part of the response was taken, or that its first part is ready.
     fn is_taken(&mut self) {
         let mut answers = self.of.answers();
         let number = self.answer.unwrap_or(answers.last_number + 1);
@@ -144,8 +144,9 @@ impl PendingRequest {
         self.answer = Some(number);
     }
 
-    /// Nothing of its answer is there to be taken.
+    /// Records that the response has no bytes to take.
     fn waits_for_us(&self) {
+        // Time in which the server computes must not count against the client.
         if let Some(answer) = self.answer {
             self.of.answers().taken.remove(&answer);
         }
@@ -155,6 +156,7 @@ impl PendingRequest {
 impl Drop for PendingRequest {
     fn drop(&mut self) {
         self.waits_for_us();
+        // Only the last request ends the phase; in HTTP/2 others may still run.
         if self.of.count.fetch_sub(1, Relaxed) == 1 {
             self.of.phase.set(Phase::Answered);
         } else {
@@ -163,7 +165,7 @@ impl Drop for PendingRequest {
     }
 }
 
-/// A line of the log about one request.
+/// A line of the access log, filled at the request and written at its end.
 pub struct AccessLine {
     request_id: u64,
     client: Option<SocketAddr>,
@@ -174,7 +176,7 @@ pub struct AccessLine {
 }
 
 impl AccessLine {
-    /// Remembers a request that has just come.
+    /// Copies the fields of a new request.
     pub fn new(request: &Request, request_id: u64, client: Option<SocketAddr>) -> AccessLine {
         let user_agent = request.headers().get(USER_AGENT);
         let path = request.uri().path_and_query().map_or("", |path| path.as_str());
@@ -205,12 +207,12 @@ impl AccessLine {
     }
 }
 
-/// A text of a client's, no longer than a log line should have it.
+/// Cuts a client's text to the length allowed in the log.
 pub fn cut(text: &[u8]) -> String {
     String::from_utf8_lossy(&text[..text.len().min(TEXT_BYTES_MAX)]).into_owned()
 }
 
-/// Measures a request from now on.
+/// Measures the duration of a request.
 pub struct Timer {
     started: Instant,
     handler: Handler,
@@ -218,13 +220,12 @@ pub struct Timer {
 }
 
 impl Timer {
-    /// Begins.
     pub fn start(handler: Handler, durations: Arc<Durations>) -> Timer {
         Timer { started: Instant::now(), handler, durations }
     }
 }
 
-/// An answer's body, which tells when nothing of it is left.
+/// The body of a response, which records its end when dropped.
 pub struct AnswerBody {
     body: Body,
     status: StatusCode,
@@ -232,14 +233,14 @@ pub struct AnswerBody {
     timer: Timer,
     line: Option<AccessLine>,
     request: PendingRequest,
-    /// Whether it goes out in pieces whose taking is watched.
+    /// Whether the client's progress is watched (HTTP/2).
     is_watched: bool,
-    /// What is left of a long piece.
+    /// The rest of a large piece.
     rest: Bytes,
 }
 
 impl AnswerBody {
-    /// The body of the answer to a request.
+    /// Wraps the body of a response.
     pub fn new(
         body: Body,
         status: StatusCode,
@@ -251,7 +252,7 @@ impl AnswerBody {
         AnswerBody { body, status, bytes: 0, timer, line, request, is_watched, rest }
     }
 
-    /// With its taking watched, as [`Unanswered::stall`] needs it.
+    /// Watches the client's progress, which [`Unanswered::stall`] needs.
     pub fn watched(mut self) -> AnswerBody {
         self.is_watched = true;
         self.request.is_taken();
@@ -273,6 +274,7 @@ impl HttpBody for AnswerBody {
         };
         if self.is_watched {
             match &frame {
+                // hyper asks for more only when the flow control window has room.
                 Poll::Ready(_) => self.request.is_taken(),
                 Poll::Pending => self.request.waits_for_us(),
             }
@@ -298,7 +300,7 @@ impl HttpBody for AnswerBody {
 
     fn size_hint(&self) -> SizeHint {
         let (mut hint, rest) = (self.body.size_hint(), self.rest.len() as u64);
-        // The upper bound first: it is never below the lower one.
+        // The upper bound first, since it must not be below the lower one.
         if let Some(upper) = hint.upper() {
             hint.set_upper(upper.saturating_add(rest));
         }
@@ -309,10 +311,12 @@ impl HttpBody for AnswerBody {
 
 impl Drop for AnswerBody {
     fn drop(&mut self) {
+        // The drop is the only sign that also comes when the connection breaks.
         let Timer { started, handler, durations } = &self.timer;
         let took = started.elapsed();
         durations.add(handler.number(), self.status, took);
         if let Some(line) = &self.line {
+            // The body of a HEAD response is never sent, so it counts as whole.
             let is_whole = line.method == Method::HEAD || self.is_end_stream();
             line.write(self.status, self.bytes, took, is_whole);
         }

@@ -1,19 +1,18 @@
-//! Work of many milliseconds, beside the threads of the network: a node with two cores has one, and
-//! what holds it holds all connections, scrapes and timers.
+//! Runs work of many milliseconds beside the network threads. A node with two cores has one such
+//! thread, and blocking it blocks all connections, scrapes and timers.
 
 use tidepool_store::StoreError;
 use tokio::sync::Semaphore;
 
-/// At most so many at a time: more would not be done sooner on the nodes this is for, and each
-/// holds what it works on.
+/// Maximum number of jobs. More would not finish sooner on small nodes, and each holds its input.
 static TURNS: Semaphore = Semaphore::const_new(2);
 
-/// Does work beside the network. It runs to its end, and counts to it, also when nobody waits for
-/// it any more.
+/// Runs work on a blocking thread to its end, with its permit, even if the caller is dropped.
 pub async fn run<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, StoreError> {
     let turn = TURNS.acquire().await.map_err(|_| StoreError::Stopped)?;
+    // The permit moves into the work, since a dropped caller does not stop the thread.
     let done = tokio::task::spawn_blocking(move || {
         let done = work();
         drop(turn);
@@ -22,7 +21,7 @@ pub async fn run<T: Send + 'static>(
     done.await.map_err(|error| StoreError::Runtime(error.to_string()))
 }
 
-/// The same of work that is long; what is short is done at once.
+/// Same as `run` for long work; short work runs on the calling thread.
 pub async fn run_if<T: Send + 'static>(
     is_long: bool,
     work: impl FnOnce() -> T + Send + 'static,

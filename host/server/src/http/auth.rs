@@ -1,4 +1,4 @@
-//! Which endpoints need which credentials, and the answer without them.
+//! Credentials that endpoints need, and the response without them.
 
 use super::context::Context;
 use super::reload;
@@ -8,15 +8,16 @@ use crate::access::{Denied, Kinds, Scope};
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 
-/// Who may ask for a path; `None` is everyone.
+/// Scope of the credential that a path needs; `None` if it is open to everyone.
 pub fn scope(context: &Context, path: &str) -> Option<Scope> {
     if push::is_given(context, path) {
         return Some(Scope::Write);
     }
+    // With users in the web configuration, paths that are open otherwise need a reader, too.
     scope_of(path).or_else(|| context.access.guards_all().then_some(Scope::Read))
 }
 
-/// As [`scope`], of paths that no plugin was given. New endpoints of the API are for readers.
+/// Same as [`scope`], without paths given to plugins. New API endpoints are for readers.
 pub fn scope_of(path: &str) -> Option<Scope> {
     match path {
         "/api/v1/write" | otlp::PATH => Some(Scope::Write),
@@ -30,7 +31,7 @@ pub fn scope_of(path: &str) -> Option<Scope> {
     }
 }
 
-/// Gives the answer to a client that may not do something.
+/// Checks the credential of a request; an error is the response.
 pub async fn check(context: &Context, scope: Scope, headers: &HeaderMap) -> Result<(), Reply> {
     let credential = headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
     context.access.check(scope, credential).await.map_err(denied)
@@ -40,11 +41,13 @@ fn denied(denied: Denied) -> Reply {
     let Kinds { basic, bearer } = match denied {
         Denied::Unauthorized(kinds) => kinds,
         Denied::Busy => {
+            // 503, since the credential may be right and a sender must keep its samples.
             let message = "too many passwords are being checked; retry later\n";
             return retry_later(text(StatusCode::SERVICE_UNAVAILABLE, message));
         }
     };
     let mut reply = text(StatusCode::UNAUTHORIZED, "credentials are missing or wrong\n");
+    // Only kinds that the file has, so that browsers do not ask for passwords in vain.
     let challenges = [
         (basic, "Basic realm=\"tidepool\", charset=\"UTF-8\""),
         (bearer, "Bearer realm=\"tidepool\""),

@@ -1,4 +1,4 @@
-//! Request bodies, read within bounds of size, memory and time.
+//! Request bodies, read within limits of size, memory and time.
 
 use super::aside;
 use super::context::Context;
@@ -12,33 +12,33 @@ use tidepool_protocol::prom::{BodyError, decompress, decompressed_len};
 use tidepool_store::{Body as StoredBody, BodyRoom};
 use tidepool_turns::{Gunzip, GunzipError, Pace};
 
-/// Bytes that a body's buffer has at first.
+/// Initial capacity of a body's buffer.
 const BUFFER_BYTES_MIN: usize = 4 * 1024;
 
-/// Largest body of a request that reads, compressed as well as decompressed, whatever others may
-/// have. The longest list of selectors is far shorter, and two bytes can make fifty of a matcher.
+/// Maximum size of a reading request, as sent and decompressed, whatever the flags allow. The
+/// longest list of selectors is far shorter, and two bytes can make fifty in a matcher.
 const READ_BYTES_MAX: usize = 1 << 20;
 
-/// Larger bodies are decompressed beside the threads of the network: below, that takes less than a
-/// millisecond.
+/// Size from which bodies are decompressed beside the network; below, it takes under a millisecond.
 const ASIDE_BYTES_MIN: usize = 256 * 1024;
 
-/// How large a body may be.
+/// Maximum size of a body, and its origin for the error message.
 #[derive(Clone, Copy)]
 pub struct Bound {
     bytes: usize,
-    /// What the answer says about who set it.
+    /// Flag or rule that set the limit.
     set_by: &'static str,
 }
 
 impl Bound {
-    /// For what is to be stored.
+    /// Limit of requests that write.
     pub fn of_writes(context: &Context) -> Bound {
         Bound { bytes: context.http.request_bytes_max, set_by: "--max-request-size" }
     }
 
-    /// For what only asks.
+    /// Limit of requests that only read.
     pub fn of_reads(context: &Context) -> Bound {
+        // A node configured for less must not hold more for readers.
         let of_writes = Bound::of_writes(context);
         match of_writes.bytes < READ_BYTES_MAX {
             true => of_writes,
@@ -47,15 +47,14 @@ impl Bound {
     }
 }
 
-/// Bytes in memory and the room they take there.
+/// Bytes in memory with their reservation.
 pub struct Held {
-    /// The body.
     pub bytes: StoredBody,
-    /// To be kept as long as the bytes.
+    /// Reservation, kept as long as the bytes.
     pub room: BodyRoom,
 }
 
-/// Reads a Snappy-compressed body; both its sizes are bounded before anything is allocated.
+/// Reads a body in Snappy's block format. Both sizes are checked before anything is allocated.
 pub async fn read_snappy(
     context: &Context,
     body: RequestBody,
@@ -63,11 +62,12 @@ pub async fn read_snappy(
 ) -> Result<Held, Reply> {
     let Held { bytes: compressed, room: arrived } = collect(context, body, bound).await?;
     let refused = |error| refused(error, bound);
+    // Snappy states the length first, so a bomb is refused before it is decompressed.
     let bytes = decompressed_len(&compressed, bound.bytes).map_err(refused)?;
     let room = context.bodies.whole(bytes).await.map_err(|full| error(&full))?;
     let mut whole = context.bodies.buffer(bytes);
     let decompressed = aside::run_if(bytes > ASIDE_BYTES_MIN, move || {
-        // Both bodies keep their room while a thread works on them, also without a client.
+        // Both bodies keep their reservations while a thread works, even if the client is gone.
         let arrived = Held { bytes: compressed, room: arrived };
         let written = decompress(&arrived.bytes, &mut whole)?;
         whole.truncate(written);
@@ -76,7 +76,7 @@ pub async fn read_snappy(
     decompressed.await.map_err(|failed| error(&failed))?.map_err(refused)
 }
 
-/// Reads a sender's body that may be compressed with gzip; both its sizes are bounded.
+/// Reads a sender's body, either plain or gzip, with limits for both sizes.
 pub async fn read_plain_or_gzip(context: &Context, request: Request) -> Result<Held, Reply> {
     read_plain(context, request).await.map_err(for_sender)
 }
@@ -101,7 +101,7 @@ async fn read_plain(context: &Context, request: Request) -> Result<Held, Reply> 
     }
 }
 
-/// Takes room as the bytes come: what gzip says of its size need not be true.
+/// Decompresses and reserves memory on the way: gzip's own size field cannot be trusted.
 async fn gunzip(context: &Context, compressed: &[u8], bound: Bound) -> Result<Held, Reply> {
     let Bound { bytes: bytes_max, set_by } = bound;
     let broken = |error: GunzipError| {
@@ -118,11 +118,13 @@ async fn gunzip(context: &Context, compressed: &[u8], bound: Bound) -> Result<He
             return Err(text(StatusCode::PAYLOAD_TOO_LARGE, message));
         }
         if needed > bytes.capacity() {
+            // Doubled, so that the copies cost linear time, but never above the limit.
             let capacity = (bytes.capacity() * 2).max(needed).min(bytes_max);
             room.grow_to(capacity).await.map_err(|full| error(&full))?;
             bytes.reserve_exact(capacity - bytes.len());
         }
         bytes.extend_from_slice(piece);
+        // Lets other tasks of the network thread run between pieces.
         pace.step().await;
     }
     gunzip.finish().map_err(broken)?;
@@ -144,8 +146,7 @@ fn refused(error: BodyError, bound: Bound) -> Reply {
     text(status, format!("{error}\n"))
 }
 
-/// The answer for a sender: senders drop requests that get 4xx, and a body that came too slowly may
-/// come faster another time.
+/// Makes a refusal retryable for senders: a slow body may be faster next time.
 pub fn for_sender(mut reply: Reply) -> Reply {
     if reply.status() == StatusCode::REQUEST_TIMEOUT {
         *reply.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -153,7 +154,7 @@ pub fn for_sender(mut reply: Reply) -> Reply {
     retry_later(reply)
 }
 
-/// Reads a body.
+/// Reads a body within the request timeout.
 pub async fn collect(context: &Context, body: RequestBody, bound: Bound) -> Result<Held, Reply> {
     let limit = context.http.limits.request_timeout;
     match tokio::time::timeout(limit, read(context, body, bound)).await {
@@ -168,19 +169,20 @@ pub async fn collect(context: &Context, body: RequestBody, bound: Bound) -> Resu
     }
 }
 
-/// Takes room for what has come, whatever the client says will come. The pieces are copied into
-/// one buffer: kept as they are, a client could send them one byte each.
+/// Reserves memory for received bytes only, whatever length is announced. Copies them into one
+/// buffer: a client could send single bytes.
 async fn read(context: &Context, mut body: RequestBody, bound: Bound) -> Result<Held, Reply> {
     let Bound { bytes: bytes_max, set_by } = bound;
     let too_large = || {
         let message = format!("the body is larger than {bytes_max} bytes ({set_by})\n");
         text(StatusCode::PAYLOAD_TOO_LARGE, message)
     };
+    // An announced length above the limit is refused without reading.
     let announced = body.size_hint().upper();
     if announced.is_some_and(|bytes| bytes > bytes_max as u64) {
         return Err(too_large());
     }
-    // The last growth of the buffer stops where the body will end.
+    // The last growth of the buffer ends at the announced length.
     let end = announced.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(bytes_max);
     let mut bytes = Vec::new();
     let mut room = context.bodies.arriving();

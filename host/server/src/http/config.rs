@@ -1,4 +1,4 @@
-//! The configuration of the server, which the flags of `config/` make.
+//! Configuration of the HTTP server, which the flags of the crate build.
 
 use super::listen::ListenAddress;
 use crate::access::{AllowedHost, CorsOrigin};
@@ -6,52 +6,49 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tidepool_protocol::prom::external_labels::ExternalLabels;
 
-/// Where the server listens, whom it answers, and within which limits.
+/// Address, access and limits of the server.
 #[derive(Clone, Debug)]
 pub struct HttpConfig {
-    /// Address to listen on.
     pub listen: ListenAddress,
-    /// Most open connections.
     pub connections_max: u32,
-    /// How long clients may take.
+    /// Timeouts of slow or idle clients.
     pub limits: ClientLimits,
-    /// Request bodies in memory, all together.
+    /// Maximum memory of all request bodies together.
     pub inflight_bytes_max: usize,
-    /// Largest request body, compressed as well as decompressed.
+    /// Maximum size of a request body, both compressed and decompressed.
     pub request_bytes_max: usize,
-    /// What tells this node from all others.
+    /// Labels that identify this node among all others.
     pub external_labels: ExternalLabels,
-    /// How OTLP metrics are translated.
+    /// Settings of the translation of OTLP metrics.
     pub otlp: tidepool_protocol::otlp::Settings,
-    /// Whether stored data may be deleted and copied.
+    /// Whether the admin API may delete data and make snapshots.
     pub admin_api: bool,
-    /// Whether a request may reload the configuration.
+    /// Whether `POST /-/reload` is enabled.
     pub lifecycle: bool,
-    /// Whether each request gets a line in the log.
+    /// Whether each request is logged.
     pub access_log: bool,
-    /// Names under which this server may be asked, besides those that no page can point elsewhere.
+    /// Names accepted besides those that no page can point elsewhere.
     pub allowed_hosts: Vec<AllowedHost>,
-    /// Which pages in a browser may read answers.
+    /// Origins of browser pages that may read responses.
     pub cors_origin: CorsOrigin,
-    /// All flags as they were given, by name, to be shown.
+    /// All flags as given, by name, for `/api/v1/status/flags`.
     pub flags: BTreeMap<String, String>,
     /// The loaded configuration as YAML, without secrets.
     pub yaml: String,
-    /// Most samples in an answer of kind SAMPLES; 0 means no limit.
+    /// Maximum number of samples in a SAMPLES response; 0 for no limit.
     pub read_samples_max: u64,
-    /// Most bytes in an answer of kind SAMPLES; 0 means no limit.
+    /// Maximum size of a SAMPLES response in bytes; 0 for no limit.
     pub read_response_bytes_max: u64,
-    /// Size of a streamed frame.
+    /// Size in bytes at which a streamed frame ends.
     pub read_frame_bytes_max: u32,
 }
 
-/// How long clients may take.
+/// Timeouts of clients; each counts from the last progress.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientLimits {
-    /// For a request's head, and then for its body.
+    /// For the head of a request, and then for its body.
     pub request_timeout: Duration,
-    /// Between two requests.
     pub idle_timeout: Duration,
-    /// To read some of a response.
+    /// Close connections whose client reads no response data for this long.
     pub send_timeout: Duration,
 }

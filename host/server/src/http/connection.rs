@@ -1,9 +1,9 @@
-//! One connection from its first byte to its last.
+//! A connection from its first to its last byte.
 //!
-//! A connection that is between requests, or has sent a part of a request's head, may be closed at
-//! any time: after a while anyway, and after a second when others wait for its place. So may one
-//! whose requests' bodies come slowly, if no other connection gives up its place. A request that is
-//! being worked on is never cut off from here; its body and its answer have limits of their own.
+//! A connection between two requests, or with an incomplete request head, may be closed at any
+//! time: after a timeout, or after a second if others wait for its place. If no such connection
+//! exists, one whose request bodies arrive slowly gives up its place. A request in progress is
+//! never cut off here; its body and its response have limits of their own.
 
 use super::answered::{AccessLine, AnswerBody, Timer, Unanswered};
 use super::config::ClientLimits;
@@ -36,24 +36,23 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tracing::Instrument as _;
 
-/// Size of a connection's buffers, in bytes: one for what comes, one for what goes.
+/// Size of a connection's read buffer and of its write buffer, in bytes.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
 
-/// Requests at a time on one connection that speaks HTTP/2; more wait at the client. No less is
-/// recommended (RFC 9113 section 6.5.2).
+/// Maximum number of concurrent requests on an HTTP/2 connection; further ones wait at the client.
+/// RFC 9113, section 6.5.2, recommends at least 100.
 const HTTP2_STREAMS_MAX: u32 = 100;
 
-/// How long a connection keeps its place even if others wait for it: a client that is busy needs no
-/// more to send its next request.
+/// Time for which a connection is not closed for others; a busy client sends again within it.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How long a client may take to agree on keys.
+/// Timeout of a TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long the last word to a slow client may take.
+/// Timeout of the last response to a slow client.
 const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Why a connection was closed that its client would have kept.
+/// Reason for closing a connection that its client would have kept.
 #[derive(Clone, Copy)]
 enum Overdue {
     Idle,
@@ -77,16 +76,18 @@ impl Overdue {
 pub(super) async fn serve(context: &Context, stream: TcpStream, shutdown: Shutdown) {
     let counters = &context.counters;
     counters.connections_open.fetch_add(1, Relaxed);
-    // Answers are small and awaited; a failure to say so costs only delay.
+    // Responses are small and awaited. A failure costs only delay, so it is ignored.
     let _ = stream.set_nodelay(true);
     let client = stream.peer_addr().ok();
     match context.access.tls() {
         None => serve_requests(context, client, stream, shutdown).await,
         Some(acceptor) => {
+            // A handshake precedes the first request, so it gets no more time than a head.
             let limit = HANDSHAKE_TIMEOUT.min(context.http.limits.request_timeout);
             let handshake = timeout(limit, handshake(context, acceptor, stream));
             let secured = tokio::select! {
                 secured = handshake => secured.unwrap_or_else(|elapsed| Err(elapsed.into())),
+                // A client that does not finish the handshake must not keep a place from others.
                 () = crowd_out(Instant::now(), &context.crowded.idle) => {
                     Err(io::ErrorKind::WouldBlock.into())
                 }
@@ -103,15 +104,16 @@ pub(super) async fn serve(context: &Context, stream: TcpStream, shutdown: Shutdo
     counters.connections_open.fetch_sub(1, Relaxed);
 }
 
-/// Agrees on keys. A client that speaks HTTP without TLS hears so, as from Go's servers.
+/// Runs the TLS handshake. Plain HTTP gets an explanation, as from Go's servers.
 async fn handshake(
     context: &Context,
     acceptor: TlsAcceptor,
     stream: TcpStream,
 ) -> io::Result<TlsStream<TcpStream>> {
     let mut first = [0; 5];
+    // Only looked at, so that the acceptor still finds the whole handshake.
     let bytes = stream.peek(&mut first).await?;
-    // As many bytes as a record's head has; a request's line comes in one piece.
+    // Go looks at five bytes, the header of a TLS record. A request line arrives in one piece.
     if [b"GET /", b"HEAD ", b"POST ", b"PUT /", b"OPTIO"].contains(&&first) && bytes == first.len()
     {
         let stream = Watched::new(stream, PhaseCell::new(), context.http.limits.send_timeout);
@@ -132,6 +134,7 @@ async fn serve_requests<S>(
 {
     let phase = PhaseCell::new();
     let mut stream = Watched::new(stream, phase.clone(), context.http.limits.send_timeout);
+    // One watch for both protocols, so that a client cannot restart its timeout.
     let overdue = overdue(phase.listen(), context.http.limits, &context.crowded);
     let mut overdue = std::pin::pin!(overdue);
     let is_http2 = tokio::select! {
@@ -140,14 +143,17 @@ async fn serve_requests<S>(
         reason = &mut overdue => return close(context, stream, reason).await,
     };
     let is_http2 = match is_http2 {
+        // Without HTTP/2, the preface is refused by the HTTP/1.1 parser.
         Ok(is_http2) => is_http2 && context.access.allows_http2(),
         Err(error) => return tracing::debug!(%error, "a connection ended early"),
     };
     let unanswered = Unanswered::new(phase);
     let service = service_fn(|request: hyper::Request<Incoming>| {
         let (pending, coming) = (unanswered.begin(), unanswered.watch_body());
+        // Each request uses the newest configuration, also on a connection that was open before.
         let context = context.now();
         async move {
+            // HTTP/1.1 needs no reading of rests: the stream discards them after the last response.
             let unread = is_http2.then(Unread::default);
             let mut request = request.map(|body| RequestBody::new(body, unread.clone(), coming));
             if let Some(uri) = routes::without_more_slashes(&context, request.uri()) {
@@ -160,8 +166,10 @@ async fn serve_requests<S>(
             let timer = Timer::start(handler, Arc::clone(&context.durations));
             let answer = async {
                 let mut reply = routes::handle(&context, handler, request).await;
+                // On every response, including refusals, as exporter-toolkit does.
                 context.access.add_headers(reply.headers_mut());
                 context.requests.note(&asked, handler, &reply);
+                // Before the response is sent, since its end closes the stream (see `request`).
                 if let Some(unread) = unread {
                     unread.read().await;
                 }
@@ -179,12 +187,14 @@ async fn serve_requests<S>(
     let mut stops = false;
     if is_http2 {
         let mut connection = http2_builder().serve_connection(TokioIo::new(stream), service);
+        // The socket alone does not show it: a client may read other streams, but not this one.
         let stall = unanswered.stall(context.http.limits.send_timeout);
         let mut stall = std::pin::pin!(stall);
         loop {
             tokio::select! {
                 ended = &mut connection => return note_end(&context.counters, ended),
                 () = &mut stall => {
+                    // No last word: a client that reads nothing would not read it.
                     tracing::debug!("closed a connection because its client read no response data");
                     return count(&context.counters.connections_slow_reader);
                 }
@@ -195,19 +205,21 @@ async fn serve_requests<S>(
                 reason = &mut overdue => {
                     reason.count(&context.counters);
                     Pin::new(&mut connection).graceful_shutdown();
-                    // Nothing is asked any more; the client need only hear it.
+                    // No request is in progress; the client only needs to see the end.
                     let _ = timeout(FAREWELL_TIMEOUT, connection).await;
                     return;
                 }
             }
         }
     }
+    // hyper's own refusals are bare status codes; the explanations are in `refuse`.
     stream.keep_back_refusals();
     let stream = TokioIo::new(Typed::new(stream));
     let mut connection = http1_builder().serve_connection(stream, service);
     loop {
         tokio::select! {
             ended = &mut connection => {
+                // Taken back from hyper, which writes nothing after a refusal.
                 let stream = connection.into_parts().io.into_inner().into_inner();
                 refuse(stream, ended.as_ref().err()).await;
                 return note_end(&context.counters, ended);
@@ -217,6 +229,7 @@ async fn serve_requests<S>(
                 Pin::new(&mut connection).graceful_shutdown();
             }
             reason = &mut overdue => {
+                // No request is in progress in this phase, except one whose body is slow.
                 let stream = connection.into_parts().io.into_inner().into_inner();
                 return close(context, stream, reason).await;
             }
@@ -227,21 +240,23 @@ async fn serve_requests<S>(
 fn http1_builder() -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder.max_headers(HEADERS_MAX).max_header_size(HEAD_BYTES_MAX);
+    // `overdue` has the timeouts, which differ for idle connections and heads.
     builder.max_buf_size(BUFFER_BYTES_MAX).header_read_timeout(None);
     builder
 }
 
-/// What comes unread and what goes unsent is bounded for the whole connection, as in HTTP/1.1.
+/// Bounds unread and unsent bytes of a connection as in HTTP/1.1.
 fn http2_builder() -> http2::Builder<TokioExecutor> {
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder.max_concurrent_streams(HTTP2_STREAMS_MAX).max_header_list_size(HEAD_BYTES_MAX as u32);
     builder.initial_stream_window_size(BUFFER_BYTES_MAX as u32);
+    // Twice the window of a stream, so that one slow body does not stop all others.
     builder.initial_connection_window_size(2 * BUFFER_BYTES_MAX as u32);
     builder.max_send_buf_size(BUFFER_BYTES_MAX);
     builder
 }
 
-/// Ends an HTTP/1.1 connection whose time is over.
+/// Ends an HTTP/1.1 connection whose timeout has expired or whose place is needed.
 async fn close<S>(context: &Context, mut stream: Watched<S>, reason: Overdue)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -256,7 +271,7 @@ where
             );
             say(stream, StatusCode::REQUEST_TIMEOUT, &why).await;
         }
-        // After a 4xx a sender would drop the samples.
+        // 503, because a sender drops the samples of a 4xx.
         Overdue::SlowBody => {
             let why = format!(
                 "the request's body comes slower than {BODY_PROGRESS_BYTES} bytes a second, and \
@@ -268,7 +283,7 @@ where
     }
 }
 
-/// Says what was wrong with what the parser did not take for a request.
+/// Explains a refusal by the parser.
 async fn refuse<S>(mut stream: Watched<S>, error: Option<&hyper::Error>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -288,7 +303,7 @@ where
     say(stream, status, &why).await;
 }
 
-/// The last word on an HTTP/1.1 connection that has no request.
+/// Writes a last response on an HTTP/1.1 connection that has no request.
 async fn say<S>(mut stream: Watched<S>, status: StatusCode, why: &str)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -307,15 +322,15 @@ where
         stream.write_all(answer.as_bytes()).await?;
         stream.shutdown().await
     };
-    // A client that does not hear it is cut off all the same.
+    // A client that does not read the response is disconnected anyway.
     let _ = timeout(FAREWELL_TIMEOUT, farewell).await;
 }
 
-/// Waits until a connection need not be kept any longer. Those that wait the longest are the first
-/// to go when others need their places.
+/// Waits until the connection may be closed. Of connections that wait to be closed, the longest
+/// waiting goes first.
 ///
-/// A phase that has just begun is looked at again later, and its end awaited only from then on: to
-/// follow a busy client from phase to phase would cost timers and wakes with each request.
+/// A new phase is checked only after a while, and its end is awaited only from then on: following
+/// each phase of a busy client would cost timers and wakes with each request.
 async fn overdue(
     mut phase: watch::Receiver<Current>,
     limits: ClientLimits,
@@ -328,6 +343,7 @@ async fn overdue(
             sleep_until(current.since + brief).await;
             continue;
         }
+        // Idle and incomplete heads have a deadline. Work has none here, and bodies have their own.
         let (limit, reason) = match current.phase {
             Phase::Idle => (limits.idle_timeout, Overdue::Idle),
             Phase::Head => (limits.request_timeout, Overdue::SlowHead),
@@ -337,6 +353,7 @@ async fn overdue(
                     () = crowd_out(current.since, &crowded.slow) => return Overdue::SlowBody,
                 }
             }
+            // A response that nobody reads is the affair of `Watched`.
             Phase::Working | Phase::Answered => {
                 end_of(&mut phase).await;
                 continue;
@@ -350,21 +367,20 @@ async fn overdue(
     }
 }
 
-/// Waits until another phase begins.
 async fn end_of(phase: &mut watch::Receiver<Current>) {
     if phase.changed().await.is_err() {
-        // The connection is gone.
+        // The sender is dropped together with the connection.
         std::future::pending().await
     }
 }
 
-/// Waits until a place is needed that was taken at a certain time.
+/// Waits until others need the place of a connection that has had its grace period.
 async fn crowd_out(since: Instant, crowded: &Notify) {
     sleep_until(since + GRACE).await;
     crowded.notified().await;
 }
 
-/// A connection that breaks is the client's affair; the next one is independent.
+/// Counts the cause of a broken connection; only debug lines, since clients may break off.
 fn note_end(counters: &HttpCounters, ended: Result<(), hyper::Error>) {
     let Err(error) = ended else { return };
     tracing::debug!(%error, "a connection ended early");

@@ -1,5 +1,5 @@
-//! The context that all requests share: the store, the settings and the counters. Every endpoint
-//! uses this file; it uses no endpoint.
+//! State shared by all requests: the store, the settings and the counters. Every endpoint depends
+//! on this file, and it depends on no endpoint.
 
 use super::config::HttpConfig;
 use super::counters::{HttpCounters, Translation};
@@ -19,50 +19,46 @@ use std::sync::Arc;
 use tidepool_lifecycle::clock::system_now_ms;
 use tokio::sync::{Notify, watch};
 
-/// What holds for requests: both parts always come from one configuration, so that nothing is
-/// offered to those whom only another one would let in.
+/// Settings of requests, always from one configuration: an endpoint must not be enabled with the
+/// access rules of another configuration.
 #[derive(Clone)]
 pub struct Live {
-    /// Limits, labels and what is offered.
+    /// Limits, labels and enabled endpoints.
     pub http: Arc<HttpConfig>,
-    /// To whom.
     pub access: Arc<Access>,
 }
 
-/// The parts of a server.
+/// The components of a server.
 pub struct ServerConfig {
-    /// The store that it serves.
     pub store: Store,
-    /// The queries of that store.
     pub queries: Queries,
-    /// What stands before the store, if anything does.
+    /// Plugins in front of the store, if configured.
     pub plugins: Option<Plugins>,
-    /// The figures of shipping, if it is on.
+    /// Metrics of shipping, if enabled.
     pub ship: Option<Arc<ShipFigures>>,
-    /// The figures of forwarding, by destination.
+    /// Metrics of forwarding, by destination.
     pub forward: ForwardFigures,
-    /// What is scraped.
     pub scraping: Scraping,
-    /// Where, within which bounds and whom. What changes holds for requests that come later, but
-    /// for the address, and the bounds of connections and of bodies together.
+    /// Current settings. Changes apply to later requests, but not to the address, nor to the limits
+    /// of connections and of all bodies.
     pub live: watch::Receiver<Live>,
-    /// Reads the configuration again.
+    /// Triggers a reload of the configuration.
     pub reload: ReloadHandle,
 }
 
-/// What every request may use. Clones share all of it but the configuration.
+/// State of a request. Clones share everything but the settings.
 #[derive(Clone)]
 pub struct Context {
     pub store: Store,
     pub queries: Queries,
     pub plugins: Option<Plugins>,
-    /// As it was when the request came.
+    /// As of the arrival of the request.
     pub access: Arc<Access>,
     pub ship: Option<Arc<ShipFigures>>,
-    /// The figures of forwarding, by destination.
+    /// Metrics of forwarding, by destination.
     pub forward: ForwardFigures,
     pub scraping: Scraping,
-    /// As it was when the request came.
+    /// As of the arrival of the request.
     pub http: Arc<HttpConfig>,
     pub bodies: BodyBudget,
     pub counters: Arc<HttpCounters>,
@@ -70,23 +66,23 @@ pub struct Context {
     pub translation: Arc<Translation>,
     pub requests: Arc<RequestLog>,
     pub reload: ReloadHandle,
-    /// When the server was started.
+    /// Start of the server in milliseconds since the epoch.
     pub started_ms: i64,
     pub crowded: Arc<Crowded>,
     live: watch::Receiver<Live>,
 }
 
-/// Tells the connection that waits the longest to give up its place.
+/// Wakes the longest waiting connection, which then gives up its place.
 #[derive(Default)]
 pub struct Crowded {
-    /// Of those without a request.
+    /// For connections without a request.
     pub idle: Notify,
-    /// Of those whose requests' bodies come slowly.
+    /// For connections with slow request bodies.
     pub slow: Notify,
 }
 
 impl Context {
-    /// For a server that starts now.
+    /// Creates the context of a server that starts now.
     pub fn new(config: ServerConfig, durations: Durations) -> Context {
         let ServerConfig { store, queries, plugins, ship, forward, scraping, live, reload } =
             config;
@@ -112,18 +108,19 @@ impl Context {
         }
     }
 
-    /// The way into the store.
+    /// Entry to the store, through plugins if configured.
     pub fn intake(&self) -> Intake {
         Intake::new(self.store.clone(), self.plugins.clone())
     }
 
-    /// With the configuration as it is now.
+    /// Returns the context with the current settings.
     pub fn now(&self) -> Context {
+        // Both are taken in one borrow, so that a reload cannot come between them.
         let Live { http, access } = self.live.borrow().clone();
         Context { http, access, ..self.clone() }
     }
 
-    /// Returns who may ask, as it is whenever it is called.
+    /// Returns a function that gives the current access rules at each call.
     pub fn current_access(&self) -> impl Fn() -> Arc<Access> + use<> {
         let live = self.live.clone();
         move || Arc::clone(&live.borrow().access)

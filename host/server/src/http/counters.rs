@@ -1,4 +1,4 @@
-//! What the server counts, and its metrics.
+//! Counters of the server, and their metrics.
 
 use super::reply::Reply;
 use std::sync::Arc;
@@ -7,10 +7,9 @@ use tidepool_store::BodyBudget;
 use tidepool_telemetry::MetricsText;
 use tokio::sync::Semaphore;
 
-/// Bodies that are translated at a time.
+/// Maximum number of bodies translated at a time.
 const TRANSLATORS_MAX: usize = 4;
 
-/// The counters of the server.
 #[derive(Default)]
 pub struct HttpCounters {
     pub write_requests: AtomicU64,
@@ -33,33 +32,28 @@ pub struct HttpCounters {
     pub refused_unavailable: AtomicU64,
 }
 
-/// Turns, and what was counted.
+/// Permits for translations, and their counters.
 pub struct Translation {
-    /// Of translators.
     pub turns: Arc<Semaphore>,
-    /// OTLP.
     pub otlp: HandlerCounters,
-    /// Text.
+    /// Prometheus text format and OpenMetrics.
     pub import: HandlerCounters,
-    /// What decoders make of bodies.
+    /// Bodies that decoder plugins translate.
     pub push: HandlerCounters,
 }
 
-/// The counters of a handler.
 #[derive(Default)]
 pub struct HandlerCounters {
-    /// Requests.
     pub requests: AtomicU64,
-    /// Requests not answered 2xx.
     pub failed: AtomicU64,
-    /// Rows that were stored.
+    /// Rows stored from these requests.
     pub rows: AtomicU64,
     /// Data points or lines that could not be translated, and rows that the store refused.
     pub rejected: AtomicU64,
 }
 
 impl HttpCounters {
-    /// Shows connections and requests.
+    /// Writes the metrics of connections and requests.
     pub fn show(&self, text: &mut MetricsText, translation: &Translation, bodies: &BodyBudget) {
         let requests = [
             ("write", &self.write_requests),
@@ -87,6 +81,7 @@ impl HttpCounters {
             let values: Vec<_> = values.iter().map(|(labels, n)| (labels.as_str(), *n)).collect();
             text.counters(name, help, &values);
         }
+        // `push` is missing, since `tidepool_plugin_rows_*` count what decoders make.
         for (name, help, otlp, import) in [
             (
                 "tidepool_translated_samples_total",
@@ -151,7 +146,7 @@ impl Default for Translation {
 }
 
 impl HandlerCounters {
-    /// Counts a request by its answer.
+    /// Counts a request by the status of its response.
     pub fn count(&self, reply: Reply) -> Reply {
         self.requests.fetch_add(1, Relaxed);
         if !reply.status().is_success() {

@@ -1,16 +1,14 @@
-//! How long requests take, from their heads to the last byte of their answers, under Prometheus'
-//! name.
+//! Durations of requests, from the head to the last byte of the response, under Prometheus' name.
 
 use hyper::StatusCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tidepool_telemetry::{HistogramValue, MetricsText};
 
-/// Upper bounds in seconds: Prometheus', and some below for what should be quick.
+/// Upper bounds in seconds: those of Prometheus, and shorter ones for quick requests.
 const BOUNDS: [f64; 12] = [0.001, 0.005, 0.025, 0.1, 0.2, 0.4, 1.0, 3.0, 8.0, 20.0, 60.0, 120.0];
 
-/// The histograms: of each handler, one for each status that it gave. Statuses are the program's
-/// own, so that there are few.
+/// Histograms by handler and status; the program gives only a few statuses.
 pub struct Durations(Vec<OfHandler>);
 
 struct OfHandler {
@@ -20,22 +18,22 @@ struct OfHandler {
 
 #[derive(Clone, Copy, Default)]
 struct Histogram {
-    /// Not cumulative.
     counts: [u64; BOUNDS.len()],
     count: u64,
     seconds: f64,
 }
 
 impl Durations {
-    /// For handlers of these names, which are counted by their numbers.
+    /// Creates histograms for handlers with these names; the index is the handler's number.
     pub fn of(names: impl Iterator<Item = String>) -> Durations {
         Durations(names.map(|name| OfHandler { name, by_status: Mutex::default() }).collect())
     }
 
-    /// Counts a request.
+    /// Records the duration of a request.
     pub fn add(&self, handler: usize, status: StatusCode, took: Duration) {
         let Some(OfHandler { by_status, .. }) = self.0.get(handler) else { return };
         let mut of_handler = by_status.lock().unwrap_or_else(PoisonError::into_inner);
+        // A linear search: a handler has a handful of statuses.
         let at = of_handler.iter().position(|(known, _)| *known == status);
         let at = at.unwrap_or_else(|| {
             of_handler.push((status, Histogram::default()));
@@ -50,10 +48,11 @@ impl Durations {
         histogram.seconds += seconds;
     }
 
-    /// Shows those that counted something.
+    /// Writes the histograms that have observations.
     pub fn show(&self, text: &mut MetricsText) {
         let mut shown = Vec::new();
         for OfHandler { name, by_status } in &self.0 {
+            // Copied, so that requests do not wait while text is formatted.
             let by_status = by_status.lock().unwrap_or_else(PoisonError::into_inner).clone();
             for (status, histogram) in by_status {
                 let code = status.as_str();

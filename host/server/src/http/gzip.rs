@@ -1,4 +1,4 @@
-//! Answers in gzip, for those who take it: compressed as they are sent, with a bounded window.
+//! Compression of responses with gzip: frame by frame, with a bounded window.
 
 use super::reply::{Body, Reply};
 use bytes::Bytes;
@@ -12,27 +12,29 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tidepool_store::StoreError;
 
-/// Shorter answers stay as they are.
+/// Minimum size of a compressed response, in bytes.
 const BYTES_MIN: u64 = 1024;
 
-/// Whether a client takes gzip (RFC 9110, section 12.5.3).
+/// Returns whether a client accepts gzip (RFC 9110, section 12.5.3).
 pub fn is_taken(accepted: GetAll<'_, HeaderValue>) -> bool {
     let lists = accepted.iter().filter_map(|value| value.to_str().ok());
     lists.flat_map(|list| list.split(',')).any(|coding| {
         let mut parts = coding.split(';').map(str::trim);
         let is_gzip = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
         let weight = parts.find_map(|part| part.strip_prefix("q=")).map(str::parse::<f32>);
+        // A weight of zero refuses gzip; one that does not parse is not trusted.
         is_gzip && !matches!(weight, Some(Ok(0.0) | Err(_)))
     })
 }
 
-/// Compresses an answer, unless that is not worth it.
+/// Compresses a response unless it is short.
 pub fn compress(mut reply: Reply) -> Reply {
     let size = reply.body().size_hint();
     if size.upper().is_some_and(|bytes| bytes < BYTES_MIN) {
         return reply;
     }
     let headers = reply.headers_mut();
+    // The compressed length is unknown until the end.
     headers.remove(CONTENT_LENGTH);
     headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     headers.append(VARY, HeaderValue::from(ACCEPT_ENCODING));
@@ -42,10 +44,10 @@ pub fn compress(mut reply: Reply) -> Reply {
     })
 }
 
-/// A body that is compressed frame by frame.
+/// A body compressed frame by frame.
 struct GzipBody {
     inner: Body,
-    /// Gone once the end is written.
+    /// `None` after the end was written.
     encoder: Option<GzEncoder<Vec<u8>>>,
 }
 
@@ -54,7 +56,7 @@ impl GzipBody {
         let Some(mut encoder) = self.encoder.take() else { return Ok(None) };
         let Some(piece) = piece else { return Ok(Some(encoder.finish()?.into())) };
         encoder.write_all(&piece)?;
-        // What is found slowly must not wait here for what follows.
+        // Flushed, since results that arrive slowly must not wait for the next ones.
         encoder.flush()?;
         let bytes = std::mem::take(encoder.get_mut());
         self.encoder = Some(encoder);

@@ -1,53 +1,53 @@
-//! The handler of a request, for logs and histograms: a name and what they must know of it. Which
-//! path has which handler is the affair of the table of routes, which this file does not know.
+//! Handlers of requests, for logs and histograms. The table of routes maps paths to handlers and is
+//! unknown to this file.
 
-/// What answers a request: a line of the table of routes, or none.
+/// A line of the table of routes, or the handler of unknown paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Handler {
     number: usize,
-    /// The path of its line, in which `{}` stands for one segment and `{*}` for all that follow.
+    /// Path of its line; `{}` stands for one segment, `{*}` for all that follow.
     path: Option<&'static str>,
     reads: bool,
     is_probe: bool,
 }
 
 impl Handler {
-    /// Of a path that is in no table; `number` is its place among all handlers.
+    /// Handler of unknown paths; `number` is its index among all handlers.
     pub const fn other(number: usize) -> Handler {
         Handler { number, path: None, reads: false, is_probe: false }
     }
 
-    /// Of a line of the table with this path; `number` is its place among all handlers.
+    /// Handler of a line with this path; `number` is its index among all handlers.
     pub const fn new(number: usize, path: &'static str) -> Handler {
         Handler { number, path: Some(path), reads: false, is_probe: false }
     }
 
-    /// Whether its refusals may quote what a client searches for.
+    /// Sets whether refusals may quote what the client searches for.
     pub fn with_reads(self, reads: bool) -> Handler {
         Handler { reads, ..self }
     }
 
-    /// Whether it only tells whether the store is ready.
+    /// Sets whether the handler only reports readiness.
     pub fn with_probe(self, is_probe: bool) -> Handler {
         Handler { is_probe, ..self }
     }
 
-    /// Its place among all.
     pub fn number(self) -> usize {
         self.number
     }
 
-    /// As Prometheus names its handlers.
+    /// Name in metrics, in the style of Prometheus' handler names.
     pub fn name(self) -> String {
+        // Prometheus' router writes parameters as `:name` and `*path`.
         self.path.unwrap_or("other").replace("{}", ":name").replace("{*}", "*path")
     }
 
-    /// Whether a refusal may quote what a client searches for.
+    /// Returns whether refusals may quote what the client searches for.
     pub fn reads(self) -> bool {
         self.reads
     }
 
-    /// Whether it only tells whether the store is ready.
+    /// Returns whether the handler only reports readiness.
     pub fn is_probe(self) -> bool {
         self.is_probe
     }

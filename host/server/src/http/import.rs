@@ -1,6 +1,6 @@
-//! `POST /api/v1/import/prometheus`: samples pushed as text, in Prometheus' exposition format or
-//! OpenMetrics, or in the protobuf format.
-//! Path and parameters are VictoriaMetrics'; labels in the path are the Pushgateway's.
+//! `POST /api/v1/import/prometheus`: samples in Prometheus' exposition format, OpenMetrics or
+//! protobuf. Path and parameters are those of VictoriaMetrics, labels in the path those of the
+//! Pushgateway.
 
 use super::body::read_plain_or_gzip;
 use super::context::Context;
@@ -14,16 +14,15 @@ use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_protocol::prom::push::{Push, PushError};
 use tidepool_protocol::text::{ImportOptions, Imported, import};
 
-/// The path; the Pushgateway's `/metrics/job/JOB/…` may follow.
+/// The path without labels; `/metrics/job/JOB/…` of the Pushgateway may follow.
 pub const PATH: &str = "/api/v1/import/prometheus";
 
 /// Content type of the protobuf format.
 const PROTOBUF: &str = "application/vnd.google.protobuf";
 
-/// With labels.
+/// The path with labels of the Pushgateway.
 pub const PATH_LABELS: &str = "/api/v1/import/prometheus/metrics/{*}";
 
-/// Answers a request.
 pub async fn answer(context: &Context, request: Request) -> Reply {
     let reply = take(context, request).await.unwrap_or_else(|refused| refused);
     context.translation.import.count(reply)
@@ -53,6 +52,7 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
     });
     let translated: Translated<Imported> = translated.await?;
     translated.count(counters, translated.report.refused);
+    // Rows that may be accepted later decide: after a 400 the sender would drop them.
     if translated.may_clear {
         return Err(retry_later(text(StatusCode::TOO_MANY_REQUESTS, words(&translated))));
     }
@@ -64,14 +64,14 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
         );
         return Err(text(StatusCode::BAD_REQUEST, words(&translated)));
     }
-    // Go's client of the Pushgateway takes nothing but 200 and 202.
+    // Go's client of the Pushgateway accepts only 200 and 202.
     let stored = if is_pushgateway { StatusCode::OK } else { StatusCode::NO_CONTENT };
     let mut reply = text(stored, "");
     reply.headers_mut().remove(CONTENT_TYPE);
     Ok(reply)
 }
 
-/// The answer about wrong lines and refused rows: counts, then the first few.
+/// Text about wrong lines and refused rows: their numbers, then the first few.
 fn words(translated: &Translated<Imported>) -> String {
     let Translated { report, rows, refused, refusals, .. } = translated;
     let mut words = format!(
@@ -86,8 +86,7 @@ fn words(translated: &Translated<Imported>) -> String {
     words
 }
 
-/// Which format the content type names. Without one, or with that which curl gives to any data, it
-/// is the classic one.
+/// Returns the format of the content type. Absent or as curl sends it, it is Prometheus' text.
 fn format_of(headers: &HeaderMap) -> Result<Format, String> {
     let Some(value) = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes) else {
         return Ok(Format::Prometheus);
@@ -95,7 +94,7 @@ fn format_of(headers: &HeaderMap) -> Result<Format, String> {
     let named = String::from_utf8_lossy(value).to_ascii_lowercase();
     match named.split(';').next().unwrap_or_default().trim() {
         "application/openmetrics-text" => Ok(Format::Openmetrics),
-        // One message alone, as text or not, is nothing that a client library sends.
+        // Client libraries send delimited messages only, not a single message or its text form.
         PROTOBUF if named.contains("delimited") => Ok(Format::Protobuf),
         "" | "text/plain" | "application/x-www-form-urlencoded" | "application/octet-stream" => {
             Ok(Format::Prometheus)

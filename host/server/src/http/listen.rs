@@ -1,4 +1,4 @@
-//! Where the server listens, as Prometheus' `--web.listen-address` says it.
+//! Listen addresses in the format of Prometheus' `--web.listen-address`.
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use tokio::net::{TcpListener, lookup_host};
 
-/// An address to listen on. Names are looked up when the server starts.
+/// An address to listen on. Names are resolved at the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddress {
     /// One address, such as `127.0.0.1:9201`; `0.0.0.0` stands for all that speak IPv4.
@@ -17,7 +17,7 @@ pub enum ListenAddress {
     Name(String, u16),
 }
 
-/// A text that says no address.
+/// The text is not a listen address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "expected HOST:PORT, such as 127.0.0.1:9201, [::1]:9201, localhost:9201, or :9201 for all addresses"
@@ -35,6 +35,7 @@ impl FromStr for ListenAddress {
         let is_digit = |c: char| c.is_ascii_digit();
         let port = Some(port).filter(|port| port.chars().all(is_digit)).ok_or(NoAddress)?;
         let port = port.parse().map_err(|_| NoAddress)?;
+        // Underscores are not valid in host names, but resolvers accept them.
         let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         // Digits and dots alone must be a valid IPv4 address: no host has such a name.
         let is_name =
@@ -58,7 +59,7 @@ impl fmt::Display for ListenAddress {
 }
 
 impl ListenAddress {
-    /// Whether only this machine can connect.
+    /// Returns whether only this machine can connect.
     pub fn is_loopback(&self) -> bool {
         match self {
             ListenAddress::Ip(address) => address.ip().is_loopback(),
@@ -67,12 +68,12 @@ impl ListenAddress {
         }
     }
 
-    /// Takes connections there.
+    /// Binds a listener to the address.
     pub async fn bind(&self) -> io::Result<TcpListener> {
         let listener = match self {
             ListenAddress::Ip(address) => TcpListener::bind(address).await,
             ListenAddress::All(port) => {
-                // The first takes connections by IPv4 as well, but is not there on every machine.
+                // The IPv6 address also accepts IPv4, but a machine may lack IPv6.
                 match TcpListener::bind((Ipv6Addr::UNSPECIFIED, *port)).await {
                     Ok(listener) => Ok(listener),
                     Err(_) => TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).await,
@@ -80,6 +81,7 @@ impl ListenAddress {
             }
             ListenAddress::Name(host, port) => {
                 let addresses = lookup_host((host.as_str(), *port)).await;
+                // IPv4 is preferred, as by Go's `net.Listen`.
                 match addresses.map(|found| found.min_by_key(SocketAddr::is_ipv6)) {
                     Ok(Some(address)) => TcpListener::bind(address).await,
                     Ok(None) => Err(io::Error::other("the name has no address")),

@@ -1,4 +1,4 @@
-//! `GET /metrics`: the metrics of all crates, each of which shows its own.
+//! `GET /metrics`: the metrics of all crates, each of which writes its own.
 
 mod configuration;
 
@@ -8,7 +8,6 @@ use hyper::StatusCode;
 use hyper::header::HeaderValue;
 use tidepool_telemetry::{MetricsText, process};
 
-/// Answers in the text format.
 pub async fn answer(context: &Context) -> Reply {
     full(
         StatusCode::OK,
@@ -17,7 +16,7 @@ pub async fn answer(context: &Context) -> Reply {
     )
 }
 
-/// All metrics in the text format.
+/// Formats all metrics in the text format.
 pub async fn page(context: &Context) -> String {
     let mut text = MetricsText::default();
     let version = concat!("version=\"", env!("CARGO_PKG_VERSION"), "\"");

@@ -1,5 +1,5 @@
-//! The server: accept loop, one file per endpoint, one table from errors to status codes. What
-//! answers in JSON as Prometheus' API does is in `api/`.
+//! The server: the accept loop, one file per endpoint, and one table from errors to status codes.
+//! Endpoints with the JSON envelope of Prometheus' API are in `api/`.
 
 mod answered;
 mod api;

@@ -1,5 +1,4 @@
-//! `POST /api/v1/otlp/v1/metrics`: metrics of OpenTelemetry, as OTLP/HTTP with protobuf brings
-//! them.
+//! `POST /api/v1/otlp/v1/metrics`: OpenTelemetry metrics by OTLP/HTTP with protobuf.
 //!
 //! Source: OpenTelemetry Protocol Specification 1.x, sections "OTLP/HTTP Request", "Response".
 
@@ -18,15 +17,15 @@ use tidepool_protocol::otlp::proto::collector::metrics::v1::{
 use tidepool_protocol::otlp::proto::rpc::Status;
 use tidepool_protocol::otlp::{Malformed, Report, TranslateError, translate};
 
-/// Where OpenTelemetry's senders find it, as with Prometheus.
+/// Path of OTLP metrics, as in Prometheus.
 pub const PATH: &str = "/api/v1/otlp/v1/metrics";
 
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
 
-/// Answers a request.
 pub async fn answer(context: &Context, request: Request) -> Reply {
     let reply = match take(context, request).await {
         Ok(translated) => translated,
+        // OTLP demands a `Status` message for every error, also those of shared code.
         Err(refused) => as_status(refused).await,
     };
     context.translation.otlp.count(reply)
@@ -37,6 +36,7 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
     let media_type = content_type.and_then(|value| value.split(|byte| *byte == b';').next());
     let is_protobuf =
         media_type.is_some_and(|t| t.trim_ascii().eq_ignore_ascii_case(PROTOBUF.as_bytes()));
+    // Before the body is read, as remote write does.
     if !is_protobuf {
         let found = String::from_utf8_lossy(content_type.unwrap_or_default());
         let message = format!(
@@ -48,6 +48,7 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
     let held = read_plain_or_gzip(context, request).await?;
     let settings = context.http.otlp.clone();
     let counters = &context.translation.otlp;
+    // A malformed body ends as a result, not as `Gone`: rows may be stored already.
     let translated =
         translation::run(context, counters, held, move |body, writer| {
             match translate(body, &settings, writer) {
@@ -74,16 +75,18 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
     if !message.is_empty() {
         tracing::debug!(rejected, first = reasons.first(), "data points rejected");
     }
+    // 429, since OTLP's senders retry it, unlike other 4xx.
     if translated.may_clear {
         return Err(retry_later(text(StatusCode::TOO_MANY_REQUESTS, message)));
     }
+    // Nothing was stored, so a partial success would be misleading.
     if rejected > 0 && translated.rows == 0 {
         return Err(text(StatusCode::BAD_REQUEST, message));
     }
     Ok(accepted(rejected, message))
 }
 
-/// The answer names rejected points, and the sender drops them.
+/// Builds a success, which reports rejected points as partial success; the sender drops them.
 fn accepted(rejected: u64, error_message: String) -> Reply {
     let partial_success = (rejected > 0 || !error_message.is_empty()).then(|| {
         let rejected_data_points = i64::try_from(rejected).unwrap_or(i64::MAX);
@@ -93,7 +96,7 @@ fn accepted(rejected: u64, error_message: String) -> Reply {
     reply::full(StatusCode::OK, PROTOBUF, body)
 }
 
-/// A refusal as OTLP wants it: the same words in a `google.rpc.Status`.
+/// Converts a refusal to OTLP's form: the same text in a `google.rpc.Status`.
 async fn as_status(refused: Reply) -> Reply {
     let (head, body) = refused.into_parts();
     let words = body.collect().await.map(|words| words.to_bytes()).unwrap_or_default();
@@ -106,7 +109,7 @@ async fn as_status(refused: Reply) -> Reply {
     reply
 }
 
-/// The code that gRPC has for it.
+/// The gRPC code for a status.
 fn grpc_code(status: StatusCode) -> i32 {
     match status {
         StatusCode::PAYLOAD_TOO_LARGE | StatusCode::TOO_MANY_REQUESTS => 8,

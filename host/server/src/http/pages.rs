@@ -1,13 +1,13 @@
-//! Protection against web pages in a browser. A browser sends every request of a page to this
-//! server, from inside the network and without asking the user:
+//! Protection against pages in browsers. A browser sends a page's requests to this server from
+//! inside the network, without asking the user:
 //!
-//! - What changes something is refused to pages of other origins. A browser says where a request
-//!   comes from (Fetch metadata), or, where it sends none because the connection is not secure,
-//!   names the origin of the page. Agents say neither, and are let in.
-//! - A page whose own name was pointed at this server is of the same origin. If no credential is
-//!   needed, the host name of a request must be one that this server knows.
+//! - Changes are refused to pages of other origins. A browser states the origin of a request (Fetch
+//!   metadata), or, without a secure connection, names the origin of the page. Agents state neither
+//!   and are accepted.
+//! - A page whose own name points at this server has the same origin. If no credential is needed,
+//!   the host name of a request must therefore be known to the server.
 //!
-//! Sources: Fetch Metadata Request Headers (W3C), RFC 6454 section 7.
+//! Sources: Fetch Metadata Request Headers (W3C), RFC 6454, section 7.
 
 use super::context::Context;
 use super::reply::{Reply, retry_later, text};
@@ -19,13 +19,14 @@ use std::sync::atomic::Ordering::Relaxed;
 
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
-/// The answer to a page that may not do what it asks for.
+/// Returns the refusal of a request that may come from a foreign page.
 pub fn refusal(context: &Context, scope: Scope, request: &Request) -> Option<Reply> {
     let (uri, headers) = (request.uri(), request.headers());
     let refused = |status, message: &str| {
         context.counters.refused_foreign.fetch_add(1, Relaxed);
         retry_later(text(status, format!("{message}\n")))
     };
+    // A proxy and this server could read different ones of several fields.
     if headers.get_all(HOST).iter().count() > 1 {
         return Some(refused(StatusCode::BAD_REQUEST, "the request has more than one Host"));
     }
@@ -39,13 +40,12 @@ pub fn refusal(context: &Context, scope: Scope, request: &Request) -> Option<Rep
     if context.access.is_open(scope) {
         let is_known = |name: &str| is_known_host(name, &context.http.allowed_hosts);
         if let Some(foreign) = names(uri, headers).find(|name| !is_known(name)) {
-            // After a 4xx a sender drops the samples; after a 503 it retries until the name is
-            // allowed.
+            // A sender drops samples after a 4xx; after a 503 it retries until the name is allowed.
             let status = match scope {
                 Scope::Write => StatusCode::SERVICE_UNAVAILABLE,
                 Scope::Read | Scope::Admin => StatusCode::FORBIDDEN,
             };
-            // The log leaves out what follows a quote or a colon.
+            // The log cuts the text at a quote or colon, so the name comes first without them.
             let message = match host_name_of(foreign) {
                 Some(name) => format!(
                     "the host name {name} is not allowed; if it is right, set \
@@ -60,28 +60,28 @@ pub fn refusal(context: &Context, scope: Scope, request: &Request) -> Option<Rep
     None
 }
 
-/// The names under which this server is asked: that of the target (RFC 9112 section 3.2.2), that of
-/// `Host`.
+/// Names of the server in a request: target (RFC 9112, section 3.2.2) and `Host`.
 fn names<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> impl Iterator<Item = &'a str> {
     let of_target = uri.authority().map(|authority| authority.as_str());
     of_target.into_iter().chain(words(headers, HOST.as_str()))
 }
 
-/// What is not text cannot be known, nor of this origin.
+/// Returns the text of a header. A value that is no text matches no known name or origin.
 fn words<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?.?"))
 }
 
 fn is_of_own_origin(uri: &Uri, headers: &HeaderMap) -> bool {
+    // Browsers set this header themselves, so a page cannot forge it.
     if let Some(site) = words(headers, SEC_FETCH_SITE) {
         return matches!(site, "same-origin" | "none");
     }
+    // Only browsers send `Origin`; without it the client is an agent.
     let Some(origin) = words(headers, ORIGIN.as_str()) else { return true };
     names(uri, headers).any(|name| is_origin_of(origin, name))
 }
 
-/// Whether an origin, such as `http://node:9201`, is that of what answers under a name. The scheme
-/// says nothing: something else may have made the connection secure.
+/// Returns whether an origin such as `http://node` belongs to a name. Proxies change the scheme.
 fn is_origin_of(origin: &str, name: &str) -> bool {
     let Some((scheme, authority)) = origin.split_once("://") else { return false };
     let default_port = match scheme {

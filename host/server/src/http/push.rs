@@ -1,5 +1,6 @@
-//! `POST /api/v1/push/NAME`: bodies for a decoder. A path that clients append to their URL, such as
-//! `/write`, may follow the name. The configuration can also give a plugin paths of its own.
+//! `POST /api/v1/push/NAME`: bodies for a decoder plugin. A path that clients append to their URL,
+//! such as `/write`, may follow the name. The configuration can also give a plugin paths of its
+//! own.
 
 use super::body::{Held, read_plain_or_gzip};
 use super::context::Context;
@@ -15,13 +16,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_runtime::RemoteWriteVersion;
 
-/// The prefix of all such paths.
+/// Common prefix of the paths.
 pub const PREFIX: &str = "/api/v1/push/";
 
-/// The paths.
 pub const PATH: &str = "/api/v1/push/{*}";
 
-/// Answers a request.
 pub async fn answer(context: &Context, request: Request) -> Reply {
     let reply = take(context, request).await.unwrap_or_else(|refused| refused);
     context.translation.push.count(reply)
@@ -32,6 +31,7 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
         return Err(text(StatusCode::NOT_FOUND, "no plugins are loaded (--plugins)\n"));
     };
     let (name, path) = target(plugins, request.uri().path());
+    // Before the body is read, which may be large.
     plugins.check_decoder(&name).map_err(|error| refused(&error))?;
     let content_type = request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let content_type = String::from_utf8_lossy(content_type.unwrap_or_default()).into_owned();
@@ -41,8 +41,7 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
     store(context, plugins, &name, push, room).await
 }
 
-/// The plugin that a path is for, and what of the path it sees: all of one that it was given, of
-/// others what follows its name.
+/// Splits a path into plugin and rest; a path that was given to a plugin stays whole.
 fn target(plugins: &Plugins, path: &str) -> (String, String) {
     let Some(below) = path.strip_prefix(PREFIX) else {
         return (plugins.at_path(path).unwrap_or_default(), path.to_owned());
@@ -51,12 +50,12 @@ fn target(plugins: &Plugins, path: &str) -> (String, String) {
     (name.to_owned(), path.to_owned())
 }
 
-/// Whether the configuration gives a path to a plugin.
+/// Returns whether the configuration gives a path to a plugin.
 pub fn is_given(context: &Context, path: &str) -> bool {
     context.plugins.as_ref().is_some_and(|plugins| plugins.at_path(path).is_some())
 }
 
-/// Decodes a body and stores what is in it.
+/// Decodes a body and stores its rows.
 async fn store(
     context: &Context,
     plugins: &Plugins,
@@ -73,6 +72,7 @@ async fn store(
         not_stored = outcome.refused;
         stored = outcome.samples_written + outcome.histograms_written;
         reasons.extend(outcome.refusals.iter().map(|refusal| refusal.detail.clone()));
+        // Rows that may be accepted later decide: after a 400 the sender would drop them.
         if may_clear(&outcome) {
             let words = words(stored, refused, not_stored, &reasons);
             return Err(retry_later(text(StatusCode::TOO_MANY_REQUESTS, words)));

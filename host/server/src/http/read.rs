@@ -1,7 +1,7 @@
-//! `POST /api/v1/read`: remote read, both kinds.
+//! `POST /api/v1/read`: remote read in both formats.
 //!
-//! An answer holds one part at a time, and ends with the connection's reset if something fails on
-//! the way: its status is long gone, and text would be read as a part of it.
+//! A response holds one part in memory at a time. An error on the way resets the connection: the
+//! status is already sent, and the client would read a text as part of the response.
 
 use super::body::{Bound, read_snappy};
 use super::context::Context;
@@ -24,14 +24,14 @@ use tidepool_runtime::Label;
 use tidepool_store::{ReadPart, SMALL_BYTES_MAX, StoreError};
 use tokio::sync::mpsc::Receiver;
 
-/// An answer on its way.
+/// The parts of a response that is being sent.
 struct Answer {
     parts: Receiver<Result<ReadPart, StoreError>>,
     has_ended: bool,
 }
 
 impl Answer {
-    /// The next bytes; `None` once all are there.
+    /// Returns the next bytes; `None` at the end.
     fn poll_bytes(
         &mut self,
         context: &mut std::task::Context<'_>,
@@ -46,13 +46,12 @@ impl Answer {
                 None
             }
             Some(Err(error)) => Some(Err(error)),
-            // The read gave up, on a slow client or because the store stops.
+            // The read gave up, because of a slow client or because the store is stopping.
             None => Some(Err(StoreError::Stopped)),
         })
     }
 }
 
-/// Answers a read.
 pub async fn answer(context: &Context, request: Request) -> Reply {
     context.counters.read_requests.fetch_add(1, Relaxed);
     let reply = read(context, request).await;
@@ -78,6 +77,7 @@ async fn read(context: &Context, request: Request) -> Reply {
         Ok(plan) => plan,
         Err(error) => return text(StatusCode::BAD_REQUEST, format!("{error}\n")),
     };
+    // The request is decoded, so its room is free while the response is sent.
     drop(held);
     let label = |(name, value): (&str, &str)| Label { name: name.into(), value: value.into() };
     let external_labels = external.iter().map(label).collect();
@@ -88,9 +88,8 @@ async fn read(context: &Context, request: Request) -> Reply {
     .unwrap_or_else(|error| reply::error(&error))
 }
 
-/// Parts as they come. What fails before the first of them still gets a proper status; so does
-/// what fails before the second, if the first is so small that it may be all. Then the answer goes
-/// out at once, with its length.
+/// Builds a response from parts. An error before the first one still gets a status, and so does one
+/// before the second if the first is small. A small complete response has a length.
 async fn body(format: ReadFormat, mut answer: Answer) -> Result<Reply, StoreError> {
     let first = poll_fn(|context| answer.poll_bytes(context)).await.transpose()?;
     let mut ahead = VecDeque::from_iter(first);
@@ -115,9 +114,9 @@ async fn body(format: ReadFormat, mut answer: Answer) -> Result<Reply, StoreErro
     Ok(reply)
 }
 
-/// An answer's body. Dropped by a client that leaves, it ends the read.
+/// Body of a response. A client that disconnects drops it, which ends the read.
 struct AnswerBody {
-    /// Parts that were taken before the answer began.
+    /// Parts read before the response began.
     ahead: VecDeque<Bytes>,
     answer: Answer,
 }

@@ -1,14 +1,12 @@
-//! `POST /-/reload`: reads the configuration again, as SIGHUP does. Off unless asked for, as in
-//! Prometheus.
+//! `POST /-/reload`: reloads the configuration like SIGHUP. Disabled by default, as in Prometheus.
 
 use super::context::Context;
 use super::reply::{Reply, text};
 use hyper::StatusCode;
 
-/// The path.
 pub const PATH: &str = "/-/reload";
 
-/// Reloads, and says what that did.
+/// Reloads the configuration and reports flags that need a restart.
 pub async fn answer(context: &Context) -> Reply {
     if !context.http.lifecycle {
         let message = "the lifecycle API is not enabled; see --enable-lifecycle\n";

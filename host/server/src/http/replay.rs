@@ -1,5 +1,5 @@
-//! The progress of the replay of the logs: `GET /api/v1/status/walreplay`, and what `/-/ready` says
-//! before the store is.
+//! Progress of the WAL replay: `GET /api/v1/status/walreplay`, and `/-/ready` before the store is
+//! ready.
 
 use super::api;
 use super::context::Context;
@@ -8,8 +8,7 @@ use hyper::StatusCode;
 use serde_json::json;
 use tidepool_store::ReplayState;
 
-/// Answers as Prometheus does, and with the state that its documentation adds; beyond that, why
-/// the log was not replayed.
+/// Returns Prometheus' fields, the documented state, and why the log was not replayed.
 pub fn status(context: &Context) -> Reply {
     let status = context.store.replay_status();
     let (min, max) = (status.figures.segment_min, status.figures.segment_max);
@@ -22,18 +21,19 @@ pub fn status(context: &Context) -> Reply {
     api::success(said)
 }
 
-/// Whether the store is ready, and if not, how far it is.
+/// Returns whether the store is ready, or the progress of the replay.
 pub fn ready(context: &Context) -> Reply {
     let status = context.store.replay_status();
     let found = status.figures;
     let answer = match status.state {
         ReplayState::Done => return text(StatusCode::OK, "tidepool is ready.\n"),
-        // Blocks are served.
+        // Blocks can be queried without the head.
         ReplayState::Skipped => {
             return text(StatusCode::OK, "tidepool is ready, but its log is not replayed.\n");
         }
         ReplayState::Waiting => "The store is starting.\n".to_owned(),
         ReplayState::InProgress => {
+            // The segment in progress, which after the last one would not exist.
             let segment = (found.segments_done + 1).min(found.segments_total);
             let (segments, percent) = (found.segments_total, found.percent());
             format!("The log is being replayed: segment {segment} of {segments}, {percent} %.\n")

@@ -1,6 +1,6 @@
-//! Answers, and the one table from errors to status codes.
+//! Responses, and the one table from errors to status codes.
 //!
-//! 4xx makes a sender drop its request: it is never for what time or free space will cure.
+//! A sender drops a request after a 4xx, so errors that pass with time or free space are never 4xx.
 
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
@@ -10,24 +10,21 @@ use hyper::{Response, StatusCode};
 use tidepool_runtime::Error;
 use tidepool_store::StoreError;
 
-/// A body, whole or streamed. An error in it resets the connection.
+/// A whole or streamed body. An error in the body resets the connection.
 pub type Body = BoxBody<Bytes, StoreError>;
 
-/// An answer.
 pub type Reply = Response<Body>;
 
-/// Why a request is refused or failed, for the log.
+/// Reason of a refusal or failure, for the log.
 #[derive(Clone, Debug)]
 pub struct Reason(Bytes);
 
 impl Reason {
-    /// The text of the answer.
     pub fn new(text: impl Into<Bytes>) -> Reason {
         Reason(text.into())
     }
 
-    /// Its first line. What the client asked for may be quoted in it, behind a colon or a quotation
-    /// mark: `with_quotes` says whether that may be shown.
+    /// Returns the first line; without quotes, up to the colon or mark that may begin a quotation.
     pub fn text(&self, with_quotes: bool) -> String {
         let text = String::from_utf8_lossy(&self.0);
         let line = text.lines().next().unwrap_or_default();
@@ -36,12 +33,13 @@ impl Reason {
     }
 }
 
-/// Seconds after which a sender may try again.
+/// Seconds after which a sender may retry.
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("5");
 
-/// An answer in plain text.
+/// Builds a response in plain text.
 pub fn text(status: StatusCode, text: impl Into<Bytes>) -> Reply {
     let text = text.into();
+    // For the log, which cannot read a body that is being sent.
     let reason = (status.is_client_error() || status.is_server_error()).then(|| text.clone());
     let mut reply = full(status, HeaderValue::from_static("text/plain; charset=utf-8"), text);
     if let Some(reason) = reason {
@@ -50,12 +48,11 @@ pub fn text(status: StatusCode, text: impl Into<Bytes>) -> Reply {
     reply
 }
 
-/// An answer in JSON.
 pub fn json(status: StatusCode, body: &serde_json::Value) -> Reply {
     full(status, HeaderValue::from_static("application/json"), body.to_string())
 }
 
-/// An answer that is at hand as a whole.
+/// Builds a response whose body is complete.
 pub fn full(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>) -> Reply {
     let body = Full::new(body.into()).map_err(|never| match never {}).boxed();
     let mut reply = Response::new(body);
@@ -64,12 +61,12 @@ pub fn full(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes
     reply
 }
 
-/// The answer that an error deserves.
+/// Builds the response to an error of the store.
 pub fn error(error: &StoreError) -> Reply {
     retry_later(text(status_of(error), format!("{error}\n")))
 }
 
-/// Adds `Retry-After` where it makes sense.
+/// Adds `Retry-After` to 503 and 429.
 pub fn retry_later(mut reply: Reply) -> Reply {
     if matches!(reply.status(), StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
         reply.headers_mut().insert(RETRY_AFTER, RETRY_AFTER_SECONDS);
@@ -77,13 +74,14 @@ pub fn retry_later(mut reply: Reply) -> Reply {
     reply
 }
 
-/// The status code that an error deserves.
+/// Status code of an error of the store.
 pub fn status_of(error: &StoreError) -> StatusCode {
     match error {
         StoreError::Refused(refused) => match refused {
             Error::Invalid(_) | Error::Malformed(_) | Error::LimitExceeded(_) => {
                 StatusCode::BAD_REQUEST
             }
+            // Faults of our own: a retry gives the same, but the sender must keep its data.
             Error::Corrupt(_) | Error::WrongRole(_) => StatusCode::INTERNAL_SERVER_ERROR,
             Error::NotOpen
             | Error::Busy
@@ -114,6 +112,7 @@ pub fn status_of(error: &StoreError) -> StatusCode {
         | StoreError::Plugin { .. }
         | StoreError::PluginLoading { .. }
         | StoreError::Disk(_) => StatusCode::SERVICE_UNAVAILABLE,
+        // As Prometheus for errors of an evaluation: a retry gives the same result.
         StoreError::NeedsTooMuchMemory | StoreError::Evaluation(_) => {
             StatusCode::UNPROCESSABLE_ENTITY
         }

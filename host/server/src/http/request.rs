@@ -1,8 +1,8 @@
-//! Requests, and what an answer leaves unread of their bodies.
+//! Requests, and the unread rest of their bodies.
 //!
-//! An HTTP/2 client that still sends when the whole answer has arrived sees its stream closed: curl
-//! 7.88 then reports an error instead of the answer. So the answer waits until the rest of a small
-//! body is read.
+//! If an HTTP/2 client is still sending when the whole response has arrived, its stream is closed,
+//! and curl 7.88 reports an error instead of the response. So the response waits until the rest of
+//! a small body has been read.
 
 use super::answered::ComingBody;
 use bytes::Bytes;
@@ -13,28 +13,28 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// A request as its handler gets it.
+/// A request as passed to its handler.
 pub type Request = hyper::Request<RequestBody>;
 
-/// Most bytes that are read of what no handler wanted: what a stream may send without being asked.
+/// Maximum number of unwanted bytes read: the initial window of a stream.
 const UNREAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Longest time that an answer waits for them.
+/// Maximum wait of a response for these bytes.
 const UNREAD_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A body that passes what is left of it on when it is dropped.
+/// A request body, whose unread rest is handed over when it is dropped.
 pub struct RequestBody {
     body: Option<Incoming>,
     unread: Option<Unread>,
     coming: ComingBody,
 }
 
-/// What is left of a body.
+/// The unread rest of a body.
 #[derive(Clone, Default)]
 pub struct Unread(Arc<Mutex<Option<Incoming>>>);
 
 impl RequestBody {
-    /// A body, what gets the rest of it, and what watches how it comes.
+    /// Wraps a body; `unread` receives its rest, and `coming` watches its arrival.
     pub fn new(body: Incoming, unread: Option<Unread>, coming: ComingBody) -> RequestBody {
         RequestBody { body: Some(body), unread, coming }
     }
@@ -72,8 +72,10 @@ impl Body for RequestBody {
 
 impl Drop for RequestBody {
     fn drop(&mut self) {
+        // The handler wants no more of the body, so a slow client must not lose its place for it.
         self.coming.end();
         let Some(Unread(unread)) = &self.unread else { return };
+        // A rest that is empty would only delay the response.
         if !self.is_end_stream() {
             *unread.lock().unwrap_or_else(PoisonError::into_inner) = self.body.take();
         }
@@ -81,7 +83,7 @@ impl Drop for RequestBody {
 }
 
 impl Unread {
-    /// Reads what is left, if it is little and comes soon.
+    /// Reads the rest if it is small and arrives soon.
     pub async fn read(self) {
         let body = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut body) = body else { return };
@@ -94,7 +96,7 @@ impl Unread {
                 }
             }
         };
-        // A client that takes longer has its answer anyway.
+        // A client that takes longer gets its response anyway.
         let _ = timeout(UNREAD_TIMEOUT, rest).await;
     }
 }

@@ -1,12 +1,11 @@
-//! The log of refused and failed requests: one line each, a bounded number a minute.
+//! Log of refused and failed requests: one line each, and a limited number per minute.
 //!
-//! A line has method, path, client address, status and reason, and stands in the span of its
-//! request, which carries the request's id. It has no header and no query, since credentials and
-//! queries are private; reasons that may quote a query are cut before the quotation.
+//! A line has method, path, client address, status and reason, in the span of the request with its
+//! id. Headers and query strings are left out, since credentials and queries are private. Reasons
+//! that may quote a query are cut before the quotation.
 //!
-//! Of each endpoint and status, [`LINES_MAX`] lines are written in a window of [`WINDOW`], which
-//! begins with its first line. What comes beyond is counted, and the window ends with a line that
-//! has the number.
+//! Each endpoint and status may write [`LINES_MAX`] lines in a [`WINDOW`], which begins with its
+//! first line. Further lines are counted, and the window ends with a line that has their number.
 
 use super::answered::cut;
 use super::handler::Handler;
@@ -19,39 +18,37 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tracing::Span;
 
-/// Lines about one endpoint and status in one window.
+/// Maximum number of lines of an endpoint and status in a window.
 const LINES_MAX: u32 = 10;
 
-/// How long a window lasts.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// An endpoint, and a status that it answered with.
+/// An endpoint, and the status of its response.
 type Key = (Handler, StatusCode);
 
-/// Counts requests, and logs those that are refused or fail.
+/// Numbers requests, and logs those that are refused or fail.
 #[derive(Default)]
 pub struct RequestLog {
     last_id: AtomicU64,
     windows: Mutex<HashMap<Key, Window>>,
 }
 
-/// The recent log lines of one endpoint and status.
+/// Recent lines of one endpoint and status.
 struct Window {
     began: Instant,
     lines: u32,
     suppressed: u64,
 }
 
-/// What becomes of a line.
 #[derive(Debug, PartialEq, Eq)]
 enum Admission {
     Written,
     Suppressed,
-    /// The first that is suppressed in its window: its number is due when the window ends.
+    /// The first suppressed line of its window, whose end must log the number.
     FirstSuppressed,
 }
 
-/// What a line says of a request. The request itself is gone once it is answered.
+/// Fields of a request for its line; the request itself is consumed by its handler.
 pub struct Asked {
     id: u64,
     method: Method,
@@ -60,25 +57,25 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// The number of the request, counted from the start of the process.
+    /// Number of the request since the start of the process.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// The span of all log lines about the request.
+    /// Span of all log lines about the request.
     pub fn span(&self) -> Span {
         tracing::info_span!("request", request_id = self.id)
     }
 }
 
 impl RequestLog {
-    /// Remembers a request that has just come.
+    /// Numbers a new request and copies the fields for its line.
     pub fn begin<B>(&self, request: &Request<B>, client: Option<SocketAddr>) -> Asked {
         let id = self.last_id.fetch_add(1, Relaxed) + 1;
         Asked { id, method: request.method().clone(), uri: request.uri().clone(), client }
     }
 
-    /// Logs an answer that refuses a request or says that it failed.
+    /// Logs a response that is a refusal or failure.
     pub fn note(self: &Arc<RequestLog>, asked: &Asked, handler: Handler, reply: &Reply) {
         let status = reply.status();
         if !status.is_client_error() && !status.is_server_error() {
@@ -88,6 +85,7 @@ impl RequestLog {
             Admission::Written => write(asked, handler, reply),
             Admission::Suppressed => {}
             Admission::FirstSuppressed => {
+                // One task per window, not per line, so their number is bounded by the keys.
                 let log = Arc::clone(self);
                 tokio::spawn(async move {
                     tokio::time::sleep(WINDOW).await;
@@ -97,7 +95,7 @@ impl RequestLog {
         }
     }
 
-    /// Ends all windows, as at the end of the process.
+    /// Ends all windows, which logs their suppressed lines. For the end of the process.
     pub fn end_all(&self) {
         let keys: Vec<Key> = self.windows().keys().copied().collect();
         for key in keys {
@@ -108,7 +106,7 @@ impl RequestLog {
     fn admit(&self, key: Key, now: Instant) -> Admission {
         let mut windows = self.windows();
         let window = windows.entry(key).or_insert(Window { began: now, lines: 0, suppressed: 0 });
-        // A window with suppressed lines ends when their number is logged.
+        // A window with suppressed lines ends only in `end`, which logs their number.
         if window.suppressed == 0 && now.saturating_duration_since(window.began) >= WINDOW {
             *window = Window { began: now, lines: 0, suppressed: 0 };
         }
@@ -123,7 +121,7 @@ impl RequestLog {
         }
     }
 
-    /// Ends a window, and says how many lines it left out.
+    /// Ends a window and logs the number of suppressed lines.
     fn end(&self, key: Key) {
         let Some(window) = self.windows().remove(&key) else { return };
         if window.suppressed == 0 {
@@ -143,8 +141,7 @@ impl RequestLog {
     }
 }
 
-/// Server errors are warnings. A client's error is the client's affair, and an answer that the
-/// store is not ready is what such a question is for.
+/// Writes a line: server errors as warnings; a probe's refusal is expected, hence a debug line.
 fn write(asked: &Asked, handler: Handler, reply: &Reply) {
     let Asked { method, uri, client, .. } = asked;
     let status = reply.status();
@@ -152,6 +149,7 @@ fn write(asked: &Asked, handler: Handler, reply: &Reply) {
     let client = client.map(tracing::field::display);
     let reason = reply.extensions().get::<Reason>().map_or_else(
         || status.canonical_reason().unwrap_or_default().to_owned(),
+        // A client error of a read may quote the query.
         |reason| cut(reason.text(!(handler.reads() && status.is_client_error())).as_bytes()),
     );
     macro_rules! line {

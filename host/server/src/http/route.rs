@@ -1,24 +1,22 @@
 //! A line of a table of endpoints.
 
-/// Methods, as `Allow` names them.
+/// Values of `Allow`; a GET endpoint also answers HEAD.
 pub const GET: &str = "GET, HEAD";
 pub const GET_POST: &str = "GET, HEAD, POST";
 pub const POST: &str = "POST";
 pub const POST_PUT: &str = "POST, PUT";
 
-/// A line of a table, whose endpoints are of the type `E`.
+/// A line of a table with endpoints of type `E`.
 #[derive(Clone, Copy)]
 pub struct Route<E> {
-    /// `{}` stands for one segment, `{*}` for all that follow.
+    /// Path pattern; `{}` stands for one segment, `{*}` for all that follow.
     pub path: &'static str,
-    /// As `Allow` names them.
     pub methods: &'static str,
     pub endpoint: E,
-    /// A description in one line.
+    /// One-line description for the list of endpoints.
     pub about: &'static str,
 }
 
-/// A line.
 pub const fn route<E>(
     methods: &'static str,
     path: &'static str,
@@ -29,12 +27,12 @@ pub const fn route<E>(
 }
 
 impl<E: Copy> Route<E> {
-    /// Whether a path is that of the line.
+    /// Returns whether the pattern matches a path.
     pub fn is_at(&self, path: &str) -> bool {
         is_at(self.path, path)
     }
 
-    /// The line in a table with endpoints of another type.
+    /// Converts the endpoint to another type.
     pub fn of<T>(&self, endpoint: impl FnOnce(E) -> T) -> Route<T> {
         route(self.methods, self.path, endpoint(self.endpoint), self.about)
     }
@@ -49,6 +47,7 @@ fn is_at(pattern: &str, path: &str) -> bool {
         Some((before, after)) => path
             .strip_prefix(before)
             .and_then(|rest| rest.strip_suffix(after))
+            // Decoded only later, so an encoded slash does not end the segment.
             .is_some_and(|segment| !segment.is_empty() && !segment.contains('/')),
     }
 }

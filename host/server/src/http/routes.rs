@@ -1,4 +1,4 @@
-//! Which endpoint answers which path: the one table, which the page at `/` shows, too.
+//! The table of endpoints by path, which `/` lists, too.
 
 use super::api::{self, Call};
 use super::context::Context;
@@ -13,11 +13,10 @@ use hyper::header::{ALLOW, HOST, HeaderMap, HeaderValue};
 use hyper::{Method, StatusCode, Uri, Version};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// An endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Endpoint {
     Index,
-    /// One of the page for browsers.
+    /// An endpoint of the browser page.
     Page(PageEndpoint),
     Healthy,
     Ready,
@@ -29,7 +28,7 @@ enum Endpoint {
     Import,
     Push,
     Read,
-    /// One of those that answer as Prometheus' API does.
+    /// An endpoint with the envelope of Prometheus' API.
     Api(Call),
 }
 
@@ -77,23 +76,24 @@ const ROUTES: &[Route<Endpoint>] = &[
     route(GET, "/", Endpoint::Index, "this list; for browsers the page, if the program has it"),
 ];
 
-/// All lines.
+/// All lines, with those of the browser page.
 fn routes() -> impl Iterator<Item = Route<Endpoint>> {
     ROUTES.iter().copied().chain(ui::ROUTES.iter().map(|route| route.of(Endpoint::Page)))
 }
 
-/// The handler of a path, which a plugin may have been given.
+/// Returns the handler of a path; paths given to plugins belong to the push endpoint.
 pub fn handler_of(context: &Context, path: &str) -> Handler {
     let handler = handler_of_path(path);
+    // The table wins, so that a plugin cannot take over an endpoint.
     if route_of(handler).is_none() && push::is_given(context, path) {
         return handler_of_path(push::PREFIX);
     }
     handler
 }
 
-/// The address of the endpoint that a path with doubled slashes means, as behind a base URL that
-/// ends in one, or a path with a slash at its end. Prometheus sends its client there; one that
-/// follows no redirects would be lost.
+/// Returns the URI without doubled slashes and without a slash at its end, if that names an
+/// endpoint and the given one does not. A base URL with a final slash gives such paths. Prometheus
+/// redirects, but clients that follow no redirects would fail.
 pub fn without_more_slashes(context: &Context, uri: &Uri) -> Option<Uri> {
     let path = uri.path();
     let has_more = path.contains("//") || (path.len() > 1 && path.ends_with('/'));
@@ -101,31 +101,35 @@ pub fn without_more_slashes(context: &Context, uri: &Uri) -> Option<Uri> {
     if !has_more || is_known(path) {
         return None;
     }
+    // One replacement leaves a pair of three slashes.
     let mut single = path.to_owned();
     while single.contains("//") {
         single = single.replace("//", "/");
     }
+    // The final slash is kept if an endpoint has it, as `/`.
     let at_end = single.strip_suffix('/').unwrap_or(&single);
     let path = [single.as_str(), at_end].into_iter().find(|path| is_known(path))?;
+    // The query is kept byte for byte, as it may contain slashes.
     let mut parts = uri.clone().into_parts();
     let query = uri.query().map_or_else(String::new, |query| format!("?{query}"));
     parts.path_and_query = Some(format!("{path}{query}").parse().ok()?);
     Uri::from_parts(parts).ok()
 }
 
-/// The handler of a path that no plugin was given.
+/// Returns the handler of a path, without those of plugins.
 fn handler_of_path(path: &str) -> Handler {
     let at = routes().position(|route| route.is_at(path));
     handler_at(at.unwrap_or(routes().count()))
 }
 
-/// The handlers of all lines, and that of paths that are not in the table.
+/// Handlers of all lines, and the one of unknown paths.
 pub fn handlers() -> impl Iterator<Item = Handler> {
     (0..=routes().count()).map(handler_at)
 }
 
 fn handler_at(number: usize) -> Handler {
     let Some(route) = routes().nth(number) else { return Handler::other(number) };
+    // Queries are private, but refusals of writes quote samples only, and are logged whole.
     let reads = matches!(auth::scope_of(route.path), Some(Scope::Read | Scope::Admin));
     let is_probe = route.endpoint == Endpoint::Ready;
     Handler::new(number, route.path).with_reads(reads).with_probe(is_probe)
@@ -135,7 +139,7 @@ fn route_of(handler: Handler) -> Option<Route<Endpoint>> {
     routes().nth(handler.number())
 }
 
-/// Answers a request.
+/// Admits and answers a request, and counts refusals by status.
 pub async fn handle(context: &Context, handler: Handler, request: Request) -> Reply {
     let reply = admitted(context, handler, request).await.unwrap_or_else(|refused| refused);
     let counters = &context.counters;
@@ -151,9 +155,9 @@ pub async fn handle(context: &Context, handler: Handler, request: Request) -> Re
     reply
 }
 
-/// Answers those who may ask.
+/// Answers a request after the checks of origin and credentials.
 async fn admitted(context: &Context, handler: Handler, request: Request) -> Result<Reply, Reply> {
-    // RFC 9112 section 3.2; in the words of Go's server.
+    // RFC 9112, section 3.2, with the text of Go's server.
     if request.version() == Version::HTTP_11 && !request.headers().contains_key(HOST) {
         let why = "400 Bad Request: missing required Host header\n";
         return Err(text(StatusCode::BAD_REQUEST, why));
@@ -161,12 +165,13 @@ async fn admitted(context: &Context, handler: Handler, request: Request) -> Resu
     let path = request.uri().path();
     let scope = auth::scope(context, path);
     if let Some(scope) = scope {
+        // Before the credentials: a browser may send those by itself for a page of another origin.
         if let Some(refusal) = pages::refusal(context, scope, &request) {
             return Err(refusal);
         }
         auth::check(context, scope, request.headers()).await?;
     }
-    // Whether a page of another origin may ask. What changes something it may not.
+    // Preflights of pages of another origin. Only endpoints that change nothing allow them.
     let is_preflight = request.method() == Method::OPTIONS && path.starts_with("/api/v1/");
     if is_preflight && scope == Some(Scope::Read) {
         return Ok(api::options(context, request.headers()));
@@ -175,6 +180,7 @@ async fn admitted(context: &Context, handler: Handler, request: Request) -> Resu
 }
 
 async fn dispatch(context: &Context, handler: Handler, request: Request) -> Reply {
+    // The text of Go's default handler, which clients know from Prometheus.
     let Some(route) = route_of(handler) else {
         return text(StatusCode::NOT_FOUND, "404 page not found\n");
     };
@@ -198,16 +204,16 @@ async fn dispatch(context: &Context, handler: Handler, request: Request) -> Repl
     }
 }
 
-/// The page for a browser; otherwise, and where there is none, a list of the endpoints.
+/// Returns the page for browsers, or the list of endpoints.
 fn index(headers: &HeaderMap) -> Reply {
     ui::document(headers).unwrap_or_else(|| {
         let mut reply = text(StatusCode::OK, list());
+        // Otherwise a cache could give the list to a browser.
         reply.headers_mut().insert(hyper::header::VARY, HeaderValue::from_static("Accept"));
         reply
     })
 }
 
-/// A list of the endpoints.
 fn list() -> String {
     let mut page = "tidepool: a Prometheus-compatible metrics store\n\n".to_owned();
     for Route { path, methods, about, .. } in routes() {
@@ -240,7 +246,7 @@ mod tests {
         });
         let mut expected: Vec<String> = both.collect();
         let mut described = api::described();
-        // The description has what a program may have.
+        // The description includes the page, which this program may lack.
         if ui::ROUTES.is_empty() {
             described.retain(|line| {
                 !matches!(line.as_str(), "GET /graph" | "GET /query" | "GET /ui/{}")

@@ -1,4 +1,4 @@
-//! The accept loop.
+//! The accept loop of the server, and the limit of its connections.
 
 use super::connection;
 use super::context::{Context, Crowded, ServerConfig};
@@ -16,16 +16,15 @@ use tidepool_lifecycle::shutdown::Shutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How long running requests may go on after the stop signal.
+/// Time for running requests to complete after the stop signal.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Pause after a failed accept, which mostly means that file descriptors ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long idle connections may take to leave before one with a slow body has to.
+/// Time for idle connections to close before one with a slow body must give up its place.
 const IDLE_LEAVE: Duration = Duration::from_millis(100);
 
-/// A bound server.
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
@@ -33,7 +32,6 @@ pub struct Server {
 }
 
 impl Server {
-    /// Will take the connections of a listener.
     pub fn new(listener: TcpListener, config: ServerConfig) -> io::Result<Server> {
         let address = listener.local_addr()?;
         let context = Context::new(config, Durations::of(routes::handlers().map(Handler::name)));
@@ -45,12 +43,12 @@ impl Server {
         Ok(Server { listener, address, context })
     }
 
-    /// The address it is bound to.
+    /// The bound address, with the port if it was 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Serves until the stop signal, then lets running requests end.
+    /// Accepts connections until the stop signal, then waits for running requests.
     pub fn run(self, shutdown: Shutdown) -> BoxFuture<'static, ()> {
         Box::pin(self.serve(shutdown))
     }
@@ -62,6 +60,7 @@ impl Server {
         let slots = Arc::new(Semaphore::new(connections_max as usize));
         loop {
             let accepted = async {
+                // Accepted without a slot: the client connects, and only its request waits.
                 let stream = accept(&listener).await?;
                 Some((stream, slot(&slots, &context.crowded).await?))
             };
@@ -76,11 +75,14 @@ impl Server {
                 drop(slot);
             });
         }
+        // Closed at once, so that clients get a refusal instead of waiting in its backlog.
         drop(listener);
+        // All slots are free when all connections have ended.
         let all_ended = slots.acquire_many(connections_max);
         if tokio::time::timeout(DRAIN_TIMEOUT, all_ended).await.is_err() {
             tracing::warn!("running requests were aborted at the stop");
         }
+        // The numbers of suppressed log lines would be lost otherwise.
         context.requests.end_all();
     }
 }
@@ -96,12 +98,12 @@ async fn accept(listener: &TcpListener) -> Option<TcpStream> {
     }
 }
 
-/// Waits for a place, which a connection that does nothing has to give up, and if none does, one
-/// whose client sends slowly.
+/// Waits for a slot. An idle connection gives up its slot, or else one whose client sends slowly.
 async fn slot(slots: &Arc<Semaphore>, crowded: &Crowded) -> Option<OwnedSemaphorePermit> {
     if let Ok(slot) = Arc::clone(slots).try_acquire_owned() {
         return Some(slot);
     }
+    // A waiting permit is stored, so the next connection to become idle also reacts.
     crowded.idle.notify_one();
     let free = Arc::clone(slots).acquire_owned();
     let mut free = std::pin::pin!(free);
@@ -111,7 +113,7 @@ async fn slot(slots: &Arc<Semaphore>, crowded: &Crowded) -> Option<OwnedSemaphor
             () = tokio::time::sleep(IDLE_LEAVE) => crowded.slow.notify_one(),
         }
     };
-    // If a place came free by itself, no other connection has to give up its own.
+    // Takes back unused permits: if a slot became free otherwise, no connection needs to close.
     for crowded in [&crowded.idle, &crowded.slow] {
         std::pin::pin!(crowded.notified()).as_mut().enable();
     }

@@ -1,12 +1,11 @@
-//! A connection's bytes, watched for clients that stop sending or reading.
+//! The byte stream of a connection, with a watch on clients that stop sending or reading.
 //!
-//! - Where the connection is between two requests, which [`PhaseCell`] tells others.
-//! - The connection of a client that reads nothing of its answer for a while is closed.
-//! - Its reader lets others have their turn: hyper reads on as long as frames of HTTP/2 come that
-//!   ask for nothing.
-//! - After the last answer the rest of what the client sends is thrown away for a moment. If it
-//!   were left unread, the system would reset the connection, and the client, still busy sending,
-//!   would never see the answer that says why its request was refused.
+//! - [`PhaseCell`] tells others the phase of the connection.
+//! - A connection whose client reads none of its response for a while is closed.
+//! - The reader yields to other tasks: hyper reads on while HTTP/2 frames come that request none.
+//! - After the last response, further bytes of the client are discarded for a moment. Unread bytes
+//!   would make the system reset the connection, and a client still sending would never see the
+//!   response that explains the refusal.
 
 use bytes::Bytes;
 use std::io;
@@ -19,44 +18,38 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// As much a client has to take in each period of patience, or all there is.
+/// Bytes that a client must take within its patience, or everything if less is pending.
 const PROGRESS_BYTES: usize = 64 * 1024;
 
-/// As much has to come of a body in each [second](super::connection) for its connection to keep its
-/// place when others need it.
+/// Bytes of a body in each [second](super::connection) that save a connection needed by others.
 pub const BODY_PROGRESS_BYTES: usize = 64 * 1024;
 
-/// How long what comes after the last answer is thrown away.
+/// Time for which bytes after the last response are discarded.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// What a client that speaks HTTP/2 says first (RFC 9113 section 3.4).
+/// Connection preface of an HTTP/2 client (RFC 9113, section 3.4).
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Bytes that are thrown away at a time.
+/// Size of the buffer for discarded bytes.
 const SCRATCH_BYTES: usize = 16 * 1024;
 
-/// Where a connection is.
+/// Phase of a connection, from its requests' point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Between two requests.
     Idle,
-    /// A request has begun to come.
+    /// A part of a request head has arrived.
     Head,
-    /// A request is being worked on.
+    /// At least one request is in progress.
     Working,
-    /// All requests wait for more of their bodies; begins again with each
-    /// [`BODY_PROGRESS_BYTES`].
+    /// All requests wait for their bodies. The phase restarts after each [`BODY_PROGRESS_BYTES`].
     Body,
-    /// The last of an answer is on its way.
+    /// The end of a response is being sent.
     Answered,
 }
 
-/// A phase, and when it began.
 #[derive(Clone, Copy, Debug)]
 pub struct Current {
-    /// Where the connection is.
     pub phase: Phase,
-    /// Since when.
     pub since: Instant,
 }
 
@@ -66,23 +59,22 @@ impl Current {
     }
 }
 
-/// Holds a connection's phase; clones share it.
+/// The phase of a connection; clones share it.
 #[derive(Clone)]
 pub struct PhaseCell(Arc<watch::Sender<Current>>);
 
 impl PhaseCell {
-    /// Of a connection that is new.
     pub fn new() -> PhaseCell {
         PhaseCell(Arc::new(watch::Sender::new(Current::begin(Phase::Idle))))
     }
 
-    /// Enters a phase.
     pub fn set(&self, phase: Phase) {
         self.0.send_replace(Current::begin(phase));
     }
 
-    /// Enters a phase if the connection is in another one.
+    /// Enters `to` if the connection is in `from`.
     pub fn advance(&self, from: Phase, to: Phase) {
+        // Listeners wake only on a change, since each read calls this.
         self.0.send_if_modified(|current| {
             let is_there = current.phase == from;
             if is_there {
@@ -92,41 +84,40 @@ impl PhaseCell {
         });
     }
 
-    /// Whether no request is worked on, nor its answer on its way.
+    /// Returns whether no request is in progress, nor its response being sent.
     fn is_before_request(&self) -> bool {
         matches!(self.0.borrow().phase, Phase::Idle | Phase::Head)
     }
 
-    /// Hears of every phase from now on.
+    /// Returns a receiver of all later phases.
     pub fn listen(&self) -> watch::Receiver<Current> {
         self.0.subscribe()
     }
 }
 
-/// The stream.
 pub struct Watched<S> {
     stream: S,
     phase: PhaseCell,
     turns: ReadTurns,
-    /// Bytes that were looked at and are to be read again.
+    /// Bytes read ahead, which are read again first.
     unread: Bytes,
-    /// Whether bytes mean that a request comes. In HTTP/2 they may say anything.
+    /// Whether bytes announce a request. In HTTP/2 they may be frames of any kind.
     announces_requests: bool,
     patience: Duration,
-    /// Runs while the client does not take what is ready for it.
+    /// Runs while the client does not take pending bytes.
     stall: Option<Pin<Box<Sleep>>>,
-    /// Bytes taken since then.
+    /// Bytes taken since `stall` was started.
     taken: usize,
-    /// Runs once all is said.
+    /// Runs after the last response.
     linger: Option<Pin<Box<Sleep>>>,
-    /// Whether what is said while no request is worked on is kept back.
+    /// Whether bytes written without a request in progress are held back.
     keeps_back: bool,
-    /// The status of what was kept back.
+    /// Status of the response that was held back.
     refusal: Option<u16>,
 }
 
 impl<S> Watched<S> {
-    /// Cuts the client off when it takes nothing for as long as `patience` says.
+    /// Disconnects clients that take nothing for as long as `patience`.
     pub fn new(stream: S, phase: PhaseCell, patience: Duration) -> Watched<S> {
         Watched {
             stream,
@@ -143,23 +134,21 @@ impl<S> Watched<S> {
         }
     }
 
-    /// From now on what is written to a client of HTTP/1.1 that has no request worked on is kept
-    /// back: such answers are the parser's own, to what it takes for no request, and say nothing
-    /// but a status.
+    /// From now on holds back writes without a request in progress: bare statuses of the parser.
     pub fn keep_back_refusals(&mut self) {
         self.keeps_back = true;
     }
 
-    /// The status of an answer that was kept back, if there was one; from now on everything goes
-    /// out.
+    /// Returns the status of a response that was held back. From now on everything is written.
     pub fn take_refusal(&mut self) -> Option<u16> {
         self.keeps_back = false;
         self.refusal.take()
     }
 
-    /// Whether an answer is to be kept back.
+    /// Returns whether to hold back a response.
     fn keeps_back(&mut self, answer: &[u8]) -> bool {
         let is_refusal = self.keeps_back && self.phase.is_before_request();
+        // Only the first write has the status line; the rest is swallowed with it.
         if is_refusal && self.refusal.is_none() {
             // `HTTP/1.1 400 …`
             let status = answer.get(9..12).and_then(|digits| std::str::from_utf8(digits).ok());
@@ -168,12 +157,13 @@ impl<S> Watched<S> {
         is_refusal
     }
 
-    /// Lets a write that waits fail once it has waited too long.
+    /// Fails a pending write after it has waited for the client's patience.
     fn judge<T>(
         &mut self,
         context: &mut Context<'_>,
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
+        // The timer runs on after a partial write: one byte at a time is no progress.
         if written.is_ready() {
             return written;
         }
@@ -186,6 +176,7 @@ impl<S> Watched<S> {
     fn note_taken(&mut self, written: &Poll<io::Result<usize>>) {
         if let (Poll::Ready(Ok(bytes)), Some(stall)) = (written, &mut self.stall) {
             self.taken += bytes;
+            // Only enough bytes restart the timer, and fewer keep counting.
             if self.taken >= PROGRESS_BYTES {
                 self.taken = 0;
                 stall.as_mut().reset(Instant::now() + self.patience);
@@ -195,9 +186,10 @@ impl<S> Watched<S> {
 }
 
 impl<S: AsyncRead + Unpin> Watched<S> {
-    /// Waits for as much as tells HTTP/2 from its elder. Nothing is lost.
+    /// Reads just enough to recognise HTTP/2. The bytes are read again later.
     pub async fn speaks_http2(&mut self) -> io::Result<bool> {
         let mut seen = Vec::with_capacity(HTTP2_PREFACE.len());
+        // Stops at the first byte that differs: an HTTP/1.1 client may wait after a short request.
         while seen.len() < HTTP2_PREFACE.len() && HTTP2_PREFACE.starts_with(&seen) {
             let wanted = (HTTP2_PREFACE.len() - seen.len()) as u64;
             if (&mut *self).take(wanted).read_buf(&mut seen).await? == 0 {
@@ -208,6 +200,7 @@ impl<S: AsyncRead + Unpin> Watched<S> {
         self.unread = seen.into();
         if is_http2 {
             self.announces_requests = false;
+            // Idle again, since the preface began a head that is none.
             self.phase.set(Phase::Idle);
         }
         Ok(is_http2)
@@ -221,12 +214,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        // Without the inner stream: its bytes come after these.
         if !this.unread.is_empty() {
             let bytes = this.unread.len().min(buffer.remaining());
             buffer.put_slice(&this.unread.split_to(bytes));
             return Poll::Ready(Ok(()));
         }
         if this.turns.is_over(context) {
+            // The task was woken already and goes on after others.
             return Poll::Pending;
         }
         let before = buffer.filled().len();
@@ -234,6 +229,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         if read.is_pending() {
             this.turns.end();
         }
+        // A close of the client is no beginning of a request.
         if this.announces_requests && buffer.filled().len() > before {
             this.phase.advance(Phase::Idle, Phase::Head);
         }
@@ -249,6 +245,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         if this.keeps_back(bytes) {
+            // Reported as written: hyper must see its response succeed to end the connection.
             return Poll::Ready(Ok(bytes.len()));
         }
         let written = Pin::new(&mut this.stream).poll_write(context, bytes);
@@ -274,7 +271,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         self.stream.is_write_vectored()
     }
 
-    /// Called when nothing is left to write, which is when an answer has ended.
+    /// Called when nothing is left to write, thus at the end of a response.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let flushed = Pin::new(&mut this.stream).poll_flush(context);
@@ -287,8 +284,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        // hyper shuts down after a refusal, but the explanation is still to be written.
         if this.refusal.is_some() {
-            // There is still something to say.
             return Poll::Ready(Ok(()));
         }
         if this.linger.is_none() {
@@ -297,11 +294,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         }
         let linger = this.linger.get_or_insert_with(|| Box::pin(sleep(LINGER)));
         let mut scratch = [0; SCRATCH_BYTES];
+        // Ends with the timer, however much the client sends.
         while linger.as_mut().poll(context).is_pending() {
             let mut buffer = ReadBuf::new(&mut scratch);
             match ready!(Pin::new(&mut this.stream).poll_read(context, &mut buffer)) {
                 Ok(()) if !buffer.filled().is_empty() => {}
-                // The client has closed its side, or is gone.
+                // The client has closed its side or is disconnected.
                 Ok(()) | Err(_) => break,
             }
         }
@@ -315,8 +313,7 @@ mod tests {
     use std::task::Waker;
     use tokio::io::{join, repeat, sink};
 
-    /// Frames of HTTP/2 that ask for nothing came without end, and hyper read on: four connections
-    /// held all others up for 36 ms at a time.
+    /// HTTP/2 frames that request nothing made hyper read on: four clients delayed all by 36 ms.
     #[test]
     fn a_client_that_never_pauses_lets_others_have_their_turn() {
         let stream = join(repeat(b'x'), sink());

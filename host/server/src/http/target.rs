@@ -1,92 +1,88 @@
-//! Request targets as people type them. `GET /api/v1/series?match[]=up{job="x"}` is what
-//! Prometheus' documentation shows and Prometheus takes, though RFC 3986 wants some of these
-//! characters percent-encoded, and the parser insists. They are encoded before it sees them.
+//! Request targets as people type them. Prometheus' documentation shows `GET
+//! /api/v1/series?match[]=up{job="x"}`, and Prometheus accepts it. RFC 3986 demands
+//! percent-encoding for some of these characters, and so does the parser, so they are encoded
+//! before they reach it.
 //!
-//! Heads and bodies of requests are distinguished by the parser's own rules where they leave no
-//! doubt. At the first doubt this gives up for the rest of the connection, and everything goes on
-//! as it came: nothing but a request line is ever changed.
+//! Heads and bodies are told apart by the parser's own rules, where these leave no doubt. At the
+//! first doubt, everything passes unchanged for the rest of the connection. Only request lines are
+//! ever changed.
 
 use std::fmt::Write as _;
 
-/// Characters that no URI may have but that clients send; `#` too, behind which nothing was sent as
-/// a fragment.
+/// Characters that clients send though no URI may; `#` never starts a fragment in a request.
 const UNENCODED: &[u8] = b"\"<>\\^`{|}#";
 
-/// Longest head of a request, in bytes.
+/// Maximum size of a request head, in bytes.
 pub const HEAD_BYTES_MAX: usize = 32 * 1024;
 
-/// Most header fields of a request.
+/// Maximum number of header fields of a request.
 pub const HEADERS_MAX: usize = 100;
 
-/// Follows the requests of a connection.
+/// Follows the boundaries of requests on a connection.
 pub struct Requests {
     at: At,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
-    /// Before a head.
     Head,
-    /// So many bytes before the end of a body.
+    /// In a body with this many bytes left.
     Body(u64),
-    /// In a body of chunks.
+    /// In a body with chunked coding.
     Chunks(Chunk),
-    /// Somewhere.
+    /// Unknown, so that everything passes.
     Lost,
 }
 
-/// Where in a body of chunks (RFC 9112 section 7.1). Laxer forms are doubts.
+/// Position in a chunked body (RFC 9112, section 7.1). Laxer forms count as doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Chunk {
-    /// In a size of so many digits until here.
+    /// In a size, after this many digits.
     Size {
         bytes: u64,
         digits: u8,
     },
-    /// In an extension of a size.
     Extension {
         bytes: u64,
     },
-    /// Before the end of the line of a size.
+    /// Before the line feed of a size.
     SizeEnd {
         bytes: u64,
     },
-    /// So many bytes before the end of the data.
+    /// In the data, with this many bytes left.
     Data {
         bytes: u64,
     },
-    /// Before the two bytes behind the data.
+    /// Before the line end behind the data.
     DataCr,
     DataLf,
-    /// Before a line behind the last chunk.
+    /// At the start of a trailer line.
     Trailer,
-    /// In such a line.
     InTrailer,
     TrailerLf,
-    /// Before the last byte.
+    /// Before the line feed that ends the body.
     EndLf,
 }
 
-/// What bytes are that begin where a head should.
+/// The bytes at the position of a head.
 enum Head {
-    /// A head of so many bytes, and where it ends.
+    /// A complete head of this many bytes, and the position behind it.
     Plain { bytes: usize, next: At },
-    /// The same, with a target that has to be encoded.
+    /// The same, with a target that must be encoded.
     Unencoded { bytes: usize, next: At, target: std::ops::Range<usize> },
-    /// The rest is still to come.
+    /// A head whose rest has not arrived.
     Partial,
-    /// No head.
+    /// Not a head, or one that leaves doubt.
     Broken,
 }
 
 impl Requests {
-    /// From the beginning of a connection.
+    /// Starts at the first byte of a connection.
     pub fn new() -> Requests {
         Requests { at: At::Head }
     }
 
-    /// How many of these bytes go on as they are: all, or those before a head that is not whole or
-    /// has to be changed.
+    /// Returns how many bytes pass unchanged; those before an incomplete or changed head.
     pub fn pass(&mut self, bytes: &[u8]) -> usize {
         let mut passed = 0;
         while passed < bytes.len() {
@@ -116,15 +112,14 @@ impl Requests {
         passed
     }
 
-    /// The head that these bytes begin with, with its target encoded, and how many bytes it had;
-    /// `None` if it is not whole.
+    /// Returns the head's length, and the head with its target encoded; `None` if incomplete.
     pub fn encoded(&mut self, bytes: &[u8]) -> Option<(usize, Vec<u8>)> {
         let Head::Unencoded { bytes: head, next, target } = head(bytes) else { return None };
         self.at = next;
         let mut encoded = String::new();
         for &byte in &bytes[target.clone()] {
             match byte {
-                // The parser has found it to be UTF-8.
+                // The parser has checked that these bytes are UTF-8.
                 byte if !byte.is_ascii() || UNENCODED.contains(&byte) => {
                     // Writing to a string cannot fail.
                     let _ = write!(encoded, "%{byte:02X}");
@@ -136,13 +131,14 @@ impl Requests {
         Some((head, parts.concat()))
     }
 
-    /// Gives up.
+    /// Passes everything unchanged from now on.
     pub fn lose(&mut self) {
         self.at = At::Lost;
     }
 }
 
 fn head(bytes: &[u8]) -> Head {
+    // As many fields as hyper's parser takes, so that both see the same head.
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     let head_bytes = match request.parse(bytes) {
@@ -154,6 +150,7 @@ fn head(bytes: &[u8]) -> Head {
         return Head::Broken;
     };
     let next = match request.method {
+        // A tunnel's bytes are not requests.
         Some("CONNECT") | None => At::Lost,
         Some(_) => behind(version, request.headers),
     };
@@ -161,20 +158,23 @@ fn head(bytes: &[u8]) -> Head {
     if target.as_bytes().iter().all(is_encoded) {
         return Head::Plain { bytes: head_bytes, next };
     }
+    // The parser returns a part of `bytes`, so the difference of addresses is its offset.
     let begin = target.as_ptr().addr() - bytes.as_ptr().addr();
     Head::Unencoded { bytes: head_bytes, next, target: begin..begin + target.len() }
 }
 
-/// Where a head with these fields ends (RFC 9112 section 6.3).
+/// Returns the position behind a head with these fields (RFC 9112, section 6.3).
 fn behind(version: u8, headers: &[httparse::Header<'_>]) -> At {
     let (mut length, mut coding) = (None, None);
     for field in headers {
         let place = match field.name {
             name if name.eq_ignore_ascii_case("content-length") => &mut length,
             name if name.eq_ignore_ascii_case("transfer-encoding") => &mut coding,
+            // The bytes after an upgrade belong to another protocol.
             name if name.eq_ignore_ascii_case("upgrade") => return At::Lost,
             _ => continue,
         };
+        // Repeated fields are how requests are smuggled, so they count as doubt.
         if place.replace(field.value).is_some() {
             return At::Lost;
         }
@@ -185,6 +185,7 @@ fn behind(version: u8, headers: &[httparse::Header<'_>]) -> At {
             let length = std::str::from_utf8(length).ok().and_then(|text| text.parse().ok());
             length.map_or(At::Lost, |bytes| if bytes == 0 { At::Head } else { At::Body(bytes) })
         }
+        // HTTP/1.0 has no chunked coding (RFC 9112, section 6.1).
         (None, Some(coding)) if version == 1 && coding.eq_ignore_ascii_case(b"chunked") => {
             At::Chunks(Chunk::Size { bytes: 0, digits: 0 })
         }
@@ -193,7 +194,7 @@ fn behind(version: u8, headers: &[httparse::Header<'_>]) -> At {
 }
 
 impl Chunk {
-    /// How many bytes it goes on, at least one unless it is lost, and where that leads.
+    /// Advances at least one byte, unless in doubt. Returns the bytes and the next position.
     fn step(self, bytes: &[u8]) -> (usize, At) {
         let Some(&byte) = bytes.first() else { return (0, At::Chunks(self)) };
         let next = match (self, byte) {
@@ -205,6 +206,7 @@ impl Chunk {
                 };
                 return (here as usize, At::Chunks(next));
             }
+            // Fifteen digits cannot overflow 64 bits.
             (Chunk::Size { bytes, digits }, byte) if byte.is_ascii_hexdigit() && digits < 15 => {
                 let digit = char::from(byte).to_digit(16).unwrap_or_default();
                 Chunk::Size { bytes: bytes * 16 + u64::from(digit), digits: digits + 1 }
@@ -232,7 +234,7 @@ impl Chunk {
 mod tests {
     use super::*;
 
-    /// What the parser would see of bytes that come in pieces.
+    /// Returns the bytes that the parser would see.
     fn seen(pieces: &[&[u8]]) -> String {
         let mut requests = Requests::new();
         let (mut seen, mut held) = (Vec::new(), Vec::new());
@@ -252,7 +254,7 @@ mod tests {
     const QUESTION: &str = "GET /series?match[]=up{job=\"x\"} HTTP/1.1\r\nHost: a\r\n\r\n";
     const ENCODED: &str = "GET /series?match[]=up%7Bjob=%22x%22%7D HTTP/1.1\r\nHost: a\r\n\r\n";
 
-    /// As it comes, in two pieces cut anywhere, and byte by byte.
+    /// Tests the whole text, all cuts in two, and single bytes.
     #[track_caller]
     fn assert_seen(sent: &str, expected: &str) {
         assert_eq!(seen(&[sent.as_bytes()]), expected);
@@ -281,7 +283,7 @@ mod tests {
         assert_seen("GET /\u{e9}|#` HTTP/1.1\r\n\r\n", "GET /%C3%A9%7C%23%60 HTTP/1.1\r\n\r\n");
     }
 
-    /// After each of these the beginning of the next request is uncertain.
+    /// The start of the next request is uncertain after each of these.
     #[test]
     fn nothing_is_changed_after_a_doubt() {
         for doubt in [
@@ -307,8 +309,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// What the parser takes as it is is never changed, and what is changed is only longer by
-        /// the encoding.
+        /// Requests that the parser accepts do not change, and changes only encode characters.
         #[test]
         fn nothing_but_what_is_encoded_changes(
             text in "(?s)[ -~\r\n]{0,80}|(GET|POST) /[ -~]{0,9} HTTP/1.1\r\n[ -~\r\n]{0,40}\r\n\r\n.{0,40}",

@@ -1,14 +1,14 @@
-//! The code that handlers besides remote write share: a body is translated on a thread of its own
-//! and goes to the store piece by piece, as remote write would bring it.
+//! Translation of bodies other than remote write: a blocking thread translates a body, and the
+//! store gets it piece by piece as remote write.
 //!
 //! ```text
 //! body ─▶ translator: a blocking thread ──piece──▶ append ─▶ next piece
 //! ```
 //!
-//! Beside its body, whose room is held to the end, a request has at most five pieces in memory,
-//! and few requests are translated at a time. The work of its rows is bounded (`prom/work`), and
-//! its translator ends when its client is gone. When the store fails between two pieces, the answer
-//! asks the sender to retry: rows that are stored may come again.
+//! Besides its body, whose reservation is kept to the end, a request has at most five pieces in
+//! memory, and few requests are translated at a time. The work of its rows is limited
+//! (`prom/work`), and its translator ends when its client disconnects. If the store fails between
+//! two pieces, the response asks the sender to retry: stored rows may arrive again.
 
 use super::body::Held;
 use super::context::Context;
@@ -27,35 +27,33 @@ use tidepool_runtime::WriteOutcome;
 use tidepool_store::{BodyRoom, StoreError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-/// How long a request waits for its turn before the answer asks the sender to retry.
+/// Maximum wait for a permit; then the response asks the sender to retry.
 const TURN_WAIT: Duration = Duration::from_secs(5);
 
-/// What became of a body.
+/// Outcome of a translated body.
 pub struct Translated<R> {
-    /// The translator's report.
     pub report: R,
-    /// Rows that the store took.
     pub rows: u64,
-    /// Rows that it refused.
+    /// Rows that the store refused.
     pub refused: u64,
-    /// How many data points these are.
+    /// Data points of the refused rows.
     pub refused_points: u64,
-    /// Why, for the first of them.
+    /// Reasons of the first refusals.
     pub refusals: Vec<String>,
-    /// Whether time can cure it.
+    /// Whether a retry can succeed.
     pub may_clear: bool,
 }
 
-/// Why a body was not translated to its end.
+/// Reason for an incomplete translation.
 enum Unfinished {
     Store(StoreError),
-    /// Its rows would have cost more than the limit allows. Some of them are stored.
+    /// The rows would exceed the limit of work. Some of them are stored.
     Spent {
         rows: u64,
     },
 }
 
-/// Translates a body and stores its rows. `translate` ends early when a write, or
+/// Translates a body and stores its rows. `translate` must end early when a write, or
 /// [`RowSink::go_on`](tidepool_protocol::prom::rows::RowSink::go_on), returns [`Gone`].
 pub async fn run<R, T>(
     context: &Context,
@@ -75,11 +73,11 @@ where
         Err(_) => return Err(reply::error(&StoreError::Overloaded)),
     };
     let store = context.intake();
-    // When the client goes, the translator ends; the piece that it has handed over is waited for
-    // all the same, since pieces on their way must stay bounded.
+    // The translator ends with the client, but its last piece is awaited: pieces must stay bounded.
     let client = Client::default();
     let _presence = client.presence();
     let limit = WorkLimit::of_body(held.bytes.len(), client);
+    // A task of its own, so that a dropped request does not abandon the piece in the store.
     match tokio::spawn(append_pieces(store, turn, held, limit, translate)).await {
         Ok(Ok(translated)) => Ok(translated),
         Ok(Err(Unfinished::Store(error))) => Err(reply::error(&error)),
@@ -98,7 +96,6 @@ where
     }
 }
 
-/// Writes rows for [`run`].
 pub type PieceWriter<'a> = RequestWriter<&'a mut (dyn FnMut(Piece) -> Result<(), Gone> + 'a)>;
 
 async fn append_pieces<R, T>(
@@ -112,6 +109,7 @@ where
     R: Send + 'static,
     T: FnOnce(&[u8], &mut PieceWriter<'_>) -> Result<R, Gone> + Send + 'static,
 {
+    // One piece waits while one is stored; more would only take memory.
     let (sender, mut pieces) = mpsc::channel(1);
     let Held { bytes, room } = held;
     let translating = tokio::task::spawn_blocking(move || {
@@ -123,7 +121,7 @@ where
     });
     let mut written = Written::default();
     while let Some(piece) = pieces.recv().await {
-        // Pieces take no room of their own, or requests would wait for each other's.
+        // Pieces reserve no memory of their own, or requests would wait for each other's.
         let outcome = store.append(piece.version, piece.body, BodyRoom::beside(&room)).await;
         match outcome {
             Ok(outcome) => written.add(&piece.points, outcome),
@@ -136,6 +134,7 @@ where
         }
     }
     let translated = translating.await;
+    // Released only now: the translator held body and permit to its end.
     drop((room, turn));
     let (report, rows, is_spent) =
         translated.map_err(|error| Unfinished::Store(StoreError::Runtime(error.to_string())))?;
@@ -149,7 +148,7 @@ where
     Ok(Translated { report, rows: stored, refused, refused_points, refusals, may_clear })
 }
 
-/// The store's outcome for all pieces.
+/// Sum of the store's outcomes for all pieces.
 #[derive(Default)]
 struct Written {
     rows: u64,
@@ -159,8 +158,7 @@ struct Written {
 }
 
 impl Written {
-    /// Adds what became of a piece. Exemplars are no rows: one that is refused, such as an older
-    /// one, is nothing that a sender could mend.
+    /// Adds the outcome of a piece. Exemplars do not count: a sender could not mend an old one.
     fn add(&mut self, points: &Points, outcome: WriteOutcome) {
         let rows = outcome.samples_written + outcome.histograms_written;
         self.rows += rows;
@@ -173,7 +171,7 @@ impl Written {
 }
 
 impl<R> Translated<R> {
-    /// Counts it, with what the translator rejected.
+    /// Counts the rows, and those that the translator rejected.
     pub fn count(&self, counters: &HandlerCounters, rejected: u64) {
         counters.rows.fetch_add(self.rows, Relaxed);
         counters.rejected.fetch_add(self.refused + rejected, Relaxed);

@@ -1,5 +1,5 @@
-//! A connection whose request targets are encoded on their way to the parser: see
-//! [`super::target`]. What needs no change is read to where the parser wants it and looked at
+//! A connection whose request targets are encoded before they reach the parser (see
+//! [`super::target`]). Bytes that need no change are read into the parser's buffer and inspected
 //! there.
 
 use super::target::Requests;
@@ -9,26 +9,24 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A longer head goes on as it is, to be refused for its length.
+/// A longer head passes unchanged, and the parser refuses it for its length.
 const HEAD_BYTES_MAX: usize = super::target::HEAD_BYTES_MAX + 1;
 
-/// Bytes that are read at a time while the rest of a head is waited for.
+/// Size of a read while a head is incomplete.
 const PIECE_BYTES: usize = 4 * 1024;
 
-/// The stream.
 pub struct Typed<S> {
     stream: S,
     requests: Requests,
-    /// To be read next.
+    /// Bytes for the next reads.
     ready: Bytes,
-    /// Came, and was not looked at yet; or a part of a head.
+    /// Bytes not yet inspected, or part of a head.
     held: BytesMut,
-    /// Bytes that must be there before it is worth while to look again.
+    /// Number of held bytes at which the next inspection pays.
     held_bytes_min: usize,
 }
 
 impl<S> Typed<S> {
-    /// From the first byte of a connection.
     pub fn new(stream: S) -> Typed<S> {
         Typed {
             stream,
@@ -39,12 +37,11 @@ impl<S> Typed<S> {
         }
     }
 
-    /// What it reads from and writes to.
     pub fn into_inner(self) -> S {
         self.stream
     }
 
-    /// Makes something of what is held, or sees that it needs more.
+    /// Inspects the held bytes, or raises the number needed for the next inspection.
     fn look(&mut self) {
         let passed = self.requests.pass(&self.held);
         if passed > 0 {
@@ -55,7 +52,7 @@ impl<S> Typed<S> {
         } else if self.held.len() >= HEAD_BYTES_MAX {
             self.give_up();
         } else {
-            // A head that comes byte by byte is not looked at for each of them.
+            // Doubled, so that a head that arrives byte by byte costs linear time.
             self.held_bytes_min = 2 * self.held.len();
             return;
         }
@@ -63,12 +60,14 @@ impl<S> Typed<S> {
     }
 
     fn give_up(&mut self) {
+        // The parser must see these bytes, too, and answers for them.
         self.requests.lose();
         self.ready = self.held.split().freeze();
     }
 
-    /// Keeps the next bytes of a head until it is whole.
+    /// Adds bytes of a head, and looks for its end.
     fn buffer_head(&mut self, piece: &[u8]) {
+        // The end may lie across the border of two pieces.
         let before = self.held.len().saturating_sub(2);
         self.held.extend_from_slice(piece);
         let has_end = |bytes: &[u8]| bytes.starts_with(b"\n\r\n") || bytes.starts_with(b"\n\n");
@@ -96,6 +95,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Typed<S> {
                 return Poll::Ready(Ok(()));
             }
             if this.held.is_empty() {
+                // Read straight into the parser's buffer: bodies are not copied.
                 let before = buffer.filled().len();
                 ready!(Pin::new(&mut this.stream).poll_read(context, buffer))?;
                 let came = &buffer.filled()[before..];
@@ -103,7 +103,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Typed<S> {
                 this.held.extend_from_slice(&came[passed..]);
                 this.held_bytes_min = 0;
                 let has_ended = came.is_empty();
+                // What did not pass is taken back and waits for the rest of its head.
                 buffer.set_filled(before + passed);
+                // An empty read is the end of the stream and must reach the parser.
                 if passed > 0 || has_ended {
                     return Poll::Ready(Ok(()));
                 }
@@ -117,7 +119,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Typed<S> {
             ready!(Pin::new(&mut this.stream).poll_read(context, &mut piece))?;
             this.buffer_head(piece.filled());
             if piece.filled().is_empty() {
-                // No rest will come: the parser says what that means.
+                // No rest will come; the parser decides about the incomplete head.
                 this.give_up();
             }
         }

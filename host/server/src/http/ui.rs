@@ -1,8 +1,8 @@
-//! The page for browsers: `GET /` for those that ask for HTML, and the files that it names.
+//! The browser page: `GET /` for clients that accept HTML, and the files of the page.
 //!
-//! The document is asked for each time; all other files have a hash of their content in their names
-//! and are kept by browsers. Nothing but this page may run in it, and it may send requests to this
-//! server only (Content Security Policy Level 3).
+//! Browsers revalidate the document each time and cache all other files, whose names contain a hash
+//! of their content. Only the page's own scripts may run, with requests to this server only
+//! (Content Security Policy Level 3).
 
 use super::gzip;
 use super::reply::{Reply, full, text};
@@ -19,20 +19,19 @@ use std::io::Read;
 use tidepool_page::File;
 use tidepool_protocol::prom::media_type::MediaType;
 
-/// Scripts, styles and requests of this origin only; no frame around the page.
+/// Allows scripts, styles and requests of this origin only, and no frame around the page.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// An endpoint of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageEndpoint {
-    /// A file that the document names.
+    /// A file referred to by the document.
     File,
-    /// Links to queries, as Prometheus writes them into alerts.
+    /// Links to queries, as in Prometheus' alerts.
     Graph,
 }
 
-/// Its lines in the table of endpoints, beside `/`.
+/// Lines of the table of endpoints besides `/`.
 pub const ROUTES: &[Route<PageEndpoint>] = &[
     route(GET, "/ui/{}", PageEndpoint::File, "files of the page for browsers"),
     route(
@@ -44,7 +43,6 @@ pub const ROUTES: &[Route<PageEndpoint>] = &[
     route(GET, "/query", PageEndpoint::Graph, "the same, at the address since Prometheus 3"),
 ];
 
-/// Answers a request for one of its endpoints.
 pub fn answer(endpoint: PageEndpoint, request: &Request) -> Reply {
     match endpoint {
         PageEndpoint::File => file(request.uri().path(), request.headers()),
@@ -52,23 +50,24 @@ pub fn answer(endpoint: PageEndpoint, request: &Request) -> Reply {
     }
 }
 
-/// The document, if there is a page and the client asks for HTML.
+/// Returns the document if there is a page and the client accepts HTML.
 pub fn document(headers: &HeaderMap) -> Option<Reply> {
     let file = tidepool_page::file("")?;
     asks_for_html(headers).then(|| file_reply(file, headers))
 }
 
-/// `GET /ui/…`: a file that the document names.
+/// `GET /ui/…`: a file referred to by the document.
 fn file(path: &str, headers: &HeaderMap) -> Reply {
     match tidepool_page::file(path.trim_start_matches('/')) {
+        // The document is served at `/` only, and must not be cached like its files.
         Some(file) if file.is_immutable() => file_reply(file, headers),
         _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
     }
 }
 
-/// `GET /graph`, `GET /query`: where links of alerts and of other pages to a query lead.
+/// `GET /graph` and `GET /query`: redirects links to a query, as in alerts, to the page.
 fn graph(query: Option<&str>) -> Reply {
-    // Relative, so that it stays behind the prefix of a proxy.
+    // Relative, so that the redirect keeps the prefix of a proxy.
     let target = query.map_or("./#/query".to_owned(), |query| format!("./?{query}#/query"));
     let target = HeaderValue::from_str(&target).unwrap_or(HeaderValue::from_static("./#/query"));
     let mut reply = text(StatusCode::FOUND, "");
@@ -76,7 +75,7 @@ fn graph(query: Option<&str>) -> Reply {
     reply
 }
 
-/// Why there is no page, as a line under the list of endpoints.
+/// Reason for a missing page, as a line below the list of endpoints.
 pub fn why_missing() -> Option<String> {
     let reason = tidepool_page::why_missing()?;
     Some(format!(
@@ -90,6 +89,7 @@ fn file_reply(file: &File, headers: &HeaderMap) -> Reply {
     let takes_gzip = gzip::is_taken(headers.get_all(ACCEPT_ENCODING));
     let mut reply = match (is_known, takes_gzip) {
         (true, _) => text(StatusCode::NOT_MODIFIED, ""),
+        // Files are stored compressed, so the usual answer costs no work.
         (false, true) => {
             full(StatusCode::OK, HeaderValue::from_static(file.content_type), file.gzip)
         }
@@ -97,6 +97,7 @@ fn file_reply(file: &File, headers: &HeaderMap) -> Reply {
     };
     let caching =
         if file.is_immutable() { "public, max-age=31536000, immutable" } else { "no-cache" };
+    // `/` also depends on `Accept`, since other clients get the list of endpoints.
     let varies = if file.is_immutable() { "Accept-Encoding" } else { "Accept, Accept-Encoding" };
     let headers = reply.headers_mut();
     if is_known {
@@ -117,7 +118,7 @@ fn file_reply(file: &File, headers: &HeaderMap) -> Reply {
     reply
 }
 
-/// For the few clients that take no gzip.
+/// Decompresses a file for the few clients that do not accept gzip.
 fn plain(file: &File) -> Reply {
     let mut content = Vec::new();
     match GzDecoder::new(file.gzip).read_to_end(&mut content) {
@@ -128,14 +129,14 @@ fn plain(file: &File) -> Reply {
     }
 }
 
-/// Whether a list of entity tags has this one (RFC 9110, section 13.1.2: compared weakly).
+/// Returns whether a list of entity tags has a tag (RFC 9110, section 13.1.2, weak comparison).
 fn has_tag(tags: &HeaderValue, etag: &str) -> bool {
     let Ok(tags) = tags.to_str() else { return false };
     let mut tags = tags.split(',').map(str::trim);
     tags.any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)
 }
 
-/// Whether HTML is named among what a client accepts: browsers do, agents and curl do not.
+/// Returns whether a client names HTML in `Accept`: browsers do, agents and curl do not.
 fn asks_for_html(headers: &HeaderMap) -> bool {
     let lists = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     lists.flat_map(|list| list.split(',')).filter_map(|item| MediaType::parse(item.trim())).any(

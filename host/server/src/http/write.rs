@@ -1,7 +1,7 @@
 //! `POST /api/v1/write`: remote write 1.0 and 2.0.
 //!
-//! The order of checks is part of the protocol: what is not spoken here is refused before the body
-//! is looked at.
+//! The order of checks is part of the protocol: unsupported types and encodings are refused before
+//! the body is read.
 
 use super::body::{Bound, for_sender, read_snappy};
 use super::context::Context;
@@ -13,7 +13,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use tidepool_protocol::prom::write::{WRITTEN_HEADERS, may_clear, negotiate, refusal_text};
 use tidepool_runtime::{RemoteWriteVersion, WriteOutcome};
 
-/// Answers a write.
 pub async fn answer(context: &Context, request: Request) -> Reply {
     context.counters.write_requests.fetch_add(1, Relaxed);
     let reply = write(context, request).await;
@@ -31,6 +30,7 @@ async fn write(context: &Context, request: Request) -> Reply {
     let bound = Bound::of_writes(context);
     let held = match read_snappy(context, request.into_body(), bound).await {
         Ok(held) => held,
+        // A slow body gets 503, since a sender drops the samples of a 4xx.
         Err(reply) => return with_written(for_sender(reply), version, None),
     };
     match context.intake().append(version, held.bytes, held.room).await {
@@ -42,7 +42,7 @@ async fn write(context: &Context, request: Request) -> Reply {
 fn outcome_reply(outcome: &WriteOutcome) -> Reply {
     let status = match outcome.refused {
         0 => StatusCode::NO_CONTENT,
-        // The refused part may fit later, and what is stored already may come again.
+        // Part of the rows may be accepted later. Stored rows may arrive again without harm.
         _ if may_clear(outcome) => StatusCode::TOO_MANY_REQUESTS,
         _ => StatusCode::BAD_REQUEST,
     };
@@ -55,13 +55,14 @@ fn outcome_reply(outcome: &WriteOutcome) -> Reply {
     retry_later(text(status, refusal_text(outcome)))
 }
 
-/// Adds the headers that 2.0 senders need, on success and on failure. 1.0 senders get none.
+/// Adds the counts of written rows, which 2.0 senders need on success and failure. 1.0 has none.
 fn with_written(
     mut reply: Reply,
     version: RemoteWriteVersion,
     outcome: Option<&WriteOutcome>,
 ) -> Reply {
     if version == RemoteWriteVersion::V2 {
+        // An error stored nothing of the batch, so all counts are zero.
         let written = outcome.map_or([0; 3], |outcome| {
             [outcome.samples_written, outcome.histograms_written, outcome.exemplars_written]
         });

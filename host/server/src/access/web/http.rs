@@ -1,11 +1,11 @@
-//! The section `http_server_config`.
+//! The section `http_server_config` of the web configuration.
 
 use hyper::header::{HeaderName, HeaderValue};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use tidepool_settings::yaml;
 
-/// Headers that may be added, with their values where only some are allowed.
+/// Headers that may be added, with the permitted values if they are restricted.
 const HEADERS: [(&str, &[&str]); 5] = [
     ("Content-Security-Policy", &[]),
     ("Strict-Transport-Security", &[]),
@@ -14,7 +14,6 @@ const HEADERS: [(&str, &[&str]); 5] = [
     ("X-XSS-Protection", &[]),
 ];
 
-/// How HTTP is spoken.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct HttpServerConfig {
@@ -33,6 +32,7 @@ fn headers<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<(HeaderName, HeaderValue)>, D::Error> {
     let pairs: Vec<(String, String)> = yaml::pairs(deserializer)?;
+    // Only these headers, as upstream: others could break responses or their framing.
     let header = |(name, value): (String, String)| {
         let Some((_, values)) = HEADERS.iter().find(|(known, _)| *known == name) else {
             let known = HEADERS.map(|(known, _)| known).join(", ");

@@ -1,5 +1,5 @@
 //! Prometheus' web configuration file (prometheus/exporter-toolkit, `web/tls_config.go`): TLS,
-//! users and HTTP in one file, read again when it changes.
+//! users and HTTP settings in one file, reloaded when it changes.
 //!
 //! ```yaml
 //! tls_server_config: {cert_file: node.crt, key_file: node.key}
@@ -25,28 +25,26 @@ use tidepool_settings::yaml;
 const TLS: &str = "tls_server_config";
 const USERS: &str = "basic_auth_users";
 
-/// The content of the file.
+/// Parsed content of the file.
 pub struct Web {
     path: PathBuf,
-    /// What makes connections secure, if it says so.
+    /// TLS, if the file configures it.
     pub tls: Option<WebTls>,
-    /// Who may do anything, if not everyone.
+    /// Users of all endpoints; `None` if the file has no users.
     pub users: Option<Arc<Credentials>>,
-    /// Whether HTTP/2 is spoken.
     pub http2: bool,
-    /// Headers of every answer.
+    /// Headers added to every response.
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// TLS as the file has it.
+/// TLS as configured in the file.
 pub struct WebTls {
-    /// What makes connections secure.
     pub tls: Tls,
-    /// Whether each client must show a certificate.
+    /// Whether each client must present a certificate.
     pub asks_clients: bool,
 }
 
-/// Reads the file, beside what flags say.
+/// Loads the file and refuses settings that flags already have.
 pub fn open(path: &Path, flags: &AccessConfig) -> Result<Reloaded<Web>, AccessError> {
     let (path, flags) = (path.to_owned(), flags.clone());
     Reloaded::open(move |files| load(&path, &flags, files))
@@ -62,7 +60,9 @@ fn load(path: &Path, flags: &AccessConfig, files: &mut Files) -> Result<Web, Acc
     };
     let users = config.users(path)?.map(Arc::new);
     let HttpServerConfig { http2, headers } = config.http_server_config;
+    // TLS files are read through `files`, so that a change of a certificate is noticed, too.
     let tls = tls::open(config.tls_server_config, http2, path, files)?;
+    // Neither silently wins: a user could believe that the weaker setting is not in force.
     if tls.is_some() && flags.tls.is_some() {
         return twice(TLS, "--tls-cert-file", "the certificate of this server");
     }
@@ -72,6 +72,7 @@ fn load(path: &Path, flags: &AccessConfig, files: &mut Files) -> Result<Web, Acc
         (read_credentials, "--read-credentials-file"),
         (admin_credentials, "--admin-credentials-file"),
     ] {
+        // Users are for all endpoints, a credentials file for one kind; both cannot hold.
         if file.is_some() && users.is_some() {
             return twice(USERS, flag, "the credentials of clients");
         }
@@ -80,8 +81,8 @@ fn load(path: &Path, flags: &AccessConfig, files: &mut Files) -> Result<Web, Acc
 }
 
 impl Web {
-    /// Whether a new version may follow this one without being asked for: a file that is just being
-    /// written may lack what protects the server.
+    /// Checks that a new version may replace this one without an explicit reload. A file that is
+    /// just being written may lack the sections that protect the server.
     pub fn may_follow(&self, new: &Web) -> Result<(), AccessError> {
         for (section, is_gone) in [
             (TLS, self.tls.is_some() && new.tls.is_none()),

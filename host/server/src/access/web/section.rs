@@ -1,4 +1,4 @@
-//! The file's sections, by Prometheus' names, but for those of [`super::tls`] and [`super::http`].
+//! Sections of the file, except those of [`super::tls`] and [`super::http`].
 
 use super::super::AccessError;
 use super::super::credentials::{Credentials, check_hash};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer};
 use std::path::Path;
 use tidepool_settings::yaml;
 
-/// The whole file.
+/// The file as a whole.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct WebConfig {
@@ -22,7 +22,7 @@ pub(super) struct WebConfig {
     _rate_limit: (),
 }
 
-/// The hash of a password by bcrypt.
+/// A bcrypt hash of a password.
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
 pub(super) struct PasswordHash(String);
@@ -36,13 +36,14 @@ impl TryFrom<String> for PasswordHash {
 }
 
 impl WebConfig {
-    /// The credentials of clients; `None` lets every client connect.
+    /// Credentials of the users; `None` if the file has none.
     pub fn users(&self, path: &Path) -> Result<Option<Credentials>, AccessError> {
         if self.basic_auth_users.is_empty() {
             return Ok(None);
         }
         let users = self.basic_auth_users.iter();
         let users = users.map(|(user, PasswordHash(hash))| (user.clone(), hash.clone()));
+        // The only error is a lack of random numbers, which has no position in the file.
         Credentials::of_users(users.collect()).map(Some).map_err(|what| {
             let source = yaml::Error::new(yaml::Place { line: 1, column: 1 }, USERS, what);
             AccessError::Web { path: path.to_owned(), source }
@@ -50,7 +51,7 @@ impl WebConfig {
     }
 }
 
-/// Refuses what is not done here, with what to do instead.
+/// Refuses an unsupported setting with an alternative.
 pub(super) fn refused<'de, D: Deserializer<'de>>(
     deserializer: D,
     instead: &str,

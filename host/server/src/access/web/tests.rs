@@ -1,10 +1,10 @@
-//! What the file says, what it may not say, and which version may follow which.
+//! Valid content, invalid content, and versions that may follow others.
 
 use super::*;
 use std::error::Error;
 use std::fs;
 
-/// The example of Prometheus' own documentation.
+/// The example in Prometheus' documentation.
 const HASH: &str = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi";
 
 /// A directory with two certificates and their keys.
@@ -198,7 +198,7 @@ fn protection_ends_only_when_a_reload_is_asked_for() -> Result<(), Box<dyn Error
     fs::write(place.path(), format!("{whole}http_server_config: {{http2: false}}\n"))?;
     web.refresh(Web::may_follow);
     assert!(is_whole() && !web.current().http2);
-    // The certificate is a file of its own, and is looked at as well.
+    // The certificate is a separate file, and a change of it is noticed, too.
     let before = web.current();
     for extension in ["crt", "key"] {
         let path = |name: &str| place.0.path().join(format!("{name}.{extension}"));

@@ -1,4 +1,4 @@
-//! The section `tls_server_config`.
+//! The section `tls_server_config` of the web configuration.
 
 use super::super::AccessError;
 use super::super::reload::Files;
@@ -13,7 +13,7 @@ use tokio_rustls::rustls::crypto::ring::{ALL_CIPHER_SUITES, default_provider, kx
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{ProtocolVersion, SupportedCipherSuite, SupportedProtocolVersion};
 
-/// TLS as the file has it. A text that is empty counts as absent.
+/// The section's keys. An empty text counts as absent.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct TlsServerConfig {
@@ -36,7 +36,7 @@ pub(super) struct TlsServerConfig {
     prefer_server_cipher_suites: bool,
 }
 
-/// Whether clients must show certificates.
+/// Demand for client certificates, by the names of Go's `crypto/tls`.
 #[derive(Clone, Copy)]
 enum ClientAuth {
     NoClientCert,
@@ -80,6 +80,7 @@ fn client_auth<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Clie
         "NoClientCert" => Ok(Some(ClientAuth::NoClientCert)),
         "VerifyClientCertIfGiven" => Ok(Some(ClientAuth::VerifyClientCertIfGiven)),
         "RequireAndVerifyClientCert" => Ok(Some(ClientAuth::RequireAndVerifyClientCert)),
+        // Go accepts certificates without verifying them in these modes.
         "RequestClientCert" | "RequireAnyClientCert" | "RequireClientCert" => Err(format!(
             "{text} is not supported, as it verifies nothing; use RequireAndVerifyClientCert"
         )),
@@ -101,7 +102,7 @@ fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Version, D::Err
     })
 }
 
-/// A suite's name in Go, which has no version in those of TLS 1.3.
+/// Name of a cipher suite in Go, which omits the version from TLS 1.3 suites.
 fn go_name(suite: &SupportedCipherSuite) -> String {
     format!("{:?}", suite.suite()).replacen("TLS13_", "TLS_", 1)
 }
@@ -137,6 +138,7 @@ impl TlsServerConfig {
     fn is_set(&self) -> bool {
         let files = [&self.cert_file, &self.key_file, &self.client_ca_file];
         let texts = [&self.cert, &self.key, &self.client_ca];
+        // Like upstream, TLS parameters alone do not enable TLS.
         files.iter().any(|file| !file.as_os_str().is_empty())
             || texts.iter().any(|text| !text.is_empty())
             || self.client_auth_type.is_some()
@@ -145,7 +147,7 @@ impl TlsServerConfig {
     fn terms(&self, http2: bool) -> Terms {
         let mut provider = default_provider();
         if !self.cipher_suites.is_empty() {
-            // As in Go, those of TLS 1.3 are not for choice.
+            // As in Go, the TLS 1.3 suites cannot be chosen.
             let is_listed = |suite: &SupportedCipherSuite| {
                 let mut listed = self.cipher_suites.iter().map(|CipherSuite(listed)| listed);
                 suite.version().version == ProtocolVersion::TLSv1_3
@@ -154,6 +156,7 @@ impl TlsServerConfig {
             provider.cipher_suites.retain(is_listed);
         }
         if !self.curve_preferences.is_empty() {
+            // The order in the file is the order of preference.
             provider.kx_groups = self.curve_preferences.iter().map(|Curve(group)| *group).collect();
         }
         let number = |version: Version| u16::from(version.version);
@@ -164,7 +167,7 @@ impl TlsServerConfig {
     }
 }
 
-/// TLS, if the section asks for it. Paths count from the directory of the file.
+/// Builds TLS if the section configures it. Paths are relative to the directory of the file.
 pub(super) fn open(
     config: TlsServerConfig,
     http2: bool,
@@ -199,6 +202,7 @@ pub(super) fn open(
         Some(ClientAuth::VerifyClientCertIfGiven) => Some(MustShow::None),
         Some(ClientAuth::RequireAndVerifyClientCert) => Some(MustShow::Each),
     };
+    // Either without the other is a mistake that would go unnoticed.
     if client_ca.is_some() != must_show.is_some() {
         let problem = "it must verify clients if, and only if, client_ca_file or client_ca is set";
         return Err(wrong("client_auth_type", problem));

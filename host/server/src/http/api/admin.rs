@@ -1,6 +1,6 @@
-//! `/api/v1/admin/tsdb/{delete_series,clean_tombstones,snapshot}`: what changes or copies stored
-//! data, as Prometheus offers it. Off by default: any client that reaches the port could delete
-//! all.
+//! `/api/v1/admin/tsdb/{delete_series,clean_tombstones,snapshot}`: deletion and copies of stored
+//! data, as in Prometheus. Disabled by default, since any client that reaches the port could delete
+//! everything.
 
 use super::envelope::{ApiError, success};
 use super::parameters::Parameters;
@@ -11,25 +11,24 @@ use hyper::header::CONTENT_TYPE;
 use serde_json::json;
 use tidepool_runtime::Damage;
 
-/// Deletes samples.
 pub async fn delete_series(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
     let selectors = parameters.some_matcher_sets()?;
     let deletion = context.store.delete(selectors, parameters.range()?).await?;
     done_but_for("deleted", &deletion.bad)
 }
 
-/// Rewrites blocks without what was deleted.
+/// Rewrites blocks without their deleted samples.
 pub async fn clean_tombstones(context: &Context) -> Result<Reply, ApiError> {
     done_but_for("cleaned", &context.store.clean_tombstones().await?)
 }
 
-/// Makes a snapshot.
 pub async fn snapshot(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
     let skip_head = parameters.flag("skip_head")?;
     let name = context.store.snapshot(!skip_head).await?;
     Ok(success(json!({ "name": name })))
 }
 
+// Partly done is a failure, or the caller would take deleted data for gone.
 fn done_but_for(what: &str, left_out: &[Damage]) -> Result<Reply, ApiError> {
     if left_out.is_empty() {
         let mut reply = text(StatusCode::NO_CONTENT, "");

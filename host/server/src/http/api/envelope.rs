@@ -1,4 +1,4 @@
-//! The shape of all answers, and the one table from errors to types and status codes.
+//! Form of all responses, and the one table from errors to types and status codes.
 //!
 //! ```text
 //! {"status":"success","data":…}          and "warnings":[…] where something was left out
@@ -12,38 +12,36 @@ use serde_json::{Value, json};
 use tidepool_runtime::Error;
 use tidepool_store::StoreError;
 
-/// The warning to a client whose limit cut the answer.
+/// Warning of a response that a limit cut.
 pub const TRUNCATED: &str = "results truncated due to limit";
 
-/// An answer that is at hand as a whole.
+/// Builds a success whose data is complete.
 pub fn success(data: Value) -> Reply {
     reply::json(StatusCode::OK, &json!({ "status": "success", "data": data }))
 }
 
-/// The same of data that is JSON already, however deep.
+/// Same as `success`, for data that is JSON text of any depth.
 pub fn success_of_json(data: &str) -> Reply {
     let body = format!("{{\"status\":\"success\",\"data\":{data}}}");
     reply::full(StatusCode::OK, CONTENT_TYPE_JSON, body)
 }
 
-/// Why a call was not done.
+/// Error of an API call, by `errorType`.
 #[derive(Debug)]
 pub enum ApiError {
-    /// A parameter is wrong.
     BadData(String),
-    /// The request is right and cannot be done.
+    /// The request is valid but cannot be executed.
     Execution(String),
-    /// It took too long.
+    /// The deadline of the call expired.
     Timeout(String),
-    /// It may be done later.
+    /// A retry may succeed, as after an overload.
     Unavailable(String),
-    /// It failed here.
+    /// The server failed to do it.
     Internal(String),
-    /// The endpoint is turned off.
     Off(&'static str),
-    /// The body is larger than a request may have.
+    /// The body exceeds the limit of requests.
     TooLarge(String),
-    /// The body did not come.
+    /// The body could not be read.
     Body(Box<Reply>),
 }
 
@@ -62,12 +60,12 @@ impl From<StoreError> for ApiError {
 }
 
 impl ApiError {
-    /// A parameter whose value does not read.
+    /// A parameter whose value is invalid.
     pub fn parameter(name: &str, reason: impl std::fmt::Display) -> ApiError {
         ApiError::BadData(format!("invalid parameter {name:?}: {reason}"))
     }
 
-    /// What a body could not be read for.
+    /// Converts a failure to read a body.
     pub fn body(reply: Reply) -> ApiError {
         match (reply.status(), reply.extensions().get::<Reason>()) {
             (StatusCode::PAYLOAD_TOO_LARGE, Some(reason)) => ApiError::TooLarge(reason.text(true)),
@@ -75,7 +73,6 @@ impl ApiError {
         }
     }
 
-    /// The answer.
     pub fn into_reply(self) -> Reply {
         let (status, kind, error) = match self {
             ApiError::Body(reply) => return *reply,
@@ -85,13 +82,14 @@ impl ApiError {
             ApiError::Timeout(error) => (StatusCode::SERVICE_UNAVAILABLE, "timeout", error),
             ApiError::Unavailable(error) => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", error),
             ApiError::Internal(error) => (StatusCode::INTERNAL_SERVER_ERROR, "internal", error),
-            // The status is upstream's.
+            // Upstream's status for disabled admin APIs.
             ApiError::Off(error) => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "unavailable", error.to_owned())
             }
         };
         let body = json!({ "status": "error", "errorType": kind, "error": error });
         let mut reply = reply::json(status, &body);
+        // The log gets the text without the JSON around it.
         reply.extensions_mut().insert(Reason::new(error));
         retry_later(reply)
     }

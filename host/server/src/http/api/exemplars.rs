@@ -1,5 +1,5 @@
 //! `GET` and `POST /api/v1/query_exemplars`: exemplars of the series that the selectors of an
-//! expression select.
+//! expression match.
 
 use super::envelope::ApiError;
 use super::pages::{Page, Progress, Rows, Shape, put_labels, stream};
@@ -13,7 +13,6 @@ use tidepool_runtime::{Exemplar, Label, SeriesExemplars};
 use tidepool_store::{LookupPart, StoreError};
 use tokio::sync::mpsc::Receiver;
 
-/// Answers with exemplars, by series.
 pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
     let range = parameters.range()?;
     if range.end_ms < range.start_ms {
@@ -26,7 +25,7 @@ pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply,
     Ok(stream(Shape::List, Found { parts, series: None }).await?)
 }
 
-/// Exemplars on their way.
+/// Exemplars by series, as they are found.
 struct Found {
     parts: Receiver<Result<LookupPart<SeriesExemplars>, StoreError>>,
     /// The series whose row is not ended yet.
@@ -51,16 +50,17 @@ impl Rows for Found {
                 Ok(Progress::End { is_truncated, warnings })
             }
             Some(Err(error)) => Err(error),
-            // The read gave up, on a slow client or because the store stops.
+            // The read gave up, because of a slow client or because the store is stopping.
             None => Err(StoreError::Stopped),
         })
     }
 }
 
 impl Found {
-    /// Writes a series, which may be the rest of the one before.
+    /// Writes exemplars of a series, which may continue the previous row.
     fn put(&mut self, found: SeriesExemplars, page: &mut Page) {
         let SeriesExemplars { labels, exemplars } = found;
+        // The engine splits a series with many exemplars over parts.
         let goes_on = self.series.as_ref().is_some_and(|before| is_same(before, &labels));
         if !goes_on {
             if self.series.is_some() {

@@ -1,12 +1,11 @@
-//! `GET /api/v1/status/flags`: every flag with its value; what Prometheus calls by another name is
-//! there twice. Thanos compares the spans of blocks before it ships them.
+//! `GET /api/v1/status/flags`: every flag with its value. Flags with another name in Prometheus are
+//! listed under both. Thanos compares the spans of blocks before it ships them.
 
 use super::envelope::success;
 use crate::http::context::Context;
 use crate::http::reply::Reply;
 use serde_json::{Map, Value};
 
-/// Answers with all flags, by name.
 pub fn answer(context: &Context) -> Reply {
     let flags =
         context.http.flags.iter().map(|(name, value)| (name.clone(), value.as_str().into()));

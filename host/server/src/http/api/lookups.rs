@@ -13,14 +13,12 @@ use tidepool_runtime::{Label, Lookup};
 use tidepool_store::{LookupPart, StoreError};
 use tokio::sync::mpsc::Receiver;
 
-/// Answers with the names of labels.
 pub async fn label_names(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
     let (lookup, window) = strings(parameters)?;
     let found = context.store.label_names(lookup).await?;
     Ok(stream(Shape::List, Found { parts: found, window }).await?)
 }
 
-/// Answers with the values of a label.
 pub async fn label_values(
     context: &Context,
     path: &str,
@@ -28,6 +26,7 @@ pub async fn label_values(
 ) -> Result<Reply, ApiError> {
     let segment = path.strip_prefix("/api/v1/label/").and_then(|rest| rest.strip_suffix("/values"));
     let segment = segment.unwrap_or_default();
+    // A name in a path may be escaped twice: percent-encoded, and with `U__`.
     let name = decode_path_segment(segment).map(unescape).filter(|name| !name.is_empty());
     let Some(name) = name else {
         return Err(ApiError::BadData(format!("invalid label name: {segment:?}")));
@@ -37,7 +36,6 @@ pub async fn label_values(
     Ok(stream(Shape::List, Found { parts: found, window }).await?)
 }
 
-/// Answers with series.
 pub async fn series(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
     let lookup = Lookup { matcher_sets: parameters.some_matcher_sets()?, ..lookup(parameters)? };
     let found = context.store.series(lookup).await?;
@@ -52,26 +50,25 @@ fn lookup(parameters: &Parameters) -> Result<Lookup, ApiError> {
     })
 }
 
-/// What is looked up, and the part of it that is asked for. A part needs all that there is: it says
-/// how much that is.
+/// Returns the lookup and the window, for which the lookup must be unlimited.
 fn strings(parameters: &Parameters) -> Result<(Lookup, Option<Window>), ApiError> {
     let (lookup, window) = (lookup(parameters)?, Window::of(parameters)?);
     let limit = if window.is_some() { 0 } else { lookup.limit };
     Ok((Lookup { limit, ..lookup }, window))
 }
 
-/// What a lookup finds, on its way.
+/// Rows of a lookup, as they are found.
 pub struct Found<T> {
     pub parts: Receiver<Result<LookupPart<T>, StoreError>>,
-    /// The part of it that is asked for; all without one.
+    /// The requested part; `None` for all rows.
     pub window: Option<Window>,
 }
 
-/// One thing that a lookup finds.
+/// An entry of a lookup's result.
 pub trait Row: Send + 'static {
     fn put(&self, bytes: &mut Vec<u8>);
 
-    /// Counts it, and says whether it stands in a window. Only names and values are asked for so.
+    /// Counts the row and returns whether the window has it. Only names and values have windows.
     fn is_in(&self, _window: &mut Window) -> bool {
         true
     }
@@ -113,7 +110,7 @@ impl<T: Row> Rows for Found<T> {
                 Ok(Progress::End { is_truncated: is_truncated || is_cut_off, warnings })
             }
             Some(Err(error)) => Err(error),
-            // The lookup gave up, on a slow client or because the store stops.
+            // The lookup gave up, because of a slow client or because the store is stopping.
             None => Err(StoreError::Stopped),
         })
     }

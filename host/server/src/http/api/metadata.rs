@@ -1,4 +1,4 @@
-//! `GET /api/v1/metadata`: what senders said of metric families, as Prometheus shows it.
+//! `GET /api/v1/metadata`: metadata that senders gave of metric families, in Prometheus' form.
 
 use super::envelope::ApiError;
 use super::lookups::{Found, Row};
@@ -12,10 +12,9 @@ use tidepool_runtime::FamilyMetadata;
 const TYPES: [&str; 8] =
     ["unknown", "counter", "gauge", "histogram", "gaugehistogram", "summary", "info", "stateset"];
 
-/// Answers with the families that are asked for. Each has one entry, so `limit_per_metric` is
-/// only looked at for mistakes.
+/// Returns the requested families. Each has one entry, so `limit_per_metric` is only validated.
 pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
-    // Below zero is no limit, as upstream has it; zero is one.
+    // As upstream, a negative limit is none, while zero allows no entry.
     let limit = parameters.number("limit")?.and_then(|limit| usize::try_from(limit).ok());
     parameters.number("limit_per_metric")?;
     let metric = Some(parameters.first("metric")).filter(|metric| !metric.is_empty());

@@ -1,8 +1,8 @@
-//! `/api/v1/`: what answers in JSON as Prometheus' HTTP API does.
+//! `/api/v1/`: the endpoints with the JSON envelope of Prometheus' HTTP API.
 //!
-//! Reading order: [`parameters`] reads requests, [`envelope`] is the shape of all answers and the
-//! table of errors, [`pages`] streams those that can be long; then a file for each family of
-//! endpoints. Source: `docs/querying/api.md` and `web/api/v1/api.go` in prometheus/prometheus.
+//! Reading order: [`parameters`] reads requests, [`envelope`] has the shape of responses and the
+//! table of errors, [`pages`] streams long responses; then a file for each family of endpoints.
+//! Source: `docs/querying/api.md` and `web/api/v1/api.go` in prometheus/prometheus.
 
 mod admin;
 mod envelope;
@@ -39,7 +39,7 @@ use hyper::header::{
 use parameters::Parameters;
 use tidepool_store::StoreError;
 
-/// What is asked for.
+/// An endpoint of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     LabelNames,
@@ -73,7 +73,7 @@ pub enum Call {
 }
 
 impl Call {
-    /// Whether it is answered before the log is replayed.
+    /// Returns whether the endpoint works before the log is replayed.
     fn is_early(self) -> bool {
         matches!(self, Call::WalReplay | Call::OpenApi)
     }
@@ -83,12 +83,11 @@ impl Call {
     }
 }
 
-/// Answers a call.
 pub async fn answer(context: &Context, call: Call, request: Request) -> Reply {
     let origin = request.headers().get(ORIGIN).cloned();
     let takes_gzip = gzip::is_taken(request.headers().get_all(ACCEPT_ENCODING));
     let mut reply = done(context, call, request).await.unwrap_or_else(ApiError::into_reply);
-    // A page of another origin must not delete what its visitor can reach.
+    // A page of another origin must not delete data that its visitor can reach.
     if !call.is_admin() {
         allow_origin(context, origin.as_ref(), reply.headers_mut());
     }
@@ -137,7 +136,7 @@ async fn done(context: &Context, call: Call, request: Request) -> Result<Reply, 
     }
 }
 
-/// Answers a browser that asks whether its page may ask.
+/// Answers the preflight request of a browser.
 pub fn options(context: &Context, headers: &HeaderMap) -> Reply {
     let mut reply = text(StatusCode::NO_CONTENT, "");
     reply.headers_mut().remove(CONTENT_TYPE);
@@ -145,8 +144,9 @@ pub fn options(context: &Context, headers: &HeaderMap) -> Reply {
     reply
 }
 
-/// Says which pages may read the answer.
+/// Adds the CORS headers for an origin.
 fn allow_origin(context: &Context, origin: Option<&HeaderValue>, headers: &mut HeaderMap) {
+    // Without an origin, too, or a cache could give that response to a page.
     headers.append(VARY, HeaderValue::from_static("Origin"));
     let Some(origin) = origin else { return };
     for (name, value) in [
@@ -158,6 +158,7 @@ fn allow_origin(context: &Context, origin: Option<&HeaderValue>, headers: &mut H
     }
     let allowed = &context.http.cors_origin;
     if allowed.is_any() {
+        // With `*`, browsers send no credentials, which is right while every origin is allowed.
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     } else if origin.to_str().is_ok_and(|origin| allowed.matches(origin)) {
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());

@@ -1,14 +1,13 @@
-//! Forms as `multipart/form-data` (RFC 7578), as `curl -F` sends them.
+//! Forms as `multipart/form-data` (RFC 7578), as sent by `curl -F`.
 
 use memchr::memmem::{Finder, find};
 
-/// A field of a form.
 pub struct Field<'a> {
     pub name: String,
     pub value: &'a [u8],
 }
 
-/// The fields of a form, at most so many. Files are none.
+/// Returns the fields of a form, at most `fields_max`, without files.
 pub fn fields<'a>(
     body: &'a [u8],
     content_type: &str,
@@ -18,8 +17,9 @@ pub fn fields<'a>(
     let delimiter = format!("\r\n--{}", boundary.ok_or("it names no boundary")?);
     let delimiter = Finder::new(&delimiter);
     let unfinished = "it has no end";
-    // Nothing stands before the first boundary but what is to be ignored.
+    // Text before the first boundary is ignored.
     let mut rest = match body.strip_prefix(&delimiter.needle()[2..]) {
+        // The line end belongs to the delimiter, but at the start of a body there is none.
         Some(rest) => rest,
         None => behind(body, &delimiter).ok_or(unfinished)?.1,
     };
@@ -28,7 +28,7 @@ pub fn fields<'a>(
         let (_, part) = behind(rest, &Finder::new("\r\n")).ok_or(unfinished)?;
         let (part, after) = behind(part, &delimiter).ok_or(unfinished)?;
         rest = after;
-        // A part without a header has an empty line alone.
+        // A part without a header has only an empty line.
         let Some(end) = find(part, b"\r\n\r\n") else { continue };
         let head = std::str::from_utf8(&part[..end]).map_err(|_| "a header is not text")?;
         let named = |line: &str| {
@@ -44,13 +44,13 @@ pub fn fields<'a>(
     Ok(fields)
 }
 
-/// What is before something, and what is behind it.
+/// Splits bytes around the first occurrence of a pattern.
 fn behind<'a>(bytes: &'a [u8], what: &Finder<'_>) -> Option<(&'a [u8], &'a [u8])> {
     let at = what.find(bytes)?;
     Some((&bytes[..at], &bytes[at + what.needle().len()..]))
 }
 
-/// A parameter of a header's value, as in `form-data; name="query"`, with quotes or without.
+/// Returns a parameter of a header value, as in `form-data; name="query"`, quoted or not.
 fn parameter(value: &str, name: &str) -> Option<String> {
     let mut rest = value.split_once(';')?.1;
     loop {
@@ -69,7 +69,7 @@ fn parameter(value: &str, name: &str) -> Option<String> {
     }
 }
 
-/// A text up to the quote that ends it, and what follows.
+/// Splits off a text up to its closing quote.
 fn unquoted(text: &str) -> Option<(String, &str)> {
     let mut unquoted = String::new();
     let mut chars = text.char_indices();
@@ -93,7 +93,7 @@ mod tests {
         Ok(fields.into_iter().map(|field| (field.name, text(field.value))).collect())
     }
 
-    /// The first is the example of RFC 7578 section 4.3 and what curl 8 sends.
+    /// The first case is the example of RFC 7578, section 4.3, and the output of curl 8.
     #[test]
     fn fields_are_found_and_files_left_out() {
         let form = "multipart/form-data; boundary=AaB03x";

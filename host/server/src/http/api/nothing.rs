@@ -1,12 +1,11 @@
-//! What Prometheus has and tidepool has not: rules and alerts are empty lists, so that
-//! clients that ask for them go on.
+//! Endpoints of Prometheus features that tidepool lacks. Rules and alerts are empty lists, so that
+//! clients which request them continue.
 
 use super::envelope::{ApiError, success};
 use super::parameters::Parameters;
 use crate::http::reply::Reply;
 use serde_json::json;
 
-/// `GET /api/v1/rules`
 pub fn rules(parameters: &Parameters) -> Result<Reply, ApiError> {
     match parameters.first("type") {
         "" | "alert" | "record" => {}
@@ -14,17 +13,16 @@ pub fn rules(parameters: &Parameters) -> Result<Reply, ApiError> {
             return Err(ApiError::parameter("type", format!("not supported value {other:?}")));
         }
     }
+    // Checked all the same, so that a wrong request fails here as it would upstream.
     parameters.flag("exclude_alerts")?;
     parameters.matcher_sets()?;
     Ok(success(json!({ "groups": [] })))
 }
 
-/// `GET /api/v1/alerts`
 pub fn alerts() -> Reply {
     success(json!({ "alerts": [] }))
 }
 
-/// `GET /api/v1/alertmanagers`
 pub fn alertmanagers() -> Reply {
     success(json!({ "activeAlertmanagers": [], "droppedAlertmanagers": [] }))
 }

@@ -1,5 +1,5 @@
-//! `GET /api/v1/openapi.yaml`: a description of all endpoints, for programs. It lies beside this
-//! file; a schema tester holds a running server against it.
+//! `GET /api/v1/openapi.yaml`: a description of all endpoints for programs. The file is beside this
+//! one; a schema tester checks a running server against it.
 
 use crate::http::reply::{Reply, full};
 use hyper::StatusCode;
@@ -7,13 +7,12 @@ use hyper::header::HeaderValue;
 
 const DESCRIPTION: &str = include_str!("openapi.yaml");
 
-/// Answers with the description.
 pub fn answer() -> Reply {
     let content_type = HeaderValue::from_static("application/yaml; charset=utf-8");
     full(StatusCode::OK, content_type, DESCRIPTION)
 }
 
-/// Paths and methods that are described, as `GET /path`, with the table's words for parameters.
+/// Described paths and methods, as `GET /path`, with the parameters of the table of routes.
 #[cfg(test)]
 pub fn described() -> Vec<String> {
     let mut described = Vec::new();

@@ -1,7 +1,7 @@
-//! Answers that can be long, sent page by page as they are found.
+//! Long responses, sent page by page as results arrive.
 //!
-//! Memory does not grow with the answer. What fails before the second page still gets a proper
-//! status; what fails later resets the connection, since half an answer must not look whole.
+//! Memory does not grow with the response. An error before the second page still gets a status. A
+//! later one resets the connection, since half a response must not look complete.
 
 use super::envelope::TRUNCATED;
 use crate::http::reply::{Reply, full};
@@ -18,65 +18,62 @@ use std::task::{Context, Poll, ready};
 use tidepool_runtime::Label;
 use tidepool_store::StoreError;
 
-/// Bytes that a page has at least, but for the last.
+/// Minimum size of a page in bytes, except for the last.
 pub const PAGE_BYTES: usize = 64 * 1024;
 
-/// Content type of all answers in JSON.
+/// Content type of all JSON responses.
 pub const CONTENT_TYPE_JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// What `data` is.
+/// Form of `data` in a response.
 #[derive(Clone, Copy, Debug)]
 pub enum Shape {
-    /// An array, with a value in each row.
+    /// An array with one value per row.
     List,
-    /// An object, with a name and a value in each row.
+    /// An object with a name and a value per row.
     Map,
-    /// An object that the rows write themselves, with its end and what comes behind it.
+    /// An object that the rows write themselves, including its end and further fields.
     Fields,
-    /// No JSON, but bytes of this content type, all of which the rows write.
+    /// Bytes of this content type instead of JSON, written by the rows.
     Message(&'static str),
 }
 
-/// What is left of an answer.
+/// State of a response after a step.
 #[derive(Clone, Debug)]
 pub enum Progress {
-    /// More may follow.
     More,
-    /// That was all.
     End {
-        /// Whether the limit left something out.
+        /// Whether a limit left something out.
         is_truncated: bool,
-        /// Further warnings.
+        /// Further warnings of the response.
         warnings: Vec<String>,
     },
 }
 
 impl Progress {
-    /// That was all, and there is nothing to remark.
     pub const END: Progress = Progress::End { is_truncated: false, warnings: Vec::new() };
 }
 
-/// Where an answer's rows come from.
+/// Source of a response's rows.
 pub trait Rows: Send + Sync + Unpin + 'static {
-    /// Puts the next rows on a page.
+    /// Writes the next rows to a page.
     fn poll_rows(
         &mut self,
         context: &mut Context<'_>,
         page: &mut Page,
     ) -> Poll<Result<Progress, StoreError>>;
 
-    /// Writes further fields of the answer, each behind a comma, once all rows are there.
+    /// Writes further fields of the response, each after a comma, when all rows are written.
     fn put_fields(&self, _bytes: &mut Vec<u8>) {}
 }
 
-/// The next bytes of an answer.
+/// Bytes of a response that are not sent yet.
 pub struct Page {
     bytes: Vec<u8>,
     has_rows: bool,
 }
 
 impl Page {
-    /// Where the next row is written.
+    /// Returns the buffer for a new row.
     pub fn row(&mut self) -> &mut Vec<u8> {
         if std::mem::replace(&mut self.has_rows, true) {
             self.bytes.push(b',');
@@ -84,13 +81,13 @@ impl Page {
         &mut self.bytes
     }
 
-    /// Where the last row goes on.
+    /// Returns the buffer to continue the last row.
     pub fn more_of_row(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 }
 
-/// Answers with all rows.
+/// Builds a response that streams all rows.
 pub async fn stream<R: Rows>(shape: Shape, rows: R) -> Result<Reply, StoreError> {
     let (begin, data_end, end) = match shape {
         Shape::List => ("{\"status\":\"success\",\"data\":[", "]", "}"),
@@ -112,6 +109,7 @@ pub async fn stream<R: Rows>(shape: Shape, rows: R) -> Result<Reply, StoreError>
         ahead: VecDeque::new(),
         has_rested: true,
     };
+    // Two pages ahead: a short response gets a length, and early errors a status.
     while body.ahead.len() < 2 {
         match poll_fn(|context| body.poll_page(context)).await.transpose()? {
             Some(page) => body.ahead.push_back(page),
@@ -129,14 +127,14 @@ pub async fn stream<R: Rows>(shape: Shape, rows: R) -> Result<Reply, StoreError>
 struct PagedBody<R> {
     rows: R,
     page: Page,
-    /// What ends `data`.
+    /// The end of `data`, behind the last row.
     data_end: &'static str,
-    /// What ends the whole.
+    /// The end of the response.
     end: &'static str,
     is_done: bool,
-    /// Pages that were made before the answer began.
+    /// Pages made before the response began.
     ahead: VecDeque<Bytes>,
-    /// Whether others have had their turn since the last page.
+    /// Whether other tasks could run since the last page.
     has_rested: bool,
 }
 
@@ -180,8 +178,7 @@ impl<R: Rows> Body for PagedBody<R> {
     ) -> Poll<Option<Result<Frame<Bytes>, StoreError>>> {
         let page = match self.ahead.pop_front() {
             Some(page) => Poll::Ready(Some(Ok(page))),
-            // A client that takes pages as fast as they are made would hold a thread of the
-            // network.
+            // A client that reads as fast as pages are made would occupy a network thread.
             None if !std::mem::replace(&mut self.has_rested, true) => {
                 context.waker().wake_by_ref();
                 return Poll::Pending;
@@ -200,13 +197,13 @@ impl<R: Rows> Body for PagedBody<R> {
     }
 }
 
-/// Writes a text as JSON has it.
+/// Writes a JSON string with its quotes.
 pub fn put_text(bytes: &mut Vec<u8>, text: &str) {
     // Writing text to memory does not fail.
     let _ = serde_json::to_writer(bytes, text);
 }
 
-/// Writes labels as an object.
+/// Writes labels as a JSON object.
 pub fn put_labels(bytes: &mut Vec<u8>, labels: &[Label]) {
     bytes.push(b'{');
     for (index, Label { name, value }) in labels.iter().enumerate() {
@@ -225,7 +222,7 @@ mod tests {
     use super::*;
     use std::task::Waker;
 
-    /// Rows that are always there.
+    /// A source that always has rows.
     struct Endless;
 
     impl Rows for Endless {
@@ -244,7 +241,7 @@ mod tests {
         let mut body = stream(Shape::List, Endless).await?.into_body();
         let mut context = Context::from_waker(Waker::noop());
         let mut poll = || Pin::new(&mut body).poll_frame(&mut context).is_ready();
-        // Two were made before.
+        // Two pages were made before the response began.
         let ready: Vec<bool> = (0..8).map(|_| poll()).collect();
         assert_eq!(ready, [true, true, true, false, true, false, true, false]);
         Ok(())

@@ -1,4 +1,4 @@
-//! Parameters of requests.
+//! Parameters of API requests, from the URL and from forms.
 
 use super::envelope::ApiError;
 use super::multipart::{self, Field};
@@ -15,24 +15,20 @@ use tidepool_protocol::prom::time::{TIME_MAX_MS, TIME_MIN_MS, parse_time};
 use tidepool_runtime::{Matcher, TimeRange};
 use tidepool_settings::duration::duration_or_zero;
 
-/// Media type of a form.
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// Media type of a form in parts.
 const MULTIPART_FORM: &str = "multipart/form-data";
 
-/// The parameter that is an expression.
+/// Name of the parameter with an expression.
 const EXPRESSION: &str = "query";
 
-/// Most parameters of a request: two bytes of a form can make a hundred of one.
+/// Maximum number of parameters: two bytes of a form can take a hundred in memory.
 const PARAMETERS_MAX: usize = 1000;
 
-/// Parameters of a request: those of a form in its body, then those of its URL. Of a form in parts,
-/// those of the URL come first, as in Go.
+/// Parameters by precedence: form, then URL; of a multipart form URL first, as in Go.
 pub struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// Reads them.
     pub async fn of(context: &Context, request: Request) -> Result<Parameters, ApiError> {
         let has_form = matches!(*request.method(), Method::POST | Method::PUT);
         let content_type = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
@@ -65,12 +61,12 @@ impl Parameters {
         self.0.iter().filter(move |(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 
-    /// Empty without one.
+    /// Returns the first value of a parameter, or an empty text.
     pub fn first(&self, name: &str) -> &str {
         self.0.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value)
     }
 
-    /// One that has to be there.
+    /// Returns a value that must be given.
     pub fn required(&self, name: &str) -> Result<&str, ApiError> {
         match self.first(name) {
             "" => Err(ApiError::BadData(format!("no {name} parameter provided"))),
@@ -78,7 +74,7 @@ impl Parameters {
         }
     }
 
-    /// A whole number, if it is given.
+    /// Returns a whole number, if given.
     pub fn number(&self, name: &str) -> Result<Option<i64>, ApiError> {
         let text = self.first(name);
         match text.parse() {
@@ -88,14 +84,15 @@ impl Parameters {
         }
     }
 
-    /// The most that is given; zero is no limit.
+    /// Returns the parameter `limit`; zero means no limit.
     pub fn limit(&self) -> Result<u64, ApiError> {
         let limit = self.number("limit")?.unwrap_or(0);
         u64::try_from(limit).map_err(|_| ApiError::parameter("limit", "limit must be non-negative"))
     }
 
-    /// Whether something is wanted that is not wanted by default.
+    /// Returns a boolean, false by default.
     pub fn flag(&self, name: &str) -> Result<bool, ApiError> {
+        // As Go's `strconv.ParseBool`, which upstream uses.
         match self.first(name) {
             "" | "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
             "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
@@ -107,13 +104,13 @@ impl Parameters {
         }
     }
 
-    /// From `start` to `end`; all time without them.
+    /// Returns the range from `start` to `end`, each unbounded if absent.
     pub fn range(&self) -> Result<TimeRange, ApiError> {
         let start_ms = self.time("start", TIME_MIN_MS)?;
         Ok(TimeRange { start_ms, end_ms: self.time("end", TIME_MAX_MS)? })
     }
 
-    /// A time that must be given, in milliseconds since the epoch.
+    /// Returns a time that must be given, in milliseconds since the epoch.
     pub fn some_time(&self, name: &str) -> Result<i64, ApiError> {
         match self.first(name) {
             "" => Err(ApiError::parameter(name, "cannot parse \"\" to a valid timestamp")),
@@ -121,7 +118,7 @@ impl Parameters {
         }
     }
 
-    /// A duration in milliseconds: seconds as a number, or with units as in `5m`.
+    /// Returns a duration in milliseconds, given in seconds or with units as in `5m`.
     pub fn duration_ms(&self, name: &str) -> Result<i64, ApiError> {
         let text = self.first(name);
         let given_ms = match text.parse::<f64>() {
@@ -129,7 +126,7 @@ impl Parameters {
             Err(_) => duration_or_zero(text).ok().map(|given| given.as_millis() as f64),
         };
         match given_ms {
-            // Upstream counts nanoseconds.
+            // Upstream counts nanoseconds in 64 bits.
             Some(ms) if ms.abs() * 1e6 <= i64::MAX as f64 => Ok(ms as i64),
             given => {
                 let overflows = if given.is_some() { ". It overflows int64" } else { "" };
@@ -139,7 +136,7 @@ impl Parameters {
         }
     }
 
-    /// The same, at least a millisecond.
+    /// Same as `duration_ms`, but at least one millisecond.
     pub fn positive_duration(&self, name: &str) -> Result<Duration, ApiError> {
         match self.duration_ms(name)? {
             ms if ms > 0 => Ok(Duration::from_millis(ms.unsigned_abs())),
@@ -147,7 +144,7 @@ impl Parameters {
         }
     }
 
-    /// A time, in milliseconds since the epoch.
+    /// Returns a time in milliseconds since the epoch.
     pub fn time(&self, name: &str, default_ms: i64) -> Result<i64, ApiError> {
         let text = self.first(name);
         if text.is_empty() {
@@ -159,13 +156,13 @@ impl Parameters {
         })
     }
 
-    /// The selectors, each of which must rule something out.
+    /// Returns the selectors, each of which must exclude something.
     pub fn matcher_sets(&self) -> Result<Vec<Vec<Matcher>>, ApiError> {
         let mut count = SelectionCount::default();
         self.all("match[]").map(|text| selector("match[]", text, &mut count)).collect()
     }
 
-    /// The selectors, of which there must be one at least.
+    /// Same as `matcher_sets`, with at least one selector.
     pub fn some_matcher_sets(&self) -> Result<Vec<Vec<Matcher>>, ApiError> {
         match self.matcher_sets()? {
             none if none.is_empty() => {
@@ -176,21 +173,20 @@ impl Parameters {
     }
 }
 
-/// Adds the parameters of a form, up to one too many. Bytes that are no UTF-8 are refused here, but
-/// for those of an expression: its parser says where they are wrong.
+/// Adds the parameters of a form, up to one above the limit, without invalid UTF-8. Only in an
+/// expression it passes: the parser of expressions reports its position.
 fn add_pairs(form: &[u8], parameters: &mut Vec<(String, String)>) -> Result<(), ApiError> {
-    // Those that the parser takes for parameters.
     let parts = form.split(|byte| *byte == b'&').filter(|part| !part.is_empty());
     let pairs = form_urlencoded::parse(form).into_owned();
     for ((name, value), part) in pairs.zip(parts).take(PARAMETERS_MAX + 1) {
-        // The parser puts this where bytes are no UTF-8; a client may have sent it, too. In an
-        // expression both are wrong in the same places, and right in comments.
+        // The parser substitutes invalid UTF-8, but a client may also send this character. In an
+        // expression, both are errors at the same positions, and valid in comments.
         if name != EXPRESSION
             && (name.contains(char::REPLACEMENT_CHARACTER)
                 || value.contains(char::REPLACEMENT_CHARACTER))
             && let Err(error) = std::str::from_utf8(&unescaped(part))
         {
-            // Before the value stand the name and a sign.
+            // The name and an equals sign precede the value.
             let place = error.valid_up_to().saturating_sub(name.len() + 1);
             let why = format!("invalid UTF-8 after {place} bytes");
             return Err(ApiError::parameter(&name, why));
@@ -200,7 +196,7 @@ fn add_pairs(form: &[u8], parameters: &mut Vec<(String, String)>) -> Result<(), 
     Ok(())
 }
 
-/// Adds the fields of a form in parts, as [`add_pairs`].
+/// Adds the fields of a multipart form, like [`add_pairs`].
 fn add_fields(
     form: &[u8],
     content_type: &str,
@@ -220,7 +216,7 @@ fn add_fields(
     Ok(())
 }
 
-/// The bytes that a part of a form stands for; a plus sign stays.
+/// Decodes percent-encoding; plus signs remain.
 fn unescaped(part: &[u8]) -> Vec<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let mut bytes = Vec::with_capacity(part.len());
@@ -240,8 +236,7 @@ fn unescaped(part: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Reads one of the selectors of a request. A selector of every series is refused: it must be a
-/// mistake.
+/// Parses a selector of a request. One that matches every series is refused as a mistake.
 pub fn selector(
     name: &str,
     text: &str,

@@ -1,4 +1,5 @@
-//! `GET /api/v1/status/{buildinfo,runtimeinfo,config}`: this node, in Prometheus' words.
+//! `GET /api/v1/status/{buildinfo,runtimeinfo,config}`: the state of this node in Prometheus'
+//! terms.
 
 use super::envelope::success;
 use crate::access::machine_name;
@@ -10,13 +11,11 @@ use tidepool_lifecycle::clock::system_now;
 use tidepool_lifecycle::processors::processors;
 use tidepool_settings::duration::duration_text;
 
-/// The release of Prometheus whose API this is like, and our own version as build metadata, which
-/// counts for nothing when versions are compared. From 2.24 on Thanos and Grafana send matchers
-/// with their questions for labels; from 3.0 on names may have any characters, and `U__` stands for
-/// those in paths. No key `features`: with one, Grafana would take this for Mimir.
+/// The Prometheus release of the API, with our version as build metadata, which comparisons ignore.
+/// Thanos and Grafana send matchers with label requests from 2.24 on, and from 3.0 on any
+/// characters in names (`U__` in paths). A key `features` is missing: Grafana would assume Mimir.
 const VERSION: &str = concat!("3.0.0+tidepool.", env!("CARGO_PKG_VERSION"));
 
-/// Answers with the version.
 pub fn build_info() -> Reply {
     let data = json!({
         "version": VERSION, "revision": "", "branch": "", "buildUser": "", "buildDate": "",
@@ -25,7 +24,7 @@ pub fn build_info() -> Reply {
     success(data)
 }
 
-/// Answers with figures of the process. Those of Go's runtime are empty.
+/// Returns figures of the process. Those of Go's runtime are empty.
 pub fn runtime_info(context: &Context) -> Reply {
     let config = context.store.config();
     let (damaged, _) = context.store.quarantine_figures();
@@ -52,7 +51,7 @@ fn time_text(time_ms: i64) -> String {
     Timestamp::from_millisecond(time_ms).map_or_else(|_| String::new(), |time| time.to_string())
 }
 
-/// Answers with the loaded configuration. Thanos takes the external labels from there.
+/// Returns the loaded configuration, from which Thanos takes the external labels.
 pub fn config(context: &Context) -> Reply {
     success(json!({ "yaml": context.http.yaml }))
 }

@@ -1,5 +1,5 @@
-//! `GET /api/v1/status/tsdb`: what the head's series are made of, as Prometheus shows it; and
-//! `GET /api/v1/status/tsdb/blocks`: the blocks.
+//! `GET /api/v1/status/tsdb`: cardinality of the head, in Prometheus' form. `GET
+//! /api/v1/status/tsdb/blocks`: the blocks.
 
 use super::envelope::{ApiError, success};
 use super::pages::{CONTENT_TYPE_JSON, put_text};
@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use tidepool_runtime::Ranked;
 use tidepool_store::ListedBlock;
 
-/// Items of a list without a `limit`, and the most that it may ask for: upstream's.
+/// Default and maximum number of items of a list, as upstream.
 const ITEMS_DEFAULT: u32 = 10;
 const ITEMS_MAX: u32 = 10_000;
 
-/// Answers with the largest of everything. `seriesCountByLabelName` is not upstream's.
+/// Returns the largest items of each list. `seriesCountByLabelName` is our addition.
 pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
     let items_max = items_max(parameters.first("limit")).map_err(ApiError::BadData)?;
     let store = &context.store;
@@ -38,7 +38,7 @@ pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply,
     Ok(full(StatusCode::OK, CONTENT_TYPE_JSON, body))
 }
 
-/// Answers with the blocks, oldest first. `size` and `error` are not upstream's.
+/// Returns the blocks, oldest first. `size` and `error` are our additions.
 pub async fn blocks(context: &Context) -> Result<Reply, ApiError> {
     let mut blocks: Vec<Value> =
         context.store.listed_blocks().await?.into_iter().map(block).collect();
@@ -46,11 +46,11 @@ pub async fn blocks(context: &Context) -> Result<Reply, ApiError> {
     Ok(success(json!({ "blocks": blocks })))
 }
 
-/// A block as its `meta.json` has it. One whose does not read has what upstream's fields need.
+/// Converts a block's `meta.json`. An unreadable one gets the fields that upstream's clients need.
 fn block(ListedBlock { id, bytes, meta, damage }: ListedBlock) -> Value {
     let unread = |error| json!({ "minTime": 0, "maxTime": 0, "version": 0, "error": error });
     let mut block = meta.unwrap_or_else(unread);
-    // The directory's name is what the store knows it by.
+    // The store identifies a block by its directory, whatever `meta.json` states.
     block["ulid"] = json!(id);
     block["size"] = json!(bytes);
     if let Some(damage) = damage
@@ -61,7 +61,7 @@ fn block(ListedBlock { id, bytes, meta, damage }: ListedBlock) -> Value {
     block
 }
 
-/// Writes a list as the next field of an object: its texts may be long, and are there once.
+/// Appends a list as a field. Written without JSON values, which would copy long texts.
 fn put_list(body: &mut Vec<u8>, field: &str, items: &[Ranked]) {
     body.extend_from_slice(format!(",\"{field}\":[").as_bytes());
     for (index, Ranked { name, number }) in items.iter().enumerate() {

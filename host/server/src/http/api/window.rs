@@ -1,26 +1,27 @@
-//! Parameters of ours for long lists: `search` keeps what has all of its words, `offset` and
-//! `limit` choose a part. Such answers say in the field `total` how many entries there are. Without
-//! `search` and `offset` an answer is as upstream's.
+//! Our parameters for long lists: `search` filters by words, `offset` and `limit` select a part.
+//! Such responses have the total number of entries in `total`. Without `search` and `offset`, a
+//! response is upstream's.
 
 use super::envelope::ApiError;
 use super::parameters::Parameters;
 
-/// The part of a list that is asked for, and what was counted so far.
+/// The requested part of a list, and the entries counted so far.
 #[derive(Debug, Default)]
 pub struct Window {
-    /// Words in lower case.
+    /// Words of `search` in lower case.
     words: Vec<String>,
     offset: u64,
-    /// Most entries; 0 is no limit.
+    /// Maximum number of entries; 0 for no limit.
     limit: u64,
     total: u64,
 }
 
 impl Window {
-    /// What a request asks for; `None` if it asks as of upstream.
+    /// Reads the parameters; `None` without `search` and `offset`.
     pub fn of(parameters: &Parameters) -> Result<Option<Window>, ApiError> {
         let (offset, limit) = (parameters.number("offset")?, parameters.limit()?);
         let search = parameters.first("search");
+        // A `limit` alone is upstream's parameter and keeps its meaning.
         if offset.is_none() && search.is_empty() {
             return Ok(None);
         }
@@ -30,7 +31,7 @@ impl Window {
         Ok(Some(Window { words, offset, limit, total: 0 }))
     }
 
-    /// Counts an entry with this text. Whether the answer has it.
+    /// Counts an entry with this text, and returns whether the response has it.
     pub fn takes(&mut self, text: &str) -> bool {
         if !self.finds(text) {
             return false;
@@ -40,17 +41,17 @@ impl Window {
         place >= self.offset && (self.limit == 0 || place - self.offset < self.limit)
     }
 
-    /// Entries that were found so far, those outside of the part included.
+    /// Number of matching entries so far, including those outside of the part.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Whether some were found behind the part.
+    /// Returns whether entries matched behind the part.
     pub fn is_cut_off(&self) -> bool {
         self.limit != 0 && self.total > self.offset.saturating_add(self.limit)
     }
 
-    /// Whether a text has all words in it, in their order and in any case.
+    /// Returns whether a text has all words in their order, ignoring case.
     fn finds(&self, text: &str) -> bool {
         if self.words.is_empty() {
             return true;

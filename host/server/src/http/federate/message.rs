@@ -1,4 +1,4 @@
-//! Prometheus' protobuf format: families, each behind its length, with native histograms.
+//! Prometheus' protobuf format: length-delimited metric families, with native histograms.
 //!
 //! Source: `web/federate.go` in prometheus/prometheus.
 
@@ -11,12 +11,13 @@ use tidepool_exposition::protobuf::client::{
 use tidepool_protocol::prom::native::BucketSpan;
 use tidepool_protocol::prom::newest::{FloatHistogram, Newest, NewestValue};
 
-/// Writes series, which are sorted by name.
+/// Encodes series, which must be sorted by name.
 pub fn families(
     series: &[Newest],
     external: &[(String, String)],
     escaping: NameEscaping,
 ) -> Vec<u8> {
+    // A family has one type, so a name with floats and histograms becomes two families.
     let mut out = Vec::new();
     let same = |a: &Newest, b: &Newest| a.name == b.name && type_of(a) == type_of(b);
     for family in series.chunk_by(same) {
@@ -57,7 +58,7 @@ fn metric(series: &Newest, external: &[(String, String)], escaping: NameEscaping
     metric
 }
 
-/// Custom bounds become classic buckets.
+/// Converts a histogram. Custom bounds become classic buckets, since the format lacks them.
 fn of_histogram(from: &FloatHistogram) -> Histogram {
     let both = Histogram {
         sample_count_float: Some(from.count),

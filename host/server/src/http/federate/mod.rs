@@ -1,4 +1,4 @@
-//! `GET /federate`: the newest samples of selected series, for a Prometheus that collects them.
+//! `GET /federate`: the newest samples of selected series, for a Prometheus that scrapes them.
 //!
 //! Source: `web/federate.go` in prometheus/prometheus.
 
@@ -31,19 +31,18 @@ use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_runtime::{PoolShare, TimeRange};
 use tidepool_turns::{Pace, STEP_BYTES};
 
-/// The path.
 pub const PATH: &str = "/federate";
 
-/// More series are sorted and written beside the threads of the network: fewer take a millisecond.
+/// Number of series from which work moves beside the network; fewer take a millisecond.
 const ASIDE_SERIES_MIN: usize = 500;
 
-/// Bytes that are sent at a time.
+/// Size of a piece of the response, in bytes.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// The label that says what a sample was measured at: none of the collector's takes its place.
+/// The label of the measured target, which the collector's own must not replace.
 const INSTANCE: &str = "instance";
 
-/// The content type of messages.
+/// Content type of the protobuf format.
 macro_rules! message_type {
     ($escaping:literal) => {
         concat!(
@@ -54,25 +53,25 @@ macro_rules! message_type {
     };
 }
 
-/// The content type of text.
+/// Content type of the text format.
 macro_rules! text_type {
     ($escaping:literal) => {
         concat!("text/plain; version=0.0.4; charset=utf-8; escaping=", $escaping)
     };
 }
 
-/// A format, with its content type.
+/// A format and the escaping of names, which together are the content type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Format {
     is_message: bool,
     escaping: NameEscaping,
 }
 
-/// Answers with samples.
 pub async fn answer(context: &Context, request: Request) -> Reply {
     let format = Format::preferred(request.headers().get_all(ACCEPT));
     let takes_gzip = gzip::is_taken(request.headers().get_all(ACCEPT_ENCODING));
     let end_ms = system_now_ms();
+    // Upstream looks back like an instant query, too.
     let start_ms = end_ms.saturating_sub(millis(context.queries.lookback()));
     let mut count = SelectionCount::default();
     let mut queries = Vec::new();
@@ -91,6 +90,7 @@ pub async fn answer(context: &Context, request: Request) -> Reply {
         .iter()
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
+    // As upstream: with an empty `instance`, the collector does not add the node's address.
     if external.iter().all(|(name, _)| name != INSTANCE) {
         external.push((INSTANCE.to_owned(), String::new()));
         external.sort();
@@ -117,7 +117,7 @@ pub async fn answer(context: &Context, request: Request) -> Reply {
     }
 }
 
-/// An answer on its way. Its share of the memory of reads is given back once all of it was taken.
+/// A response being sent. Its share of the memory of reads is released with the last piece.
 struct Written {
     rest: Bytes,
     _share: PoolShare,
@@ -127,7 +127,7 @@ impl Body for Written {
     type Data = Bytes;
     type Error = StoreError;
 
-    /// Piece by piece, so that compressing one is short.
+    /// Returns pieces, so that the compression of each is short.
     fn poll_frame(
         mut self: Pin<&mut Self>,
         _: &mut std::task::Context<'_>,
@@ -146,7 +146,7 @@ impl Body for Written {
     }
 }
 
-/// The newest samples, sorted by name and labels. They count as memory of reads.
+/// Reads the newest samples, sorted by name and labels, within the memory of reads.
 async fn samples(
     context: &Context,
     queries: Vec<ReadQuery>,
@@ -154,6 +154,7 @@ async fn samples(
     let mut series = Vec::new();
     let pool = context.store.read_memory();
     let mut share = pool.share();
+    // Without selectors upstream answers with an empty page, not with an error.
     if queries.is_empty() {
         return Ok((series, share));
     }
@@ -163,13 +164,14 @@ async fn samples(
     let mut parts = context.store.read(queries, ReadFormat::TIME_SERIES, Vec::new()).await?;
     loop {
         match parts.recv().await {
-            // The read gave up because the store stops.
+            // The read gave up because the store is stopping.
             None => return Err(StoreError::Stopped),
             Some(part) => match part? {
                 ReadPart::End => break,
                 ReadPart::Bytes(bytes) => pending.extend_from_slice(&bytes),
             },
         }
+        // A part may end within a field; the rest of it comes with the next part.
         let whole = whole_fields(&pending);
         let mut rest = &pending[..whole];
         while !rest.is_empty() {
@@ -178,13 +180,14 @@ async fn samples(
                 StoreError::Runtime(format!("the answer of the engine does not decode: {error}"))
             })?;
             rest = behind;
-            // The text of a series is about as long as what is held of it.
+            // The text of a series is about as long as its data in memory.
             bytes_held += found.iter().map(|one| 2 * one.bytes()).sum::<usize>();
             if !share.grow_to(bytes_held + pending.capacity()) {
                 let why = format!("all reads together may take {} bytes", pool.bytes_max());
                 return Err(StoreError::ShortOfMemory(why));
             }
             series.extend(found);
+            // Decoding a large part would otherwise hold the network thread.
             pace.step().await;
         }
         pending.drain(..whole);
@@ -194,14 +197,15 @@ async fn samples(
     Ok((series, share))
 }
 
-/// Sorts series, of which one that several selectors select comes once.
+/// Sorts series and removes those that several selectors selected.
 fn in_order(mut series: Vec<Newest>) -> Vec<Newest> {
+    // Newest first among equal labels, so that `dedup_by` keeps the newest.
     series.sort_by(|a, b| (&a.name, &a.labels, b.time_ms).cmp(&(&b.name, &b.labels, a.time_ms)));
     series.dedup_by(|b, a| a.name == b.name && a.labels == b.labels);
     series
 }
 
-/// A series' labels, then those of this node that it has not.
+/// Iterates over a series' labels, then over external labels that it lacks.
 fn labels<'a>(
     own: &'a [(String, String)],
     external: &'a [(String, String)],
@@ -212,7 +216,7 @@ fn labels<'a>(
 }
 
 impl Format {
-    /// The first one that a client takes, by its weights; text if it names none.
+    /// Returns the first supported format by the client's weights; text if none is named.
     fn preferred(accepted: GetAll<'_, HeaderValue>) -> Format {
         let mut kinds: Vec<(f64, MediaType<'_>)> = accepted
             .iter()
@@ -226,6 +230,7 @@ impl Format {
             .filter(|(weight, _)| *weight > 0.0)
             .collect();
         kinds.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        // The escaping of a refused format still counts for `*/*`, as in prometheus/common.
         let mut escaping = NameEscaping::Underscores;
         for (_, kind) in kinds {
             let named = kind.values("escaping").next();
@@ -257,7 +262,7 @@ impl Format {
     }
 }
 
-/// A name as it is written. One that was valid before Prometheus 3 stays.
+/// Escapes a name. A name that was valid before Prometheus 3 remains unchanged.
 fn escaped(escaping: NameEscaping, name: &str) -> Cow<'_, str> {
     if is_legacy(name) { Cow::Borrowed(name) } else { escaping.escape(name) }
 }
@@ -271,7 +276,7 @@ mod tests {
     use super::*;
     use hyper::header::{HeaderMap, InvalidHeaderValue};
 
-    /// What Prometheus 3.15 sends when it scrapes, by its defaults.
+    /// The `Accept` header of Prometheus 3.15 with its defaults.
     const PROMETHEUS: &str = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\
         application/openmetrics-text;version=0.0.1;q=0.5,\
         text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";

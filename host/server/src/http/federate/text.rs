@@ -1,4 +1,4 @@
-//! Prometheus' text format 0.0.4, of untyped samples and of histograms with custom bounds.
+//! Prometheus' text format 0.0.4: untyped samples, and histograms with custom bounds.
 //!
 //! Source: `expfmt/text_create.go` and `model/metric.go` in prometheus/common.
 
@@ -7,8 +7,7 @@ use std::borrow::Cow;
 use tidepool_exposition::NameEscaping;
 use tidepool_protocol::prom::newest::{FloatHistogram, Newest, NewestValue};
 
-/// Writes series, which are sorted by name. Native histograms with powers of two have no place in
-/// this format.
+/// Formats series sorted by name, without exponential histograms, which the format lacks.
 pub fn text(series: &[Newest], external: &[(String, String)], escaping: NameEscaping) -> String {
     let mut out = String::new();
     let mut family = None;
@@ -20,6 +19,7 @@ pub fn text(series: &[Newest], external: &[(String, String)], escaping: NameEsca
         };
         let kind = if histogram.is_some() { "histogram" } else { "untyped" };
         let name = escaped(escaping, &one.name);
+        // Prometheus' parser needs the type once, before the first line of a family.
         if family.replace((one.name.as_str(), kind)) != Some((one.name.as_str(), kind)) {
             let name = if is_legacy(&name) { name.to_string() } else { quoted(&name) };
             out += &format!("# TYPE {name} {kind}\n");
@@ -37,7 +37,7 @@ pub fn text(series: &[Newest], external: &[(String, String)], escaping: NameEsca
     out
 }
 
-/// What all lines of one series have in common.
+/// Fields common to all lines of a series.
 struct Line<'a> {
     name: &'a str,
     labels: &'a [(Cow<'a, str>, &'a str)],
@@ -47,6 +47,7 @@ struct Line<'a> {
 impl Line<'_> {
     fn put_histogram(&self, histogram: &FloatHistogram, out: &mut String) {
         let buckets = histogram.classic_buckets();
+        // The text format needs the `+Inf` bucket, which native histograms leave implicit.
         for (bound, below) in buckets.into_iter().chain([(f64::INFINITY, histogram.count)]) {
             self.put("_bucket", Some(bound), below, out);
         }
@@ -58,6 +59,7 @@ impl Line<'_> {
         let name = format!("{}{suffix}", self.name);
         let mut pairs = Vec::with_capacity(self.labels.len() + 2);
         let is_legacy_name = is_legacy(&name);
+        // A name that is not legacy stands quoted among the labels (UTF-8 syntax of Prometheus 3).
         if !is_legacy_name {
             pairs.push(quoted(&name));
         }
@@ -83,7 +85,7 @@ fn quoted(text: &str) -> String {
     format!("\"{text}\"")
 }
 
-/// As Go writes it with the verb `g`: with an exponent of two digits below 1e-4 and from 1e6 on.
+/// Formats a number like Go's verb `g`: exponents of two digits below 1e-4 and from 1e6.
 fn number(value: f64) -> String {
     let text = format!("{value:e}");
     match text.split_once('e').map(|(digits, exponent)| (digits, exponent.parse::<i32>())) {

@@ -1,10 +1,10 @@
-//! The configuration and the files of access: what was read last, and what is in use.
+//! Metrics of the configuration and of access files: the last reload, and what is in use.
 
 use crate::access::FilesState;
 use tidepool_lifecycle::reload::ReloadHandle;
 use tidepool_telemetry::MetricsText;
 
-/// Under Prometheus' names, which alerts know.
+/// Writes the metrics of reloads under Prometheus' names, which alerts use.
 pub fn show(text: &mut MetricsText, reload: &ReloadHandle) {
     text.gauge(
         "prometheus_config_last_reload_successful",
@@ -23,7 +23,7 @@ pub fn show(text: &mut MetricsText, reload: &ReloadHandle) {
     );
 }
 
-/// Files of TLS and credentials.
+/// Writes the metrics of TLS and credentials files.
 pub fn show_files(text: &mut MetricsText, files: &[FilesState]) {
     let labels: Vec<String> = files.iter().map(|it| format!("flag=\"{}\"", it.flag)).collect();
     let labelled = || labels.iter().map(String::as_str).zip(files);

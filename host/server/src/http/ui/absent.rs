@@ -1,15 +1,14 @@
-//! In the place of the page for browsers, in a program without it.
+//! Replaces the browser page in a program built without it.
 
 use super::reply::Reply;
 use super::request::Request;
 use super::route::Route;
 use hyper::header::HeaderMap;
 
-/// An endpoint of the page: there is none.
+/// An endpoint of the page; there are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageEndpoint {}
 
-/// None.
 pub const ROUTES: &[Route<PageEndpoint>] = &[];
 
 pub fn answer(endpoint: PageEndpoint, _: &Request) -> Reply {

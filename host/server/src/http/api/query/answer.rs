@@ -1,4 +1,4 @@
-//! The answer to a query on its way: what the engine writes, with what stands before and behind it.
+//! The response to a query as it arrives: the engine's bytes, with their beginning and end.
 
 use super::stats::Stats;
 use crate::http::api::pages::{Page, Progress, Rows};
@@ -10,13 +10,12 @@ use tidepool_runtime::{ResultFormat, ValueType};
 use tidepool_store::StoreError;
 use tokio::sync::mpsc::Receiver;
 
-/// An answer on its way.
 pub struct Answer {
     pub parts: Receiver<Result<QueryPart, StoreError>>,
     pub format: ResultFormat,
-    /// The figures of the cost to report, if any.
+    /// Measurement of the cost to report, if requested.
     pub stats: Option<Stats>,
-    /// What is to be remarked on the request.
+    /// Warning about the request itself.
     pub warning: Option<String>,
 }
 
@@ -29,6 +28,7 @@ impl Rows for Answer {
         let page = page.more_of_row();
         Poll::Ready(match ready!(self.parts.poll_recv(context)) {
             Some(Ok(QueryPart::Begin { kind, text })) => {
+                // JSON needs no beginning: the engine's bytes have the type of the result.
                 if self.format == ResultFormat::Protobuf {
                     page.extend_from_slice(&query::begin(type_of(kind), text));
                 }
@@ -43,14 +43,14 @@ impl Rows for Answer {
                 Ok(Progress::END)
             }
             Some(Err(error)) => Err(error),
-            // The query gave up, on a slow client or because the store stops.
+            // The query gave up, because of a slow client or because the store is stopping.
             None => Err(StoreError::Stopped),
         })
     }
 }
 
 impl Answer {
-    /// Ends `data`, and says what was remarked.
+    /// Ends `data` and adds warnings and infos.
     fn put_end(&mut self, bytes: &mut Vec<u8>, mut end: QueryEnd) {
         let annotations = std::mem::take(&mut end.annotations);
         let (warnings, infos): (Vec<_>, Vec<_>) =

@@ -1,6 +1,6 @@
-//! `/api/v1/query`, `query_range`, `format_query` and `parse_query`: PromQL.
+//! PromQL: `/api/v1/query`, `query_range`, `format_query` and `parse_query`.
 //!
-//! The engine writes the answer as it evaluates; memory does not grow with it here. Source:
+//! The engine writes the response as it evaluates, so memory here does not grow with it. Source:
 //! `web/api/v1/api.go` in prometheus/prometheus.
 
 mod answer;
@@ -25,10 +25,9 @@ use stats::Stats;
 use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_runtime::{QueryTimes, ResultFormat};
 
-/// Most points of a series in a range query. Upstream's.
+/// Maximum number of points of a series in a range query, as upstream.
 const POINTS_MAX: i64 = 11_000;
 
-/// Evaluates at one time.
 pub async fn instant(
     context: &Context,
     parameters: &Parameters,
@@ -38,7 +37,6 @@ pub async fn instant(
     answer(context, parameters, format, QueryTimes::Instant(time_ms)).await
 }
 
-/// Evaluates at every step of a range.
 pub async fn range(
     context: &Context,
     parameters: &Parameters,
@@ -72,14 +70,14 @@ pub async fn format(context: &Context, parameters: &Parameters) -> Result<Reply,
     Ok(success(Value::String(formatted)))
 }
 
-/// Returns the tree of the expression.
+/// Returns the syntax tree of the expression.
 pub async fn parse(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
     let text = parameters.first("query").to_owned();
     let tree = context.queries.parse_query(text).await.map_err(of_query)?;
     Ok(success_of_json(&tree))
 }
 
-/// What is wrong with the parameter `query`.
+/// Attributes an error of the expression to the parameter `query`.
 pub fn of_query(error: StoreError) -> ApiError {
     match error {
         StoreError::Expression(text) => ApiError::parameter("query", text),
@@ -121,6 +119,7 @@ async fn answer(
     };
     let answer = Answer { parts, format, stats, warning };
     let mut reply = stream(shape, answer).await.map_err(of_query)?;
+    // A cache must not give a message to a client of JSON.
     reply.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
     Ok(reply)
 }

@@ -1,14 +1,14 @@
-//! Which form of an answer a client prefers (RFC 9110, section 12.5.1).
+//! Negotiation of the response format (RFC 9110, section 12.5.1).
 
 use hyper::header::{GetAll, HeaderValue};
 use tidepool_protocol::prom::media_type::MediaType;
 use tidepool_protocol::prom::query::QUERY_CONTENT_TYPE;
 use tidepool_runtime::ResultFormat;
 
-/// What JSON is called, also by those who take anything.
+/// Media types that JSON satisfies.
 const JSON: [&str; 3] = ["application/json", "application/*", "*/*"];
 
-/// The form that has the greatest weight, the first one of equals; JSON if none is named.
+/// Returns the format with the highest weight, the first among equals; JSON by default.
 pub fn preferred(accepted: GetAll<'_, HeaderValue>) -> ResultFormat {
     let lists = accepted.iter().filter_map(|value| value.to_str().ok());
     let mut best = (0.0, ResultFormat::Json);

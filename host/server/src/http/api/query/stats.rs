@@ -1,4 +1,4 @@
-//! What a query has cost, as `stats` asks for it. Source: `util/stats` in prometheus/prometheus.
+//! Cost of a query for the parameter `stats`. Source: `util/stats` in prometheus/prometheus.
 
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -7,11 +7,11 @@ use tidepool_protocol::prom::query::QueryStats;
 use tidepool_query::{QueryEnd, QueryTimings};
 use tidepool_runtime::QueryTimes;
 
-/// The values of `stats` that upstream documents. Others act as `true`, with a warning.
+/// Values of `stats` that upstream documents. Others act like `true` and add a warning.
 const TRUE: &str = "true";
 const ALL: &str = "all";
 
-/// The figures of the cost of a query.
+/// Cost of a query, measured from its request.
 #[derive(Clone, Copy, Debug)]
 pub struct Stats {
     times: QueryTimes,
@@ -19,18 +19,18 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Of a query that begins now.
+    /// Begins the measurement of a query.
     pub fn new(times: QueryTimes) -> Stats {
         Stats { times, begun: Instant::now() }
     }
 
-    /// As a field of `data`, behind others.
+    /// Writes the cost as a further field of `data`.
     pub fn put_json(&self, bytes: &mut Vec<u8>, end: &QueryEnd) {
         let QueryEnd { stats, timings, .. } = end;
         let QueryTimings { queue, preparation, evaluation } = *timings;
         let timings = json!({
             "evalTotalTime": (preparation + evaluation).as_secs_f64(),
-            // Series are sorted while they are evaluated.
+            // Series are sorted during the evaluation.
             "resultSortTime": 0,
             "queryPreparationTime": preparation.as_secs_f64(),
             "innerEvalTime": evaluation.as_secs_f64(),
@@ -51,7 +51,7 @@ impl Stats {
         bytes.extend_from_slice(samples.as_bytes());
     }
 
-    /// The same as a message.
+    /// Converts the cost to a message.
     pub fn message(&self, end: &QueryEnd) -> QueryStats {
         let QueryTimings { queue, preparation, evaluation } = end.timings;
         QueryStats {
@@ -71,7 +71,7 @@ impl Stats {
         self.begun.elapsed()
     }
 
-    /// Pairs of times and counts.
+    /// Writes pairs of time and count.
     fn put_steps(&self, bytes: &mut Vec<u8>, counts: &[u64]) {
         let (start_ms, step_ms) = match self.times {
             QueryTimes::Instant(time_ms) => (time_ms, 0),
@@ -87,12 +87,12 @@ impl Stats {
     }
 }
 
-/// Whether the samples of each step are asked for.
+/// Returns whether samples are counted per step.
 pub fn is_per_step(value: &str) -> bool {
     value == ALL
 }
 
-/// The warning that a value deserves. Upstream's text.
+/// Warning about an undocumented value, with upstream's text.
 pub fn warning(value: &str) -> Option<String> {
     match value {
         "" | TRUE | ALL => None,

@@ -1,4 +1,4 @@
-//! `GET /api/v1/targets/metadata`: what targets say of their metric families.
+//! `GET /api/v1/targets/metadata`: metadata that targets expose.
 
 use super::put_json;
 use crate::http::api::envelope::ApiError;
@@ -17,10 +17,10 @@ use tidepool_scrape::store::FamilyMetadata;
 use tidepool_scrape::target::Target;
 use tidepool_store::StoreError;
 
-/// Most entries of an answer; a warning says when there are more.
+/// Maximum number of entries; a warning is added if there are more.
 const ENTRIES_MAX: usize = 100_000;
 
-/// Answers as upstream does: entries of each target whose labels match.
+/// Returns the entries of each target whose labels match, as upstream.
 pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
     let limit = parameters.number("limit")?.and_then(|limit| usize::try_from(limit).ok());
     let all = context.scraping.targets(None).into_values();
@@ -36,29 +36,27 @@ pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply,
     Ok(stream(Shape::List, rows).await?)
 }
 
-/// The answer, written entry by entry: 100,000 of them have some 30 MB.
+/// The response, written entry by entry: 100,000 entries take about 30 MB.
 struct MetadataRows {
     targets: IntoIter<Arc<Target>>,
     conditions: Vec<Condition>,
-    /// All if it is empty.
+    /// Name of a family; empty for all.
     metric: String,
     limit: usize,
-    /// Those that were written.
     entries: usize,
-    /// The target whose entries are written, as JSON.
+    /// Labels of the current target, as JSON.
     labels: Vec<u8>,
-    /// What is left of its families.
+    /// Remaining families of the current target.
     families: IntoIter<FamilyMetadata>,
 }
 
-/// Targets that are looked at in one step.
+/// Number of targets checked in one step.
 const TARGETS_STEP: usize = 100;
 
 impl MetadataRows {
-    /// Goes on to the next target whose labels match, among the next ones; returns whether there
-    /// may be more.
+    /// Moves to the next matching target within a step. Returns whether there may be more.
     fn next_target(&mut self) -> bool {
-        // Upstream looks at its limit between targets only.
+        // Upstream checks its limit between targets only.
         if self.entries >= self.limit {
             return false;
         }
@@ -85,7 +83,7 @@ impl Rows for MetadataRows {
             if !self.next_target() {
                 return Poll::Ready(Ok(Progress::END));
             }
-            // Others have their turn while nothing matches.
+            // Yields to other tasks while nothing matches.
             context.waker().wake_by_ref();
             return Poll::Pending;
         };
@@ -115,7 +113,7 @@ fn families(target: &Target, metric: &str) -> Vec<FamilyMetadata> {
     }
 }
 
-/// A matcher, ready for use.
+/// A matcher with its compiled pattern.
 enum Condition {
     Text(Matcher),
     Pattern(Matcher, Pattern),

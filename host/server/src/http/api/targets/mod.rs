@@ -1,4 +1,4 @@
-//! What is scraped: `/api/v1/targets` and `/api/v1/scrape_pools`, and what is below them.
+//! Scrape targets and jobs: `/api/v1/targets`, `/api/v1/scrape_pools` and the paths below them.
 
 pub mod metadata;
 pub mod relabel_steps;
@@ -24,17 +24,17 @@ use tidepool_scrape::target::{Health, State, Target, shown_discovered};
 use tidepool_settings::duration::duration_text;
 use tidepool_store::StoreError;
 
-/// Upstream's zero time: no scrape yet.
+/// Go's zero time, which upstream shows before the first scrape.
 const NEVER: &str = "0001-01-01T00:00:00Z";
 
-/// `GET /api/v1/targets`. `health`, `search`, `offset` and `limit` are ours.
+/// `GET /api/v1/targets`. `health`, `search`, `offset` and `limit` are our additions.
 pub async fn targets(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
     let state = parameters.first("state").to_ascii_lowercase();
     let (has_active, has_dropped) = match state.as_str() {
         "active" => (true, false),
         "dropped" => (false, true),
         "" | "any" => (true, true),
-        // As upstream has it.
+        // As upstream, an unknown state selects nothing.
         _ => (false, false),
     };
     let asked = Asked {
@@ -45,38 +45,38 @@ pub async fn targets(context: &Context, parameters: &Parameters) -> Result<Reply
         window: Window::of(parameters)?,
     };
     let scraping = context.scraping.clone();
+    // Copying 100,000 targets would hold the network thread.
     let rows = aside::run(move || TargetRows::of(scraping.targets(None), asked)).await?;
     Ok(stream(Shape::Fields, rows).await?)
 }
 
-/// What a request asks for.
+/// The parameters of a request.
 struct Asked {
     pool: Option<String>,
     has_active: bool,
     has_dropped: bool,
-    /// Any if it is empty.
+    /// Name of a health; empty for any.
     health: String,
     window: Option<Window>,
 }
 
-/// A target that is scraped, as it is at one moment.
+/// An active target with its state at one moment.
 struct Active {
     pool: Arc<str>,
     target: Arc<Target>,
     state: State,
 }
 
-/// The answer, written target by target: a list of 100,000 has some 100 MB.
+/// The response, written target by target: 100,000 targets take about 100 MB.
 struct TargetRows {
     active: IntoIter<Active>,
     dropped: IntoIter<(Arc<str>, Labels)>,
-    /// Of dropped targets, by job.
+    /// Number of dropped targets by job.
     counts: Option<Map<String, Value>>,
     window: Option<Window>,
     at: Part,
 }
 
-/// What is written next.
 #[derive(Clone, Copy)]
 enum Part {
     Begin,
@@ -87,7 +87,7 @@ enum Part {
 impl TargetRows {
     fn of(all: BTreeMap<String, Listed>, asked: Asked) -> TargetRows {
         let Asked { pool, has_active, has_dropped, health, mut window } = asked;
-        // Of all jobs, as upstream has it, whichever is asked for.
+        // Upstream counts all jobs, whichever is requested.
         let counts = all.iter().map(|(pool, listed)| (pool.clone(), json!(listed.dropped_total)));
         let counts = has_dropped.then(|| counts.collect());
         let (mut active, mut dropped) = (Vec::new(), Vec::new());
@@ -100,6 +100,7 @@ impl TargetRows {
                 let targets = listed.active.iter().cloned();
                 active.extend(targets.map(|target| Active::of(&pool, target)));
             }
+            // Dropped targets have no health to match.
             if has_dropped && health.is_empty() {
                 let labels = listed.dropped.iter().cloned();
                 dropped.extend(labels.map(|labels| (Arc::clone(&pool), labels)));
@@ -107,7 +108,7 @@ impl TargetRows {
         }
         active.retain(|target| health.is_empty() || target.state.health.name() == health);
         if let Some(window) = &mut window {
-            // What fails is what people look for. The sort keeps all else in its order.
+            // Failing targets come first; the stable sort keeps the order otherwise.
             active.sort_by_key(|target| target.state.health != Health::Down);
             active.retain(|target| window.takes(&target.searched()));
             dropped.retain(|(pool, labels)| window.takes(&searched(pool, "", labels, "")));
@@ -212,7 +213,7 @@ impl Active {
     }
 }
 
-/// The text of a target in which is searched.
+/// Text of a target that `search` matches.
 fn searched<'a>(
     pool: &str,
     url: &str,
@@ -234,7 +235,6 @@ fn time(since_epoch: Option<Duration>) -> String {
     time.map_or_else(|| NEVER.to_owned(), |time| time.to_string())
 }
 
-/// `GET /api/v1/scrape_pools/config`
 pub fn scrape_pool_config(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
     let pool = parameters.required("scrapePool")?;
     let yaml = context.scraping.job_yaml(pool).ok_or_else(|| unknown_pool(pool))?;
@@ -245,7 +245,6 @@ fn unknown_pool(pool: &str) -> ApiError {
     ApiError::BadData(format!("error retrieving scrape config: unknown scrape pool {pool:?}"))
 }
 
-/// `GET /api/v1/scrape_pools`
 pub fn scrape_pools(context: &Context) -> Reply {
     success(json!({ "scrapePools": context.scraping.pools() }))
 }

@@ -1,4 +1,4 @@
-//! `GET /api/v1/targets/relabel_steps`: what each relabel rule of a job makes of labels.
+//! `GET /api/v1/targets/relabel_steps`: the labels after each relabel rule of a job.
 
 use super::unknown_pool;
 use crate::http::api::envelope::{ApiError, success};
@@ -10,7 +10,7 @@ use std::slice;
 use tidepool_relabel::{Action, Rule, RuleSpec, relabel};
 use tidepool_scrape::target::LabelMap;
 
-/// Answers with the labels behind each rule. Behind the one that drops them there are none.
+/// Returns the labels after each rule; empty from the rule that drops them.
 pub fn answer(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
     let (pool, labels) = (parameters.required("scrapePool")?, parameters.required("labels")?);
     let mut labels: LabelMap = serde_json::from_str(labels)
@@ -31,21 +31,20 @@ pub fn answer(context: &Context, parameters: &Parameters) -> Result<Reply, ApiEr
     Ok(success(json!({ "steps": steps })))
 }
 
-/// Applies a rule; returns whether it keeps the set. One without labels, which is no target, is
-/// dropped here only by a rule that says so.
+/// Applies a rule and returns whether it keeps the set. Only filters drop an empty set here.
 fn apply(rule: &mut Rule, spec: &RuleSpec, labels: &mut LabelMap) -> bool {
     use Action::{Drop, DropEqual, Keep, KeepEqual};
     let decides = matches!(spec.action, Keep | Drop | KeepEqual | DropEqual);
     let rule = slice::from_mut(rule);
     if decides && labels.is_empty() {
-        // A label that the rule does not look at stands for none.
+        // `relabel` drops empty sets, so a label that the rule does not read is added.
         let other = format!("{}{}_", spec.source_labels.concat(), spec.target_label);
         return relabel(rule, &mut LabelMap::from([(other, "x".to_owned())]));
     }
     relabel(rule, labels) || !decides
 }
 
-/// A rule as upstream's JSON has it: without what is empty, but for two keys.
+/// Converts a rule to upstream's JSON, which omits all empty fields but two.
 fn rule_of(spec: &RuleSpec) -> Value {
     let mut rule = json!({
         "separator": spec.separator,
@@ -68,7 +67,7 @@ fn rule_of(spec: &RuleSpec) -> Value {
 mod tests {
     use super::*;
 
-    /// Upstream: `targetRelabelSteps`, which asks each rule whether it keeps the set.
+    /// Upstream: `targetRelabelSteps`, which asks each rule whether it keeps the labels.
     #[test]
     fn a_set_without_labels_is_dropped_by_a_rule_only() {
         let spec = |action, source: &str, regex: &str, target: &str| RuleSpec {
