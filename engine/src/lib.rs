@@ -69,6 +69,7 @@
 //! # }
 //! ```
 
+#![warn(missing_docs)]
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 pub mod model;

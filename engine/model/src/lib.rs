@@ -5,6 +5,7 @@
 //! that works on them: packed in the engine's head, shared in PromQL, borrowed from a request in
 //! the formats. A common type would cost copies on the path of every sample.
 
+#![warn(missing_docs)]
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 pub mod buckets;

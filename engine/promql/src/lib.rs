@@ -14,6 +14,7 @@
 //!
 //! Source: prometheus/prometheus 3.15, `promql`. Upstream's test scripts decide what is correct.
 
+#![warn(missing_docs)]
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 pub mod annotations;
