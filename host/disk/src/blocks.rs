@@ -1,16 +1,16 @@
-//! Block directories: listing, reading, writing and deleting them, each change in one step.
+//! Block directories: listing, reading, writing and deleting them, each change atomic.
 //!
 //! ```text
 //! <ULID>.tmp-for-creation/ ── commit: sync files, sync directories, rename ──▶ <ULID>/
 //! <ULID>/ ── delete: rename, sync ──▶ <ULID>.tmp-for-deletion/ ── remove ──▶ nothing
 //! ```
 //!
-//! Invariants: a directory named by a ULID is whole and durable, and nothing in it changes but
-//! `tombstones` and `meta.json`, each as a whole (`tombstones.rs`), so that blocks can share the
-//! other files (`links.rs`) and can be opened again (`open_files.rs`); a [`BlockFile`] outlives
-//! its block, whose files are removed once nobody reads them; a listing is of one moment. What the
-//! files hold is not known here. Names and layout are upstream's (`tsdb/docs/format` and
-//! `tsdb/db.go` in prometheus/prometheus).
+//! Invariants: a directory named by a ULID is complete and durable, and only `tombstones` and
+//! `meta.json` in it change, each as a whole (`tombstones.rs`), so that blocks can share the other
+//! files (`links.rs`) and reopen them (`open_files.rs`); a [`BlockFile`] outlives its block, whose
+//! files are removed once nobody reads them; a listing is of one moment. This module does not
+//! interpret the files. Names and layout are upstream's (`tsdb/docs/format` and `tsdb/db.go` in
+//! prometheus/prometheus).
 
 use super::DataDir;
 use super::error::{Action, DiskError, Result};
@@ -43,7 +43,7 @@ const TOMBSTONES_FILE: &str = "tombstones";
 const CHUNKS_DIR: &str = "chunks";
 const CREATION_SUFFIX: &str = ".tmp-for-creation";
 pub(super) const DELETION_SUFFIX: &str = ".tmp-for-deletion";
-/// How often a directory is read again in which another process deletes.
+/// Number of listings that are tried while another process deletes blocks.
 const LIST_TRIES: usize = 100;
 /// The largest time a ULID can hold: 48 bits of milliseconds.
 const ULID_MS_MAX: u64 = (1 << 48) - 1;
@@ -54,7 +54,7 @@ pub struct BlockDirs {
     disk: CountingDisk,
     dir: PathBuf,
     is_read_only: bool,
-    /// Whether blocks that exist are not shown.
+    /// Whether existing blocks are hidden.
     is_new_only: bool,
     summaries: Summaries,
     open_files: OpenFiles,
@@ -73,21 +73,20 @@ pub struct BlockFile {
 
 #[derive(Clone)]
 enum Content {
-    /// Of a file that may be replaced: it is open until nobody reads it.
+    /// Of a file that may be replaced: the handle stays open until nobody reads it.
     Replaceable(Arc<dyn DiskFile>),
-    /// Of one that never changes.
+    /// Of a file that never changes.
     Immutable(Arc<OpenFile>),
 }
 
-/// A block being written. Dropped without [`commit`](BlockWriter::commit) it leaves no trace.
+/// A block being written. Dropping it without [`commit`](BlockWriter::commit) removes it.
 pub struct BlockWriter {
     disk: Arc<dyn Disk>,
     parent: PathBuf,
-    /// The temporary directory.
     dir: PathBuf,
     id: String,
     files: BTreeMap<String, GrowingFile>,
-    /// Files of other blocks.
+    /// Files shared with other blocks, by their name in this block.
     linked: BTreeMap<String, LinkedFile>,
     has_chunks_dir: bool,
     committed: bool,
@@ -102,12 +101,11 @@ struct GrowingFile {
 }
 
 impl BlockDirs {
-    /// The blocks of a data directory.
     pub fn open(data: &DataDir) -> BlockDirs {
         BlockDirs::in_dir(data, data.path().to_owned())
     }
 
-    /// The blocks of a directory inside a data directory.
+    /// The blocks of a directory within a data directory.
     pub(super) fn in_dir(data: &DataDir, dir: PathBuf) -> BlockDirs {
         BlockDirs {
             disk: data.disk.clone(),
@@ -121,7 +119,7 @@ impl BlockDirs {
         }
     }
 
-    /// The same directory for a user that may add blocks, and that gets no block to change.
+    /// The same directory for a user that may add blocks but may not see or change existing ones.
     pub fn new_only(&self) -> BlockDirs {
         BlockDirs { is_new_only: true, ..self.clone() }
     }
@@ -131,13 +129,12 @@ impl BlockDirs {
         self.listed(true)
     }
 
-    /// Another number after a block has come or gone, or its tombstones were replaced, by this
-    /// process.
+    /// A number that changes when this process adds or deletes a block, or replaces its tombstones.
     pub fn changes(&self) -> u64 {
         self.names.changes()
     }
 
-    /// Directories that are named like blocks but lack the file that makes one.
+    /// Directories that have the name of a block but no `meta.json`.
     pub fn incomplete(&self) -> Result<Vec<String>> {
         self.listed(false)
     }
@@ -154,7 +151,8 @@ impl BlockDirs {
         loop {
             tries_left -= 1;
             let Some((names, others)) = self.try_list(whole, tries_left == 0)? else { continue };
-            // What comes into a directory that is no block yet does not change this one.
+            // Giving such a directory a `meta.json` does not change the time of this one, so a list
+            // that leaves one out cannot be kept.
             if whole && others == 0 {
                 look.keep(&self.dir, &names);
             }
@@ -162,11 +160,12 @@ impl BlockDirs {
         }
     }
 
-    /// The blocks, or the others that are named like one, and the number of those not listed.
-    /// Nothing if another process deleted a block meanwhile: what it was merged into may have been
-    /// missed. `is_last` takes what there is.
+    /// Lists the blocks, or with `whole` unset the incomplete directories, and counts the others.
+    /// Returns `None` if another process deleted a block meanwhile, because the listing may lack
+    /// the block that it was merged into. With `is_last`, returns the listing all the same.
     fn try_list(&self, whole: bool, is_last: bool) -> Result<Option<(Vec<String>, usize)>> {
         let (mut names, mut others) = (Vec::new(), 0);
+        // A listing needs a descriptor, and open files may have taken the last one.
         let list = |dir: &Path| self.open_files.with_descriptor(|| self.disk.list(dir));
         for entry in list(&self.dir).map_err(Action::List.failed(&self.dir))? {
             let Some(name) = entry.name().filter(|name| entry.is_dir && is_block_name(name)) else {
@@ -188,9 +187,9 @@ impl BlockDirs {
         Ok(Some((names, others)))
     }
 
-    /// A file of a block: `meta.json`, `index`, `tombstones` or `chunks/NNNNNN`. It stays readable
-    /// after the block was deleted. `meta.json` and `tombstones` are open from now on; others are
-    /// opened by a read, and may be closed while other files are read.
+    /// Opens a file of a block: `meta.json`, `index`, `tombstones` or `chunks/NNNNNN`. It stays
+    /// readable after the block was deleted. `meta.json` and `tombstones` are opened now; other
+    /// files are opened by their first read, and may be closed while further files are read.
     pub fn open_file(&self, block: &str, file: &str) -> Result<BlockFile> {
         let path = self.file_path(block, file)?;
         let summaries = self.summaries.clone();
@@ -200,6 +199,7 @@ impl BlockDirs {
         };
         let (content, size_bytes) = match file {
             META_FILE | TOMBSTONES_FILE => {
+                // Opened at once: a later open could find a replacement of another length.
                 let open = || self.disk.open(&path, Access::Read);
                 let opened = self.open_files.with_descriptor(open);
                 let opened = opened.map_err(|error| failed(Action::Open, error))?;
@@ -217,20 +217,21 @@ impl BlockDirs {
         Ok(BlockFile { content, path: path.into(), size_bytes, summaries })
     }
 
-    /// The blocks with the times in their ULIDs, in milliseconds since the epoch.
+    /// Blocks with the times in their ULIDs, in milliseconds since the epoch.
     pub fn times_ms(&self) -> Result<Vec<(String, i64)>> {
         let time_ms = |id: &str| Ulid::from_string(id).map_or(0, |ulid| ulid.timestamp_ms() as i64);
         Ok(self.list()?.into_iter().map(|id| (id.clone(), time_ms(&id))).collect())
     }
 
-    /// Begins a block under a fresh ULID of this time (milliseconds since the epoch).
+    /// Begins a block under a new ULID of this time (milliseconds since the epoch).
     pub fn create(&self, now_ms: i64) -> Result<BlockWriter> {
         self.create_for(now_ms, WrittenFor::Other)
     }
 
-    /// [`create`](BlockDirs::create), and says what for.
+    /// [`create`](BlockDirs::create), with the purpose for which bytes are counted.
     pub fn create_for(&self, now_ms: i64, account: WrittenFor) -> Result<BlockWriter> {
         self.check_writable()?;
+        // A clock out of the range of ULIDs must not keep blocks from being made.
         let now_ms = u64::try_from(now_ms).unwrap_or(0).min(ULID_MS_MAX);
         let now = SystemTime::UNIX_EPOCH + Duration::from_millis(now_ms);
         let id = Ulid::from_datetime(now).to_string();
@@ -250,14 +251,14 @@ impl BlockDirs {
         })
     }
 
-    /// Deletes a block; it disappears from the list in one step. Its files are removed now, or once
-    /// nobody reads them any more.
+    /// Deletes a block, which disappears from the list atomically. Its files are removed now, or
+    /// once nobody reads them any more.
     pub fn delete(&self, block: &str) -> Result<()> {
         self.check_writable()?;
         let from = self.block_path(block)?;
         let doomed = self.dir.join(format!("{block}{DELETION_SUFFIX}"));
         let rename = || match self.names.rename(&self.disk, &from, &doomed) {
-            // It was deleted before, and somebody put it back.
+            // An earlier deletion left this directory, and the block was put back since.
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
                 remove_tree(&self.disk, &doomed)?;
                 self.names.rename(&self.disk, &from, &doomed)
@@ -270,12 +271,12 @@ impl BlockDirs {
             }
             renamed => renamed.map_err(Action::Rename.failed(&from))?,
         };
+        // Before files are removed: a power cut could bring back a block without some of them.
         self.disk.sync_dir(&self.dir).map_err(Action::Sync.failed(&self.dir))?;
         pinned.remove_unread(self._lock.clone());
         Ok(())
     }
 
-    /// Bytes that one block takes.
     pub fn size_bytes(&self, block: &str) -> Result<u64> {
         let path = self.block_path(block)?;
         match tree_bytes(&self.disk, &path) {
@@ -286,11 +287,11 @@ impl BlockDirs {
         }
     }
 
-    /// Bytes that all committed blocks take together.
     pub fn size_bytes_total(&self) -> Result<u64> {
         let mut total = 0;
         for block in self.list()? {
             match self.size_bytes(&block) {
+                // Deleted since the listing.
                 Err(error) if error.is_not_found() => {}
                 counted => total += counted?,
             }
@@ -305,7 +306,7 @@ impl BlockDirs {
         }
     }
 
-    /// Where a file of a block is, or would be.
+    /// Path of a block's file, whether it exists or not.
     pub fn file_path(&self, block: &str, file: &str) -> Result<PathBuf> {
         check_file_name(file)?;
         Ok(self.block_path(block)?.join(file))
@@ -324,22 +325,21 @@ fn block_path(dir: &Path, block: &str) -> Result<PathBuf> {
 }
 
 impl BlockFile {
-    /// Length in bytes.
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
 
-    /// Where it is, or was when it was opened.
+    /// The file's path at the time when it was opened.
     pub fn path(&self) -> &Arc<Path> {
         &self.path
     }
 
-    /// Whether it is a file of chunks.
+    /// Returns whether this is a file of chunks.
     pub fn has_chunks(&self) -> bool {
         self.path.parent().is_some_and(|dir| dir.ends_with(CHUNKS_DIR))
     }
 
-    /// Exactly `len` bytes from `offset`.
+    /// Reads exactly `len` bytes from `offset`.
     pub fn read_at(&self, offset: u64, len: u32) -> Result<Vec<u8>> {
         self.check_range(offset, u64::from(len))?;
         let mut bytes = vec![0; len as usize];
@@ -347,7 +347,6 @@ impl BlockFile {
         Ok(bytes)
     }
 
-    /// Fills `out` from `offset`.
     pub fn read_into(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         self.check_range(offset, out.len() as u64)?;
         self.fill(offset, out)
@@ -361,17 +360,17 @@ impl BlockFile {
         filled.map_err(Action::Read.failed(&*self.path))
     }
 
-    /// The summary of the file, if it is still there.
+    /// Returns the summary of the file, if it is still in memory.
     pub fn summary(&self) -> Option<Vec<u8>> {
         self.summaries.of(&self.path)
     }
 
-    /// Keeps a summary of the file in memory for a while.
+    /// Keeps a summary of the file in memory, until others take its place.
     pub fn keep_summary(&self, summary: Vec<u8>) {
         self.summaries.keep(&self.path, summary);
     }
 
-    /// Comes before any allocation: the length is the guest's word.
+    /// Checks a range before any allocation, because the length comes from the guest.
     fn check_range(&self, offset: u64, len: u64) -> Result<()> {
         let size_bytes = self.size_bytes;
         match offset.checked_add(len) {
@@ -385,13 +384,12 @@ impl BlockFile {
 }
 
 impl BlockWriter {
-    /// The new block's ULID.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Writes bytes at an offset of a file of the block, which is created by its first write.
-    /// Writing past its end is an error: files have no holes.
+    /// Writes bytes at an offset of a file of the block. The first write creates the file. A write
+    /// beyond the end is an error, since files have no holes.
     pub fn write_at(&mut self, file: &str, offset: u64, bytes: &[u8]) -> Result<()> {
         if self.linked.contains_key(file) {
             return Err(DiskError::LinkedFile { path: self.dir.join(file) });
@@ -408,7 +406,7 @@ impl BlockWriter {
             return Err(DiskError::Hole { path: path.clone(), offset, size_bytes });
         }
         if let Err(source) = target.file.write_at(offset, bytes) {
-            // A retry, once space is free, finds the file as it was.
+            // Cut back, so that a retry, once space is free, finds the file unchanged.
             let _ = target.file.set_len(size_bytes);
             return Err(Action::Write.failed(path)(source));
         }
@@ -416,11 +414,12 @@ impl BlockWriter {
         Ok(())
     }
 
-    /// Makes the block durable and, in one step, visible.
+    /// Makes the block durable and, atomically, visible.
     pub fn commit(mut self) -> Result<()> {
         if !self.files.contains_key(META_FILE) {
             return Err(DiskError::BlockWithoutMeta { block: self.id.clone() });
         }
+        // The rename comes after all syncs: a visible block must be complete after a power cut.
         for file in self.files.values() {
             file.file.sync_data().map_err(Action::Sync.failed(&file.path))?;
         }
@@ -436,9 +435,9 @@ impl BlockWriter {
             .rename(&*self.disk, &self.dir, &target)
             .map_err(Action::Rename.failed(&self.dir))?;
         if let Err(source) = self.disk.sync_dir(&self.parent) {
-            // The caller will take this for no block: so it must not be listed. If it cannot be
-            // taken back for good, leaving it whole is better than removing what is visible, or
-            // would be after a power cut.
+            // The caller takes this for a failure, so the block must not be listed. If the rename
+            // cannot be undone durably, a complete block is better than one whose files were
+            // removed although it is visible, or becomes visible after a power cut.
             let taken_back = self.names.rename(&*self.disk, &target, &self.dir);
             let is_gone = taken_back.and_then(|()| self.disk.sync_dir(&self.parent)).is_ok();
             self.committed = !is_gone;
@@ -486,12 +485,12 @@ impl Drop for BlockWriter {
     }
 }
 
-/// Whether a directory of this name can be a block: a ULID in its one canonical spelling.
+/// Returns whether a directory of this name can be a block: a ULID in its canonical spelling.
 pub(super) fn is_block_name(name: &str) -> bool {
     Ulid::from_string(name).is_ok_and(|ulid| ulid.to_string() == name)
 }
 
-/// Only these four shapes reach the file system, so no name can lead out of the block.
+/// Accepts only these four forms of names, so no name can lead out of the block.
 fn check_file_name(file: &str) -> Result<()> {
     let known = match file.split_once('/') {
         None => matches!(file, META_FILE | TOMBSTONES_FILE | "index"),

@@ -1,35 +1,29 @@
-//! Why something on disk could not be done. Damage found while reading the log is no error: it is
-//! skipped, counted and logged by the reader.
+//! Errors of operations on the data directory. Damage found while reading the log is no error: the
+//! reader skips, counts and logs it.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Result type of the calls of this crate.
 pub type Result<T> = std::result::Result<T, DiskError>;
 
-/// Everything that can go wrong in the data directory.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
-    /// Another process works in the data directory.
     #[error(
         "the data directory is in use by another process: {path} is locked; stop that process, or \
          choose another directory"
     )]
     Locked {
-        /// The lock file.
+        /// Path of the lock file, which is never removed.
         path: PathBuf,
     },
-    /// A file operation failed.
     #[error("could not {action} {path}: {source}{}", advice(source))]
     Io {
-        /// The operation.
         action: Action,
-        /// The file or directory.
+        /// File or directory of the failed operation.
         path: PathBuf,
-        /// The error of the operating system.
         source: io::Error,
     },
-    /// A batch of records could not be written to the log; nothing of it was kept.
+    /// A batch of records could not be written to the log; no part of the batch was kept.
     #[error(
         "could not write {bytes} bytes at byte {offset} of WAL segment {segment:08} ({path}): \
          {source}; nothing of the batch was kept{}{}",
@@ -37,190 +31,162 @@ pub enum DiskError {
         advice(source)
     )]
     WalWrite {
-        /// The segment's file.
         path: PathBuf,
-        /// The segment's number.
         segment: u32,
-        /// Where the batch would have begun.
+        /// Byte at which the batch would have begun.
         offset: u64,
-        /// The length of the batch as framed.
+        /// Length of the batch, framing included.
         bytes: u64,
-        /// Whether even cutting the file back failed, so that the next batch goes to a new segment.
+        /// Whether cutting the file back failed too, so that the next batch goes to a new segment.
         abandoned: bool,
-        /// The error of the operating system.
         source: io::Error,
     },
-    /// Records that were gathered in memory could not be written; they are still there.
+    /// Records buffered in memory could not be written; they stay in memory.
     #[error(
         "could not write {bytes} bytes of buffered records to WAL segment {segment:08} ({path}): \
          {source}; they stay in memory, and new records are refused until they are written{}",
         advice(source)
     )]
     WalHeld {
-        /// The segment's file.
         path: PathBuf,
-        /// The segment's number.
         segment: u32,
-        /// How many bytes wait.
+        /// Number of bytes that wait in memory.
         bytes: u64,
-        /// The error of the operating system.
         source: io::Error,
     },
-    /// What was written to a segment since its last sync may not survive a power cut.
+    /// Records written to a segment since its last sync may not survive a power cut.
     #[error(
         "could not sync WAL segment {segment:08} ({path}): {source}; records written to it since \
          the last sync may be lost in a power cut; the next batch goes to a new segment; if this \
          repeats, check the disk"
     )]
     WalSync {
-        /// The segment's file.
         path: PathBuf,
-        /// The segment's number.
+        /// Number of the segment, which takes no more records.
         segment: u32,
-        /// The error of the operating system.
         source: io::Error,
     },
-    /// A sync failed before, and syncing again could not make up for it.
+    /// An earlier sync failed, and another one could not make the records durable.
     #[error(
         "an earlier sync of WAL segment {segment:08} failed, so its last records may be lost in a \
          power cut; if this repeats, check the disk"
     )]
     WalSyncFailedBefore {
-        /// The segment's number.
+        /// Number of the segment whose sync failed.
         segment: u32,
     },
-    /// The log was written to before it was read to its end.
+    /// The log was written to before its replay ended.
     #[error("the WAL must be replayed to its end before it can be written to")]
     WalNotReplayed,
-    /// A record is too long to be stored.
+    /// A record is longer than the limit.
     #[error("a WAL record of {bytes} bytes is longer than the {bytes_max} bytes allowed")]
     RecordTooLong {
-        /// The record's length.
         bytes: u64,
-        /// The limit.
+        /// The limit in bytes, which also holds for reading.
         bytes_max: u64,
     },
-    /// The compressor refused a record.
     #[error("could not compress a WAL record of {bytes} bytes: {reason}")]
     Compress {
-        /// The record's length.
         bytes: u64,
-        /// The error of the compressor.
+        /// Message of the compression library, as text.
         reason: String,
     },
     /// The segment size is not a positive multiple of the page size.
     #[error("the WAL segment size of {bytes} bytes is not a positive multiple of {page_bytes}")]
     SegmentSize {
-        /// The size asked for.
         bytes: u64,
-        /// The page size.
+        /// Length of a page in bytes: 32 KiB.
         page_bytes: u64,
     },
-    /// Segment numbers are used up.
+    /// The directory holds a segment with the highest possible number.
     #[error("{dir} holds a WAL segment with the highest number possible; remove or rename it")]
     SegmentNumbersExhausted {
-        /// The log's directory.
+        /// Directory of the log with that segment.
         dir: PathBuf,
     },
-    /// A checkpoint cannot end with this segment.
+    /// A checkpoint cannot end with the requested segment.
     #[error(
         "a checkpoint cannot end with WAL segment {last_segment:08}: it must end after the last \
          checkpoint ({}) and before the segment being written ({current_segment:08})",
         newest_checkpoint.map_or("none".to_owned(), |number| format!("{number:08}"))
     )]
     CheckpointRange {
-        /// The last segment to be covered.
         last_segment: u32,
-        /// The segment being written.
         current_segment: u32,
-        /// The newest checkpoint's number.
+        /// Last segment that the newest checkpoint covers; `None` without one.
         newest_checkpoint: Option<u32>,
     },
-    /// A second checkpoint was begun beside the first.
+    /// A second checkpoint was begun while the first is being written.
     #[error("a checkpoint is being written already")]
     CheckpointBusy,
-    /// A change was asked for in a directory that was opened to be looked at.
+    /// A change was requested in a directory that was opened for reading.
     #[error("{path} was opened for reading only")]
     ReadOnly {
-        /// The data directory.
+        /// The data directory, or a directory of blocks in it.
         path: PathBuf,
     },
-    /// There is no such block or file.
     #[error("{path} does not exist")]
     NotFound {
-        /// The block or file.
+        /// Path of the block, the file or the data directory.
         path: PathBuf,
     },
-    /// A name that no block can have.
+    /// The name is not one of a block, which is a ULID.
     #[error("{name:?} is not the name of a block (a ULID)")]
     BlockName {
-        /// The name given.
+        /// The name as the caller gave it.
         name: String,
     },
-    /// A name that no file of a block can have.
+    /// The name is not one of a block's files.
     #[error("{name:?} is not a file of a block (meta.json, index, tombstones, chunks/NNNNNN)")]
     BlockFileName {
-        /// The name given.
+        /// The name as the caller gave it.
         name: String,
     },
-    /// A write would have left a hole in a file.
+    /// The write would have left a hole in a file.
     #[error("a write at byte {offset} of {path} would leave a hole after its {size_bytes} bytes")]
     Hole {
-        /// The file.
         path: PathBuf,
-        /// Where the write would have begun.
+        /// Byte at which the write would have begun.
         offset: u64,
-        /// How long the file is.
         size_bytes: u64,
     },
-    /// A read asked for more than the file holds.
+    /// The read asked for bytes beyond the end of the file.
     #[error("cannot read {len} bytes at byte {offset} of {path}: the file has {size_bytes} bytes")]
     ReadPastEnd {
-        /// The file.
         path: PathBuf,
-        /// Where the read would have begun.
+        /// Byte at which the read would have begun.
         offset: u64,
-        /// How many bytes it asked for.
+        /// Number of bytes to be read.
         len: u64,
-        /// How long the file is.
         size_bytes: u64,
     },
-    /// A file of a block that is being written was to be a link, or was one.
+    /// The file of a block being written exists already, or is shared with another block.
     #[error("{path} is there already, or is shared with another block: it cannot be written")]
     LinkedFile {
-        /// The file.
+        /// Path of the file in the new block.
         path: PathBuf,
     },
-    /// A block without `meta.json` would be invisible.
+    /// Without `meta.json` the block would be invisible.
     #[error("block {block} has no meta.json and cannot be committed")]
     BlockWithoutMeta {
-        /// The block.
+        /// ULID of the block being written.
         block: String,
     },
 }
 
-/// A file operation, for errors.
+/// A file operation, as named in error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Creating a file or directory.
     Create,
-    /// Opening a file.
     Open,
-    /// Reading.
     Read,
-    /// Writing.
     Write,
-    /// Listing a directory.
     List,
-    /// Renaming.
     Rename,
-    /// Giving a file a second name.
+    /// Giving a file a second name by a hard link.
     Link,
-    /// Removing.
     Remove,
-    /// Syncing a file or directory.
     Sync,
-    /// Locking.
     Lock,
 }
 
@@ -242,14 +208,14 @@ impl std::fmt::Display for Action {
 }
 
 impl Action {
-    /// Turns an operating system's error into this room's, for use with `map_err`.
+    /// Turns an error of the operating system into one of this crate; for use with `map_err`.
     pub(super) fn failed(self, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> DiskError {
         move |source| DiskError::Io { action: self, path: path.into(), source }
     }
 }
 
 impl DiskError {
-    /// Whether the cause is a full disk or an exhausted quota; nothing of the call took effect.
+    /// Returns whether the cause is a full disk or an exhausted quota; the call had no effect.
     pub fn is_no_space(&self) -> bool {
         match self {
             DiskError::Io { source, .. }
@@ -259,7 +225,7 @@ impl DiskError {
         }
     }
 
-    /// Whether only a person can cure this: rights, and what was asked for.
+    /// Returns whether only a person can fix the cause: access rights, or the arguments.
     pub fn is_for_a_person(&self) -> bool {
         use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
         match self {
@@ -271,12 +237,12 @@ impl DiskError {
         }
     }
 
-    /// Whether the process or the system lacks something that it may have again later.
+    /// Returns whether the cause is a shortage of files or memory that may end by itself.
     pub fn is_shortage(&self) -> bool {
         matches!(self, DiskError::Io { source, .. } if is_shortage(source))
     }
 
-    /// Whether the block or file asked for does not exist, or cannot exist under this name.
+    /// Returns whether the block or file does not exist, or cannot exist under this name.
     pub fn is_not_found(&self) -> bool {
         use DiskError::{BlockFileName, BlockName, NotFound};
         matches!(self, NotFound { .. } | BlockName { .. } | BlockFileName { .. })
@@ -285,6 +251,7 @@ impl DiskError {
 
 pub(super) fn is_shortage(error: &io::Error) -> bool {
     use rustix::io::Errno;
+    // `io::ErrorKind` has no kinds for the two limits of open files.
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
 }
 

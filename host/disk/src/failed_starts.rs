@@ -1,13 +1,13 @@
-//! The count of starts that did not become ready, and quarantining logs that cannot be replayed.
+//! Counts starts that did not become ready, and quarantines logs that cannot be replayed.
 //!
 //! ```text
-//! failed-starts.2   how many failed in a row; inside, how far the furthest of them came
-//! starting          how far the start is that is going on; there until it is ready, or ends
+//! failed-starts.2   number of failures in a row; the content is the progress of the furthest one
+//! starting          progress of the present start; exists until it is ready or ends
 //! ```
 //!
-//! The count is a name: that needs no room on a full disk, and a rename is atomic. It is durable.
-//! `starting` is not, and need not be: it is read after a kill, and tells nothing after a power
-//! cut. Upstream's programs ignore both.
+//! The count is in a name, because a rename needs no space on a full disk and is atomic. The count
+//! is durable. `starting` is not, since it is only read after a kill and tells nothing after a
+//! power cut. Upstream's programs ignore both.
 
 use super::error::{Action, Result};
 use super::fs::{Access, Disk, DiskFile, tree_bytes};
@@ -20,20 +20,18 @@ use std::sync::Arc;
 const PREFIX: &str = "failed-starts.";
 pub(super) const STARTING: &str = "starting";
 
-/// Longest text that is read of either file.
+/// Maximum number of bytes read from either file.
 const TEXT_BYTES_MAX: u64 = 256;
 
-/// Starts in a row that failed.
+/// Failed starts in a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FailedStarts {
-    /// How many.
     pub count: u32,
-    /// Records of the logs that the furthest of them had replayed; not known if that could not be
-    /// written down.
+    /// Records of the logs that the furthest start replayed; `None` if that could not be written.
     pub records: Option<u64>,
 }
 
-/// The note of the start that is going on. It goes when this is dropped.
+/// The note about the present start. Dropping it removes the file.
 pub struct StartNote {
     disk: Arc<dyn Disk>,
     path: PathBuf,
@@ -41,7 +39,7 @@ pub struct StartNote {
 }
 
 impl StartNote {
-    /// Puts a text in the place of the one before, which must be as long.
+    /// Replaces the note's text by one of the same length.
     pub fn say(&self, text: &str) -> Result<()> {
         self.file.write_at(0, text.as_bytes()).map_err(Action::Write.failed(&self.path))
     }
@@ -49,13 +47,13 @@ impl StartNote {
 
 impl Drop for StartNote {
     fn drop(&mut self) {
-        // The next start asks whether it was made in the same life of the system.
+        // If the note stays, the next start checks whether it was made since the system booted.
         let _ = self.disk.remove_file(&self.path);
     }
 }
 
 impl DataDir {
-    /// Which starts have failed.
+    /// Returns the number of failed starts and their progress.
     pub fn failed_starts(&self) -> Result<FailedStarts> {
         let Some(count) = self.failed_starts_files()?.into_iter().max() else {
             return Ok(FailedStarts::default());
@@ -64,7 +62,7 @@ impl DataDir {
         Ok(FailedStarts { count, records: text.and_then(|text| text.trim().parse().ok()) })
     }
 
-    /// Changes that, durably; how far they came only if there is room for it.
+    /// Replaces the figures durably; their progress only if the disk has space for it.
     pub fn set_failed_starts(&self, failed: FailedStarts) -> Result<()> {
         let FailedStarts { count, records } = failed;
         let mut found = self.failed_starts_files()?;
@@ -82,7 +80,7 @@ impl DataDir {
             None if count == 0 => return Ok(()),
             None => drop(self.disk.create(&target).map_err(Action::Create.failed(&target))?),
         }
-        // tidepool keeps one such file; others must not count later.
+        // tidepool keeps one such file; one with a higher count would win at the next start.
         for other in found.into_iter().filter(|other| *other != count) {
             let path = self.failed_starts_path(other);
             self.disk.remove_file(&path).map_err(Action::Remove.failed(&path))?;
@@ -99,18 +97,18 @@ impl DataDir {
     fn write_records(&self, path: &Path, records: Option<u64>) -> io::Result<()> {
         let file = self.disk.open(path, Access::Write)?;
         let text = records.map_or_else(String::new, |records| format!("{records}\n"));
-        // What is not known must not be taken from an older text.
+        // An unknown progress must not be read from an older text.
         file.set_len(0)?;
         file.write_at(0, text.as_bytes())?;
         file.sync_data()
     }
 
-    /// What the start before this one said last, if it neither got ready nor ended by itself.
+    /// Last note of the previous start, if it neither became ready nor ended by itself.
     pub fn unfinished_start(&self) -> Option<String> {
         self.text_of(&self.path.join(STARTING))
     }
 
-    /// Begins the note of a start, in the place of an earlier one.
+    /// Begins the note of a start, replacing an earlier one.
     pub fn begin_start(&self) -> Result<StartNote> {
         let path = self.path.join(STARTING);
         match self.disk.remove_file(&path) {
@@ -123,7 +121,7 @@ impl DataDir {
         Ok(StartNote { disk: self.disk(), path, file })
     }
 
-    /// The text in a short file, if there is one.
+    /// Reads a short text file; `None` if it cannot be read.
     fn text_of(&self, path: &Path) -> Option<String> {
         let file = self.disk.open(path, Access::Read).ok()?;
         let mut text = vec![0; file.size().ok()?.min(TEXT_BYTES_MAX) as usize];
@@ -131,17 +129,17 @@ impl DataDir {
         String::from_utf8(text).ok()
     }
 
-    /// Moves both logs, and what was made from them, out of the way; returns where to, if there
-    /// is anything in them. A crash meanwhile is met by calling this again.
+    /// Moves both logs, and the caches made from them, to the quarantine. Returns their path there,
+    /// or `None` if they were empty. After a crash, calling again continues the move.
     pub fn set_logs_aside(&self) -> Result<Option<PathBuf>> {
         let found = self.disk.list(&self.path).map_err(Action::List.failed(&self.path))?;
         let dirs = found.iter().filter_map(|entry| entry.name());
         let mut names: Vec<String> =
             dirs.filter(|name| is_head_cache(name)).map(str::to_owned).collect();
-        // The out-of-order log means nothing without the other, so it goes first.
+        // The out-of-order log is useless without the in-order log, so it is moved first.
         for name in [OUT_OF_ORDER_WAL_DIR, WAL_DIR] {
             let is_there = found.iter().any(|entry| entry.name() == Some(name));
-            // Nor is there anything in what was begun behind logs that were quarantined.
+            // A new log that was begun in place of a quarantined one is empty as well.
             let is_empty = || tree_bytes(&self.disk, &self.path.join(name)).is_ok_and(|b| b == 0);
             if is_there && !is_empty() {
                 names.push(name.to_owned());
@@ -151,6 +149,7 @@ impl DataDir {
         for name in [WAL_DIR, OUT_OF_ORDER_WAL_DIR] {
             let before = kept.as_ref().map(|kept| kept.join(name));
             let begun = wal::begin_behind(&self.disk, before.as_deref(), &self.path.join(name));
+            // The node starts all the same: only forwarding depends on the numbers.
             begun.unwrap_or_else(|error| {
                 tracing::warn!(
                     %error,

@@ -1,7 +1,7 @@
-//! The only access to the file system: the trait of a disk, and the real one.
+//! The only access to the file system: the trait of a disk, and its implementation on real files.
 //!
-//! Everything else here reaches files through [`Disk`], so that a test can put a disk in its place
-//! that fails at the Nth call, runs full, or loses what was not synced. Assumed of a disk:
+//! The rest of the crate reaches files through [`Disk`], so that a test can supply a disk that
+//! fails at the Nth call, runs full, or loses bytes that were not synced. Assumed of a disk:
 //!
 //! - `sync_data` makes a file's bytes and length survive a power cut, nothing else does;
 //! - a name created, renamed or removed survives once its directory was synced;
@@ -24,13 +24,14 @@ mod wasi;
 #[cfg(target_os = "wasi")]
 use wasi as platform;
 
-/// Whether another process holds the exclusive lock on a file. A file that is missing is not
-/// locked, nor is any where there are no locks.
+/// Returns whether another process holds the exclusive lock on a file. A missing file is not
+/// locked, nor is any file on a platform without locks.
 pub fn is_locked(path: &Path) -> io::Result<bool> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         opened => opened?,
     };
+    // Shared, so that two processes that only look do not take each other for a running node.
     match file.try_lock_shared() {
         Ok(()) => Ok(false),
         Err(TryLockError::WouldBlock) => Ok(true),
@@ -39,9 +40,9 @@ pub fn is_locked(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// A file system, as far as this room needs one.
+/// The operations on a file system that this crate needs.
 pub trait Disk: Send + Sync {
-    /// Creates the directory and its parents; one that exists is fine.
+    /// Creates the directory and its parents; succeeds if the directory exists.
     fn create_dir(&self, path: &Path) -> io::Result<()>;
 
     /// Creates an empty file for reading and writing. `AlreadyExists` if the name is taken.
@@ -50,27 +51,24 @@ pub trait Disk: Send + Sync {
     /// Opens a file that exists, for reading and, if asked, writing.
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn DiskFile>>;
 
-    /// Length of a file in bytes.
     fn file_size(&self, path: &Path) -> io::Result<u64>;
 
-    /// The entries of a directory, in no particular order.
+    /// Lists the entries of a directory, in no particular order.
     fn list(&self, dir: &Path) -> io::Result<Vec<DiskEntry>>;
 
-    /// When names in a directory came or went last; nothing, if the disk does not say.
+    /// Time of the last change to the names in a directory; `None` if the disk does not tell.
     fn names_changed_at(&self, _dir: &Path) -> io::Result<Option<SystemTime>> {
         Ok(None)
     }
 
-    /// Gives a file or directory a new name, atomically.
+    /// Renames a file or directory, atomically.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Gives a file a second name, which must be free.
+    /// Gives a file a second name by a hard link; the name must be free.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Removes a file's name.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
 
-    /// Removes an empty directory.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
 
     /// Makes the names in a directory survive a power cut.
@@ -80,68 +78,61 @@ pub trait Disk: Send + Sync {
     /// process holds it.
     fn lock(&self, path: &Path) -> io::Result<Option<Lock>>;
 
-    /// Bytes that the file system of a directory still has for this process.
+    /// Free bytes of a directory's file system that are available to this process.
     fn free_bytes(&self, dir: &Path) -> io::Result<u64>;
 
-    /// Bytes of the whole file system of a directory; one that does not say has no end.
+    /// Size of a directory's file system in bytes; `u64::MAX` if the system does not tell.
     fn total_bytes(&self, _dir: &Path) -> io::Result<u64> {
         Ok(u64::MAX)
     }
 }
 
-/// One open file. Reads and writes name their offset, so a handle can be shared freely.
+/// One open file. Reads and writes name their offset, so threads can share a handle.
 pub trait DiskFile: Send + Sync {
-    /// Length in bytes.
     fn size(&self) -> io::Result<u64>;
 
-    /// Fills `out` from `offset`. `UnexpectedEof` if the file ends before.
+    /// Fills `out` from `offset`. `UnexpectedEof` if the file ends earlier.
     fn read_at(&self, offset: u64, out: &mut [u8]) -> io::Result<()>;
 
     /// Writes all bytes at `offset`. After an error any part of them may have been written.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Cuts the file, or extends it with zero bytes.
+    /// Truncates the file, or extends it with zero bytes.
     fn set_len(&self, size_bytes: u64) -> io::Result<()>;
 
     /// Makes bytes and length survive a power cut (`fdatasync`).
     fn sync_data(&self) -> io::Result<()>;
 }
 
-/// How an opened file is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Reading only.
     Read,
-    /// Reading and writing.
     Write,
 }
 
 /// One name in a directory. Symbolic links are not followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskEntry {
-    /// The name, without the directory.
     pub name: OsString,
-    /// Whether it is a directory.
     pub is_dir: bool,
     /// Length of a file in bytes; meaningless for a directory.
     pub size_bytes: u64,
 }
 
-/// A lock, held until the last clone of this is dropped.
+/// An exclusive lock, released when the last clone is dropped.
 pub type Lock = Arc<dyn Send + Sync>;
 
-/// The machine's own file system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealDisk;
 
 impl DiskEntry {
-    /// The name as text; other names are not used here.
+    /// The name as text; `None` for other names, which this crate does not use.
     pub fn name(&self) -> Option<&str> {
         self.name.to_str()
     }
 }
 
-/// Removes a directory with everything in it, deepest first. Nothing to remove is fine.
+/// Removes a directory with everything in it, deepest first. A missing directory is no error.
 pub fn remove_tree(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
     let entries = match disk.list(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -157,7 +148,7 @@ pub fn remove_tree(disk: &dyn Disk, dir: &Path) -> io::Result<()> {
     disk.remove_dir(dir)
 }
 
-/// Bytes of all files in a directory and below it. What vanishes meanwhile counts as nothing.
+/// Bytes of all files in a directory and below it. Files that vanish meanwhile count as zero.
 pub fn tree_bytes(disk: &dyn Disk, dir: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     for entry in disk.list(dir)? {

@@ -1,9 +1,10 @@
 //! Prometheus' caches of its head beside the log: `chunks_head/` and `chunk_snapshot.*/`.
 //!
-//! Both are made from the log and name series by their numbers. Once another program has written to
-//! the log they may tell of other series, and Prometheus, back on the directory, would take them at
-//! their word. So they go as soon as the log has been read, before the first write. If the log was
-//! damaged they may hold what it lost; then they are kept where no program reads them:
+//! Both are made from the log and refer to series by their numbers. Once another program has
+//! written to the log, the caches may refer to other series, and Prometheus would trust them when
+//! it works in the directory again. So they are removed as soon as the log has been read, before
+//! the first write. If the log was damaged, the caches may hold samples that it lost; then they are
+//! quarantined:
 //!
 //! ```text
 //! chunks_head ──▶ chunks_head.tmp ──▶ gone       the log was whole
@@ -12,10 +13,10 @@
 //!
 //! The rename comes first, since Prometheus does not start where some of the files are missing.
 //!
-//! Before that, the out-of-order log loses the marks that say what of it is in `chunks_head`.
-//! Prometheus passes over samples before a mark: some marks name no place at all (a chunk was
-//! begun), others would name places in files that it makes later. A log without marks it reads
-//! whole, whether `chunks_head` is there or not.
+//! Before that, the records that mark which samples are in `chunks_head` are removed from the
+//! out-of-order log. Prometheus skips samples before a mark: some marks name no place at all (a
+//! chunk was begun), others would name places in files that it makes later. Prometheus reads a log
+//! without marks from its beginning, whether `chunks_head` exists or not.
 
 use super::DataDir;
 use super::error::{Action, Result};
@@ -24,22 +25,22 @@ use super::wal::Logs;
 use std::path::{Path, PathBuf};
 
 const CHUNKS: &str = "chunks_head";
-/// Followed by the segment and the offset up to which it stands for the log.
+/// Followed by the segment and the offset up to which the snapshot covers the log.
 const SNAPSHOT_PREFIX: &str = "chunk_snapshot.";
-/// Also what upstream calls a snapshot being written.
+/// Also upstream's suffix of a snapshot being written.
 const UNFINISHED_SUFFIX: &str = ".tmp";
-/// First byte of a record of such marks (`tsdb/record/record.go`, `MmapMarkers`).
+/// First byte of a record that marks mmapped chunks (`tsdb/record/record.go`, `MmapMarkers`).
 const MARKS_RECORD: u8 = 5;
 
 impl DataDir {
-    /// Whether Prometheus left such a cache.
+    /// Returns whether Prometheus left a cache of its head.
     pub(super) fn has_head_caches(&self) -> Result<bool> {
         let found = self.disk.list(&self.path).map_err(Action::List.failed(&self.path))?;
         Ok(found.iter().any(|entry| entry.is_dir && entry.name().is_some_and(is_head_cache)))
     }
 
-    /// Removes Prometheus' caches of its head, or quarantines them where the logs are not whole.
-    /// To be called between the end of the replay and the first write to the logs.
+    /// Removes Prometheus' caches of its head, or quarantines them if the logs are not whole. Must
+    /// be called between the end of the replay and the first write to the logs.
     pub fn retire_head_caches(&self, logs: &mut Logs) -> Result<()> {
         let (disk, dir) = (&self.disk, &*self.path);
         let mut found = disk.list(dir).map_err(Action::List.failed(dir))?;
@@ -47,6 +48,7 @@ impl DataDir {
         if found.is_empty() {
             return Ok(());
         }
+        // Marks first: a log with marks but without `chunks_head` would lose samples in Prometheus.
         let is_mark = |record: &[u8]| record.first() == Some(&MARKS_RECORD);
         let marks = logs.drop_out_of_order_records(is_mark)?;
         if marks > 0 {
@@ -56,6 +58,7 @@ impl DataDir {
             );
         }
         for name in found.iter().filter_map(|entry| entry.name()) {
+            // The caches may hold samples that a damaged log has lost.
             match logs.is_whole() {
                 true => remove(disk, dir, name)?,
                 false => self.set_cache_aside(&dir.join(name))?,
@@ -76,12 +79,12 @@ impl DataDir {
     }
 }
 
-/// Whether a directory is such a cache, half written or half removed.
+/// Returns whether a directory is a head cache that is half written or half removed.
 pub(super) fn is_unfinished_head_cache(name: &str) -> bool {
     name.strip_suffix(UNFINISHED_SUFFIX).is_some_and(is_head_cache)
 }
 
-/// Whether a directory is such a cache.
+/// Returns whether a directory is a head cache of Prometheus.
 pub(super) fn is_head_cache(name: &str) -> bool {
     let is_place = |place: &str| {
         let mut numbers = place.split('.');
@@ -95,6 +98,7 @@ pub(super) fn is_head_cache(name: &str) -> bool {
 
 fn remove(disk: &dyn Disk, dir: &Path, name: &str) -> Result<()> {
     let bytes = tree_bytes(disk, &dir.join(name)).unwrap_or(0);
+    // Renamed first, since Prometheus does not start with an incomplete `chunks_head`.
     let unnamed = rename(disk, dir, name)?;
     remove_tree(disk, &unnamed).map_err(Action::Remove.failed(&unnamed))?;
     let path = dir.join(name);
@@ -105,7 +109,7 @@ fn remove(disk: &dyn Disk, dir: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Gives it a longer name, in place of whatever has that name.
+/// Appends the suffix of unfinished work to the name, replacing a directory that has that name.
 fn rename(disk: &dyn Disk, dir: &Path, name: &str) -> Result<PathBuf> {
     let (from, to) = (dir.join(name), dir.join(format!("{name}{UNFINISHED_SUFFIX}")));
     remove_tree(disk, &to).map_err(Action::Remove.failed(&to))?;
@@ -146,7 +150,7 @@ mod tests {
 
     type TestResult = std::result::Result<(), Box<dyn std::error::Error>>;
 
-    /// Logs that are read to their end.
+    /// Opens the logs and replays them.
     fn logs(data: &DataDir) -> Result<Logs> {
         let mut logs = Logs::open(data, WalOptions::default())?;
         while logs.replay_batch(1 << 20)?.is_some() {}
@@ -163,7 +167,7 @@ mod tests {
         Ok(records)
     }
 
-    /// Two segments: in the first, every other record is a mark; in the second, none.
+    /// Writes two segments: every other record of the first is a mark, the second has no marks.
     fn with_marks(data: &DataDir) -> Result<()> {
         let mut logs = logs(data)?;
         let out_of_order = logs.get(LogKind::OutOfOrder)?;
@@ -225,8 +229,8 @@ mod tests {
         Ok(())
     }
 
-    /// Under its name it is whole or gone, and gone only after the marks; no other record is ever
-    /// missing; the next start finishes the work.
+    /// After a crash each cache is complete or gone, and gone only after the marks. No other record
+    /// is ever missing, and the next start finishes the work.
     #[test]
     fn a_crash_at_any_call_leaves_all_or_nothing() -> TestResult {
         for after in 0.. {

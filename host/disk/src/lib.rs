@@ -1,6 +1,6 @@
 //! The data directory on plain files: its lock, the segments of the write-ahead log, the files of
-//! blocks, and what is quarantined. What a record or a block contains is the engine's
-//! (`engine/src/wal`, `engine/src/block`); neither WebAssembly nor HTTP is known here.
+//! blocks, and the quarantine of damaged files. The engine defines the content of records and
+//! blocks (`engine/src/wal`, `engine/src/block`); this crate knows neither WebAssembly nor HTTP.
 //!
 //! ```text
 //! DIR/
@@ -12,7 +12,7 @@
 //! ├── chunks_head/                   a cache that Prometheus left, removed: see `head_caches`
 //! ├── head_snapshot                  the head at the last clean stop: see `head_snapshot`
 //! ├── wal-by-columns                 tidepool's own log holds columns: see `record_format`
-//! ├── set-aside/                     what was damaged, as it was found: see `quarantine`
+//! ├── set-aside/                     damaged files, as they were found: see `quarantine`
 //! ├── failed-starts.2, starting      while starting: how many starts failed: see `failed_starts`
 //! ├── thanos.shipper.json            blocks copied to object storage: see `ship`
 //! ├── snapshots/<name>/              blocks as they were at some moment, for backups
@@ -21,15 +21,15 @@
 //!     └── chunks/000001
 //! ```
 //!
-//! This is a Prometheus data directory (`tsdb/docs/format` in prometheus/prometheus), down to the
-//! lock: either program can open what the other left, but for records that only one of them reads
-//! (`record_format`), and never both at once (but Debian's build of
-//! Prometheus locks only when started with `--storage.tsdb.use-lockfile`).
+//! This is a Prometheus data directory (`tsdb/docs/format` in prometheus/prometheus), including the
+//! lock: either program can open a directory that the other left, except for records that only one
+//! of them reads (`record_format`), and never both at once. Debian's build of Prometheus locks only
+//! when started with `--storage.tsdb.use-lockfile`.
 //!
-//! Names that end in `.tmp`, `.tmp-for-creation` or `.tmp-for-deletion` are unfinished work. Work
-//! is finished by a rename, so what has such a name at a start is unfinished and is removed.
+//! Names that end in `.tmp`, `.tmp-for-creation` or `.tmp-for-deletion` are unfinished work. A
+//! rename finishes the work, so entries that still have such a name at a start are removed.
 //!
-//! Read on in [`fs`] (what is assumed of a disk), [`wal`], [`blocks`], [`wear`], [`error`].
+//! Read on in [`fs`] (assumptions about disks), [`wal`], [`blocks`], [`wear`], [`error`].
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -72,13 +72,13 @@ const LOCK_FILE: &str = "lock";
 const WAL_DIR: &str = "wal";
 const OUT_OF_ORDER_WAL_DIR: &str = "wbl";
 const SNAPSHOTS_DIR: &str = "snapshots";
-/// What upstream calls a block being made, in this and in older versions, and one being deleted.
+/// Upstream's suffixes of a block being made, now and in older versions, and of one being deleted.
 const UNFINISHED_BLOCK_SUFFIXES: [&str; 3] = [".tmp-for-creation", ".tmp-for-deletion", ".tmp"];
 
-/// A data directory that this process alone works in.
+/// A data directory that only this process works in.
 ///
-/// Clones share the lock, as do the log and the blocks opened from it: it is released when the
-/// last of them is dropped.
+/// Clones share the lock, and so do the log and the blocks opened from them: the lock is released
+/// when the last of them is dropped.
 #[derive(Clone)]
 pub struct DataDir {
     disk: CountingDisk,
@@ -93,24 +93,25 @@ pub struct DataDir {
 }
 
 impl DataDir {
-    /// Creates the directory if need be, locks it, and removes what earlier runs left unfinished.
+    /// Creates the directory if it is missing, locks it, and removes unfinished work of earlier
+    /// runs.
     pub fn open(path: impl Into<PathBuf>) -> Result<DataDir> {
         DataDir::open_on(Arc::new(RealDisk), path)
     }
 
-    /// [`DataDir::open`] on any disk.
     pub fn open_on(disk: Arc<dyn Disk>, path: impl Into<PathBuf>) -> Result<DataDir> {
         let (path, disk) = (path.into(), CountingDisk::new(disk));
         let wal = path.join(WAL_DIR);
         disk.create_dir(&path).map_err(Action::Create.failed(&path))?;
+        // The lock comes first: everything below removes or moves files of this directory.
         let lock_path = path.join(LOCK_FILE);
         let Some(lock) = disk.lock(&lock_path).map_err(Action::Lock.failed(&lock_path))? else {
             return Err(DiskError::Locked { path: lock_path });
         };
         let quarantine = Quarantine::new(disk.with_account(WrittenFor::Other), path.clone());
         make_wal_dir(&disk, &wal, &quarantine)?;
-        // Before the sweep: the name by which something is swept may be newer than the last sync,
-        // and a power cut in the middle would bring back what is left under the name before.
+        // Before the sweep: the rename to a `.tmp` name may be newer than the last sync. A power
+        // cut in the middle of the sweep would bring the remains back under the old name.
         for dir in [&wal, &path] {
             disk.sync_dir(dir).map_err(Action::Sync.failed(dir))?;
         }
@@ -120,10 +121,13 @@ impl DataDir {
         if has_dir(&disk, &path, SNAPSHOTS_DIR)? {
             sweep(&disk, &snapshots, snapshot::is_unfinished, |_| false)?;
         }
+        // The directory and its parents may have been created just now, and a name that was not
+        // synced may vanish with everything below it.
         for parent in path.ancestors().skip(1) {
             let is_here = parent.as_os_str().is_empty();
             sync_parent(&disk, if is_here { Path::new(".") } else { parent })?;
         }
+        // Leftovers in the quarantine only take space, so they do not keep a node from starting.
         quarantine.sweep().unwrap_or_else(|error| {
             tracing::warn!(%error, "could not remove unfinished files of an earlier run");
         });
@@ -139,14 +143,16 @@ impl DataDir {
             open_files: OpenFiles::default(),
             is_read_only: false,
         };
+        // A crash may have left `.tmp` files in blocks, which the sweep above does not enter.
         BlockDirs::open(&data).sweep_replacements()?;
         Ok(data)
     }
 
-    /// A directory to read while another process may work in it: nothing is created, locked or
-    /// removed, and its blocks cannot be changed.
+    /// Opens a directory for reading while another process may work in it: nothing is created,
+    /// locked or removed, and its blocks cannot be changed.
     pub fn open_read_only(path: impl Into<PathBuf>) -> Result<DataDir> {
         let (path, disk) = (path.into(), CountingDisk::new(Arc::new(RealDisk)));
+        // Listing tells a missing directory from one without blocks, which are different errors.
         match disk.list(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Err(DiskError::NotFound { path });
@@ -158,6 +164,7 @@ impl DataDir {
         Ok(DataDir {
             disk,
             path,
+            // Without the lock: a node that starts at this moment would be refused.
             lock: Arc::new(()),
             quarantine,
             holding,
@@ -168,56 +175,50 @@ impl DataDir {
         })
     }
 
-    /// Whether a process works in it at this moment: for one that is opened only to be looked at.
-    /// An existing lock is tried for that moment; nothing is created.
+    /// Returns whether a process works in the directory at this moment; meant for directories
+    /// opened for reading. Tries an existing lock for that moment and creates nothing.
     pub fn is_in_use(&self) -> Result<bool> {
         let lock_path = self.path.join(LOCK_FILE);
         fs::is_locked(&lock_path).map_err(Action::Lock.failed(&lock_path))
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where its write-ahead log is.
     pub fn wal_path(&self) -> PathBuf {
         self.path.join(WAL_DIR)
     }
 
-    /// The out-of-order log.
     pub fn out_of_order_wal_path(&self) -> PathBuf {
         self.path.join(OUT_OF_ORDER_WAL_DIR)
     }
 
-    /// Where what is damaged is kept.
     pub fn quarantine(&self) -> &Quarantine {
         &self.quarantine
     }
 
-    /// The files of its blocks that are open.
     pub fn open_files(&self) -> &OpenFiles {
         &self.open_files
     }
 
-    /// Whether segments that the head needs no more are kept for others.
+    /// Whether segments that the head no longer needs are kept for forwarding.
     pub fn holding(&self) -> &wal::Holding {
         &self.holding
     }
 
-    /// How far this process has written the logs.
+    /// Positions up to which this process has written the logs.
     pub(crate) fn committed(&self) -> &wal::CommittedLogs {
         &self.committed
     }
 
-    /// Whether there is an out-of-order log.
     pub fn has_out_of_order_wal(&self) -> Result<bool> {
         has_dir(&self.disk, &self.path, OUT_OF_ORDER_WAL_DIR)
     }
 
-    /// Bytes that everything in the directory takes but for snapshots, which share most of theirs
-    /// with blocks and are not tidepool's to drop, and for deleted blocks that are still read.
-    /// Walks it.
+    /// Bytes of everything in the directory. Leaves out snapshots, which share most of their bytes
+    /// with blocks and are not tidepool's to drop, and deleted blocks that are still being read.
+    /// Walks the directory.
     pub fn size_bytes(&self) -> Result<u64> {
         let mut bytes = 0;
         for entry in self.disk.list(&self.path).map_err(Action::List.failed(&self.path))? {
@@ -228,6 +229,7 @@ impl DataDir {
                 _ => {
                     let dir = self.path.join(&entry.name);
                     match fs::tree_bytes(&self.disk, &dir) {
+                        // A block can be deleted between the listing above and this walk.
                         Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
                         counted => counted.map_err(Action::List.failed(&dir))?,
                     }
@@ -237,8 +239,8 @@ impl DataDir {
         Ok(bytes)
     }
 
-    /// Takes the directory away if it holds nothing but what opening it made; for work that failed
-    /// in a directory that was made for it.
+    /// Removes the directory if it holds nothing but the files that opening it made. For work that
+    /// failed in a directory that was made for it.
     pub fn remove_if_empty(&self) -> Result<()> {
         let (wal, lock) = (self.wal_path(), self.path.join(LOCK_FILE));
         let listed = |dir: &Path| self.disk.list(dir).map_err(Action::List.failed(dir));
@@ -253,17 +255,16 @@ impl DataDir {
         self.disk.remove_dir(&self.path).map_err(Action::Remove.failed(&self.path))
     }
 
-    /// Bytes that the file system still has for this process.
+    /// Free bytes of the file system that are available to this process.
     pub fn free_bytes(&self) -> Result<u64> {
         self.disk.free_bytes(&self.path).map_err(Action::List.failed(&self.path))
     }
 
-    /// Bytes of the whole file system.
     pub fn total_bytes(&self) -> Result<u64> {
         self.disk.total_bytes(&self.path).map_err(Action::List.failed(&self.path))
     }
 
-    /// The bytes written here since this was opened.
+    /// Bytes written to the directory since it was opened.
     pub fn wear(&self) -> Arc<Wear> {
         self.disk.wear()
     }
@@ -272,7 +273,7 @@ impl DataDir {
         self.disk_for(WrittenFor::Other)
     }
 
-    /// The disk, counting what is written for a purpose.
+    /// Returns the disk with its writes counted for one purpose.
     pub(crate) fn disk_for(&self, account: WrittenFor) -> Arc<dyn Disk> {
         self.disk.with_account(account)
     }
@@ -286,9 +287,9 @@ impl DataDir {
     }
 }
 
-/// Syncs one of the names that lead to the data directory, which may all be new. Those further up
-/// may be out of bounds for this process, or on a file system that is never written to; a component
-/// sees nothing above the directory it was given.
+/// Syncs one ancestor of the data directory; all of them may be new. Ancestors may be inaccessible
+/// to this process or on a read-only file system, and a component sees nothing above the directory
+/// it was given; such errors are ignored.
 fn sync_parent(disk: &dyn Disk, dir: &Path) -> Result<()> {
     use std::io::ErrorKind::*;
 
@@ -302,7 +303,7 @@ fn sync_parent(disk: &dyn Disk, dir: &Path) -> Result<()> {
     }
 }
 
-/// Makes the log's directory; a file that has its name goes out of the way.
+/// Creates the log's directory; a file of the same name is quarantined.
 fn make_wal_dir(disk: &dyn Disk, wal: &Path, quarantine: &Quarantine) -> Result<()> {
     let Err(error) = disk.create_dir(wal) else { return Ok(()) };
     match error.kind() {
@@ -329,7 +330,7 @@ fn is_unfinished(name: &str) -> bool {
         || head_caches::is_unfinished_head_cache(name)
 }
 
-/// Removes the directories and the files of `dir` that are leftovers by their names.
+/// Removes the directories and files in `dir` whose names mark them as leftovers.
 fn sweep(
     disk: &dyn Disk,
     dir: &Path,

@@ -1,5 +1,5 @@
-//! The quarantine: damaged segments as they were found, logs that could not be replayed, caches of
-//! a damaged log. They are moved there instead of being deleted.
+//! The quarantine: damaged segments as they were found, logs that could not be replayed, and caches
+//! of a damaged log. They are moved here instead of being deleted.
 //!
 //! ```text
 //! set-aside/
@@ -8,9 +8,9 @@
 //! └── 000003-20261121T141500Z-logs/                            wal/, wbl/ and caches of them
 //! ```
 //!
-//! Numbers go up, whatever the clock does. Beyond a bound on their bytes the oldest entries go; the
-//! newest one and the newest logs stay, however large: so the room holds no more than the bound, a
-//! log and an entry. Upstream's programs ignore the directory.
+//! Numbers ascend, whatever the clock does. Above the limit on their bytes the oldest entries are
+//! deleted. The newest entry and the newest logs stay, however large, so the directory holds at
+//! most the limit, one log and one entry. Upstream's programs ignore the directory.
 
 use super::copy::copy_file;
 use super::error::{Action, Result};
@@ -22,18 +22,18 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-/// The directory in the data directory.
+/// Name of the directory in the data directory.
 pub const QUARANTINE_DIR: &str = "set-aside";
 
-/// Default of the bytes that are kept.
+/// Default limit of the quarantine's size.
 pub const QUARANTINE_BYTES_DEFAULT: u64 = 256 * 1024 * 1024;
 
 const LOGS: &str = "logs";
-/// Logs while they are moved.
+/// Name of the logs' entry while they are moved.
 const UNFINISHED_LOGS: &str = "logs.unfinished";
 const UNFINISHED_SUFFIX: &str = ".tmp";
 
-/// The room of a data directory; clones share it.
+/// The quarantine of a data directory; clones share it.
 #[derive(Clone)]
 pub struct Quarantine {
     disk: Arc<dyn Disk>,
@@ -48,33 +48,28 @@ struct State {
     damaged_places: AtomicU64,
     damaged_bytes: AtomicU64,
     logs: AtomicU64,
-    /// The caller's clock, in milliseconds since the epoch.
     now_ms: OnceLock<fn() -> i64>,
 }
 
-/// What was found damaged and quarantined in this process's life. Counters only grow.
+/// Figures of the quarantine since the process started. Counters only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QuarantineStats {
-    /// Segments, and what else lay in the logs' directories, quarantined as they were found.
+    /// Segments and other entries of the logs' directories that were quarantined as they were
+    /// found.
     pub segments: u64,
-    /// Damaged places that replays found.
     pub damaged_places: u64,
-    /// Bytes in them.
+    /// Bytes in those damaged places.
     pub damaged_bytes: u64,
-    /// Logs quarantined whole, since they could not be replayed.
+    /// Logs quarantined as a whole, because they could not be replayed.
     pub logs: u64,
 }
 
-/// Something that was quarantined.
+/// An entry of the quarantine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuarantineEntry {
-    /// Its name in the room.
     pub name: String,
-    /// Where it is.
     pub path: PathBuf,
-    /// Whether it is a directory.
     pub is_dir: bool,
-    /// Bytes that it takes.
     pub size_bytes: u64,
     number: u64,
 }
@@ -86,14 +81,14 @@ impl Quarantine {
         Quarantine { disk, data, state: Arc::new(state) }
     }
 
-    /// How much is kept; with 0, only logs that could not be replayed are.
+    /// Sets the limit of the size; with 0, only logs that could not be replayed are kept.
     pub fn set_bytes_max(&self, bytes_max: u64) {
         self.state.bytes_max.store(bytes_max, Relaxed);
         self.trim();
     }
 
-    /// Names entries by this clock, in milliseconds since the epoch, instead of the system's. The
-    /// first one that is set counts.
+    /// Sets the clock for the names of entries, in milliseconds since the epoch, in place of the
+    /// system's. Only the first call has an effect.
     pub fn set_clock(&self, now_ms: fn() -> i64) {
         let _ = self.state.now_ms.set(now_ms);
     }
@@ -103,7 +98,6 @@ impl Quarantine {
         now.and_then(|now| now.ok()).unwrap_or_else(Timestamp::now)
     }
 
-    /// The entries, oldest first.
     pub fn entries(&self) -> Result<Vec<QuarantineEntry>> {
         let dir = self.dir();
         let found = match self.disk.list(&dir) {
@@ -116,7 +110,7 @@ impl Quarantine {
                 continue;
             };
             let path = dir.join(name);
-            // Another process may delete it meanwhile.
+            // A size of 0 if another process deletes the entry meanwhile.
             let size_bytes = match entry.is_dir {
                 true => tree_bytes(&*self.disk, &path).unwrap_or(0),
                 false => entry.size_bytes,
@@ -128,13 +122,12 @@ impl Quarantine {
         Ok(entries)
     }
 
-    /// Bytes that all of it takes.
+    /// Total size of all entries.
     pub fn size_bytes(&self) -> u64 {
         let entries = self.entries().unwrap_or_default();
         entries.iter().map(|entry| entry.size_bytes).sum()
     }
 
-    /// The counters as of now.
     pub fn stats(&self) -> QuarantineStats {
         QuarantineStats {
             segments: self.state.segments.load(Relaxed),
@@ -144,14 +137,13 @@ impl Quarantine {
         }
     }
 
-    /// Counts damage that a replay found.
     pub(super) fn count_damage(&self, places: u64, bytes: u64) {
         self.state.damaged_places.fetch_add(places, Relaxed);
         self.state.damaged_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Keeps a damaged segment, which stays under its own name too, for the caller to replace;
-    /// returns where it is kept, if anything is.
+    /// Keeps a damaged segment under a second name; the caller replaces the original. Returns the
+    /// path in the quarantine, or `None` if the limit is 0.
     pub(super) fn keep_segment(&self, path: &Path) -> Result<Option<PathBuf>> {
         if self.state.bytes_max.load(Relaxed) == 0 {
             return Ok(None);
@@ -166,7 +158,7 @@ impl Quarantine {
         Ok(Some(kept))
     }
 
-    /// Moves a file or directory here; returns where it is kept, if anything is.
+    /// Moves a file or directory here. Returns its new path, or `None` if the limit is 0.
     pub(super) fn take(&self, path: &Path) -> Result<Option<PathBuf>> {
         if self.state.bytes_max.load(Relaxed) == 0 {
             remove_any(&*self.disk, path).map_err(Action::Remove.failed(path))?;
@@ -179,6 +171,7 @@ impl Quarantine {
             self.state.segments.fetch_add(1, Relaxed);
         }
         self.sync(&self.dir())?;
+        // The target first: after a power cut between the two syncs the entry must have some name.
         if let Some(parent) = path.parent() {
             self.sync(parent)?;
         }
@@ -186,15 +179,16 @@ impl Quarantine {
         Ok(Some(kept))
     }
 
-    /// Moves directories of the data directory, in this order, into one entry: together they are
-    /// a data directory of their own. A crash leaves each here or there; calling again with those
-    /// that are left finishes the entry.
-    /// Returns where they are; `None` if there is nothing to move or to finish.
+    /// Moves directories of the data directory, in this order, into one entry, which is a data
+    /// directory of its own. A crash leaves each directory in one of the two places; calling again
+    /// with the remaining ones finishes the entry. Returns the entry's path; `None` if there is
+    /// nothing to move or to finish.
     pub(super) fn take_logs(&self, names: &[String]) -> Result<Option<PathBuf>> {
         let unfinished = self.dir().join(UNFINISHED_LOGS);
         if names.is_empty() && !self.exists(&self.dir(), UNFINISHED_LOGS) {
             return Ok(None);
         }
+        // A directory of this name is left from an unfinished call, so its entry is ended first.
         if names.iter().any(|name| self.exists(&unfinished, name)) {
             self.finish_logs(&unfinished)?;
         }
@@ -204,6 +198,7 @@ impl Quarantine {
             let moved = self.disk.rename(&from, &unfinished.join(name));
             moved.map_err(Action::Rename.failed(&from))?;
         }
+        // The new place first: after a power cut between the syncs each directory has some name.
         self.sync(&unfinished)?;
         self.sync(&self.data)?;
         let kept = self.finish_logs(&unfinished)?;
@@ -219,7 +214,7 @@ impl Quarantine {
         Ok(kept)
     }
 
-    /// Lets the oldest entries go until the rest fits.
+    /// Deletes the oldest entries until the rest is within the limit.
     pub(super) fn trim(&self) {
         let bytes_max = self.state.bytes_max.load(Relaxed);
         let entries = match self.entries() {
@@ -237,7 +232,7 @@ impl Quarantine {
                 return;
             }
             let is_kept = [&newest, &newest_logs].into_iter().flatten().any(|kept| kept == entry);
-            // An entry without a number is not tidepool's.
+            // Entries without a number are not tidepool's.
             if is_kept || entry.number == 0 {
                 continue;
             }
@@ -259,14 +254,14 @@ impl Quarantine {
         self.data.join(QUARANTINE_DIR)
     }
 
-    /// The name of an entry for this file or directory.
+    /// Name of the entry for this file or directory.
     fn name_of(&self, path: &Path) -> String {
         let inside = path.strip_prefix(&self.data).unwrap_or(path);
         let parts = inside.components().map(|part| part.as_os_str().to_string_lossy());
         parts.collect::<Vec<_>>().join("-")
     }
 
-    /// A free place for a new entry.
+    /// Path of a new entry with the next free number.
     fn place(&self, what: &str) -> Result<PathBuf> {
         let dir = self.dir();
         self.make_dir(&dir)?;
@@ -291,13 +286,13 @@ impl Quarantine {
             self.disk.rename(&unfinished, to).map_err(Action::Rename.failed(&unfinished))
         });
         if named.is_err() {
-            // The space may be needed; the next start tries once more.
+            // Removed now, since the space may be needed; the next start tries again.
             let _ = self.disk.remove_file(&unfinished);
         }
         named
     }
 
-    /// Removes copies that a crash left unfinished.
+    /// Removes unfinished copies that a crash left.
     pub(super) fn sweep(&self) -> Result<()> {
         let dir = self.dir();
         let found = match self.disk.list(&dir) {
@@ -323,18 +318,18 @@ impl Quarantine {
 }
 
 impl QuarantineEntry {
-    /// Whether it is a whole log, or two: a data directory that can be looked at.
+    /// Returns whether the entry holds whole logs, so that it can be opened as a data directory.
     pub fn is_logs(&self) -> bool {
         self.is_dir && self.name.ends_with(&format!("-{LOGS}"))
     }
 
-    /// When it was quarantined, by the clock of that time.
+    /// Time at which the entry was quarantined, by the clock of that time.
     pub fn time(&self) -> Option<&str> {
         self.name.split('-').nth(1)
     }
 }
 
-/// 0 if a name has none.
+/// Number at the beginning of a name; 0 if it has none.
 fn number_of(name: &str) -> u64 {
     name.split('-').next().and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }

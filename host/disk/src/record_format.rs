@@ -1,6 +1,6 @@
-//! The format of floats in the in-order log, where the user names none: Prometheus' records, or
-//! columns, which are smaller and which only tidepool reads. What can read a directory must not
-//! change by an upgrade, so columns are for directories that tidepool made:
+//! The format of floats in the in-order log if the user does not set one: Prometheus' records, or
+//! columns, which are smaller and which only tidepool reads. An upgrade must not change which
+//! programs can read a directory, so only directories that tidepool made get columns:
 //!
 //! ```text
 //! Prometheus' caches of its head        ──▶ prometheus   and the mark goes
@@ -11,10 +11,10 @@
 //!            no mark, any data          ──▶ prometheus
 //! ```
 //!
-//! The mark is a file, `wal-by-columns`, which Prometheus ignores. That it is there is all that
-//! counts; what it says is for people. If a crash loses it, the log is asked, and at worst it gets
-//! Prometheus' records. Prometheus makes its caches when it starts, before it reads the log, and
-//! tidepool removes them only once it has decided.
+//! The mark is a file, `wal-by-columns`, which Prometheus ignores. Only its existence counts; its
+//! text is for people. If a crash loses the mark, the log decides, and at worst it gets Prometheus'
+//! records. Prometheus makes its caches when it starts, before it reads the log, and tidepool
+//! removes them only after this decision.
 
 use super::DataDir;
 use super::blocks::is_block_name;
@@ -31,7 +31,7 @@ const MARK: &str = "wal-by-columns";
 const MARK_TEXT: &str = "tidepool writes the log of this directory by columns, which Prometheus does not read.\n\
      Before Prometheus works here, stop tidepool and run: tidepool tsdb compact --head DIR\n";
 
-/// Names of what a store leaves, apart from blocks, caches and the log.
+/// Names in a store that has been used, apart from blocks, caches and the log.
 const DATA: [&str; 5] = [
     OUT_OF_ORDER_WAL_DIR,
     SNAPSHOTS_DIR,
@@ -40,7 +40,7 @@ const DATA: [&str; 5] = [
     "thanos.shipper.json",
 ];
 
-/// Names that a directory without data may have.
+/// Names that are allowed in a directory without data.
 const NEW: [&str; 8] = [
     LOCK_FILE,
     WAL_DIR,
@@ -52,44 +52,39 @@ const NEW: [&str; 8] = [
     "lost+found",
 ];
 
-/// Most bytes of the log that are looked at.
+/// Maximum number of bytes of the log that are searched for floats.
 const LOOK_BYTES_MAX: u64 = 16 << 20;
 
 /// First bytes of records of floats: upstream's (`tsdb/record/record.go`), without and with start
-/// timestamps, and the engine's columns, of which it wrote 201 before.
+/// timestamps, and the engine's columns; older versions wrote 201.
 const SAMPLES_RECORD: u8 = 2;
 const SAMPLES_V2_RECORD: u8 = 11;
 const COLUMNS_RECORDS: [u8; 2] = [201, 203];
 
-/// How floats lie in the in-order log.
+/// Layout of floats in the in-order log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordFormat {
-    /// As Prometheus writes them.
+    /// Samples, as Prometheus writes them.
     Prometheus,
-    /// By columns, which only tidepool reads.
     Columns,
 }
 
-/// Why a format was chosen.
+/// Reason for the choice of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FormatReason {
-    /// A flag names it.
+    /// A flag sets the format.
     Flag,
-    /// Prometheus has worked in the directory since tidepool did.
+    /// Prometheus has worked in the directory after tidepool.
     PrometheusWorked,
-    /// The newest floats of the log are in this format.
     Log,
-    /// The directory has the mark.
     Marked,
-    /// The directory had no data.
     New,
-    /// The directory has data, but no mark.
+    /// The directory has data and no mark.
     NotMade,
-    /// The mark of a new directory could not be written.
     NotMarked,
 }
 
-/// What a directory shows.
+/// Signs in a directory that decide about the format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Seen {
     has_head_caches: bool,
@@ -101,6 +96,8 @@ struct Seen {
 impl Seen {
     fn choice(self) -> (RecordFormat, FormatReason) {
         match self {
+            // By how recent a sign is: Prometheus makes its caches before it writes to the log, and
+            // a mark may be older than the last records of the log.
             Seen { has_head_caches: true, .. } => {
                 (RecordFormat::Prometheus, FormatReason::PrometheusWorked)
             }
@@ -113,8 +110,8 @@ impl Seen {
 }
 
 impl DataDir {
-    /// Settles how floats are written from now on, and marks the directory accordingly. To be
-    /// called before the logs are opened.
+    /// Decides the format of floats from now on, and creates or removes the mark accordingly. Must
+    /// be called before the logs are opened.
     pub fn settle_record_format(
         &self,
         wanted: Option<RecordFormat>,
@@ -123,6 +120,7 @@ impl DataDir {
         let (format, reason) = match wanted {
             Some(format) => (format, FormatReason::Flag),
             None => {
+                // The log is read only if no flag decides, since that may take some time.
                 seen.newest_floats = self.newest_floats()?;
                 seen.choice()
             }
@@ -137,16 +135,17 @@ impl DataDir {
             );
         }
         match (format, reason) {
-            // A run with other records than the mark says is the user's word for the time after it.
+            // A run with Prometheus' records also decides for later runs without a flag.
             (RecordFormat::Prometheus, _) if seen.has_mark => {
                 if let Err(error) = self.remove_mark() {
-                    // The log says the same, once there is a sample in it.
+                    // Harmless once the log holds a sample, since the log comes before the mark.
                     tracing::warn!(%error, "could not remove the mark of a log by columns");
                 }
             }
             (RecordFormat::Columns, FormatReason::Log | FormatReason::New) if !seen.has_mark => {
                 if let Err(error) = self.replace_file(MARK, MARK_TEXT.as_bytes()) {
                     tracing::warn!(%error, "could not mark the directory as one of tidepool's own");
+                    // Without a mark a later start would not know whose directory this is.
                     if reason == FormatReason::New {
                         return Ok((RecordFormat::Prometheus, FormatReason::NotMarked));
                     }
@@ -157,7 +156,7 @@ impl DataDir {
         Ok((format, reason))
     }
 
-    /// What can be seen without a look into the log.
+    /// Collects the signs that need no look into the log.
     fn seen_by_name(&self) -> Result<Seen> {
         let mut seen = Seen::default();
         for entry in self.disk.list(&self.path).map_err(Action::List.failed(&self.path))? {
@@ -171,8 +170,8 @@ impl DataDir {
         Ok(seen)
     }
 
-    /// A name that a directory without data has no reason to have: hidden files and what a new
-    /// file system begins with are no sign of another owner.
+    /// Returns a name that does not belong into a directory without data. Hidden files and the
+    /// files of a new file system are no sign of another owner.
     fn foreign_name(&self) -> Result<Option<String>> {
         let entries = self.disk.list(&self.path).map_err(Action::List.failed(&self.path))?;
         let names = entries.iter().filter_map(|entry| entry.name());
@@ -180,7 +179,7 @@ impl DataDir {
         Ok(foreign.next().map(str::to_owned))
     }
 
-    /// How the program that wrote to the log last wrote floats.
+    /// Format of the newest floats in the log, whichever program wrote them.
     fn newest_floats(&self) -> Result<Option<RecordFormat>> {
         let is_float = |record: &[u8]| float_format(record).is_some();
         let newest = newest_record(self, LOOK_BYTES_MAX, is_float)?;
@@ -194,8 +193,8 @@ impl DataDir {
     }
 }
 
-/// Whether what has this name belongs to a store that has been used. The log, which opening the
-/// directory makes, counts by what is in it.
+/// Returns whether an entry with this name belongs to a store that has been used. Not for the log,
+/// which opening the directory creates: its content counts.
 fn is_data(name: &str) -> bool {
     DATA.contains(&name) || is_head_cache(name) || is_block_name(name)
 }

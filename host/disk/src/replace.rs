@@ -1,4 +1,4 @@
-//! Replacing a small file as a whole: written beside it, synced, renamed over it.
+//! Replaces a small file: writes a temporary file, syncs it, and renames it over the old one.
 
 use super::error::{Action, DiskError, Result};
 use super::fs::Disk;
@@ -6,32 +6,34 @@ use super::{DataDir, wear::WrittenFor};
 use std::io;
 use std::path::Path;
 
-/// Ends the name of a file that is to take another's place. Upstream's are the same.
+/// Suffix of a file that is to replace another. Upstream uses the same suffix.
 pub(super) const REPLACEMENT_SUFFIX: &str = ".tmp";
 
 impl DataDir {
-    /// Replaces a file of the data directory, durably and in one step for readers that open it.
+    /// Replaces a file of the data directory, durably and atomically for readers that open it.
     pub fn replace_file(&self, name: &str, bytes: &[u8]) -> Result<()> {
         replace_file(&*self.disk_for(WrittenFor::Other), self.path(), name, bytes)
     }
 }
 
-/// Replaces a file of a directory, durably and in one step for readers that open it.
+/// Replaces a file of a directory, durably and atomically for readers that open it.
 pub(super) fn replace_file(disk: &dyn Disk, dir: &Path, name: &str, bytes: &[u8]) -> Result<()> {
     let path = dir.join(name);
     let temporary = dir.join(format!("{name}{REPLACEMENT_SUFFIX}"));
     let written = write_file(disk, &temporary, bytes)
         .and_then(|()| disk.rename(&temporary, &path).map_err(Action::Rename.failed(&temporary)));
     if let Err(error) = written {
-        // If it stays, the next attempt or start removes it.
+        // If removing it fails, the next attempt or the next start removes it.
         let _ = disk.remove_file(&temporary);
         return Err(error);
     }
+    // A rename is durable only once its directory was synced.
     disk.sync_dir(dir).map_err(Action::Sync.failed(dir))
 }
 
 fn write_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
     let created = match disk.create(path) {
+        // A crash left the temporary file of an earlier attempt.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             disk.remove_file(path).map_err(Action::Remove.failed(path))?;
             disk.create(path)
@@ -43,5 +45,6 @@ fn write_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
     };
     let file = created.map_err(Action::Create.failed(path))?;
     file.write_at(0, bytes).map_err(Action::Write.failed(path))?;
+    // Before the rename: otherwise a power cut could leave the name on a file without its bytes.
     file.sync_data().map_err(Action::Sync.failed(path))
 }

@@ -4,9 +4,9 @@
 //! snapshots/<name>.tmp/<ULID>/… ── commit: sync directories, rename ──▶ snapshots/<name>/
 //! ```
 //!
-//! Blocks are hard links: files of a block are replaced, never written again, so the snapshot keeps
-//! what it has while the block goes on, and takes no space until the block is gone. Where the file
-//! system has no hard links they are copied. What bears the temporary name at start is swept.
+//! Blocks are hard links: a block's files are replaced, never rewritten, so the snapshot keeps its
+//! content while the block changes, and takes no space until the block is dropped. Without hard
+//! links the files are copied. The next start removes unfinished snapshots by their suffix.
 
 use super::blocks::BlockDirs;
 use super::copy::{cannot_link, copy_file};
@@ -19,22 +19,21 @@ use std::sync::Arc;
 
 const UNFINISHED_SUFFIX: &str = ".tmp";
 
-/// A snapshot being made. Dropped without [`commit`](SnapshotWriter::commit) it leaves no trace.
+/// A snapshot being made. Dropping it without [`commit`](SnapshotWriter::commit) removes it.
 pub struct SnapshotWriter {
     disk: Arc<dyn Disk>,
     data: DataDir,
     name: String,
-    /// The temporary directory.
     dir: PathBuf,
     committed: bool,
-    /// Bytes of the device that copies leave free.
+    /// Bytes of the device that copies must leave free.
     reserve_bytes: u64,
     _lock: Lock,
 }
 
 impl SnapshotWriter {
-    /// Begins a snapshot of this name, which must be new and that of a file. Copies, if it takes
-    /// any, leave so many bytes of the device free.
+    /// Begins a snapshot. The name must be new and valid as a file name. If files have to be
+    /// copied, the copies leave `reserve_bytes` of the device free.
     pub fn begin(data: &DataDir, name: &str, reserve_bytes: u64) -> Result<SnapshotWriter> {
         let disk = data.disk();
         let snapshots = data.path().join(SNAPSHOTS_DIR);
@@ -49,11 +48,12 @@ impl SnapshotWriter {
             reserve_bytes,
             _lock: data.lock(),
         };
+        // The directory of all snapshots may be new, too.
         writer.sync(data.path())?;
         Ok(writer)
     }
 
-    /// Adds a committed block as it is now.
+    /// Adds a committed block in its present state.
     pub fn add_block(&self, block: &str) -> Result<()> {
         let (from, to) = (self.data.path().join(block), self.dir.join(block));
         for dir in ["", "chunks"] {
@@ -62,18 +62,19 @@ impl SnapshotWriter {
         self.sync(&to)
     }
 
-    /// The snapshot's directory of blocks, to add more to.
+    /// The snapshot's directory, to which further blocks can be added.
     pub fn blocks(&self) -> BlockDirs {
         BlockDirs::in_dir(&self.data, self.dir.clone())
     }
 
-    /// Makes the snapshot durable and, in one step, visible; returns its directory.
+    /// Makes the snapshot durable and, atomically, visible; returns its directory.
     pub fn commit(mut self) -> Result<PathBuf> {
         self.sync(&self.dir)?;
         let snapshots = self.data.path().join(SNAPSHOTS_DIR);
         let target = snapshots.join(&self.name);
         self.disk.rename(&self.dir, &target).map_err(Action::Rename.failed(&self.dir))?;
         self.committed = true;
+        // After `committed`: the snapshot is visible, so an error here must not remove it.
         self.sync(&snapshots)?;
         Ok(target)
     }
@@ -81,6 +82,7 @@ impl SnapshotWriter {
     fn link_files(&self, from: &Path, to: &Path) -> Result<()> {
         self.disk.create_dir(to).map_err(Action::Create.failed(to))?;
         for entry in self.disk.list(from).map_err(Action::List.failed(from))? {
+            // A block's tombstones may be replaced at this moment, by way of a temporary file.
             let is_unfinished = entry.name().is_none_or(is_unfinished);
             if !entry.is_dir && !is_unfinished {
                 let (path, link) = (from.join(&entry.name), to.join(&entry.name));
@@ -96,6 +98,7 @@ impl SnapshotWriter {
     }
 
     fn copy(&self, from: &Path, to: &Path, size_bytes: u64) -> Result<()> {
+        // Checked per file, since other writers fill the device meanwhile.
         let free_bytes = self.disk.free_bytes(&self.dir).map_err(Action::Open.failed(&self.dir))?;
         if free_bytes < size_bytes.saturating_add(self.reserve_bytes) {
             let full = format!(

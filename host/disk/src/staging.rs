@@ -1,7 +1,7 @@
-//! A place beside the blocks where several new ones are made before any of them is seen.
+//! A directory beside the blocks in which several new blocks are made before any becomes visible.
 //!
-//! Its name says that it is unfinished work: what a crash leaves of it is swept at the next start,
-//! by upstream's programs as well.
+//! The directory's name marks unfinished work, so the next start removes the leftovers of a crash;
+//! upstream's programs do so as well.
 
 use super::error::{Action, Result};
 use super::fs::remove_tree;
@@ -9,15 +9,14 @@ use super::{BlockDirs, DataDir, UNFINISHED_BLOCK_SUFFIXES};
 use std::path::{Path, PathBuf};
 use ulid::Ulid;
 
-/// A directory of blocks that are not visible yet. Dropped before [`publish`](Staging::publish) it
-/// leaves no trace.
+/// A directory of blocks that are not visible yet. Dropping it before [`publish`](Staging::publish)
+/// removes the blocks.
 pub struct Staging {
     data: DataDir,
     dir: PathBuf,
 }
 
 impl Staging {
-    /// Makes an empty one.
     pub fn new(data: &DataDir) -> Result<Staging> {
         let [suffix, ..] = UNFINISHED_BLOCK_SUFFIXES;
         let dir = data.path().join(format!("{}{suffix}", Ulid::generate()));
@@ -25,18 +24,17 @@ impl Staging {
         Ok(Staging { data: data.clone(), dir })
     }
 
-    /// Where it is, for files that belong to the same work.
+    /// The directory, for further files of the same work.
     pub fn path(&self) -> &Path {
         &self.dir
     }
 
-    /// The blocks in it.
     pub fn blocks(&self) -> BlockDirs {
         BlockDirs::in_dir(&self.data, self.dir.clone())
     }
 
-    /// Makes all of its blocks visible, oldest first; returns their names. A crash in the middle
-    /// leaves some: doing the same work again does no harm.
+    /// Makes all of its blocks visible, oldest first, and returns their names. A crash in between
+    /// leaves some of them visible; repeating the same work is harmless.
     pub fn publish(self) -> Result<Vec<String>> {
         let disk = self.data.disk();
         let blocks = self.blocks().list()?;
@@ -56,6 +54,7 @@ impl Drop for Staging {
     fn drop(&mut self) {
         if let Err(error) = remove_tree(&*self.data.disk(), &self.dir) {
             let path = self.dir.display();
+            // The next start sweeps the directory, so a failure only costs space until then.
             tracing::warn!(%path, %error, "could not delete unfinished files; the next start deletes them");
         }
     }

@@ -1,11 +1,11 @@
-//! A disk for tests: the real one, but with a fault at a chosen call.
+//! A disk for tests: the real one, with a fault at a chosen call.
 
 use super::fs::{Access, Disk, DiskEntry, DiskFile, Lock, RealDisk};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// Calls that change something, and so can be made to fail.
+/// Calls that can be made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     CreateDir,
@@ -21,21 +21,20 @@ pub enum Op {
     Open,
 }
 
-/// What goes wrong, and when.
+/// A fault: which calls fail, and when.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// Only calls of these kinds count and fail.
     pub ops: Vec<Op>,
-    /// How many of them succeed before.
+    /// Number of calls that succeed before.
     pub after: usize,
-    /// How many fail then.
+    /// Number of calls that fail then.
     pub times: usize,
-    /// A failing write leaves this many of its bytes.
+    /// Number of bytes that a failing write leaves.
     pub torn_bytes: usize,
     pub kind: io::ErrorKind,
 }
 
-/// The real disk with a fault that can be set at any time.
+/// The real disk, with a fault that can be set at any time.
 #[derive(Clone, Default)]
 pub struct FaultyDisk {
     plan: Arc<Mutex<Plan>>,
@@ -53,7 +52,7 @@ struct FaultyFile {
     disk: FaultyDisk,
 }
 
-/// Every kind but reading: what a crash cuts off.
+/// Kinds of calls that change the disk, which a crash suppresses.
 pub const CHANGES: [Op; 9] = [
     Op::CreateDir,
     Op::Create,
@@ -67,13 +66,13 @@ pub const CHANGES: [Op; 9] = [
 ];
 
 impl Fault {
-    /// One failing call of this kind: the next.
+    /// Lets the next call of this kind fail.
     pub fn next(op: Op) -> Fault {
         let kind = io::ErrorKind::Other;
         Fault { ops: vec![op], after: 0, times: 1, torn_bytes: 0, kind }
     }
 
-    /// Nothing changes any more after so many changes: a crash, as the next life sees it.
+    /// Lets every change after the first `after` fail: a crash, as the next run sees it.
     pub fn crash(after: usize) -> Fault {
         let (ops, kind) = (CHANGES.to_vec(), io::ErrorKind::Other);
         Fault { ops, after, times: usize::MAX, torn_bytes: 11, kind }
@@ -85,7 +84,7 @@ impl FaultyDisk {
         self.plan.lock().expect("plan").fault = Some(fault);
     }
 
-    /// From now on this much is free, whatever is written.
+    /// From now on reports this much free space, whatever is written.
     pub fn set_free_bytes(&self, free_bytes: u64) {
         self.plan.lock().expect("plan").free_bytes = Some(free_bytes);
     }
@@ -94,12 +93,12 @@ impl FaultyDisk {
         self.plan.lock().expect("plan").fault = None;
     }
 
-    /// The calls since the last time this was asked.
+    /// Takes the calls since the last time this was called.
     pub fn take_log(&self) -> Vec<Op> {
         std::mem::take(&mut self.plan.lock().expect("plan").log)
     }
 
-    /// Counts a call. `Err` if it must fail, with the number of bytes to leave.
+    /// Counts a call. `Err` if the call must fail, with the number of bytes to write before.
     fn call(&self, op: Op) -> Result<(), (io::Error, usize)> {
         let mut plan = self.plan.lock().expect("plan");
         plan.log.push(op);

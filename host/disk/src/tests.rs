@@ -1,9 +1,9 @@
-//! The data directory: its lock, and what it sweeps at start.
+//! The data directory: its lock, and the sweep at a start.
 
 use super::*;
 use std::fs;
 
-/// The head, the queries and the metrics each use theirs from a thread of their own.
+/// The head, queries and metrics use theirs on different threads.
 const _: () = {
     const fn send<T: Send>() {}
     const fn shared<T: Send + Sync>() {}

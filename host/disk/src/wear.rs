@@ -1,8 +1,8 @@
-//! Counts of bytes written to the disk, by purpose, because writes wear out flash.
+//! Counts bytes written to the disk, by purpose, because writes wear out flash.
 //!
-//! [`CountingDisk`] stands between this room and a [`Disk`] and counts what passes. Each part of
-//! the room gets one that books on its own account. Bytes of writes that failed do not count, nor
-//! does what the file system writes for itself.
+//! A [`CountingDisk`] wraps a [`Disk`] and counts its writes. Each part of the crate gets one that
+//! counts for its own account. Failed writes do not count, nor do writes that the file system makes
+//! for itself.
 
 use super::fs::{Access, Disk, DiskEntry, DiskFile, Lock};
 use std::io;
@@ -11,31 +11,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::SystemTime;
 
-/// What bytes are written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WrittenFor {
-    /// Records of the logs.
     Log,
-    /// Checkpoints of the log.
     Checkpoint,
-    /// Blocks made of what the head holds.
+    /// Blocks cut from the head.
     Cut,
-    /// Blocks made of other blocks.
+    /// Blocks merged from other blocks.
     Merge,
-    /// Everything else.
     Other,
 }
 
-/// What was written on one account since the data directory was opened.
+/// Sums of one account since the data directory was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Bytes.
     pub bytes: u64,
     /// Syncs of files and directories, failed ones included.
     pub syncs: u64,
 }
 
-/// The accounts of one data directory.
 #[derive(Default)]
 pub struct Wear {
     accounts: [Account; WrittenFor::ALL.len()],
@@ -47,7 +41,7 @@ struct Account {
     syncs: AtomicU64,
 }
 
-/// A disk whose every write and sync is counted on one account.
+/// A disk that counts every write and sync on one account.
 #[derive(Clone)]
 pub struct CountingDisk {
     disk: Arc<dyn Disk>,
@@ -62,7 +56,6 @@ struct CountingFile {
 }
 
 impl WrittenFor {
-    /// All accounts.
     pub const ALL: [WrittenFor; 5] = [
         WrittenFor::Log,
         WrittenFor::Checkpoint,
@@ -73,13 +66,12 @@ impl WrittenFor {
 }
 
 impl Wear {
-    /// The bytes written for one purpose.
+    /// Sums of the account with this purpose.
     pub fn written(&self, account: WrittenFor) -> Written {
         let Account { bytes, syncs } = self.account(account);
         Written { bytes: bytes.load(Relaxed), syncs: syncs.load(Relaxed) }
     }
 
-    /// Bytes of all accounts together.
     pub fn bytes_total(&self) -> u64 {
         self.accounts.iter().map(|account| account.bytes.load(Relaxed)).sum()
     }
@@ -90,17 +82,16 @@ impl Wear {
 }
 
 impl CountingDisk {
-    /// Counts as `Other`, on accounts of its own.
+    /// Wraps a disk with new accounts, counting as `Other`.
     pub fn new(disk: Arc<dyn Disk>) -> CountingDisk {
         CountingDisk { disk, wear: Arc::default(), account: WrittenFor::Other }
     }
 
-    /// The same disk and accounts, counting on another one.
+    /// Returns the same disk and accounts, counting on another account.
     pub fn with_account(&self, account: WrittenFor) -> Arc<dyn Disk> {
         Arc::new(CountingDisk { account, ..self.clone() })
     }
 
-    /// The accounts.
     pub fn wear(&self) -> Arc<Wear> {
         Arc::clone(&self.wear)
     }
@@ -152,6 +143,7 @@ impl Disk for CountingDisk {
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        // Counted before the call, because a failed sync may have written as well.
         self.wear.account(self.account).syncs.fetch_add(1, Relaxed);
         self.disk.sync_dir(path)
     }
@@ -179,6 +171,7 @@ impl DiskFile for CountingFile {
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        // Counted afterwards, so that failed writes do not count.
         self.file.write_at(offset, bytes)?;
         self.wear.account(self.account).bytes.fetch_add(bytes.len() as u64, Relaxed);
         Ok(())

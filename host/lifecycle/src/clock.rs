@@ -1,20 +1,21 @@
-//! The system's clock, which the whole program reads here.
+//! The system's clock. The whole program reads the time here.
 
 use jiff::Timestamp;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Moves the system's clock for this program, in milliseconds. Only tests set it, so that they do
-/// not depend on the time of day.
+/// Environment variable that moves the clock of this program, in milliseconds. Only tests set it,
+/// so that they do not depend on the time of day.
 const OFFSET_VARIABLE: &str = "TIDEPOOL_CLOCK_OFFSET_MS";
 
-/// Milliseconds since the Unix epoch by the system's clock, right or wrong.
+/// Milliseconds since the Unix epoch by the system's clock, whether it is right or wrong.
 pub fn system_now_ms() -> i64 {
     i64::try_from(since_epoch().as_millis()).unwrap_or(i64::MAX)
 }
 
-/// As [`system_now_ms`], as finely as the system tells it. A clock before the epoch is at it.
+/// Time since the Unix epoch in the clock's resolution; zero for a clock before the epoch.
 pub fn since_epoch() -> Duration {
+    // Read once, because every request asks for the time.
     static OFFSET_MS: LazyLock<i64> = LazyLock::new(|| {
         let offset = std::env::var(OFFSET_VARIABLE).ok();
         offset.and_then(|offset| offset.parse().ok()).unwrap_or(0)
@@ -27,7 +28,7 @@ pub fn since_epoch() -> Duration {
     }
 }
 
-/// The same as a time of the calendar, for people and names.
+/// The time of [`system_now_ms`] as a calendar time, for people and names.
 pub fn system_now() -> Timestamp {
     Timestamp::from_millisecond(system_now_ms()).unwrap_or(Timestamp::UNIX_EPOCH)
 }

@@ -1,7 +1,7 @@
 //! The process and the operating system: signals, start, reload and stop, clock, priority of
 //! threads, processors, limits of files and memory, and systemd's notifications.
 //!
-//! Invariant: nothing here knows of metrics. What needs the store to be known takes a trait
+//! Invariant: this crate does not know metrics. Functions that depend on the store take a trait
 //! ([`supervisor::Service`]) or a function.
 //!
 //! Begin with [`shutdown`] and [`reload`].

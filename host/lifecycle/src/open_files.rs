@@ -2,23 +2,22 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The limit is raised to this at most: some programs that are started by this one take time for
-/// each file that may be open.
+/// Maximum that the limit is raised to: some child processes take time for each possible file.
 const LIMIT_MAX: u64 = 65_536;
 
-/// Files of blocks that may be open where there is no limit.
+/// Limit of open files of blocks if the process has no limit.
 const OF_BLOCKS_MAX: u64 = LIMIT_MAX / 2;
 
-/// How many files of blocks may be open: half of the limit. Connections, the log and whatever else
-/// needs a descriptor for a moment have the other half.
+/// Maximum number of open files of blocks: half of the limit. Connections, the log and short-lived
+/// descriptors have the other half.
 pub fn of_blocks() -> usize {
     let limit = getrlimit(Resource::Nofile).current;
     limit.map_or(OF_BLOCKS_MAX, |limit| (limit / 2).min(OF_BLOCKS_MAX)) as usize
 }
 
-/// Raises the soft limit as far as the hard one allows, and [`LIMIT_MAX`]. A shell and systemd give
-/// 1,024 by default for the sake of programs that use `select(2)`, which this one does not. Returns
-/// the limit that holds then; nothing if there is none.
+/// Raises the soft limit to the hard limit, but at most to [`LIMIT_MAX`]. Shells and systemd set
+/// 1,024 by default for programs that use `select(2)`, which this one does not. Returns the
+/// resulting limit; `None` if there is none.
 pub fn raise_limit() -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let current = current?;
@@ -26,6 +25,7 @@ pub fn raise_limit() -> Option<u64> {
     if wanted <= current {
         return Some(current);
     }
+    // A failure is no reason to stop: with fewer files, those of blocks are reopened more often.
     match setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }) {
         Ok(()) => Some(wanted),
         Err(error) => {

@@ -1,4 +1,4 @@
-//! The priority of threads whose work can wait: reads, plugins, their compiler.
+//! The priority of threads whose work can wait: reads, plugins and their compiler.
 
 use libc::{SCHED_BATCH, SYS_sched_setattr, sched_attr, syscall};
 use std::io;
@@ -6,20 +6,20 @@ use std::io;
 /// The nice value: a ninth of the time of a thread that writes, or all that no other thread needs.
 const NICE: i32 = 10;
 
-/// How long it runs at a time if no other thread wakes up: the longest slice that Linux accepts.
-/// Threads with shorter slices, which all others have, preempt it at once instead of waiting for
-/// its end. Kernels before 6.12 do without.
+/// Time slice of such a thread: the longest that Linux accepts. All other threads have shorter
+/// slices, so that they preempt it when they wake up instead of waiting for its end. Kernels before
+/// 6.12 ignore the value.
 const SLICE_NANOS: u64 = 100_000_000;
 
-/// Lets this thread, and what it starts, wait for others where processors are few: it must not
-/// delay writes. Cannot be taken back.
+/// Lets this thread, and the threads it starts, wait for others where processors are few, so that
+/// they do not delay writes. Cannot be undone.
 pub fn lower_priority() {
     if let Err(error) = set() {
         tracing::debug!(%error, "what can wait runs at the priority of writes");
     }
 }
 
-/// `sched_setattr(2)`, which speaks of threads.
+/// Calls `sched_setattr(2)`, which applies to threads.
 #[allow(unsafe_code)]
 fn set() -> io::Result<()> {
     let attributes = sched_attr {
@@ -41,7 +41,7 @@ fn set() -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// As `proc_pid_stat(5)` counts: the nineteenth value, and the forty-first.
+    /// The nineteenth value is the nice value, the forty-first the policy (`proc_pid_stat(5)`).
     #[test]
     fn only_the_thread_that_asks_for_it_waits_for_others() -> io::Result<()> {
         let of_this_thread = || -> io::Result<(String, String)> {

@@ -1,8 +1,8 @@
-//! How many processors the program may use.
+//! The number of processors that the program may use.
 
 use std::num::NonZero;
 
-/// Their number; one if it is not known.
+/// Returns their number; 1 if it is not known.
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }

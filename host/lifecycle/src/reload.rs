@@ -1,4 +1,4 @@
-//! Reloads of the configuration: who asks for one, on SIGHUP or on request, and how the last went.
+//! Reloads of the configuration: their requests, by SIGHUP or a call, and the result of the last.
 
 use crate::clock::system_now_ms;
 use crate::shutdown::Shutdown;
@@ -8,48 +8,48 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
-/// Why the configuration stays as it was.
+/// Reason for which the old configuration stays in use.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
-    /// It cannot be used.
+    /// The new configuration cannot be used.
     #[error(transparent)]
     Refused(Box<dyn std::error::Error + Send + Sync>),
-    /// The process is about to end.
+    /// The process is about to stop.
     #[error("tidepool stops")]
     Stopping,
 }
 
-/// The result of a reload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReloadOutcome {
-    /// Flags whose new value holds now.
+    /// Flags whose new value is in use now.
     pub changed: Vec<String>,
-    /// Flags that differ and need a restart.
+    /// Flags whose new value needs a restart.
     pub need_restart: Vec<String>,
 }
 
 type Request = oneshot::Sender<Result<ReloadOutcome, ReloadError>>;
 
-/// Asks for reloads; clones ask the same.
+/// Requests reloads. Clones send to the same queue.
 #[derive(Clone)]
 pub struct ReloadHandle {
     requests: mpsc::Sender<Request>,
     last: Arc<LastReload>,
 }
 
-/// How the last attempt went, a start included.
+/// Result of the last reload, or of the start.
 struct LastReload {
     was_successful: AtomicBool,
     success_ms: AtomicI64,
     need_restart: AtomicU64,
 }
 
-/// Requests, for what reloads.
+/// The queue of requests, for the code that reloads.
 pub struct ReloadRequests(mpsc::Receiver<Request>);
 
 impl ReloadHandle {
-    /// A handle, and what it asks for.
+    /// Makes a handle and the queue of its requests.
     pub fn new() -> (ReloadHandle, ReloadRequests) {
+        // One request at a time: reloads that come meanwhile wait for it.
         let (requests, queue) = mpsc::channel(1);
         let last = LastReload {
             was_successful: AtomicBool::new(true),
@@ -59,9 +59,10 @@ impl ReloadHandle {
         (ReloadHandle { requests, last: Arc::new(last) }, ReloadRequests(queue))
     }
 
-    /// Reads the configuration again.
+    /// Reads the configuration again, and waits for the result.
     pub async fn reload(&self) -> Result<ReloadOutcome, ReloadError> {
         let (reply, answer) = oneshot::channel();
+        // The program drops the receiving side when it stops.
         self.requests.send(reply).await.map_err(|_| ReloadError::Stopping)?;
         let outcome = answer.await.map_err(|_| ReloadError::Stopping)?;
         self.last.was_successful.store(outcome.is_ok(), Relaxed);
@@ -82,17 +83,17 @@ impl ReloadHandle {
         outcome
     }
 
-    /// Whether the last attempt was successful.
+    /// Returns whether the last reload was successful.
     pub fn was_successful(&self) -> bool {
         self.last.was_successful.load(Relaxed)
     }
 
-    /// When the last successful one was, in milliseconds since the epoch.
+    /// Time of the last successful reload, in milliseconds since the epoch.
     pub fn success_ms(&self) -> i64 {
         self.last.success_ms.load(Relaxed)
     }
 
-    /// How many flags have a value that takes effect only after a restart.
+    /// Number of flags with a value that takes effect only after a restart.
     pub fn need_restart(&self) -> u64 {
         self.last.need_restart.load(Relaxed)
     }
@@ -106,7 +107,7 @@ impl ReloadHandle {
                     () = shutdown.wait() => return,
                     _ = hangup.recv() => {}
                 }
-                // It has logged what there is to say.
+                // `reload` has logged the result.
                 let _ = self.reload().await;
             }
         });
@@ -115,19 +116,19 @@ impl ReloadHandle {
 }
 
 impl ReloadRequests {
-    /// The next request; none once all handles are dropped.
+    /// Returns the next request; `None` once all handles are dropped.
     pub async fn next(&mut self) -> Option<ReloadRequest> {
         self.0.recv().await.map(ReloadRequest)
     }
 }
 
-/// Somebody who waits for a reload.
+/// A request for a reload, whose sender waits for the result.
 pub struct ReloadRequest(Request);
 
 impl ReloadRequest {
-    /// Says how it went.
+    /// Sends the result to the caller.
     pub fn answer(self, outcome: Result<ReloadOutcome, ReloadError>) {
-        // Who asked may have gone.
+        // An error means that the caller has stopped waiting.
         let _ = self.0.send(outcome);
     }
 }

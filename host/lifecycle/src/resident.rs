@@ -1,14 +1,14 @@
 //! Returns memory to the system that only the start, or a rare large request, needed.
 //!
-//! Large pieces of memory: once glibc has seen one freed, it keeps as many bytes of each thread's
-//! for the next one, for ever. A few request bodies of the largest size would leave a node with ten
-//! times the memory that it needs.
+//! Large allocations: once glibc has seen one freed, it keeps as many free bytes for each thread,
+//! without a time limit. A few request bodies of the largest size would leave a node with ten times
+//! the memory that it needs.
 //!
-//! Pages of code: what reads the command line, the configuration and the log is used once, but
-//! counts as memory of the process for as long as nothing else wants the room: a quarter of what an
-//! idle node shows, and what a limit on a container counts. The pages stay in the system's cache,
-//! so what is used again comes back without a read. The same holds for the component's machine
-//! code, with all the tables that only loading reads: two megabytes of each kind.
+//! Pages of code: the code that reads the command line, the configuration and the log runs once,
+//! but counts as memory of the process until something else needs the room: a quarter of the memory
+//! of an idle node, and part of what a container's limit counts. The pages stay in the system's
+//! cache, so code that runs again is mapped without a read. The same holds for the component's
+//! machine code with the tables that only loading reads: two megabytes of each kind.
 
 #[cfg(target_env = "gnu")]
 use libc::{M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, c_int, mallopt};
@@ -17,21 +17,20 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::time::Duration;
 
-/// How often the end of the start is looked for. The first page that is asked for after it should
-/// not come before what it needs is given back, nor should the first scrapes, whose memory would
-/// come on top.
+/// Time between two checks whether the start is over. The pages should be returned before the first
+/// page is served and before the first scrapes need memory on top.
 const START_POLL: Duration = Duration::from_millis(100);
 
-/// Allocations of so many bytes go back to the system when they are freed. What is made all the
-/// time is smaller: to get such memory again costs a page fault for each 4 KiB.
+/// Allocations of this size or more return to the system when they are freed. Frequent allocations
+/// are smaller: getting such memory again costs a page fault for each 4 KiB.
 #[cfg(target_env = "gnu")]
 const LARGE_BYTES: c_int = 2 << 20;
 
-/// So many free bytes at the end of a thread's memory go back, too.
+/// Free bytes at the end of a thread's memory beyond which they return to the system as well.
 #[cfg(target_env = "gnu")]
 const FREE_BYTES_MAX: c_int = 4 << 20;
 
-/// Lets large pieces of memory go back to the system as soon as they are free. To be called before
+/// Makes large allocations return to the system as soon as they are freed. Must be called before
 /// there are other threads.
 #[cfg(target_env = "gnu")]
 #[allow(unsafe_code)]
@@ -44,12 +43,11 @@ pub fn give_back_large() {
     }
 }
 
-/// Other allocators know no such setting.
+/// Does nothing: other allocators have no such setting.
 #[cfg(not(target_env = "gnu"))]
 pub fn give_back_large() {}
 
-/// Waits until the start is over, then gives back its code, and the pages of constants of this
-/// program that it read.
+/// Waits until the start is over, then returns the pages of its code and of these constants.
 pub async fn give_back_start(is_over: impl Fn() -> bool, constants: Vec<&'static [u8]>) {
     loop {
         tokio::time::sleep(START_POLL).await;
@@ -72,14 +70,13 @@ pub async fn give_back_start(is_over: impl Fn() -> bool, constants: Vec<&'static
     }
 }
 
-/// Where code of files lies, by the system's table of mappings (`proc_pid_maps(5)`): each line is
-/// `begin-end permissions offset device inode path`.
+/// Address ranges of code that is mapped from files, by `proc_pid_maps(5)`: each line is `begin-end
+/// permissions offset device inode path`.
 fn code(maps: &str) -> Vec<Range<usize>> {
     let range = |line: &str| {
         let mut words = line.split_ascii_whitespace();
         let (range, permissions) = (words.next()?, words.next()?);
-        // What can't be written never was: its pages are those of the file. Code that was made at
-        // run time has no file with a path.
+        // Pages that cannot be written equal those of the file. Code made at run time has no path.
         let is_code = permissions == "r-xp" && words.nth(3)?.starts_with('/');
         let (begin, end) = range.split_once('-')?;
         let address = |hex| usize::from_str_radix(hex, 16).ok();
@@ -88,7 +85,7 @@ fn code(maps: &str) -> Vec<Range<usize>> {
     maps.lines().filter_map(range).collect()
 }
 
-/// The pages that hold nothing else.
+/// The pages that lie completely within these bytes.
 fn whole_pages(bytes: &'static [u8], page_bytes: usize) -> Range<usize> {
     let begin = bytes.as_ptr().expose_provenance();
     let end = begin + bytes.len();

@@ -1,20 +1,20 @@
-//! The stop signal: SIGTERM or SIGINT, heard by everyone who holds a [`Shutdown`].
+//! The stop signal: SIGTERM or SIGINT, for every holder of a [`Shutdown`].
 
 use std::io;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// Tells when to stop. Clones hear the same signal.
+/// Receives the stop signal. Clones receive the same signal.
 #[derive(Clone)]
 pub struct Shutdown {
     stopping: watch::Receiver<bool>,
 }
 
-/// Stops those who hold the [`Shutdown`] it came with; so does dropping it.
+/// Sends the stop signal to the [`Shutdown`] that it was made with; dropping it does so as well.
 pub struct ShutdownTrigger(watch::Sender<bool>);
 
 impl Shutdown {
-    /// Stops when the process is asked to.
+    /// Makes a stop signal that SIGTERM or SIGINT sends.
     pub fn on_signals() -> io::Result<Shutdown> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
@@ -30,23 +30,22 @@ impl Shutdown {
         Ok(shutdown)
     }
 
-    /// Stops when the trigger says so.
+    /// Makes a stop signal that the trigger sends.
     pub fn manual() -> (ShutdownTrigger, Shutdown) {
         let (sender, stopping) = watch::channel(false);
         (ShutdownTrigger(sender), Shutdown { stopping })
     }
 
-    /// Waits until it is time to stop.
+    /// Waits for the stop signal.
     pub async fn wait(&mut self) {
-        // An error means that the trigger is gone, which says the same.
+        // An error means that the trigger was dropped, which counts as the signal.
         let _ = self.stopping.wait_for(|stopping| *stopping).await;
     }
 }
 
 impl ShutdownTrigger {
-    /// Stops everyone.
     pub fn stop(self) {
-        // All receivers may be dropped.
+        // An error means that no receiver is left.
         let _ = self.0.send(true);
     }
 }

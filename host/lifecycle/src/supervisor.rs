@@ -1,8 +1,8 @@
 //! Notifications to systemd (sd_notify(3), sd_watchdog_enabled(3)): that the store serves, reloads
-//! and stops, and that the head is alive. Without `NOTIFY_SOCKET` nothing happens here.
+//! and stops, and that the head is alive. Without `NOTIFY_SOCKET` nothing is sent.
 //!
-//! The crate `sd-notify` sends on a blocking socket: a systemd that does not read would hold the
-//! network runtime.
+//! The crate `sd-notify` is not used, because it sends on a blocking socket: a systemd that does
+//! not read would block the network runtime.
 
 use crate::shutdown::Shutdown;
 use rustix::time::{ClockId, clock_gettime};
@@ -17,41 +17,41 @@ use std::time::{Duration, Instant};
 use tokio::net::UnixDatagram;
 use tokio::time::{sleep, timeout};
 
-/// How often a store that starts, or starts its head again, is looked at.
+/// Time between two checks of a service that starts, or restarts its head.
 const START_POLL: Duration = Duration::from_millis(200);
 
-/// How often the progress of a start is reported.
+/// Time between two reports of a start's progress.
 const PROGRESS_EVERY: Duration = Duration::from_secs(5);
 
-/// How much longer a start may take, counted from the last progress that was seen.
+/// Time by which a start is extended after progress was seen.
 const START_EXTENSION: Duration = Duration::from_secs(60);
 
-/// How long systemd may take to hear something.
+/// Timeout for sending one notification.
 const TELL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is supervised.
+/// A service whose state is reported to systemd.
 pub trait Service: Clone + Send + Sync + 'static {
-    /// Whether it serves.
+    /// Returns whether the service serves requests.
     fn is_ready(&self) -> bool;
 
-    /// How much of its start is done, in bytes, and in percent.
+    /// Progress of the start, in bytes and in percent.
     fn progress(&self) -> (u64, u64);
 
-    /// Waits for an answer of what does its work; returns whether there was one.
+    /// Waits for an answer of the thread that does the work; returns whether there was one.
     fn answers(&self) -> impl Future<Output = bool> + Send;
 }
 
-/// Whom to tell; clones tell the same.
+/// Sends notifications to systemd; clones share the socket.
 #[derive(Clone, Default)]
 pub struct Supervisor {
     socket: Option<Arc<UnixDatagram>>,
-    /// Silence for so long means that the process hangs.
+    /// Time without a notification after which systemd takes the process for hung.
     watchdog: Option<Duration>,
     is_ready: Arc<AtomicBool>,
 }
 
 impl Supervisor {
-    /// As the environment says. Runs inside the async runtime.
+    /// Reads the settings from the environment. Must be called inside of the async runtime.
     pub fn from_environment() -> Supervisor {
         let address = std::env::var_os("NOTIFY_SOCKET").filter(|address| !address.is_empty());
         let Some(address) = address else { return Supervisor::default() };
@@ -63,6 +63,7 @@ impl Supervisor {
             }
         };
         let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
+        // The variables may be meant for the parent process (sd_watchdog_enabled(3)).
         let is_other = |id: u64| id != u64::from(std::process::id());
         let watchdog = match number("WATCHDOG_PID").is_some_and(is_other) {
             true => None,
@@ -71,7 +72,7 @@ impl Supervisor {
         Supervisor { socket, watchdog: watchdog.map(Duration::from_micros), ..Self::default() }
     }
 
-    /// Notifies systemd of the state of a service until the stop signal.
+    /// Notifies systemd of the service's state until the stop signal.
     pub async fn follow(self, service: impl Service, mut shutdown: Shutdown) {
         if self.socket.is_none() {
             return;
@@ -92,7 +93,7 @@ impl Supervisor {
         }
     }
 
-    /// Tells that the configuration is read again; [`Supervisor::reloaded`] has to follow.
+    /// Notifies systemd that a reload begins; [`Supervisor::reloaded`] has to follow.
     pub async fn reloading(&self) {
         if self.socket.is_some() && self.is_ready.load(SeqCst) {
             let now = clock_gettime(ClockId::Monotonic);
@@ -101,19 +102,20 @@ impl Supervisor {
         }
     }
 
-    /// Tells that it was read.
+    /// Notifies systemd that the reload has ended.
     pub async fn reloaded(&self) {
         if self.is_ready.load(SeqCst) {
             self.tell("READY=1").await;
         }
     }
 
-    /// A start is not too slow as long as the replay of the log gets on.
+    /// Waits for the end of the start, and extends its timeout while the replay makes progress.
     async fn wait_for_start(&self, service: &impl Service) {
         let (mut last_bytes, mut notified) = (0, None::<Instant>);
         while !service.is_ready() {
             let (done_bytes, percent) = service.progress();
             let is_due = notified.is_none_or(|at| at.elapsed() > PROGRESS_EVERY);
+            // Without progress the timeout runs on, so that systemd ends a start that hangs.
             if is_due && done_bytes > last_bytes {
                 (last_bytes, notified) = (done_bytes, Some(Instant::now()));
                 let micros = START_EXTENSION.as_micros();
@@ -124,7 +126,7 @@ impl Supervisor {
         }
     }
 
-    /// Tells of each sign of life, twice as often as must be. Without one there is silence.
+    /// Notifies systemd of each sign of life, twice as often as required; without a sign, not.
     async fn watch<F>(&self, limit: Duration, mut wait_for_sign: impl FnMut() -> F)
     where
         F: Future<Output = ()>,
@@ -146,16 +148,16 @@ impl Supervisor {
     }
 }
 
-/// Finds out whether a service is alive.
+/// Detects whether a service is alive.
 struct Liveness<S> {
     service: S,
-    /// As it was when the start was last seen to get on.
+    /// Progress of the start at the last check.
     done_bytes: AtomicU64,
 }
 
 impl<S: Service> Liveness<S> {
-    /// The service answers, or, after it was started again, gets on with that. Timers and other
-    /// threads prove nothing.
+    /// Waits until the service answers or, after a restart of its head, makes progress. Timers and
+    /// other threads would prove nothing.
     async fn wait_for_sign(&self) {
         loop {
             if self.service.is_ready() && self.service.answers().await {
@@ -170,7 +172,7 @@ impl<S: Service> Liveness<S> {
     }
 }
 
-/// A path, or a name of Linux' abstract namespace after `@`.
+/// Connects to a path, or to a name in Linux' abstract namespace after `@`.
 fn connect(address: &OsStr) -> io::Result<UnixDatagram> {
     let address = match address.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
@@ -179,6 +181,7 @@ fn connect(address: &OsStr) -> io::Result<UnixDatagram> {
     };
     let socket = Datagram::unbound()?;
     socket.connect_addr(&address)?;
+    // tokio requires it, and a full socket must not block the runtime.
     socket.set_nonblocking(true)?;
     UnixDatagram::from_std(socket)
 }
@@ -188,7 +191,7 @@ mod tests {
     use super::*;
     use std::future::pending;
 
-    /// What was reported so far.
+    /// Returns the notifications so far.
     fn told(receiver: &Datagram) -> io::Result<Vec<String>> {
         let (mut told, mut buffer) = (Vec::new(), [0; 256]);
         loop {

@@ -27,10 +27,10 @@ use tidepool_tests::series::{Dataset, Shape, Texture};
 
 const BLOCK_DURATION_MS: i64 = 7_200_000;
 const FUTURE_LIMIT_MS: i64 = 600_000;
-/// Samples of a request, as Prometheus sends them.
+/// Number of samples in a request, as Prometheus sends them.
 const ROWS_PER_REQUEST: usize = 2000;
 
-/// The native engine on the host's log.
+/// Connects the native engine to the host's log.
 struct DiskWal(Wal);
 
 fn failed(error: impl ToString) -> StorageError {

@@ -27,7 +27,7 @@ const ROWS_PER_REQUEST: usize = 2000;
 const MEMORY_BYTES_MAX: usize = 1 << 31;
 const ALL: TimeRange = TimeRange { start_ms: i64::MIN, end_ms: i64::MAX };
 
-/// A head without anything, for an instance that reads blocks.
+/// An empty head, for an instance that reads only blocks.
 struct NoHead;
 
 impl HeadAccess for NoHead {
@@ -124,7 +124,7 @@ impl Fixture {
         self.runtime.instantiate(options, storage, limits)
     }
 
-    /// An instance with a head that holds the data.
+    /// Makes an instance whose head holds the data.
     fn head(&self, data: &Dataset) -> Instance {
         let mut instance = self.instance(Role::All, MEMORY_BYTES_MAX).expect("a fresh instance");
         while !instance.replay(1).expect("a fresh log").done {}
@@ -137,7 +137,7 @@ impl Fixture {
         instance
     }
 
-    /// Cuts a block of what a head holds.
+    /// Cuts a block from everything in the head.
     fn cut(&self, head: &mut Instance) {
         let last = Dataset::generate(Shape { series: 1, start_ms: START_MS + 120_000, ..SHAPE });
         for rows in last.requests(1) {
@@ -173,7 +173,7 @@ fn narrow() -> Vec<Matcher> {
     ]
 }
 
-/// The same, with nodes that only a look at the values finds.
+/// As `narrow`, but the nodes can only be found by looking at all values.
 fn by_prefix() -> Vec<Matcher> {
     vec![
         matcher("__name__", MatchOp::Equal, "node_cpu_seconds_total"),
@@ -249,7 +249,7 @@ const QUESTIONS: [(&str, Question); 7] = [
     }),
 ];
 
-/// The least memory with which a fresh instance answers, to a quarter of a megabyte.
+/// The smallest memory with which a new instance answers, to a quarter of a megabyte.
 fn least_memory_bytes(fixture: &Fixture, question: Question) -> usize {
     let (mut too_small, mut enough) = (0, MEMORY_BYTES_MAX);
     while enough - too_small > 256 * 1024 {

@@ -1,9 +1,9 @@
-//! Whether two heads would do more than one: the same remote-write bodies into one head instance,
-//! and split by series between two that work side by side, each on a thread and with a log of its
-//! own. This is what a host that shards by connection could win at most: its heads share nothing.
+//! Compares one head instance with two: the same remote-write bodies into one, or split by series
+//! between two that run side by side, each with a thread and a log of its own. This is the largest
+//! possible gain of a host that shards by connection, since such heads share nothing.
 //!
 //! `cargo bench -p tidepool-runtime --bench shards`, on a machine with two free cores. CPU time is
-//! that of the threads that append, memory that of their instances.
+//! that of the appending threads, memory that of their instances.
 
 #[path = "../tests/image/mod.rs"]
 mod image;
@@ -25,7 +25,7 @@ const SCRAPES: usize = 120;
 const ROWS_PER_REQUEST: usize = 2000;
 const ROUNDS: usize = 5;
 
-/// What one way to split took.
+/// Costs of one way to split.
 struct Cost {
     wall: Duration,
     cpu: Duration,
@@ -58,14 +58,14 @@ fn open(runtime: &Runtime) -> (Instance, TempDir) {
     (instance, dir)
 }
 
-/// CPU time of this thread, as Linux tells it in nanoseconds.
+/// CPU time of this thread, which Linux reports in nanoseconds.
 fn thread_cpu() -> Duration {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux has it");
     let nanos = stat.split(' ').next().and_then(|nanos| nanos.parse().ok());
     Duration::from_nanos(nanos.expect("a number of nanoseconds"))
 }
 
-/// Appends each part through an instance of its own, all at the same time.
+/// Appends each part through an instance of its own, all of them concurrently.
 fn append(
     runtime: &Runtime,
     version: RemoteWriteVersion,
@@ -103,7 +103,7 @@ fn append(
     })
 }
 
-/// Every scrape of a part of the series as requests.
+/// Encodes every scrape of one part of the series as requests.
 fn bodies(version: Version, scrapes: &[Vec<Row<'_>>], part: usize, parts: usize) -> Vec<Vec<u8>> {
     let of_part = |rows: &Vec<Row<'_>>| -> Vec<Vec<u8>> {
         let rows = &rows[rows.len() * part / parts..rows.len() * (part + 1) / parts];

@@ -1,4 +1,4 @@
-//! Generated from `wit/`: the only place where generated code is made.
+//! The bindings generated from `wit/`. No other module contains generated code.
 
 #![allow(missing_docs, clippy::all)]
 

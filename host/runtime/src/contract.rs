@@ -1,4 +1,4 @@
-//! The program's own imports keep the contract: the checks of `tests/contract`, run on them.
+//! Runs the checks of `tests/contract` on the program's own imports.
 
 use super::state::{InstanceLogs, InstanceState, InstanceStorage};
 use super::{deadline, runtime, tuning};
@@ -13,10 +13,10 @@ use wasmtime::{Engine, Store};
 
 const MEMORY_BYTES_MAX: usize = 64 << 20;
 
-/// What a log of one page more than a segment shows, one without shows, too.
+/// Small, because a log of one page more than a segment shows every fault of a longer one.
 const SEGMENT_BYTES_MAX: u64 = 64 * 1024;
 
-/// Runs a phase of the checks on the directory, from its opening to a clean end.
+/// Runs a phase of the checks on the directory, from opening to a clean end.
 fn broken(
     checks: &Checks,
     engine: &Engine,

@@ -1,20 +1,21 @@
-//! What ends calls that take too long.
+//! Limits on the time of calls, by kind of machine code.
 
 use super::ticker::Ticks;
 use super::watch::Watch;
 use super::watchdog::EPOCH_TICK;
 use std::time::Duration;
 
-/// What ends calls of an instance that take too long.
+/// The means by which calls that take too long are ended.
 pub(super) enum Ends {
-    /// Ticks end the instance.
+    /// Ticks, which end the instance.
     Instance(Ticks),
-    /// Its machine code has no place where it could end. Whoever made it ends the process.
+    /// Reports to the owner, who ends the process: the machine code has no place to stop at.
     Process(Watch),
 }
 
-/// A deadline in ticks, rounded up; without one, more than there will ever be.
+/// Number of ticks until a deadline, rounded up; without one, more than will ever pass.
 pub(super) fn epoch_ticks(deadline: Option<Duration>) -> u64 {
     let ticks = |deadline: Duration| deadline.as_millis().div_ceil(EPOCH_TICK.as_millis());
+    // Half of the range, because the runtime adds the number to the current epoch.
     deadline.map_or(u64::MAX / 2, |deadline| ticks(deadline) as u64)
 }

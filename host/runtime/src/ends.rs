@@ -41,7 +41,7 @@ fn a_deadline_is_told_by_all_interfaces() -> Result<()> {
     Ok(())
 }
 
-/// More places than the instance has room for.
+/// Resumes with more positions than fit into the instance's memory.
 #[test]
 fn memory_that_runs_out_is_told_by_forwarding() -> Result<()> {
     let dir = tempfile::tempdir()?;

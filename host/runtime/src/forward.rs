@@ -1,4 +1,4 @@
-//! The calls of the exported interface `forward`.
+//! Calls of the exported interface `forward`, each named as in `wit/forward.wit`.
 
 use super::bindings::exports::tidepool::tsdb::forward::{Guest, GuestDestination};
 use super::instance::why_ended;
@@ -13,18 +13,19 @@ use wasmtime::component::ResourceAny;
 
 pub use super::bindings::exports::tidepool::tsdb::forward::Settings as ForwardSettings;
 
-/// An instance that makes requests for one destination.
+/// An instance that makes requests for one forwarding destination.
 pub struct Destination {
     instance: Instance,
     handle: ResourceAny,
 }
 
 impl Destination {
-    /// Nothing is read yet.
+    /// Creates a destination that has read nothing.
     pub fn new(
         mut instance: Instance,
         settings: &ForwardSettings,
     ) -> Result<Destination, CallError> {
+        // The constructor cannot fail: with invalid settings every later call is refused.
         let guest = instance.bindings.tidepool_tsdb_forward().destination();
         let made = guest.call_constructor(&mut instance.store, settings);
         let handle = made.map_err(|trap| why_ended(instance.store.data(), trap))?;
@@ -42,26 +43,23 @@ impl Destination {
         let guest: &Guest = self.instance.bindings.tidepool_tsdb_forward();
         let answer = call(guest.destination(), &mut self.instance.store, self.handle);
         let answer = answer.map_err(|trap| why_ended(self.instance.store.data(), trap))?;
+        // Not by `From`: a destination reads no head that could be lost.
         answer.map_err(CallError::Refused)
     }
 
-    /// `forward.destination.resume`
     pub fn resume(&mut self, positions: &[ShardPosition], gaps: &[u8]) -> Result<(), CallError> {
         self.call(|guest, store, handle| guest.call_resume(store, handle, positions, gaps))
     }
 
-    /// `forward.destination.note-series`
     pub fn note_series(&mut self, segment: u32, records: &Records) -> Result<(), CallError> {
         let Records { bytes, lengths } = records;
         self.call(|g, store, handle| g.call_note_series(store, handle, segment, bytes, lengths))
     }
 
-    /// `forward.destination.drop-series`
     pub fn drop_series(&mut self, before_segment: u32) -> Result<(), CallError> {
         self.call(|guest, store, handle| guest.call_drop_series(store, handle, before_segment))
     }
 
-    /// `forward.destination.feed`
     pub fn feed(
         &mut self,
         log: LogKind,
@@ -77,60 +75,49 @@ impl Destination {
         })
     }
 
-    /// `forward.destination.end-segment`
     pub fn end_segment(&mut self, log: LogKind, segment: u32) -> Result<(), CallError> {
         let log = wit_log(log);
         self.call(|guest, store, handle| guest.call_end_segment(store, handle, log, segment))
     }
 
-    /// `forward.destination.detach`
     pub fn detach(&mut self) -> Result<u64, CallError> {
         self.call(|guest, store, handle| guest.call_detach(store, handle))
     }
 
-    /// `forward.destination.attach`
     pub fn attach(&mut self) -> Result<(), CallError> {
         self.call(|guest, store, handle| guest.call_attach(store, handle))
     }
 
-    /// `forward.destination.store-window`
     pub fn store_window(&mut self) -> Result<Option<StoreWindow>, CallError> {
         self.call(|guest, store, handle| guest.call_store_window(store, handle))
     }
 
-    /// `forward.destination.begin-store-window`
     pub fn begin_store_window(&mut self, out_of_order_end: Place) -> Result<(), CallError> {
         self.call(|guest, store, handle| {
             guest.call_begin_store_window(store, handle, out_of_order_end)
         })
     }
 
-    /// `forward.destination.feed-store`
     pub fn feed_store(&mut self, frames: &[u8], capacity: u32) -> Result<Fed, CallError> {
         self.call(|guest, store, handle| guest.call_feed_store(store, handle, frames, capacity))
     }
 
-    /// `forward.destination.end-store-window`
     pub fn end_store_window(&mut self) -> Result<(), CallError> {
         self.call(|guest, store, handle| guest.call_end_store_window(store, handle))
     }
 
-    /// `forward.destination.gap-rows`
     pub fn gap_rows(&mut self) -> Result<u64, CallError> {
         self.call(|guest, store, handle| guest.call_gap_rows(store, handle))
     }
 
-    /// `forward.destination.has-store-rows`
     pub fn has_store_rows(&mut self) -> Result<bool, CallError> {
         self.call(|guest, store, handle| guest.call_has_store_rows(store, handle))
     }
 
-    /// `forward.destination.gaps`
     pub fn gaps(&mut self) -> Result<Vec<u8>, CallError> {
         self.call(|guest, store, handle| guest.call_gaps(store, handle))
     }
 
-    /// `forward.destination.take`
     pub fn take(
         &mut self,
         shard: u32,
@@ -143,27 +130,22 @@ impl Destination {
         })
     }
 
-    /// `forward.destination.done`
     pub fn done(&mut self, shard: u32) -> Result<(), CallError> {
         self.call(|guest, store, handle| guest.call_done(store, handle, shard))
     }
 
-    /// `forward.destination.pending`
     pub fn pending(&mut self) -> Result<Vec<u32>, CallError> {
         self.call(|guest, store, handle| guest.call_pending(store, handle))
     }
 
-    /// `forward.destination.positions`
     pub fn positions(&mut self) -> Result<Vec<ShardPosition>, CallError> {
         self.call(|guest, store, handle| guest.call_positions(store, handle))
     }
 
-    /// `forward.destination.reshard`
     pub fn reshard(&mut self, shards: u32) -> Result<bool, CallError> {
         self.call(|guest, store, handle| guest.call_reshard(store, handle, shards))
     }
 
-    /// `forward.destination.metadata`
     pub fn metadata(
         &mut self,
         after: &str,
@@ -172,7 +154,6 @@ impl Destination {
         self.call(|guest, store, handle| guest.call_metadata(store, handle, after, families_max))
     }
 
-    /// `forward.destination.series-count`
     pub fn series_count(&mut self) -> Result<u64, CallError> {
         self.call(|guest, store, handle| guest.call_series_count(store, handle))
     }

@@ -1,26 +1,25 @@
-//! The calls by which the head's instance is read for other instances.
+//! Calls of the head's instance that serve reads of other instances.
 
 use super::bindings::exports::tidepool::tsdb::store::{OpenedCursor, OpenedStrings};
 use super::instance::{CallError, Instance, StringsHandle};
 use super::{HeadDeletion, HeadPage, Label, Lookup, Matcher, TimeRange};
 use wasmtime::component::ResourceAny;
 
-/// A cursor on the head of one instance; of no use to any other.
+/// A cursor on the head of one instance; invalid in any other.
 #[derive(Clone, Copy)]
 pub struct HeadCursorHandle(ResourceAny);
 
-/// What opening something on the head came to.
+/// Result of opening a resource on the head.
 pub enum HeadOpened<T> {
-    /// It is open.
     Ready(T),
-    /// A slice of the work is done; the same call goes on.
+    /// A slice of the work is done; the same call must be repeated.
     Again,
-    /// It costs the head more than a slice of work; the caller applies the matchers itself.
+    /// It would cost the head more than a slice of work; the caller applies the matchers itself.
     TooCostly,
 }
 
 impl<T> HeadOpened<T> {
-    /// The same about something else.
+    /// Maps the open resource, if there is one.
     pub fn map<U>(self, map: impl FnOnce(T) -> U) -> HeadOpened<U> {
         match self {
             HeadOpened::Ready(ready) => HeadOpened::Ready(map(ready)),
@@ -41,7 +40,6 @@ impl From<OpenedStrings> for HeadOpened<StringsHandle> {
 }
 
 impl Instance {
-    /// `store.read-head`
     pub fn read_head(
         &mut self,
         matcher_sets: &[Vec<Matcher>],
@@ -58,7 +56,6 @@ impl Instance {
         })
     }
 
-    /// `store.read-head-names`
     pub fn read_head_names(
         &mut self,
         lookup: &Lookup,
@@ -66,7 +63,6 @@ impl Instance {
         Ok(self.call(|guest, store| guest.call_read_head_names(store, lookup))?.into())
     }
 
-    /// `store.read-head-values`
     pub fn read_head_values(
         &mut self,
         name: &str,
@@ -75,7 +71,6 @@ impl Instance {
         Ok(self.call(|guest, store| guest.call_read_head_values(store, name, lookup))?.into())
     }
 
-    /// `store.head-cursor.next`
     pub fn next_of_head(
         &mut self,
         cursor: HeadCursorHandle,
@@ -84,7 +79,6 @@ impl Instance {
         self.call(|guest, store| guest.head_cursor().call_next(store, cursor.0, bytes_max))
     }
 
-    /// `store.head-cursor.labels`
     pub fn labels_of_head(
         &mut self,
         cursor: HeadCursorHandle,
@@ -96,7 +90,6 @@ impl Instance {
         })
     }
 
-    /// `store.head-cursor.keep`
     pub fn keep_of_head(
         &mut self,
         cursor: HeadCursorHandle,
@@ -105,12 +98,10 @@ impl Instance {
         self.call(|guest, store| guest.head_cursor().call_keep(store, cursor.0, positions))
     }
 
-    /// `store.head-cursor.rewind`
     pub fn rewind_head(&mut self, cursor: HeadCursorHandle) -> Result<(), CallError> {
         self.call(|guest, store| guest.head_cursor().call_rewind(store, cursor.0))
     }
 
-    /// `store.head-cursor.delete`
     pub fn delete_from_head(
         &mut self,
         cursor: HeadCursorHandle,
@@ -118,7 +109,7 @@ impl Instance {
         self.call(|guest, store| guest.head_cursor().call_delete(store, cursor.0))
     }
 
-    /// Drops a cursor on the head.
+    /// Drops a cursor of the head.
     pub fn close_head_cursor(&mut self, cursor: HeadCursorHandle) -> Result<(), CallError> {
         self.drop_resource(cursor.0)
     }

@@ -1,4 +1,4 @@
-//! The calls of the exported interface `backfill`.
+//! Calls of the exported interface `backfill`, each named as in `wit/backfill.wit`.
 
 use super::bindings::exports::tidepool::tsdb::backfill::Guest;
 use super::instance::why_ended;
@@ -7,7 +7,7 @@ use super::{AppendStep, CallError, Error, Instance, Label, PassStep, Rows};
 use wasmtime::Store;
 use wasmtime::component::ResourceAny;
 
-/// An importer of one instance; of no use to any other.
+/// An importer of one instance; invalid in any other.
 #[derive(Clone, Copy)]
 pub struct ImporterHandle(ResourceAny);
 
@@ -19,23 +19,23 @@ impl Instance {
         let guest = self.bindings.tidepool_tsdb_backfill();
         let answer = call(guest, &mut self.store);
         let answer = answer.map_err(|trap| why_ended(self.store.data(), trap))?;
+        // Not by `From`: an import reads no head that could be lost.
         answer.map_err(CallError::Refused)
     }
 
-    /// Begins a `backfill.importer`.
     pub fn import(
         &mut self,
         block_duration_ms: i64,
         bytes_max: u64,
         hash_seed: u64,
     ) -> Result<ImporterHandle, CallError> {
+        // The constructor cannot fail: with an invalid duration every later call is refused.
         let importer = self.bindings.tidepool_tsdb_backfill().importer();
         let begun =
             importer.call_constructor(&mut self.store, block_duration_ms, bytes_max, hash_seed);
         begun.map(ImporterHandle).map_err(|trap| why_ended(self.store.data(), trap))
     }
 
-    /// `backfill.importer.series`
     pub fn import_series(
         &mut self,
         importer: ImporterHandle,
@@ -44,7 +44,6 @@ impl Instance {
         self.backfill(|guest, store| guest.importer().call_series(store, importer.0, labels))
     }
 
-    /// `backfill.importer.append`
     pub fn import_rows(
         &mut self,
         importer: ImporterHandle,
@@ -54,7 +53,6 @@ impl Instance {
         self.backfill(|guest, store| guest.importer().call_append(store, importer.0, rows, now_ms))
     }
 
-    /// `backfill.importer.finish-pass`
     pub fn finish_import_pass(
         &mut self,
         importer: ImporterHandle,

@@ -1,4 +1,4 @@
-//! The calls of the exported interface `inspect`.
+//! Calls of the exported interface `inspect`, each named as in `wit/inspect.wit`.
 
 use super::bindings::exports::tidepool::tsdb::inspect::Guest;
 use super::instance::why_ended;
@@ -10,20 +10,20 @@ use super::{
 use wasmtime::Store;
 use wasmtime::component::ResourceAny;
 
-/// An analysis of one instance; of no use to any other.
+/// An analysis of one instance; invalid in any other.
 #[derive(Clone, Copy)]
 pub struct AnalysisHandle(ResourceAny);
 
-/// A check of a block of one instance; of no use to any other.
+/// A block verification of one instance; invalid in any other.
 #[derive(Clone, Copy)]
 pub struct VerificationHandle(ResourceAny);
 
-/// A check of a log of one instance; of no use to any other.
+/// A log verification of one instance; invalid in any other.
 #[derive(Clone, Copy)]
 pub struct LogVerificationHandle(ResourceAny);
 
 impl Instance {
-    /// Runs a call that cannot be refused.
+    /// Runs a call that the component cannot refuse.
     fn inspect<T>(
         &mut self,
         call: impl FnOnce(&Guest, &mut Store<InstanceState>) -> wasmtime::Result<T>,
@@ -32,20 +32,19 @@ impl Instance {
         call(guest, &mut self.store).map_err(|trap| why_ended(self.store.data(), trap))
     }
 
-    /// Runs a call that may be refused.
+    /// Runs a call that the component may refuse.
     fn try_inspect<T>(
         &mut self,
         call: impl FnOnce(&Guest, &mut Store<InstanceState>) -> wasmtime::Result<Result<T, Error>>,
     ) -> Result<T, CallError> {
+        // Not by `From`: inspection reads no head that could be lost.
         self.inspect(call)?.map_err(CallError::Refused)
     }
 
-    /// `inspect.blocks`
     pub fn blocks(&mut self) -> Result<Vec<BlockState>, CallError> {
         self.try_inspect(|guest, store| guest.call_blocks(store))
     }
 
-    /// `inspect.analyze`
     pub fn analyze(
         &mut self,
         block: &str,
@@ -55,34 +54,28 @@ impl Instance {
             .map(AnalysisHandle)
     }
 
-    /// `inspect.analysis.next`
     pub fn analyze_next(&mut self, analysis: AnalysisHandle) -> Result<AnalysisStep, CallError> {
         self.try_inspect(|guest, store| guest.analysis().call_next(store, analysis.0))
     }
 
-    /// Begins an `inspect.verification`.
     pub fn verify(&mut self, block: &str) -> Result<VerificationHandle, CallError> {
         self.inspect(|guest, store| guest.verification().call_constructor(store, block))
             .map(VerificationHandle)
     }
 
-    /// `inspect.verification.next`
     pub fn verify_next(&mut self, check: VerificationHandle) -> Result<CheckStep, CallError> {
         self.try_inspect(|guest, store| guest.verification().call_next(store, check.0))
     }
 
-    /// Ends a check.
     pub fn close_verification(&mut self, check: VerificationHandle) -> Result<(), CallError> {
         self.drop_resource(check.0)
     }
 
-    /// Begins an `inspect.log-verification`.
     pub fn verify_logs(&mut self, blocks_end_ms: i64) -> Result<LogVerificationHandle, CallError> {
         self.inspect(|guest, store| guest.log_verification().call_constructor(store, blocks_end_ms))
             .map(LogVerificationHandle)
     }
 
-    /// `inspect.log-verification.check`
     pub fn verify_records(
         &mut self,
         check: LogVerificationHandle,
@@ -94,7 +87,6 @@ impl Instance {
         })
     }
 
-    /// `inspect.log-verification.counts`
     pub fn log_counts(&mut self, check: LogVerificationHandle) -> Result<LogCounts, CallError> {
         self.inspect(|guest, store| guest.log_verification().call_counts(store, check.0))
     }

@@ -1,4 +1,4 @@
-//! One instance of the component, and its calls in Rust types.
+//! One instance of the component, with its calls as Rust functions. Each is named as in `wit/`.
 
 use super::bindings::EngineWithQueries;
 use super::bindings::exports::tidepool::tsdb::store::Guest;
@@ -18,31 +18,32 @@ use tidepool_disk::BlockFile;
 use wasmtime::component::ResourceAny;
 use wasmtime::{Store, Trap, UpdateDeadline};
 
-/// Why a call gave nothing.
+/// Reason for which a call has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// The store says no; the instance lives on.
+    /// The store refused the call; the instance can be used further.
     #[error("{}", super::in_words(.0))]
     Refused(Error),
-    /// The instance crashed, and is of no further use.
+    /// The instance crashed, and cannot be used any more.
     #[error("the engine instance stopped: {0:#}")]
     Trap(wasmtime::Error),
-    /// The instance passed its deadline, and is of no further use.
+    /// The instance passed its deadline, and cannot be used any more.
     #[error("the engine instance passed its deadline")]
     Deadline,
-    /// The instance was cancelled, and is of no further use.
+    /// The instance was cancelled, and cannot be used any more.
     #[error("the engine instance was cancelled")]
     Cancelled,
-    /// The instance needed more memory than it may have, and is of no further use.
+    /// The instance exceeded a limit of its memory, and cannot be used any more.
     #[error("the engine instance ran out of memory")]
     Memory(MemoryBound),
-    /// The head of another instance, which this one needs, gave nothing; the instance lives on.
+    /// The head of another instance, which this one reads, is lost; the instance can be used
+    /// further.
     #[error(transparent)]
     Head(HeadLost),
 }
 
 impl CallError {
-    /// Whether the instance is of no further use.
+    /// Returns whether the instance cannot be used any more.
     pub fn is_end(&self) -> bool {
         !matches!(self, CallError::Refused(_) | CallError::Head(_))
     }
@@ -57,38 +58,37 @@ impl From<Error> for CallError {
     }
 }
 
-/// A cursor of one instance; of no use to any other.
+/// A cursor of one instance; invalid in any other.
 #[derive(Clone, Copy)]
 pub struct CursorHandle(ResourceAny);
 
-/// A list of label names or values of one instance; of no use to any other.
+/// A list of label names or values of one instance; invalid in any other.
 #[derive(Clone, Copy)]
 pub struct StringsHandle(pub(super) ResourceAny);
 
-/// A line cursor of one instance; of no use to any other.
+/// A line cursor of one instance; invalid in any other.
 #[derive(Clone, Copy)]
 pub struct LinesHandle(ResourceAny);
 
-/// A saved head of one instance; of no use to any other.
+/// A saved head of one instance; invalid in any other.
 #[derive(Clone, Copy)]
 pub struct SavedHeadHandle(ResourceAny);
 
-/// An instance of the engine.
 pub struct Instance {
     pub(super) store: Store<InstanceState>,
     pub(super) bindings: EngineWithQueries,
     ends: Ends,
-    /// When calls end; within one, only ticks tell.
+    /// Time after which no call begins. Within a call only ticks are checked.
     deadline: Option<Instant>,
 }
 
-/// The trap of a cancelled instance.
 #[derive(Debug, thiserror::Error)]
 #[error("the engine instance was cancelled")]
 struct Cancelled;
 
-/// Why an instance ended, or did not come to be.
+/// Reason for which an instance ended, or was not made.
 pub(super) fn why_ended(state: &InstanceState, trap: wasmtime::Error) -> CallError {
+    // The limiter first: after a refusal the engine aborts, and the trap does not tell why.
     match state.limits.refused_by {
         Some(bound) => CallError::Memory(bound),
         None if trap.downcast_ref() == Some(&Trap::Interrupt) => CallError::Deadline,
@@ -97,9 +97,10 @@ pub(super) fn why_ended(state: &InstanceState, trap: wasmtime::Error) -> CallErr
     }
 }
 
-/// A call begins.
+/// Notes the begin of a call that only the process can end.
 fn begin(ends: &Ends) -> Option<Running<'_>> {
     match ends {
+        // Ticks end such an instance whether its calls are noted or not.
         Ends::Instance(_) => None,
         Ends::Process(watch) => Some(watch.begin()),
     }
@@ -114,7 +115,6 @@ impl Instance {
         Instance { store, bindings, ends, deadline: None }
     }
 
-    /// `store.open`
     pub(super) fn open(&mut self, options: Options) -> Result<(), CallError> {
         self.call(|guest, store| guest.call_open(store, options))
     }
@@ -124,16 +124,18 @@ impl Instance {
         call: impl FnOnce(&Guest, &mut Store<InstanceState>) -> wasmtime::Result<Result<T, Error>>,
     ) -> Result<T, CallError> {
         self.check_deadline()?;
+        // Held until the call is over, whether by an answer or a trap.
         let _running = begin(&self.ends);
         let guest = self.bindings.tidepool_tsdb_store();
         match call(guest, &mut self.store) {
             Ok(Ok(answer)) => Ok(answer),
+            // `into` separates a lost head from a refusal by this instance.
             Ok(Err(refused)) => Err(refused.into()),
             Err(trap) => Err(why_ended(self.store.data(), trap)),
         }
     }
 
-    /// A call that begins too late is not begun: ticks are far apart.
+    /// Refuses a call that begins after the deadline, since ticks are far apart.
     pub(super) fn check_deadline(&self) -> Result<(), CallError> {
         match self.deadline {
             Some(deadline) if Instant::now() >= deadline => Err(CallError::Deadline),
@@ -141,16 +143,16 @@ impl Instance {
         }
     }
 
-    /// Drops what the instance handed out, which may run code of its own.
+    /// Drops a resource of the instance, which may run code of the component.
     pub(super) fn drop_resource(&mut self, resource: ResourceAny) -> Result<(), CallError> {
         let _running = begin(&self.ends);
         let dropped = resource.resource_drop(&mut self.store);
         dropped.map_err(|trap| why_ended(self.store.data(), trap))
     }
 
-    /// Gives the calls from now on so much time together. Beyond it, interruptible machine code
-    /// ends with [`CallError::Deadline`], and with no time at all at once. The other goes on, and
-    /// is told to [`Instance::on_overdue`].
+    /// Limits the total time of the calls from now on. Beyond the limit, interruptible machine code
+    /// ends with [`CallError::Deadline`]; a limit of zero ends the next call at once.
+    /// Uninterruptible machine code continues and is reported to [`Instance::on_overdue`].
     pub fn set_limit(&mut self, limit: Option<CallLimit>) {
         match &mut self.ends {
             Ends::Instance(ticks) => {
@@ -161,27 +163,26 @@ impl Instance {
         }
     }
 
-    /// Says what is done, on a thread of its own, about a call that exceeds its limit and that
-    /// nothing can end.
+    /// Sets the action for an uninterruptible call that exceeds its limit. The action runs on a
+    /// thread of its own.
     pub fn on_overdue(&mut self, act: impl Fn(Overdue) + Send + 'static) {
         if let Ends::Process(watch) = &self.ends {
             watch.set_act(act);
         }
     }
 
-    /// Ends the instance as a call does that needs more memory than it may have. For tests of what
-    /// comes then.
+    /// Ends the instance as a call does that exceeds its memory limit; for tests of the recovery.
     #[doc(hidden)]
     pub fn run_out_of_memory(&mut self) -> Result<(), CallError> {
         self.store.data_mut().limits.stop_growth();
-        // As large as all memory there is, which has other things in it.
+        // As large as all of the memory, in which the engine has other data already.
         let body = vec![0; self.memory_bytes()];
         self.sample_time(RemoteWriteVersion::V1, &body).map(drop)
     }
 
-    /// Ends later calls at the deadline, or within a tick after `is_cancelled` returns true. It is
-    /// called once a tick, on the calling thread. Calls of uninterruptible machine code are not
-    /// begun after the deadline, and end by themselves.
+    /// Ends later calls at the deadline, or within a tick after `is_cancelled` returns true.
+    /// `is_cancelled` is called once per tick, on the calling thread. With uninterruptible machine
+    /// code no call begins after the deadline, and a running call ends by itself.
     pub fn end_when(
         &mut self,
         deadline: Option<Instant>,
@@ -193,42 +194,44 @@ impl Instance {
             }
             match deadline {
                 Some(deadline) if Instant::now() >= deadline => Err(Trap::Interrupt.into()),
+                // One tick at a time, so that a cancellation is noticed within one.
                 _ => Ok(UpdateDeadline::Continue(1)),
             }
         });
+        // Checked before a call: uninterruptible code never runs the callback.
         self.deadline = deadline;
+        // The callback depends on ticks even without a deadline.
         if let Ends::Instance(ticks) = &mut self.ends {
             ticks.set_needed(true);
         }
         self.store.set_epoch_deadline(1);
     }
 
-    /// Ends what [`Instance::end_when`] began: no deadline, and nobody who cancels. Returns whether
-    /// somebody else can go on with it: nothing may be open that the host gives, but for files of
+    /// Removes the deadline and the cancellation of [`Instance::end_when`]. Returns whether another
+    /// caller can use the instance: it may have no open resources of the host, except files of
     /// blocks, which the engine keeps open.
     pub fn rest(&mut self) -> bool {
+        // Also drops the callback, which may keep state of the last caller alive.
         self.store.epoch_deadline_trap();
         self.set_limit(None);
         self.deadline = None;
         self.store.data_mut().rests()
     }
 
-    /// Says what the next call will ask first of a cursor on the head.
+    /// Sets what the next call reads first from a cursor on the head.
     pub(super) fn expect_first(&mut self, first: Option<FirstPage>) {
         self.store.data_mut().first_page = first;
     }
 
-    /// Bytes of linear memory.
+    /// Size of the linear memory in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.store.data().limits.bytes
     }
 
-    /// `store.brief-stats`
     pub fn brief_stats(&mut self) -> Result<BriefFigures, CallError> {
         self.call(|guest, store| guest.call_brief_stats(store))
     }
 
-    /// `store.sample-time`
     pub fn sample_time(
         &mut self,
         version: RemoteWriteVersion,
@@ -237,22 +240,18 @@ impl Instance {
         self.call(|guest, store| guest.call_sample_time(store, version, body))
     }
 
-    /// `store.replay`
     pub fn replay(&mut self, bytes_max: u32) -> Result<ReplayProgress, CallError> {
         self.call(|guest, store| guest.call_replay(store, bytes_max))
     }
 
-    /// `store.log-by-columns`
     pub fn log_by_columns(&mut self) -> Result<(), CallError> {
         self.call(|guest, store| guest.call_log_by_columns(store))
     }
 
-    /// `store.save-head`
     pub fn save_head(&mut self) -> Result<SavedHeadHandle, CallError> {
         self.call(|guest, store| guest.call_save_head(store)).map(SavedHeadHandle)
     }
 
-    /// `store.saved-head.next`
     pub fn next_of_saved_head(
         &mut self,
         saved: SavedHeadHandle,
@@ -261,12 +260,10 @@ impl Instance {
         self.call(|guest, store| Ok(Ok(guest.saved_head().call_next(store, saved.0, bytes_max)?)))
     }
 
-    /// `store.load-head`
     pub fn load_head(&mut self, piece: &[u8]) -> Result<bool, CallError> {
         self.call(|guest, store| guest.call_load_head(store, piece))
     }
 
-    /// `store.append-remote-write`
     pub fn append_remote_write(
         &mut self,
         version: RemoteWriteVersion,
@@ -278,12 +275,10 @@ impl Instance {
         written.map(with_flags)
     }
 
-    /// `store.series-ref`
     pub fn series_ref(&mut self, labels: &[Label]) -> Result<u64, CallError> {
         self.call(|guest, store| guest.call_series_ref(store, labels))
     }
 
-    /// `store.append-and-end`
     pub fn append_and_end(
         &mut self,
         rows: &Columns,
@@ -301,13 +296,12 @@ impl Instance {
         stored.map(named)
     }
 
-    /// `store.select`
     pub fn select(&mut self, selection: &Selection) -> Result<CursorHandle, CallError> {
+        // The engine opens its cursor on the head within this call and reads it soon after.
         self.expect_first(Some(FirstPage::Series));
         self.call(|guest, store| guest.call_select(store, selection)).map(CursorHandle)
     }
 
-    /// `store.cursor.next-frames`
     pub fn next_frames(
         &mut self,
         cursor: CursorHandle,
@@ -316,7 +310,6 @@ impl Instance {
         self.call(|guest, store| guest.cursor().call_next_frames(store, cursor.0, bytes_max))
     }
 
-    /// `store.cursor.next-plan`
     pub fn next_plan(
         &mut self,
         cursor: CursorHandle,
@@ -325,7 +318,6 @@ impl Instance {
         self.call(|guest, store| guest.cursor().call_next_plan(store, cursor.0, bytes_max))
     }
 
-    /// `store.cursor.read-planned`
     pub fn read_planned(
         &mut self,
         cursor: CursorHandle,
@@ -334,33 +326,30 @@ impl Instance {
         self.call(|guest, store| guest.cursor().call_read_planned(store, cursor.0, series))
     }
 
-    /// A file of chunks that the instance has open, by the name that a plan gives it.
+    /// Returns a file of chunks that the instance has open, by its name in a plan.
     pub fn chunk_file(&self, name: &str) -> Option<BlockFile> {
         self.store.data().chunk_file(name)
     }
 
-    /// `store.cursor.measure`
     pub fn measure(&mut self, cursor: CursorHandle, bytes_max: u32) -> Result<Measured, CallError> {
         self.call(|guest, store| guest.cursor().call_measure(store, cursor.0, bytes_max))
     }
 
-    /// `store.cursor.rewind`
     pub fn rewind(&mut self, cursor: CursorHandle) -> Result<(), CallError> {
         self.call(|guest, store| guest.cursor().call_rewind(store, cursor.0))
     }
 
-    /// Drops a cursor.
     pub fn close_cursor(&mut self, cursor: CursorHandle) -> Result<(), CallError> {
         self.drop_resource(cursor.0)
     }
 
-    /// `store.series`
     pub fn series(&mut self, lookup: &Lookup) -> Result<CursorHandle, CallError> {
+        // A look-up reads labels only, so the first page needs no chunks.
         self.expect_first(Some(FirstPage::Labels));
         self.call(|guest, store| guest.call_series(store, lookup)).map(CursorHandle)
     }
 
-    /// `store.cursor.next`, of which only the labels are kept.
+    /// `store.cursor.next`, reduced to the labels of the series.
     pub fn next_labels(
         &mut self,
         cursor: CursorHandle,
@@ -370,17 +359,14 @@ impl Instance {
         Ok(series?.into_iter().map(|series| series.labels).collect())
     }
 
-    /// `store.cursor.is-truncated`
     pub fn cursor_is_truncated(&mut self, cursor: CursorHandle) -> Result<bool, CallError> {
         self.call(|guest, store| Ok(Ok(guest.cursor().call_is_truncated(store, cursor.0)?)))
     }
 
-    /// `store.label-names`
     pub fn label_names(&mut self, lookup: &Lookup) -> Result<StringsHandle, CallError> {
         self.call(|guest, store| guest.call_label_names(store, lookup)).map(StringsHandle)
     }
 
-    /// `store.label-values`
     pub fn label_values(
         &mut self,
         name: &str,
@@ -389,7 +375,6 @@ impl Instance {
         self.call(|guest, store| guest.call_label_values(store, name, lookup)).map(StringsHandle)
     }
 
-    /// `store.strings.next`
     pub fn next_strings(
         &mut self,
         strings: StringsHandle,
@@ -398,17 +383,15 @@ impl Instance {
         self.call(|guest, store| guest.strings().call_next(store, strings.0, bytes_max))
     }
 
-    /// `store.strings.is-truncated`
     pub fn strings_are_truncated(&mut self, strings: StringsHandle) -> Result<bool, CallError> {
         self.call(|guest, store| Ok(Ok(guest.strings().call_is_truncated(store, strings.0)?)))
     }
 
-    /// Drops a list of names or values.
+    /// Drops a list of label names or values.
     pub fn close_strings(&mut self, strings: StringsHandle) -> Result<(), CallError> {
         self.drop_resource(strings.0)
     }
 
-    /// `store.dump`
     pub fn dump(
         &mut self,
         selectors: &[Vec<Matcher>],
@@ -418,7 +401,6 @@ impl Instance {
         self.call(|guest, store| guest.call_dump(store, selectors, range, format)).map(LinesHandle)
     }
 
-    /// `store.line-cursor.next`
     pub fn next_lines(
         &mut self,
         cursor: LinesHandle,
@@ -427,42 +409,34 @@ impl Instance {
         self.call(|guest, store| guest.line_cursor().call_next(store, cursor.0, bytes_max))
     }
 
-    /// `store.cut-all`
     pub fn cut_all(&mut self) -> Result<(), CallError> {
         self.call(|guest, store| guest.call_cut_all(store))
     }
 
-    /// `store.compact`
     pub fn compact(&mut self, now_ms: i64, room: Room) -> Result<CompactProgress, CallError> {
         self.call(|guest, store| guest.call_compact(store, now_ms, room))
     }
 
-    /// `store.exclude`
     pub fn exclude(&mut self, blocks: &[String]) -> Result<(), CallError> {
         self.call(|guest, store| guest.call_exclude(store, blocks))
     }
 
-    /// `store.take-damaged-blocks`
     pub fn take_damaged_blocks(&mut self) -> Result<Vec<Damage>, CallError> {
         self.call(|guest, store| guest.call_take_damaged_blocks(store).map(Ok))
     }
 
-    /// `store.pin`
     pub fn pin(&mut self, blocks: &[String]) -> Result<(), CallError> {
         self.call(|guest, store| guest.call_pin(store, blocks))
     }
 
-    /// `store.plan-cut`
     pub fn plan_cut(&mut self) -> Result<Option<TimeRange>, CallError> {
         self.call(|guest, store| guest.call_plan_cut(store))
     }
 
-    /// `store.truncate`
     pub fn truncate(&mut self, before_ms: i64) -> Result<bool, CallError> {
         self.call(|guest, store| guest.call_truncate(store, before_ms))
     }
 
-    /// `store.delete`
     pub fn delete(
         &mut self,
         selectors: &[Vec<Matcher>],
@@ -471,7 +445,6 @@ impl Instance {
         self.call(|guest, store| guest.call_delete(store, selectors, range))
     }
 
-    /// `store.clean-tombstones`
     pub fn clean_tombstones(
         &mut self,
         now_ms: i64,
@@ -480,17 +453,14 @@ impl Instance {
         self.call(|guest, store| guest.call_clean_tombstones(store, now_ms, room))
     }
 
-    /// `store.snapshot-head`
     pub fn snapshot_head(&mut self, now_ms: i64) -> Result<CompactProgress, CallError> {
         self.call(|guest, store| guest.call_snapshot_head(store, now_ms))
     }
 
-    /// `store.deletion-mark`
     pub fn deletion_mark(&mut self) -> Result<u64, CallError> {
         self.call(|guest, store| guest.call_deletion_mark(store))
     }
 
-    /// `store.stats`
     pub fn stats(&mut self) -> Result<Figures, CallError> {
         self.call(|guest, store| guest.call_stats(store))
     }

@@ -1,11 +1,11 @@
-//! Runs the engine component with wasmtime: bindings, limits of time and memory, and the imports of
-//! the component, answered from `tidepool-disk`.
+//! Runs the engine component with wasmtime: bindings, limits of time and memory, and the
+//! component's imports, which `tidepool-disk` answers.
 //!
-//! Invariant: no call blocks for longer than its limits say, and no instance takes more memory than
-//! its own; nothing here knows of HTTP, of threads or of what is asked of an instance.
+//! Invariant: no call blocks for longer than its limits allow, and no instance takes more memory
+//! than its limit. This crate does not know HTTP, threads or the purpose of an instance.
 //!
-//! One [`Runtime`] makes [`Instance`]s in the three roles of the design. An instance runs one call
-//! at a time on the thread that calls it; after a trap it is of no further use.
+//! One [`Runtime`] makes [`Instance`]s in the roles head, query and compactor. An instance runs one
+//! call at a time, on the calling thread. After a trap it cannot be used any more.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -76,7 +76,7 @@ pub use watchdog::{CallLimit, EPOCH_TICK, Overdue};
 pub use words::{in_words, nothing_written};
 
 impl Options {
-    /// Options without any limit, without exemplars and without samples out of order.
+    /// Options without any limit, without exemplars and without out-of-order samples.
     pub const fn without_limits(role: Role, block_duration_ms: i64) -> Options {
         Options {
             role,
@@ -96,7 +96,6 @@ impl Options {
 }
 
 impl LabelLimits {
-    /// Takes everything.
     pub const NONE: LabelLimits =
         LabelLimits { labels_max: 0, name_bytes_max: 0, value_bytes_max: 0 };
 }

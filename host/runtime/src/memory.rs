@@ -1,17 +1,17 @@
-//! Bounds on the linear memory of instances: each one's own, and one that several share.
+//! Limits on the linear memory of instances: one for each, and one that several share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use wasmtime::ResourceLimiter;
 
-/// Bytes that several instances share.
+/// A number of bytes that several instances share.
 #[derive(Debug)]
 pub struct MemoryPool {
     bytes_max: usize,
     used_bytes: AtomicUsize,
 }
 
-/// Bytes taken from a pool, given back when dropped.
+/// Bytes taken from a pool, returned to it when dropped.
 #[derive(Debug)]
 pub struct PoolShare {
     pool: Arc<MemoryPool>,
@@ -19,43 +19,40 @@ pub struct PoolShare {
 }
 
 impl MemoryPool {
-    /// A pool of so many bytes.
+    /// Makes a pool of `bytes_max` bytes.
     pub fn new(bytes_max: usize) -> Arc<MemoryPool> {
         Arc::new(MemoryPool { bytes_max, used_bytes: AtomicUsize::new(0) })
     }
 
-    /// Takes nothing yet.
+    /// Makes a share of the pool that has no bytes yet.
     pub fn share(self: &Arc<MemoryPool>) -> PoolShare {
         PoolShare { pool: Arc::clone(self), bytes: 0 }
     }
 
-    /// Bytes taken.
     pub fn used_bytes(&self) -> usize {
         self.used_bytes.load(Relaxed)
     }
 
-    /// Bytes there are.
     pub fn bytes_max(&self) -> usize {
         self.bytes_max
     }
 }
 
 impl PoolShare {
-    /// Bytes taken.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// What it is a share of.
     pub fn pool(&self) -> &MemoryPool {
         &self.pool
     }
 
-    /// Makes the share so large, if the pool has the bytes; returns whether it had. It never
-    /// shrinks.
+    /// Grows the share to `bytes` if the pool has enough left; returns whether it had. A share
+    /// never shrinks.
     #[must_use]
     pub fn grow_to(&mut self, bytes: usize) -> bool {
         let more = bytes.saturating_sub(self.bytes);
+        // Checked and taken in one step, because instances of other threads grow meanwhile.
         let fits = |used: usize| used.checked_add(more).filter(|used| *used <= self.pool.bytes_max);
         let has_grown = self.pool.used_bytes.fetch_update(Relaxed, Relaxed, fits).is_ok();
         if has_grown {
@@ -71,29 +68,28 @@ impl Drop for PoolShare {
     }
 }
 
-/// No instance has more: its addresses have 32 bits, which reach 4 GiB. Less by a MiB, so that it
-/// is always a bound of ours that refuses, with a reason.
+/// Maximum memory of an instance: 32-bit addresses reach 4 GiB. Less by 1 MiB, so that the refusal
+/// always comes from one of these limits, with a reason.
 pub const INSTANCE_BYTES_MAX: u64 = (4 << 30) - (1 << 20);
 
-/// Least memory of an engine instance: it takes nearly as much before it has any data.
+/// Minimum memory of an engine instance, which needs nearly as much before it has any data.
 pub const INSTANCE_BYTES_MIN: u64 = 3 << 20;
 
-/// Which bound kept an instance from growing.
+/// The limit that kept an instance from growing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryBound {
-    /// Its own.
     Own,
-    /// The one that it shares with others.
+    /// The limit that it shares with others.
     Shared,
 }
 
-/// What wasmtime asks before an instance's memory grows.
+/// Decides for wasmtime whether an instance's memory may grow.
 pub(super) struct MemoryLimiter {
     bytes_max: usize,
-    /// Bytes that the instance has.
+    /// Present size of the instance's memory.
     pub bytes: usize,
     share: Option<PoolShare>,
-    /// Which bound refused last; the engine does not survive that.
+    /// The limit that refused last; the engine does not survive a refusal.
     pub refused_by: Option<MemoryBound>,
 }
 
@@ -104,7 +100,6 @@ impl MemoryLimiter {
         MemoryLimiter { bytes_max, bytes: 0, share: pool.map(MemoryPool::share), refused_by: None }
     }
 
-    /// Leaves it at what it has.
     pub fn stop_growth(&mut self) {
         self.bytes_max = self.bytes;
     }
@@ -117,6 +112,7 @@ impl ResourceLimiter for MemoryLimiter {
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
+        // The own limit comes first, because a refusal must take nothing from the pool.
         let is_shared_out = |share: &mut PoolShare| !share.grow_to(desired);
         self.refused_by = if desired > self.bytes_max {
             Some(MemoryBound::Own)
@@ -135,7 +131,7 @@ impl ResourceLimiter for MemoryLimiter {
         _desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        // Tables of the component are of fixed size.
+        // The component's tables have a fixed size.
         Ok(true)
     }
 }

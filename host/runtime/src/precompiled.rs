@@ -1,20 +1,21 @@
-//! The component's machine code, carried inside the program and run where it lies.
+//! The component's machine code, which is part of the program and runs in place.
 //!
 //! It is not copied: the pages of the program that hold it are made executable, so that the system
-//! reads in what is used, shares it between processes and takes it back when memory is short.
+//! loads only used pages, shares them between processes and frees them when memory is short.
 //!
-//! # Safety, once
+//! # Safety
 //!
-//! `Component::deserialize_raw` trusts its input to be what `Engine::precompile_component` made,
-//! and to stay as it is: who makes an [`Image`] promises that. The runtime itself refuses code of
-//! another version or configuration.
+//! `Component::deserialize_raw` requires that its input is the output of
+//! `Engine::precompile_component` and never changes: the caller of `Image::new` promises that.
+//! The runtime itself refuses code of another version or configuration.
 //!
-//! Profilers name machine code by where it lies, and take this for a part of the program. So with
-//! the feature `profiling` it is copied after all. A program built for size carries it packed, and
-//! unpacks it into memory: a third of the flash for as much memory as the code takes.
+//! Profilers name machine code by its address, and would take this code for a part of the program.
+//! So the feature `profiling` copies it after all. A program built for size carries the code
+//! compressed, and decompresses it into memory: a third of the flash for as much memory as the code
+//! takes.
 //!
-//! What is made executable is the range that the runtime names, which holds code and nothing else,
-//! and lies on pages of its own inside these bytes: both is checked.
+//! Only the range that the runtime names is made executable. It holds code and nothing else, and
+//! lies on pages of its own inside these bytes; the last two are checked.
 
 use super::tuning::Code;
 use rustix::mm::{MprotectFlags, mprotect};
@@ -24,7 +25,6 @@ use std::sync::{Arc, OnceLock};
 use wasmtime::component::Component;
 use wasmtime::{Config, CustomCodeMemory};
 
-/// The component as machine code.
 #[derive(Clone, Copy, Debug)]
 pub struct Image {
     interruptible: &'static [u8],
@@ -32,16 +32,16 @@ pub struct Image {
     is_packed: bool,
 }
 
-/// The one of this process.
+/// The image of this process.
 static IMAGE: OnceLock<Image> = OnceLock::new();
 
 impl Image {
-    /// Machine code of both kinds, each of which begins on a page, or is packed with Zstandard.
-    /// Without the second, all instances run the first.
+    /// Makes an image of both kinds of machine code. Each begins on a page, or is compressed with
+    /// Zstandard. Without the second kind, all instances run the first.
     ///
     /// # Safety
     ///
-    /// It must be what `wasmtime::Engine::precompile_component` made, and it must never be written
+    /// Both must be outputs of `wasmtime::Engine::precompile_component`, and must never be written
     /// to.
     #[allow(unsafe_code)]
     pub const unsafe fn new(
@@ -52,12 +52,13 @@ impl Image {
         Image { interruptible, uninterruptible, is_packed }
     }
 
-    /// Lets all instances of this process run it. The first image counts.
+    /// Makes this the image of all instances of the process. Only the first call has an effect.
     pub fn install(self) {
+        // Code that instances run already cannot be replaced.
         IMAGE.get_or_init(|| self);
     }
 
-    /// All bytes of the one that is installed, none of which is ever written to. Loading reads much
+    /// All bytes of the installed image, none of which is ever written to. Loading reads many pages
     /// that running never does.
     pub fn carried() -> Vec<&'static [u8]> {
         let image = IMAGE.get();
@@ -66,7 +67,7 @@ impl Image {
         })
     }
 
-    /// The one that is installed.
+    /// Returns the image of the process.
     pub(super) fn installed() -> wasmtime::Result<Image> {
         #[cfg(test)]
         // SAFETY: its build script compiled it.
@@ -78,7 +79,7 @@ impl Image {
         IMAGE.get().copied().ok_or_else(|| wasmtime::format_err!("no machine code was installed"))
     }
 
-    /// The machine code of a kind, if it has that.
+    /// Returns the machine code of a kind, if the image has it.
     pub(super) fn code(self, code: Code) -> Option<&'static [u8]> {
         match code {
             Code::Interruptible => Some(self.interruptible),
@@ -86,14 +87,15 @@ impl Image {
         }
     }
 
-    /// Lets an engine of this configuration load such code.
+    /// Configures an engine so that it can load this code.
     pub(super) fn configure(self, code: &'static [u8], config: &mut Config) {
+        // Copied code lies in memory of the runtime's own, which it makes executable itself.
         if self.is_in_place() {
             config.with_custom_code_memory(Some(Arc::new(Pages(code))));
         }
     }
 
-    /// Loads the component from such code.
+    /// Loads the component from this code.
     #[allow(unsafe_code)]
     pub(super) fn load(
         self,
@@ -112,19 +114,20 @@ impl Image {
         unsafe { Component::deserialize(engine, unpacked) }
     }
 
-    /// Whether the code runs where it lies in the program.
+    /// Returns whether the code runs in place in the program.
     fn is_in_place(self) -> bool {
         !cfg!(feature = "profiling") && !self.is_packed
     }
 }
 
-/// The pages of the program that hold the code.
+/// The pages of the program that hold one kind of code.
 struct Pages(&'static [u8]);
 
 impl Pages {
     #[allow(unsafe_code)]
     fn protect(&self, ptr: *const u8, len: usize, flags: MprotectFlags) -> wasmtime::Result<()> {
         let all = self.0.as_ptr_range();
+        // Other pages of the program must not become executable, whatever the runtime asks for.
         let is_inside = ptr >= all.start && len <= all.end as usize - ptr as usize;
         let page_bytes = rustix::param::page_size();
         let is_on_pages =

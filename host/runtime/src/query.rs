@@ -1,4 +1,4 @@
-//! Queries in PromQL: the interface `query`.
+//! Calls of the exported interface `query`, which evaluates PromQL.
 
 use super::bindings::exports::tidepool::tsdb::query::{self, Guest};
 use super::instance::why_ended;
@@ -10,37 +10,33 @@ pub use query::{
 use wasmtime::Store;
 use wasmtime::component::ResourceAny;
 
-/// An evaluation of one instance; of no use to any other.
+/// An evaluation of one instance; invalid in any other.
 #[derive(Clone, Copy)]
 pub struct EvaluationHandle(ResourceAny);
 
-/// When an expression is evaluated, in milliseconds since the epoch.
+/// Times at which an expression is evaluated, in milliseconds since the epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueryTimes {
-    /// Once.
     Instant(i64),
-    /// At the start, then every step until the end, which is included.
+    /// At the start, then at every step up to and including the end.
     Range {
-        /// First time.
         start_ms: i64,
-        /// Last time, at most.
         end_ms: i64,
-        /// Time between two.
         step_ms: i64,
     },
 }
 
-/// An answer of the engine to a query, or why there is none; an error of the call ends more.
+/// The engine's answer to a query or the query's error; `CallError` ends more than the query.
 type Answer<T> = Result<Result<T, QueryError>, CallError>;
 
 impl Instance {
-    /// `query.instant` and `query.range`
     pub fn evaluate(
         &mut self,
         expression: &str,
         times: QueryTimes,
         options: QueryOptions,
     ) -> Answer<EvaluationHandle> {
+        // The engine selects series within this call, so their first page can come with the cursor.
         self.expect_first(Some(FirstPage::Series));
         let begun = self.query(|guest, store| match times {
             QueryTimes::Instant(time_ms) => guest.call_instant(store, expression, time_ms, options),
@@ -51,17 +47,14 @@ impl Instance {
         Ok(begun?.map(EvaluationHandle))
     }
 
-    /// Drops an evaluation.
     pub fn close_evaluation(&mut self, evaluation: EvaluationHandle) -> Result<(), CallError> {
         self.drop_resource(evaluation.0)
     }
 
-    /// `query.evaluation.prepare`
     pub fn prepare_evaluation(&mut self, evaluation: EvaluationHandle) -> Answer<Estimate> {
         self.query(|guest, store| guest.evaluation().call_prepare(store, evaluation.0))
     }
 
-    /// `query.evaluation.next-bytes`
     pub fn next_of_query(
         &mut self,
         evaluation: EvaluationHandle,
@@ -73,7 +66,6 @@ impl Instance {
         })
     }
 
-    /// `query.evaluation.value-type`, and `query.evaluation.text`
     pub fn type_of_query(
         &mut self,
         evaluation: EvaluationHandle,
@@ -85,7 +77,6 @@ impl Instance {
         text.map_err(|trap| why_ended(self.store.data(), trap))
     }
 
-    /// `query.evaluation.samples-per-step`
     pub fn samples_per_step(
         &mut self,
         evaluation: EvaluationHandle,
@@ -95,21 +86,18 @@ impl Instance {
         samples.map_err(|trap| why_ended(self.store.data(), trap))
     }
 
-    /// `query.evaluation.is-stepwise`
     pub fn is_stepwise(&mut self, evaluation: EvaluationHandle) -> Result<bool, CallError> {
         let guest = self.bindings.tidepool_tsdb_query().evaluation();
         let is_stepwise = guest.call_is_stepwise(&mut self.store, evaluation.0);
         is_stepwise.map_err(|trap| why_ended(self.store.data(), trap))
     }
 
-    /// `query.evaluation.is-sorted`
     pub fn is_sorted(&mut self, evaluation: EvaluationHandle) -> Result<bool, CallError> {
         let guest = self.bindings.tidepool_tsdb_query().evaluation();
         let is_sorted = guest.call_is_sorted(&mut self.store, evaluation.0);
         is_sorted.map_err(|trap| why_ended(self.store.data(), trap))
     }
 
-    /// `query.evaluation.annotations`
     pub fn annotations(
         &mut self,
         evaluation: EvaluationHandle,
@@ -120,26 +108,22 @@ impl Instance {
         noted.map_err(|trap| why_ended(self.store.data(), trap))
     }
 
-    /// `query.evaluation.remarks`
     pub fn remarks(&mut self, evaluation: EvaluationHandle) -> Result<Vec<u8>, CallError> {
         let guest = self.bindings.tidepool_tsdb_query();
         let remarks = guest.evaluation().call_remarks(&mut self.store, evaluation.0);
         remarks.map_err(|trap| why_ended(self.store.data(), trap))
     }
 
-    /// `query.evaluation.add-remarks`
     pub fn add_remarks(&mut self, evaluation: EvaluationHandle, remarks: &[u8]) -> Answer<()> {
         self.query(|guest, store| guest.evaluation().call_add_remarks(store, evaluation.0, remarks))
     }
 
-    /// `query.evaluation.stats`
     pub fn query_stats(&mut self, evaluation: EvaluationHandle) -> Result<QueryStats, CallError> {
         let guest = self.bindings.tidepool_tsdb_query();
         let stats = guest.evaluation().call_stats(&mut self.store, evaluation.0);
         stats.map_err(|trap| why_ended(self.store.data(), trap))
     }
 
-    /// `query.format`
     pub fn format_query(
         &mut self,
         expression: &str,
@@ -150,7 +134,6 @@ impl Instance {
         formatted.map_err(|trap| why_ended(self.store.data(), trap))
     }
 
-    /// `query.parse`
     pub fn parse_query(
         &mut self,
         expression: &str,
@@ -161,7 +144,6 @@ impl Instance {
         tree.map_err(|trap| why_ended(self.store.data(), trap))
     }
 
-    /// `query.selectors`
     pub fn selectors(
         &mut self,
         expression: &str,
@@ -179,6 +161,7 @@ impl Instance {
         self.check_deadline()?;
         let guest = self.bindings.tidepool_tsdb_query();
         match call(guest, &mut self.store) {
+            // An error of the store is no fault of the expression, so it is one of the call.
             Ok(Err(QueryError::Store(error))) => Err(error.into()),
             Ok(answer) => Ok(answer),
             Err(trap) => Err(why_ended(self.store.data(), trap)),

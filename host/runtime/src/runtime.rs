@@ -1,4 +1,4 @@
-//! The runtime that all instances share: the component as machine code of both kinds.
+//! The runtime that all instances share: the component's machine code of both kinds.
 
 use super::bindings::EngineWithQueriesPre;
 use super::deadline::{Ends, epoch_ticks};
@@ -13,12 +13,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use wasmtime::component::Linker;
 
-/// What one instance may use.
 #[derive(Clone, Copy, Debug)]
 pub struct InstanceLimits {
-    /// Linear memory in bytes.
     pub memory_bytes_max: usize,
-    /// Time for all calls together; `None` for as long as it takes.
+    /// Time for all calls together; `None` for no limit.
     pub deadline: Option<Duration>,
 }
 
@@ -26,23 +24,23 @@ pub struct InstanceLimits {
 #[derive(Clone)]
 pub struct Runtime {
     interruptible: Linked,
-    /// Programs built for size have none.
+    /// `None` in programs built for size.
     uninterruptible: Option<Linked>,
     ticker: Arc<Ticker>,
 }
 
-/// The component as machine code of one kind.
+/// The linked component as machine code of one kind.
 #[derive(Clone)]
 struct Linked {
     engine: wasmtime::Engine,
     component: EngineWithQueriesPre<InstanceState>,
 }
 
-/// The one of this process: the machine code runs where it lies in the binary, which is one place.
+/// The runtime of this process. There is one, because the machine code runs in place in the binary.
 static SHARED: Mutex<Option<Runtime>> = Mutex::new(None);
 
-/// The machine code for a role. Queries must be able to end alone; the head is one for the whole
-/// process, and the compactor stops between slices of its work.
+/// The kind of machine code for a role. A query must be able to end alone; the head is needed by
+/// the whole process, and the compactor stops between slices of its work.
 fn code_of(role: Role) -> Code {
     match role {
         Role::Query => Code::Interruptible,
@@ -51,8 +49,9 @@ fn code_of(role: Role) -> Code {
 }
 
 impl Runtime {
-    /// The runtime of this process; the first who asks loads the component.
+    /// Returns the runtime of this process; the first call loads the component.
     pub fn shared() -> wasmtime::Result<Runtime> {
+        // Locked during the load, so that concurrent callers do not load the same code twice.
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(runtime) = &*shared {
             return Ok(runtime.clone());
@@ -62,7 +61,7 @@ impl Runtime {
         Ok(runtime)
     }
 
-    /// Loads the component and starts the thread that looks at deadlines.
+    /// Loads the component and starts the thread that checks deadlines.
     fn load() -> wasmtime::Result<Runtime> {
         let image = Image::installed()?;
         let load = |code| {
@@ -73,12 +72,13 @@ impl Runtime {
         let interruptible =
             interruptible.ok_or_else(|| wasmtime::format_err!("the program has no engine"))?;
         let uninterruptible = load(Code::Uninterruptible)?;
+        // Only interruptible code looks at epochs, so only its engine needs ticks.
         let ticker = Ticker::start(interruptible.engine.clone())?;
         Ok(Runtime { interruptible, uninterruptible, ticker })
     }
 
-    /// A fresh instance, opened as `options` say. Calls of queries can be ended; those of other
-    /// roles cannot, if the program has machine code for that.
+    /// Makes an instance and opens its store with `options`. Calls of queries can be ended; calls
+    /// of other roles cannot, if the program has uninterruptible machine code.
     pub fn instantiate(
         &self,
         options: Options,
@@ -90,7 +90,7 @@ impl Runtime {
         Ok(instance)
     }
 
-    /// A fresh instance that is not opened as a store. Its calls can be ended.
+    /// Makes an instance without opening its store. Its calls can be ended.
     pub fn instantiate_closed(
         &self,
         storage: InstanceStorage,
@@ -105,17 +105,20 @@ impl Runtime {
         storage: InstanceStorage,
         limits: InstanceLimits,
     ) -> Result<Instance, CallError> {
+        // Without the second kind of code every role runs the first, which costs only speed.
         let uninterruptible = self.uninterruptible.as_ref();
         let uninterruptible = uninterruptible.filter(|_| code == Code::Uninterruptible);
         let linked = uninterruptible.unwrap_or(&self.interruptible);
         let state = InstanceState::new(storage, limits.memory_bytes_max);
         let mut store = wasmtime::Store::new(&linked.engine, state);
         store.limiter(|state| &mut state.limits);
+        // A new store has a deadline of zero ticks, which would end its first call.
         store.set_epoch_deadline(epoch_ticks(limits.deadline));
         let ends = match uninterruptible {
             Some(_) => Ends::Process(Watch::new(&self.ticker)),
             None => Ends::Instance(Ticks::new(&self.ticker, limits.deadline.is_some())),
         };
+        // Allocates the initial memory already, so the limiter may refuse.
         let bindings = linked.component.instantiate(&mut store);
         let bindings = bindings.map_err(|trap| why_ended(store.data(), trap))?;
         Ok(Instance::new(store, bindings, ends))
@@ -131,12 +134,13 @@ impl Linked {
         }
         let engine = wasmtime::Engine::new(&config)?;
         let component = image.load(machine_code, &engine)?;
+        // Imports are resolved here, once, and not for every instance.
         let component = EngineWithQueriesPre::new(linker(&engine)?.instantiate_pre(&component)?)?;
         Ok(Linked { engine, component })
     }
 }
 
-/// All that an instance may call.
+/// Links everything that an instance may call.
 pub(super) fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<InstanceState>> {
     let mut linker = Linker::new(engine);
     wasi::add_to_linker(&mut linker)?;

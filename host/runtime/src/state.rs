@@ -1,4 +1,4 @@
-//! The host's state of one instance.
+//! The host's state of one instance, behind its imports.
 
 use super::memory::{MemoryLimiter, MemoryPool};
 use super::{FirstPage, HeadAccess};
@@ -9,51 +9,49 @@ use tidepool_disk::wal::{LogReader, Logs};
 use tidepool_disk::{BlockDirs, BlockFile};
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 
-/// Most files of blocks that an instance keeps open while it rests.
+/// Maximum number of blocks' files that an instance may keep open while it waits for work.
 const RESTING_FILES_MAX: usize = 128;
 
-/// What an instance sees of the logs.
+/// Access of an instance to the logs.
 pub enum InstanceLogs {
-    /// Nothing: its role has no log.
+    /// No access: the role has no log.
     None,
-    /// All of them, to be read and then written.
+    /// Full access: both logs are read, then written.
     Owned(Arc<Mutex<Logs>>),
-    /// What they hold now; every write is refused.
+    /// The logs' present records; every write is refused.
     ReadOnly(Box<LogReader>),
-    /// Nothing of what they hold, because there is too little memory for it; every write is
+    /// The logs look empty, because there is too little memory for their records; every write is
     /// refused.
     Unread,
 }
 
-/// What an instance's imports are answered from.
+/// The sources of an instance's imports.
 pub struct InstanceStorage {
-    /// The logs, for the instance that owns the head.
     pub logs: InstanceLogs,
-    /// The blocks.
     pub blocks: BlockDirs,
-    /// The head, for instances that own none.
+    /// The head of another instance, for instances without one.
     pub head: Option<Arc<dyn HeadAccess>>,
-    /// What the instance's memory is taken from, beside its own limit.
+    /// Pool that the instance's memory is taken from, in addition to its own limit.
     pub memory: Option<Arc<MemoryPool>>,
 }
 
-/// The data of a wasmtime store.
 pub struct InstanceState {
     pub(super) storage: InstanceStorage,
     pub(super) limits: MemoryLimiter,
     pub(super) table: ResourceTable,
-    /// The files of chunks in the table, which the host reads itself for streamed answers.
+    /// Open files of chunks, which the host reads itself for streamed answers.
     chunk_files: HashMap<Arc<Path>, BlockFile>,
-    /// Cloned by everything that is open on another instance's head.
+    /// Cloned by every open resource of another instance's head, so the count tells their number.
     pub(super) open_on_head: Arc<()>,
-    /// What the running call will ask first of a cursor on the head, as far as that is known.
+    /// Kind of page that the running call reads first from a cursor on the head, if known.
     pub(super) first_page: Option<FirstPage>,
     wasi: WasiCtx,
 }
 
 impl InstanceState {
     pub fn new(storage: InstanceStorage, memory_bytes_max: usize) -> InstanceState {
-        // Rust's standard library drags WASI in. It gets nothing but a way to say why it panics.
+        // Rust's standard library imports WASI. Only standard error is given, for messages of
+        // panics.
         let wasi = WasiCtx::builder().inherit_stderr().build();
         let limits = MemoryLimiter::new(memory_bytes_max, storage.memory.as_ref());
         let open_on_head = Arc::default();
@@ -62,27 +60,30 @@ impl InstanceState {
         InstanceState { storage, limits, table, chunk_files, open_on_head, first_page, wasi }
     }
 
-    /// Notes a file of a block that is put into the table.
+    /// Notes that a file of a block was added to the table.
     pub(super) fn note_opened(&mut self, file: &BlockFile) {
         if file.has_chunks() {
             self.chunk_files.insert(Arc::clone(file.path()), file.clone());
         }
     }
 
-    /// Notes that it is not in the table any more.
+    /// Notes that a file of a block was removed from the table.
     pub(super) fn note_closed(&mut self, file: &BlockFile) {
+        // The clone would keep the file's descriptor open.
         self.chunk_files.remove(file.path());
     }
 
-    /// A file of chunks that is in the table, by the name of its block and its own.
+    /// Returns a file of chunks in the table, by `block/name`.
     pub(super) fn chunk_file(&self, name: &str) -> Option<BlockFile> {
+        // The name comes from the guest, so only files count that the instance has open.
         let (block, name) = name.split_once('/')?;
         let path = self.storage.blocks.file_path(block, name).ok()?;
         self.chunk_files.get(&*path).cloned()
     }
 
-    /// Whether nothing is open that the host gives, but for a few files of blocks.
+    /// Returns whether no resource of the host is open, except a few files of blocks.
     pub(super) fn rests(&mut self) -> bool {
+        // Files save the next read from opening them; other resources belong to the last caller.
         let (mut files, mut others) = (0, 0);
         for entry in self.table.iter_mut() {
             *if entry.is::<BlockFile>() { &mut files } else { &mut others } += 1;

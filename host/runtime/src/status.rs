@@ -1,24 +1,22 @@
-//! Reads of an instance besides series and samples: exemplars, metadata of families, and
-//! cardinality.
+//! Calls that read exemplars, metadata of families, and cardinality.
 
 use super::bindings::exports::tidepool::tsdb::store::CardinalityList;
 use super::{CallError, FamilyMetadata, Instance, Matcher, Ranked, SeriesExemplars, TimeRange};
 use wasmtime::component::ResourceAny;
 
-/// An answer of exemplars of one instance; of no use to any other.
+/// A cursor of exemplars of one instance; invalid in any other.
 #[derive(Clone, Copy)]
 pub struct ExemplarsHandle(ResourceAny);
 
-/// A scan of exemplars of one instance; of no use to any other.
+/// A scan of exemplars of one instance; invalid in any other.
 #[derive(Clone, Copy)]
 pub struct ScanHandle(ResourceAny);
 
-/// A walk over the index of one instance; of no use to any other.
+/// A walk over the index of one instance; invalid in any other.
 #[derive(Clone, Copy)]
 pub struct WalkHandle(ResourceAny);
 
 impl Instance {
-    /// `store.exemplars`
     pub fn exemplars(
         &mut self,
         matcher_sets: &[Vec<Matcher>],
@@ -28,7 +26,6 @@ impl Instance {
         opened.map(ExemplarsHandle)
     }
 
-    /// `store.exemplar-cursor.next`
     pub fn next_exemplars(
         &mut self,
         cursor: ExemplarsHandle,
@@ -37,17 +34,14 @@ impl Instance {
         self.call(|guest, store| guest.exemplar_cursor().call_next(store, cursor.0, bytes_max))
     }
 
-    /// Drops a cursor of exemplars.
     pub fn close_exemplars(&mut self, cursor: ExemplarsHandle) -> Result<(), CallError> {
         self.drop_resource(cursor.0)
     }
 
-    /// `store.scan-exemplars`
     pub fn scan_exemplars(&mut self, range: TimeRange) -> Result<ScanHandle, CallError> {
         self.call(|guest, store| guest.call_scan_exemplars(store, range)).map(ScanHandle)
     }
 
-    /// `store.exemplar-scan.next`
     pub fn next_of_scan(
         &mut self,
         scan: ScanHandle,
@@ -56,12 +50,10 @@ impl Instance {
         self.call(|guest, store| guest.exemplar_scan().call_next(store, scan.0, bytes_max))
     }
 
-    /// Drops a scan.
     pub fn close_scan(&mut self, scan: ScanHandle) -> Result<(), CallError> {
         self.drop_resource(scan.0)
     }
 
-    /// `store.metadata`
     pub fn metadata(
         &mut self,
         first: &str,
@@ -70,17 +62,14 @@ impl Instance {
         self.call(|guest, store| guest.call_metadata(store, first, bytes_max))
     }
 
-    /// `store.cardinality`
     pub fn cardinality(&mut self, items_max: u32) -> Result<WalkHandle, CallError> {
         self.call(|guest, store| guest.call_cardinality(store, items_max)).map(WalkHandle)
     }
 
-    /// `store.cardinality-walk.walk`
     pub fn walk(&mut self, walk: WalkHandle) -> Result<Option<u64>, CallError> {
         self.call(|guest, store| guest.cardinality_walk().call_walk(store, walk.0))
     }
 
-    /// `store.cardinality-walk.next`
     pub fn next_of_walk(
         &mut self,
         walk: WalkHandle,
@@ -90,7 +79,6 @@ impl Instance {
         self.call(|guest, store| guest.cardinality_walk().call_next(store, walk.0, list, bytes_max))
     }
 
-    /// Drops a walk.
     pub fn close_walk(&mut self, walk: WalkHandle) -> Result<(), CallError> {
         self.drop_resource(walk.0)
     }

@@ -1,29 +1,29 @@
-//! The ticks by which deadlines end instances. They rest while no instance has a deadline and no
-//! call is watched: a node that does nothing wakes no processor for them.
+//! The ticks by which deadlines end instances. They stop while no instance has a deadline and no
+//! call is watched, so that an idle node does not wake the processor.
 
 use super::watchdog::{EPOCH_TICK, Watchdog};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What the thread that ticks waits for.
+/// State of the thread that ticks.
 #[derive(Default)]
 pub(super) struct Ticker {
     state: Mutex<State>,
     begun: Condvar,
-    /// Looks at calls that no tick ends.
+    /// Checks the calls that no tick can end.
     pub(super) watchdog: Watchdog,
 }
 
 #[derive(Default)]
 struct State {
-    /// How many instances have a deadline.
+    /// Number of instances with a deadline.
     instances: usize,
-    /// Whether the thread waits until it is woken.
+    /// Whether the thread sleeps until it is woken.
     waits: bool,
 }
 
 impl Ticker {
-    /// Starts the thread, which ends with the process.
+    /// Starts the thread, which runs as long as the process.
     pub(super) fn start(engine: wasmtime::Engine) -> io::Result<Arc<Ticker>> {
         let ticker = Arc::new(Ticker::default());
         let waiting = Arc::clone(&ticker);
@@ -31,7 +31,7 @@ impl Ticker {
         std::thread::Builder::new().name("epoch".into()).spawn(move || {
             loop {
                 waiting.wait();
-                // Before the tick: the first one ends no deadline early.
+                // The sleep comes before the tick, so that the first tick ends no deadline early.
                 std::thread::sleep(EPOCH_TICK);
                 engine.increment_epoch();
                 waiting.watchdog.look();
@@ -41,17 +41,18 @@ impl Ticker {
     }
 
     /// Waits until an instance has a deadline, or a watched call begins. The call may have ended
-    /// since: a tick for nothing costs less than to be woken by each of many short calls.
+    /// since: an unneeded tick costs less than a wake-up for each of many short calls.
     fn wait(&self) {
         let mut state = self.lock();
         state.waits = state.instances == 0 && self.watchdog.rests();
+        // Whoever wakes the thread clears `waits`, so a spurious wake-up changes nothing.
         let waited = self.begun.wait_while(state, |state| state.waits);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Wakes the thread for a watched call.
     pub(super) fn wake(&self) {
-        // With the lock it either waits already or looks again before it does.
+        // Under the lock, the thread either waits already or checks again before it waits.
         let mut state = self.lock();
         self.watchdog.end_rest();
         self.wake_waiting(&mut state);
@@ -60,12 +61,13 @@ impl Ticker {
     fn count(&self, change: impl FnOnce(usize) -> usize) {
         let mut state = self.lock();
         state.instances = change(state.instances);
+        // A smaller count needs no wake-up: the thread reads it after its next tick.
         if state.instances > 0 {
             self.wake_waiting(&mut state);
         }
     }
 
-    /// A system call, so only if it has an effect.
+    /// Wakes the thread if it waits, since a notification is a system call.
     fn wake_waiting(&self, state: &mut State) {
         if std::mem::take(&mut state.waits) {
             self.begun.notify_one();
@@ -77,7 +79,7 @@ impl Ticker {
     }
 }
 
-/// The ticks that one instance needs, while it has a deadline.
+/// One instance's need of ticks, while it has a deadline.
 pub(super) struct Ticks {
     ticker: Arc<Ticker>,
     are_needed: bool,
@@ -91,6 +93,7 @@ impl Ticks {
     }
 
     pub(super) fn set_needed(&mut self, are_needed: bool) {
+        // The ticker's lock is shared by all instances, so only changes take it.
         if self.are_needed != are_needed {
             self.are_needed = are_needed;
             self.ticker.count(|count| if are_needed { count + 1 } else { count - 1 });

@@ -1,5 +1,5 @@
-//! The WASI imports of the engine's component: those that Rust's standard library needs, and no
-//! more. It has no clock, file or socket, and nothing here could give it one.
+//! The WASI imports of the engine's component: only those that Rust's standard library needs. The
+//! component has no clock, file or socket, and these interfaces cannot give it one.
 
 use wasmtime::component::{HasData, Linker, ResourceTable};
 use wasmtime_wasi::WasiView;
@@ -8,14 +8,14 @@ use wasmtime_wasi::p2::bindings::{cli, random, sync};
 use wasmtime_wasi::random::WasiRandom;
 use wasmtime_wasi_io::bindings::wasi::io::error;
 
-/// Streams and what they fail with live in the table of resources.
+/// Selects the resource table, which holds streams and their errors.
 struct HasTable;
 
 impl HasData for HasTable {
     type Data<'a> = &'a mut ResourceTable;
 }
 
-/// Adds these interfaces; `tests/wasm-run/tests/imports.rs` holds the list that is asked for.
+/// Adds these interfaces; `tests/wasm-run/tests/imports.rs` has the list that is expected.
 pub fn add_to_linker<T: WasiView>(linker: &mut Linker<T>) -> wasmtime::Result<()> {
     error::add_to_linker::<T, HasTable>(linker, |state| state.ctx().table)?;
     sync::io::poll::add_to_linker::<T, HasTable>(linker, |state| state.ctx().table)?;
@@ -30,5 +30,6 @@ pub fn add_to_linker<T: WasiView>(linker: &mut Linker<T>) -> wasmtime::Result<()
     cli::terminal_stdin::add_to_linker::<T, WasiCli>(linker, T::cli)?;
     cli::terminal_stdout::add_to_linker::<T, WasiCli>(linker, T::cli)?;
     cli::terminal_stderr::add_to_linker::<T, WasiCli>(linker, T::cli)?;
+    // The standard library seeds its hash maps from this interface.
     random::insecure_seed::add_to_linker::<T, WasiRandom>(linker, |state| state.ctx().ctx.random())
 }

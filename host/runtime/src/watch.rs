@@ -1,4 +1,4 @@
-//! The calls of one instance, noted for the [`watchdog`](super::watchdog).
+//! Notes the calls of one instance for the [`watchdog`](super::watchdog).
 
 use super::ticker::Ticker;
 use super::watchdog::{CallLimit, EPOCH_TICK, Limit, Overdue, Watched, lock};
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
 use std::time::Instant;
 
-/// The calls of one instance.
+/// One instance's notes of its calls.
 pub(super) struct Watch {
     ticker: Arc<Ticker>,
     watched: Arc<Watched>,
 }
 
-/// A call that runs.
+/// A call that runs, until dropped.
 pub(super) struct Running<'a>(&'a Watched);
 
 impl Watch {
@@ -22,25 +22,26 @@ impl Watch {
         Watch { ticker: Arc::clone(ticker), watched }
     }
 
-    /// Says what is done about a call that is overdue, on the thread that looks.
+    /// Sets the action for an overdue call, which runs on the thread that ticks.
     pub(super) fn set_act(&self, act: impl Fn(Overdue) + Send + 'static) {
         *lock(&self.watched.act) = Some(Box::new(act));
     }
 
-    /// Gives calls from now on so much time together.
+    /// Limits the total time of calls from now on.
     pub(super) fn set_limit(&self, limit: Option<CallLimit>) {
         let ticks = self.ticker.watchdog.ticks.load(Relaxed);
         *lock(&self.watched.limit) = limit.map(|limit| {
-            // The tick that is being waited for may come at once.
+            // One tick more, because the next tick may come at once.
             let last = limit.time.as_millis().div_ceil(EPOCH_TICK.as_millis()) as u64 + 1;
             let overdue = Overdue { limit, since: Instant::now() };
             Limit { ends_at: ticks.saturating_add(last), overdue }
         });
     }
 
-    /// A call begins; it ends when what this returns is dropped.
+    /// Notes the begin of a call, which lasts until the returned value is dropped.
     pub(super) fn begin(&self) -> Running<'_> {
-        // Either this thread sees that the other one rests, or that one sees that a call runs.
+        // Sequentially consistent: either this thread sees the flag of a resting ticker, or the
+        // ticker sees the running call.
         self.watched.runs.store(true, SeqCst);
         if self.ticker.watchdog.rests.load(SeqCst) {
             self.ticker.wake();
@@ -70,7 +71,7 @@ mod tests {
 
     const WRITE: CallLimit = CallLimit { what: "a write", time: Duration::from_millis(100) };
 
-    /// A ticker whose ticks the test makes.
+    /// A ticker without a thread; the test makes its ticks.
     fn watch() -> (Arc<Ticker>, Watch) {
         let ticker = Arc::<Ticker>::default();
         let watch = Watch::new(&ticker);
@@ -122,7 +123,7 @@ mod tests {
         assert!(!ticker.watchdog.rests.load(SeqCst), "the first call has woken the thread");
     }
 
-    /// The thread itself: it is woken by a call, though it rested before, and finds it.
+    /// A call wakes the ticker's real thread, which then finds it.
     #[test]
     fn a_call_wakes_the_thread_that_rests() -> Result<(), Box<dyn std::error::Error>> {
         let ticker = Ticker::start(wasmtime::Engine::default())?;

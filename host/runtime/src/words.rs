@@ -1,8 +1,8 @@
-//! Messages for the engine's errors: the generated types only print their structure.
+//! Messages for the engine's errors, since the generated types can only print their structure.
 
 use super::{Damage, Error, Limit, RefusalReason, StorageError, WriteOutcome};
 
-/// An error for people.
+/// Returns the message of an error for people.
 pub fn in_words(error: &Error) -> String {
     match error {
         Error::NotOpen => "the engine's store is not open".to_owned(),
@@ -30,7 +30,7 @@ pub fn in_words(error: &Error) -> String {
     }
 }
 
-/// Nothing was written and nothing refused.
+/// An outcome with nothing written and nothing refused.
 pub fn nothing_written() -> WriteOutcome {
     WriteOutcome {
         samples_written: 0,
@@ -41,7 +41,7 @@ pub fn nothing_written() -> WriteOutcome {
     }
 }
 
-/// Adds the flags that set the engine's limits, which have no names there, to its refusals.
+/// Adds the host's flags to the engine's refusals, since the engine does not know their names.
 pub fn with_flags(mut outcome: WriteOutcome) -> WriteOutcome {
     for refusal in &mut outcome.refusals {
         let flag = match refusal.reason {

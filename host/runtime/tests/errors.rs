@@ -1,5 +1,5 @@
-//! Errors that are no faults of a disk have cases of their own, through the compiled component: a
-//! head that does not answer, series that were dropped meanwhile, logs that are only read.
+//! Errors of the compiled component that are no disk faults have variants of their own: a head that
+//! does not answer, series that were dropped meanwhile, logs that are read-only.
 
 mod image;
 
@@ -103,7 +103,7 @@ fn body(name: &str, time_ms: i64) -> Vec<u8> {
     message_bytes(Version::V2, &[series.row()])
 }
 
-/// The call error that stands for an answer of the head.
+/// The call error that corresponds to an error of the head.
 fn expected(error: Error) -> CallError {
     match error {
         Error::HeadLost(lost) => CallError::Head(lost),

@@ -1,12 +1,12 @@
-//! Durations and sizes as Prometheus writes them, printed and read.
+//! Durations and sizes as Prometheus writes them: printing and parsing.
 
 use crate::yaml;
 use serde::de::Error as _;
 use serde::{Deserialize as _, Deserializer};
 use std::time::Duration;
 
-/// A duration with the largest units that fit: `1d12h`, `15d`, `2h`, `0s`. Years and weeks only
-/// stand for whole ones, as upstream has it (`model.Duration` in prometheus/common).
+/// Prints a duration with the largest units that fit: `1d12h`, `15d`, `2h`, `0s`. Years and weeks
+/// are used only for multiples of them, as in upstream (`model.Duration` in prometheus/common).
 pub fn duration_text(duration: Duration) -> String {
     const UNITS: [(&str, u128, bool); 7] = [
         ("y", 31_536_000_000, true),
@@ -32,9 +32,10 @@ pub fn duration_text(duration: Duration) -> String {
     text
 }
 
-/// A size in the largest unit of which it is a whole number: `128MiB`.
+/// Prints a size in the largest unit of which it is a multiple: `128MiB`.
 pub fn size_text(bytes: u64) -> String {
     const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    // Zero is a multiple of every unit, and prints as `0B`.
     let fits = |(_, shift): &&(&str, u32)| bytes > 0 && bytes.trailing_zeros() >= *shift;
     match UNITS.iter().find(fits) {
         Some((unit, shift)) => format!("{}{unit}", bytes >> shift),
@@ -42,7 +43,7 @@ pub fn size_text(bytes: u64) -> String {
     }
 }
 
-/// A duration as Prometheus writes them: `500ms`, `15s`, `1h30m`, `2d`, `1w`, `1y`.
+/// Parses a positive duration as Prometheus writes it: `500ms`, `15s`, `1h30m`, `2d`, `1w`, `1y`.
 pub fn duration(text: &str) -> Result<Duration, String> {
     match duration_or_zero(text)? {
         Duration::ZERO => {
@@ -52,7 +53,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A duration that may be nothing: `0`, or of any unit.
+/// Parses a duration that may be zero: `0`, or zero of any unit.
 pub fn duration_or_zero(text: &str) -> Result<Duration, String> {
     const UNITS: [(&str, u64); 7] = [
         ("ms", 1),
@@ -70,10 +71,12 @@ pub fn duration_or_zero(text: &str) -> Result<Duration, String> {
     let mut rest = text;
     let mut total_ms = 0u64;
     while !rest.is_empty() {
+        // Every number needs a unit and every unit a number, as in upstream.
         let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
         let (number, after) = rest.split_at(digits);
         let end = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
         let (unit, after) = after.split_at(end);
+        // Whole words, since `m` is also the beginning of `ms`.
         let (_, unit_ms) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
         let part = number.parse::<u64>().ok().and_then(|number| number.checked_mul(*unit_ms));
         total_ms = part.and_then(|part| total_ms.checked_add(part)).ok_or_else(wrong)?;
@@ -82,7 +85,7 @@ pub fn duration_or_zero(text: &str) -> Result<Duration, String> {
     if text.is_empty() { Err(wrong()) } else { Ok(Duration::from_millis(total_ms)) }
 }
 
-/// A size as Prometheus writes them (`32MB` means 32 × 1024²), or with the binary units' names.
+/// Parses a size as Prometheus writes it (`32MB` means 32 × 1024²), or with names of binary units.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is not a size such as 65536, 512KB, 32MiB or 3GB");
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -100,21 +103,21 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     if let Ok(number) = number.parse::<u64>() {
         return number.checked_mul(1 << shift).ok_or_else(wrong);
     }
+    // A fraction of a byte is a mistake.
     if shift == 0 {
         return Err(wrong());
     }
-    // As in 1.5GB.
+    // A fraction, as in `1.5GB`, which promtool accepts.
     let number = number.parse::<f64>().map_err(|_| wrong())? * (1_u64 << shift) as f64;
+    // Floats represent every size below this bound exactly.
     if number < (1_u64 << 53) as f64 { Ok(number as u64) } else { Err(wrong()) }
 }
 
-/// A [`duration`] of a configuration file, for `#[serde(deserialize_with)]`.
 pub fn read_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     yaml::parsed(deserializer, duration)
 }
 
-/// A [`duration_or_zero`] of a configuration file, for `#[serde(deserialize_with)]`. Nothing is
-/// zero.
+/// [`duration_or_zero`] for `#[serde(deserialize_with)]`; a key without a value means zero.
 pub fn read_duration_or_zero<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Duration, D::Error> {
@@ -122,7 +125,6 @@ pub fn read_duration_or_zero<'de, D: Deserializer<'de>>(
     text.map_or(Ok(Duration::ZERO), |text| duration_or_zero(&text)).map_err(D::Error::custom)
 }
 
-/// A [`duration`] of a configuration file, if there is one, for `#[serde(deserialize_with)]`.
 pub fn read_duration_if_any<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {
@@ -130,7 +132,6 @@ pub fn read_duration_if_any<'de, D: Deserializer<'de>>(
     text.map(|text| duration(&text)).transpose().map_err(D::Error::custom)
 }
 
-/// A size in bytes of a configuration file, for `#[serde(deserialize_with)]`.
 pub fn read_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     yaml::parsed(deserializer, bytes)
 }

@@ -1,7 +1,7 @@
 //! Files that a key of the configuration names.
 //!
-//! Files that are read again while the program runs must be regular files, which links may lead to:
-//! to open or read a pipe could wait without end.
+//! Files that are read again while the program runs must be regular files, or links to them:
+//! opening or reading a pipe could wait without end.
 
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
@@ -9,23 +9,19 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Largest file of a secret, a key or certificates: a bundle of the world's authorities has 300
-/// KiB.
+/// Maximum size of a file of secrets or certificates; a bundle of all authorities has 300 KiB.
 pub const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// A file that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key} {}: {what}", path.display())]
 pub struct FileError {
-    /// The key that names it.
+    /// The key that names the file.
     pub key: &'static str,
-    /// Which one.
     pub path: PathBuf,
-    /// What is wrong with it.
     pub what: String,
 }
 
-/// Reads a file of at most [`FILE_BYTES_MAX`] bytes.
+/// Reads a regular file of at most [`FILE_BYTES_MAX`] bytes.
 pub fn read_file(key: &'static str, path: &Path) -> Result<Vec<u8>, FileError> {
     read_regular(path, FILE_BYTES_MAX).map_err(|error| FileError {
         key,
@@ -34,20 +30,22 @@ pub fn read_file(key: &'static str, path: &Path) -> Result<Vec<u8>, FileError> {
     })
 }
 
-/// Opens a regular file for reading. Waits for nobody: a pipe is an error, as a device is.
+/// Opens a regular file for reading, without waiting: pipes and devices are errors.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    // Without the flag, opening a pipe waits for a writer. Regular files do not heed it.
+    // Without the flag, opening a pipe waits for a writer. Regular files ignore it.
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
     let file = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)?;
+    // Checked on the open file, because the path may name another one by now.
     match file.metadata()?.is_file() {
         true => Ok(file),
         false => Err(io::Error::other("it is not a regular file")),
     }
 }
 
-/// Reads a regular file of at most so many bytes.
+/// Reads a regular file of at most `bytes_max` bytes.
 pub fn read_regular(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
+    // One byte more than allowed tells a longer file, even if it grows meanwhile.
     open_regular(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > bytes_max {
         true => Err(io::Error::other(format!("it has more than {bytes_max} bytes"))),
@@ -59,7 +57,7 @@ pub fn read_regular(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// A pipe in the place of a token held up all scrapes and the stop of the program.
+    /// A pipe in place of a token blocked all scrapes and the stop of the program.
     #[test]
     fn only_regular_files_are_read() -> io::Result<()> {
         let folder = tempfile::tempdir()?;

@@ -1,37 +1,36 @@
-//! What the flags of a feature are made of: [`Marks`], and values with bounds that several features
-//! take. Durations and sizes are in [`super::duration`].
+//! Properties of a feature's flags ([`Marks`]), and parsers of values with bounds that several
+//! features use. Durations and sizes are in [`super::duration`].
 
 use super::duration::{bytes, size_text};
 
-/// Most operations that may run at a time; each has an engine instance of its own.
+/// Maximum of concurrent operations; each has an engine instance of its own.
 const CONCURRENCY_MAX: usize = 10_000;
 
-/// Up to here a floating-point number tells all whole ones apart.
+/// Largest number up to which floats represent every whole number.
 const COUNT_EXACT_MAX: f64 = (1u64 << f64::MANTISSA_DIGITS) as f64;
 
-/// What is true of some flags of a feature, which are named without their dashes.
+/// Properties of a feature's flags, which are named without their dashes.
 ///
-/// The crate of a feature owns its flags: a struct that clap fills, with its marks beside it. The
-/// program makes one command line of all, and compares marks and flags in its tests.
+/// The crate of a feature owns its flags: a struct that clap fills, and its marks. The program
+/// joins them to one command line; its tests compare marks and flags.
 #[derive(Clone, Copy, Debug)]
 pub struct Marks {
-    /// The short help lists them. In the order in which they are declared.
+    /// Flags of the short help, in the order in which they are declared.
     pub short: &'static [&'static str],
-    /// A new value takes effect when the configuration is reloaded; so does a new section of that
-    /// name. All others need a restart.
+    /// Flags and sections whose new value takes effect at a reload. Others need a restart.
     pub reloadable: &'static [&'static str],
-    /// Prometheus' names of flags that mean the same, each with ours.
+    /// Prometheus' names of equivalent flags, each with the name here.
     pub prometheus: &'static [(&'static str, &'static str)],
-    /// The values are URLs, which are shown without secrets.
+    /// Flags whose values are URLs, which are shown without secrets.
     pub urls: &'static [&'static str],
 }
 
 impl Marks {
-    /// Of flags of which nothing is true.
+    /// Marks of flags without any of these properties.
     pub const NONE: Marks = Marks { short: &[], reloadable: &[], prometheus: &[], urls: &[] };
 }
 
-/// Reads a size of at least this many bytes, such as the memory without which nothing works.
+/// Returns a parser of sizes that refuses sizes below `bytes_min`.
 pub fn at_least(bytes_min: u64) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync {
     move |text| match bytes(text)? {
         size if size >= bytes_min => Ok(size),
@@ -39,18 +38,20 @@ pub fn at_least(bytes_min: u64) -> impl Fn(&str) -> Result<u64, String> + Clone 
     }
 }
 
-/// Reads a whole number, also as Prometheus' own help writes it: `5e7`.
+/// Parses a whole number, also in the form `5e7` that Prometheus' help uses.
 pub fn count(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is not a whole number such as 50000000 or 5e7");
+    // Not by way of a float, which would round numbers above 2⁵³.
     if let Ok(number) = text.parse() {
         return Ok(number);
     }
     let number: f64 = text.parse().map_err(|_| wrong())?;
+    // Also refuses NaN and infinity, which have no fraction of zero.
     let is_count = number.fract() == 0.0 && (0.0..=COUNT_EXACT_MAX).contains(&number);
     if is_count { Ok(number as u64) } else { Err(wrong()) }
 }
 
-/// Reads how many operations may run at a time.
+/// Parses a number of concurrent operations.
 pub fn concurrency(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number) if (1..=CONCURRENCY_MAX).contains(&number) => Ok(number),
@@ -58,7 +59,7 @@ pub fn concurrency(text: &str) -> Result<usize, String> {
     }
 }
 
-/// As many bytes as an address can count.
+/// A size as `usize`; the largest one if it does not fit.
 pub fn size(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }

@@ -1,13 +1,13 @@
 //! Helpers that read and show sections of the configuration file. Each section is defined in the
 //! crate that it configures.
 //!
-//! Begin with [`yaml`]: text to nodes that know their place, and nodes to types. [`duration`] has
-//! durations and sizes as Prometheus writes them; [`mod@file`] reads a file that a key names,
-//! within a bound; [`secret`] is a value that is never shown; [`relabel`] is a relabel rule;
-//! [`redact`] shows URLs without what may be secret in them, and [`shown`] whole sections;
-//! [`flags`] says what is true of flags.
+//! Begin with [`yaml`], which turns text into nodes with places, and nodes into types. [`duration`]
+//! parses and prints durations and sizes as Prometheus does; [`mod@file`] reads a file that a key
+//! names, with a limit; [`secret`] is a value that is never shown; [`relabel`] is a relabel rule;
+//! [`redact`] shows URLs without secrets, and [`shown`] whole sections; [`flags`] describes
+//! properties of flags.
 //!
-//! It knows no section, no network and no flag by name.
+//! This crate does not know any section, the network, or the name of any flag.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 

@@ -2,14 +2,14 @@
 
 use url::Url;
 
-/// What stands for a value that is not shown, as in Go's `URL.Redacted`.
+/// Replaces a value that is not shown, as in Go's `URL.Redacted`.
 pub const HIDDEN: &str = "xxxxx";
 
-/// A URL without user information and fragment, and with the names of its query but not their
-/// values: some receivers take a token there.
+/// Prints a URL without user information and fragment. The names in its query stay, but not their
+/// values, since some receivers expect a token there.
 pub fn shown(url: &Url) -> String {
     let mut url = url.clone();
-    // A URL without a host has none of them.
+    // An error means that the URL has no host, and so neither of these parts.
     let _ = url.set_password(None);
     let _ = url.set_username("");
     url.set_fragment(None);
@@ -25,30 +25,33 @@ pub fn shown(url: &Url) -> String {
     url.to_string()
 }
 
-/// The same of a text, which stays as it is if there is nothing to hide.
+/// Does the same for a text; a text without such parts stays unchanged.
 pub fn shown_text(text: &str) -> String {
+    // Parsing would change the spelling, so a text with nothing to hide is not parsed.
     match text.contains(['@', '?', '#']) {
         true => Url::parse(text).map_or_else(|_| HIDDEN.to_owned(), |url| shown(&url)),
         false => text.to_owned(),
     }
 }
 
-/// Words within the names of parameters that hold secrets.
+/// Words that mark a parameter as secret anywhere in its name.
 const SECRET_WORDS: [&str; 8] =
     ["token", "secret", "passw", "pwd", "credential", "signature", "apikey", "session"];
-/// Names, and parts of names, of such parameters.
+/// Words that mark a parameter as secret if they are its name, or a part of it between separators.
 const SECRET_NAMES: [&str; 6] = ["key", "auth", "sig", "pass", "code", "sid"];
 
-/// Whether a parameter of this name may well hold a secret.
+/// Returns whether a parameter with this name may hold a secret.
 pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
+    // Short words count only as whole parts: `monkey` holds no key.
     SECRET_WORDS.iter().any(|word| name.contains(word))
         || name.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| SECRET_NAMES.contains(&part))
 }
 
-/// What is asked for, as a URL or a path: without user information, and without the values of
-/// parameters that may well be secret. Others, such as `module`, are what a person looks for.
+/// Prints a request's URL or path without user information, and without the values of parameters
+/// that may be secret. Others, such as `module`, are useful to readers of the log.
 pub fn shown_request(text: &str) -> String {
+    // An encoded question mark counts as well, or the secrets behind it would be shown as a path.
     let is_mark = |at: usize| {
         let rest = &text.as_bytes()[at..];
         rest.starts_with(b"?") || rest.len() >= 3 && rest[..3].eq_ignore_ascii_case(b"%3f")
@@ -62,6 +65,7 @@ pub fn shown_request(text: &str) -> String {
         None => place.to_owned(),
         Some((scheme, rest)) => {
             let end = rest.find('/').unwrap_or(rest.len());
+            // The last `@`, because a password may contain others.
             let host = rest[..end].rsplit('@').next().unwrap_or_default();
             format!("{scheme}://{host}{}", &rest[end..])
         }

@@ -1,15 +1,15 @@
-//! Relabel rules as YAML, judged by the crate that applies them.
+//! Relabel rules as YAML, validated by the crate that applies them.
 
 use crate::yaml;
 use serde::{Deserialize, Deserializer};
 use tidepool_relabel::{Action, REGEX_DEFAULT, Rule, RuleError, RuleSpec};
 
-/// A rule that can be used, by upstream's names and with upstream's defaults.
+/// A valid rule, with upstream's names and defaults.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "Section")]
 pub struct RelabelConfig(RuleSpec);
 
-/// One rule, as it stands in the file.
+/// One rule, as the file has it.
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Section {
@@ -25,12 +25,10 @@ struct Section {
 }
 
 impl RelabelConfig {
-    /// What the rule says.
     pub fn spec(&self) -> &RuleSpec {
         &self.0
     }
 
-    /// The rule, ready for use.
     pub fn rule(&self) -> Result<Rule, RuleError> {
         Rule::new(self.0.clone())
     }
@@ -58,6 +56,7 @@ impl Default for Section {
 
 fn action<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Action, D::Error> {
     yaml::parsed(deserializer, |text| {
+        // Case is ignored, as in upstream (`model/relabel` in prometheus/prometheus).
         let is_meant = |action: &Action| action.name().eq_ignore_ascii_case(text);
         let action = Action::ALL.into_iter().find(is_meant);
         action.ok_or_else(|| format!("there is no action {text:?}"))
@@ -79,6 +78,7 @@ impl TryFrom<Section> for RelabelConfig {
             replacement,
             action,
         };
+        // Compiled only to refuse a wrong rule at its place in the file.
         Rule::new(spec.clone()).map(|_| RelabelConfig(spec))
     }
 }

@@ -4,17 +4,17 @@ use crate::file::{FileError, read_file};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A value that errors, logs and pages do not show.
+/// A value that errors, logs and pages never show.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Secret {
-    /// Itself.
+    /// The value itself, from the configuration.
     Text(String),
-    /// The file that has it, read each time that it is needed.
+    /// A file with the value, read each time that it is needed.
     File(PathBuf),
 }
 
 impl Secret {
-    /// What a key and the key of a file say; `both` is what is wrong if there are both.
+    /// Makes a secret of a key and its variant for a file; the error is `both` if both are set.
     pub fn of<E>(
         text: Option<String>,
         file: Option<PathBuf>,
@@ -27,14 +27,15 @@ impl Secret {
         }
     }
 
-    /// Makes a relative path one below a directory.
+    /// Makes a relative path relative to a directory.
     pub fn set_directory(&mut self, directory: &Path) {
         if let Secret::File(path) = self {
+            // `join` keeps an absolute path as it is.
             *path = directory.join(&path);
         }
     }
 
-    /// The bytes as they are. Errors call the file by this key.
+    /// Reads the secret as bytes. Errors name the file by `key`.
     pub fn read_bytes(&self, key: &'static str) -> Result<Vec<u8>, FileError> {
         match self {
             Secret::Text(text) => Ok(text.clone().into_bytes()),
@@ -42,7 +43,7 @@ impl Secret {
         }
     }
 
-    /// The secret, without blanks around the content of a file. Errors call the file by this key.
+    /// Reads the secret as text; a file's content is trimmed. Errors name the file by `key`.
     pub fn read(&self, key: &'static str) -> Result<String, FileError> {
         match self {
             Secret::Text(text) => Ok(text.clone()),
@@ -50,13 +51,14 @@ impl Secret {
                 let text = String::from_utf8(read_file(key, path)?);
                 let what = "it is not text".to_owned();
                 let text = text.map_err(|_| FileError { key, path: path.clone(), what })?;
+                // Editors end a file with a line break, which is no part of the secret.
                 Ok(text.trim().to_owned())
             }
         }
     }
 }
 
-/// Nothing of it is shown.
+/// Prints the path of a file, but never a value.
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,18 +1,17 @@
-//! Configuration as YAML for people and programs, without secrets: what a running server tells of
-//! its own.
+//! Shows the configuration of a running server as YAML, without secrets.
 //!
 //! Hidden are the values of keys that hold secrets in Prometheus' configuration (type `Secret` in
 //! `config` of prometheus/common), headers, and parts of URLs (see [`redact`](super::redact)).
-//! Aliases and merge keys are written out.
+//! Aliases and merge keys are expanded.
 
 use crate::redact::shown;
 use crate::yaml::{Data, Entry, Node};
 use url::Url;
 
-/// What stands for a secret, as Prometheus has it.
+/// Replaces a secret, as in Prometheus.
 const HIDDEN: &str = "<secret>";
 
-/// Keys whose values are hidden, however deep. Other words stand between underscores.
+/// Keys whose values are hidden at any depth, in the spelling with underscores.
 const SECRET_KEYS: [&str; 12] = [
     "password",
     "credentials",
@@ -29,25 +28,22 @@ const SECRET_KEYS: [&str; 12] = [
     "proxy_connect_header",
 ];
 
-/// The keys of a section that are hidden only there: `key` of other sections is no secret.
+/// Sections and keys that are hidden only there: `key` is no secret in other sections.
 const SECRETS_WITHIN: [(&str, &str); 2] = [("tls_config", "key"), ("plugins", "config")];
 
-/// Keys whose values are expressions, which may look like URLs.
+/// Keys whose values are regular expressions or replacements, which may look like URLs.
 const EXPRESSIONS: [&str; 2] = ["regex", "replacement"];
 
-/// Text that has more bytes than it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the configuration has more than {bytes_max} bytes once its aliases are written out")]
 struct TooLong {
-    /// Bytes that it may have.
     bytes_max: usize,
 }
 
-/// Longest text: that of the largest file, with room for what aliases add.
+/// Maximum length of the text: the size of the largest file, with room for expanded aliases.
 const BYTES_MAX: usize = 4 << 20;
 
-/// Entries of a mapping as YAML that begins so many columns to the right, or a comment that says
-/// why they are not shown.
+/// Prints entries of a mapping as YAML with this indent, or a comment with the reason why not.
 pub fn shown_entries<'a>(entries: impl IntoIterator<Item = &'a Entry>, indent: usize) -> String {
     let written = write_entries(entries, indent, BYTES_MAX);
     written.unwrap_or_else(|error| format!("# Not shown: {error}.\n"))
@@ -66,8 +62,8 @@ fn write_entries<'a>(
     Ok(writer.text)
 }
 
-/// A text in double quotes. Of JSON's escapes all are YAML's; what YAML wants escaped besides is
-/// (YAML 1.2, section 5.1).
+/// Prints a text in double quotes. YAML has all of JSON's escapes, and requires some further
+/// characters to be escaped (YAML 1.2, section 5.1).
 pub fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -96,10 +92,10 @@ struct Writer {
     bytes_max: usize,
 }
 
-/// Where a value stands.
+/// The context of a value.
 #[derive(Clone, Copy, Default)]
 struct Place<'a> {
-    /// The key that has it, also of the items of a list.
+    /// The key of the value; items of a list have that of the list.
     within: &'a str,
     is_hidden: bool,
 }
@@ -109,10 +105,12 @@ impl Writer {
         self.text.extend(std::iter::repeat_n(' ', columns));
     }
 
-    /// A key with its value, behind the indent of its line.
+    /// Writes a key with its value, after the indent of its line.
     fn entry(&mut self, entry: &Entry, indent: usize, place: Place<'_>) -> Result<(), TooLong> {
         let Entry { key, value, .. } = entry;
+        // The lists above have underscores, some keys of the file dashes.
         let within = key.replace('-', "_");
+        // Below a hidden key everything is hidden, such as each of the `headers`.
         let is_hidden = place.is_hidden
             || SECRET_KEYS.contains(&within.as_str())
             || SECRETS_WITHIN.contains(&(place.within, within.as_str()));
@@ -121,7 +119,7 @@ impl Writer {
         self.value(value, indent, Place { within: &within, is_hidden })
     }
 
-    /// A value behind its key or its dash, with the end of its last line.
+    /// Writes a value after its key or dash, including the end of its last line.
     fn value(&mut self, node: &Node, indent: usize, place: Place<'_>) -> Result<(), TooLong> {
         match &node.data {
             Data::List(items) if !items.is_empty() => {
@@ -150,13 +148,14 @@ impl Writer {
                 self.text.push('\n');
             }
         }
+        // Checked after every value, so that aliases cannot expand far beyond the limit.
         match self.text.len() > self.bytes_max {
             true => Err(TooLong { bytes_max: self.bytes_max }),
             false => Ok(()),
         }
     }
 
-    /// An item behind its dash: the first entry of a mapping stands in the same line.
+    /// Writes an item after its dash: the first entry of a mapping is on the same line.
     fn item(&mut self, item: &Node, indent: usize, place: Place<'_>) -> Result<(), TooLong> {
         let Data::Map(entries) = &item.data else { return self.value(item, indent, place) };
         if entries.is_empty() {
@@ -173,7 +172,7 @@ impl Writer {
     }
 }
 
-/// A text behind a blank.
+/// Prints a scalar after a space.
 fn scalar(data: &Data, text: &str, place: Place<'_>) -> String {
     if place.is_hidden && !text.is_empty() {
         return format!(" {HIDDEN}");
@@ -185,8 +184,8 @@ fn scalar(data: &Data, text: &str, place: Place<'_>) -> String {
     }
 }
 
-/// A text that is a URL without what may be secret in it; others as they are. What looks like a URL
-/// with a secret and is none is not shown.
+/// Removes the secret parts of a text that is a URL; other texts stay unchanged. A text that looks
+/// like a URL with a secret, but is none, is hidden.
 fn url_shown(text: &str) -> String {
     if !text.contains("://") || !text.contains(['@', '?', '#']) {
         return text.to_owned();
@@ -194,14 +193,15 @@ fn url_shown(text: &str) -> String {
     Url::parse(text).map_or_else(|_| HIDDEN.to_owned(), |url| shown(&url))
 }
 
-/// Whether a text that stood without quotes means the same without them again.
+/// Returns whether a text that had no quotes can be printed without quotes again.
 fn is_plain(text: &str) -> bool {
     let is_harmless = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/');
     text.chars().all(is_harmless) && text.contains(|c: char| c.is_ascii_alphanumeric())
 }
 
-/// Whether a key is text without quotes.
+/// Returns whether a key can be printed without quotes.
 fn is_plain_key(key: &str) -> bool {
+    // YAML 1.1 reads these words as booleans or as null.
     const OTHER: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"];
     let begins = key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     begins && is_plain(key) && !OTHER.contains(&key.to_ascii_lowercase().as_str())

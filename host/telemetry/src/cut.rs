@@ -1,25 +1,25 @@
-//! Lines of a bounded length: a text of a target or a sender that is part of a line may have a
-//! megabyte.
+//! Limits the length of log lines: a target's or sender's text in a line may have a megabyte.
 
 use std::io::{self, Write};
 
-/// Longest line, in bytes, with what says that it was cut.
+/// Longest line in bytes, including the mark of a cut line.
 const LINE_BYTES_MAX: usize = 8 * 1024;
 
-/// What a cut line ends with.
+/// End of a line that was cut.
 const MARK: &str = " … (cut)\n";
 
-/// Writes lines to standard error, each with one call.
+/// Writes log lines to standard error, each with one call.
 pub(super) struct Cut {
-    /// Whether a line is an object that a reader takes as a whole or not at all.
+    /// Whether lines are JSON objects, which a reader accepts only as a whole.
     pub is_json: bool,
 }
 
 impl Write for Cut {
-    /// The library writes each line as one buffer.
+    /// Writes one line: the library passes each as one buffer.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let written = line.len();
         let cut = cut(line, self.is_json);
+        // The whole line counts as written; otherwise the library would write the rest of it.
         io::stderr().write_all(cut.as_deref().unwrap_or(line)).map(|()| written)
     }
 
@@ -28,13 +28,14 @@ impl Write for Cut {
     }
 }
 
-/// A line that is too long, made shorter.
+/// Shortens a line; `None` if it is short enough.
 fn cut(line: &[u8], is_json: bool) -> Option<Vec<u8>> {
     if line.len() <= LINE_BYTES_MAX {
         return None;
     }
+    // Lossy, because the cut may fall inside of a character.
     let text = String::from_utf8_lossy(line.get(..LINE_BYTES_MAX)?);
-    // What JSON escapes takes up to six bytes.
+    // Escaping in JSON makes up to six bytes of one.
     let kept = if is_json { LINE_BYTES_MAX / 8 } else { LINE_BYTES_MAX - MARK.len() };
     let text = &text[..text.floor_char_boundary(kept)];
     Some(match is_json {
@@ -55,7 +56,7 @@ fn cut(line: &[u8], is_json: bool) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// The story of a series with a value of a megabyte, which each scrape wrote into the log.
+    /// Each scrape wrote a series with a value of a megabyte into the log.
     #[test]
     fn long_lines_are_cut_and_stay_lines() {
         assert_eq!(cut(b"short\n", false), None);

@@ -1,12 +1,12 @@
-//! Which log lines are written: a level, and levels of single targets.
+//! The filter of log lines: a level, and levels of single targets.
 //!
 //! ```text
 //! warn                               warnings and errors
-//! info,tidepool_store=debug          and all that the store says
+//! info,tidepool_store=debug          and all lines of the store
 //! ```
 //!
-//! The library beneath takes any word for the name of a target whose lines are all written, and
-//! none of others': `warning` would silence everything. So words are checked here.
+//! The library accepts any word as the name of a target, and then writes all lines of that target
+//! and none of others: `warning` would silence everything. So words are checked here.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,16 +14,16 @@ use std::str::FromStr;
 /// The levels of a whole process, as Prometheus names them.
 const LEVELS: [&str; 4] = ["debug", "info", "warn", "error"];
 
-/// Besides those, for single targets.
+/// Further levels, for single targets only.
 const TARGET_LEVELS: [&str; 2] = ["trace", "off"];
 
-/// What is logged of targets that are not named.
+/// Level of targets that are not named.
 const LEVEL_DEFAULT: &str = "info";
 
-/// The crate that was divided: filters that name its modules mean what these have become.
+/// The crate that was divided: filters that name its modules apply to their new places.
 const DIVIDED: &str = "tidepool_host";
 
-/// Its modules that are crates of their own, or parts of these.
+/// Modules of that crate, and the crates or modules that replace them.
 const MOVED: [(&str, &str); 20] = [
     ("access", "tidepool_server::access"),
     ("forward", "tidepool_forward"),
@@ -47,22 +47,22 @@ const MOVED: [(&str, &str); 20] = [
     ("supervisor", "tidepool_lifecycle::supervisor"),
 ];
 
-/// Which log lines are written.
+/// A valid filter of log lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogFilter(String);
 
-/// What is wrong with a filter.
+/// Reason for which a filter is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
-    /// A word that is no level.
+    /// The word is no level.
     #[error(
         "{0:?} is not a level: use debug, info, warn or error, or add levels of single targets, as in info,tidepool_store=debug"
     )]
     Level(String),
-    /// A word before `=` that is no target.
+    /// The word before `=` is no target.
     #[error("{0:?} is not a target such as tidepool_store")]
     Target(String),
-    /// More than one level for all that is not named.
+    /// A second level without a target.
     #[error("{0:?} is a second level for everything")]
     SecondLevel(String),
 }
@@ -78,6 +78,7 @@ impl FromStr for LogFilter {
                 if level.is_some() {
                     return Err(FilterError::SecondLevel(directive.to_owned()));
                 }
+                // `trace` and `off` are left out: for a whole process they are mistakes.
                 level = Some(level_of(directive, &[])?);
                 continue;
             };
@@ -86,6 +87,7 @@ impl FromStr for LogFilter {
                 return Err(FilterError::Target(target.to_owned()));
             }
             let level = level_of(word, &TARGET_LEVELS)?;
+            // The name as given stays in the filter, since it may be of another crate.
             for target in [target.to_owned()].into_iter().chain(moved(target)) {
                 targets.push_str(&format!(",{target}={level}"));
             }
@@ -94,7 +96,7 @@ impl FromStr for LogFilter {
     }
 }
 
-/// What a target of the crate that was divided stands for as well.
+/// The new names of a target in the divided crate.
 fn moved(target: &str) -> Vec<String> {
     let Some(part) = target.strip_prefix(DIVIDED) else { return Vec::new() };
     let part = match part.strip_prefix("::") {
@@ -109,7 +111,7 @@ fn moved(target: &str) -> Vec<String> {
     MOVED.iter().filter_map(named).collect()
 }
 
-/// The level that a word names, in any case.
+/// Returns the level that a word names, in any case.
 fn level_of(word: &str, more: &[&'static str]) -> Result<&'static str, FilterError> {
     let lower = word.to_ascii_lowercase();
     let name = if lower == "warning" { "warn" } else { lower.as_str() };

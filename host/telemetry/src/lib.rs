@@ -1,9 +1,8 @@
 //! Logs to standard error, the text format in which each crate shows its own metrics, and the
 //! metrics of the process.
 //!
-//! Invariant: every crate of the host may use this one; it uses none of them, and knows no word of
-//! the domain. A crate shows its own metrics: it writes them to a [`MetricsText`], and
-//! `GET /metrics` asks each.
+//! Invariant: every crate of the host may use this one, which uses none of them and knows no word
+//! of the domain. Each crate writes its own metrics to a [`MetricsText`] for `GET /metrics`.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -36,24 +35,24 @@ pub enum LogFormat {
     Json,
 }
 
-/// Changes what is logged.
+/// Changes the filter of log lines.
 pub struct LogLevel(Box<dyn Fn(EnvFilter) -> Result<(), reload::Error> + Send + Sync>);
 
 impl LogLevel {
-    /// Logs from now on what a filter says.
+    /// Applies a filter to all log lines from now on.
     pub fn set(&self, filter: &LogFilter) -> Result<(), reload::Error> {
         (self.0)(EnvFilter::new(filter.to_string()))
     }
 }
 
-/// Starts logging, as [`LogLevel::set`] from then on. The filter is one that [`LogFilter`] takes.
+/// Starts logging with a filter in the syntax of [`LogFilter`]; [`LogLevel::set`] changes it later.
 pub fn init(format: LogFormat, filter: &str) -> LogLevel {
     let filter = EnvFilter::new(filter);
     let is_json = format == LogFormat::Json;
     let writer = move || Cut { is_json };
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer);
     // A line that cannot be written is lost. Reporting that on the same standard error would fail
-    // as well, and panic: the store goes on when the reader of its log closes the pipe.
+    // as well, and panic: the store has to go on when the reader of its log closes the pipe.
     let builder = builder.log_internal_errors(false).with_ansi(false);
     match format {
         LogFormat::Text => {

@@ -1,8 +1,8 @@
-//! How many log lines of one kind are written: what a target or a sender does again and again says
-//! the same line again and again. A kind is a place in the code.
+//! Limits the number of log lines of one kind, because a target or a sender that repeats a fault
+//! repeats its line. A kind is a place in the code.
 //!
-//! Of each kind, [`LINES_MAX`] lines are written in [`WINDOW`]; the others are counted, and one
-//! line says later how many there were. Lines of the levels debug and trace are written as asked.
+//! Of each kind, [`LINES_MAX`] lines are written in [`WINDOW`]. Further lines are counted, and one
+//! line reports their number later. Lines of the levels debug and trace are not limited.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -14,23 +14,23 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Lines of one kind in a window.
+/// Maximum number of lines of one kind in a window.
 const LINES_MAX: u32 = 100;
 
-/// How long lines are counted.
+/// Time for which lines are counted.
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// Most characters of a message that stands for a kind.
+/// Maximum length of the message that identifies a kind in a report.
 const MESSAGE_CHARS_MAX: usize = 100;
 
-/// Leaves out lines of which there are too many.
+/// Drops lines of kinds that have too many.
 #[derive(Clone, Default)]
 pub(super) struct Limit(Arc<Mutex<Kinds>>);
 
 #[derive(Default)]
 struct Kinds {
     by_place: HashMap<Identifier, Kind>,
-    /// A thread waits to say what was left out.
+    /// Whether a thread waits to report dropped lines.
     is_reporting: bool,
 }
 
@@ -39,14 +39,15 @@ struct Kind {
     lines: u32,
     suppressed: u64,
     source: &'static str,
-    /// What the first line that was left out says.
+    /// Message of the first dropped line.
     message: String,
 }
 
 impl Limit {
-    /// Counts a line; returns whether it is written.
+    /// Counts a line; returns whether it is to be written.
     fn admits(&self, event: &Event<'_>) -> bool {
         let metadata = event.metadata();
+        // The reports of dropped lines must not be dropped themselves.
         if *metadata.level() > Level::INFO || metadata.target() == module_path!() {
             return true;
         }
@@ -67,19 +68,21 @@ impl Limit {
             return true;
         }
         kind.suppressed += 1;
+        // Only the first message is formatted, since the limit is there to save work.
         if kind.suppressed == 1 {
             let mut message = Message::default();
             event.record(&mut message);
             kind.message = message.0;
         }
         if !kinds.is_reporting {
-            // Without a thread the next line that is left out tries again.
+            // Without a thread the next dropped line tries again.
             kinds.is_reporting = self.clone().report_later();
         }
         false
     }
 
     fn report_later(self) -> bool {
+        // A thread of its own, because lines come from threads that must not wait.
         let report = move || {
             std::thread::sleep(WINDOW);
             for (source, message, lines) in self.take() {
@@ -89,9 +92,10 @@ impl Limit {
         std::thread::Builder::new().name("log-limit".into()).spawn(report).is_ok()
     }
 
-    /// What was left out since the last call: where, what it said, how many lines.
+    /// Takes the dropped lines since the last call: target, message and number.
     fn take(&self) -> Vec<(&'static str, String, u64)> {
         let mut kinds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Under the same lock as the counts, so that no line is counted without a report to come.
         kinds.is_reporting = false;
         let suppressed = kinds.by_place.values_mut().filter(|kind| kind.suppressed > 0);
         suppressed
@@ -127,7 +131,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
     use tracing_subscriber::layer::SubscriberExt as _;
 
-    /// Counts the events that reach it.
+    /// Counts the events that the limit admits.
     #[derive(Clone, Default)]
     struct Written(Arc<AtomicU32>);
 
@@ -137,7 +141,7 @@ mod tests {
         }
     }
 
-    /// The story of twenty targets that wrote 174 MB into a log in eight seconds.
+    /// Twenty targets wrote 174 MB into a log in eight seconds.
     #[test]
     fn lines_of_one_kind_are_limited_and_counted() {
         let (limit, written) = (Limit::default(), Written::default());

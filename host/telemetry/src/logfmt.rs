@@ -1,10 +1,10 @@
-//! Log lines in logfmt, as Prometheus writes them: `key=value` all along, quoted where need be.
+//! Log lines in logfmt, as Prometheus writes them: only `key=value` pairs, quoted where necessary.
 //!
 //! ```text
 //! time=2026-01-02T03:04:05.678901Z level=INFO source=tidepool msg=listening address=127.0.0.1:9201
 //! ```
 //!
-//! The crate `tracing-logfmt` has fixed keys of its own (`ts`, `target`).
+//! The crate `tracing-logfmt` is not used, because its keys are fixed (`ts`, `target`).
 
 use std::fmt::{self, Debug, Write as _};
 use tracing::field::{Field, Visit};
@@ -14,10 +14,9 @@ use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Writes a line for each event. The fields of its spans come last.
+/// Writes one line for each event, with the fields of its spans at the end.
 pub(super) struct Logfmt;
 
-/// The fields of an event.
 #[derive(Default)]
 struct Fields {
     message: String,
@@ -75,7 +74,7 @@ impl Visit for Fields {
     }
 }
 
-/// As it is, or in quotes if it would not be read back as one word.
+/// Appends a value, in quotes if it would not be read back as one word.
 fn put_value(out: &mut String, value: &str) {
     let is_plain =
         |c: char| !c.is_whitespace() && !c.is_control() && !matches!(c, '"' | '=' | '\\');

@@ -2,15 +2,15 @@
 
 use std::fmt::{Display, Write};
 
-/// The value of a label, as it stands between the quotes.
+/// Escapes the value of a label for its place between the quotes.
 pub fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// A histogram's labels, its upper bounds with cumulative counts, its count and sum.
+/// A histogram's labels, upper bounds with cumulative counts, count and sum.
 pub type HistogramValue<'a> = (&'a str, Vec<(f64, u64)>, u64, f64);
 
-/// A summary's labels, its quantiles with their values, its count and sum.
+/// A summary's labels, quantiles with their values, count and sum.
 pub type SummaryValue<'a> = (&'a str, Vec<(f64, f64)>, u64, f64);
 
 /// Writes metrics in Prometheus' text format, version 0.0.4.
@@ -18,27 +18,24 @@ pub type SummaryValue<'a> = (&'a str, Vec<(f64, f64)>, u64, f64);
 pub struct MetricsText(String);
 
 impl MetricsText {
-    /// A value that only grows. The name ends in `_total`.
+    /// Adds a counter. Its name must end in `_total`.
     pub fn counter(&mut self, name: &str, help: &str, value: impl Display) {
         self.family(name, help, "counter", &[("", value)]);
     }
 
-    /// A value that goes up and down.
     pub fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
         self.family(name, help, "gauge", &[("", value)]);
     }
 
-    /// Counters that differ in one label, given with its value as `reason="x"`.
+    /// Adds counters that differ in one label, given with its value as `reason="x"`.
     pub fn counters(&mut self, name: &str, help: &str, values: &[(&str, impl Display)]) {
         self.family(name, help, "counter", values);
     }
 
-    /// Gauges that differ in their labels.
     pub fn gauges(&mut self, name: &str, help: &str, values: &[(&str, impl Display)]) {
         self.family(name, help, "gauge", values);
     }
 
-    /// Histograms that differ in their labels: upper bounds with cumulative counts, count, sum.
     pub fn histograms(&mut self, name: &str, help: &str, values: &[HistogramValue<'_>]) {
         // Writing to a string cannot fail.
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} histogram");
@@ -52,7 +49,6 @@ impl MetricsText {
         }
     }
 
-    /// Summaries that differ in their labels: quantiles with their values, count, sum.
     pub fn summaries(&mut self, name: &str, help: &str, values: &[SummaryValue<'_>]) {
         // Writing to a string cannot fail.
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} summary");
@@ -65,7 +61,6 @@ impl MetricsText {
         }
     }
 
-    /// The text.
     pub fn finish(self) -> String {
         self.0
     }

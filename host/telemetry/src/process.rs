@@ -6,13 +6,13 @@ use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs::read_to_string;
 
-/// Shows what the system tells; what it does not tell is left out.
+/// Adds the metrics that the system provides; others are left out.
 pub fn show(text: &mut MetricsText) {
     let ticks_per_second = clock_ticks_per_second() as f64;
     let stat = read_to_string("/proc/self/stat").unwrap_or_default();
     let stat = fields(&stat);
     let number = |field: usize| stat.get(field - 3)?.parse::<u64>().ok();
-    // In nanoseconds: the fields of `stat` count hundredths of a second.
+    // Not from `stat`, whose fields count hundredths of a second.
     let cpu = clock_gettime(ClockId::ProcessCPUTime);
     let cpu_seconds = cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9;
     let help = "Total user and system CPU time spent in seconds.";
@@ -31,7 +31,7 @@ pub fn show(text: &mut MetricsText) {
     }
     let help = "Maximum amount of virtual memory available in bytes.";
     text.gauge("process_virtual_memory_max_bytes", help, limit(Resource::As));
-    // The directory that is looked at is open, too.
+    // The directory that is being listed is open, too.
     if let Some(files) = std::fs::read_dir("/proc/self/fd").ok().map(|files| files.count()) {
         let help = "Number of open file descriptors.";
         text.gauge("process_open_fds", help, files.saturating_sub(1));
@@ -64,19 +64,18 @@ pub fn resident_bytes() -> Option<u64> {
     Some(pages * page_size() as u64)
 }
 
-/// The fields of `/proc/self/stat` from the third on: the second is a name in parentheses that may
-/// hold spaces.
+/// Fields of `/proc/self/stat` from the third on; the second, in parentheses, may have spaces.
 fn fields(stat: &str) -> Vec<&str> {
     stat.rsplit_once(')').map_or_else(Vec::new, |(_, rest)| rest.split_whitespace().collect())
 }
 
-/// When the system was started, by `/proc/stat`.
+/// Time of the system's start in seconds since the epoch, by `/proc/stat`.
 fn boot_seconds(stat: &str) -> Option<u64> {
     stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
 }
 
-/// A column of the table `IpExt` in `/proc/self/net/netstat`: a line of names, one of values. It is
-/// of the network namespace.
+/// A column of the table `IpExt` in `/proc/self/net/netstat`, which has a line of names and one of
+/// values. The values are those of the network namespace.
 fn of_all_addresses(netstat: &str, column: &str) -> Option<u64> {
     let mut lines = netstat.lines().filter_map(|line| line.strip_prefix("IpExt:"));
     let (names, values) = (lines.next()?, lines.next()?);
@@ -84,7 +83,7 @@ fn of_all_addresses(netstat: &str, column: &str) -> Option<u64> {
     values.split_whitespace().nth(at)?.parse().ok()
 }
 
-/// A limit as client libraries show it: none is the largest number.
+/// A limit as client libraries show it: the largest number if there is none.
 fn limit(resource: Resource) -> f64 {
     getrlimit(resource).current.unwrap_or(u64::MAX) as f64
 }

@@ -1,11 +1,11 @@
-//! Files that several blocks share: hard links to what no block ever changes.
+//! Hard links of files that several blocks share, because no block ever changes them.
 //!
 //! ```text
 //! <parent>/chunks/000001 ── link ──▶ <ULID>.tmp-for-creation/chunks/000003 ── commit ──▶ <ULID>/…
 //! ```
 //!
-//! A link is one name more, which the commit makes durable with the names of the files that were
-//! written. Deleting a block removes its names; the bytes go with the last of them. Until then each
+//! A link is a further name, which the commit makes durable with the names of written files.
+//! Deleting a block removes its names; the bytes are freed with the last name. Until then each
 //! block counts them as its own.
 
 use super::{BlockWriter, block_path, check_file_name};
@@ -16,22 +16,21 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A file of another block.
 pub(super) struct LinkedFile {
     file: Arc<dyn DiskFile>,
     path: PathBuf,
 }
 
 impl LinkedFile {
-    /// A block that was copied here by hand may not be on the device yet.
+    /// Syncs the file: a block that was copied here by hand may not be on the device yet.
     pub(super) fn sync(&self) -> Result<()> {
         self.file.sync_data().map_err(Action::Sync.failed(&self.path))
     }
 }
 
 impl BlockWriter {
-    /// Makes a file of a committed block a file of this block, too, under a name that is free here.
-    /// Returns whether it did: not every file system has hard links, and then nothing has happened.
+    /// Links a file of a committed block into this block, under a name that is free here. Returns
+    /// whether the file system supports that; otherwise nothing has changed.
     pub fn link_file(&mut self, block: &str, file: &str, new_file: &str) -> Result<bool> {
         check_file_name(file)?;
         check_file_name(new_file)?;
@@ -39,6 +38,8 @@ impl BlockWriter {
         if self.linked.contains_key(new_file) || self.files.contains_key(new_file) {
             return Err(DiskError::LinkedFile { path: to });
         }
+        // Opened before the link, so that the commit syncs the same file whatever happens to its
+        // name.
         let file = match self.disk.open(&from, Access::Read) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(DiskError::NotFound { path: from });

@@ -1,9 +1,8 @@
-//! Which blocks there are, as something that changes: taken to change it, and to look. A directory
-//! is read name by name, and a merge puts one block in the place of others: who reads meanwhile
-//! could miss both.
+//! Serializes listings of blocks with changes to them. A directory is read name by name, and a
+//! merge replaces several blocks by one, so a listing during the change could miss all of them.
 //!
-//! [`Names::rename`] is how a block comes and goes. A list is kept for who asks next, as long as
-//! neither this process nor, by the directory's time, another one has changed anything.
+//! [`Names::rename`] adds and removes blocks. A listing is kept for later callers, as long as
+//! neither this process nor another one, by the directory's time, has changed anything.
 
 use crate::fs::Disk;
 use std::io;
@@ -12,10 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, SystemTime};
 
-/// Changes that are as close together may bear the same time.
+/// Changes within this time may leave the directory with the same time.
 const TIME_STEP: Duration = Duration::from_millis(100);
 
-/// The names of one data directory; clones share them.
+/// The names of one data directory's blocks; clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Names {
     turns: Arc<RwLock<()>>,
@@ -23,7 +22,7 @@ pub(crate) struct Names {
     listed: Arc<Mutex<Option<Listed>>>,
 }
 
-/// Blocks, and of when the list is.
+/// A listing, and the state of the directory to which it belongs.
 struct Listed {
     dir: PathBuf,
     changes: u64,
@@ -31,7 +30,7 @@ struct Listed {
     blocks: Arc<[String]>,
 }
 
-/// A moment at which nothing changes, and when something did last.
+/// A lock that keeps this process from changing blocks, and the time of the last change.
 pub(super) struct Look<'a> {
     names: &'a Names,
     changed_at: Option<SystemTime>,
@@ -39,15 +38,14 @@ pub(super) struct Look<'a> {
 }
 
 impl Names {
-    /// Keeps others from changing what is looked at.
+    /// Locks the names against changes during a listing.
     pub(super) fn look(&self, disk: &dyn Disk, dir: &Path) -> Look<'_> {
         let turn = self.turns.read().unwrap_or_else(PoisonError::into_inner);
-        // A directory that does not tell has its list read.
+        // Without a time nothing is kept, and every listing reads the directory.
         let changed_at = disk.names_changed_at(dir).ok().flatten();
         Look { names: self, changed_at, _turn: turn }
     }
 
-    /// Renames a block's directory.
     pub(super) fn rename(&self, disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {
         let _change = self.turns.write().unwrap_or_else(PoisonError::into_inner);
         let renamed = disk.rename(from, to);
@@ -55,19 +53,19 @@ impl Names {
         renamed
     }
 
-    /// A block has come, has gone, or holds something else.
+    /// Notes that a block was added, removed or changed.
     pub(super) fn note_change(&self) {
         self.changes.fetch_add(1, SeqCst);
     }
 
-    /// Another number after each change by this process.
+    /// A number that grows with each change by this process.
     pub(super) fn changes(&self) -> u64 {
         self.changes.load(SeqCst)
     }
 }
 
 impl Look<'_> {
-    /// The list that was kept, if it is still right.
+    /// Returns the kept listing, if it is still valid.
     pub(super) fn kept(&self, dir: &Path) -> Option<Arc<[String]>> {
         let listed = self.names.listed.lock().unwrap_or_else(PoisonError::into_inner);
         let listed = listed.as_ref()?;
@@ -77,9 +75,10 @@ impl Look<'_> {
         is_same.then(|| Arc::clone(&listed.blocks))
     }
 
-    /// Keeps a list of what was there at this moment.
+    /// Keeps a listing that was made under this lock.
     pub(super) fn keep(&self, dir: &Path, blocks: &[String]) {
         let Some(changed_at) = self.changed_at else { return };
+        // A younger directory may change again without getting a new time.
         if changed_at.elapsed().is_ok_and(|age| age >= TIME_STEP) {
             let (dir, changes) = (dir.to_owned(), self.names.changes());
             let listed = Listed { dir, changes, changed_at, blocks: blocks.into() };
@@ -95,7 +94,7 @@ mod tests {
     use std::path::Path;
     use std::time::{Duration, SystemTime};
 
-    /// Lets a directory look as if nothing had changed for a while.
+    /// Sets a directory's time back, as if nothing had changed for a while.
     fn age(dir: &Path, at: SystemTime) {
         File::open(dir).and_then(|dir| dir.set_modified(at)).expect("a time of a directory");
     }

@@ -1,13 +1,13 @@
-//! Files of blocks that somebody reads, and which of them have a descriptor.
+//! Files of blocks that are being read, and their descriptors.
 //!
 //! ```text
 //! BlockFile ──▶ OpenFile (name, descriptor while it is read) ──▶ PinnedBlock (directory)
 //! ```
 //!
-//! A file has a descriptor from its first read on, one however many read it. Beyond a maximum those
-//! that were not read for the longest time are closed, and opened again by their next read. So that
-//! this works for a block that is deleted meanwhile, its directory stays under the name of one that
-//! is being deleted until nobody reads the block any more.
+//! A file gets a descriptor at its first read, shared by all readers. Above a limit, the files that
+//! were not read for the longest time are closed, and their next read opens them again. For this to
+//! work with a deleted block, its directory keeps the name of one being deleted until nobody reads
+//! the block any more.
 //!
 //! Only files that never change are read like this: `index` and the files of chunks.
 
@@ -20,28 +20,26 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
-/// Files that may be open by default: half of a usual limit of 1,024.
+/// Default limit of open files: half of a common limit of 1,024 per process.
 const FILES_MAX_DEFAULT: usize = 512;
 
-/// This part of the maximum is closed at a time, so that to look for them costs little.
+/// Fraction of the limit that is closed at a time, so that the search is rarely needed.
 const CLOSED_PART: usize = 8;
 
-/// Blocks that nobody reads are swept when there are twice as many as were left by the last sweep,
-/// and this many.
+/// Unread blocks are swept when the map has twice as many entries as after the last sweep, and at
+/// least this many.
 const SWEEP_MIN: usize = 64;
 
-/// The open files of a data directory. Cheap to clone; clones share them.
+/// The open files of a data directory. Cheap to clone; clones share the descriptors.
 #[derive(Clone, Default)]
 pub struct OpenFiles(Arc<Shared>);
 
-/// How many files of blocks are open.
+/// Figures of the open files of blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenFileFigures {
-    /// Now.
     pub open: usize,
-    /// At most.
     pub open_max: usize,
-    /// How often a file was closed to make room for others, since the start.
+    /// Number of files closed to make room for others, since the start.
     pub closed: u64,
 }
 
@@ -49,38 +47,38 @@ struct Shared {
     open_max: AtomicUsize,
     open: AtomicUsize,
     closed: AtomicU64,
-    /// Counts reads.
+    /// Number of reads so far; the clock of the least recently used order.
     reads: AtomicU64,
     blocks: Mutex<Blocks>,
-    /// Those that have a descriptor; more may be dropped since.
+    /// Files that have a descriptor; some may have been dropped since.
     opened: Mutex<Vec<Weak<OpenFile>>>,
 }
 
 #[derive(Default)]
 struct Blocks {
     by_dir: HashMap<PathBuf, Weak<PinnedBlock>>,
-    /// How many were read after the last sweep.
+    /// Number of entries after the last sweep.
     swept: usize,
 }
 
-/// A block that is read, or being deleted.
+/// A block that is being read or deleted.
 pub(super) struct PinnedBlock {
     disk: Arc<dyn Disk>,
-    /// Where it is now. Taken for reading while a name in it is used.
+    /// The present directory. Locked for reading while a path in it is used.
     dir: RwLock<PathBuf>,
     files: Mutex<Vec<Weak<OpenFile>>>,
-    /// Of a block that was deleted: keeps other processes out until its files are removed.
+    /// The data directory's lock, once the block was deleted: keeps other processes out until the
+    /// files are removed.
     deleted: Mutex<Option<Lock>>,
 }
 
-/// A file that is read.
 pub(super) struct OpenFile {
     shared: Arc<Shared>,
     block: Arc<PinnedBlock>,
     name: String,
     size_bytes: u64,
     descriptor: Mutex<Option<Arc<Descriptor>>>,
-    /// The read that used it last.
+    /// Number of the read that used the file last.
     read: AtomicU64,
 }
 
@@ -89,7 +87,7 @@ struct Descriptor {
     _place: Place,
 }
 
-/// One of the files that may be open.
+/// Counts one open file, until dropped.
 struct Place(Arc<Shared>);
 
 impl Default for Shared {
@@ -106,19 +104,19 @@ impl Default for Shared {
 }
 
 impl OpenFiles {
-    /// Sets how many files may be open, 1 at least. More are only while each of them is read.
+    /// Sets the limit of open files, at least 1. It is exceeded only while every file is being
+    /// read.
     pub fn set_open_max(&self, open_max: usize) {
         self.0.open_max.store(open_max.max(1), Relaxed);
     }
 
-    /// How many are open.
     pub fn figures(&self) -> OpenFileFigures {
         let Shared { open, open_max, closed, .. } = &*self.0;
         let (open, open_max) = (open.load(Relaxed), open_max.load(Relaxed));
         OpenFileFigures { open, open_max, closed: closed.load(Relaxed) }
     }
 
-    /// A file of the block in a directory, to be read as long as this is kept.
+    /// Returns a file of the block in a directory. The file can be read as long as the value lives.
     pub(super) fn file(
         &self,
         disk: &CountingDisk,
@@ -127,9 +125,10 @@ impl OpenFiles {
     ) -> io::Result<Arc<OpenFile>> {
         let block = self.block(disk, dir);
         let size_bytes = block.at(name, |path| block.disk.file_size(path))?;
+        // The size tells whether the path still names the file that others read.
         let mut files = lock(&block.files);
         let known: Vec<Arc<OpenFile>> = files.iter().filter_map(Weak::upgrade).collect();
-        // Another size: it was put in the place of the one that is read.
+        // A file of another size was put in the place of the one that is read.
         let is_same = |file: &&Arc<OpenFile>| file.name == name && file.size_bytes == size_bytes;
         if let Some(file) = known.iter().find(is_same) {
             return Ok(Arc::clone(file));
@@ -147,7 +146,7 @@ impl OpenFiles {
         Ok(file)
     }
 
-    /// The block in a directory.
+    /// Returns the shared state of the block in a directory.
     fn block(&self, disk: &CountingDisk, dir: &Path) -> Arc<PinnedBlock> {
         let mut blocks = lock(&self.0.blocks);
         if let Some(block) = blocks.by_dir.get(dir).and_then(Weak::upgrade) {
@@ -167,8 +166,7 @@ impl OpenFiles {
         block
     }
 
-    /// Gives the directory of a block that is to be deleted another name; who reads the block goes
-    /// on there.
+    /// Renames the directory of a block that is to be deleted; its readers continue in the new one.
     pub(super) fn rename(
         &self,
         disk: &CountingDisk,
@@ -177,6 +175,7 @@ impl OpenFiles {
         rename: impl FnOnce() -> io::Result<()>,
     ) -> io::Result<Arc<PinnedBlock>> {
         let block = self.block(disk, from);
+        // Waits for readers that are opening a file by its old path.
         let mut dir = block.dir.write().unwrap_or_else(PoisonError::into_inner);
         rename()?;
         to.clone_into(&mut dir);
@@ -185,7 +184,8 @@ impl OpenFiles {
         Ok(block)
     }
 
-    /// Does what needs a descriptor. While the system has none left, files are closed for it.
+    /// Runs `work`, which needs a descriptor. While the system has none left, closes files and
+    /// retries.
     pub(super) fn with_descriptor<T>(&self, work: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         self.0.with_descriptor(work)
     }
@@ -206,7 +206,7 @@ impl Shared {
         }
     }
 
-    /// Takes a place, and closes files if there are more than may be open.
+    /// Counts one more open file, and closes others if the limit is exceeded.
     fn place(self: &Arc<Shared>) -> Place {
         let open = self.open.fetch_add(1, Relaxed) + 1;
         let place = Place(Arc::clone(self));
@@ -217,12 +217,12 @@ impl Shared {
         place
     }
 
-    /// Closes so many files, those first that were not read for the longest time, but none that is
-    /// being read. Returns how many it were.
+    /// Closes up to `count` files that are not being read, the least recently read ones first.
+    /// Returns the number of closed files.
     fn close(&self, count: usize) -> usize {
         let mut opened = lock(&self.opened);
         let mut files: Vec<Arc<OpenFile>> = opened.iter().filter_map(Weak::upgrade).collect();
-        // Others read meanwhile.
+        // Cached keys, because concurrent reads change them during the sort.
         files.sort_by_cached_key(|file| file.read.load(Relaxed));
         let mut left = count;
         let closed: Vec<Arc<OpenFile>> = files
@@ -233,13 +233,14 @@ impl Shared {
             })
             .collect();
         *opened = files.iter().map(Arc::downgrade).collect();
-        // Any of them may be the last of a deleted block, whose files are removed then.
+        // Released before the files are dropped: each may be the last of a deleted block, whose
+        // directory is then removed.
         drop(opened);
         self.closed.fetch_add(closed.len() as u64, Relaxed);
         closed.len()
     }
 
-    /// Notes a file that has just got its descriptor.
+    /// Adds a file that has just got its descriptor.
     fn note_opened(&self, file: &Arc<OpenFile>) {
         let mut opened = lock(&self.opened);
         opened.push(Arc::downgrade(file));
@@ -260,7 +261,6 @@ impl OpenFile {
         self.size_bytes
     }
 
-    /// Fills `out` from `offset`.
     pub(super) fn read_at(self: &Arc<OpenFile>, offset: u64, out: &mut [u8]) -> io::Result<()> {
         self.descriptor()?.file.read_at(offset, out)
     }
@@ -281,8 +281,10 @@ impl OpenFile {
         Ok(opened)
     }
 
-    /// Closes it, unless it is being opened or read. Returns whether it did.
+    /// Closes the file, unless it is being opened or read. Returns whether it was closed.
     fn close(&self) -> bool {
+        // `try_lock`, since a reader that holds this lock may wait for the list that the caller has
+        // locked.
         let Ok(mut descriptor) = self.descriptor.try_lock() else { return false };
         let is_idle = descriptor.as_ref().is_some_and(|open| Arc::strong_count(open) == 1);
         if is_idle {
@@ -293,14 +295,14 @@ impl OpenFile {
 }
 
 impl PinnedBlock {
-    /// Does something with a file of it, which has this path meanwhile.
+    /// Runs `work` on the path of a file, which stays valid meanwhile.
     fn at<T>(&self, name: &str, work: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
         let dir = self.dir.read().unwrap_or_else(PoisonError::into_inner);
         work(&dir.join(name))
     }
 
-    /// Has its files removed once nobody reads them: it is deleted for good. The lock is held until
-    /// then.
+    /// Removes the block's files once nobody reads them; for a deleted block. The lock is held
+    /// until then.
     pub(super) fn remove_unread(self: Arc<PinnedBlock>, data: Lock) {
         *lock(&self.deleted) = Some(data);
     }
@@ -313,7 +315,7 @@ impl Drop for PinnedBlock {
             return;
         }
         if let Err(error) = remove_tree(&*self.disk, dir) {
-            // The block is gone for everybody; only its space is not free until the next start.
+            // The block is invisible already; only its space stays in use until the next start.
             let path = dir.display();
             tracing::warn!(
                 %path, %error,

@@ -1,16 +1,16 @@
-//! Summaries of files of blocks, kept in memory for the instances that open a file later.
+//! Summaries of blocks' files, kept in memory for instances that open a file later.
 //!
-//! Bounded: the least recently used are dropped first. Those of a deleted block are dropped in the
-//! same way.
+//! Bounded in bytes: the least recently used ones are dropped first, those of deleted blocks
+//! included.
 
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Most bytes of all summaries together.
+/// Maximum size of all summaries together.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Summaries of files. Cheap to clone; clones share what is kept.
+/// Summaries of files. Cheap to clone; clones share the memory.
 #[derive(Clone, Default)]
 pub(super) struct Summaries {
     kept: Arc<Mutex<VecDeque<Summary>>>,
@@ -22,20 +22,22 @@ struct Summary {
 }
 
 impl Summaries {
-    /// The summary of a file.
+    /// Returns the summary of a file and marks it as used.
     pub(super) fn of(&self, path: &Path) -> Option<Vec<u8>> {
         let found = {
             let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             let at = kept.iter().position(|summary| *summary.path == *path)?;
             let summary = kept.remove(at)?;
             let bytes = Arc::clone(&summary.bytes);
+            // The front is dropped first, so a used summary moves to the back.
             kept.push_back(summary);
             bytes
         };
+        // Copied after the lock was released, because a summary may be megabytes long.
         Some(found.to_vec())
     }
 
-    /// Keeps a summary in place of the earlier one.
+    /// Keeps a summary, replacing an earlier one of the same file.
     pub(super) fn keep(&self, path: &Arc<Path>, bytes: Vec<u8>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|summary| summary.path != *path);

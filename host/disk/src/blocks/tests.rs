@@ -1,4 +1,4 @@
-//! Blocks: committed whole, abandoned without a trace, deleted in one step.
+//! Blocks: committed as a whole, abandoned without a trace, deleted atomically.
 
 use super::*;
 use crate::fs::RealDisk;
@@ -20,7 +20,7 @@ fn fixture() -> Fixture {
 }
 
 impl Fixture {
-    /// Everything in the data directory but what is always there.
+    /// Names in the data directory, except those that are always there.
     fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = std::fs::read_dir(self.root.path())
             .expect("list")
@@ -218,7 +218,7 @@ fn a_crash_anywhere_leaves_whole_blocks_only() {
     }
 }
 
-/// A block that takes over the chunks of another, which is then deleted.
+/// Makes a block with the chunks of another, which is then deleted.
 fn merge_by_link(blocks: &BlockDirs, parent: &str) -> Result<String> {
     let mut writer = blocks.create(NOW_MS + 1)?;
     assert!(writer.link_file(parent, "chunks/000001", "chunks/000002")?);
@@ -371,7 +371,7 @@ fn replacing_the_tombstones_of_no_block_says_so() -> Result<()> {
     Ok(())
 }
 
-/// One block is there at any time: each is committed before the one that it replaces is deleted.
+/// One block exists at any time: each is committed before the one that it replaces is deleted.
 #[test]
 fn a_listing_beside_merges_finds_what_is_there() {
     const GENERATIONS: usize = 50;

@@ -1,13 +1,12 @@
-//! The files of a committed block that change: what was deleted, and how much that is.
+//! The files of a committed block that change: `tombstones`, and `meta.json`, which counts them.
 //!
 //! ```text
 //! tombstones.tmp ─ write, sync ─ rename, sync directory ─▶ tombstones
 //! meta.json.tmp  ─ write, sync ─ rename, sync directory ─▶ meta.json
 //! ```
 //!
-//! The first says what reads leave out, the second only counts it; so a crash between the two
-//! leaves a count that lags behind, and no reader that is wrong. What bears the temporary names at
-//! start is swept.
+//! Reads depend on `tombstones` only, so a crash between the two steps leaves an outdated count but
+//! no wrong answer. The next start removes files with the temporary names.
 
 use super::{BlockDirs, META_FILE};
 use crate::error::{Action, Result};
@@ -15,19 +14,19 @@ use crate::fs::Disk;
 use crate::replace::{REPLACEMENT_SUFFIX, replace_file};
 
 impl BlockDirs {
-    /// Replaces the `tombstones` of a block, then its `meta.json`: each durably and in one step,
-    /// for readers that open it. Open handles and hard links keep the old content.
+    /// Replaces the `tombstones` of a block, then its `meta.json`: each durably and atomically for
+    /// readers that open the file. Open handles and hard links keep the old content.
     pub fn replace_tombstones(&self, block: &str, tombstones: &[u8], meta: &[u8]) -> Result<()> {
         self.check_writable()?;
         let dir = self.block_path(block)?;
         let replaced = replace_file(&self.disk, &dir, "tombstones", tombstones)
             .and_then(|()| replace_file(&self.disk, &dir, META_FILE, meta));
-        // If it failed, too: how far it came is not known.
+        // Noted after a failure, too, because the first file may have been replaced.
         self.names.note_change();
         replaced
     }
 
-    /// Removes what a crash left of files that were being replaced.
+    /// Removes temporary files of replacements that a crash interrupted.
     pub(crate) fn sweep_replacements(&self) -> Result<()> {
         for block in self.list()? {
             let dir = self.dir.join(block);

@@ -1,4 +1,4 @@
-//! What Unix has beyond the standard library's portable part.
+//! File operations of Unix that the standard library's portable part lacks.
 
 use super::Lock;
 use rustix::fs::{FlockOperation, flock, statvfs};
@@ -9,12 +9,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// For how long a lock is tried again: who asks whether a process holds it has it for a moment.
+/// Time for which a busy lock is tried again: a process that only tests the lock holds it briefly.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 pub fn free_bytes(dir: &Path) -> io::Result<u64> {
     let stat = statvfs(dir)?;
+    // Available blocks, not free ones: only root may use the reserve of the file system.
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
@@ -29,7 +30,7 @@ pub fn lock(path: &Path) -> io::Result<Option<Lock>> {
         let mut options = OpenOptions::new();
         let opened = options.read(true).write(true).create(true).truncate(false).open(path);
         let file = match opened {
-            // A file of another user can be locked all the same.
+            // A file of another user can be locked through a read-only handle.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 File::open(path).map_err(|_| error)?
             }
@@ -66,8 +67,8 @@ pub fn write_all_at(file: &File, offset: u64, bytes: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// A query of the directory looked whether a node has it, and a node that started just then
-    /// was refused.
+    /// A command tested the lock of a directory, and a node that started at that moment was
+    /// refused.
     #[test]
     fn a_look_at_a_lock_keeps_no_one_out() -> io::Result<()> {
         let directory = tempfile::tempdir()?;

@@ -1,5 +1,5 @@
 //! `head_snapshot`: the head as it was at a clean stop, so that the next start need not read the
-//! logs. Made by us for us; Prometheus does not look at a file of this name.
+//! logs. Only tidepool uses the file; Prometheus ignores a file of this name.
 //!
 //! ```text
 //! stop:   logs synced ─▶ head_snapshot.tmp written, synced ─▶ renamed ─▶ directory synced
@@ -7,9 +7,9 @@
 //!                                    no ─▶ removed ─▶ logs replayed
 //! ```
 //!
-//! The logs stay whole beside it, so nothing is lost with it. It says what the logs looked like
-//! (see [`position`](super::wal::position)), and is of no use with any other: not after another
-//! program worked in the directory, nor if a power cut brings it back after it was removed.
+//! The logs stay complete beside the file, so nothing is lost with it. The file stores the state of
+//! the logs (see [`position`](super::wal::position)) and is useless with any other: after another
+//! program worked in the directory, or if a power cut brings the file back after it was removed.
 //!
 //! ```text
 //! ┌────────────┬─────────┬─────────┬──────────┬─────┐
@@ -19,8 +19,9 @@
 //! └─────────┴─────┴───────┴────┴─────────┘
 //! ```
 //!
-//! The first checksum covers all before it, that of a piece the piece, the last one all lengths and
-//! checksums before it. What a piece holds is the engine's (`engine/docs/format/head.md`).
+//! The first checksum covers everything before it, the checksum of a piece covers the piece, and
+//! the last one covers all lengths and checksums before it. The engine defines the content of a
+//! piece (`engine/docs/format/head.md`).
 
 mod reader;
 #[cfg(test)]
@@ -37,67 +38,63 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(super) const FILE: &str = "head_snapshot";
-/// What bears this name at start is swept.
+/// An unfinished snapshot. A file of this name is removed at a start.
 const UNFINISHED_FILE: &str = "head_snapshot.tmp";
 const MAGIC: &[u8; 8] = b"TIDEHEAD";
 const VERSION: u32 = 1;
 
-/// Longest piece. The engine returns about as much as it is asked for, and longer ones only where a
-/// single series is longer.
+/// Longest accepted piece. The engine returns pieces of about the requested length; only a single
+/// long series makes a longer one.
 const PIECE_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Bytes that must stay free on the device: a full one would stop the next start's log.
+/// Bytes that must stay free on the device: the next start needs room for its log.
 const RESERVE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Why there is no head snapshot, or none of use.
+/// Reason for which there is no usable head snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum HeadSnapshotError {
-    /// The disk failed.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// The device would get too full.
+    /// Writing would leave less than the reserve free on the device.
     #[error("only {free_bytes} bytes are free on the device; {RESERVE_BYTES} must stay free")]
     NoRoom {
-        /// Free bytes.
+        /// Free bytes of the device before the write.
         free_bytes: u64,
     },
-    /// It takes longer than a stop may.
+    /// Writing takes longer than a stop may.
     #[error("the device is too slow: {bytes} bytes took {:.1} s", time.as_secs_f64())]
     TooSlow {
-        /// Bytes written so far.
         bytes: u64,
-        /// How long that took.
+        /// Time since the writing began.
         time: Duration,
     },
-    /// A piece is longer than any should be.
+    /// The piece exceeds the limit.
     #[error("a piece of {bytes} bytes is longer than the {PIECE_BYTES_MAX} bytes allowed")]
     PieceTooLong {
-        /// Its length.
+        /// Length of the piece in bytes.
         bytes: usize,
     },
-    /// Another version wrote it.
+    /// An unknown version wrote the file.
     #[error("it has the unknown version {version}")]
     Version {
-        /// Its version.
+        /// Version number in the file's head.
         version: u32,
     },
-    /// Its bytes are not what was written.
+    /// The bytes are not those that were written.
     #[error("it is damaged at byte {offset}: {reason}")]
     Damaged {
-        /// Where.
+        /// Byte at which the damage was found.
         offset: u64,
-        /// What is wrong there.
         reason: &'static str,
     },
-    /// Another program has worked in the directory since.
+    /// Another program has written to the logs since.
     #[error("the logs changed after it was written")]
     OtherLogs,
-    /// Prometheus has worked in the directory.
+    /// Prometheus has worked in the directory since.
     #[error("the data directory has a head cache of Prometheus")]
     OtherCaches,
 }
 
-/// Result type of the calls here.
 pub type Result<T> = std::result::Result<T, HeadSnapshotError>;
 
 impl DataDir {
@@ -105,13 +102,15 @@ impl DataDir {
         self.path().join(FILE)
     }
 
-    /// Removes the head snapshot; none is fine. To be called before the first write to the logs.
+    /// Removes the head snapshot, if there is one. Must be called before the first write to the
+    /// logs.
     pub fn remove_head_snapshot(&self) -> std::result::Result<(), DiskError> {
         let (disk, path) = (self.disk(), self.head_snapshot_path());
         match disk.remove_file(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             removed => removed.map_err(Action::Remove.failed(&path))?,
         }
+        // Synced before the first write, so that a power cut cannot bring back a stale snapshot.
         disk.sync_dir(self.path()).map_err(Action::Sync.failed(self.path()))
     }
 }

@@ -1,4 +1,4 @@
-//! Reading a head snapshot.
+//! Reads a head snapshot: checks that it matches the logs, then returns its pieces.
 
 use super::{HeadSnapshotError, MAGIC, PIECE_BYTES_MAX, Result, VERSION};
 use crate::DataDir;
@@ -9,22 +9,22 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Bytes before the position: magic, version, length.
+/// Bytes before the position: magic, version and length of the position.
 const START_BYTES: u64 = 16;
 
-/// A head snapshot that belongs to the logs as they are.
+/// A head snapshot that matches the present logs.
 pub struct HeadSnapshot {
     path: PathBuf,
     file: Arc<dyn DiskFile>,
     size_bytes: u64,
-    /// Where the next piece begins.
+    /// Offset of the next piece.
     offset: u64,
-    /// The checksum of all lengths and checksums so far.
+    /// Checksum of all lengths and checksums so far.
     checksum: u32,
 }
 
 impl HeadSnapshot {
-    /// Opens the directory's head snapshot, if there is one; an error if it is of no use.
+    /// Opens the directory's head snapshot, if there is one; returns an error if it is not usable.
     pub fn open(data: &DataDir) -> Result<Option<HeadSnapshot>> {
         let path = data.head_snapshot_path();
         let file = match data.disk().open(&path, Access::Read) {
@@ -34,6 +34,7 @@ impl HeadSnapshot {
         let size_bytes = file.size().map_err(Action::Open.failed(&path))?;
         let mut snapshot = HeadSnapshot { path, file, size_bytes, offset: 0, checksum: 0 };
         let written_at = snapshot.read_start()?;
+        // Prometheus makes its caches before it changes the logs, so these may still look the same.
         if data.has_head_caches()? {
             return Err(HeadSnapshotError::OtherCaches);
         }
@@ -43,19 +44,19 @@ impl HeadSnapshot {
         Ok(Some(snapshot))
     }
 
-    /// Length in bytes.
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
 
-    /// Puts the next piece in the place of what the buffer holds; returns whether there was one. At
-    /// the end all that was read is known to be what was written.
+    /// Replaces the buffer's content by the next piece; returns whether there was one. Once the end
+    /// was reached, all pieces are known to be undamaged.
     pub fn next(&mut self, piece: &mut Vec<u8>) -> Result<bool> {
         let at = self.offset;
         let mut frame = [0; 8];
         self.read(&mut frame)?;
         let (len, checksum) = (word(&frame, 0), word(&frame, 4));
         if len == 0 {
+            // The length of the file counts as well: bytes after the end marker are damage.
             return match checksum == self.checksum && self.offset == self.size_bytes {
                 true => Ok(false),
                 false => Err(HeadSnapshotError::Damaged {
@@ -65,6 +66,7 @@ impl HeadSnapshot {
             };
         }
         self.checksum = crc32c::crc32c_append(self.checksum, &frame);
+        // Checked before the buffer grows, because a damaged length may be anything.
         let too_long = len as usize > PIECE_BYTES_MAX;
         if too_long || u64::from(len) > self.size_bytes - self.offset {
             return Err(HeadSnapshotError::Damaged { offset: at, reason: "a piece is too long" });
@@ -77,7 +79,7 @@ impl HeadSnapshot {
         }
     }
 
-    /// Returns what the logs looked like.
+    /// Reads the head of the file and returns the state of the logs that it stores.
     fn read_start(&mut self) -> Result<Vec<u8>> {
         let damaged = |reason| HeadSnapshotError::Damaged { offset: 0, reason };
         let mut start = vec![0; START_BYTES as usize];
@@ -115,7 +117,7 @@ impl HeadSnapshot {
     }
 }
 
-/// Four bytes as a number; 0 past the end.
+/// Reads a little-endian `u32` at an offset; 0 past the end.
 fn word(bytes: &[u8], at: usize) -> u32 {
     let word = bytes.get(at..).and_then(<[u8]>::first_chunk::<4>);
     word.map_or(0, |word| u32::from_le_bytes(*word))

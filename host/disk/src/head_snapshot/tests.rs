@@ -1,4 +1,4 @@
-//! A head snapshot is used with the very logs that it belongs to, whole, or not at all.
+//! A head snapshot is used only with the logs that it belongs to, and only if it is complete.
 
 use super::*;
 use crate::testing::{Fault, FaultyDisk};
@@ -22,7 +22,7 @@ fn write(data: &DataDir) -> Result<u64> {
     writer.commit()
 }
 
-/// All pieces, if there is a snapshot of use.
+/// Reads all pieces; `None` if there is no usable snapshot.
 fn read(data: &DataDir) -> Result<Option<Vec<Vec<u8>>>> {
     let Some(mut snapshot) = HeadSnapshot::open(data)? else { return Ok(None) };
     let (mut all, mut piece) = (Vec::new(), Vec::new());
@@ -36,14 +36,14 @@ fn is_of_use(data: &DataDir) -> bool {
     matches!(read(data), Ok(Some(found)) if found == pieces())
 }
 
-/// Logs that are read to their end.
+/// Opens the logs and replays them.
 fn logs(data: &DataDir) -> std::result::Result<Logs, DiskError> {
     let mut logs = Logs::open(data, WalOptions::default())?;
     while logs.replay_batch(1 << 20)?.is_some() {}
     Ok(logs)
 }
 
-/// Two segments in order, a checkpoint, and an out-of-order one.
+/// Makes two segments of the in-order log, a checkpoint, and one segment of the out-of-order log.
 fn with_logs(data: &DataDir) -> std::result::Result<(), DiskError> {
     let mut logs = logs(data)?;
     let in_order = logs.get(LogKind::InOrder)?;
@@ -154,7 +154,7 @@ fn damage_anywhere_is_found() -> TestResult {
     Ok(())
 }
 
-/// Whatever call is the last: the next start finds all of it or nothing, and no rest later.
+/// After a crash at any call the next start finds all of it or nothing, and no leftover later.
 #[test]
 fn a_crash_while_it_is_written_leaves_all_or_nothing() -> TestResult {
     for after in 0.. {
@@ -179,8 +179,8 @@ fn a_crash_while_it_is_written_leaves_all_or_nothing() -> TestResult {
     Ok(())
 }
 
-/// A start reads it, removes it and writes to the log. Whatever call is the last, it is never of
-/// use beside a log that has more than it.
+/// A start reads and removes the snapshot, then writes to the log. After a crash at any call it is
+/// never usable beside a log with newer records.
 #[test]
 fn a_crash_after_a_start_leaves_no_stale_one() -> TestResult {
     for after in 0.. {

@@ -1,4 +1,4 @@
-//! Writing a head snapshot.
+//! Writes a head snapshot at a clean stop, piece by piece and within a time limit.
 
 use super::{
     FILE, HeadSnapshotError, MAGIC, PIECE_BYTES_MAX, RESERVE_BYTES, Result, UNFINISHED_FILE,
@@ -12,18 +12,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes after which the device has to take what was written, so that a slow one is noticed.
+/// Number of bytes between syncs, which reveal a slow device early.
 const SYNC_EVERY_BYTES: u64 = 8 * 1024 * 1024;
 
-/// A head snapshot being written. Dropped before [`commit`](HeadSnapshotWriter::commit) it leaves
-/// no trace.
+/// A head snapshot being written. Dropping it before [`commit`](HeadSnapshotWriter::commit) removes
+/// the file.
 pub struct HeadSnapshotWriter {
     data: DataDir,
     unfinished: PathBuf,
     file: Arc<dyn DiskFile>,
     bytes: u64,
     synced_bytes: u64,
-    /// The checksum of all lengths and checksums so far.
+    /// Checksum of all lengths and checksums so far.
     checksum: u32,
     started: Instant,
     time_max: Duration,
@@ -31,10 +31,11 @@ pub struct HeadSnapshotWriter {
 }
 
 impl HeadSnapshotWriter {
-    /// Begins one of the logs as they are now: synced, and not written to any more. Gives up after
-    /// `time_max`.
+    /// Begins a snapshot for the present logs, which must be synced and receive no more writes.
+    /// Fails once `time_max` has passed.
     pub fn begin(data: &DataDir, time_max: Duration) -> Result<HeadSnapshotWriter> {
         let position = position(data)?;
+        // An old snapshot is useless from here on, and its space may be needed.
         data.remove_head_snapshot()?;
         let unfinished = data.path().join(UNFINISHED_FILE);
         let file = data.disk().create(&unfinished).map_err(Action::Create.failed(&unfinished))?;
@@ -59,11 +60,12 @@ impl HeadSnapshotWriter {
         Ok(writer)
     }
 
-    /// Adds a piece, which must not be empty.
+    /// Appends a piece, which must not be empty.
     pub fn add(&mut self, piece: &[u8]) -> Result<()> {
         if piece.len() > PIECE_BYTES_MAX {
             return Err(HeadSnapshotError::PieceTooLong { bytes: piece.len() });
         }
+        // Asked for every piece, since other programs may fill the device meanwhile.
         let free_bytes = self.data.free_bytes()?;
         if free_bytes < RESERVE_BYTES + piece.len() as u64 {
             return Err(HeadSnapshotError::NoRoom { free_bytes });
@@ -81,13 +83,14 @@ impl HeadSnapshotWriter {
         Ok(())
     }
 
-    /// Makes it durable and, in one step, visible; returns its length.
+    /// Makes the snapshot durable and, atomically, visible; returns its length.
     pub fn commit(mut self) -> Result<u64> {
         self.write_frame(0, self.checksum)?;
         self.file.sync_data().map_err(Action::Sync.failed(&self.unfinished))?;
         let path = self.data.path().join(FILE);
         let renamed = self.data.disk().rename(&self.unfinished, &path);
         renamed.map_err(Action::Rename.failed(&self.unfinished))?;
+        // From here on the file has its final name, so dropping must not remove anything.
         self.committed = true;
         let dir = self.data.path();
         self.data.disk().sync_dir(dir).map_err(Action::Sync.failed(dir))?;

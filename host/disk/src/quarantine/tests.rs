@@ -1,4 +1,4 @@
-//! What is quarantined stays, up to the bound; a crash at any call loses nothing.
+//! Quarantined files stay up to the limit; a crash at any call loses nothing.
 
 use super::*;
 use crate::copy::COPY_BYTES;
@@ -13,7 +13,7 @@ fn names(room: &Quarantine) -> Result<Vec<String>> {
     Ok(room.entries()?.into_iter().map(|entry| entry.name).collect())
 }
 
-/// The part of a name after number and time.
+/// The part of a name after the number and the time.
 fn what(name: &str) -> &str {
     name.splitn(3, '-').nth(2).unwrap_or_default()
 }
@@ -136,7 +136,7 @@ fn failed_starts_are_counted_by_a_name() -> TestResult {
     Ok(())
 }
 
-/// Each file of the logs is where it was or in one entry, and calling again completes it.
+/// Each file of the logs is in its old place or in one entry, and calling again completes the move.
 #[test]
 fn a_crash_while_logs_are_quarantined_leaves_each_here_or_there() -> TestResult {
     let files = ["wal/00000000", "wal/checkpoint.00000001/00000000", "wbl/00000000"];

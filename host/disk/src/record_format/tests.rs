@@ -1,4 +1,4 @@
-//! What a directory shows, and what follows from it, at every crash in between.
+//! The signs in a directory and the format that follows from them, with a crash at every call.
 
 use super::FormatReason::*;
 use super::RecordFormat::*;
@@ -17,7 +17,7 @@ const COLUMNS: &[u8] = &[COLUMNS_RECORDS[1], 7];
 const HISTOGRAMS: &[u8] = &[9, 7];
 const ULID: &str = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 
-/// One segment of the log for each list of records, as one life of a program leaves it.
+/// Writes one segment for each list of records, as separate runs of a program would.
 fn with_log(root: &Path, lives: &[&[&[u8]]]) -> TestResult {
     for life in lives {
         let data = DataDir::open(root)?;
@@ -39,7 +39,7 @@ fn is_marked(root: &Path) -> bool {
     root.join(MARK).exists()
 }
 
-/// A home directory, say, that was named by mistake.
+/// For example a home directory that was given by mistake.
 #[test]
 fn a_new_directory_with_files_of_others_is_noticed() -> TestResult {
     let root = tempfile::tempdir()?;
@@ -53,13 +53,13 @@ fn a_new_directory_with_files_of_others_is_noticed() -> TestResult {
     Ok(())
 }
 
-/// A state of a directory: names that end in a slash are directories, the others are files.
+/// The names in a directory (directories end in a slash), and the expected outcome.
 struct State {
     what: &'static str,
     names: &'static [&'static str],
     log: &'static [&'static [&'static [u8]]],
     expected: (RecordFormat, FormatReason),
-    /// Afterwards.
+    /// Whether the mark exists afterwards.
     marked: bool,
 }
 
@@ -129,7 +129,7 @@ fn a_flag_prevails_and_prometheus_ends_the_mark() -> TestResult {
     Ok(())
 }
 
-/// Damage, and segments that are no more than a beginning, do not hide what is behind them.
+/// Damage, and segments without a whole record, do not hide earlier records.
 #[test]
 fn damage_is_passed_over() -> TestResult {
     let root = tempfile::tempdir()?;
@@ -143,7 +143,7 @@ fn damage_is_passed_over() -> TestResult {
     Ok(())
 }
 
-/// However long a log is, no more than the bound is read of it.
+/// The number of bytes read from the log is limited, however long it is.
 #[test]
 fn the_look_is_bounded() -> TestResult {
     let root = tempfile::tempdir()?;
@@ -155,8 +155,8 @@ fn the_look_is_bounded() -> TestResult {
     Ok(())
 }
 
-/// A crash while the mark is made or removed: the next start chooses the same, or Prometheus'
-/// records.
+/// After a crash while the mark is made or removed, the next start chooses the same format, or
+/// Prometheus' records.
 #[test]
 fn a_crash_at_any_call_is_on_the_safe_side() -> TestResult {
     for (log, is_marked_before, expected) in [
@@ -190,7 +190,7 @@ fn a_crash_at_any_call_is_on_the_safe_side() -> TestResult {
     Ok(())
 }
 
-/// No block, no program and no sweep takes the mark for its own.
+/// No block, no program and no sweep removes the mark.
 #[test]
 fn the_mark_stays() -> TestResult {
     let root = tempfile::tempdir()?;

@@ -1,4 +1,4 @@
-//! Snapshots: whole or not there at all, and apart from the blocks they were taken of.
+//! Snapshots: complete or absent, and independent of the blocks that they were taken from.
 
 use super::*;
 use crate::BlockDirs;
@@ -114,8 +114,8 @@ fn a_crash_anywhere_leaves_a_whole_snapshot_or_none() -> Result<()> {
     Ok(())
 }
 
-/// exFAT has no hard links, and some file systems in user space do not implement them: there was no
-/// snapshot.
+/// exFAT has no hard links, and some file systems in user space do not implement them: snapshots
+/// failed there.
 #[test]
 fn without_hard_links_it_is_a_copy() -> Result<()> {
     for kind in [io::ErrorKind::PermissionDenied, io::ErrorKind::Unsupported] {

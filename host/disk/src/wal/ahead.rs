@@ -1,6 +1,6 @@
-//! Reading ahead: a thread reads, checks and unpacks a log while the batches before are worked on.
+//! Reading ahead: a thread reads, checks and decompresses a log while earlier batches are applied.
 //!
-//! The batches are the same as without it. Until its end the thread alone works on the files.
+//! The batches are the same as without the thread. Until it ends, only the thread uses the files.
 
 use super::replay::{Replay, ReplayBatch};
 use crate::error::Result;
@@ -8,10 +8,10 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// Batches that wait, at most: enough to bridge a slow read, and a few mebibytes.
+/// Maximum number of waiting batches: enough to bridge a slow read, at a cost of a few mebibytes.
 const BATCHES_MAX: usize = 4;
 
-/// A replay, perhaps on a thread of its own.
+/// A replay, optionally on a thread of its own.
 pub(super) struct ReadAhead {
     replay: Arc<Mutex<Replay>>,
     thread: Option<Reader>,
@@ -23,18 +23,18 @@ struct Reader {
 }
 
 impl ReadAhead {
-    /// Begins nothing before it is asked.
+    /// Wraps a replay without starting a thread.
     pub fn new(replay: Replay) -> ReadAhead {
         ReadAhead { replay: Arc::new(Mutex::new(replay)), thread: None }
     }
 
-    /// Reads on a thread from now on, in batches of about `bytes_max` whatever is asked for.
+    /// Starts the thread. Batches are of about `bytes_max`, whatever `next` asks for.
     pub fn start(&mut self, bytes_max: u32) {
         let (sender, batches) = sync_channel(BATCHES_MAX);
         let replay = Arc::clone(&self.replay);
         let read = move || {
             let mut replay = replay.lock().unwrap_or_else(PoisonError::into_inner);
-            // What failed is tried again, as if it had been asked for again.
+            // After an error the loop reads again, as a caller without the thread would.
             while let Some(batch) = replay.batch(bytes_max).transpose() {
                 if sender.send(batch).is_err() {
                     break;
@@ -52,7 +52,6 @@ impl ReadAhead {
         }
     }
 
-    /// The next batch; `None` at the end.
     pub fn next(&mut self, bytes_max: u32) -> Result<Option<ReplayBatch>> {
         if let Some(reader) = &self.thread {
             if let Ok(batch) = reader.batches.recv() {
@@ -60,11 +59,11 @@ impl ReadAhead {
             }
             self.end_thread();
         }
-        // A thread that came to the end has left nothing but that.
+        // A thread that reached the end leaves nothing to read, so this returns `None`.
         self.replay.lock().unwrap_or_else(PoisonError::into_inner).batch(bytes_max)
     }
 
-    /// Works on the replay itself, once all is read.
+    /// Ends the thread and runs `work` on the replay, once all is read.
     pub fn ended<T>(mut self, work: impl FnOnce(&mut Replay) -> T) -> T {
         self.end_thread();
         work(&mut self.replay.lock().unwrap_or_else(PoisonError::into_inner))
@@ -72,8 +71,10 @@ impl ReadAhead {
 
     fn end_thread(&mut self) {
         let Some(Reader { batches, thread }) = self.thread.take() else { return };
+        // A thread blocked in `send` ends only when the receiver is gone.
         drop(batches);
         if let Err(panic) = thread.join()
+            // A second panic during unwinding would abort the process.
             && !std::thread::panicking()
         {
             std::panic::resume_unwind(panic);
@@ -82,7 +83,8 @@ impl ReadAhead {
 }
 
 impl Drop for ReadAhead {
-    /// No other log of the directory may be opened before the thread has let go of its files.
+    /// Waits for the thread, because no other log of the directory may be opened before it closes
+    /// its files.
     fn drop(&mut self) {
         self.end_thread();
     }

@@ -6,9 +6,9 @@
 //!        └─ remove segments up to 6 and older checkpoints, oldest first
 //! ```
 //!
-//! A crash before the rename leaves the old log, a crash after it the new one. What it could not
-//! remove any more is ignored by replay and removed by the next checkpoint. Oldest first, so that
-//! the segments that stay have no gap, which upstream would refuse.
+//! A crash before the rename leaves the old log, a crash after it the new one. Files that it could
+//! not remove any more are ignored by replay and removed by the next checkpoint. The oldest are
+//! removed first, so that the remaining segments have no gap, which upstream would refuse.
 
 use super::removal::Removal;
 use super::segment::{WalListing, checkpoint_name, unfinished_checkpoint_name};
@@ -19,15 +19,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A checkpoint being written, beside the log. Dropped without
-/// [`commit`](CheckpointWriter::commit) it leaves no trace.
+/// A checkpoint that is being written beside the log. Dropping it without
+/// [`commit`](CheckpointWriter::commit) removes all of its files.
 pub struct CheckpointWriter {
     disk: Arc<dyn Disk>,
     wal_dir: PathBuf,
-    /// The temporary directory.
     dir: PathBuf,
     last_segment: u32,
-    /// Whether an earlier commit got as far as the name.
+    /// Whether an earlier commit reached the rename.
     is_named: bool,
     writer: SegmentWriter,
     removal: Arc<Removal>,
@@ -36,7 +35,7 @@ pub struct CheckpointWriter {
     _lock: Lock,
 }
 
-/// Says that a checkpoint is being written, as long as it lives.
+/// Marks that a checkpoint is being written, until dropped.
 pub(super) struct BusyFlag(Arc<AtomicBool>);
 
 impl BusyFlag {
@@ -55,7 +54,7 @@ impl Drop for BusyFlag {
 }
 
 impl CheckpointWriter {
-    /// Begins a checkpoint; the caller has checked that its number makes sense.
+    /// Begins a checkpoint; the caller has validated the number.
     pub(super) fn begin(
         removal: Arc<Removal>,
         wal_dir: PathBuf,
@@ -67,6 +66,7 @@ impl CheckpointWriter {
     ) -> Result<CheckpointWriter> {
         let disk = Arc::clone(&removal.disk);
         let dir = wal_dir.join(unfinished_checkpoint_name(last_segment));
+        // An attempt of this process may have failed to remove its directory.
         remove_tree(&*disk, &dir).map_err(Action::Remove.failed(&dir))?;
         disk.create_dir(&dir).map_err(Action::Create.failed(&dir))?;
         let writer = SegmentWriter::new(Arc::clone(&disk), dir.clone(), Some(0), options);
@@ -86,20 +86,21 @@ impl CheckpointWriter {
         })
     }
 
-    /// Adds records, in replay order: all, or none.
+    /// Appends all records, or none; they must come in replay order.
     pub fn append<R: AsRef<[u8]>>(&mut self, records: &[R]) -> Result<()> {
         match self.is_named {
+            // The existing checkpoint has these records, so `commit` only has to finish it.
             true => Ok(()),
             false => self.writer.append(records).map(drop),
         }
     }
 
-    /// Makes the checkpoint durable, then deletes what it stands for.
+    /// Makes the checkpoint durable, then deletes the files that it replaces.
     pub fn commit(mut self) -> Result<()> {
         if !self.is_named {
             self.write_and_name()?;
         }
-        // Until this is done a power cut may bring the old name back: nothing may go before.
+        // Before this sync a power cut may undo the rename, so nothing may be deleted earlier.
         self.disk.sync_dir(&self.wal_dir).map_err(Action::Sync.failed(&self.wal_dir))?;
         self.removal.counters.checkpoints.fetch_add(1, Ordering::Relaxed);
         if let Err(error) = self.remove_replaced() {
@@ -116,7 +117,7 @@ impl CheckpointWriter {
         self.writer.finish()?;
         self.disk.sync_dir(&self.dir).map_err(Action::Sync.failed(&self.dir))?;
         let target = self.wal_dir.join(checkpoint_name(self.last_segment));
-        // Only a directory without segments can be in the way: see `Wal::checkpoint`.
+        // Only a directory without segments can have the name: see `Wal::checkpoint`.
         remove_tree(&*self.disk, &target).map_err(Action::Remove.failed(&target))?;
         self.disk.rename(&self.dir, &target).map_err(Action::Rename.failed(&self.dir))?;
         self.committed = true;

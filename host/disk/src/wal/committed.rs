@@ -1,8 +1,8 @@
-//! How far a log is written: what its writer tells those who read behind it in the same process.
+//! Positions up to which a log is written, from its writer to readers in the same process.
 //!
-//! A write that fails is undone by cutting the file back, and a segment whose name cannot be made
-//! durable is removed again. So neither the length of a file nor a name in a listing says that
-//! something is there to stay; this does. It never goes back within a life of the log.
+//! A failed write is undone by cutting the file back, and a segment whose name cannot be made
+//! durable is removed again. So neither a file's length nor a name in a listing proves that the
+//! bytes will stay; the committed position does. It never moves back within one run of the log.
 //!
 //! ```text
 //! segments   of earlier lives │ ended by this one │ the open one │ one that is being created
@@ -12,14 +12,15 @@
 use super::LogKind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Both logs of a data directory; clones share them.
+/// The positions of both logs of a data directory; clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct CommittedLogs {
     in_order: Committed,
     out_of_order: Committed,
 }
 
-/// One log. Until its writer has begun nothing is being written: the files say all.
+/// The position of one log. Before a writer begins, nothing is being written and the files' lengths
+/// count.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Committed(Arc<Mutex<Option<State>>>);
 
@@ -27,7 +28,7 @@ pub(super) struct Committed(Arc<Mutex<Option<State>>>);
 struct State {
     /// The first segment that the writer may create.
     first: u32,
-    /// The open one, and how much of it is written whole.
+    /// Number of the open segment, and its length that is written.
     open: Option<(u32, u64)>,
 }
 
@@ -41,21 +42,22 @@ impl CommittedLogs {
 }
 
 impl Committed {
-    /// A writer begins, whose first segment is this one.
+    /// Notes that a writer begins, whose first segment is `first`.
     pub fn begin(&self, first: u32) {
         *self.lock() = Some(State { first, open: None });
     }
 
-    /// So much of this segment is written whole; those before it have ended.
+    /// Notes that `bytes` of `segment` are written; all earlier segments have ended.
     pub fn publish(&self, segment: u32, bytes: u64) {
         if let Some(state) = &mut *self.lock() {
             state.open = Some((segment, bytes));
         }
     }
 
-    /// How much may be read of a segment whose file is so long.
+    /// Number of readable bytes in a segment whose file has `file_bytes`.
     pub fn bytes_of(&self, segment: u32, file_bytes: u64) -> u64 {
         match *self.lock() {
+            // The file's length may have been read before the latest write.
             Some(State { first, open }) if segment >= first => match open {
                 Some((open, bytes)) if segment == open => file_bytes.min(bytes),
                 Some((open, _)) if segment < open => file_bytes,
@@ -65,14 +67,14 @@ impl Committed {
         }
     }
 
-    /// Whether this segment is being written.
     pub fn is_open(&self, segment: u32) -> bool {
         self.lock().and_then(|state| state.open).is_some_and(|(open, _)| open == segment)
     }
 
-    /// The last of the segments that may be read, of which the last in the directory is given.
+    /// The last readable segment, given the last one in the directory.
     pub fn last_of(&self, last_listed: u32) -> Option<u32> {
         match *self.lock() {
+            // No segment of this run has a whole record yet.
             Some(State { first, open: None }) => Some(last_listed).min(first.checked_sub(1)),
             Some(State { open: Some((open, _)), .. }) => Some(last_listed.min(open)),
             None => Some(last_listed),

@@ -1,8 +1,8 @@
-//! Reading a log behind the one who writes it, held segments included.
+//! Reads a log while its writer appends to it, including held segments.
 //!
-//! Records of the segment that is being written are read as they come, as far as its writer has
-//! committed them: more may be in the file for a moment, until a failed write is undone. What looks
-//! torn at the end of a segment that no later one follows is looked at again later.
+//! Records of the segment being written are read up to the position that its writer has committed:
+//! the file may be longer for a moment, until a failed write is undone. If the end of the last
+//! segment looks torn, it is read again later.
 
 use super::LogKind;
 use super::committed::Committed;
@@ -19,7 +19,6 @@ use crate::fs::{Access, Disk, DiskFile};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Reads one log.
 pub struct LogFollower {
     disk: Arc<dyn Disk>,
     holding: Holding,
@@ -27,10 +26,10 @@ pub struct LogFollower {
     log: LogKind,
     dir: PathBuf,
     unpacker: Unpacker,
-    /// The segment to be read next, if none is open.
+    /// The segment to read next, if none is open.
     next_segment: u32,
     current: Option<Current>,
-    /// How far it is read: a segment, and how much of it.
+    /// Segment and byte at which reading stops.
     limit: Option<(u32, u64)>,
 }
 
@@ -39,42 +38,40 @@ struct Current {
     path: PathBuf,
     file: Arc<dyn DiskFile>,
     reader: SegmentReader,
-    /// As far as it may be read, as it was looked at last.
+    /// Readable length of the file at the last look.
     size_bytes: u64,
     records: u32,
-    /// Whether a later segment was there when its length was taken.
+    /// Whether a later segment existed when the length was read.
     is_final: bool,
 }
 
-/// What following a log returns.
+/// Result of a step of following a log.
 #[derive(Debug)]
 pub enum Followed {
-    /// Whole records of a segment, of which the first is the segment's record of this number.
+    /// Whole records of a segment.
     Records {
-        /// The segment.
         segment: u32,
-        /// Number of the first record.
+        /// The first record's number within the segment.
         first: u32,
-        /// At least one.
         records: Records,
     },
-    /// All of a segment was read.
+    /// A segment was read to its end.
     End {
-        /// The segment.
+        /// Number of the segment that has ended.
         segment: u32,
     },
-    /// The log has no more for now.
+    /// The log has no further records for now.
     Nothing,
 }
 
-/// Series as a log has them before a segment: a checkpoint, and the segments behind it.
+/// Files with the series of a log before a segment: a checkpoint, and the segments after it.
 pub struct SeriesFiles {
     files: std::vec::IntoIter<(u32, PathBuf)>,
     disk: Arc<dyn Disk>,
 }
 
 impl LogFollower {
-    /// Begins at the front of a segment, or the first one behind it.
+    /// Begins at the front of `segment`, or of the first later one.
     pub fn new(data: &DataDir, log: LogKind, segment: u32) -> LogFollower {
         LogFollower {
             disk: data.disk(),
@@ -89,8 +86,9 @@ impl LogFollower {
         }
     }
 
-    /// From now on reads as far as the log is at this moment, until this is called again.
+    /// Limits reading to the present end of the log, until the next call.
     pub fn observe(&mut self) -> Result<()> {
+        // Unset first, because `size_of` would apply the old limit.
         self.limit = None;
         let last = self.segments()?.pop();
         let last = last.map(|last| (last.number, self.size_of(last.number, last.size_bytes)));
@@ -98,13 +96,13 @@ impl LogFollower {
         Ok(())
     }
 
-    /// The last segment of those there are, as far as it may be read.
+    /// The last of the listed segments that may be read.
     fn last_of(&self, segments: &[SegmentFile]) -> Option<u32> {
         let last = segments.last().and_then(|found| self.committed.last_of(found.number));
         self.limit.map_or(last, |(segment, _)| last.min(Some(segment)))
     }
 
-    /// How much of a segment may be read.
+    /// Number of readable bytes in a segment.
     fn size_of(&self, segment: u32, size: u64) -> u64 {
         let size = self.committed.bytes_of(segment, size);
         match self.limit {
@@ -114,7 +112,7 @@ impl LogFollower {
         }
     }
 
-    /// Where it is: the segment, and the number of its next record.
+    /// The position: the segment, and the number of its next record.
     pub fn place(&self) -> (u32, u32) {
         match &self.current {
             Some(current) => (current.segment, current.records),
@@ -122,17 +120,17 @@ impl LogFollower {
         }
     }
 
-    /// The number of the log's last segment.
+    /// Number of the log's last segment.
     pub fn last_segment(&self) -> Result<Option<u32>> {
         Ok(self.segments()?.last().map(|found| found.number))
     }
 
-    /// Whether there is more in the open segment, as far as it was looked at, than could be read.
+    /// Returns whether the open segment, at the last look, has bytes that could not be read.
     pub fn is_stuck(&self) -> bool {
         self.current.as_ref().is_some_and(|current| {
             let left = current.size_bytes.saturating_sub(current.reader.whole_end());
-            // Less is what is left over of a page. What an earlier life left behind its last record
-            // is padding, or was judged by the replay.
+            // Fewer bytes are the padding of a page. After an ended segment's last record there is
+            // only padding, or damage that the replay has judged.
             left >= HEADER_BYTES as u64 && self.committed.is_open(current.segment)
         })
     }
@@ -148,17 +146,18 @@ impl LogFollower {
         bytes.saturating_sub(self.current.as_ref().map_or(0, |c| c.reader.whole_end()))
     }
 
-    /// All segments, those that are held first.
+    /// Lists all segments, held ones included, ascending by number.
     fn segments(&self) -> Result<Vec<SegmentFile>> {
         let WalListing { mut segments, .. } = listing(&*self.disk, &self.holding.dir(self.log))?;
         let live = listing(&*self.disk, &self.dir)?;
+        // A segment that is being moved may be in both lists.
         segments.retain(|held| live.segments.iter().all(|found| found.number != held.number));
         segments.extend(live.segments);
         segments.sort_by_key(|found| found.number);
         Ok(segments)
     }
 
-    /// The next records, about `bytes_max` long.
+    /// Returns the next records, about `bytes_max` long.
     pub fn next(&mut self, bytes_max: usize) -> Result<Followed> {
         loop {
             if self.current.is_none() && !self.open_next()? {
@@ -176,7 +175,7 @@ impl LogFollower {
                 self.current = None;
                 return Ok(Followed::End { segment });
             }
-            // All that was there when it was looked at last is read: only now is it known whether
+            // Only now, when the known length was read, does a new look at the file tell whether
             // there is more.
             if !self.look_again()? {
                 return Ok(Followed::Nothing);
@@ -184,9 +183,10 @@ impl LogFollower {
         }
     }
 
-    /// Reads on behind the last whole record, as far as the segment is now; returns whether there
-    /// is more than before.
+    /// Continues after the last whole record, up to the segment's present length; returns whether
+    /// it has grown or become final.
     fn look_again(&mut self) -> Result<bool> {
+        // The list comes before the length: once a later segment exists, the length is final.
         let later = self.last_of(&self.segments()?);
         let Some(Current { segment, path, file, .. }) = &self.current else { return Ok(false) };
         let is_final = later > Some(*segment);
@@ -230,14 +230,15 @@ impl LogFollower {
                 "segments of the WAL are missing; what they held is not forwarded"
             );
         }
-        // It may be held by now.
+        // The segment may have been moved to the held ones since the listing.
         let name = path.file_name().map(|name| self.holding.dir(self.log).join(name));
         let opened = self.disk.open(&path, Access::Read).or_else(|error| match &name {
             Some(held) => self.disk.open(held, Access::Read),
             None => Err(error),
         });
         let file = opened.map_err(Action::Open.failed(&path))?;
-        // In this order: what is written until a later segment comes is in the length.
+        // In this order: the length includes everything that was written before a later segment
+        // appeared.
         let is_final = last > Some(number);
         let size = file.size().map_err(Action::Open.failed(&path))?;
         let size = self.size_of(number, size);
@@ -263,6 +264,7 @@ impl Current {
         records
     }
 
+    // Called for final segments only, so a torn end can no longer become whole.
     fn report_damage(&mut self) {
         if let Tail::Torn { .. } = self.reader.tail() {
             self.reader.count_tail();
@@ -277,13 +279,13 @@ impl Current {
 }
 
 impl SeriesFiles {
-    /// Those that introduce the series of a segment of the in-order log, and of later ones.
+    /// Lists the files with the series of a segment of the in-order log, and of later segments.
     pub fn before(data: &DataDir, segment: u32) -> Result<SeriesFiles> {
         let (disk, holding) = (data.disk(), data.holding());
         let held = listing(&*disk, &holding.dir(LogKind::InOrder))?;
         let live = listing(&*disk, &data.wal_path())?;
-        // All of them: rows that are still to be read may name series that no other file has.
-        // Segments that no destination needs were released.
+        // All of them: rows still to be read may refer to series that no other file has. Segments
+        // that no destination needs have been released.
         let segments = held.segments.iter().chain(&live.segments);
         let before = segments.filter(|found| found.number < segment);
         let mut files: Vec<_> = before.map(|found| (found.number, found.path.clone())).collect();
@@ -292,18 +294,18 @@ impl SeriesFiles {
                 files.push((found.number, inside.path));
             }
         }
-        // What comes later knows better: a checkpoint than the segments that it stands for.
+        // Later files override earlier ones, and a checkpoint overrides the segments it replaces.
         files.sort_by_key(|(number, _)| *number);
         Ok(SeriesFiles { files: files.into_iter(), disk })
     }
 
-    /// The number of the newest checkpoint.
+    /// Number of the newest checkpoint.
     pub fn newest_checkpoint_number(data: &DataDir) -> Result<Option<u32>> {
         let live = listing(&*data.disk(), &data.wal_path())?;
         Ok(live.checkpoints.last().map(|found| found.number))
     }
 
-    /// The newest checkpoint's, and its number.
+    /// The files of the newest checkpoint, and its number.
     pub fn newest_checkpoint(data: &DataDir) -> Result<Option<(u32, SeriesFiles)>> {
         let disk = data.disk();
         let live = listing(&*disk, &data.wal_path())?;
@@ -313,7 +315,7 @@ impl SeriesFiles {
         Ok(Some((found.number, SeriesFiles { files: files.into_iter(), disk })))
     }
 
-    /// Hands over all records, in parts of about `bytes_max`.
+    /// Passes all records to `take`, in batches of about `bytes_max`.
     pub fn each<E>(
         self,
         bytes_max: usize,

@@ -1,4 +1,4 @@
-//! Segments that the head no longer needs but a destination still reads: they are moved instead of
+//! Segments that the head no longer needs but a destination still reads. They are moved instead of
 //! deleted, together with the checkpoints that introduce their series.
 //!
 //! ```text
@@ -6,8 +6,7 @@
 //! wal/checkpoint.000…4  ─▶ forward/held/wal/checkpoint.000…4
 //! ```
 //!
-//! Upstream looks at nothing in `forward/`. Their readers delete them: see
-//! [`HeldSegments::release`].
+//! Upstream ignores `forward/`. Forwarding deletes the segments: see [`HeldSegments::release`].
 
 use super::LogKind;
 use super::segment::WalListing;
@@ -19,24 +18,24 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The directory of all that forwarding keeps.
+/// The directory of all files of forwarding.
 pub const FORWARD_DIR: &str = "forward";
 
-/// Ends the name of a file in it that says where a destination stands in the logs.
+/// Suffix of the file in `forward` that stores a destination's position in the logs.
 pub const POSITION_SUFFIX: &str = ".position";
 
-/// In it, that of segments which only forwarding reads.
+/// Subdirectory of the segments that only forwarding reads.
 const HELD_DIR: &str = "held";
 
-/// Whether what is deleted of the logs is kept for others; clones share it.
+/// Switch that keeps deleted segments for forwarding; clones share it.
 #[derive(Clone, Debug)]
 pub struct Holding {
     dir: PathBuf,
-    /// Locked while something is moved, so that nothing comes once it is turned off.
+    /// Locked while a file is moved, so that none arrives after the switch is turned off.
     is_on: Arc<Mutex<bool>>,
 }
 
-/// The segments that were moved.
+/// The segments that were moved to `forward/held`.
 pub struct HeldSegments {
     disk: Arc<dyn Disk>,
     holding: Holding,
@@ -48,12 +47,12 @@ impl Holding {
         Holding { dir: data.join(FORWARD_DIR).join(HELD_DIR), is_on: Arc::default() }
     }
 
-    /// From now on nothing of the logs is deleted, but moved.
+    /// From now on, files of the logs are moved instead of deleted.
     pub fn turn_on(&self) {
         *self.lock() = true;
     }
 
-    /// From now on what is deleted of the logs is deleted. Waits for what is being moved.
+    /// From now on, files of the logs are deleted. Waits for a move in progress.
     pub fn turn_off(&self) {
         *self.lock() = false;
     }
@@ -66,7 +65,7 @@ impl Holding {
         self.is_on.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where what is moved of a log goes.
+    /// The directory for a log's held files.
     pub(super) fn dir(&self, log: LogKind) -> PathBuf {
         self.dir.join(match log {
             LogKind::InOrder => crate::WAL_DIR,
@@ -74,7 +73,7 @@ impl Holding {
         })
     }
 
-    /// Moves a segment or a checkpoint of a log; returns whether it is gone from there.
+    /// Moves a segment or checkpoint of a log; returns whether it was moved.
     pub(super) fn take(&self, disk: &dyn Disk, path: &Path) -> Result<bool> {
         let is_on = self.lock();
         let (true, Some(log), Some(name)) =
@@ -85,7 +84,7 @@ impl Holding {
         let dir = self.dir.join(log);
         disk.create_dir(&dir).map_err(Action::Create.failed(&dir))?;
         let to = dir.join(name);
-        // What has that name was left by a life whose log was taken away since.
+        // An existing file of this name belongs to a log that was removed since.
         let _ = disk.remove_file(&to);
         remove_tree(disk, &to).or_else(is_file).map_err(Action::Remove.failed(&to))?;
         disk.rename(path, &to).map_err(Action::Rename.failed(path))?;
@@ -102,7 +101,7 @@ fn is_file(error: io::Error) -> io::Result<()> {
 }
 
 impl DataDir {
-    /// Keeps what is deleted of the logs from now on if a destination stands anywhere in them.
+    /// Holds files of the logs from now on if any destination has stored a position.
     pub fn hold_for_readers(&self) -> Result<()> {
         let dir = self.path().join(FORWARD_DIR);
         let entries = match self.disk().list(&dir) {
@@ -117,32 +116,32 @@ impl DataDir {
 }
 
 impl HeldSegments {
-    /// Those of a data directory.
+    /// Opens the held segments of a data directory.
     pub fn open(data: &DataDir) -> HeldSegments {
         let disk = data.disk_for(WrittenFor::Other);
         HeldSegments { disk, holding: data.holding().clone(), wal: data.wal_path() }
     }
 
-    /// Bytes they take.
+    /// Total size of the held files.
     pub fn bytes(&self) -> u64 {
         tree_bytes(&*self.disk, &self.holding.dir).unwrap_or(0)
     }
 
-    /// The number of the last one of a log.
+    /// Number of the last held segment of a log.
     pub fn last(&self, log: LogKind) -> Option<u32> {
         self.segments(log).last().map(|(number, _)| *number)
     }
 
-    /// Numbers and bytes of a log's, the oldest first; none if they cannot be listed.
+    /// Numbers and sizes of a log's held segments, oldest first; empty if they cannot be listed.
     pub fn segments(&self, log: LogKind) -> Vec<(u32, u64)> {
         let listing = listing(&*self.disk, &self.holding.dir(log)).unwrap_or_default();
         listing.segments.iter().map(|found| (found.number, found.size_bytes)).collect()
     }
 
-    /// Deletes what is not needed by a reader that reads each log from the given segment on, and
-    /// needs to know the series of what comes before: a checkpoint, and the segments behind it.
-    /// Rows of the out-of-order log may name series that a newer checkpoint no longer has, so the
-    /// checkpoint is none after `series`; without one, all of the in-order log stays.
+    /// Deletes files that are not needed by a reader that reads each log from the given segment on
+    /// and needs the series before it: a checkpoint, and the segments after it. Rows of the
+    /// out-of-order log may refer to series that a newer checkpoint no longer has, so only
+    /// checkpoints up to `series` count; without one, all of the in-order log stays.
     pub fn release(&self, in_order: u32, out_of_order: u32, series: Option<u32>) -> Result<()> {
         let dir = self.holding.dir(LogKind::InOrder);
         let held = listing(&*self.disk, &dir)?;
@@ -151,6 +150,7 @@ impl HeldSegments {
         let numbers = checkpoints
             .map(|found| found.number)
             .filter(|number| *number < in_order && Some(*number) <= series);
+        // The base checkpoint itself stays: it has the series of the segments it covers.
         if let Some(base) = numbers.max() {
             for found in held.segments.iter().filter(|found| found.number <= base) {
                 self.remove(&found.path)?;
@@ -160,6 +160,7 @@ impl HeldSegments {
                     .map_err(Action::Remove.failed(&found.path))?;
             }
         }
+        // The out-of-order log introduces no series, so the reader's position alone decides.
         let held = listing(&*self.disk, &self.holding.dir(LogKind::OutOfOrder))?;
         for found in held.segments.iter().filter(|found| found.number < out_of_order) {
             self.remove(&found.path)?;
@@ -167,7 +168,7 @@ impl HeldSegments {
         Ok(())
     }
 
-    /// Deletes all of it, once there is no reader any more.
+    /// Deletes all held files, once no reader is left.
     pub fn clear(&self) -> Result<()> {
         let dir = &self.holding.dir;
         remove_tree(&*self.disk, dir).map_err(Action::Remove.failed(dir))
@@ -178,7 +179,7 @@ impl HeldSegments {
     }
 }
 
-/// The entries of a directory; none if it does not exist.
+/// Lists a directory; empty if it does not exist.
 pub(super) fn listing(disk: &dyn Disk, dir: &Path) -> Result<WalListing> {
     match disk.list(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(WalListing::default()),

@@ -7,36 +7,34 @@ use crate::error::Result;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Which of the two logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogKind {
-    /// Series, and samples that came in order.
+    /// Series, and in-order samples.
     InOrder,
-    /// Samples that came out of order; they name series of the other log.
+    /// Out-of-order samples, which refer to series of the other log.
     OutOfOrder,
 }
 
-/// Both logs. The one of out-of-order samples is made when the first of them comes: older versions
-/// of upstream's tools stumble over an empty one.
+/// Both logs. The out-of-order log is created with its first sample: older versions of upstream's
+/// tools fail on an empty one.
 pub struct Logs {
     data: DataDir,
     options: WalOptions,
     in_order: Wal,
     out_of_order: Option<Wal>,
-    /// Until the out-of-order log is read: whether and how it is read ahead.
+    /// Batch size for reading the out-of-order log ahead, until its replay begins; `None` without.
     ahead_bytes_max: Option<u32>,
 }
 
-/// A view of both logs' figures that outlives them and can go to any thread.
+/// A view of both logs' figures that outlives them and can be sent to any thread.
 #[derive(Clone)]
 pub struct LogsMonitor {
-    /// The in-order log.
     pub in_order: WalMonitor,
     out_of_order: Option<WalMonitor>,
 }
 
 impl LogKind {
-    /// Where it is in a data directory.
+    /// The log's path in a data directory.
     pub(super) fn dir(self, data: &DataDir) -> PathBuf {
         match self {
             LogKind::InOrder => data.wal_path(),
@@ -46,8 +44,8 @@ impl LogKind {
 }
 
 impl LogsMonitor {
-    /// What reading both logs back found. The segments' numbers are those of the log that is being
-    /// read, or was read last.
+    /// Figures of the replay of both logs. Segment numbers are those of the log that is being read,
+    /// or was read last.
     pub fn replay(&self) -> ReplayStats {
         let in_order = self.in_order.stats().replay;
         match &self.out_of_order {
@@ -58,7 +56,7 @@ impl LogsMonitor {
 }
 
 impl Logs {
-    /// Opens both logs for replay. No other `Logs` of the directory may be left.
+    /// Opens both logs for replay. No other `Logs` of the directory may exist.
     pub fn open(data: &DataDir, options: WalOptions) -> Result<Logs> {
         let in_order = Wal::open(data, options)?;
         let out_of_order = match data.has_out_of_order_wal()? {
@@ -68,47 +66,49 @@ impl Logs {
         Ok(Logs { data: data.clone(), options, in_order, out_of_order, ahead_bytes_max: None })
     }
 
-    /// One of the two. Everything must have been replayed.
+    /// Returns one of the two logs. Both must have been replayed.
     pub fn get(&mut self, log: LogKind) -> Result<&mut Wal> {
         match (log, &mut self.out_of_order) {
             (LogKind::InOrder, _) => Ok(&mut self.in_order),
             (LogKind::OutOfOrder, Some(out_of_order)) => Ok(out_of_order),
             (LogKind::OutOfOrder, none) => {
                 let out_of_order = none.insert(Wal::open_out_of_order(&self.data, self.options)?);
-                // It is new: there is nothing to replay but the end.
+                // The log is new, so the first batch ends its replay, which unlocks appending.
                 out_of_order.replay_batch(1)?;
                 Ok(out_of_order)
             }
         }
     }
 
-    /// A view of the figures for other threads. That of the out-of-order log is in it if there was
-    /// one at the start.
+    /// A view of the figures for other threads. Includes the out-of-order log only if it existed at
+    /// the start.
     pub fn monitor(&self) -> LogsMonitor {
         let out_of_order = self.out_of_order.as_ref().map(Wal::monitor);
         LogsMonitor { in_order: self.in_order.monitor(), out_of_order }
     }
 
-    /// Whether all that earlier runs appended to either could be read, as far as is known now.
+    /// Returns whether all records of earlier runs in both logs could be read, as far as is known
+    /// now.
     pub fn is_whole(&self) -> bool {
         let logs = [Some(&self.in_order), self.out_of_order.as_ref()];
         logs.into_iter().flatten().all(|log| log.stats().replay.is_whole())
     }
 
-    /// Takes records out of the out-of-order log: see [`Wal::drop_records`].
+    /// Removes records from the out-of-order log: see [`Wal::drop_records`].
     pub fn drop_out_of_order_records(&mut self, is_dropped: impl Fn(&[u8]) -> bool) -> Result<u64> {
         self.out_of_order
             .as_mut()
             .map_or(Ok(0), |out_of_order| out_of_order.drop_records(is_dropped))
     }
 
-    /// The next batch of what earlier runs appended: all of the in-order log, then the out-of-order
-    /// one.
+    /// Returns the next batch of records of earlier runs: all of the in-order log, then the
+    /// out-of-order log.
     pub fn replay_batch(&mut self, bytes_max: u32) -> Result<Option<(LogKind, ReplayBatch)>> {
         if let Some(batch) = self.in_order.replay_batch(bytes_max)? {
             return Ok(Some((LogKind::InOrder, batch)));
         }
         let Some(out_of_order) = &mut self.out_of_order else { return Ok(None) };
+        // Only now: two threads that read ahead would double the memory for waiting batches.
         if let Some(bytes_max) = self.ahead_bytes_max.take() {
             out_of_order.read_ahead(bytes_max);
         }
@@ -121,27 +121,28 @@ impl Logs {
         self.ahead_bytes_max = Some(bytes_max);
     }
 
-    /// Takes both logs for read to their ends: see [`Wal::skip_replay`].
+    /// Skips the replay of both logs: see [`Wal::skip_replay`].
     pub fn skip_replay(&mut self) {
         self.in_order.skip_replay();
         self.out_of_order.iter_mut().for_each(Wal::skip_replay);
     }
 
-    /// When the policy asks for the next sync; `None` while it asks for none.
+    /// Returns when the policy asks for the next sync; `None` while no sync is due.
     pub fn sync_due_at(&self) -> Option<Instant> {
         let out_of_order = self.out_of_order.as_ref().and_then(Wal::sync_due_at);
         self.in_order.sync_due_at().into_iter().chain(out_of_order).min()
     }
 
-    /// Appends records to one of the two: see [`Wal::append`].
+    /// Appends records to one of the logs: see [`Wal::append`].
     pub fn append<R: AsRef<[u8]>>(&mut self, log: LogKind, records: &[R]) -> Result<u32> {
+        // Only then, because a write for every append would undo the in-order log's buffering.
         if log == LogKind::OutOfOrder && self.get(log)?.may_write(records) {
             self.write_in_order()?;
         }
         self.get(log)?.append(records)
     }
 
-    /// Ends a segment of one of the two: see [`Wal::cut_segment`].
+    /// Ends a segment of one of the logs: see [`Wal::cut_segment`].
     pub fn cut_segment(&mut self, log: LogKind) -> Result<u32> {
         if log == LogKind::OutOfOrder {
             self.write_in_order()?;
@@ -155,20 +156,20 @@ impl Logs {
         self.get(LogKind::OutOfOrder)?.truncate(last_segment)
     }
 
-    /// Before the out-of-order log writes what it has gathered: the in-order log introduces the
-    /// series of its rows, which are of no use to a reader, or to the next start, without them.
+    /// Writes the in-order log's buffered records before the out-of-order log writes its own:
+    /// without the series in the in-order log, readers and the next start cannot use the
+    /// out-of-order samples.
     fn write_in_order(&mut self) -> Result<()> {
         self.in_order.write_gathered()
     }
 
-    /// Bytes of records that only this process's memory has.
     pub fn unwritten_bytes(&self) -> u64 {
         self.in_order.unwritten_bytes() + self.out_of_order.as_ref().map_or(0, Wal::unwritten_bytes)
     }
 
-    /// Syncs if it is time to. If a sender waits for its records to be durable, that is now,
-    /// although nothing may be new in it: what they sent before may still hang on a sync that
-    /// failed. Returns whether it was time.
+    /// Syncs if a sync is due, and returns whether one was. If a sender waits for durable records,
+    /// a sync is always due, even without new records: earlier records of the sender may still
+    /// depend on a sync that failed.
     pub fn sync_if_due(&mut self, now: Instant, is_waited_for: bool) -> Result<bool> {
         let is_waited_for = is_waited_for && self.options.sync == SyncPolicy::Always;
         match is_waited_for || self.sync_due_at().is_some_and(|due_at| due_at <= now) {
@@ -177,9 +178,10 @@ impl Logs {
         }
     }
 
-    /// Makes every record appended so far survive a power cut, as far as that can be done.
+    /// Makes every record appended so far survive a power cut, as far as possible.
     pub fn sync(&mut self) -> Result<()> {
         let in_order = self.in_order.sync();
+        // Out-of-order samples must not become durable before the series they refer to.
         if self.in_order.unwritten_bytes() > 0 {
             return in_order;
         }

@@ -1,8 +1,7 @@
-//! Reading the logs without a change: nothing is created, truncated, repaired or locked, and
+//! Reads the logs without changing them: nothing is created, truncated, repaired or locked, and
 //! another process may be writing meanwhile.
 //!
-//! All files are opened at once, so that what a checkpoint replaces while it is read stays
-//! readable.
+//! All files are opened at once, so that files which a checkpoint replaces meanwhile stay readable.
 
 use super::logs::LogKind;
 use super::pack::Unpacker;
@@ -18,11 +17,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How often the directory is listed again if a listed file is gone before it is opened.
+/// Number of listings that are tried if a listed file is gone before it is opened.
 const LIST_TRIES: usize = 10;
 
-/// Reads both logs from their fronts to their ends: all of the in-order one, then the out-of-order
-/// one.
+/// Reads both logs from beginning to end: all of the in-order log, then the out-of-order log.
 #[derive(Default)]
 pub struct LogReader {
     files: VecDeque<OpenSource>,
@@ -30,7 +28,7 @@ pub struct LogReader {
     unpacker: Unpacker,
     oddities: Vec<Oddity>,
     bytes_total: u64,
-    /// Bytes of the files read to their end.
+    /// Bytes of the files that were read to their end.
     bytes_done: u64,
 }
 
@@ -40,30 +38,26 @@ struct OpenSource {
     file: Arc<dyn DiskFile>,
 }
 
-/// A piece of one segment.
 #[derive(Debug)]
 pub struct LogPiece {
-    /// Which log it belongs to.
     pub log: LogKind,
-    /// The segment's number; a checkpoint counts as the segment it ends with.
+    /// The segment's number; a checkpoint counts as the last segment it covers.
     pub segment: u32,
-    /// The segment's file.
     pub path: PathBuf,
-    /// Whole records, each with the place where it begins.
+    /// Whole records, each with its offset in the file.
     pub records: Vec<(u64, Vec<u8>)>,
-    /// Places that cannot be read.
     pub damaged: Vec<DamagedPlace>,
-    /// A tail that a crash may have torn, or that another process is writing right now.
+    /// A tail that a crash may have torn, or that another process is writing at this moment.
     pub torn_tail: Option<DamagedPlace>,
 }
 
 impl LogReader {
-    /// Opens what there is. No log at all is fine.
+    /// Opens all files of both logs; missing logs are no error.
     pub fn open(data: &DataDir) -> Result<LogReader> {
         let mut reader = LogReader::default();
         let disk = data.disk();
-        // The out-of-order log first: if it loses a segment to a cut meanwhile, the cut's block is
-        // committed already, and so are its in-order samples.
+        // The out-of-order log first: if a cut removes one of its segments meanwhile, the cut's
+        // block is committed already, and so are its in-order samples.
         for (log, dir) in [
             (LogKind::OutOfOrder, data.out_of_order_wal_path()),
             (LogKind::InOrder, data.wal_path()),
@@ -71,12 +65,13 @@ impl LogReader {
             let (files, plan_oddities) = open_log(&*disk, log, &dir)?;
             reader.bytes_total += files.iter().map(|file| file.source.size_bytes).sum::<u64>();
             reader.oddities.extend(plan_oddities);
+            // Prepended: the second log of the loop is to be read first.
             reader.files = files.into_iter().chain(reader.files.drain(..)).collect();
         }
         Ok(reader)
     }
 
-    /// Opens one segment, whatever it is called and wherever it lies.
+    /// Opens a single segment, whatever its name and directory.
     pub fn open_segment(data: &DataDir, path: &Path) -> Result<LogReader> {
         let file = data.disk().open(path, Access::Read).map_err(Action::Open.failed(path))?;
         let size_bytes = file.size().map_err(Action::Open.failed(path))?;
@@ -86,19 +81,18 @@ impl LogReader {
         Ok(LogReader { files: [source].into(), bytes_total: size_bytes, ..LogReader::default() })
     }
 
-    /// Irregularities of the directories.
     pub fn oddities(&self) -> &[Oddity] {
         &self.oddities
     }
 
-    /// Bytes read, and bytes to read.
+    /// Number of bytes read, and of all bytes to read.
     pub fn progress(&self) -> (u64, u64) {
         let in_current = self.current.as_ref().map_or(0, |(_, reader)| reader.position());
         (self.bytes_done + in_current, self.bytes_total)
     }
 
-    /// The next records of one segment, about `bytes_max` long, and the damage between them;
-    /// `None` at the end.
+    /// Returns the next records of one segment, about `bytes_max` long, with the damage between
+    /// them; `None` at the end.
     pub fn next(&mut self, bytes_max: u32) -> Option<LogPiece> {
         loop {
             let (file, mut reader) = match self.current.take() {
@@ -132,6 +126,7 @@ impl LogReader {
                     is_at_end = true;
                     break;
                 };
+                // At least 1, so that empty records cannot make a piece endless.
                 bytes += record.len().max(1);
                 piece.records.push((reader.record_start(), record));
             }
@@ -142,6 +137,8 @@ impl LogReader {
                         DamagedPlace { offset: whole_end, bytes: size_bytes - whole_end, cause };
                     piece.damaged = reader.take_damaged();
                     if *is_last {
+                        // The tail was counted last; in the last segment a write in progress is no
+                        // damage.
                         piece.damaged.pop();
                         piece.torn_tail = Some(place);
                     }
@@ -161,7 +158,7 @@ impl LogReader {
     }
 }
 
-/// Opens all files of a log, listing again where one vanished meanwhile.
+/// Opens all files of a log, and lists the directory again if a file vanished meanwhile.
 fn open_log(disk: &dyn Disk, log: LogKind, dir: &Path) -> Result<(Vec<OpenSource>, Vec<Oddity>)> {
     let mut tries_left = LIST_TRIES;
     'list: loop {
@@ -177,6 +174,7 @@ fn open_log(disk: &dyn Disk, log: LogKind, dir: &Path) -> Result<(Vec<OpenSource
         for source in sources {
             match disk.open(&source.path, Access::Read) {
                 Ok(file) => files.push(OpenSource { log, source, file }),
+                // A checkpoint replaced the file, so the list is stale as a whole.
                 Err(error) if is_gone(&error) && tries_left > 0 => continue 'list,
                 Err(error) => {
                     let (path, reason) = (source.path, error.to_string());
@@ -188,7 +186,7 @@ fn open_log(disk: &dyn Disk, log: LogKind, dir: &Path) -> Result<(Vec<OpenSource
     }
 }
 
-/// Bytes that the directory of a log takes; none if there is none.
+/// Bytes of a log's directory; zero if it does not exist.
 pub fn wal_bytes(data: &DataDir, log: LogKind) -> Result<u64> {
     let dir = log.dir(data);
     match tree_bytes(&*data.disk(), &dir) {

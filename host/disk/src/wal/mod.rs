@@ -4,19 +4,21 @@
 //! open ──▶ replay_batch … None ──▶ append / sync / cut_segment / checkpoint
 //! ```
 //!
-//! What a record means is not known here. Bytes and names are upstream's (`tsdb/docs/format/wal.md`
-//! and `tsdb/wlog` in prometheus/prometheus), so Prometheus can read what is written, and back.
+//! This module does not interpret records. Bytes and names are upstream's
+//! (`tsdb/docs/format/wal.md` and `tsdb/wlog` in prometheus/prometheus), so either program can read
+//! the other's log.
 //!
-//! Invariants: a segment of an earlier run is never written to, but for cutting a torn tail off the
-//! last one; one that is damaged, or in which Prometheus left marks, may be replaced by another
-//! (see `repair`, `rewrite`); damage is never deleted, but quarantined; a batch lies in one segment
-//! whole or nowhere; a sync that failed is reported, and never made good by another one.
+//! Invariants: a segment of an earlier run is never written to, except to cut a torn tail off the
+//! last one; a segment that is damaged, or in which Prometheus left marks, may be replaced by
+//! another (see `repair`, `rewrite`); damaged bytes are never deleted, but quarantined; a batch
+//! lies in one segment as a whole or not at all; a failed sync is reported, and no later sync makes
+//! up for it.
 //!
 //! Read on in `page` (framing), `pack` (compression), `segment` (names), `writer`, `gather`
-//! (waiting in memory), `reader`, `replay`, `ahead` (on a thread), `repair`, `look` and
-//! `newest` (without touching), `checkpoint`, `removal`, `held` (moved, not deleted), `behind` (a
-//! new log), `committed` and `follow` (behind the writer), `rewrite`, `sync` (when), `stats`
-//! (figures).
+//! (buffering in memory), `reader`, `replay`, `ahead` (on a thread), `repair`, `look` and `newest`
+//! (reading without a replay), `checkpoint`, `removal`, `held` (segments moved instead of deleted),
+//! `behind` (a new log), `committed` and `follow` (reading behind the writer), `rewrite`, `sync`
+//! (policy), `stats` (figures).
 
 mod ahead;
 mod behind;
@@ -90,14 +92,12 @@ use writer::{SegmentWriter, WriterOptions};
 /// Upstream's segment length. The last batch of a segment may make it longer.
 pub const SEGMENT_BYTES_DEFAULT: u64 = 128 * 1024 * 1024;
 
-/// How the log is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WalOptions {
-    /// Where a segment ends, but for a batch that was promised to it: a multiple of 32 KiB.
+    /// Length at which a segment ends, except for a batch that was promised to it: a multiple of 32
+    /// KiB.
     pub segment_bytes_max: u64,
-    /// How records are packed.
     pub compression: Compression,
-    /// When records are synced.
     pub sync: SyncPolicy,
 }
 
@@ -106,7 +106,7 @@ pub struct Wal {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     options: WalOptions,
-    /// Until the log was read to its end.
+    /// Present until the log was read to its end.
     replay: Option<ReadAhead>,
     writer: SegmentWriter,
     clock: SyncClock,
@@ -127,17 +127,17 @@ impl Default for WalOptions {
 }
 
 impl Wal {
-    /// Opens the in-order log for replay. No other `Wal` of it, and no checkpoint of one,
-    /// may be left.
+    /// Opens the in-order log for replay. No other `Wal` of the log, and none of its checkpoint
+    /// writers, may exist.
     pub fn open(data: &DataDir, options: WalOptions) -> Result<Wal> {
         Wal::open_in(data, LogKind::InOrder, options)
     }
 
-    /// Opens the out-of-order log for replay. No other `Wal` of it may be left.
+    /// Opens the out-of-order log for replay. No other `Wal` of the log may exist.
     pub fn open_out_of_order(data: &DataDir, options: WalOptions) -> Result<Wal> {
         let dir = LogKind::OutOfOrder.dir(data);
         data.disk().create_dir(&dir).map_err(Action::Create.failed(&dir))?;
-        // Its name must be as durable as what is synced in it.
+        // The directory's name must be as durable as the records synced in it.
         data.disk().sync_dir(data.path()).map_err(Action::Sync.failed(data.path()))?;
         Wal::open_in(data, LogKind::OutOfOrder, options)
     }
@@ -158,12 +158,15 @@ impl Wal {
         let removal = Removal::new(checkpoint_disk, quarantine, holding, Arc::clone(&counters));
         let sync_last = options.sync != SyncPolicy::Off;
         let replay = Replay::plan(Arc::clone(&disk), &listing, sync_last, Arc::clone(&counters))?;
+        // Always a new segment: the last one may have a torn tail, and no earlier segment is
+        // written to.
         let first = listing.number_max.map_or(Some(0), |number| number.checked_add(1));
         counters.segment_current.store(first.unwrap_or(u32::MAX), Ordering::Relaxed);
         let mut writer_options = options.writer(sync_last, &counters);
         writer_options.gathered_bytes_max = options.sync.gathered_bytes_max();
         writer_options.writes_again = sync_last;
         writer_options.committed = data.committed().of(log).clone();
+        // Readers behind the writer must not see the new segment before it has a whole record.
         writer_options.committed.begin(first.unwrap_or(u32::MAX));
         let writer = SegmentWriter::new(Arc::clone(&disk), dir.clone(), first, writer_options);
         Ok(Wal {
@@ -180,28 +183,29 @@ impl Wal {
         })
     }
 
-    /// The next batch of what earlier runs appended, about `bytes_max` long; `None` at the end.
-    /// Must be read to its end before the first append.
+    /// Returns the next batch of records of earlier runs, about `bytes_max` long; `None` at the
+    /// end. The log must be replayed to its end before the first append.
     pub fn replay_batch(&mut self, bytes_max: u32) -> Result<Option<ReplayBatch>> {
         let Some(replay) = &mut self.replay else { return Ok(None) };
         let batch = replay.next(bytes_max)?;
         if batch.is_none()
             && let Some(replay) = self.replay.take()
         {
+            // Only now: a repair replaces files that the replay was still reading.
             self.repair(replay.ended(Replay::take_damaged));
         }
         Ok(batch)
     }
 
-    /// Reads, checks and unpacks on another thread what [`replay_batch`](Wal::replay_batch)
-    /// returns, in batches of about `bytes_max`.
+    /// Starts a thread that reads, checks and unpacks the batches of
+    /// [`replay_batch`](Wal::replay_batch), each of about `bytes_max`.
     pub fn read_ahead(&mut self, bytes_max: u32) {
         if let Some(replay) = &mut self.replay {
             replay.start(bytes_max);
         }
     }
 
-    /// Takes the log for read to its end: what it holds is known from elsewhere. It must be as a
+    /// Skips the replay, for a log whose content is known from elsewhere. The log must be as a
     /// clean stop left it.
     pub fn skip_replay(&mut self) {
         self.replay = None;
@@ -209,9 +213,9 @@ impl Wal {
         self.counters.replay_bytes_total.store(0, Ordering::Relaxed);
     }
 
-    /// Appends all records, or none, and says in which segment they lie (all in one). They survive
-    /// a crash of the process from here on (under [`SyncPolicy::Batch`], once synced), and a power
-    /// cut once synced.
+    /// Appends all records, or none, and returns the segment that holds them all. From here on they
+    /// survive a crash of the process (under [`SyncPolicy::Batch`]: once synced), and a power cut
+    /// once synced.
     pub fn append<R: AsRef<[u8]>>(&mut self, records: &[R]) -> Result<u32> {
         self.check_replayed()?;
         let segment = self.writer.append(records)?;
@@ -222,42 +226,43 @@ impl Wal {
         Ok(segment)
     }
 
-    /// When the policy asks for the next [`sync`](Wal::sync): for a group of appends under
-    /// [`SyncPolicy::Always`], at once. `None` while it asks for none.
+    /// Returns when the policy asks for the next [`sync`](Wal::sync): for a group of appends under
+    /// [`SyncPolicy::Always`], at once. `None` while no sync is due.
     pub fn sync_due_at(&self) -> Option<Instant> {
         self.clock.due_at()
     }
 
-    /// Makes every record appended so far survive a power cut. After an error the records since
-    /// the last sync may not: the log goes on in a new segment, which begins with a copy of them.
-    /// But if gathered records could not be written, nothing is lost, and syncing again may help.
+    /// Makes every record appended so far survive a power cut. After an error the records since the
+    /// last sync may be lost: the log continues in a new segment, which begins with a copy of them.
+    /// If buffered records could not be written, nothing is lost, and another sync may succeed.
     pub fn sync(&mut self) -> Result<()> {
         let synced = self.writer.sync();
         match &synced {
+            // Nothing is lost yet, so the clock asks again without waiting for an append.
             Err(DiskError::WalHeld { .. }) => self.clock.held(Instant::now()),
             _ => self.clock.synced(),
         }
         synced
     }
 
-    /// Whether appending these records may have gathered ones written. Says no only where it does
-    /// not.
+    /// Returns whether appending these records may write buffered ones. `false` is certain, `true`
+    /// is not.
     pub(super) fn may_write<R: AsRef<[u8]>>(&self, records: &[R]) -> bool {
         self.writer.may_write(records)
     }
 
-    /// Writes what is gathered, without a sync. After an error it still is gathered.
+    /// Writes buffered records, without a sync. After an error they stay buffered.
     pub(super) fn write_gathered(&mut self) -> Result<()> {
         self.writer.flush()
     }
 
-    /// Bytes of records that only this process's memory has: none but under
+    /// Bytes of records that only this process's memory holds; zero except under
     /// [`SyncPolicy::Batch`].
     pub fn unwritten_bytes(&self) -> u64 {
         self.writer.unwritten_bytes()
     }
 
-    /// Ends the segment being written, so that a checkpoint can cover it; returns its number.
+    /// Ends the segment being written, so that a checkpoint can cover it, and returns its number.
     pub fn cut_segment(&mut self) -> Result<u32> {
         self.check_replayed()?;
         let ended = self.writer.cut_segment()?;
@@ -265,13 +270,13 @@ impl Wal {
         Ok(ended)
     }
 
-    /// Deletes all segments up to `last_segment`, inclusive, but for the one being written.
+    /// Deletes all segments up to `last_segment`, inclusive, except the one being written.
     pub fn truncate(&mut self, last_segment: u32) -> Result<()> {
         self.check_replayed()?;
         let current = self.writer.open_segment()?;
         let last_segment = last_segment.min(current.saturating_sub(1));
-        // One by one, for good: after a power cut an older sample must not stand alone where a
-        // newer one of the same time followed.
+        // One by one, each synced: after a power cut an older sample must not remain without the
+        // newer one of the same time that followed it.
         for found in WalListing::read(&*self.disk, &self.dir)?.segments {
             if found.number <= last_segment {
                 self.removal.remove_segment(&found.path)?;
@@ -281,19 +286,19 @@ impl Wal {
         Ok(())
     }
 
-    /// Begins a checkpoint that will replace all segments up to `last_segment`, inclusive. It is
-    /// written beside the log, which goes on meanwhile. If there is one up to there already, since
-    /// a commit came that far and failed, that one is kept and finished.
+    /// Begins a checkpoint that will replace all segments up to `last_segment`, inclusive. The
+    /// checkpoint is written beside the log, which continues meanwhile. If a commit reached this
+    /// checkpoint and then failed, the existing one is kept and finished.
     pub fn checkpoint(&mut self, last_segment: u32) -> Result<CheckpointWriter> {
         self.check_replayed()?;
         let busy = BusyFlag::raise(&self.is_checkpointing)?;
-        // A segment must stay: without any, upstream starts over at number 0, and then takes what
-        // it writes there for older than the checkpoint.
+        // A segment must stay: without any, upstream restarts at number 0, and then treats its new
+        // records as older than the checkpoint.
         let current_segment = self.writer.open_segment()?;
         let listing = WalListing::read(&*self.disk, &self.dir)?;
         let mut newest_checkpoint = None;
         for found in &listing.checkpoints {
-            // One that cannot be looked at may well hold something.
+            // A checkpoint that cannot be listed may well hold records.
             let inside = WalListing::read(&*self.disk, &found.path);
             if inside.map_or(true, |inside| !inside.segments.is_empty()) {
                 newest_checkpoint = Some(found.number);
@@ -317,12 +322,11 @@ impl Wal {
         )
     }
 
-    /// The figures as of now.
     pub fn stats(&self) -> WalStats {
         self.counters.snapshot()
     }
 
-    /// A view of the figures for other threads.
+    /// A view of the figures that other threads can hold.
     pub fn monitor(&self) -> WalMonitor {
         WalMonitor {
             counters: Arc::clone(&self.counters),
@@ -339,10 +343,11 @@ impl Wal {
     }
 }
 
-/// What a log's directory holds, once what is only named like a part of it is out of the way:
-/// upstream's programs do not start beside it.
+/// Lists a log's directory after quarantining strays, which only have the name of a segment or
+/// checkpoint: upstream's programs refuse to start beside them.
 fn without_strays(disk: &dyn Disk, dir: &Path, quarantine: &Quarantine) -> Result<WalListing> {
     let listing = WalListing::read(disk, dir)?;
+    // The usual case, which saves the second listing.
     if listing.strays.is_empty() {
         return Ok(listing);
     }
@@ -377,7 +382,7 @@ impl WalOptions {
 }
 
 impl Drop for Wal {
-    /// Syncs what is unsynced: the next `Wal` knows nothing of it.
+    /// Syncs unsynced records, which the next `Wal` would not know of.
     fn drop(&mut self) {
         if self.options.sync != SyncPolicy::Off
             && let Err(error) = self.writer.sync()

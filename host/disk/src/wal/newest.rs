@@ -1,4 +1,4 @@
-//! A look at the newest records of the in-order log, without replaying it.
+//! Reads the newest records of the in-order log, without a replay.
 
 use super::pack::Unpacker;
 use super::reader::SegmentReader;
@@ -9,9 +9,10 @@ use crate::error::Result;
 use crate::fs::Access;
 use std::sync::Arc;
 
-/// The first record that is sought, of the newest segment that has one. Every run of a program
-/// begins a segment of its own, so that record tells who wrote last. At most about `bytes_max` of
-/// the log are read; damage and what cannot be read are passed over: the replay reports them.
+/// Returns the first record that satisfies `is_sought`, of the newest segment that has one. Every
+/// run of a program begins a segment of its own, so that record tells which program wrote last.
+/// Reads at most about `bytes_max` of the log. Skips damaged and unreadable parts, which the replay
+/// reports.
 pub fn newest_record(
     data: &DataDir,
     bytes_max: u64,
@@ -20,11 +21,12 @@ pub fn newest_record(
     let disk = data.disk();
     let (mut unpacker, mut bytes_left) = (Unpacker::default(), bytes_max);
     let WalListing { segments, checkpoints, .. } = WalListing::read(&*disk, &data.wal_path())?;
-    // What a checkpoint has replaced may be there in part, after a crash: it tells nothing.
+    // A crash may leave a part of the segments that a checkpoint has replaced; they tell nothing.
     let replaced = checkpoints.last().map(|checkpoint| checkpoint.number);
     let segments = segments.into_iter().filter(|found| Some(found.number) > replaced);
     for found in segments.rev() {
         let Ok(file) = disk.open(&found.path, Access::Read) else { continue };
+        // Counters of its own: the replay will count the same damage.
         let counters = Arc::new(Counters::default());
         let mut reader = SegmentReader::new(file, found.path, found.size_bytes, counters);
         while reader.position() < bytes_left {

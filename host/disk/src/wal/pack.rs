@@ -1,23 +1,23 @@
-//! Packing and unpacking of records: Snappy blocks or Zstandard frames, with reused buffers.
+//! Compression of records: Snappy blocks or Zstandard frames, with reused buffers.
 
 use super::page::Compression;
 use super::zstandard;
 use crate::error::{DiskError, Result};
 
-/// The longest record that is written, or made by unpacking: a hostile or damaged length must not
-/// eat the memory. As long as a whole segment of the default size.
+/// The longest record that is written or decompressed, so that a hostile or damaged length cannot
+/// exhaust the memory. As long as a whole segment of the default size.
 pub const RECORD_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// Packs records one after the other.
+/// Compresses records, one after the other.
 pub struct Packer {
     compression: Compression,
     snappy: snap::raw::Encoder,
     zstd: zstandard::Packer,
-    /// Holds the packed record; only grows, so that nothing is allocated once it has grown.
+    /// Holds the compressed record; only grows, so that no call allocates once it has grown.
     packed: Vec<u8>,
 }
 
-/// Unpacks records one after the other.
+/// Decompresses records, one after the other.
 #[derive(Default)]
 pub struct Unpacker {
     snappy: snap::raw::Decoder,
@@ -25,14 +25,15 @@ pub struct Unpacker {
 }
 
 impl Packer {
-    /// Packs in this way, or not at all where that gains nothing.
     pub fn new(compression: Compression) -> Packer {
         let (snappy, zstd) = (snap::raw::Encoder::new(), zstandard::Packer::default());
         Packer { compression, snappy, zstd, packed: Vec::new() }
     }
 
-    /// The record as it is to be written, and how it is packed.
+    /// Returns the bytes to write and their compression, which is `None` where compressing gains
+    /// nothing.
     pub fn pack<'a>(&'a mut self, record: &'a [u8]) -> Result<(&'a [u8], Compression)> {
+        // Unpacking refuses longer records, so this one could never be read back.
         if record.len() > RECORD_BYTES_MAX {
             let (bytes, bytes_max) = (record.len() as u64, RECORD_BYTES_MAX as u64);
             return Err(DiskError::RecordTooLong { bytes, bytes_max });
@@ -49,13 +50,14 @@ impl Packer {
                 self.zstd.pack(record, room).map_err(failed)?
             }
         };
+        // Each fragment has the compression in its head, so every record is free to differ.
         match len < record.len() {
             true => Ok((&self.packed[..len], self.compression)),
             false => Ok((record, Compression::None)),
         }
     }
 
-    /// Gives a buffer back that a rare, long record has grown beyond this.
+    /// Frees the buffer if a rare, long record has grown it beyond `bytes_kept_max`.
     pub fn shrink(&mut self, bytes_kept_max: usize) {
         if self.packed.len() > bytes_kept_max {
             self.packed = Vec::new();
@@ -64,7 +66,7 @@ impl Packer {
 }
 
 impl Unpacker {
-    /// Adds the record that was packed to `out`; returns whether the bytes are such a record.
+    /// Appends the decompressed record to `out`; returns whether the bytes are a valid record.
     pub fn unpack(&mut self, packed: &[u8], compression: Compression, out: &mut Vec<u8>) -> bool {
         let before = out.len();
         let unpacked = match compression {
@@ -76,6 +78,7 @@ impl Unpacker {
             Compression::Zstd => self.zstd.unpack(packed, out),
         };
         if unpacked.is_none() {
+            // Callers keep several records in `out`, so a broken one must leave no bytes.
             out.truncate(before);
         }
         unpacked.is_some()
@@ -96,7 +99,7 @@ fn room(buffer: &mut Vec<u8>, len: usize) -> &mut [u8] {
     &mut buffer[..len]
 }
 
-/// Room for a record of this length, at the end.
+/// Extends `out` by `len` zero bytes and returns them; `None` above `RECORD_BYTES_MAX`.
 pub(super) fn grown(out: &mut Vec<u8>, len: u64) -> Option<&mut [u8]> {
     let len = usize::try_from(len).ok().filter(|len| *len <= RECORD_BYTES_MAX)?;
     let before = out.len();

@@ -1,4 +1,4 @@
-//! Framing: records to fragments in pages, and back.
+//! Framing: splits records into fragments of pages, and reads fragments back.
 //!
 //! A segment is a run of 32 KiB pages, a page a run of fragments, a record one or more fragments:
 //!
@@ -11,20 +11,19 @@
 //! ```
 //!
 //! - No fragment crosses a page. A record that does not fit is split into a first, any number of
-//!   middle and a last fragment; a first one may be empty, if just its header fits.
-//! - Fewer than 7 bytes left in a page are zeros. A zero head anywhere means that zeros fill the
-//!   rest of the page.
-//! - A file may end anywhere; its last page counts as filled up with zeros.
+//!   middle and a last fragment. A first fragment is empty if only its header fits.
+//! - If fewer than 7 bytes are left in a page, they are zeros. A zero head anywhere means that
+//!   zeros fill the rest of the page.
+//! - A file may end anywhere; its last page counts as padded with zeros.
 //!
 //! Source: `tsdb/docs/format/wal.md` and `tsdb/wlog` in prometheus/prometheus.
 
-/// Bytes of a page.
 pub const PAGE_BYTES: usize = 32 * 1024;
-/// Bytes before a fragment's data.
+/// Length of a fragment's header.
 pub const HEADER_BYTES: usize = 7;
 
-/// Bytes whose checksums are tried, at most, to find a fragment behind damage in one page: some
-/// milliseconds' work, several times what random bytes need.
+/// Limit on the bytes that are checksummed in search of a fragment behind damage in one page: some
+/// milliseconds of work, several times as many as random bytes need.
 const SEARCH_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 const KIND_MASK: u8 = 0b0000_0111;
@@ -32,83 +31,70 @@ const FLAG_SNAPPY: u8 = 0b0000_1000;
 const FLAG_ZSTD: u8 = 0b0001_0000;
 const RESERVED_MASK: u8 = 0b1110_0000;
 
-/// How a record's bytes are packed. `none` is what is written, too, where packing gains nothing.
+/// Compression of a record. `None` is also written where compression gains nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
-    /// As they are.
     None,
-    /// Snappy's block format: cheap, upstream's default.
+    /// Snappy's block format: cheap, and upstream's default.
     #[default]
     Snappy,
     /// A Zstandard frame: smaller, at more CPU.
     Zstd,
 }
 
-/// Which part of a record a fragment is.
+/// The part of a record that a fragment holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FragmentKind {
-    /// All of it.
     Full,
-    /// The beginning, and not all.
+    /// The beginning of a longer record.
     First,
-    /// Neither beginning nor end.
     Middle,
-    /// The end, and not all.
+    /// The end of a longer record.
     Last,
 }
 
-/// What lies at some place of a page.
+/// Result of reading one position of a page.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Parsed<'a> {
-    /// A fragment whose checksum is right.
     Fragment(Fragment<'a>),
-    /// Zeros to the end of the page.
     Padding,
-    /// Neither.
     Damaged(DamageCause),
 }
 
-/// A fragment, read.
+/// A fragment that was read.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fragment<'a> {
-    /// Which part of a record it is.
     pub kind: FragmentKind,
-    /// How the record is packed; `None` if the head says something this version does not know.
+    /// Compression of the record; `None` if the head has flags that this version does not know.
     pub compression: Option<Compression>,
-    /// The part itself.
     pub data: &'a [u8],
-    /// Where in the page the next fragment begins.
+    /// Offset in the page at which the next fragment begins.
     pub end: usize,
 }
 
-/// Why some bytes of a segment are damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DamageCause {
-    /// No fragment has this kind.
+    /// The head has a kind that no fragment has.
     #[error("unknown fragment kind {0}")]
     UnknownKind(u8),
-    /// The length leads out of the page.
+    /// The length exceeds the rest of the page.
     #[error("a fragment longer than its page")]
     TooLong,
-    /// The file ends inside of a fragment.
     #[error("a fragment that is cut off by the end of the file")]
     CutShort,
-    /// The checksum is wrong.
     #[error("a wrong checksum")]
     Checksum,
-    /// Padding that is not zero.
     #[error("padding that is not zero")]
     Padding,
-    /// A middle or last fragment without the ones before.
+    /// A middle or last fragment without a first one.
     #[error("a record without its beginning")]
     NoBeginning,
-    /// A record without a last fragment.
     #[error("a record without its end")]
     NoEnd,
-    /// The device would not read these bytes.
+    /// The device returned a read error.
     #[error("a read error")]
     Unreadable,
-    /// Whole, but packed in an unknown way, or it does not unpack.
+    /// Whole, but the compression is unknown or decompressing fails.
     #[error("a record that does not decompress")]
     Undecodable,
 }
@@ -132,8 +118,8 @@ impl Compression {
     }
 }
 
-/// Appends one packed record as fragments. `base` is where in its page the first byte of `out`
-/// will lie; at least a header must fit where the record begins.
+/// Appends one compressed record as fragments. `base` is the offset in its page at which the first
+/// byte of `out` will lie; at least a header must fit where the record begins.
 pub fn put_record(out: &mut Vec<u8>, base: usize, packed: &[u8], compression: Compression) {
     let mut rest = packed;
     let mut is_first = true;
@@ -148,11 +134,13 @@ pub fn put_record(out: &mut Vec<u8>, base: usize, packed: &[u8], compression: Co
             (false, true) => 4,
         };
         out.push(kind | compression.flag());
+        // The cast cannot truncate: a part is shorter than a page of 32 KiB.
         out.extend_from_slice(&(part.len() as u16).to_be_bytes());
         out.extend_from_slice(&crc32c::crc32c(part).to_be_bytes());
         out.extend_from_slice(part);
 
         let left = room - HEADER_BYTES - part.len();
+        // Readers take fewer bytes than a header at the end of a page for padding.
         if left < HEADER_BYTES {
             out.resize(out.len() + left, 0);
         }
@@ -164,12 +152,13 @@ pub fn put_record(out: &mut Vec<u8>, base: usize, packed: &[u8], compression: Co
     }
 }
 
-/// Reads what lies at `at` in a page, which is shorter than [`PAGE_BYTES`] only where a file ends.
+/// Reads the fragment or padding at `at` in a page, which is shorter than [`PAGE_BYTES`] only where
+/// a file ends.
 pub fn parse(page: &[u8], at: usize) -> Parsed<'_> {
     let rest = &page[at..];
     let kind = match rest.first().map_or(0, |head| head & KIND_MASK) {
         0 => {
-            // A head of zero kind but with flags is no padding: fall to the byte check.
+            // A head of kind zero with flags set is not padding, so every byte is checked.
             let zeros = rest.iter().all(|byte| *byte == 0);
             return if zeros { Parsed::Padding } else { Parsed::Damaged(DamageCause::Padding) };
         }
@@ -182,6 +171,7 @@ pub fn parse(page: &[u8], at: usize) -> Parsed<'_> {
     // Where the fragment would end if the page were whole.
     let too_long = |end: usize| match end <= PAGE_BYTES {
         true => Parsed::Damaged(DamageCause::CutShort),
+        // Beyond a whole page, so that the length itself must be wrong.
         false => Parsed::Damaged(DamageCause::TooLong),
     };
     let Some((&[head, len0, len1, crc0, crc1, crc2, crc3], body)) = rest.split_first_chunk() else {
@@ -194,6 +184,7 @@ pub fn parse(page: &[u8], at: usize) -> Parsed<'_> {
     if crc32c::crc32c(data) != u32::from_be_bytes([crc0, crc1, crc2, crc3]) {
         return Parsed::Damaged(DamageCause::Checksum);
     }
+    // An unknown flag is no damage of the framing: the record is reported as undecodable.
     let compression = match head & RESERVED_MASK {
         0 => Compression::from_head(head),
         _ => None,
@@ -201,9 +192,8 @@ pub fn parse(page: &[u8], at: usize) -> Parsed<'_> {
     Parsed::Fragment(Fragment { kind, compression, data, end: at + HEADER_BYTES + len })
 }
 
-/// Where the next fragment begins behind damage: the first one from `from` on that has data and
-/// whose checksum is right. An empty one is not looked for, since seven bytes of any record may
-/// look like it.
+/// Finds the next fragment behind damage: the first one from `from` on that has data and a correct
+/// checksum. Empty fragments are not accepted, since seven bytes of any record may look like one.
 pub fn find_fragment(page: &[u8], from: usize) -> Option<usize> {
     let mut bytes_left = SEARCH_BYTES_MAX;
     for at in from..page.len().saturating_sub(HEADER_BYTES) {
@@ -212,6 +202,7 @@ pub fn find_fragment(page: &[u8], from: usize) -> Option<usize> {
         if !is_head || len == 0 || at + HEADER_BYTES + len > page.len() {
             continue;
         }
+        // Overlapping candidates could otherwise cost the square of the page's length in checksums.
         bytes_left = bytes_left.checked_sub(len)?;
         if matches!(parse(page, at), Parsed::Fragment(_)) {
             return Some(at);

@@ -1,9 +1,8 @@
-//! The files of a log's directory that a replay reads: the newest checkpoint, then the segments
-//! after it.
+//! The files that a replay reads: the newest checkpoint, then the segments after it.
 //!
-//! Rarely something older than the newest checkpoint is still there: a crash came between making it
-//! and deleting what it stands for. If the checkpoint is damaged, that is read before it, since it
-//! may hold what the checkpoint has lost.
+//! Files older than the newest checkpoint remain only if a crash came between making the checkpoint
+//! and deleting the files that it replaces. If the checkpoint is damaged, they are read before it,
+//! since they may hold records that the checkpoint has lost.
 
 use super::pack::Unpacker;
 use super::reader::{SegmentReader, Tail};
@@ -15,54 +14,51 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The files to read, in order, and what is odd about the directory.
+/// The files to read, in order, and irregularities of the directory.
 #[derive(Debug, Default)]
 pub(super) struct ReadingPlan {
     pub sources: VecDeque<Source>,
     pub oddities: Vec<Oddity>,
 }
 
-/// One file to read.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
     pub segment: u32,
     pub path: PathBuf,
     pub size_bytes: u64,
-    /// Whether a crash may have torn its end.
+    /// Whether a crash may have torn the end of the file.
     pub is_last: bool,
-    /// Whether it must stay as it is if it is damaged: it says that older files are to be read.
+    /// Whether the file must stay unrepaired if it is damaged: the damage causes older files to be
+    /// read.
     pub must_stay: bool,
 }
 
-/// Something that reading steps over.
+/// Something that the replay skips.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Oddity {
-    /// A checkpoint with nothing in it.
+    /// The checkpoint has no segments.
     #[error("a WAL checkpoint without segments")]
     EmptyCheckpoint {
-        /// Its directory.
+        /// Directory of the checkpoint without segments.
         path: PathBuf,
     },
-    /// A file or directory that cannot be read at all.
+    /// The file or directory cannot be read at all.
     #[error("it cannot be read: {reason}")]
     Unreadable {
-        /// Which one.
         path: PathBuf,
-        /// The error of the operating system.
+        /// Message of the operating system's error.
         reason: String,
     },
-    /// A segment that does not follow the one before.
+    /// The segment does not follow the one before.
     #[error("WAL segments from {expected:08} on are missing before this one")]
     Gap {
-        /// The segment after the gap.
         path: PathBuf,
-        /// The first number that is missing.
+        /// Lowest number of the missing segments.
         expected: u32,
     },
 }
 
 impl Oddity {
-    /// Where it is.
     pub fn path(&self) -> &PathBuf {
         match self {
             Oddity::EmptyCheckpoint { path }
@@ -75,7 +71,7 @@ impl Oddity {
 impl ReadingPlan {
     pub fn new(disk: &dyn Disk, listing: &WalListing) -> ReadingPlan {
         let mut plan = ReadingPlan::default();
-        // Newest first; more than one only if the newer ones are damaged.
+        // Newest first. An older one is read only if every newer one is damaged.
         let mut checkpoints: Vec<(u32, VecDeque<Source>)> = Vec::new();
         let mut is_complete = false;
         for (at, checkpoint) in listing.checkpoints.iter().enumerate().rev() {
@@ -94,6 +90,7 @@ impl ReadingPlan {
             }
             let has_older =
                 at > 0 || listing.segments.first().is_some_and(|found| found.number <= number);
+            // Checking a checkpoint reads all of it, so only where older files could replace it.
             is_complete = !has_older || sources.iter().all(|source| is_sound(disk, source));
             if !is_complete {
                 sources.iter_mut().for_each(|source| source.must_stay = true);
@@ -106,9 +103,11 @@ impl ReadingPlan {
         let newest = checkpoints.first().map(|(number, _)| *number);
         let oldest = checkpoints.last().map(|(number, _)| *number).filter(|_| is_complete);
         let segments = listing.segments.iter().filter(|found| Some(found.number) > oldest);
+        // Empty segments at the end are those of runs that wrote nothing; they cannot be torn.
         let last = segments.clone().rfind(|found| found.size_bytes > 0);
         let mut expected = newest.and_then(|number| number.checked_add(1));
         for found in segments {
+            // A checkpoint's records come after those of the segments it covers.
             while let Some((_, sources)) = checkpoints.pop_if(|(number, _)| *number < found.number)
             {
                 plan.sources.extend(sources);
@@ -126,7 +125,6 @@ impl ReadingPlan {
         plan
     }
 
-    /// Bytes of all files together.
     pub fn size_bytes(&self) -> u64 {
         self.sources.iter().map(|source| source.size_bytes).sum()
     }
@@ -141,12 +139,12 @@ impl Source {
 
 fn checkpoint_sources(disk: &dyn Disk, checkpoint: &CheckpointDir) -> Result<VecDeque<Source>> {
     let inside = WalListing::read(disk, &checkpoint.path)?;
-    // It was synced before it got its name, so whatever is wrong in it is damage.
+    // A checkpoint is synced before it gets its name, so a bad end is damage and not a torn tail.
     let sources = inside.segments.iter().map(|found| Source::new(found, checkpoint.number, false));
     Ok(sources.collect())
 }
 
-/// Whether all of a checkpoint's segment can be read.
+/// Returns whether all of a checkpoint's segment can be read.
 fn is_sound(disk: &dyn Disk, source: &Source) -> bool {
     let Ok(file) = disk.open(&source.path, Access::Read) else { return false };
     let counters = Arc::new(Counters::default());

@@ -1,5 +1,6 @@
 //! A description of the logs at rest: every file with its length, and a checksum of each log's end.
-//! Every program that writes to a log changes it, since every run begins a segment of its own.
+//! Every program that writes to a log changes the description, since every run begins a segment of
+//! its own.
 
 use super::segment::{SegmentFile, WalListing};
 use crate::DataDir;
@@ -8,11 +9,11 @@ use crate::fs::{Access, Disk};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// How much of a log's end is looked at.
+/// Bytes at a log's end that are checksummed.
 const END_BYTES_MAX: u64 = 64 * 1024;
 
-/// A description of both logs, one file a line. Logs with the same description are the same, as far
-/// as that is known without reading them.
+/// Describes both logs, one file per line. Logs with the same description are the same, as far as
+/// that can be known without reading them.
 pub fn position(data: &DataDir) -> Result<String> {
     let mut text = String::new();
     let disk = data.disk();
@@ -33,6 +34,7 @@ fn describe(disk: &dyn Disk, dir: &Path, name: &str, text: &mut String) -> Resul
         list(&inside.segments, text);
     }
     list(&listing.segments, text);
+    // Lengths alone would not tell a replaced last segment of the same length.
     if let Some(last) = listing.segments.iter().rfind(|found| found.size_bytes > 0) {
         let _ = writeln!(text, "ends in {:08x}", end_checksum(disk, last)?);
     }

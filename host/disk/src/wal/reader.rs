@@ -1,7 +1,7 @@
-//! Reading one segment back, around whatever is damaged in it.
+//! Reads one segment, skipping any damage in it.
 //!
-//! Damage never ends reading. After it, reading goes on at the next fragment whose checksum is
-//! right, in the same page or behind it, and records begin again at the next full or first one:
+//! Damage never ends reading. Reading continues at the next fragment with a correct checksum, in
+//! the same page or a later one, and records begin again at the next full or first fragment:
 //!
 //! ```text
 //! page 0                            page 1                    page 2
@@ -11,13 +11,13 @@
 //!        └ damaged ┘ read └──── damaged ────────────┘ read again
 //! ```
 //!
-//! A damaged place that reaches the end of the file is a *torn tail* if it looks like what a crash
-//! leaves of a write: the file ends inside of a record, or in zeros that were never written. What
-//! that means depends on the segment, so the reader of the log decides. Any other is damage.
+//! A damaged place that reaches the end of the file is a *torn tail* if a crash during a write may
+//! have left it: the file ends inside of a record, or in zeros that were never overwritten. Its
+//! meaning depends on the segment, so the reader of the log decides. Any other place is damage.
 //!
-//! Invariants: at most a window and one record, packed and not, are in memory; every byte of the
-//! file lies in a record that was given out, in padding, or in a damaged place that was counted and
-//! reported.
+//! Invariants: at most a window and one record, compressed and decompressed, are in memory; every
+//! byte of the file lies in a returned record, in padding, or in a damaged place that was counted
+//! and reported.
 
 use super::pack::{RECORD_BYTES_MAX, Unpacker};
 use super::page::{
@@ -30,10 +30,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Bytes fetched by one read: whole pages, and enough of them for flash and spinning disks.
+/// Bytes per read: whole pages, and enough of them for flash and spinning disks.
 const WINDOW_BYTES: usize = 16 * PAGE_BYTES;
 
-/// What a disk writes at least at a time: no crash tears anything smaller.
+/// Smallest unit that a disk writes: no crash tears anything smaller.
 const SECTOR_BYTES: u64 = 512;
 
 /// Reads the records of one segment.
@@ -41,75 +41,68 @@ pub struct SegmentReader {
     file: Arc<dyn DiskFile>,
     path: PathBuf,
     size_bytes: u64,
-    /// A run of pages that begins at `window_start`.
+    /// A run of pages that begins at byte `window_start` of the file.
     window: Vec<u8>,
     window_start: u64,
-    /// Where the next fragment begins.
+    /// Offset of the next fragment.
     at: u64,
-    /// Fragments of a record whose last one has not come yet.
+    /// Fragments of a record whose last fragment was not read yet.
     parts: Vec<u8>,
-    /// Where that record begins.
+    /// Offset at which that record begins.
     begun: Option<u64>,
     damage: Option<Damage>,
-    /// The end of the last whole record.
     whole_end: u64,
-    /// Where the last record that was given out begins.
+    /// Offset of the last record that was returned.
     record_start: u64,
-    /// Whole records so far, for the log lines.
+    /// Number of whole records so far, for log lines.
     whole_records: u64,
-    /// Damaged places whose ends were found, until they are taken.
+    /// Damaged places with a known end, until they are taken.
     damaged: Vec<DamagedPlace>,
     tally: DamageTally,
     counters: Arc<Counters>,
 }
 
-/// The state of the end of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tail {
-    /// A whole record, or padding.
+    /// The segment ends in a whole record or in padding.
     Clean,
-    /// Bytes that are no record, from `whole_end` on.
+    /// The bytes from `whole_end` on are no record.
     Torn {
-        /// The end of the last whole record.
         whole_end: u64,
-        /// What is wrong with the bytes.
+        /// Reason for which the bytes are no record.
         cause: DamageCause,
     },
 }
 
-/// Bytes of a segment that were skipped.
+/// A run of bytes that was skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DamagedPlace {
-    /// Where they begin.
+    /// Offset of the first skipped byte.
     pub offset: u64,
-    /// How many there are.
     pub bytes: u64,
-    /// What is wrong with them.
     pub cause: DamageCause,
 }
 
-/// All damaged places of a segment, as far as it was read.
+/// Sums of a segment's damaged places, as far as it was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DamageTally {
-    /// How many.
     pub places: u64,
-    /// Bytes in them.
     pub bytes: u64,
-    /// Whether the device would not read some of them, so that it may another time.
+    /// Whether the device refused to read some of the bytes; a later attempt may succeed.
     pub is_unreadable: bool,
 }
 
-/// A damaged place whose end was not found yet.
+/// A damaged place whose end is not known yet.
 #[derive(Clone, Copy)]
 struct Damage {
     offset: u64,
     cause: DamageCause,
     was_unreadable: bool,
-    /// Whether whole fragments lie in it whose record has lost its beginning.
+    /// Whether the place contains valid fragments of a record whose beginning was lost.
     has_fragments: bool,
 }
 
-/// A fragment by its place in the window, so that nothing stays borrowed.
+/// A fragment by its position in the window, which avoids a borrow of the window.
 enum Found {
     Fragment { kind: FragmentKind, compression: Option<Compression>, data: Range<usize>, end: u64 },
     Padding,
@@ -117,7 +110,7 @@ enum Found {
 }
 
 impl SegmentReader {
-    /// Begins at the front of a segment of this length.
+    /// Begins at the front of a segment of `size_bytes`.
     pub(super) fn new(
         file: Arc<dyn DiskFile>,
         path: PathBuf,
@@ -143,7 +136,7 @@ impl SegmentReader {
         }
     }
 
-    /// Begins behind a record that ends here.
+    /// Begins after the record that ends at `at`.
     pub(super) fn from(
         file: Arc<dyn DiskFile>,
         path: PathBuf,
@@ -155,29 +148,29 @@ impl SegmentReader {
         SegmentReader { at, whole_end: at, ..reader }
     }
 
-    /// The end of the last whole record.
     pub(super) fn whole_end(&self) -> u64 {
         self.whole_end
     }
 
-    /// Where reading has come to, in bytes.
+    /// Number of bytes that were read or skipped.
     pub fn position(&self) -> u64 {
         self.at.min(self.size_bytes)
     }
 
-    /// The next record; `None` at the end of the segment.
+    /// Returns the next record; `None` at the end of the segment.
     pub fn next(&mut self, unpacker: &mut Unpacker) -> Option<Vec<u8>> {
         let mut record = Vec::new();
         self.next_onto(unpacker, &mut record).then_some(record)
     }
 
-    /// Adds the next record to `out`; returns whether there was one.
+    /// Appends the next record to `out`; returns whether there was one.
     pub fn next_onto(&mut self, unpacker: &mut Unpacker, out: &mut Vec<u8>) -> bool {
         while self.at < self.size_bytes {
             let page_end = (self.at / PAGE_BYTES as u64 + 1) * PAGE_BYTES as u64;
             match self.find() {
                 Found::Padding => self.at = page_end,
                 Found::Damaged(cause) => {
+                    // Searched while the window still holds this page.
                     let next = self.find_behind();
                     self.lose(self.at, cause);
                     self.at = next.unwrap_or(page_end);
@@ -194,8 +187,8 @@ impl SegmentReader {
         false
     }
 
-    /// What is at the end, once [`next`](SegmentReader::next) has given `None`. A tail that is
-    /// torn is not counted yet: see [`count_tail`](SegmentReader::count_tail).
+    /// Returns the state of the segment's end, once [`next`](SegmentReader::next) has returned
+    /// `None`. A torn tail is not counted yet: see [`count_tail`](SegmentReader::count_tail).
     pub fn tail(&mut self) -> Tail {
         if let Some(begun) = self.begun {
             self.lose(begun, DamageCause::NoEnd);
@@ -212,14 +205,16 @@ impl SegmentReader {
         }
     }
 
-    /// Whether a crash may have left this at the end.
+    /// Returns whether a crash during a write may have left the damage at the end.
     fn is_torn(&self, damage: &Damage) -> bool {
+        // A crash does not cause read errors, nor does it remove what was written before a valid
+        // fragment.
         if damage.was_unreadable || damage.has_fragments {
             return false;
         }
         match damage.cause {
             DamageCause::CutShort | DamageCause::NoEnd => true,
-            // The length was written, but not what comes last.
+            // The file's new length was written, but its last sectors were not.
             _ => {
                 let last_sector = (self.size_bytes - 1) / SECTOR_BYTES * SECTOR_BYTES;
                 let in_window = last_sector.checked_sub(self.window_start);
@@ -230,32 +225,32 @@ impl SegmentReader {
         }
     }
 
-    /// Counts a torn tail as damage that stays where it is.
+    /// Counts a torn tail as damage, for a caller that leaves it in place.
     pub fn count_tail(&mut self) {
         self.end_damage(self.size_bytes);
     }
 
-    /// Damaged places found since this was last asked. Ask after every record or batch of them.
+    /// Returns the damaged places since the last call. Call it after every record or batch.
     pub fn take_damaged(&mut self) -> Vec<DamagedPlace> {
         std::mem::take(&mut self.damaged)
     }
 
-    /// All damage so far, but for a torn tail that was not counted.
+    /// Sums of all damage so far, without a torn tail that was not counted.
     pub fn damage(&self) -> DamageTally {
         self.tally
     }
 
-    /// Where the record that was given out last begins.
+    /// Offset of the record that was returned last.
     pub fn record_start(&self) -> u64 {
         self.record_start
     }
 
-    /// Whole records given out so far.
+    /// Number of whole records returned so far.
     pub fn whole_records(&self) -> u64 {
         self.whole_records
     }
 
-    /// Takes in a fragment; returns whether it completes a record, which is added to `out`.
+    /// Adds a fragment; returns whether it completes a record, which is appended to `out`.
     fn take(
         &mut self,
         kind: FragmentKind,
@@ -267,6 +262,7 @@ impl SegmentReader {
     ) -> bool {
         match kind {
             FragmentKind::Full | FragmentKind::First => {
+                // A new record begins, so an open one has lost its end.
                 if let Some(begun) = self.begun {
                     self.lose(begun, DamageCause::NoEnd);
                 }
@@ -287,6 +283,7 @@ impl SegmentReader {
         if kind != FragmentKind::Full {
             self.parts.extend_from_slice(&self.window[data.clone()]);
         }
+        // Any number of fragments may follow, so the sum needs a limit of its own.
         if self.parts.len() > RECORD_BYTES_MAX {
             self.lose(start, DamageCause::Undecodable);
             return false;
@@ -295,8 +292,8 @@ impl SegmentReader {
             return false;
         }
 
-        // A fragment's checksum does not cover its head, so the last head speaks for all, as
-        // upstream has it.
+        // A fragment's checksum does not cover its head, so the head of the last fragment decides,
+        // as in upstream.
         let begun = self.begun.take().unwrap_or(start);
         let packed = match kind {
             FragmentKind::Full => &self.window[data],
@@ -304,7 +301,7 @@ impl SegmentReader {
         };
         let is_whole = compression.is_some_and(|how| unpacker.unpack(packed, how, out));
         self.parts.clear();
-        // Even one that does not unpack was written whole: no crash has torn it.
+        // Even a record that does not decompress was written whole: no crash has torn it.
         self.whole_end = self.at;
         match is_whole {
             true => {
@@ -319,7 +316,7 @@ impl SegmentReader {
         is_whole
     }
 
-    /// Where in the page a fragment is found behind damage at `at`.
+    /// Finds the next fragment after damage at `at`, in the same page.
     fn find_behind(&self) -> Option<u64> {
         let page_start = self.at - self.at % PAGE_BYTES as u64;
         let page_at = usize::try_from(page_start.checked_sub(self.window_start)?).ok()?;
@@ -328,7 +325,7 @@ impl SegmentReader {
         Some(page_start + found as u64)
     }
 
-    /// What lies at `at`, which is inside the file.
+    /// Reads the fragment or padding at `at`, which is inside the file.
     fn find(&mut self) -> Found {
         let page_start = self.at - self.at % PAGE_BYTES as u64;
         let window_end = self.window_start + self.window.len() as u64;
@@ -352,7 +349,7 @@ impl SegmentReader {
         }
     }
 
-    /// Fills the window from a page on. If the device will not read that much, the page alone.
+    /// Fills the window from a page on, or with that page alone if the device refuses to read more.
     fn fetch(&mut self, page_start: u64) -> bool {
         self.window_start = page_start;
         [WINDOW_BYTES, PAGE_BYTES].into_iter().any(|bytes_max| {
@@ -362,13 +359,15 @@ impl SegmentReader {
             if let Err(error) = &read {
                 let (path, offset) = (self.path.display(), page_start);
                 tracing::warn!(%path, offset, bytes, %error, "could not read from a WAL segment");
+                // An empty window cannot be taken for the bytes of any page.
                 self.window.clear();
             }
             read.is_ok()
         })
     }
 
-    /// Opens a damaged place here, or where the unfinished record begins, unless one is open.
+    /// Begins a damaged place at `offset`, or where the unfinished record begins, unless one has
+    /// begun.
     fn lose(&mut self, offset: u64, cause: DamageCause) {
         let offset = self.begun.take().unwrap_or(offset);
         self.parts.clear();

@@ -1,29 +1,26 @@
-//! Records as they are handed on: one directly after the other, so that they are copied at once.
+//! Records in one buffer, each directly after the other, so that one copy hands them all on.
 
 /// Whole records, in the order in which they were appended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Records {
-    /// All their bytes.
     pub bytes: Vec<u8>,
-    /// The length of each in bytes; together they are the length of `bytes`.
+    /// Length of each record in bytes; the sum is the length of `bytes`.
     pub lengths: Vec<u32>,
 }
 
 impl Records {
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.lengths.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.lengths.is_empty()
     }
 
-    /// The records.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = &self.bytes[..];
         self.lengths.iter().map(move |len| {
+            // The fields are public, so lengths that exceed the bytes must not panic.
             let (record, after) = rest.split_at(rest.len().min(*len as usize));
             rest = after;
             record

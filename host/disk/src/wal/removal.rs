@@ -1,5 +1,5 @@
-//! Deleting the files that a checkpoint replaces. A damaged file that could not be repaired is not
-//! deleted but quarantined, since the device may give another time what it did not give this time.
+//! Deletes files that a checkpoint replaces. A damaged file that could not be repaired is
+//! quarantined instead, since the device may return bytes later that it refused to read this time.
 
 use super::held::Holding;
 use super::segment::WalListing;
@@ -12,13 +12,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How a log's files are deleted.
 pub(super) struct Removal {
     pub disk: Arc<dyn Disk>,
     pub quarantine: Quarantine,
     holding: Holding,
     pub counters: Arc<Counters>,
-    /// Damaged segments that stay as they are.
+    /// Damaged segments that were not repaired.
     damaged: Mutex<HashSet<PathBuf>>,
 }
 
@@ -32,12 +31,12 @@ impl Removal {
         Removal { disk, quarantine, holding, counters, damaged: Mutex::default() }
     }
 
-    /// This segment stays damaged.
+    /// Notes that a segment stays damaged.
     pub fn note_damaged(&self, path: PathBuf) {
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
     }
 
-    /// Whether a segment, or one in this directory, is damaged.
+    /// Returns whether a segment, or any segment in this directory, is damaged.
     pub fn is_damaged(&self, path: &Path) -> bool {
         let damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
         damaged.iter().any(|found| found.starts_with(path))
@@ -49,10 +48,11 @@ impl Removal {
         segments.try_for_each(|found| self.remove_segment(&found.path))
     }
 
-    /// Deletes a segment. One that is held for others and damaged is quarantined besides: they read
-    /// of it what can be read.
+    /// Deletes a segment. A damaged one that is held for forwarding is quarantined besides, since
+    /// forwarding still reads its undamaged records.
     pub fn remove_segment(&self, path: &Path) -> Result<()> {
         let is_gone = match self.holding.is_on() {
+            // Kept by a copy or a second name, because the original moves to the held segments.
             true => {
                 self.take_damaged(path, |path| self.quarantine.keep_segment(path));
                 self.holding.take(&*self.disk, path)?
@@ -66,8 +66,8 @@ impl Removal {
         Ok(())
     }
 
-    /// Deletes a checkpoint.
     pub fn remove_checkpoint(&self, path: &Path) -> Result<()> {
+        // A checkpoint has series that held segments refer to, so it is held as well.
         match self.take_damaged(path, |path| self.quarantine.take(path)) {
             true => Ok(()),
             false if self.holding.take(&*self.disk, path)? => Ok(()),
@@ -75,8 +75,8 @@ impl Removal {
         }
     }
 
-    /// Quarantines it in this way if it is damaged; returns whether it was moved. If that fails it
-    /// is deleted all the same: a log that only grows ends in a full disk.
+    /// Quarantines a damaged file with `quarantine`; returns whether the file was moved. If that
+    /// fails the caller deletes the file all the same: a log that only grows fills the disk.
     fn take_damaged(
         &self,
         path: &Path,

@@ -1,15 +1,15 @@
-//! Damaged segments, once all of the log was read: each is quarantined as it was found, and one
-//! with all of its readable records takes its place, so that neither the next start nor upstream's
-//! programs, which cut a log off at the first damage, stumble over it.
+//! Repairs damaged segments after a replay: each is quarantined as it was found, and replaced by a
+//! segment with all of its readable records. Otherwise the next start would find the damage again,
+//! and upstream's programs cut a log off at the first damage.
 //!
 //! ```text
 //! 00000007 ── rewrite.tmp/00000000, synced ── link to set-aside/…-wal-00000007 ── rename over it
 //! ```
 //!
-//! A crash at any place leaves the damaged segment or the repaired one, and once there is a
-//! repaired one the other is quarantined. Whatever fails leaves the segment as it was: it was read
-//! as far as it can be, and it will be again. What the device would not read stays, too: it may be
-//! readable next time.
+//! A crash at any step leaves either the damaged segment or the repaired one, and the repaired one
+//! exists only after the other was quarantined. After any failure the segment stays as it was: its
+//! readable records were read, and will be again. Segments that the device refused to read stay
+//! too, since a later read may succeed.
 
 use super::Wal;
 use super::reader::DamageTally;
@@ -17,19 +17,18 @@ use super::segment::SegmentFile;
 use crate::error::Result;
 use std::path::PathBuf;
 
-/// A segment in which a replay found damage.
 #[derive(Clone, Debug)]
 pub(super) struct DamagedSegment {
     pub file: SegmentFile,
     pub damage: DamageTally,
-    /// Records that could be read.
+    /// Number of records that could be read.
     pub records: u64,
-    /// Whether it has to stay as it is, so that the next replay does again what this one did.
+    /// Whether the segment must stay as it is, so that the next replay reads the same files.
     pub must_stay: bool,
 }
 
 impl Wal {
-    /// Repairs what can be. Nothing that fails here keeps the log from going on.
+    /// Repairs the segments where possible. A failure does not keep the log from continuing.
     pub(super) fn repair(&mut self, found: Vec<DamagedSegment>) {
         for DamagedSegment { file, damage, records, must_stay } in &found {
             let path = file.path.display();
@@ -58,6 +57,7 @@ impl Wal {
                 }
             }
         }
+        // Once at the end, when all quarantined segments count against the limit.
         if !found.is_empty() {
             self.removal.quarantine.trim();
         }

@@ -1,9 +1,9 @@
-//! Replay: the newest checkpoint, then the segments after it, as batches of bounded size.
+//! Replay: reads the newest checkpoint, then the segments after it, in batches of bounded size.
 //!
-//! The last segment that holds anything may end in a *torn tail*, what a crash left of the last
-//! batch: it is cut off, so that neither the next replay nor upstream stumbles over it. Everywhere
-//! else damage is skipped, for `repair` to look after. Gaps between segments, and files that do not
-//! open, are logged and stepped over.
+//! The last segment with any bytes may end in a *torn tail*, which a crash left of the last batch.
+//! The tail is cut off, so that neither the next replay nor upstream stops at it. Everywhere else
+//! damage is skipped and left to `repair`. Gaps between segments, and files that cannot be opened,
+//! are logged and skipped.
 
 use super::pack::Unpacker;
 use super::page::DamageCause;
@@ -21,16 +21,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-/// Records read back, in the order they were appended.
+/// Records of earlier runs, in the order in which they were appended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplayBatch {
-    /// The segment all of these records are in; a checkpoint counts as the segment it ends with.
+    /// The segment that holds all of these records; a checkpoint counts as the last segment it
+    /// covers.
     pub segment: u32,
-    /// The records, whole.
     pub records: Records,
 }
 
-/// Reads a log from its front to its end, once.
+/// Reads a log from beginning to end, once.
 pub struct Replay {
     disk: Arc<dyn Disk>,
     sources: VecDeque<Source>,
@@ -38,15 +38,15 @@ pub struct Replay {
     damaged: Vec<DamagedSegment>,
     unpacker: Unpacker,
     sync_last: bool,
-    /// Bytes of the files read to their end.
+    /// Bytes of the files that were read to their end.
     bytes_done: u64,
     started: Instant,
     counters: Arc<Counters>,
 }
 
 impl Replay {
-    /// Plans the reading of what a directory holds. With `sync_last`, the last segment is synced
-    /// at the end: the life that wrote it may have been killed before it could.
+    /// Plans which files of a directory to read. With `sync_last`, the last segment is synced at
+    /// the end, because the run that wrote it may have been killed before its sync.
     pub(super) fn plan(
         disk: Arc<dyn Disk>,
         listing: &WalListing,
@@ -79,7 +79,8 @@ impl Replay {
         })
     }
 
-    /// The next records of one segment, about `bytes_max` long; `None` at the end of the log.
+    /// Returns the next records of one segment, about `bytes_max` long; `None` at the end of the
+    /// log.
     pub fn batch(&mut self, bytes_max: u32) -> Result<Option<ReplayBatch>> {
         loop {
             if self.current.is_none() && !self.open_next()? {
@@ -90,7 +91,7 @@ impl Replay {
             let mut records = Records::default();
             let mut is_at_end = false;
             let is_full = |records: &Records| {
-                // Even an empty one takes some memory.
+                // The number counts too, since even an empty record takes some memory.
                 records.bytes.len().max(records.len()) >= bytes_max as usize
             };
             while !is_full(&records) || records.is_empty() {
@@ -99,7 +100,8 @@ impl Replay {
                     is_at_end = true;
                     break;
                 }
-                // None is longer than its limit, which four bytes can say.
+                // The cast cannot truncate: no record exceeds `RECORD_BYTES_MAX`, which fits four
+                // bytes.
                 records.lengths.push((records.bytes.len() - before) as u32);
             }
             report_damage(&source.path, reader);
@@ -115,12 +117,12 @@ impl Replay {
         }
     }
 
-    /// The segments in which damage was found, at the end.
+    /// Takes the segments in which damage was found, once the log was read to its end.
     pub(super) fn take_damaged(&mut self) -> Vec<DamagedSegment> {
         std::mem::take(&mut self.damaged)
     }
 
-    /// Opens the next file that opens.
+    /// Opens the next file that can be opened; `false` if there is none.
     fn open_next(&mut self) -> Result<bool> {
         loop {
             let Some(source) = self.sources.front() else {
@@ -130,7 +132,7 @@ impl Replay {
             let path = source.path.clone();
             self.counters.replay_segment_current.store(source.segment, Relaxed);
             let opened = match self.open(source) {
-                // The file is not to blame: the next call tries again.
+                // A shortage is not the file's fault, so the file stays for the next call.
                 Err(error) if is_shortage(&error) => {
                     return Err(Action::Open.failed(&path)(error));
                 }
@@ -151,6 +153,8 @@ impl Replay {
     }
 
     fn open(&self, source: &Source) -> std::io::Result<Arc<dyn DiskFile>> {
+        // A torn tail can be cut off only through a writable handle; a read-only file is read all
+        // the same.
         if source.is_last
             && let Ok(file) = self.disk.open(&source.path, Access::Write)
         {
@@ -159,7 +163,7 @@ impl Replay {
         self.disk.open(&source.path, Access::Read)
     }
 
-    /// A file that does not open: all of it counts as damaged.
+    /// Skips a file that cannot be opened: all of its bytes count as damaged.
     fn step_over(&mut self, source: Source, error: &std::io::Error) {
         tracing::error!(
             path = %source.path.display(), bytes = source.size_bytes, %error,
@@ -183,6 +187,8 @@ impl Replay {
     fn close(&mut self) {
         let Some((source, file, mut reader)) = self.current.take() else { return };
         match reader.tail() {
+            // Only the last batch of the whole log can be unfinished: earlier segments were
+            // followed by others.
             Tail::Torn { whole_end, cause } if source.is_last => {
                 self.cut_tail(&source, &*file, whole_end, cause, reader.whole_records());
             }
@@ -201,7 +207,7 @@ impl Replay {
         self.bytes_done += source.size_bytes;
         let damage = reader.damage();
         if damage.places > 0 {
-            // A tail may be cut off already: what is there now is what was read.
+            // Cutting off a tail has changed the length since the file was listed.
             let size_bytes = file.size().unwrap_or(source.size_bytes);
             self.note_damaged(Source { size_bytes, ..source }, damage, reader.whole_records());
         }
@@ -218,6 +224,7 @@ impl Replay {
         let (path, bytes) = (source.path.display(), source.size_bytes - whole_end);
         self.counters.torn_tails.fetch_add(1, Relaxed);
         self.counters.torn_bytes.fetch_add(bytes, Relaxed);
+        // Without a sync the tail could be back after a power cut, before newer records.
         match file.set_len(whole_end).and_then(|()| file.sync_data()) {
             Ok(()) => tracing::warn!(
                 %path, offset = whole_end, bytes, %cause, records_before = records,

@@ -1,12 +1,11 @@
-//! Taking records out of a log that is already written: segment by segment, each rewritten beside
-//! the log and then put in the old one's place.
+//! Removes records from a log that is already written. Each segment is rewritten beside the log and
+//! then replaces the old one.
 //!
 //! ```text
 //! rewrite.tmp/00000000 ──── rename ────▶ 00000003     atomically; the next segment follows
 //! ```
 //!
-//! A crash leaves a log in which some segments still have the records, so the caller must be able
-//! to live with that, and ask again.
+//! A crash leaves some segments with the records, so the caller must tolerate them and call again.
 
 use super::pack::Unpacker;
 use super::reader::SegmentReader;
@@ -21,7 +20,7 @@ use std::sync::Arc;
 
 const UNFINISHED_DIR: &str = "rewrite.tmp";
 
-/// Removes what a crash left of a segment that was being rewritten.
+/// Removes an unfinished rewrite that a crash left.
 pub(super) fn sweep(disk: &dyn Disk, dir: &Path) {
     let unfinished = dir.join(UNFINISHED_DIR);
     if let Err(error) = remove_tree(disk, &unfinished) {
@@ -30,18 +29,19 @@ pub(super) fn sweep(disk: &dyn Disk, dir: &Path) {
     }
 }
 
-/// Bytes of records that are read before they are written.
+/// Size of the batches in which records are copied.
 const BATCH_BYTES: usize = 1024 * 1024;
 
 impl Wal {
-    /// Takes records out of all segments that earlier runs wrote, but not out of checkpoints, and
-    /// returns how many. Segments without any stay as they are; a damaged one is quarantined first.
-    /// To be called after the replay and before the first append.
+    /// Removes records from all segments of earlier runs, but not from checkpoints, and returns
+    /// their number. Segments without any such record stay as they are; a damaged one is
+    /// quarantined first. Must be called after the replay and before the first append.
     pub fn drop_records(&mut self, is_dropped: impl Fn(&[u8]) -> bool) -> Result<u64> {
         self.check_replayed()?;
         let listing = WalListing::read(&*self.disk, &self.dir)?;
         let mut dropped = 0;
         for found in &listing.segments {
+            // A first pass only counts: rewriting every segment would wear the flash for nothing.
             let mut to_drop = 0;
             let records = self.read_segment(found, |records| {
                 to_drop += records.iter().filter(|record| is_dropped(record)).count();
@@ -56,8 +56,8 @@ impl Wal {
         Ok(dropped)
     }
 
-    /// Rewrites a segment without the records that are dropped. If asked to, quarantines it first,
-    /// and returns where to.
+    /// Rewrites a segment without the dropped records. With `keep`, quarantines the old segment
+    /// first and returns its path there.
     pub(super) fn replace_segment(
         &self,
         found: &SegmentFile,
@@ -67,6 +67,7 @@ impl Wal {
     ) -> Result<Option<PathBuf>> {
         let dir = self.dir.join(UNFINISHED_DIR);
         let replaced = self.write_anew(&dir, found, records_expected, is_dropped).and_then(|()| {
+            // Before the rename, which would remove the damaged file's last name.
             let kept = if keep { self.removal.quarantine.keep_segment(&found.path)? } else { None };
             let from = dir.join(segment_name(0));
             self.disk.rename(&from, &found.path).map_err(Action::Rename.failed(&from))?;
@@ -74,7 +75,7 @@ impl Wal {
             self.disk.sync_dir(parent).map_err(Action::Sync.failed(parent))?;
             Ok(kept)
         });
-        // If that fails the next one does it; and the space may be needed.
+        // Removed now, since the space may be needed; the next rewrite removes it otherwise.
         if let Err(error) = remove_tree(&*self.disk, &dir) {
             tracing::debug!(
                 path = %dir.display(), %error,
@@ -94,7 +95,7 @@ impl Wal {
         remove_tree(&*self.disk, dir).map_err(Action::Remove.failed(dir))?;
         self.disk.create_dir(dir).map_err(Action::Create.failed(dir))?;
         let mut options = self.options.writer(true, &self.counters);
-        // One segment in the place of one, however it was packed.
+        // One segment replaces one, whatever compression does to its length.
         options.segment_bytes_max = u64::MAX;
         let mut writer =
             SegmentWriter::new(Arc::clone(&self.disk), dir.to_owned(), Some(0), options);
@@ -102,7 +103,7 @@ impl Wal {
             records.retain(|record| !is_dropped(record));
             writer.append(&records).map(drop)
         })?;
-        // A device that gives less the second time must not cost what it gave the first time.
+        // If the device returns fewer records than the first time, the old file must stay.
         if records != records_expected {
             let differs = io::Error::other(format!("{records} records, of {records_expected}"));
             return Err(Action::Read.failed(&found.path)(differs));
@@ -110,7 +111,7 @@ impl Wal {
         writer.finish()
     }
 
-    /// Hands over all records of a segment, some at a time, and returns how many there are.
+    /// Passes all records of a segment to `take`, in batches, and returns their number.
     fn read_segment(
         &self,
         found: &SegmentFile,
@@ -119,7 +120,7 @@ impl Wal {
         let file = self.disk.open(&found.path, Access::Read);
         let file = file.map_err(Action::Open.failed(&found.path))?;
         let size_bytes = file.size().map_err(Action::Open.failed(&found.path))?;
-        // The replay has counted what is damaged.
+        // Counters of its own, because the replay has counted the damage already.
         let counters = Arc::new(Counters::default());
         let mut reader = SegmentReader::new(file, found.path.clone(), size_bytes, counters);
         let mut unpacker = Unpacker::default();
@@ -129,6 +130,7 @@ impl Wal {
             while bytes < BATCH_BYTES
                 && let Some(record) = reader.next(&mut unpacker)
             {
+                // At least 1, so that empty records cannot make a batch endless.
                 bytes += record.len().max(1);
                 records.push(record);
             }

@@ -1,8 +1,8 @@
-//! Names: of segments and checkpoints, and finding those that exist.
+//! Names of segments and checkpoints, and listings of a log's directory.
 //!
-//! A segment is named by its number in eight digits (older versions used six, so any run of digits
-//! is read), a checkpoint `checkpoint.` and the number of the last segment it stands for. Names of
-//! other names are not tidepool's and stay untouched.
+//! A segment's name is its number in eight digits (older versions used six, so any run of digits is
+//! read). A checkpoint's name is `checkpoint.` and the number of the last segment it replaces.
+//! Entries with other names are not tidepool's and stay untouched.
 
 use crate::error::{Action, Result};
 use crate::fs::{Disk, DiskEntry};
@@ -14,44 +14,39 @@ const UNFINISHED_SUFFIX: &str = ".tmp";
 /// A segment found in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentFile {
-    /// Its number.
     pub number: u32,
-    /// Its file.
     pub path: PathBuf,
-    /// Its length when it was found.
+    /// Length in bytes when the directory was listed.
     pub size_bytes: u64,
 }
 
 /// A committed checkpoint found in the log's directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckpointDir {
-    /// The last segment it stands for.
+    /// Number of the last segment that the checkpoint replaces.
     pub number: u32,
-    /// Its directory.
     pub path: PathBuf,
 }
 
-/// The content of the log's directory, each list ascending by number.
+/// The entries of a log's directory, each list ascending by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WalListing {
-    /// Segments.
     pub segments: Vec<SegmentFile>,
-    /// Checkpoints.
     pub checkpoints: Vec<CheckpointDir>,
     /// Directories named like segments, and files named like checkpoints.
     pub strays: Vec<PathBuf>,
-    /// The highest number that any name stands for, usable or not.
+    /// The highest number in any name, including strays.
     pub number_max: Option<u32>,
 }
 
 impl WalListing {
-    /// Looks through a directory: the log's, or a checkpoint's.
+    /// Lists the directory of a log or of a checkpoint.
     pub fn read(disk: &dyn Disk, dir: &Path) -> Result<WalListing> {
         let mut listing = WalListing::default();
         for entry in disk.list(dir).map_err(Action::List.failed(dir))? {
             listing.add(dir, &entry);
         }
-        // Two spellings of one number: the eight digits that are written today win.
+        // Of two spellings of one number, the eight digits that are written today win.
         let written_today = |found: &SegmentFile| found.path.ends_with(segment_name(found.number));
         listing.segments.sort_by_key(|found| (found.number, !written_today(found)));
         listing.segments.dedup_by(|later, first| {
@@ -70,6 +65,7 @@ impl WalListing {
         let Some(name) = entry.name() else { return };
         let path = dir.join(name);
         if let Some(number) = parse_number(name) {
+            // Strays count too: a new segment of this number could not be created beside one.
             self.number_max = self.number_max.max(Some(number));
             match entry.is_dir {
                 true => self.strays.push(path),
@@ -90,27 +86,26 @@ impl WalListing {
     }
 }
 
-/// The name of a segment.
 pub fn segment_name(number: u32) -> String {
     format!("{number:08}")
 }
 
-/// The name of a checkpoint.
 pub fn checkpoint_name(last_segment: u32) -> String {
     format!("{CHECKPOINT_PREFIX}{last_segment:08}")
 }
 
-/// The name of a checkpoint while it is written.
+/// The name of a checkpoint that is being written.
 pub fn unfinished_checkpoint_name(last_segment: u32) -> String {
     format!("{CHECKPOINT_PREFIX}{last_segment:08}{UNFINISHED_SUFFIX}")
 }
 
-/// Whether a directory in the log's is a checkpoint that was never committed.
+/// Returns whether a directory's name is that of a checkpoint that was never committed.
 pub fn is_unfinished_checkpoint(name: &str) -> bool {
     name.starts_with(CHECKPOINT_PREFIX) && name.ends_with(UNFINISHED_SUFFIX)
 }
 
 fn parse_number(name: &str) -> Option<u32> {
+    // `parse` alone would accept a sign, as in `+1`.
     let digits = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| name.parse().ok())?
 }

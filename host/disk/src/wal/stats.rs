@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Figures of the log since the start of the process. Counters only grow.
+/// Figures of the log since the process started. Counters only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WalStats {
     /// The segment being written, or the one that the next append will begin.
@@ -16,68 +16,62 @@ pub struct WalStats {
     pub records_written: u64,
     /// Bytes written, checkpoints and framing included.
     pub bytes_written: u64,
-    /// Batches that could not be written.
     pub writes_failed: u64,
-    /// Syncs of segments.
     pub fsyncs: u64,
-    /// Syncs of segments that failed.
     pub fsyncs_failed: u64,
     /// Time spent in syncs of segments, failed ones included.
     pub fsync_time: Duration,
-    /// When a segment was last synced, if one was.
+    /// Time of the last successful sync of a segment, if there was one.
     pub fsynced_at: Option<Instant>,
-    /// Checkpoints committed.
     pub checkpoints: u64,
-    /// Segments deleted because a checkpoint stands for them.
+    /// Segments deleted after a checkpoint replaced them.
     pub segments_deleted: u64,
-    /// What reading the log back found.
     pub replay: ReplayStats,
 }
 
-/// What reading the log back found.
+/// Figures of a log's replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayStats {
-    /// Records read.
     pub records: u64,
     /// Segments read to their end, those of the checkpoint included.
     pub segments_done: u32,
     /// Segments to read, those of the checkpoint included.
     pub segments_total: u32,
-    /// Lowest number of a segment to read; a checkpoint counts as the last segment it stands for.
+    /// Lowest number of a segment to read; a checkpoint counts as the last segment it covers.
     pub segment_min: u32,
     /// Highest number of a segment to read.
     pub segment_max: u32,
     /// Number of the segment that is being read, or was read last.
     pub segment_current: u32,
-    /// Bytes read.
     pub bytes_done: u64,
     /// Bytes of all segments to read.
     pub bytes_total: u64,
-    /// Places inside segments that were skipped because they are damaged.
+    /// Damaged places inside segments that were skipped.
     pub damaged_places: u64,
-    /// Bytes skipped there.
+    /// Bytes in those damaged places.
     pub damaged_bytes: u64,
-    /// Torn tails cut off: what a crash left of the last batch.
+    /// Torn tails that were cut off; a crash left them of the last batch.
     pub torn_tails: u64,
-    /// Bytes cut off there.
+    /// Bytes of those torn tails.
     pub torn_bytes: u64,
     /// Places where whole segments are missing.
     pub gaps: u64,
 }
 
 impl ReplayStats {
-    /// Whether everything that was ever written could be read.
+    /// Returns whether everything that was ever written could be read.
     pub fn is_whole(&self) -> bool {
         self.damaged_places == 0 && self.torn_tails == 0 && self.gaps == 0
     }
 
-    /// Bytes read, in percent of all.
+    /// Bytes read, as a percentage of all bytes to read; 100 for an empty log.
     pub fn percent(&self) -> u64 {
         (self.bytes_done * 100).checked_div(self.bytes_total).unwrap_or(100)
     }
 
-    /// This log's figures and those of the one that is read after it.
+    /// Sums these figures with those of the log that is read next.
     pub(super) fn and_then(self, next: ReplayStats) -> ReplayStats {
+        // The two logs number their segments independently, so only one log's can be shown.
         let is_done = self.segments_done == self.segments_total;
         let numbers = if is_done && next.segments_total > 0 { next } else { self };
         ReplayStats {
@@ -98,7 +92,7 @@ impl ReplayStats {
     }
 }
 
-/// A view of the log's figures that outlives it and can go to any thread.
+/// A view of the log's figures that outlives the log and can be sent to any thread.
 #[derive(Clone)]
 pub struct WalMonitor {
     pub(super) counters: Arc<Counters>,
@@ -106,7 +100,7 @@ pub struct WalMonitor {
     pub(super) dir: PathBuf,
 }
 
-/// The counters themselves. Each stands alone, so relaxed ordering does.
+/// Shared counters. Each is independent of the others, so relaxed ordering suffices.
 #[derive(Default)]
 pub(super) struct Counters {
     pub segment_current: AtomicU32,
@@ -135,12 +129,11 @@ pub(super) struct Counters {
 }
 
 impl WalMonitor {
-    /// The figures as of now.
     pub fn stats(&self) -> WalStats {
         self.counters.snapshot()
     }
 
-    /// Bytes that the log's directory takes, checkpoints included. Walks the directory.
+    /// Bytes of the log's directory, checkpoints included. Walks the directory.
     pub fn size_bytes(&self) -> Result<u64> {
         tree_bytes(&*self.disk, &self.dir).map_err(Action::List.failed(&self.dir))
     }

@@ -1,29 +1,27 @@
-//! When the log is synced: the policy, and the timer for it.
+//! The policy that decides when the log is synced, and its timer.
 
 use std::time::{Duration, Instant};
 
-/// How long a record may be written but not synced.
+/// Longest time for which a record may be written but not synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncPolicy {
-    /// As long as the operating system likes. A power cut may cost minutes of records, and damage
-    /// that needs skipping; a crash of the process costs nothing.
+    /// As long as the operating system allows. A power cut may cost minutes of records and cause
+    /// damage that replay skips; a crash of the process costs nothing.
     Off,
-    /// About this long.
     Interval(Duration),
-    /// Until the group of appends it belongs to is answered.
+    /// Until the record's group of appends is answered.
     Always,
-    /// As long, but until then it is not even written: it is gathered in this process's memory. A
-    /// crash of the process costs as much as a power cut; the flash has the least to do.
+    /// About `interval`, and until then records are only buffered in this process's memory. A crash
+    /// of the process costs as much as a power cut; flash wear is lowest.
     Batch {
-        /// About this long.
         interval: Duration,
-        /// Bytes of records that are gathered at most.
+        /// Maximum size of the buffered records.
         bytes_max: usize,
     },
 }
 
 impl SyncPolicy {
-    /// Bytes of records that are gathered in memory at most.
+    /// Maximum size of the records buffered in memory, in bytes.
     pub fn gathered_bytes_max(self) -> usize {
         match self {
             SyncPolicy::Batch { bytes_max, .. } => bytes_max,
@@ -32,10 +30,11 @@ impl SyncPolicy {
     }
 }
 
-/// Upstream flushes only when a segment ends; a second is what an edge node can stand to lose.
+/// Upstream syncs only when a segment ends; a second of records is what an edge node can afford to
+/// lose.
 pub const SYNC_INTERVAL_DEFAULT: Duration = Duration::from_secs(1);
 
-/// Default of how long records are buffered.
+/// Default time for which records are buffered.
 pub const BATCH_INTERVAL_DEFAULT: Duration = Duration::from_secs(300);
 
 impl Default for SyncPolicy {
@@ -44,45 +43,46 @@ impl Default for SyncPolicy {
     }
 }
 
-/// Remembers since when something is unsynced.
+/// Tracks since when records are unsynced.
 #[derive(Clone, Copy, Debug)]
 pub struct SyncClock {
     policy: SyncPolicy,
     unsynced_since: Option<Instant>,
-    /// When to write again what could not be written.
+    /// When to retry a failed write.
     again_at: Option<Instant>,
 }
 
-/// Pause before gathered records that could not be written are tried again.
+/// Pause before a failed write of buffered records is retried.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 impl SyncClock {
-    /// Nothing is unsynced yet.
+    /// Creates a clock without unsynced records.
     pub fn new(policy: SyncPolicy) -> SyncClock {
         SyncClock { policy, unsynced_since: None, again_at: None }
     }
 
-    /// Records were written at this moment.
+    /// Notes that records were written at `now`.
     pub fn written(&mut self, now: Instant) {
+        // The oldest unsynced record decides when a sync is due.
         self.unsynced_since.get_or_insert(now);
     }
 
-    /// A sync was done or tried: after a failure, another sync is of no use.
+    /// Notes a sync, successful or not: after a failure another sync is of no use.
     pub fn synced(&mut self) {
         (self.unsynced_since, self.again_at) = (None, None);
     }
 
-    /// Gathered records could not be written, and wait.
+    /// Notes that buffered records could not be written and wait.
     pub fn held(&mut self, now: Instant) {
         self.again_at = now.checked_add(AGAIN_AFTER);
     }
 
-    /// When the policy asks for the next sync; `None` while it asks for none.
+    /// Returns when the policy asks for the next sync; `None` while no sync is due.
     pub fn due_at(&self) -> Option<Instant> {
         let since = self.unsynced_since?;
         match self.policy {
             SyncPolicy::Off => None,
-            // Too far away for the clock is never.
+            // An overflow of the clock means that no sync will ever be due.
             SyncPolicy::Interval(interval) | SyncPolicy::Batch { interval, .. } => {
                 self.again_at.or_else(|| since.checked_add(interval))
             }

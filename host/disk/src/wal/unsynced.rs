@@ -1,31 +1,31 @@
-//! The records appended since the last completed sync, so that they can be written again.
+//! Records appended since the last completed sync, kept so that they can be written again.
 //!
-//! A sync that fails may have lost any of it for good, though it still reads well: the kernel
-//! counts the pages as written. Later records rely on what is lost, such as the labels of their
-//! series, and a sender that repeats a batch gets the answer that it is stored. So the next segment
-//! begins with a copy. Replay passes over what it meets a second time.
+//! A failed sync may have lost any of these records for good, although they still read well: the
+//! kernel counts the pages as written. Later records rely on lost ones, such as the labels of their
+//! series, and a sender that repeats a batch is told that it is stored. So the next segment begins
+//! with a copy. Replay skips records that it has seen before.
 
-/// Most bytes that are kept. Beyond, a failed sync is only reported.
+/// Maximum size of the kept records. Beyond it, a failed sync is only reported.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Buffers larger than this are given back when they are no longer needed.
+/// Larger buffers are freed when they are no longer needed.
 const BUFFER_KEPT_BYTES_MAX: usize = 1024 * 1024;
 
-/// Records, in the order in which they were appended.
+/// Unsynced records, in the order in which they were appended.
 #[derive(Default)]
 pub(super) struct Unsynced {
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    /// Whether some are missing here.
+    /// Whether the limit was exceeded, so that records are missing.
     has_lost: bool,
 }
 
 impl Unsynced {
-    /// Adds records.
     pub fn add<R: AsRef<[u8]>>(&mut self, records: &[R]) {
         for record in records {
             let record = record.as_ref();
             self.has_lost |= self.bytes.len() + record.len() > BYTES_MAX;
+            // A part of the records would be of no use: later ones may rely on the missing ones.
             if self.has_lost {
                 (self.bytes, self.ends) = (Vec::new(), Vec::new());
                 return;
@@ -35,7 +35,7 @@ impl Unsynced {
         }
     }
 
-    /// Drops all: they are durable now.
+    /// Drops all records, which are durable now.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(BUFFER_KEPT_BYTES_MAX);
@@ -43,12 +43,11 @@ impl Unsynced {
         self.has_lost = false;
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty() && !self.has_lost
     }
 
-    /// All of them; `None` if that was too much to keep.
+    /// Returns all records; `None` if they exceeded the limit.
     pub fn records(&self) -> Option<Vec<&[u8]>> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         let record = |(start, end): (usize, &usize)| &self.bytes[start..*end];

@@ -1,7 +1,8 @@
-//! Writing: batches of records to the end of the newest segment of a directory.
+//! Writing: appends batches of records to the newest segment of a directory.
 //!
 //! A batch is packed and framed into one buffer and written with one call, so it lies in one
-//! segment whole. All state about a segment is its length, which moves only when the write did:
+//! segment as a whole. A segment's only state is its length, which moves only after a successful
+//! write:
 //!
 //! ```text
 //! append ─┬─ fits ────────────────────────────▶ write ─┬─ done: length moves
@@ -10,16 +11,17 @@
 //!                                                           └─ failed too: abandon the segment
 //! ```
 //!
-//! Records may be gathered in memory before they are written (see `gather`). They are written
-//! before a segment ends, so only the open one has any. As long as they cannot be, no batch is
-//! taken.
+//! Records may be buffered in memory before they are written (see `gather`). They are written
+//! before a segment ends, so only the open segment has buffered records. While they cannot be
+//! written, no further batch is accepted.
 //!
-//! A segment is *retired* (padded to a whole page, synced) when the next one exists. It is given
-//! up for new records when it is full, when a failed write could not be undone, and when a sync
-//! failed: after that the kernel may have dropped the pages, and syncing again would lie. Then the
-//! next one begins with a copy of what was not synced (`unsynced.rs`). Bytes of a failed write are
-//! cut off before anything else is written: replay would return them before what came later.
-//! Those who read behind are told how far they may (`committed`), only after a write.
+//! A segment is *retired* (padded to a whole page, synced) when the next one exists. It takes no
+//! more records when it is full, when a failed write could not be undone, or when a sync failed:
+//! after that the kernel may have dropped the pages, and another sync would report a false success.
+//! Then the next segment begins with a copy of the unsynced records (`unsynced.rs`). Bytes of a
+//! failed write are cut off before anything else is written, because replay would return them
+//! before later records. Readers behind the writer learn its position (`committed`) only after a
+//! write.
 
 use super::Compression;
 use super::committed::Committed;
@@ -37,10 +39,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A larger buffer is given back after the batch that needed it.
+/// A buffer that a batch grew beyond this size is freed after the batch.
 const BUFFER_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// How long after a failure gathered records are not written again for a batch that comes.
+/// Pause after a failed write of buffered records; batches within it are refused at once.
 const HELD_PAUSE: Duration = Duration::from_secs(1);
 
 /// Writes the segments of one directory.
@@ -54,37 +56,34 @@ pub struct SegmentWriter {
     framed: Vec<u8>,
     open: Option<OpenSegment>,
     next_number: Option<u32>,
-    /// A retired segment whose sync failed, until a call that asks for a sync has reported it.
+    /// A retired segment whose sync failed, until a call that requests a sync has reported it.
     unreported: Option<u32>,
-    /// Since gathered records could not be written.
+    /// Set while buffered records cannot be written.
     held: Option<Held>,
-    /// Since the last completed sync; `None` where nothing is written again.
+    /// Records since the last completed sync; `None` if the writer does not rewrite records.
     unsynced: Option<Unsynced>,
-    /// Whether that is to be written again, to the open segment.
+    /// Whether the unsynced records must be written again, to the open segment.
     writes_again: bool,
-    /// The segment that was promised to the next batch.
+    /// Segment that was promised to the next batch.
     promised: Option<u32>,
-    /// Length of the last batch.
+    /// Length of the last batch in bytes.
     batch_bytes: u64,
     committed: Committed,
     counters: Arc<Counters>,
 }
 
-/// How a [`SegmentWriter`] writes.
 pub struct WriterOptions {
-    /// The length that a segment exceeds only by a single batch.
+    /// Length that a segment exceeds only by a single batch.
     pub segment_bytes_max: u64,
-    /// How records are packed.
     pub compression: Compression,
-    /// Bytes of records that may be gathered in memory before they are written.
+    /// Maximum size of the records buffered in memory before they are written.
     pub gathered_bytes_max: usize,
     /// Whether a segment is synced when the next one begins.
     pub sync_retired: bool,
-    /// Whether what a failed sync may have lost is written again.
+    /// Whether records that a failed sync may have lost are written again.
     pub writes_again: bool,
-    /// Where those who read behind the writer look how far they may.
+    /// Tells readers behind the writer how far the log is written.
     pub committed: Committed,
-    /// Where the writer's figures go.
     pub counters: Arc<Counters>,
 }
 
@@ -96,7 +95,7 @@ struct OpenSegment {
     state: SegmentState,
 }
 
-/// Why gathered records could not be written, and when.
+/// Reason and time of a failed write of buffered records.
 struct Held {
     kind: io::ErrorKind,
     reason: String,
@@ -105,16 +104,14 @@ struct Held {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SegmentState {
-    /// Takes records.
     Usable,
-    /// A sync failed.
     Suspect,
-    /// Bytes of a failed batch lie behind its end.
+    /// Bytes of a failed batch remain after the segment's end.
     Abandoned,
 }
 
 impl SegmentWriter {
-    /// Will write to `dir`, beginning with segment `first`, which is created when it is needed.
+    /// Creates a writer for `dir`. Segment `first` is created when it is needed.
     pub fn new(
         disk: Arc<dyn Disk>,
         dir: PathBuf,
@@ -142,9 +139,10 @@ impl SegmentWriter {
         }
     }
 
-    /// Appends all records, or none, and says in which segment they lie. Without records it says
-    /// to which segment the next batch goes, as long as nothing fails: that is promised, even if
-    /// the batch makes the segment too long, so that its records can be made for that segment.
+    /// Appends all records, or none, and returns the segment that holds them. Without records,
+    /// returns the segment of the next batch, unless something fails in between: the promise holds
+    /// even if the batch makes the segment too long, so that its records can be encoded for that
+    /// segment.
     pub fn append<R: AsRef<[u8]>>(&mut self, records: &[R]) -> Result<u32> {
         self.flush_held()?;
         let (number, size_bytes) = self.usable()?;
@@ -154,11 +152,13 @@ impl SegmentWriter {
         let is_promised = self.promised.take() == Some(number);
         self.frame(records, size_bytes)?;
         if !is_promised && self.is_too_long(size_bytes, self.framed.len() as u64) {
+            // The padding depends on the offset in the page, so the new segment needs new framing.
             self.cut()?;
             let size_bytes = self.open.as_ref().map_or(0, |open| open.tail.size_bytes());
             self.frame(records, size_bytes)?;
         }
         let number = self.write_framed()?;
+        // A guess of the next batch's length, for the promise and for `may_write`.
         self.batch_bytes = self.framed.len() as u64;
         if let Some(unsynced) = &mut self.unsynced {
             unsynced.add(records);
@@ -172,7 +172,8 @@ impl SegmentWriter {
         Ok(number)
     }
 
-    /// Ends the open segment if a batch like the last would not fit.
+    /// Promises a segment to the next batch, after a cut if a batch as long as the last would not
+    /// fit.
     fn promise(&mut self, size_bytes: u64) -> Result<u32> {
         if self.is_too_long(size_bytes, self.batch_bytes) {
             self.cut()?;
@@ -183,16 +184,17 @@ impl SegmentWriter {
     }
 
     fn is_too_long(&self, size_bytes: u64, batch_bytes: u64) -> bool {
+        // An empty segment takes any batch: a new one would be no larger.
         size_bytes > 0 && size_bytes + batch_bytes > self.segment_bytes_max
     }
 
-    /// Makes sure that a segment is open for records, and returns its number.
+    /// Opens a segment for records if none is open, and returns its number.
     pub fn open_segment(&mut self) -> Result<u32> {
         self.usable().map(|(number, _)| number)
     }
 
     /// Ends the open segment, opening one if there is none, and begins the next. Returns the number
-    /// of the one that ended. If an error says that its sync failed, it has ended all the same.
+    /// of the ended segment. The segment has ended even if the error is a failed sync.
     pub fn cut_segment(&mut self) -> Result<u32> {
         loop {
             let number = match &self.open {
@@ -200,7 +202,7 @@ impl SegmentWriter {
                 None => self.open_segment()?,
             };
             self.cut()?;
-            // What was written again is to lie behind the cut as well, and safely.
+            // Records that were written again must also lie before the cut, and durably.
             if self.unsynced.as_ref().is_none_or(Unsynced::is_empty) {
                 return Ok(number);
             }
@@ -208,10 +210,11 @@ impl SegmentWriter {
         }
     }
 
-    /// Makes every record appended so far survive a power cut, or says that it may not. After an
-    /// error it can be tried again, unless there was too much to be kept for that.
+    /// Makes every record appended so far survive a power cut, or returns an error. A failed sync
+    /// can be repeated, unless the unsynced records were too many to keep.
     pub fn sync(&mut self) -> Result<()> {
         let is_suspect = |open: &OpenSegment| open.state == SegmentState::Suspect;
+        // A second sync of a suspect segment proves nothing; a copy in a new segment can be synced.
         if self.writes_again
             || self.unsynced.is_some() && self.open.as_ref().is_some_and(is_suspect)
         {
@@ -234,7 +237,7 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Writes what is gathered. After an error it still is.
+    /// Writes buffered records. After an error they stay buffered.
     pub fn flush(&mut self) -> Result<()> {
         let Some(open) = &mut self.open else { return Ok(()) };
         match open.tail.flush() {
@@ -247,14 +250,14 @@ impl SegmentWriter {
         }
     }
 
-    /// Whether appending these records may have gathered ones written.
+    /// Returns whether appending these records may write buffered ones.
     pub fn may_write<R: AsRef<[u8]>>(&self, records: &[R]) -> bool {
         let Some(open) = &self.open else { return false };
         let unwritten_bytes = open.tail.unwritten_bytes();
         if unwritten_bytes == 0 {
             return false;
         }
-        // Headers, padding, and what packing may add.
+        // An upper bound: headers, padding, and the growth of incompressible bytes.
         let bound = |record: &R| 2 * record.as_ref().len() as u64 + 64;
         let bytes: u64 = records.iter().map(bound).sum();
         let is_full = unwritten_bytes + bytes > self.gathered_bytes_max as u64;
@@ -263,12 +266,11 @@ impl SegmentWriter {
         is_full || ends || self.writes_again || self.held.is_some()
     }
 
-    /// Bytes of records that are not written yet.
     pub fn unwritten_bytes(&self) -> u64 {
         self.open.as_ref().map_or(0, |open| open.tail.unwritten_bytes())
     }
 
-    /// Pads and syncs the last segment; nothing can be appended to it afterwards.
+    /// Pads and syncs the last segment. No append may follow.
     pub fn finish(&mut self) -> Result<()> {
         self.open_segment()?;
         match self.open.take() {
@@ -277,15 +279,16 @@ impl SegmentWriter {
         }
     }
 
-    /// Says how much of the open segment is written whole.
+    /// Tells readers the length up to which the open segment is written.
     fn publish(&self) {
         if let Some(open) = &self.open {
             self.committed.publish(open.number, open.tail.written_bytes());
         }
     }
 
-    /// The open segment's number and length, after beginning one if the last one is given up.
+    /// Returns the open segment's number and length, beginning one if the last takes no records.
     fn usable(&mut self) -> Result<(u32, u64)> {
+        // The order matters: a copy of unsynced records belongs into a segment that is usable.
         if self.open.as_ref().is_none_or(|open| open.state != SegmentState::Usable) {
             self.cut()?;
         }
@@ -313,7 +316,7 @@ impl SegmentWriter {
             return Err(DiskError::SegmentNumbersExhausted { dir: self.dir.clone() });
         };
         let (offset, bytes) = (open.tail.size_bytes(), self.framed.len() as u64);
-        // Set before the write: a torn write that was undone still leaves something to sync.
+        // Set before the write: a torn write that was undone still needs a sync.
         open.is_synced = false;
         match open.tail.append(&self.framed) {
             Ok(()) => {
@@ -333,8 +336,8 @@ impl SegmentWriter {
         }
     }
 
-    /// Writes what is gathered if that failed before, but not at every call: what fails may have
-    /// written much until it did.
+    /// Writes buffered records if an earlier attempt failed, after a pause: a failing write may
+    /// take much work before it fails.
     fn flush_held(&mut self) -> Result<()> {
         match &self.held {
             None => Ok(()),
@@ -343,7 +346,7 @@ impl SegmentWriter {
         }
     }
 
-    /// Refuses further batches until the gathered ones are written.
+    /// Refuses further batches until the buffered ones are written.
     fn pause_appends(&mut self, source: io::Error) -> DiskError {
         self.counters.writes_failed.fetch_add(1, Relaxed);
         let (kind, reason) = (source.kind(), source.to_string());
@@ -359,8 +362,8 @@ impl SegmentWriter {
         DiskError::WalHeld { path, segment, bytes: self.unwritten_bytes(), source }
     }
 
-    /// Creates the next segment, then retires the open one. Without the next segment everything
-    /// stays as it is.
+    /// Creates the next segment, then retires the open one. If the next cannot be created, nothing
+    /// changes.
     fn cut(&mut self) -> Result<()> {
         self.flush_held()?;
         self.flush()?;
@@ -372,18 +375,20 @@ impl SegmentWriter {
         let (number, was_suspect) = (ended.number, ended.state == SegmentState::Suspect);
         let retired = self.retire(ended);
         let Some(unsynced) = &mut self.unsynced else {
+            // A suspect segment was reported by the sync that failed.
             if retired.is_err() && !was_suspect {
                 self.unreported = Some(number);
                 return retired;
             }
             return Ok(());
         };
+        // The retiring sync covered every record, unless a copy is still to be written.
         if retired.is_ok() && !self.writes_again {
             unsynced.clear();
             return Ok(());
         }
         if unsynced.records().is_none() {
-            // Too much to be kept: this is all that can be said, once.
+            // Too many records to keep: the loss can only be reported, once.
             unsynced.clear();
             self.unreported = Some(number);
             return retired;
@@ -392,8 +397,8 @@ impl SegmentWriter {
         self.write_again()
     }
 
-    /// Cuts the bytes of a failed batch off the open segment: all of the file of a segment that has
-    /// ended counts.
+    /// Cuts the bytes of a failed batch off the open segment, because readers take an ended
+    /// segment's whole file as valid.
     fn cut_off_abandoned(&self) -> Result<()> {
         match &self.open {
             Some(open) if open.state == SegmentState::Abandoned => {
@@ -404,13 +409,14 @@ impl SegmentWriter {
         }
     }
 
-    /// Writes to the open segment what a failed sync may have lost.
+    /// Writes the records that a failed sync may have lost to the open segment.
     fn write_again(&mut self) -> Result<()> {
         let Some(unsynced) = self.unsynced.take() else { return Ok(()) };
         let records = unsynced.records().unwrap_or_default();
         let offset = self.open.as_ref().map_or(0, |open| open.tail.size_bytes());
         let framed = self.frame(&records, offset);
         let count = records.len();
+        // Put back before `?`: an error must not lose the records that a later call writes again.
         self.unsynced = Some(unsynced);
         framed?;
         let segment = self.write_framed()?;
@@ -432,8 +438,8 @@ impl SegmentWriter {
             };
             let path = self.dir.join(segment_name(number));
             let file = match self.disk.create(&path) {
-                // What an attempt left whose clean-up below failed. It is empty and stays, so that
-                // the numbers have no gap.
+                // An earlier attempt left this file when its clean-up below failed. It is empty and
+                // stays, so that the numbers have no gap.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     self.next_number = number.checked_add(1);
                     continue;
@@ -441,6 +447,7 @@ impl SegmentWriter {
                 created => created.map_err(Action::Create.failed(&path))?,
             };
             if let Err(source) = self.disk.sync_dir(&self.dir) {
+                // If the file cannot be removed either, the arm above skips it at the next attempt.
                 let _ = self.disk.remove_file(&path);
                 return Err(Action::Sync.failed(&self.dir)(source));
             }
@@ -452,8 +459,8 @@ impl SegmentWriter {
     }
 
     fn retire(&mut self, mut ended: OpenSegment) -> Result<()> {
-        // Full pages everywhere but at the very end of the log, as upstream leaves them. A short
-        // page reads the same, so a failure does no harm.
+        // Upstream fills all pages except the last of the log. A short page reads the same, so a
+        // failure is harmless.
         let padded = ended.tail.size_bytes().next_multiple_of(PAGE_BYTES as u64);
         let _ = ended.tail.end_at(padded);
         match ended.state {
@@ -481,6 +488,8 @@ impl OpenSegment {
                 Ok(())
             }
             Err(source) => {
+                // The kernel reports a write-back error once; later syncs may succeed without the
+                // data.
                 self.state = SegmentState::Suspect;
                 counters.fsyncs_failed.fetch_add(1, Relaxed);
                 Err(DiskError::WalSync { path: self.path.clone(), segment: self.number, source })

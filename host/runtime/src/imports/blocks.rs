@@ -1,4 +1,4 @@
-//! `blocks`: the block directories.
+//! The import `blocks`: the block directories.
 
 use super::storage_error;
 use crate::StorageError;
@@ -21,6 +21,8 @@ impl Host for InstanceState {
     ) -> Result<Result<Resource<BlockFile>, StorageError>> {
         match self.storage.blocks.open_file(&block, &name) {
             Ok(file) => {
+                // Streamed answers copy chunks on the host, out of files that the instance has
+                // open.
                 self.note_opened(&file);
                 Ok(Ok(self.table.push(file)?))
             }
@@ -29,7 +31,7 @@ impl Host for InstanceState {
     }
 
     fn create(&mut self, now_ms: i64) -> Result<Result<Resource<BlockWriter>, StorageError>> {
-        // An instance that reads the head while it creates a block cuts it from the head.
+        // Only a cut reads another instance's head while it creates a block.
         let account = if self.reads_head() { WrittenFor::Cut } else { WrittenFor::Merge };
         match self.storage.blocks.create_for(now_ms, account) {
             Ok(writer) => Ok(Ok(self.table.push(writer)?)),
@@ -74,6 +76,7 @@ impl HostFile for InstanceState {
     ) -> Result<Result<ChunkBytes, StorageError>> {
         let bytes = self.table.get(&file)?.read_at(offset, len);
         let checked =
+            // Checked here: hosts have an instruction for CRC-32C, WebAssembly has none.
             bytes.map(|bytes| ChunkBytes { ends: checked_ends(&bytes, crc32c::crc32c), bytes });
         Ok(checked.map_err(storage_error))
     }
@@ -122,6 +125,7 @@ impl HostWriter for InstanceState {
     }
 
     fn commit(&mut self, writer: Resource<BlockWriter>) -> Result<Result<(), StorageError>> {
+        // Removed first: the call consumes the resource, whether it succeeds or not.
         Ok(self.table.delete(writer)?.commit().map_err(storage_error))
     }
 

@@ -1,4 +1,4 @@
-//! `head-source`: the head of another instance, reached through the store.
+//! The import `head-source`: the head of another instance, reached through the store.
 
 use crate::bindings::tidepool::tsdb::head_source::{
     Deletion, Host, HostCursor, HostExemplars, HostStrings, OpenedCursor, OpenedStrings, Page,
@@ -13,28 +13,26 @@ use std::sync::Arc;
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
-/// Most that an instance may have open on the head to get first pages with one more: these wait
-/// in memory until they are asked for.
+/// Maximum number of open resources on the head with which a further one gets a first page: the
+/// pages stay in memory until the instance asks for them.
 const OPEN_WITH_FIRST_MAX: usize = 4;
 
-/// A cursor on the head.
 pub struct HeadCursor {
     open: OpenOnHead,
-    /// The next page, which the head has given already.
+    /// The next page, which came together with the cursor.
     ahead: Option<(FirstPage, HeadPage)>,
 }
 
 /// A list of label names or values of the head.
 pub struct HeadStrings {
     open: OpenOnHead,
-    /// The next batches, which the head has given already.
+    /// The next batches, which came together with the list.
     ahead: VecDeque<Vec<String>>,
 }
 
-/// Exemplars of the head.
 pub struct HeadExemplars(OpenOnHead);
 
-/// Something that is open on the head. Closed when dropped, also by an instance that crashed.
+/// An open resource on the head. Dropping it closes the resource, also after a crash.
 struct OpenOnHead {
     head: Arc<dyn HeadAccess>,
     number: u64,
@@ -48,8 +46,9 @@ impl Drop for OpenOnHead {
 }
 
 impl InstanceState {
-    /// Whether something of another instance's head is open.
+    /// Returns whether a resource of another instance's head is open.
     pub(crate) fn reads_head(&self) -> bool {
+        // The state itself holds one of the references.
         Arc::strong_count(&self.open_on_head) > 1
     }
 
@@ -58,7 +57,7 @@ impl InstanceState {
         head.ok_or_else(|| Error::WrongRole("head-source".into()))
     }
 
-    /// Opens something on the head, and keeps it for the instance.
+    /// Opens a resource on the head, and adds it to the instance's table.
     fn open_on_head<T: Send + 'static, F>(
         &mut self,
         kind: impl FnOnce(OpenOnHead, F) -> T,
@@ -69,6 +68,7 @@ impl InstanceState {
             Ok(opened) => opened,
             Err(error) => return Ok(Err(error)),
         };
+        // Counts as open until it is dropped, which `reads_head` relies on.
         let _counted = Arc::clone(&self.open_on_head);
         Ok(Ok(match opened {
             HeadOpened::Ready((number, first)) => {
@@ -147,6 +147,7 @@ impl Host for InstanceState {
         let opened = self.head().and_then(|head| Ok((head.scan_exemplars(range)?, head)));
         match opened {
             Ok((number, head)) => {
+                // Counts as open until it is dropped, which `reads_head` relies on.
                 let _counted = Arc::clone(&self.open_on_head);
                 let scan = HeadExemplars(OpenOnHead { head, number, _counted });
                 Ok(Ok(self.table.push(scan)?))
@@ -175,8 +176,8 @@ impl HeadStrings {
 }
 
 impl HeadCursor {
-    /// The page that the head has given already, if it is of this kind. If it is of another, the
-    /// head starts again.
+    /// Takes the page that came together with the cursor, if it is of the wanted kind. If it is of
+    /// another kind, moves the head's cursor back to its start.
     fn take_ahead(&mut self, wanted: Option<FirstPage>) -> Result<Option<HeadPage>, Error> {
         match self.ahead.take() {
             None => Ok(None),
@@ -204,16 +205,19 @@ impl HeadCursor {
     }
 
     fn keep(&mut self, positions: Vec<u32>) -> Result<(), Error> {
+        // A page that came early has moved the head's cursor, which is moved back.
         self.take_ahead(None)?;
         self.open.head.keep(self.open.number, positions)
     }
 
     fn delete(&mut self) -> Result<HeadDeletion, Error> {
+        // A page that came early has moved the head's cursor, which is moved back.
         self.take_ahead(None)?;
         self.open.head.delete(self.open.number)
     }
 
     fn rewind(&mut self) -> Result<(), Error> {
+        // The page is of no use: the cursor starts again anyway.
         self.ahead = None;
         self.open.head.rewind(self.open.number)
     }

@@ -1,4 +1,4 @@
-//! The component's imports, one file per interface, answered from the disk room and the store.
+//! The component's imports, one file per interface, answered from the disk crate and the store.
 
 mod blocks;
 mod head_source;
@@ -13,7 +13,7 @@ use tidepool_disk::DiskError;
 
 impl super::bindings::tidepool::tsdb::types::Host for InstanceState {}
 
-/// A disk's error as the contract words it.
+/// Converts a disk's error to the contract's.
 fn storage_error(error: DiskError) -> StorageError {
     let text = error.to_string();
     match () {

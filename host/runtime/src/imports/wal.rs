@@ -1,4 +1,4 @@
-//! `wal`: the two logs of the data directory.
+//! The import `wal`: the two logs of the data directory.
 
 use super::storage_error;
 use crate::StorageError;
@@ -9,11 +9,12 @@ use tidepool_disk::wal::{CheckpointWriter, DamagedPlace, LogKind, LogReader, Log
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
-/// A checkpoint being written, or why it could not be begun: a constructor cannot say.
+/// A checkpoint being written, or the error of its begin, which a constructor cannot return.
 pub struct Checkpoint(Result<CheckpointWriter, StorageError>);
 
 impl InstanceState {
-    /// The logs. Only the instance that owns the head has them; another one that asks is a bug.
+    /// Runs `call` on the logs. Only the instance that owns the head has them; a call of another
+    /// role is a bug, and traps.
     fn with_logs<T>(
         &self,
         call: impl FnOnce(&mut Logs) -> Result<T, DiskError>,
@@ -25,6 +26,7 @@ impl InstanceState {
             }
             InstanceLogs::None => wasmtime::bail!("this instance's role has no log"),
         };
+        // After a panic inside of the logs their state is unknown, so the instance ends.
         let mut logs =
             logs.lock().map_err(|_| wasmtime::format_err!("the logs' lock is poisoned"))?;
         Ok(call(&mut logs).map_err(storage_error))
@@ -50,10 +52,11 @@ fn batch(log: LogKind, segment: u32, records: Records) -> Batch {
     Batch { log: wit_kind(log), segment, bytes, lengths }
 }
 
-/// The next records, stepping over what is damaged.
+/// Returns the next records, skipping damaged ones.
 fn look(reader: &mut LogReader, bytes_max: u32) -> Option<Batch> {
     loop {
         let piece = reader.next(bytes_max)?;
+        // Reported here, because a log that is only read is not repaired.
         for DamagedPlace { offset, bytes, cause } in &piece.damaged {
             tracing::warn!(
                 path = %piece.path.display(), offset, bytes, %cause,
@@ -77,6 +80,7 @@ impl Host for InstanceState {
         if let InstanceLogs::ReadOnly(reader) = &mut self.storage.logs {
             return Ok(Ok(look(reader, bytes_max)));
         }
+        // As if the logs were empty, so that the engine goes on without them.
         if matches!(self.storage.logs, InstanceLogs::Unread) {
             return Ok(Ok(None));
         }
@@ -99,6 +103,7 @@ impl HostCheckpoint for InstanceState {
     fn new(&mut self, last_segment: u32) -> Result<Resource<Checkpoint>> {
         let mut begun = None;
         let refused = self.with_logs(|logs| {
+            // Kept for the first call that can return an error.
             let checkpoint = logs.get(LogKind::InOrder)?.checkpoint(last_segment);
             begun = Some(checkpoint.map_err(storage_error));
             Ok(())
@@ -121,6 +126,7 @@ impl HostCheckpoint for InstanceState {
     }
 
     fn commit(&mut self, checkpoint: Resource<Checkpoint>) -> Result<Result<(), StorageError>> {
+        // Removed first: the call consumes the resource, whether it succeeds or not.
         let begun = self.table.delete(checkpoint)?.0;
         Ok(begun.and_then(|writer| writer.commit().map_err(storage_error)))
     }

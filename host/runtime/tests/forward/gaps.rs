@@ -1,4 +1,4 @@
-//! Gaps: rows that leave the log before they are delivered come from the store, window by window.
+//! Gaps: rows that leave the log undelivered are read from the store, window by window.
 
 use crate::node::{Node, Piece, feed, settings};
 use crate::received::{Rows, deliver_all};
@@ -7,10 +7,10 @@ use tidepool_disk::wal::LogKind;
 use tidepool_runtime::{Destination, Place, RemoteWriteVersion, StoreWindow};
 use tidepool_tests::series::Series;
 
-/// Where the out-of-order log of these tests ends: it has no records.
+/// End of the out-of-order log in these tests, which has no records.
 const OUT_OF_ORDER_END: Place = Place { segment: 0, record: 0, row: 0 };
 
-/// The rows of two series in minutes, the end not included.
+/// Rows of two series, one per minute; the end is excluded.
 fn rows(minutes: std::ops::Range<i64>) -> [Series; 2] {
     ["a", "b"].map(|job| {
         let samples: Vec<(i64, f64)> =
@@ -19,7 +19,7 @@ fn rows(minutes: std::ops::Range<i64>) -> [Series; 2] {
     })
 }
 
-/// The records that were written since `seen` of them.
+/// Records written after the first `seen`.
 fn newer(node: &Node, seen: usize) -> TestResult<Piece> {
     let mut pieces = node.pieces(LogKind::InOrder)?;
     let mut piece = pieces.pop().filter(|_| pieces.is_empty()).ok_or("one segment expected")?;
@@ -34,7 +34,7 @@ fn window(of: &mut Destination) -> TestResult<Option<(i64, i64, u64)>> {
     Ok(window.map(|StoreWindow { start_ms, end_ms, rows }| (start_ms, end_ms, rows)))
 }
 
-/// Takes the oldest window from the store; queues hold `capacity` rows until they are delivered.
+/// Reads the oldest window from the store and delivers it; queues hold `capacity` rows.
 fn drain_window(node: &mut Node, of: &mut Destination, capacity: u32) -> TestResult<Rows> {
     let window = of.store_window()?.ok_or("no window")?;
     of.begin_store_window(OUT_OF_ORDER_END)?;
@@ -108,7 +108,7 @@ fn what_the_log_drops_comes_from_the_store() -> TestResult {
     Ok(())
 }
 
-/// A window that was delivered in part continues in the next run with the row that comes next.
+/// A window that was partly delivered continues in the next run with the next row.
 #[test]
 fn a_window_continues_where_the_last_run_was() -> TestResult {
     let mut node = Node::new()?;

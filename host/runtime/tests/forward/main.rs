@@ -1,6 +1,6 @@
-//! The interface `forward` of the compiled component, call by call. A store writes rows into its
-//! logs, and destinations make requests of the records. Decoded by the schemas of `proto/`, the
-//! requests hold the rows that were written.
+//! Tests the interface `forward` of the compiled component, call by call. A store writes rows into
+//! its logs, and destinations make requests of the records. The requests, decoded with the schemas
+//! of `proto/`, contain the rows that were written.
 
 mod gaps;
 #[path = "../image/mod.rs"]
@@ -12,10 +12,9 @@ mod requests;
 mod rules;
 mod series;
 
-/// What a test may end with.
 type TestResult<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
-/// The first time of all rows: the beginning of a store window of half an hour.
+/// Time of the first row: the beginning of a store window of half an hour.
 const BASE_MS: i64 = 944_445 * WINDOW_MS;
 
 const WINDOW_MS: i64 = 30 * 60 * 1000;

@@ -25,7 +25,6 @@ pub struct Node {
     _dir: TempDir,
 }
 
-/// Records of a segment.
 pub struct Piece {
     pub log: LogKind,
     pub segment: u32,
@@ -58,7 +57,7 @@ impl Node {
         Ok(Node { data, logs, instance, _dir: dir })
     }
 
-    /// Stores a message, of which nothing may be refused.
+    /// Stores a message of which no row may be refused.
     pub fn write_message(&mut self, version: RemoteWriteVersion, body: &[u8]) -> TestResult {
         let written = self.instance.append_remote_write(version, body, crate::BASE_MS)?;
         assert_eq!(written.refused, 0, "{:?}", written.refusals);
@@ -82,7 +81,6 @@ impl Node {
         self.logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All that a log holds.
     pub fn pieces(&self, log: LogKind) -> TestResult<Vec<Piece>> {
         let mut follower = LogFollower::new(&self.data, log, 0);
         let mut pieces = Vec::new();
@@ -127,7 +125,7 @@ impl Node {
         Ok(frames)
     }
 
-    /// A destination, as an instance of its own.
+    /// Makes a destination, in an instance of its own.
     pub fn destination(&self, settings: &ForwardSettings) -> TestResult<Destination> {
         let storage = InstanceStorage {
             logs: InstanceLogs::None,
@@ -139,7 +137,7 @@ impl Node {
         Ok(Destination::new(instance, settings)?)
     }
 
-    /// A destination that continues from the positions of another.
+    /// Makes a destination that continues from another one's positions.
     pub fn resumed(&self, positions: &[ShardPosition], gaps: &[u8]) -> TestResult<Destination> {
         let mut destination = self.destination(&settings(1))?;
         destination.resume(positions, gaps)?;
@@ -147,13 +145,13 @@ impl Node {
     }
 }
 
-/// Everything is sent as it is.
+/// Settings that send everything unchanged.
 pub fn settings(shards: u32) -> ForwardSettings {
     let (external_labels, rules) = (Vec::new(), Vec::new());
     ForwardSettings { external_labels, rules, exemplars: true, histograms: true, shards }
 }
 
-/// Feeds whole pieces, for which the queues have room.
+/// Feeds whole pieces, for which the queues must have room.
 pub fn feed(to: &mut Destination, pieces: &[Piece]) -> TestResult<Vec<Fed>> {
     pieces.iter().map(|piece| feed_piece(to, piece, u32::MAX)).collect()
 }

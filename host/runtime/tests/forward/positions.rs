@@ -1,4 +1,4 @@
-//! Positions: what one run did not deliver, the next one does; and the number of shards.
+//! Positions: rows that one run did not deliver are delivered by the next; and numbers of shards.
 
 use crate::node::{Node, Piece, feed, settings};
 use crate::received::{Rows, decoded, deliver, deliver_all};
@@ -19,7 +19,7 @@ fn scrape(at: i64) -> Vec<Series> {
     (0..SERIES).map(series).collect()
 }
 
-/// Two segments of five scrapes, and a scrape that comes out of order. Returns all rows.
+/// Writes two segments of five scrapes, and an out-of-order scrape. Returns all rows.
 fn write(node: &mut Node) -> TestResult<Rows> {
     let mut rows = Rows::default();
     for at in [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0] {
@@ -68,7 +68,7 @@ fn the_next_run_delivers_the_rest() -> TestResult {
     Ok(())
 }
 
-/// The position of the only shard: segment, record and row of each log.
+/// Position of the only shard: segment, record and row in each log.
 fn places(of: &mut Destination) -> TestResult<[(u32, u32, u32); 2]> {
     let [position] = &*of.positions()? else { panic!("one shard") };
     let numbers = |place: Place| (place.segment, place.record, place.row);

@@ -1,4 +1,4 @@
-//! What a receiver finds in requests: rows by series, decoded with the generated messages.
+//! The rows in requests by series, decoded with the generated messages.
 
 use crate::TestResult;
 use prost::Message as _;
@@ -7,7 +7,7 @@ use tidepool_runtime::{Destination, RemoteWriteVersion};
 use tidepool_tests::proto::{prometheus, write_v2};
 use tidepool_tests::series::Series;
 
-/// Time and bits of each row, in the order of their arrival, by `name=value` pairs.
+/// Time and bits of each row, in the order of arrival, by `name=value` pairs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows(pub BTreeMap<String, Vec<(i64, u64)>>);
 
@@ -32,7 +32,7 @@ impl Rows {
         }
     }
 
-    /// In the order of time, where rows may arrive in another.
+    /// Sorts rows by time, for tests in which the order of arrival varies.
     pub fn by_time(mut self) -> Rows {
         self.0.values_mut().for_each(|rows| rows.sort_unstable());
         self
@@ -74,7 +74,7 @@ pub fn decoded(version: RemoteWriteVersion, body: &[u8]) -> TestResult<Rows> {
     Ok(rows)
 }
 
-/// Takes the next rows of a shard and marks them as delivered; none at the end.
+/// Takes the next rows of a shard and marks them as delivered; `None` at the end.
 pub fn deliver(from: &mut Destination, shard: u32, rows_max: u32) -> TestResult<Option<Rows>> {
     let version = RemoteWriteVersion::V2;
     let Some(request) = from.take(shard, version, rows_max, i64::MIN)? else { return Ok(None) };

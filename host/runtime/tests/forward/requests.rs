@@ -1,4 +1,4 @@
-//! Requests: floats, histograms, exemplars and metadata in both versions, and what is left out.
+//! Requests: floats, histograms, exemplars and metadata in both versions, and rows left out.
 
 use crate::node::{Node, feed, feed_piece, settings};
 use crate::received::{Rows, decoded, deliver_all, key_v1, key_v2};
@@ -42,7 +42,7 @@ fn exemplar() -> Exemplar {
     Exemplar { labels, value: 0.25, timestamp }
 }
 
-/// Two floats with an exemplar, a histogram, and metadata of both families.
+/// A message with two floats with an exemplar, a histogram, and metadata of both families.
 fn message() -> WriteRequest {
     let sample = |at: i64, value: f64| Sample { timestamp: BASE_MS + at * MINUTE_MS, value };
     let metadata = |kind: MetricType, family: &str, help: &str, unit: &str| MetricMetadata {
@@ -83,7 +83,7 @@ fn floats() -> Rows {
     Rows::of(&[Series::new(&[("__name__", "requests_total"), ("job", "a")], &samples)])
 }
 
-/// Everything in one request, in a version.
+/// Takes all rows in a single request of this version.
 fn whole(settings: &ForwardSettings, version: RemoteWriteVersion) -> TestResult<Request> {
     let node = node()?;
     let mut destination = node.destination(settings)?;

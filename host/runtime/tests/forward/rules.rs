@@ -1,5 +1,5 @@
-//! What relabelling rules and external labels make of a series, by their description in
-//! Prometheus' documentation.
+//! Effects of relabel rules and external labels on a series, as Prometheus' documentation describes
+//! them.
 
 use crate::node::{Node, feed, settings};
 use crate::received::deliver_all;
@@ -24,7 +24,7 @@ fn with_regex(regex: &str, rule: RelabelRule) -> RelabelRule {
     RelabelRule { regex: regex.into(), ..rule }
 }
 
-/// A rule about the names of labels, which has no source.
+/// A rule for label names, which has no source labels.
 fn of_names(action: RelabelAction, regex: &str) -> RelabelRule {
     RelabelRule { source_labels: Vec::new(), ..with_regex(regex, rule(action)) }
 }
@@ -34,7 +34,7 @@ fn with_target(target: &str, rule: RelabelRule) -> RelabelRule {
     RelabelRule { target_label: target.into(), ..rule }
 }
 
-/// Sends a row of `{__name__="m", a="x", b="Y1"}`; returns the labels that it had on arrival.
+/// Sends a row of `{__name__="m", a="x", b="Y1"}`; returns the labels of the received row.
 fn sent(settings: &ForwardSettings) -> TestResult<Option<String>> {
     let mut node = Node::new()?;
     node.write(&[Series::new(&[("__name__", "m"), ("a", "x"), ("b", "Y1")], &[(BASE_MS, 1.0)])])?;

@@ -1,4 +1,4 @@
-//! The series that a destination knows: from records of segments that it does not send.
+//! Series of a destination, from records of segments that it does not send.
 
 use crate::node::{Node, feed, settings};
 use crate::received::{Rows, deliver_all};

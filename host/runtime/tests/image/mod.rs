@@ -1,9 +1,9 @@
-//! The engine that tests and benchmarks of the host run.
+//! The engine for tests and benchmarks of the host.
 
 use tidepool_image::{INTERRUPTIBLE, IS_PACKED, UNINTERRUPTIBLE};
 use tidepool_runtime::Image;
 
-/// Installs it, as the program does.
+/// Installs the engine as the program does.
 pub fn install() {
     // SAFETY: its build script compiled it.
     #[allow(unsafe_code)]

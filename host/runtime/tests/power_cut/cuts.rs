@@ -1,4 +1,4 @@
-//! The power goes, at every change that a run makes to the disk; and then once more.
+//! A power cut at every change that a run makes to the disk, and a second one after it.
 
 use crate::model::{Model, Promise};
 use crate::run::Run;
@@ -8,10 +8,10 @@ use tidepool_disk::SyncPolicy;
 use tidepool_runtime::Runtime;
 use tidepool_tests::series::Random;
 
-/// Steps of a run whose every change is a moment for a cut.
+/// Steps of a run in which every change is a cut point.
 const STEPS: usize = 100;
 
-/// Steps of the life after a cut.
+/// Steps of the run after a cut.
 const STEPS_AFTER: usize = 4;
 
 fn cut_everywhere(policy: SyncPolicy, seed: u64) -> TestResult {

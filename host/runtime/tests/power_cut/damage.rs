@@ -1,5 +1,5 @@
-//! Bits flip in files that were written long ago: the store starts, serves what is not damaged,
-//! invents nothing, and goes on.
+//! Bits flip in files that were written long ago: the store starts, serves the undamaged data,
+//! returns no data that was never written, and continues.
 
 use crate::model::{Found, Model, Promise};
 use crate::node::DATA_DIR;
@@ -14,10 +14,10 @@ use tidepool_tests::series::Random;
 /// Steps of a run whose files are damaged.
 const STEPS: usize = 150;
 
-/// Times that one run's files are damaged, each time from the beginning.
+/// Times that the files of one run are damaged, each time from the same state.
 const DAMAGES: u64 = 25;
 
-/// Most bits that flip at a time.
+/// Maximum number of bits that flip at a time.
 const BITS_MAX: u64 = 4;
 
 const STEPS_AFTER: usize = 8;
@@ -31,7 +31,7 @@ enum Place {
     Blocks,
 }
 
-/// The first name of a path below the data directory.
+/// First component of a path below the data directory.
 fn top(path: &Path) -> Option<&str> {
     path.strip_prefix(DATA_DIR).ok()?.iter().next()?.to_str()
 }
@@ -46,8 +46,8 @@ impl Place {
     }
 }
 
-/// What a store serves without its logs and without some blocks: all that must be served when
-/// these are damaged.
+/// Data that a store serves without its logs and without some blocks: with these damaged, it must
+/// serve at least as much.
 fn left_without(runtime: &Runtime, disk: &SimDisk, damaged: &[String]) -> TestResult<Found> {
     let disk = disk.fork();
     for gone in damaged.iter().map(String::as_str).chain(["wal", "wbl"]) {

@@ -1,4 +1,4 @@
-//! The simulated disk loses what it may, and nothing else; and who relies on more is found out.
+//! The simulated disk loses only what a disk may lose, and tests that rely on more fail on it.
 
 use crate::model::{Model, Promise};
 use crate::run::Run;
@@ -10,7 +10,7 @@ use std::path::Path;
 use tidepool_disk::SyncPolicy;
 use tidepool_disk::fs::{Access, Disk as _};
 
-/// Enough to see every outcome there is.
+/// Enough seeds to see every possible outcome.
 const SEEDS: u64 = 400;
 
 fn read(disk: &SimDisk, path: &str) -> Option<Vec<u8>> {
@@ -20,7 +20,7 @@ fn read(disk: &SimDisk, path: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// What a file may be after a cut.
+/// All states that a file has after cuts with different seeds.
 fn outcomes(disk: &SimDisk, path: &str) -> BTreeSet<Option<Vec<u8>>> {
     (0..SEEDS).map(|seed| read(&disk.after_power_cut(seed), path)).collect()
 }

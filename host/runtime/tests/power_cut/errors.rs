@@ -1,5 +1,5 @@
-//! The disk fails at a call, or runs full, and the process lives on: what it refuses it refuses
-//! with an error, what it acknowledges is there, at once and in the lives that follow.
+//! The disk fails at a call, or runs full, and the process continues: refusals are errors, and
+//! acknowledged data is there, at once and in later runs.
 
 use crate::model::Promise;
 use crate::run::Run;
@@ -10,16 +10,16 @@ use tidepool_disk::SyncPolicy;
 use tidepool_runtime::Runtime;
 use tidepool_tests::series::Random;
 
-/// Steps of a run whose every call is made to fail once.
+/// Steps of a run in which every call fails once.
 const STEPS: usize = 30;
 
-/// Steps once the disk is well again.
+/// Steps after the disk works again.
 const STEPS_AFTER: usize = 4;
 
-/// Errors that are listed.
+/// Maximum number of errors in a message.
 const ERRORS_TOLD_MAX: usize = 8;
 
-/// One fault at each call of a run, for one call or a few.
+/// Makes a run for each of its calls, with faults at that call, for one call or a few.
 fn fail_everywhere(calls: Calls, kind: ErrorKind, policy: SyncPolicy, seed: u64) -> TestResult {
     let runtime = runtime()?;
     let mut run = Run::start(&runtime, SimDisk::new(seed), policy, Default::default(), seed)?;
@@ -47,7 +47,7 @@ fn fail_once(runtime: &Runtime, fault: Fault, policy: SyncPolicy, seed: u64) -> 
     holds_through_all(runtime, run, policy, seed)
 }
 
-/// The disk is well again: what was acknowledged is there, now, after a cut, after a restart.
+/// Checks that acknowledged data is there: now, after a cut, and after a restart.
 fn holds_through_all(
     runtime: &Runtime,
     mut run: Run<'_>,

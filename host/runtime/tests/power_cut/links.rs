@@ -1,4 +1,4 @@
-//! Blocks that share a file: whatever moment the power goes, one that is listed has its bytes.
+//! Blocks that share a file: after a power cut at any moment, listed blocks have their bytes.
 
 use crate::TestResult;
 use crate::sim_disk::SimDisk;
@@ -8,7 +8,7 @@ use tidepool_disk::{BlockDirs, DataDir};
 
 const NOW_MS: i64 = 1_700_000_000_000;
 const DIR: &str = "/data";
-/// Ends that one moment may have.
+/// Number of outcomes that are tried for each cut point.
 const SEEDS: u64 = 20;
 
 fn open(disk: &SimDisk) -> TestResult<BlockDirs> {

@@ -1,8 +1,8 @@
-//! What was promised is there, whatever moment the power goes.
+//! Promised data survives a power cut at any moment.
 //!
 //! The engine component works through the host's own file layer on a simulated disk ([`sim_disk`]),
-//! driven call by call as `host/store/src` does ([`node`]), by seeded writes and upkeep ([`run`]).
-//! [`model`] knows what was asked and answered, and so what must be found.
+//! driven call by call as `host/store/src` does ([`node`]), by seeded writes and maintenance
+//! ([`run`]). [`model`] records requests and answers, and so knows the data that must be found.
 //!
 //! With more seeds: `TIDEPOOL_SOAK=yes cargo test --release -p tidepool-runtime --test power_cut`.
 
@@ -23,31 +23,30 @@ use tidepool_disk::SyncPolicy;
 use tidepool_runtime::Runtime;
 use tidepool_tests::soak;
 
-/// Errors are returned, without a panic.
+/// Result of a test, which returns errors instead of panicking.
 pub type TestResult<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
-/// Span of a block: some seconds of samples make a cut.
+/// Duration of a block: some seconds of samples are enough for a cut.
 pub const BLOCK_MS: i64 = 10_000;
 
-/// How far out of order a sample may be.
 pub const WINDOW_MS: i64 = 25_000;
 
-/// Blocks that end so long before the newest go.
+/// Age relative to the newest block at which blocks are dropped.
 pub const RETENTION_MS: i64 = 300_000;
 
-/// A multiple of all spans of blocks.
+/// Time of the first sample: a multiple of all durations of blocks.
 pub const START_MS: i64 = 1_800_000_000_000;
 
-/// Seeds that each test of a soak takes.
+/// Number of seeds for each test of a soak.
 const SOAK_SEEDS: usize = 200;
 
-/// Never by itself: the test says when.
+/// A policy that never asks for a sync: the tests decide when.
 const INTERVAL: SyncPolicy = SyncPolicy::Interval(std::time::Duration::MAX);
-/// The same, and little is gathered.
+/// A batch policy that never asks for a sync, and buffers little.
 const BATCH: SyncPolicy =
     SyncPolicy::Batch { interval: std::time::Duration::MAX, bytes_max: 16 * 1024 };
 
-/// Seeds of a test: so many, and more in a soak.
+/// Seeds of a test: `count` of them, or more in a soak.
 fn seeds(count: u64) -> std::ops::Range<u64> {
     0..soak::count(count as usize, SOAK_SEEDS) as u64
 }

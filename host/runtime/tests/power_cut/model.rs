@@ -1,16 +1,15 @@
-//! What was asked of a store, in order, and what it must therefore hold.
+//! The requests to a store, in order, and the data that it must therefore hold.
 
 use crate::RETENTION_MS;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// Differences that are listed.
+/// Maximum number of differences in a message.
 const LINES_MAX: usize = 8;
 
-/// What a store holds: bits of values by time, by series.
+/// Content of a store: bits of values by time, by series.
 pub type Found = BTreeMap<String, BTreeMap<i64, u64>>;
 
-/// One sample that was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
     pub series: String,
@@ -18,22 +17,22 @@ pub struct Sent {
     pub bits: u64,
 }
 
-/// Something that was asked, or answered.
+/// A request to the store, or its answer.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// Samples were sent. From then on they may be found.
+    /// Samples were sent. From here on they may be found.
     Sent { write: usize, samples: Vec<Sent> },
-    /// They were acknowledged, all of them.
+    /// All samples of a write were acknowledged.
     Acknowledged { write: usize },
     /// A sync of both logs was completed.
     Synced,
-    /// A deletion was asked for. From then on what it concerns may be missing.
+    /// A deletion was requested. From here on the samples in its range may be missing.
     Deletion { number: usize, deletion: Deletion },
-    /// It was acknowledged: what it concerns must be missing.
+    /// A deletion was acknowledged: the samples in its range must be missing.
     Deleted { number: usize },
 }
 
-/// A range of one series, or of all.
+/// A time range of one series, or of all series.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deletion {
     pub series: Option<String>,
@@ -41,22 +40,22 @@ pub struct Deletion {
     pub end_ms: i64,
 }
 
-/// What is promised.
+/// Samples that a store must still have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
-    /// What was acknowledged before the last completed sync: all that counts after a power cut.
+    /// Samples acknowledged before the last completed sync, which survive a power cut.
     Synced,
-    /// Whatever was acknowledged.
+    /// All samples that were acknowledged.
     Acknowledged,
 }
 
-/// All that happened.
+/// All requests and answers so far.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     pub events: Vec<Event>,
 }
 
-/// A sample that was sent, where it stands among all that happened.
+/// A sent sample with the position of its event, and whether the store must have it.
 #[derive(Clone, Copy)]
 struct Write {
     at: usize,
@@ -64,10 +63,10 @@ struct Write {
     is_promised: bool,
 }
 
-/// What was sent of one series at one time.
+/// Samples that were sent for one series and time.
 type History = Vec<Write>;
 
-/// A deletion, and when it was asked for.
+/// A deletion with the position of its request.
 struct Asked<'a> {
     at: usize,
     is_done: bool,
@@ -75,12 +74,12 @@ struct Asked<'a> {
 }
 
 impl Model {
-    /// What had happened when there were so many events.
+    /// The model as it was after the first `events` events.
     pub fn first(&self, events: usize) -> Model {
         Model { events: self.events[..events].to_vec() }
     }
 
-    /// The samples that were sent, newest last.
+    /// All samples that were sent, newest last.
     pub fn sent(&self) -> impl DoubleEndedIterator<Item = &Sent> {
         let samples = self.events.iter().map(|event| match event {
             Event::Sent { samples, .. } => samples.as_slice(),
@@ -89,7 +88,7 @@ impl Model {
         samples.flatten()
     }
 
-    /// The highest number of a write or deletion.
+    /// Highest number of any write or deletion.
     pub fn last_number(&self) -> usize {
         let numbers = self.events.iter().map(|event| match event {
             Event::Sent { write, .. } => *write,
@@ -99,7 +98,7 @@ impl Model {
         numbers.max().unwrap_or(0)
     }
 
-    /// What still counts after a power cut: only synced samples are promised.
+    /// The model after a power cut: only synced samples are promised.
     pub fn after_power_cut(mut self) -> Model {
         let synced = self.synced_events();
         let mut at = 0;
@@ -110,18 +109,18 @@ impl Model {
         self
     }
 
-    /// The same when nothing is promised any more.
+    /// The model after damage: no sample is promised any more.
     pub fn after_damage(mut self) -> Model {
         self.events.retain(|event| !matches!(event, Event::Acknowledged { .. }));
         self
     }
 
-    /// How many events there were when the last sync was completed.
+    /// Number of events before the last completed sync.
     fn synced_events(&self) -> usize {
         self.events.iter().rposition(|event| matches!(event, Event::Synced)).unwrap_or(0)
     }
 
-    /// Says in what way a store does not hold what it must, or holds what it must not.
+    /// Describes missing and surplus data of a store, if there is any.
     pub fn check(&self, found: &Found, promise: Promise) -> Result<(), String> {
         let histories = self.histories(promise);
         let deletions = self.deletions();
@@ -156,7 +155,7 @@ impl Model {
         Err(text)
     }
 
-    /// Says what was found that was never sent.
+    /// Describes found samples that were never sent, if there are any.
     pub fn check_nothing_invented(&self, found: &Found) -> Result<(), String> {
         let histories = self.histories(Promise::Acknowledged);
         for (series, samples) in found {
@@ -171,7 +170,7 @@ impl Model {
         Ok(())
     }
 
-    /// Says what was acknowledged, not to be deleted later, and is not there, but for some series.
+    /// Describes promised samples that are missing, except in some series.
     pub fn check_what_is_promised(
         &self,
         found: &Found,
@@ -193,7 +192,7 @@ impl Model {
         Ok(())
     }
 
-    /// What happened to one sample.
+    /// Describes the events of one sample.
     fn story(&self, series: &str, timestamp_ms: i64) -> String {
         let is_it = |sent: &&Sent| sent.series == series && sent.timestamp_ms == timestamp_ms;
         let mut writes = BTreeSet::new();
@@ -265,7 +264,7 @@ impl Deletion {
     }
 }
 
-/// What is wrong with what was found at one time of a series, given the deletions of that time.
+/// Judges the value found at one time of a series, given the deletions of that time.
 fn judge<'a>(
     history: &History,
     deletions: impl Iterator<Item = &'a Asked<'a>>,

@@ -1,5 +1,5 @@
 //! A store on a simulated disk, as `host/store/src` runs it, but on one thread and call by call: a
-//! head instance with the logs, and a fresh instance of the component for each compaction and read.
+//! head instance with the logs, and a new instance of the component for each compaction and read.
 
 use crate::model::Found;
 use crate::sim_disk::SimDisk;
@@ -20,26 +20,26 @@ use tidepool_runtime::{
 };
 use tidepool_tests::proto::prometheus::QueryResult;
 
-/// Where the data directory is on the simulated disk.
+/// Path of the data directory on the simulated disk.
 pub const DATA_DIR: &str = "/var/data";
 
-/// Small, so that segments end by their size as well.
+/// Small, so that segments also end because of their length.
 const SEGMENT_BYTES_MAX: u64 = 64 * 1024;
 
 const REPLAY_BYTES: u32 = 16 * 1024;
 
 const LIMITS: InstanceLimits = InstanceLimits { memory_bytes_max: 1 << 30, deadline: None };
 
-/// Two logs, a head, blocks.
+/// A store with its logs, head and blocks.
 pub struct Node {
     runtime: Runtime,
     data: DataDir,
     blocks: BlockDirs,
     logs: Arc<Mutex<Logs>>,
     head: Arc<DirectHead>,
-    /// Blocks that no merge touches any more.
+    /// Blocks that are excluded from merging.
     left: Vec<String>,
-    /// What instances said of damaged blocks.
+    /// Damaged blocks that instances reported.
     pub bad: Vec<Damage>,
 }
 
@@ -50,7 +50,7 @@ struct DirectHead {
 }
 
 impl Node {
-    /// Starts, and replays the logs.
+    /// Starts the store and replays the logs.
     pub fn open(runtime: &Runtime, disk: &SimDisk, sync: SyncPolicy) -> TestResult<Node> {
         let data = DataDir::open_on(Arc::new(disk.clone()), DATA_DIR)?;
         let blocks = BlockDirs::open(&data);
@@ -76,7 +76,6 @@ impl Node {
         Ok(lock(&self.head.instance).log_by_columns()?)
     }
 
-    /// Stores a body.
     pub fn append(
         &self,
         version: RemoteWriteVersion,
@@ -86,30 +85,29 @@ impl Node {
         lock(&self.head.instance).append_remote_write(version, body, now_ms)
     }
 
-    /// Ends a group of writes as the head thread does; whether they may be answered.
+    /// Ends a group of writes as the head thread does; on success they may be answered.
     pub fn finish_group(&self, is_waited_for: bool) -> TestResult {
         lock(&self.logs).sync_if_due(Instant::now(), is_waited_for)?;
         Ok(())
     }
 
-    /// Syncs both logs.
     pub fn sync(&self) -> TestResult {
         Ok(lock(&self.logs).sync()?)
     }
 
-    /// Whether a cut is due.
+    /// Returns whether a cut is due.
     pub fn wants_cut(&self) -> TestResult<bool> {
         Ok(lock(&self.head.instance).plan_cut()?.is_some())
     }
 
-    /// Does all that is due.
+    /// Makes all cuts and merges that are due.
     pub fn compact(&mut self, now_ms: i64) -> TestResult {
         let mut instance = self.instance(Role::Compactor, self.blocks.clone())?;
         instance.exclude(&self.left)?;
         self.work(instance, now_ms, Instance::compact)
     }
 
-    /// Rewrites blocks from which something was deleted.
+    /// Rewrites blocks with deleted samples.
     pub fn clean_tombstones(&mut self, now_ms: i64) -> TestResult {
         let instance = self.instance(Role::Compactor, self.blocks.clone())?;
         self.work(instance, now_ms, Instance::clean_tombstones)
@@ -138,7 +136,7 @@ impl Node {
         }
     }
 
-    /// Deletes from the head and from blocks; success means that it is durable.
+    /// Deletes from the head and from blocks; on success the deletion is durable.
     pub fn delete(&self, matchers: &[Matcher], range: TimeRange) -> TestResult {
         let selectors = [matchers.to_vec()];
         lock(&self.head.instance).delete(&selectors, range)?;
@@ -151,7 +149,7 @@ impl Node {
         }
     }
 
-    /// Makes a snapshot with all that the head holds.
+    /// Makes a snapshot that includes the head.
     pub fn snapshot(&self, name: &str, now_ms: i64) -> TestResult {
         let snapshot = SnapshotWriter::begin(&self.data, name, 0)?;
         for block in self.blocks.list()? {
@@ -164,7 +162,7 @@ impl Node {
         Ok(())
     }
 
-    /// The samples of all series that are selected, by the bits.
+    /// Reads the selected series; values are compared by their bits.
     pub fn read(&self, matchers: Vec<Matcher>) -> TestResult<Found> {
         let mut instance = self.instance(Role::Query, self.blocks.clone())?;
         let cursor = instance.select(&Selection {
@@ -201,7 +199,7 @@ impl Node {
         Ok(found)
     }
 
-    /// Checks that every block, also of snapshots, is one, bit for bit.
+    /// Verifies every block, including those of snapshots.
     pub fn verify_blocks(&self, disk: &SimDisk) -> TestResult {
         self.verify(&self.blocks)?;
         let snapshots = Path::new(DATA_DIR).join("snapshots");

@@ -1,4 +1,4 @@
-//! Which records a directory gets by default does not depend on the moment at which the power goes.
+//! The default record format of a directory does not depend on the moment of a power cut.
 
 use crate::sim_disk::SimDisk;
 use crate::{INTERVAL, TestResult, seeds};
@@ -8,12 +8,12 @@ use tidepool_disk::{DataDir, RecordFormat, WalOptions};
 
 const DATA_DIR: &str = "/data";
 
-/// First bytes of records as upstream and the engine's `wal` number them.
+/// First bytes of records, with the numbers of upstream and of the engine's `wal`.
 const SERIES: &[u8] = &[1, 0];
 const SAMPLES: &[u8] = &[2, 0];
 const COLUMNS: &[u8] = &[201, 0];
 
-/// What a store does with the directory: settles the format, replays, writes.
+/// One run of a store: chooses the format, replays, writes.
 fn life(disk: &SimDisk, records: &[&[u8]]) -> TestResult<RecordFormat> {
     let data = DataDir::open_on(Arc::new(disk.clone()), DATA_DIR)?;
     let (format, _) = data.settle_record_format(None)?;
@@ -26,7 +26,7 @@ fn life(disk: &SimDisk, records: &[&[u8]]) -> TestResult<RecordFormat> {
     Ok(format)
 }
 
-/// The log loses all of its records to blocks, as it does now and then.
+/// Truncates the log completely, as a cut of all its samples does.
 fn truncate(disk: &SimDisk) -> TestResult {
     let data = DataDir::open_on(Arc::new(disk.clone()), DATA_DIR)?;
     let mut logs = Logs::open(&data, WalOptions { sync: INTERVAL, ..WalOptions::default() })?;
@@ -41,7 +41,7 @@ fn truncate(disk: &SimDisk) -> TestResult {
     Ok(())
 }
 
-/// At every change that `work` makes, the next lives choose this format.
+/// Checks that runs after a cut at every change of `work` choose this format.
 fn assert_chosen_after_cuts(
     disk: &SimDisk,
     expected: RecordFormat,
@@ -75,7 +75,7 @@ fn a_new_directory_gets_columns_and_keeps_them() -> TestResult {
     })
 }
 
-/// Once the log has had Prometheus' records, they stay, also when blocks have them all.
+/// Once the log had Prometheus' records, the format stays, even when blocks hold all samples.
 #[test]
 fn a_directory_that_was_prometheus_gets_its_records() -> TestResult {
     let disk = SimDisk::new(2);

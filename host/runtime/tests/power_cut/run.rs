@@ -1,5 +1,5 @@
-//! A store at work: seeded writes and upkeep, step by step, with a record of what was asked and
-//! answered.
+//! A store at work: seeded writes and maintenance, step by step, with a record of all requests and
+//! answers.
 
 use crate::model::{Deletion, Event, Found, Model, Promise, Sent};
 use crate::node::Node;
@@ -12,44 +12,42 @@ use tidepool_runtime::{CallError, MatchOp, Matcher, RemoteWriteVersion, Runtime,
 use tidepool_tests::remote_write::{Version, message_bytes};
 use tidepool_tests::series::{ORDINARY_NAN_BITS, Random, STALE_MARKER_BITS, Series};
 
-/// Series that are written at a time.
+/// Number of series that are written at a time.
 const SERIES: usize = 6;
 
-/// More than any run makes.
+/// Limit on series, above the number of any run.
 const SERIES_MAX: usize = 80;
 
-/// How often a start is tried on a disk that fails.
+/// Number of attempts to start on a failing disk.
 const STARTS_MAX: usize = 100;
 
-/// A store, what it was asked, and who asks.
+/// A store, the record of its requests, and the random source of its steps.
 pub struct Run<'a> {
     runtime: &'a Runtime,
     pub disk: SimDisk,
     policy: SyncPolicy,
     pub model: Model,
-    /// Missing only where a start failed.
+    /// `None` only if a start failed.
     node: Option<Node>,
     random: Random,
-    /// Which kind of records each life writes.
+    /// Chooses the record format of each run.
     kinds: Random,
-    /// Time of the newest sample, about.
+    /// Approximate time of the newest sample.
     clock_ms: i64,
     series: Vec<usize>,
     next_series: usize,
     next_number: usize,
-    /// Writes that wait for their group's sync.
+    /// Numbers of writes that wait for their group's sync.
     group: Vec<usize>,
-    /// Whether errors are what is tested.
+    /// Whether the test expects errors.
     pub expects_errors: bool,
-    /// Errors so far.
     pub errors: Vec<String>,
 }
 
-/// Samples of one write.
 type Batch = Vec<Sent>;
 
 impl<'a> Run<'a> {
-    /// Starts on a disk where all this has happened.
+    /// Starts on a disk with the given history.
     pub fn start(
         runtime: &'a Runtime,
         disk: SimDisk,
@@ -62,7 +60,7 @@ impl<'a> Run<'a> {
         Ok(run)
     }
 
-    /// The same on a disk that may fail.
+    /// Starts on a disk that may fail.
     pub fn start_in_spite_of_errors(
         runtime: &'a Runtime,
         disk: SimDisk,
@@ -126,8 +124,8 @@ impl<'a> Run<'a> {
         self.node.as_mut().ok_or_else(|| "the store is not open".into())
     }
 
-    /// An error is one of the test unless errors are what is tested; the end of an instance always
-    /// is.
+    /// Notes an error, or returns it if the test expects none. The end of an instance is always an
+    /// error of the test.
     fn note(&mut self, result: TestResult, what: &str) -> TestResult {
         let Err(error) = result else { return Ok(()) };
         let is_end = error.downcast_ref().is_some_and(CallError::is_end)
@@ -150,7 +148,7 @@ impl<'a> Run<'a> {
         self.next_number
     }
 
-    /// Does so many steps.
+    /// Makes `count` random steps.
     pub fn steps(&mut self, count: usize) -> TestResult {
         for _ in 0..count {
             self.step()?;
@@ -179,8 +177,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What scrapers send: the next sample of each series, now and then with some that are out of
-    /// order.
+    /// Sends the next sample of each series, as scrapers do, now and then with out-of-order
+    /// samples.
     fn scrape(&mut self) -> TestResult {
         self.clock_ms += 300 + self.random.below(1700) as i64;
         let samples = if self.random.one_in(40) { 150 } else { 1 };
@@ -220,7 +218,8 @@ impl<'a> Run<'a> {
         batch
     }
 
-    /// Another value for a time that was sent before: refused, unless only a block holds the first.
+    /// Sends another value for a time that was sent before: refused unless only a block has the
+    /// first.
     fn overwrite(&mut self) -> TestResult {
         let sent: Batch = self.model.sent().rev().take(200).cloned().collect();
         if sent.is_empty() {
@@ -251,7 +250,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Sends a batch once; returns whether it was taken.
+    /// Sends a batch once; returns whether it was accepted.
     fn send(&mut self, batch: &Batch) -> TestResult<bool> {
         let (now_ms, write) = (self.clock_ms, self.number());
         self.tell(Event::Sent { write, samples: batch.clone() });
@@ -280,7 +279,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Answers the writes that wait.
+    /// Ends the group of waiting writes and notes their acknowledgement.
     fn end_group(&mut self) -> TestResult {
         let group = std::mem::take(&mut self.group);
         let finished = self.node()?.finish_group(!group.is_empty());
@@ -296,7 +295,7 @@ impl<'a> Run<'a> {
         self.note(finished, "the sync of a group")
     }
 
-    /// What happens every interval.
+    /// Syncs both logs, as the sync interval would.
     pub fn sync(&mut self) -> TestResult {
         self.end_group()?;
         let synced = self.node()?.sync();
@@ -367,13 +366,13 @@ impl<'a> Run<'a> {
         self.open()
     }
 
-    /// Senders are away for long, so that retention drops blocks.
+    /// Skips time, as when senders are away, so that retention drops blocks.
     fn outage(&mut self) -> TestResult {
         self.clock_ms += 30_000 + self.random.below(120_000) as i64;
         Ok(())
     }
 
-    /// Other series from now on; some of them were there before.
+    /// Changes the series that are written; some of them were written before.
     fn churn(&mut self) -> TestResult {
         for _ in 0..SERIES / 2 {
             self.add_series();
@@ -443,7 +442,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What was read, and of which series nothing could be.
+/// The samples that were read, and the series that could not be read.
 #[derive(Default)]
 pub struct Read {
     pub found: Found,
@@ -451,7 +450,7 @@ pub struct Read {
 }
 
 impl Read {
-    /// All of it, where there were no errors.
+    /// Returns all samples; an error if any series could not be read.
     pub fn whole(self) -> TestResult<Found> {
         match self.errors.first_key_value() {
             None => Ok(self.found),

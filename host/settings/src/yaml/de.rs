@@ -1,8 +1,8 @@
-//! Nodes to values, as serde has them.
+//! Deserializes nodes with serde.
 //!
-//! Kinds are distinguished as in Prometheus' configuration: text may stand where text is expected,
-//! with quotes or without; a number, `true` or `false` stand without quotes, spelled as
-//! [`Scalar`] has it. Nothing counts as an empty text, list or mapping, as zero or as false.
+//! Types are distinguished as in Prometheus' configuration: text may have quotes; a number, `true`
+//! or `false` must not have any, and is spelled as [`Scalar`] describes. A missing value counts as
+//! an empty text, list or mapping, as zero or as false.
 
 use super::scalar::Scalar;
 use super::{Data, Entry, Error, Node, Place};
@@ -13,44 +13,40 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::rc::Rc;
 
-/// What [`At`] calls itself, for the reader to know it.
+/// Name by which `Reader` recognizes [`At`].
 const AT: &str = "tidepool::yaml::At";
 
-/// A value that knows where it begins, for errors that only the reader of the whole section can
-/// find.
+/// A value with its place in the file, for errors that only the section's reader can find.
 #[derive(Clone, Debug)]
 pub struct At<T> {
-    /// Where.
+    /// Place at which the value begins.
     pub place: Place,
-    /// The value.
     pub value: T,
 }
 
-/// What [`With`] calls itself, for the reader to know it.
+/// Name by which `Reader` recognizes [`With`].
 const WITH: &str = "tidepool::yaml::With";
 
-/// Keys that several sections have, as a type of their own.
+/// A set of keys that several sections have, as a type of its own.
 pub trait Part {
-    /// All of its keys.
     const KEYS: &'static [&'static str];
 }
 
-/// A section some of whose keys belong to a part that other sections have, too. What serde calls
-/// flattening loses places, and takes unknown keys.
+/// A section some of whose keys belong to a `Part` that other sections share. Serde's flattening
+/// would lose places and accept unknown keys.
 #[derive(Clone, Debug)]
 pub struct With<P, T> {
-    /// Made of its own keys.
+    /// Read from the part's own keys.
     pub part: P,
-    /// Made of all others.
+    /// Read from all other keys.
     pub rest: T,
 }
 
-/// Reads the value of a node.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'n>(pub &'n Node);
 
 impl Reader<'_> {
-    /// A value that is written without quotes; nothing is the default.
+    /// Reads a value that must not have quotes; a missing value is the default.
     fn plain<T: Default>(
         self,
         expected: &str,
@@ -59,12 +55,14 @@ impl Reader<'_> {
         let read = match &self.0.data {
             Data::Nothing => Some(T::default()),
             Data::Plain(text) => read(Scalar::of(text)),
+            // Quotes make a text of anything, as in upstream.
             Data::Quoted(_) | Data::List(_) | Data::Map(_) => None,
         };
         read.ok_or_else(|| self.wrong(expected))
     }
 
     fn whole<T: Default + TryFrom<i128>>(self, expected: &str) -> Result<T, Error> {
+        // `i128` holds both `i64` and `u64`.
         self.plain(expected, |scalar| T::try_from(scalar.whole()?).ok())
     }
 
@@ -73,7 +71,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whole numbers, each by its own name.
+/// Defines the methods for integers, each with its range in words.
 macro_rules! numbers {
     ($($method:ident $visit:ident $expected:literal),* $(,)?) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -85,7 +83,7 @@ macro_rules! numbers {
 impl<'de> Deserializer<'de> for Reader<'_> {
     type Error = Error;
 
-    /// Plain text stays text: the type that is read gives it a meaning.
+    /// Passes plain text as text: the type that is read interprets it.
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match &self.0.data {
             Data::Nothing => visitor.visit_unit(),
@@ -149,6 +147,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Error> {
+        // Recognized by name, because serde has no request for a value's place.
         match name {
             AT => visitor.visit_seq(Located { node: self.0, given: 0 }),
             _ => visitor.visit_newtype_struct(self),
@@ -185,8 +184,10 @@ impl<'de> Deserializer<'de> for Reader<'_> {
             Data::Map(entries) => entries.clone(),
             _ => return Err(self.wrong("lines of the form `key: value`")),
         };
+        // Entries share their values, so this copies keys only.
         let is_own = |entry: &Entry| keys.contains(&entry.key.as_str());
         let (part, rest): (Vec<Entry>, Vec<Entry>) = entries.into_iter().partition(is_own);
+        // The number of values counts only while aliases are expanded.
         let node = |entries| Node { place: self.0.place, data: Data::Map(entries), values: 1 };
         visitor.visit_seq(Split { nodes: [node(part), node(rest)], keys, given: 0 })
     }
@@ -211,7 +212,6 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     }
 }
 
-/// The items of a list.
 struct Items<'n> {
     items: &'n [Rc<Node>],
     given: usize,
@@ -232,10 +232,9 @@ impl<'de> de::SeqAccess<'de> for Items<'_> {
     }
 }
 
-/// The entries of a mapping.
 struct Entries<'n> {
     entries: &'n [Entry],
-    /// Keys that were given; the value of the last may be still to come.
+    /// Number of keys that were returned; the value of the last one may not have been.
     given: usize,
 }
 
@@ -253,6 +252,7 @@ impl<'de> de::MapAccess<'de> for Entries<'_> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
+        // `next_key_seed` has counted the entry already.
         let last = self.given.checked_sub(1).and_then(|last| self.entries.get(last));
         let entry = last.ok_or_else(|| de::Error::custom("a value without a key"))?;
         let value = seed.deserialize(Reader(&entry.value));
@@ -260,7 +260,7 @@ impl<'de> de::MapAccess<'de> for Entries<'_> {
     }
 }
 
-/// The line, the column and the value of an [`At`].
+/// Yields the line, the column and the value of an [`At`].
 struct Located<'n> {
     node: &'n Node,
     given: u8,
@@ -285,10 +285,9 @@ impl<'de> de::SeqAccess<'de> for Located<'_> {
     }
 }
 
-/// The two parts of a [`With`].
+/// Yields the two parts of a [`With`].
 struct Split {
     nodes: [Node; 2],
-    /// Those of the part.
     keys: &'static [&'static str],
     given: usize,
 }
@@ -303,6 +302,7 @@ impl<'de> de::SeqAccess<'de> for Split {
         let Some(node) = self.nodes.get(self.given) else { return Ok(None) };
         self.given += 1;
         let value = seed.deserialize(Reader(node));
+        // The rest knows only its own keys, so the message would leave out the part's.
         value.map(Some).map_err(|error| error.knowing_more_keys(self.keys))
     }
 }

@@ -1,34 +1,32 @@
-//! Errors of a YAML text, with their place.
+//! Errors in a YAML text, with their place.
 
 use super::Place;
 use serde::de::{Expected, Unexpected};
 use std::fmt::{self, Display};
 
-/// What is wrong, at which place and key. It quotes no values: they may be secrets.
+/// An error with its place and key. It never quotes a value, which may be a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// Where; `None` until the caller that knows it adds it.
+    /// `None` until a caller that knows the place adds it.
     place: Option<Place>,
-    /// The keys that lead there, as in `remote_write[0].url`; empty if it concerns the whole.
+    /// The path of keys, as in `remote_write[0].url`; empty for the whole document.
     key: String,
     what: String,
-    /// Whether the last of the keys is unknown.
+    /// Whether the last key of the path is unknown.
     is_unknown_key: bool,
 }
 
 impl Error {
-    /// Something that is wrong at a place, under a key or at the top.
+    /// Makes an error at a place, under a key or at the top.
     pub fn new(place: Place, key: impl Into<String>, what: impl Display) -> Error {
         Error { place: Some(place), key: key.into(), what: what.to_string(), is_unknown_key: false }
     }
 
-    /// Where it is.
     pub fn place(&self) -> Place {
         self.place.unwrap_or(Place { line: 1, column: 1 })
     }
 
-    /// The same, known to be inside of a key or, as in `[0]`, of an item of a list. A place that is
-    /// known already is more exact.
+    /// Adds an outer key, or a list's item such as `[0]`. A known place is more exact and stays.
     pub(super) fn within(mut self, place: Place, key: &str) -> Error {
         self.place.get_or_insert(place);
         let is_joined = !key.is_empty() && !self.key.is_empty() && !self.key.starts_with('[');
@@ -37,8 +35,9 @@ impl Error {
         self
     }
 
-    /// The same of a mapping that has these keys, too.
+    /// Adds further known keys to the message about an unknown key.
     pub(super) fn knowing_more_keys(mut self, keys: &[&str]) -> Error {
+        // A longer path leads to another mapping, which has other keys.
         if self.is_unknown_key && !self.key.contains(['.', '[']) {
             self.what = format!("{}, {}", self.what, keys.join(", "));
         }
@@ -62,6 +61,7 @@ impl serde::de::Error for Error {
     }
 
     fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Error {
+        // The value that was found is left out: it may be a secret.
         Error::custom(format_args!("expected {expected}"))
     }
 

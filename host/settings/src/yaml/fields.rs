@@ -1,10 +1,10 @@
-//! Functions for `#[serde(deserialize_with = "…")]`, and what they are made of.
+//! Functions for `#[serde(deserialize_with = "…")]`, and helpers for such functions.
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
 
-/// A plain value as a function reads its text.
+/// Reads a plain value with a function that parses its text.
 pub fn parsed<'de, D: Deserializer<'de>, T, E: Display>(
     deserializer: D,
     read: impl FnOnce(&str) -> Result<T, E>,
@@ -12,7 +12,7 @@ pub fn parsed<'de, D: Deserializer<'de>, T, E: Display>(
     read(&String::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
-/// What another type checks and makes of a section.
+/// Reads a section as `S` and converts it to the type that validates it.
 pub fn checked<'de, D, S, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -23,17 +23,18 @@ where
     T::try_from(section).map(Some).map_err(D::Error::custom)
 }
 
-/// A whole number between bounds that are included, for a type that holds them.
+/// Reads a whole number between bounds that are included, for a type that can hold both.
 pub fn number<'de, D: Deserializer<'de>, T: TryFrom<u64>, const MIN: u64, const MAX: u64>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     let wrong = || D::Error::custom(format_args!("expected a whole number from {MIN} to {MAX}"));
+    // One message for every fault, which names the bounds.
     let number = u64::deserialize(deserializer).map_err(|_| wrong())?;
     let number = Some(number).filter(|number| (MIN..=MAX).contains(number));
     number.and_then(|number| T::try_from(number).ok()).ok_or_else(wrong)
 }
 
-/// All keys of a mapping with their values, in the file's order.
+/// Reads all keys of a mapping with their values, in the file's order.
 pub fn pairs<'de, D, K, V>(deserializer: D) -> Result<Vec<(K, V)>, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,4 +1,4 @@
-//! Text to nodes.
+//! Parses a YAML text into nodes.
 
 use super::{Data, Entry, Error, Node, Place};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
@@ -6,35 +6,34 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Most lists and mappings inside of each other.
+/// Maximum nesting of lists and mappings.
 const DEPTH_MAX: usize = 64;
 
-/// Most values that all aliases together may stand for.
+/// Maximum number of values that all aliases together may stand for.
 const ALIASED_VALUES_MAX: usize = 100_000;
 
-/// The key whose value is merged into the mapping that has it.
+/// Key whose value is merged into its mapping.
 const MERGE: &str = "<<";
 
-/// What an allocation takes beside its bytes.
+/// Memory that an allocation takes in addition to its bytes.
 const ALLOCATION_BYTES: usize = 16;
 
-/// What a value takes beside its text: the node, the counters of its references, and its place in
-/// what it is a part of.
+/// Memory of a value besides its text: the node, its reference counts, its entry in the parent.
 const NODE_BYTES: usize = size_of::<Node>() + 5 * size_of::<usize>() + ALLOCATION_BYTES;
 
-/// What a key takes beside its text, which is there twice while its mapping is read.
+/// Memory that a key takes in addition to its text, which exists twice while its mapping is read.
 const KEY_BYTES: usize = 2 * (size_of::<Entry>() + ALLOCATION_BYTES);
 
-/// What takes so many bytes before they are there, or says why not.
+/// Reserves bytes of memory before they are used, or refuses with a reason.
 pub type Take<'a> = &'a mut dyn FnMut(usize) -> Result<(), String>;
 
-/// Reads a text of one document. One that holds nothing is nothing.
+/// Parses a text with one document. An empty document is `Data::Nothing`.
 pub fn load(text: &str) -> Result<Rc<Node>, Error> {
     load_counted(text, &mut |_| Ok(()))
 }
 
-/// The same of a text that others wrote: counts about what each value takes in memory, before it
-/// is there. Ends where that is refused, with the reason.
+/// `load` for a text from others: reserves the approximate memory of each value before it is
+/// made. Ends with the given reason when that is refused.
 pub fn load_counted(text: &str, take: Take<'_>) -> Result<Rc<Node>, Error> {
     let (has_document, open, anchors, aliased_values, root) = Default::default();
     let mut loader = Loader { take, has_document, open, anchors, aliased_values, root };
@@ -54,22 +53,21 @@ pub fn load_counted(text: &str, take: Take<'_>) -> Result<Rc<Node>, Error> {
 
 fn place(marker: &Marker) -> Place {
     let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    // The parser counts lines from 1, but columns from 0.
     Place { line: number(marker.line()), column: number(marker.col() + 1) }
 }
 
-/// The document so far.
 struct Loader<'a> {
     take: Take<'a>,
     has_document: bool,
-    /// Lists and mappings that have not ended, the outermost first.
+    /// Lists and mappings that have not ended, outermost first.
     open: Vec<Open>,
-    /// What aliases stand for, by the parser's numbers.
+    /// Values of anchors, by the parser's numbers.
     anchors: HashMap<usize, Rc<Node>>,
     aliased_values: usize,
     root: Option<Rc<Node>>,
 }
 
-/// A list or mapping that has not ended.
 struct Open {
     place: Place,
     anchor: usize,
@@ -81,11 +79,11 @@ enum Kind {
     List(Vec<Rc<Node>>),
     Map {
         entries: Vec<Entry>,
-        /// The keys that there are, with their lines.
+        /// The keys so far, with their lines.
         lines: HashMap<String, u32>,
-        /// The key whose value comes next.
+        /// The key whose value comes next, with its place.
         key: Option<(Place, String)>,
-        /// What is merged into it, the first before others.
+        /// Entries of merged mappings; earlier ones override later ones.
         merged: Vec<Entry>,
     },
 }
@@ -103,10 +101,10 @@ impl Loader<'_> {
             }
             Event::Alias(anchor) => {
                 let Some(node) = self.anchors.get(&anchor).map(Rc::clone) else {
-                    // Only an alias inside of what it stands for is known to the parser and not
-                    // here.
+                    // The parser knows the anchor, so the alias lies inside of the anchor's value.
                     return Err(self.wrong(place, "an alias stands for what it is a part of"));
                 };
+                // Aliases of aliases multiply, so a short text could stand for billions of values.
                 self.aliased_values += node.values;
                 if self.aliased_values > ALIASED_VALUES_MAX {
                     let what = format!("aliases stand for more than {ALIASED_VALUES_MAX} values");
@@ -122,10 +120,11 @@ impl Loader<'_> {
                 };
                 let data = match text.as_ref() {
                     _ if !is_plain => Data::Quoted(text.into_owned()),
+                    // The spellings of null in go-yaml (`resolve.go`, version 2).
                     "" | "~" | "null" | "Null" | "NULL" => Data::Nothing,
                     _ => Data::Plain(text.into_owned()),
                 };
-                // The parser says of nothing that it begins where something else does.
+                // The parser gives a missing value the place of whatever follows it.
                 let place = match (&data, self.open.last().map(|open| &open.kind)) {
                     (Data::Nothing, Some(Kind::Map { key: Some((place, _)), .. })) => *place,
                     _ => place,
@@ -154,7 +153,9 @@ impl Loader<'_> {
         tag: Option<Cow<'_, Tag>>,
         kind: Kind,
     ) -> Result<(), Error> {
+        // Refuses unknown tags; others cannot make text of a list or mapping.
         self.is_text(place, tag.as_deref())?;
+        // Nodes are read and printed recursively, so their depth needs a limit.
         if self.open.len() == DEPTH_MAX {
             let what = format!("more than {DEPTH_MAX} lists and mappings inside of each other");
             return Err(self.wrong(place, &what));
@@ -171,6 +172,7 @@ impl Loader<'_> {
             Kind::Map { mut entries, mut lines, merged, .. } => {
                 let is_new =
                     |entry: &Entry| lines.insert(entry.key.clone(), entry.place.line).is_none();
+                // Keys of the mapping itself override merged ones.
                 entries.extend(merged.into_iter().filter(is_new));
                 Data::Map(entries)
             }
@@ -178,17 +180,19 @@ impl Loader<'_> {
         self.whole(anchor, Node { place, data, values })
     }
 
-    /// Takes a value that has ended.
+    /// Registers a complete value under its anchor, and adds it to its parent.
     fn whole(&mut self, anchor: usize, node: Node) -> Result<(), Error> {
         let (place, node) = (node.place, Rc::new(node));
+        // The parser numbers anchors from 1.
         if anchor != 0 {
             self.anchors.insert(anchor, Rc::clone(&node));
         }
         self.put(place, node)
     }
 
-    /// Puts a value where it stands.
+    /// Adds a value to the innermost open list or mapping.
     fn put(&mut self, place: Place, node: Rc<Node>) -> Result<(), Error> {
+        // The value becomes a key, whose text is stored in two more places.
         if let Some(Open { kind: Kind::Map { key: None, .. }, .. }) = self.open.last() {
             self.count(place, KEY_BYTES + 2 * node.text().map_or(0, str::len))?;
         }
@@ -224,8 +228,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Whether a tag makes text of whatever it stands before, or something else of it, with quotes
-    /// or without. Tags that are not YAML's own mean nothing here.
+    /// Whether a tag makes its value text; `None` without one. Only YAML's own tags are accepted.
     fn is_text(&self, place: Place, tag: Option<&Tag>) -> Result<Option<bool>, Error> {
         match tag {
             None => Ok(None),
@@ -252,7 +255,7 @@ impl Loader<'_> {
     }
 }
 
-/// The entries of a mapping, or of all mappings of a list.
+/// Returns the entries of a mapping, or of all mappings of a list; `None` for other values.
 fn mergeable(node: &Node) -> Option<Vec<&Entry>> {
     match &node.data {
         Data::Map(entries) => Some(entries.iter().collect()),

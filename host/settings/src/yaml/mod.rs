@@ -1,11 +1,11 @@
-//! YAML for configuration: text becomes nodes that know their place, and nodes become the types of
-//! the features that own them, by serde. Errors name line, column and key, and never contain a
-//! value, which may be a secret.
+//! YAML for configuration: text becomes nodes with places, and serde turns nodes into the types of
+//! the features that own them. Errors name line, column and key, and never contain a value, which
+//! may be a secret.
 //!
-//! As strict as Prometheus' own reading: a key twice, an unknown key or a value of another kind is
-//! an error. Anchors, aliases and merge keys are read; what aliases may expand to has a bound.
+//! As strict as Prometheus: a duplicate key, an unknown key or a value of another type is an error.
+//! Anchors, aliases and merge keys are supported; the expansion of aliases is limited.
 //!
-//! Begin with `node`, then `load`, `scalar`, `de` and `fields`. Knows nothing of any section.
+//! Begin with `node`, then `load`, `scalar`, `de` and `fields`. No section is known here.
 
 mod de;
 mod error;
@@ -22,12 +22,12 @@ pub use node::{Data, Entry, Node, Place};
 
 use serde::de::{DeserializeOwned, DeserializeSeed};
 
-/// The value that a node stands for. Errors call it by this key.
+/// Deserializes the value of a node. Errors name it by `key`.
 pub fn read<T: DeserializeOwned>(key: &str, node: &Node) -> Result<T, Error> {
     T::deserialize(de::Reader(node)).map_err(|error| error.within(node.place, key))
 }
 
-/// What a seed makes of a node. Errors call it by this key.
+/// Deserializes a node with a seed. Errors name it by `key`.
 pub fn read_seed<T>(
     key: &str,
     node: &Node,

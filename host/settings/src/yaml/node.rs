@@ -2,55 +2,45 @@
 
 use std::rc::Rc;
 
-/// Where something begins; both are counted from one.
+/// Beginning of a key or value, as line and column, both counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The line.
     pub line: u32,
-    /// The character of the line.
+    /// The column, counted in characters.
     pub column: u32,
 }
 
-/// A value and its place.
 #[derive(Debug)]
 pub struct Node {
-    /// Where it begins; of what an alias stands for, where its anchor is.
+    /// Place of the value; for an alias, the place of its anchor.
     pub place: Place,
-    /// What it is.
     pub data: Data,
-    /// How many values it is, those inside of it included.
+    /// Number of values, including nested ones.
     pub(super) values: usize,
 }
 
-/// A value.
 #[derive(Debug)]
 pub enum Data {
-    /// Nothing, as in `key:`, `~` or `null`.
+    /// No value, as in `key:`, `~` or `null`.
     Nothing,
-    /// Text without quotes, which may be a number, or `true` or `false`.
+    /// Text without quotes, which may also be a number, `true` or `false`.
     Plain(String),
-    /// Text that can be nothing else.
+    /// Text with quotes or the tag `!!str`, which is nothing but text.
     Quoted(String),
-    /// A list.
     List(Vec<Rc<Node>>),
-    /// Keys with values in the file's order, each key once.
+    /// Keys with values in the file's order, without duplicates.
     Map(Vec<Entry>),
 }
 
-/// A key with its value.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Where the key begins.
     pub place: Place,
-    /// The key.
     pub key: String,
-    /// Its value.
     pub value: Rc<Node>,
 }
 
 impl Node {
-    /// The text of a plain value as it was written; nothing is the empty text. `None` for a list or
-    /// a mapping.
+    /// Returns a scalar's text as written, empty if missing; `None` for a list or a mapping.
     pub fn text(&self) -> Option<&str> {
         match &self.data {
             Data::Nothing => Some(""),

@@ -1,12 +1,12 @@
-//! What plain text is besides text, as go-yaml has it (`resolve.go`, version 2), which Prometheus
-//! reads its files with: YAML 1.1's words for true and false, whole numbers in four bases, numbers
-//! with infinity, and `_` between digits.
+//! Interprets plain text as go-yaml does (`resolve.go`, version 2), which Prometheus reads its
+//! files with: YAML 1.1's words for true and false, whole numbers in four bases, floats with
+//! infinity, and `_` between digits.
 
-/// A plain value.
+/// The value of a text without quotes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Scalar {
     Bool(bool),
-    /// From the least number of 64 bits with a sign to the largest without.
+    /// From the smallest `i64` to the largest `u64`.
     Whole(i128),
     Float(f64),
     Text,
@@ -32,10 +32,10 @@ impl Scalar {
         }
     }
 
-    /// As a number. Nothing else counts as one.
+    /// The value as a number; `None` for anything but numbers.
     pub(super) fn number(self) -> Option<f64> {
         match self {
-            // What does not fit is rounded, as in Go.
+            // Large numbers are rounded, as in Go.
             #[expect(clippy::cast_precision_loss, reason = "upstream rounds, too")]
             Scalar::Whole(number) => Some(number as f64),
             Scalar::Float(number) => Some(number),
@@ -43,7 +43,7 @@ impl Scalar {
         }
     }
 
-    /// As a whole number: what is behind the point of another one is cut off, as in Go.
+    /// The value as a whole number. A fraction is cut off, as in Go.
     pub(super) fn whole(self) -> Option<i128> {
         match self {
             Scalar::Whole(number) => Some(number),
@@ -54,7 +54,7 @@ impl Scalar {
     }
 }
 
-/// A whole number with the prefix of its base; zero alone means base 8.
+/// Parses a whole number with the prefix of its base; a leading zero alone means base 8.
 fn whole(text: &str) -> Option<i128> {
     let (is_negative, digits) = match text.as_bytes() {
         [sign @ (b'+' | b'-'), ..] => (*sign == b'-', &text[1..]),
@@ -69,14 +69,14 @@ fn whole(text: &str) -> Option<i128> {
         .or_else(|| prefixed(["0o", "0O"], 8))
         .or_else(|| prefixed(["0", "0"], 8).filter(|(digits, _)| !digits.is_empty()))
         .unwrap_or((digits, 10));
-    // Rust takes a second sign.
+    // `from_str_radix` would accept a second sign.
     let number = digits.starts_with(|c: char| c.is_digit(base)).then_some(digits);
     let number = number.and_then(|digits| u64::from_str_radix(digits, base).ok())?;
     let number = if is_negative { -i128::from(number) } else { i128::from(number) };
     (number >= i128::from(i64::MIN)).then_some(number)
 }
 
-/// A number in base 10. One that is too large is text.
+/// Parses a number in base 10. A number that is too large is text.
 fn float(text: &str) -> Scalar {
     let is_part = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E' | '+' | '-');
     let number = text.chars().all(is_part).then(|| text.parse::<f64>().ok()).flatten();

@@ -1,4 +1,4 @@
-//! What is read as what, and what is refused where.
+//! Interpretation of values, and errors with their places.
 
 use super::*;
 use serde::Deserialize;
@@ -66,7 +66,7 @@ fn values_are_what_is_expected() -> Result<(), String> {
     Ok(())
 }
 
-/// As `resolve.go` and `decode.go` of go-yaml, version 2, read them.
+/// Spellings of go-yaml, version 2 (`resolve.go` and `decode.go`).
 #[test]
 fn plain_values_are_spelled_as_in_go() {
     for text in ["y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"] {
@@ -183,7 +183,7 @@ fn values_may_know_their_place() {
     assert_eq!(found, [(1, 3, 1), (2, 5, 1)]);
 }
 
-/// Lists of nine aliases of the list before: 9⁹ values, were each made.
+/// Lists of nine aliases of the previous list: 9⁹ values if each was expanded.
 #[test]
 fn aliases_that_expand_to_very_much_are_refused() {
     let mut text = "l0: &l0 [a, a, a, a, a, a, a, a, a]\n".to_owned();

@@ -1,4 +1,4 @@
-//! One descriptor for a file, few for all, and blocks that outlive their deletion.
+//! One descriptor for each file, a limit for all, and files of blocks that are deleted while read.
 
 use crate::{BlockDirs, BlockFile, DataDir, DiskError};
 use std::path::Path;
@@ -39,8 +39,8 @@ fn read(file: &BlockFile) -> Result<String, DiskError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A query of two weeks opened each file of chunks for itself; ten at a time passed a usual limit
-/// of 1,024 open files, and were refused.
+/// A query of two weeks opened each file of chunks for itself. Ten at a time exceeded the usual
+/// limit of 1,024 open files, and were refused.
 #[test]
 fn a_file_is_open_once_however_many_read_it() -> TestResult {
     let root = tempfile::tempdir()?;
@@ -71,7 +71,7 @@ fn a_file_is_open_once_however_many_read_it() -> TestResult {
     Ok(())
 }
 
-/// All files that were read stayed open, so the number of blocks decided about that of descriptors.
+/// All files that were read stayed open, so that the number of blocks set that of descriptors.
 #[test]
 fn no_more_files_are_open_than_may_be() -> TestResult {
     let root = tempfile::tempdir()?;
@@ -107,7 +107,7 @@ fn no_more_files_are_open_than_may_be() -> TestResult {
     Ok(())
 }
 
-/// A file that was closed to make room, or never read before, must not be lost with its block.
+/// A file that was closed to make room, or never read, stays readable with its deleted block.
 #[test]
 fn a_deleted_block_is_readable_until_nobody_reads_it() -> TestResult {
     let root = tempfile::tempdir()?;

@@ -1,9 +1,9 @@
-//! Checkpoints stand for what they replace: from one moment on, and whole.
+//! Checkpoints replace segments atomically and as a whole.
 
 use super::*;
 use crate::testing::{Fault, Op};
 
-/// A log of three segments with a record each, the third one being written.
+/// A log of three segments with one record each; the third one is being written.
 fn three_segments(disk: &FaultyDisk, path: &Path) -> Wal {
     let mut wal = open_on(disk, path, SMALL);
     replay(&mut wal);
@@ -101,7 +101,7 @@ fn it_must_end_between_the_last_one_and_the_segment_being_written() {
     wal.checkpoint(2).expect("is fine");
 }
 
-/// Whatever the first attempt left, the second one finishes, and deletes what is replaced.
+/// A second attempt finishes the first one from any state, and deletes the replaced segments.
 #[test]
 fn one_whose_commit_failed_at_any_call_can_be_begun_again() {
     let mut failures_after_the_name = 0;

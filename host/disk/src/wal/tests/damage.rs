@@ -1,11 +1,11 @@
-//! Reading goes on around whatever was done to the files.
+//! Reading continues after any damage to the files.
 
 use super::*;
 use crate::testing::{Fault, Op};
 use proptest::prelude::*;
 use std::fs;
 
-/// A log of one segment with these records, and the end of each record in the file.
+/// Writes a log of one segment; returns the end of each record in the file.
 fn written(path: &Path, records: &[Vec<u8>]) -> Vec<u64> {
     let mut wal = open(path, WalOptions { segment_bytes_max: 1 << 20, ..SMALL });
     replay(&mut wal);

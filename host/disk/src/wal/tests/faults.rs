@@ -1,4 +1,4 @@
-//! A disk that fails: a batch is in the log whole, or has never been.
+//! A disk that fails: a batch is in the log as a whole or not at all.
 
 use super::*;
 use crate::testing::{Fault, Op};
@@ -37,7 +37,7 @@ fn a_write_that_fails_leaves_no_trace() {
     }
 }
 
-/// Nothing is written before the bytes of the failed batch are gone.
+/// Nothing is written before the bytes of the failed batch were cut off.
 #[test]
 fn a_write_that_cannot_be_undone_ends_the_segment() {
     let (root, disk, mut wal) = faulty(SyncPolicy::Always);

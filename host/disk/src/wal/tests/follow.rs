@@ -5,7 +5,7 @@ use crate::testing::{Fault, Op};
 use crate::wal::{Followed, HeldSegments, LogFollower, SeriesFiles};
 use std::io::Write as _;
 
-/// All that a follower returns now: records with segment and number.
+/// Returns everything that a follower yields now: segment, number and bytes of each record.
 fn follow(follower: &mut LogFollower) -> Vec<(u32, u32, Vec<u8>)> {
     let mut all = Vec::new();
     loop {
@@ -153,8 +153,8 @@ fn what_is_held_is_read_until_it_is_released() {
     assert_eq!(replayed(dir.path()).first(), Some(&vec![3; 4]));
 }
 
-/// What is damaged and stays so is quarantined, and held besides: of it, too, followers read what
-/// can be read.
+/// A damaged segment that was not repaired is both quarantined and held, so that followers read its
+/// undamaged records.
 #[test]
 fn what_is_damaged_is_held_as_well() {
     let dir = tempfile::tempdir().expect("directory");
@@ -187,9 +187,9 @@ fn follower_on(disk: &FaultyDisk, path: &Path) -> (Wal, LogFollower) {
     (wal, follower)
 }
 
-/// A disk was full in the middle of a batch. Its first record was in the file for a moment; a
-/// follower that looked just then read it, and stood behind the end of the log when the write was
-/// undone: it read nothing more of the segment, and counted its records one too high ever after.
+/// A disk was full in the middle of a batch, whose first record was in the file for a moment. A
+/// follower that read it then stood behind the end of the log when the write was undone: it read
+/// nothing more of the segment, and counted its records one too high from then on.
 #[test]
 fn a_write_that_fails_is_never_read_and_delivery_goes_on() {
     let root = tempfile::tempdir().expect("directory");
@@ -228,8 +228,8 @@ fn a_write_that_fails_is_never_read_and_delivery_goes_on() {
     assert_numbered(&all);
 }
 
-/// A segment could neither be made durable nor removed again. The one before went on, but followers
-/// took it for ended, since a later one was there, and never read what came then.
+/// A segment could be neither made durable nor removed. The log continued in the one before, but
+/// followers took that one for ended, because a later one existed, and missed its new records.
 #[test]
 fn a_segment_whose_beginning_is_undone_ends_nothing() {
     let root = tempfile::tempdir().expect("directory");
@@ -247,8 +247,8 @@ fn a_segment_whose_beginning_is_undone_ends_nothing() {
     assert_eq!(follow(&mut follower), [(2, 0, noise(4, 40_000))]);
 }
 
-/// Damage at the end of what was written keeps a follower from reading on for now: it must not say
-/// that all is read. More of the log lets it go on.
+/// Damage at the present end of the log stops a follower, which must not report the end. New
+/// segments let it continue.
 #[test]
 fn damage_at_the_end_is_seen_and_passed_over() {
     let root = tempfile::tempdir().expect("directory");

@@ -1,5 +1,5 @@
 //! Records that wait in memory: written in long pieces, in order, once, and never dropped because
-//! a write failed.
+//! of a failed write.
 
 use super::*;
 use crate::testing::{Fault, Op};
@@ -141,7 +141,7 @@ fn a_segment_is_written_before_a_checkpoint_replaces_it() {
     assert_eq!(replayed(root.path()), [&b"kept"[..], b"new"]);
 }
 
-/// What was synced is there, in order; of the rest a beginning.
+/// Synced records are there, in order, followed by a beginning of the others.
 #[test]
 fn a_crash_at_any_call_keeps_what_was_synced() {
     for after in 0..40 {
@@ -169,7 +169,7 @@ fn a_crash_at_any_call_keeps_what_was_synced() {
     }
 }
 
-/// Two logs with a record each, in memory.
+/// Two logs with one record each, which is still in memory.
 fn gathering_logs() -> (tempfile::TempDir, FaultyDisk, Logs) {
     let root = tempfile::tempdir().expect("tempdir");
     let disk = FaultyDisk::default();
@@ -182,7 +182,7 @@ fn gathering_logs() -> (tempfile::TempDir, FaultyDisk, Logs) {
     (root, disk, logs)
 }
 
-/// The records of both logs of a directory, as far as they are written.
+/// Numbers of records of both logs that are written to files.
 fn written(root: &Path) -> [usize; 2] {
     let data = DataDir::open(root).expect("a directory");
     let mut logs = Logs::open(&data, SMALL).expect("logs");
@@ -193,8 +193,8 @@ fn written(root: &Path) -> [usize; 2] {
     counts
 }
 
-/// Series of the out-of-order log's rows are introduced by the in-order log. Where that waited in
-/// memory, forwarding dropped the rows.
+/// The in-order log introduces the series of out-of-order rows. While its records waited in memory,
+/// forwarding dropped the rows.
 #[test]
 fn the_out_of_order_log_never_has_more_than_the_other() {
     type Act = fn(&mut Logs) -> Result<()>;

@@ -1,4 +1,4 @@
-//! The log, one file per behaviour. Judged by upstream's own programs elsewhere; here by itself.
+//! The log, one file per behaviour. Other tests check it with upstream's own programs.
 
 mod checkpoints;
 mod damage;
@@ -12,14 +12,14 @@ use super::*;
 use crate::testing::FaultyDisk;
 use std::path::Path;
 
-/// Two pages: every test that writes a little crosses segments.
+/// Two pages, so that tests which write little reach a second segment.
 const SMALL: WalOptions = WalOptions {
     segment_bytes_max: 2 * PAGE_BYTES as u64,
     compression: Compression::None,
     sync: SyncPolicy::Always,
 };
 
-/// Bytes that no compressor shortens, different for every seed.
+/// Bytes that no compressor shortens; each seed gives others.
 fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5bf0_3635;
     let mut bytes = Vec::with_capacity(len + 8);
@@ -42,7 +42,7 @@ fn open_on(disk: &FaultyDisk, path: &Path, options: WalOptions) -> Wal {
     Wal::open(&data, options).expect("log")
 }
 
-/// Everything in the log, with the segment each record is in.
+/// Replays the log; returns all records with their segments.
 fn replay(wal: &mut Wal) -> Vec<(u32, Vec<u8>)> {
     let mut all = Vec::new();
     while let Some(batch) = wal.replay_batch(10_000).expect("replays") {
@@ -51,7 +51,7 @@ fn replay(wal: &mut Wal) -> Vec<(u32, Vec<u8>)> {
     all
 }
 
-/// The records alone, of a log that is opened for this and closed again.
+/// Opens a log, replays it and closes it; returns the records.
 fn replayed(path: &Path) -> Vec<Vec<u8>> {
     replay(&mut open(path, SMALL)).into_iter().map(|(_, record)| record).collect()
 }

@@ -1,5 +1,5 @@
-//! Damaged segments are quarantined as they were found, and repaired: the next start reads the
-//! same, and finds nothing wrong any more.
+//! Damaged segments are quarantined as they were found, and repaired: the next start reads the same
+//! records, and finds no damage.
 
 use super::*;
 use crate::testing::{CHANGES, Fault, Op};
@@ -7,7 +7,7 @@ use std::fs;
 
 type TestResult = std::result::Result<(), Box<dyn std::error::Error>>;
 
-/// Two damaged segments among four, and a checkpoint with a damaged one; returns what can be read.
+/// Makes four segments and a checkpoint with damage in three files; returns the readable records.
 fn with_damage(path: &Path) -> std::result::Result<Vec<Vec<u8>>, Box<dyn std::error::Error>> {
     let mut wal = open(path, SMALL);
     replay(&mut wal);
@@ -35,7 +35,7 @@ fn with_damage(path: &Path) -> std::result::Result<Vec<Vec<u8>>, Box<dyn std::er
     Ok(expected)
 }
 
-/// The damaged files of such a log, each with a place in it.
+/// The damaged files of such a log, each with the offset of its damage.
 fn damaged(path: &Path) -> [(PathBuf, usize); 3] {
     let in_checkpoint = path.join("wal/checkpoint.00000000/00000000");
     [(in_checkpoint, 100), (segment_path(path, 2), 1500), (segment_path(path, 4), 1500)]
@@ -51,7 +51,7 @@ fn records(wal: &mut Wal) -> Vec<Vec<u8>> {
     replay(wal).into_iter().map(|(_, record)| record).collect()
 }
 
-/// Contents of all that is quarantined, oldest first, with the names' ends.
+/// Contents of all quarantined files, oldest first; checks the ends of their names.
 fn quarantine(path: &Path) -> std::result::Result<Vec<Vec<u8>>, Box<dyn std::error::Error>> {
     let entries = DataDir::open_read_only(path)?.quarantine().entries()?;
     Ok(entries.iter().map(|entry| fs::read(&entry.path)).collect::<std::io::Result<_>>()?)
@@ -85,8 +85,8 @@ fn damage_is_quarantined_and_the_log_is_whole_again() -> TestResult {
     Ok(())
 }
 
-/// However far it comes, or wherever it fails: every record is read, and the damaged bytes are in
-/// the log or quarantined.
+/// After a crash or a failure at any call every record is read, and the damaged bytes are in the
+/// log or quarantined.
 #[test]
 fn a_crash_or_a_failure_at_any_call_costs_nothing() -> TestResult {
     for times in [usize::MAX, 1] {
@@ -124,7 +124,7 @@ fn a_crash_or_a_failure_at_any_call_costs_nothing() -> TestResult {
     Ok(())
 }
 
-/// A bad byte in the last segment costs its record, not what was written after it.
+/// A bad byte in the last segment costs its record, but none of those written after it.
 #[test]
 fn records_behind_a_bad_byte_of_the_last_segment_are_kept() -> TestResult {
     let written: Vec<Vec<u8>> = (0..6).map(|i| noise(i, 300)).collect();
@@ -151,8 +151,8 @@ fn records_behind_a_bad_byte_of_the_last_segment_are_kept() -> TestResult {
     Ok(())
 }
 
-/// Whatever lies in the log's directory, the start succeeds with all that can be read, and the next
-/// one finds a log without anything odd.
+/// With any entries in the log's directory the start succeeds with all readable records, and the
+/// next start finds no irregularity.
 #[test]
 fn odd_directories_do_not_keep_the_log_from_opening() -> TestResult {
     type Spoil = fn(&Path) -> std::io::Result<()>;
@@ -301,7 +301,7 @@ fn odd_directories_do_not_keep_the_log_from_opening() -> TestResult {
     Ok(())
 }
 
-/// What the device does not give now is kept until it may: in place, then quarantined.
+/// Bytes that the device refuses to read are kept: first in place, then in the quarantine.
 #[test]
 fn files_that_do_not_open_are_stepped_over_and_never_deleted() -> TestResult {
     let root = tempfile::tempdir()?;
@@ -342,7 +342,7 @@ fn files_that_do_not_open_are_stepped_over_and_never_deleted() -> TestResult {
     Ok(())
 }
 
-/// A checkpoint is written from memory: bytes that went bad in old segments are no matter to it.
+/// A checkpoint is written from memory, so bytes that went bad in old segments do not affect it.
 #[test]
 fn segments_that_go_bad_while_the_log_is_open_hinder_nothing() -> TestResult {
     let root = tempfile::tempdir()?;

@@ -1,4 +1,4 @@
-//! What was appended comes back, however it lies across pages, segments and restarts.
+//! Appended records come back, however they lie across pages, segments and restarts.
 
 use super::*;
 use proptest::prelude::*;
@@ -180,7 +180,7 @@ fn record() -> impl Strategy<Value = RecordSpec> {
     (any::<u64>(), len, any::<bool>())
 }
 
-/// A life: how it packs, and its batches.
+/// One run: its compression, and its batches.
 fn life() -> impl Strategy<Value = (usize, Vec<Vec<RecordSpec>>)> {
     (0..3usize, prop::collection::vec(prop::collection::vec(record(), 0..6), 0..8))
 }
@@ -211,9 +211,9 @@ proptest! {
     }
 }
 
-/// The engine chains records that follow each other in a segment. It learned that a segment had
-/// ended only once a chained record lay in the next one, where those who begin with that segment
-/// cannot read it. So it asks before it makes the records.
+/// The engine chains records that follow each other in a segment. Without a promise it learned of a
+/// segment's end only once a chained record lay in the next one, where readers that begin there
+/// cannot decode it. So it asks for the segment before it encodes the records.
 #[test]
 fn a_batch_goes_to_the_segment_that_was_promised() {
     let root = tempfile::tempdir().expect("tempdir");

@@ -1,37 +1,38 @@
-//! Zstandard in Rust, for decompressing only.
+//! Zstandard in Rust, which only decompresses.
 
-// Where there is the C library, this half is built for its test alone.
+// On targets with the C library, this module is built for its test alone.
 #![cfg_attr(not(target_arch = "wasm32"), allow(dead_code))]
 
 use crate::wal::pack::RECORD_BYTES_MAX;
 use ruzstd::decoding::StreamingDecoder;
 use std::io::Read as _;
 
-/// Packs nothing.
 #[derive(Default)]
 pub struct Packer {}
 
-/// Unpacks records one after the other.
+/// Decompresses records, one after the other.
 #[derive(Default)]
 pub struct Unpacker;
 
-/// Nothing is packed.
+/// Always 0, since nothing is compressed.
 pub fn packed_bytes_max(_record_bytes: usize) -> usize {
     0
 }
 
 impl Packer {
-    /// Refuses to.
+    /// Always fails: the library only decompresses.
     pub fn pack(&mut self, _record: &[u8], _room: &mut [u8]) -> Result<usize, String> {
         Err("this build reads Zstandard, but does not write it; choose Snappy".into())
     }
 }
 
 impl Unpacker {
-    /// Adds the record to `out`; `None` if the bytes are none, when anything may be there.
+    /// Appends the record to `out`. Returns `None` if the bytes are no frame; `out` may then have
+    /// grown by anything.
     pub fn unpack(&mut self, packed: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let mut rest = packed;
         let stream = StreamingDecoder::new(&mut rest).ok()?;
+        // One byte above the limit, so that a longer frame is told from one of exactly the limit.
         let len = stream.take(RECORD_BYTES_MAX as u64 + 1).read_to_end(out).ok()?;
         (len <= RECORD_BYTES_MAX && rest.is_empty()).then_some(())
     }

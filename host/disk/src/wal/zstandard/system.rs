@@ -3,25 +3,26 @@
 use crate::wal::pack::{RECORD_BYTES_MAX, grown};
 use zstd::bulk::{Compressor, Decompressor};
 
-/// The cheapest regular level: who picks Zstandard saves flash, yet it runs per batch.
+/// The cheapest regular level: compression runs for every batch.
 const LEVEL: i32 = 1;
 
-/// Packs records one after the other.
+/// Compresses records, one after the other.
 #[derive(Default)]
 pub struct Packer(Option<Compressor<'static>>);
 
-/// Unpacks records one after the other.
+/// Decompresses records, one after the other.
 #[derive(Default)]
 pub struct Unpacker(Option<Decompressor<'static>>);
 
-/// Most bytes that a record of this length takes.
+/// Maximum length of a compressed record of `record_bytes`.
 pub fn packed_bytes_max(record_bytes: usize) -> usize {
     zstd::zstd_safe::compress_bound(record_bytes)
 }
 
 impl Packer {
-    /// Packs a record into `room`, which is large enough; returns the length.
+    /// Compresses a record into `room`, which must be large enough; returns the length.
     pub fn pack(&mut self, record: &[u8], room: &mut [u8]) -> Result<usize, String> {
+        // Made at the first record, since most logs use Snappy and a context takes memory.
         let compressor = match &mut self.0 {
             Some(compressor) => compressor,
             none => none.insert(Compressor::new(LEVEL).map_err(|error| error.to_string())?),
@@ -31,7 +32,8 @@ impl Packer {
 }
 
 impl Unpacker {
-    /// Adds the record to `out`; `None` if the bytes are none, when anything may be there.
+    /// Appends the record to `out`. Returns `None` if the bytes are no frame; `out` may then have
+    /// grown by anything.
     pub fn unpack(&mut self, packed: &[u8], out: &mut Vec<u8>) -> Option<()> {
         let Some(len) = zstd::zstd_safe::get_frame_content_size(packed).ok()? else {
             return unpack_stream(packed, out);
@@ -46,7 +48,7 @@ impl Unpacker {
     }
 }
 
-/// A frame that does not tell its content's length beforehand.
+/// Decompresses a frame that does not tell the length of its content.
 fn unpack_stream(packed: &[u8], out: &mut Vec<u8>) -> Option<()> {
     use std::io::Read as _;
 

@@ -1,4 +1,4 @@
-//! The calls themselves, as the host makes them.
+//! The calls of the simulated disk.
 
 use super::file::{FileChange, FileNode};
 use super::{DirNode, NAME_BYTES, Node, ROOT, SimDisk};
@@ -87,7 +87,7 @@ impl Disk for SimDisk {
         Ok(dir.seen.iter().map(entry).collect())
     }
 
-    /// Within one directory only: nothing that is tested here needs more.
+    /// Only within one directory: the tests need nothing else.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.lock_state();
         let about = || format!("rename {} to {}", from.display(), to.display());

@@ -1,4 +1,4 @@
-//! One file: its bytes, and what may be left of them.
+//! One simulated file: its bytes, and their possible states after a power cut.
 
 use std::sync::Arc;
 use tidepool_tests::series::Random;
@@ -18,7 +18,7 @@ pub(super) enum FileChange {
         offset: usize,
         bytes: Arc<[u8]>,
     },
-    /// What lies behind `from` changes.
+    /// Changes the length and the bytes from `from` on.
     SetLen {
         len: usize,
         from: usize,
@@ -31,7 +31,7 @@ impl FileNode {
         self.unsynced.push(change);
     }
 
-    /// What is on the device after a power cut.
+    /// Bytes of the file after a power cut.
     pub fn survivor(&self, random: &mut Random) -> Vec<u8> {
         if self.unsynced.is_empty() {
             return self.durable.to_vec();
@@ -77,7 +77,7 @@ impl FileNode {
         survivor
     }
 
-    /// Makes the pages that changed durable as they are seen now.
+    /// Makes the present content of changed pages durable.
     pub fn sync(&mut self) {
         let durable = Arc::make_mut(&mut self.durable);
         durable.resize(self.seen.len(), 0);
@@ -106,7 +106,7 @@ impl FileChange {
         }
     }
 
-    /// The bytes that it touches of a file of this length.
+    /// The range of bytes that the change touches in a file of length `len`.
     fn range(&self, len: usize) -> (usize, usize) {
         match self {
             FileChange::SetLen { from, .. } => ((*from).min(len), len),

@@ -1,18 +1,18 @@
-//! A disk in memory with a power switch.
+//! A simulated disk in memory that can lose power.
 //!
-//! Of every file and directory it knows two states: what the running system sees, and what would
-//! survive. Between them stand the changes since the last sync, in order:
+//! Every file and directory has two states: the one that the running system sees, and the one that
+//! would survive. Between them are the changes since the last sync, in order:
 //!
 //! ```text
 //! durable ── write, write, set length … ──▶ seen        sync: durable becomes seen
 //!         ── create, rename, remove …   ──▶
 //! ```
 //!
-//! At a power cut any part of the changes may have reached the device: of a file any pages of
-//! 4 KiB, as they were after any of the changes, torn at any byte, and any of its lengths (what it
-//! gained without data is zeros); of a directory any of the changes of names, each as a whole.
-//! What is chosen hangs on a seed. A sync that fails loses what it was to save, for good: the pages
-//! count as clean, as with Linux.
+//! At a power cut any part of the changes may have reached the device. Of a file these are any
+//! pages of 4 KiB, as they were after any of the changes, torn at any byte, and any of its lengths
+//! (bytes that it gained without data are zeros); of a directory, any of the changes to names, each
+//! as a whole. A seed decides. A failed sync loses its changes for good: the pages count as clean,
+//! as with Linux.
 
 mod calls;
 mod file;
@@ -27,39 +27,39 @@ use tidepool_tests::series::Random;
 
 const ROOT: u64 = 0;
 
-/// Bytes that a name takes of the capacity.
+/// Bytes of the capacity that a name takes.
 const NAME_BYTES: u64 = 256;
 
-/// The disk. Clones share it.
+/// The simulated disk. Clones share it.
 #[derive(Clone)]
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
 }
 
-/// A fault in calls that change something, or in those that do not.
+/// A fault in calls that change the disk, or in those that do not.
 #[derive(Clone, Copy, Debug)]
 pub struct Fault {
-    /// Which calls count and fail.
+    /// Kind of calls that count and fail.
     pub calls: Calls,
-    /// How many of them succeed before.
+    /// Number of calls that succeed before.
     pub after: usize,
-    /// How many fail then.
+    /// Number of calls that fail then.
     pub times: usize,
     pub kind: io::ErrorKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Calls {
-    /// Writes, syncs, and all that changes names.
+    /// Writes, syncs, and all changes to names.
     Changes,
-    /// Reads, opens and listings.
+    /// Reads, opens and directory listings.
     Reads,
 }
 
-/// The disk as it was during one call, and what the driver had marked then.
+/// The disk's state during one call, and the driver's last mark.
 pub struct CutPoint {
     pub disk: SimDisk,
-    /// The call during which it was.
+    /// Description of the call in progress.
     pub call: String,
     /// The last argument of [`SimDisk::mark`].
     pub mark: usize,
@@ -76,7 +76,7 @@ struct State {
     changes: usize,
     reads: usize,
     mark: usize,
-    /// One for each change, if they are recorded.
+    /// One cut point for each change, if they are recorded.
     cut_points: Option<Vec<(State, String)>>,
     locks: BTreeMap<u64, Weak<()>>,
 }
@@ -96,11 +96,10 @@ struct DirNode {
 
 type Names = BTreeMap<OsString, u64>;
 
-/// Names and what they stand for from then on: two of them for a rename.
+/// Names and the nodes that they stand for afterwards: two names for a rename.
 type NameChange = Vec<(OsString, Option<u64>)>;
 
 impl SimDisk {
-    /// An empty disk.
     pub fn new(seed: u64) -> SimDisk {
         SimDisk::of(State {
             nodes: BTreeMap::from([(ROOT, Node::Dir(DirNode::default()))]),
@@ -130,17 +129,16 @@ impl SimDisk {
         SimDisk::of(self.lock_state().at_rest())
     }
 
-    /// Remembers what the driver has done so far, for the moments recorded from now on.
+    /// Sets the mark that cut points recorded from now on get.
     pub fn mark(&self, mark: usize) {
         self.lock_state().mark = mark;
     }
 
-    /// Begins to record the disk at every change.
+    /// Starts recording a cut point at every change.
     pub fn record(&self) {
         self.lock_state().cut_points = Some(Vec::new());
     }
 
-    /// What was recorded.
     pub fn take_cut_points(&self) -> Vec<CutPoint> {
         let cut_points = self.lock_state().cut_points.take().unwrap_or_default();
         let cut_point = |(state, call): (State, String)| {
@@ -150,7 +148,7 @@ impl SimDisk {
         cut_points.into_iter().map(cut_point).collect()
     }
 
-    /// Calls of a kind so far.
+    /// Number of calls of a kind so far.
     pub fn calls(&self, calls: Calls) -> usize {
         let state = self.lock_state();
         match calls {
@@ -159,27 +157,27 @@ impl SimDisk {
         }
     }
 
-    /// Lets calls fail from now on; `None` mends the disk.
+    /// Lets calls fail from now on; `None` ends that.
     pub fn set_fault(&self, fault: Option<Fault>) {
         self.lock_state().fault = fault;
     }
 
-    /// Bounds what all files and names may take.
+    /// Limits the total size of all files and names.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.lock_state().capacity_bytes = bytes;
     }
 
-    /// Lets syncs do nothing but say that they did.
+    /// Makes syncs succeed without any effect.
     pub fn ignore_syncs(&self) {
         self.lock_state().ignores_syncs = true;
     }
 
-    /// Bytes that all files and names take.
+    /// Total size of all files and names.
     pub fn used_bytes(&self) -> u64 {
         self.lock_state().used_bytes()
     }
 
-    /// The disk of the next life, after the power went.
+    /// The disk as the next run finds it after a power cut.
     pub fn after_power_cut(&self, seed: u64) -> SimDisk {
         let mut state = self.lock_state().at_rest();
         state.random = Random::new(seed, 0xc07);
@@ -187,8 +185,8 @@ impl SimDisk {
         SimDisk::of(state)
     }
 
-    /// Flips a bit of a file; returns which file, and where, or `None` if there is none that is
-    /// meant.
+    /// Flips a bit in one of the selected files; returns the file and the offset, or `None` if no
+    /// file is selected.
     pub fn flip_bit(
         &self,
         seed: u64,
@@ -216,7 +214,7 @@ impl SimDisk {
 }
 
 impl State {
-    /// The disk itself, without what is done to it.
+    /// A copy of the state without faults and recordings.
     fn at_rest(&self) -> State {
         State {
             nodes: self.nodes.clone(),
@@ -229,7 +227,7 @@ impl State {
         }
     }
 
-    /// Counts a change and fails it if it is to fail.
+    /// Counts a change, and fails it if the fault says so.
     fn change(&mut self, about: impl Fn() -> String) -> io::Result<()> {
         self.changes += 1;
         self.fail(Calls::Changes, about)
@@ -255,8 +253,8 @@ impl State {
         Err(io::Error::new(fault.kind, format!("made to fail: {}", about())))
     }
 
-    /// Keeps this cut point. Changes call it when they are done but not durable, syncs before they
-    /// are.
+    /// Records a cut point. Changes call this when they are made but not durable, syncs before they
+    /// take effect.
     fn remember(&mut self, about: impl Fn() -> String) {
         if self.cut_points.is_some() {
             let cut_point = (self.at_rest(), about());
@@ -303,7 +301,7 @@ impl State {
         Ok(node)
     }
 
-    /// The directory that a path lies in, and its name there.
+    /// Directory of a path, and the name in it.
     fn place(&self, path: &Path) -> io::Result<(u64, OsString)> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -333,7 +331,7 @@ impl State {
         bytes
     }
 
-    /// Bytes that may still be added.
+    /// Bytes that may still be added before the disk is full.
     fn room_bytes(&self) -> u64 {
         self.capacity_bytes.map_or(u64::MAX, |max| max.saturating_sub(self.used_bytes()))
     }
@@ -345,7 +343,6 @@ impl State {
         }
     }
 
-    /// Visits all files.
     fn walk(&self, node: u64, path: &Path, visit: &mut dyn FnMut(&Path, u64)) {
         match self.nodes.get(&node) {
             Some(Node::Dir(dir)) => {
