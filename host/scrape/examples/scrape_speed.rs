@@ -1,4 +1,4 @@
-//! How long a sample takes from the body to the store, without HTTP:
+//! Measures the time of a sample from the body to the store, without HTTP:
 //! `cargo run --release -p tidepool-scrape --example scrape_speed`.
 
 use flate2::{Compression, write::GzEncoder};
@@ -14,7 +14,7 @@ use tidepool_scrape::report::Report;
 use tidepool_scrape::store::{Appended, Batch, SeriesRef, SeriesRefused, Store, StoreError};
 use tidepool_turns::Gunzip;
 
-/// As much as a connection gives at once.
+/// The size of a piece that a connection returns at once.
 const PIECE_BYTES: usize = 16 * 1024;
 
 const ROUNDS: usize = 2000;

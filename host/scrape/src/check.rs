@@ -1,6 +1,6 @@
-//! What a configuration names beside itself: whether files are there, whether lists of targets can
-//! be read, and whether all listed targets can be scraped. What `promtool check config` looks at,
-//! and no more.
+//! Checks what a configuration names: whether files are there, whether lists of targets can be
+//! read, and whether all listed targets can be scraped. These are the checks of `promtool check
+//! config`, and no more.
 //!
 //! Source: `checkConfig` in `cmd/promtool/main.go` of prometheus/prometheus 3.15.
 
@@ -15,73 +15,63 @@ use tidepool_client::config::{Credentials, TlsConfig};
 use tidepool_relabel::Rule;
 use tidepool_settings::Secret;
 
-/// What is wrong with a job beside its text.
+/// Faults of a job outside of its text.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
-    /// A file is not there, or cannot be looked at.
+    /// A file is not there, or is inaccessible.
     #[error("error checking {what} {}: {source}", path.display())]
     File {
-        /// What it is for.
+        /// Purpose of the file, for the message.
         what: &'static str,
-        /// Which.
         path: PathBuf,
-        /// Why not.
         source: io::Error,
     },
-    /// A certificate in a file, whose key is not in one, or the other way round.
+    /// A certificate in a file without a key in a file, or the reverse.
     #[error("client {what} file {} specified without client {other} file", path.display())]
     Alone {
-        /// What is in a file.
+        /// Part that is in a file: `cert` or `key`.
         what: &'static str,
-        /// What is not.
+        /// Part that is not in a file.
         other: &'static str,
-        /// The file.
         path: PathBuf,
     },
-    /// The files of a pattern cannot be looked for.
+    /// The directory of a pattern cannot be read.
     #[error("checking SD file {pattern}: {source}")]
     Pattern {
-        /// The pattern.
         pattern: Pattern,
-        /// Why not.
+        /// Error of reading the directory.
         source: io::Error,
     },
     /// A list of targets cannot be read.
     #[error("checking SD file {}: {what}", path.display())]
     List {
-        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Fault of the list, with its place.
         what: String,
     },
     /// A target that cannot be scraped.
     #[error("scrape job {job}: instance {index} in group {group}: {source}")]
     Target {
-        /// The job.
         job: String,
-        /// Which of the group, from 0.
+        /// Index within the group, from 0.
         index: usize,
-        /// The source of the group.
         group: String,
-        /// Why not.
         source: TargetError,
     },
-    /// A rule does not compile.
+    /// A relabel rule does not compile.
     #[error(transparent)]
     Rule(#[from] PoolError),
 }
 
-/// Files of targets that are not there. They may come later, so this is no error.
+/// A pattern without files of targets. They may come later, so this is no error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("file {:?} for file_sd in scrape job {job:?} does not exist", pattern.to_string())]
 pub struct MissingList {
-    /// Where they were looked for.
     pub pattern: Pattern,
-    /// For which job.
     pub job: String,
 }
 
-/// Checks all jobs up to the first that cannot be scraped. Lists that are missing are noted.
+/// Checks all jobs up to the first fault. Missing lists are collected.
 pub fn check(
     jobs: &[ScrapeConfig],
     depth: Depth,
@@ -90,8 +80,8 @@ pub fn check(
     jobs.iter().try_for_each(|job| check_job(job, depth, missing))
 }
 
-/// The first job whose samples are stale before the next ones come, for queries that look back so
-/// far.
+/// Returns the first job whose samples become stale before the next ones come, for queries with
+/// this lookback.
 pub fn too_long_interval(jobs: &[ScrapeConfig], lookback: Duration) -> Option<&ScrapeConfig> {
     jobs.iter().find(|job| job.job.interval >= lookback)
 }
@@ -102,6 +92,7 @@ fn check_job(
     missing: &mut Vec<MissingList>,
 ) -> Result<(), CheckError> {
     let job = &config.job;
+    // promtool looks at this file, but not at those of a password or a CA.
     if let (Depth::Files, Credentials::Authorization { credentials: Secret::File(path), .. }) =
         (depth, &job.client.credentials)
     {
@@ -127,6 +118,7 @@ fn check_job(
                     }
                 }
             }
+            // A check asks neither servers nor the DNS.
             DiscoveryConfig::File(_) | DiscoveryConfig::Http(_) | DiscoveryConfig::Dns(_) => {}
         }
     }
@@ -179,7 +171,7 @@ mod tests {
     use crate::config::{ScrapeSettings, Sections};
     use tidepool_settings::yaml;
 
-    /// The verdict on a job, and what is missing.
+    /// Returns the verdict on a job, and the missing lists.
     fn checked(directory: &Path, job: &str, depth: Depth) -> (Result<(), String>, Vec<String>) {
         let node = yaml::load(&format!("- {{job_name: j, {job}}}")).expect("YAML");
         let sections = Sections { jobs: Some(&node), ..Sections::default() };
@@ -190,7 +182,7 @@ mod tests {
         (verdict.map_err(|error| error.to_string()), missing)
     }
 
-    /// Each with what promtool says of it without `--syntax-only`, and with it.
+    /// Each with promtool's verdict without `--syntax-only`, and with it.
     #[test]
     fn verdicts_are_promtools() -> io::Result<()> {
         let folder = tempfile::tempdir()?;

@@ -1,5 +1,5 @@
-//! From a content type to the format of a body. A format is never guessed: in OpenMetrics a time is
-//! in seconds, in the classic text in milliseconds.
+//! Determines the format of a body from its content type. A format is never guessed: times are in
+//! seconds in OpenMetrics, in milliseconds in the classic text.
 //!
 //! Source: `extractMediaType` in `model/textparse/interface.go` of prometheus/prometheus.
 
@@ -9,27 +9,25 @@ use tidepool_exposition::Format;
 /// Longest content type that a message shows, in characters.
 const SHOWN_CHARS: usize = 200;
 
-/// Why the format of a body is not known. `fallback_scrape_protocol` of the job mends all of them.
+/// Reasons why the format of a body is not known. `fallback_scrape_protocol` of the job resolves
+/// all of them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContentTypeError {
-    /// The answer has no content type.
     #[error(
         "the target sends no Content-Type: set fallback_scrape_protocol of its job to the format that it speaks, such as PrometheusText0.0.4"
     )]
     Missing,
-    /// It does not parse.
     #[error(
         "the target sends an invalid Content-Type {0:?}: set fallback_scrape_protocol of its job to the format that it speaks, such as PrometheusText0.0.4"
     )]
     Invalid(String),
-    /// It is none of a format that is known.
     #[error(
         "the target sends the unsupported Content-Type {0:?}: if its body is one of metrics, set fallback_scrape_protocol of its job to their format, such as PrometheusText0.0.4"
     )]
     Unsupported(String),
 }
 
-/// The format of a content type. With a fallback, that is taken for one that is not known.
+/// Returns the format of a content type, or that of the fallback if the content type is not known.
 pub fn format_of(
     content_type: Option<&[u8]>,
     fallback: Option<Protocol>,
@@ -47,6 +45,7 @@ fn format_of_protocol(protocol: Protocol) -> Format {
 
 fn stated(content_type: Option<&[u8]>) -> Result<Format, ContentTypeError> {
     let content_type = content_type.unwrap_or_default();
+    // Upstream treats an empty header as a missing one.
     if content_type.is_empty() {
         return Err(ContentTypeError::Missing);
     }
@@ -61,7 +60,7 @@ fn stated(content_type: Option<&[u8]>) -> Result<Format, ContentTypeError> {
     match media_type.as_str() {
         "text/plain" => Ok(Format::Prometheus),
         "application/vnd.google.protobuf" => Ok(Format::Protobuf),
-        // 2.0 is experimental, and was not asked for.
+        // OpenMetrics 2.0 is experimental, and was not requested.
         "application/openmetrics-text" if version(parameters) != Some("2.0.0") => {
             Ok(Format::Openmetrics)
         }
@@ -75,13 +74,15 @@ fn is_token(text: &str) -> bool {
 }
 
 fn is_media_type(text: &str) -> bool {
+    // Go's `mime.ParseMediaType`, which upstream uses, accepts a type without a subtype.
     match text.split_once('/') {
         Some((kind, subtype)) => is_token(kind) && is_token(subtype),
         None => is_token(text),
     }
 }
 
-/// Names and values; a value may be quoted. An empty parameter is no mistake.
+/// Returns names and values; a value may be quoted. `None` is a malformed parameter; an empty one
+/// is skipped.
 fn parameters(text: &str) -> impl Iterator<Item = Option<(&str, &str)>> {
     let parts = text.split(';').map(str::trim).filter(|part| !part.is_empty());
     parts.map(|part| {
@@ -106,7 +107,7 @@ fn version(text: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    /// Upstream: TestNewParser in `model/textparse/interface_test.go`.
+    /// Follows the upstream test TestNewParser in `model/textparse/interface_test.go`.
     #[test]
     fn content_types_are_those_of_upstream() {
         let no = "unsupported";

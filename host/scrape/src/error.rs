@@ -1,73 +1,63 @@
-//! Why a scrape failed. The API returns the texts as a target's last error.
+//! Reasons why a scrape failed. The API returns the texts as a target's last error.
 
 use crate::content_type::ContentTypeError;
 use crate::store::{Refused, StoreError};
 use std::time::Duration;
 
-/// Why a scrape failed: nothing of it is stored, and the target is down.
+/// Reasons why a scrape failed: nothing of it is stored, and the target is down.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScrapeError {
-    /// No answer: no connection, a broken one, a redirect that is not followed.
+    /// No answer: no connection, a broken one, or a redirect that is not followed.
     #[error("{0}")]
     Request(String),
     /// The answer was not complete in time.
     #[error("the scrape was not complete within its timeout of {}", shown(.0))]
     Timeout(Duration),
-    /// An answer, but not of success.
+    /// The status of the answer is not 200.
     #[error("server returned HTTP status {0}")]
     Status(String),
-    /// The content type says no format that is known.
+    /// The content type names no known format.
     #[error(transparent)]
     ContentType(#[from] ContentTypeError),
-    /// The body is compressed in a way that was not asked for.
+    /// The body has a content encoding that was not requested.
     #[error("the body has the content encoding {0:?}, which was not asked for")]
     Encoding(String),
-    /// The body is not valid gzip.
     #[error("the body is not valid gzip: {0}")]
     Gzip(String),
-    /// `body_size_limit` is exceeded.
     #[error("body size limit exceeded (body_size_limit: {limit_bytes} bytes)")]
     BodySize {
-        /// The limit.
+        /// Limit of the job, or of all jobs.
         limit_bytes: u64,
     },
     /// The body is not in the format of its content type.
     #[error("{0}")]
     Parse(String),
-    /// A series has no metric name.
     #[error("missing metric name (__name__ label)")]
     NoMetricName,
-    /// A name is not valid.
     #[error("invalid metric name or label names: {0}")]
     InvalidNames(String),
-    /// A series has a label twice.
     #[error("label name {name:?} is not unique in a series of the metric {metric:?}")]
     RepeatedLabel {
-        /// The label.
         name: String,
-        /// The metric.
+        /// The beginning of the metric's name.
         metric: String,
     },
-    /// A native histogram says nothing that can be stored: its buckets and its count do not belong
-    /// together, or there is no such schema.
+    /// A native histogram is not valid: its count is not that of its buckets, or its schema does
+    /// not exist.
     #[error("the native histogram {series} is not valid: {why}")]
     Histogram {
         /// The series, as the target exposes it.
         series: String,
-        /// What is wrong.
         why: String,
     },
-    /// `label_limit` is exceeded.
     #[error("label_limit exceeded (metric: {metric}, number of labels: {labels}, limit: {limit})")]
     LabelLimit {
         /// The beginning of the metric's name.
         metric: String,
-        /// Labels of the series.
+        /// Number of labels of the series.
         labels: usize,
-        /// The limit.
         limit: u64,
     },
-    /// `label_name_length_limit` is exceeded.
     #[error(
         "label_name_length_limit exceeded (metric: {metric}, label name: {name}, length: {bytes}, limit: {limit})"
     )]
@@ -76,12 +66,10 @@ pub enum ScrapeError {
         metric: String,
         /// The beginning of the label's name.
         name: String,
-        /// Its length in bytes.
+        /// Length of the name in bytes.
         bytes: usize,
-        /// The limit.
         limit: u64,
     },
-    /// `label_value_length_limit` is exceeded.
     #[error(
         "label_value_length_limit exceeded (metric: {metric}, label name: {name}, value: {value:?}, length: {bytes}, limit: {limit})"
     )]
@@ -92,39 +80,34 @@ pub enum ScrapeError {
         name: String,
         /// The beginning of the value.
         value: String,
-        /// Its length in bytes.
+        /// Length of the value in bytes.
         bytes: usize,
-        /// The limit.
         limit: u64,
     },
-    /// `sample_limit` is exceeded.
     #[error("sample limit exceeded (sample_limit: {limit})")]
     SampleLimit {
-        /// The limit.
+        /// Value of `sample_limit` of the job.
         limit: u64,
     },
-    /// `native_histogram_bucket_limit` is exceeded.
     #[error("histogram bucket limit exceeded (native_histogram_bucket_limit: {limit})")]
     BucketLimit {
-        /// The limit.
+        /// Value of `native_histogram_bucket_limit` of the job.
         limit: u64,
     },
-    /// `target_limit` is exceeded.
     #[error("target_limit exceeded (number of targets: {targets}, limit: {limit})")]
     TargetLimit {
-        /// Targets of the job.
+        /// Number of targets of the job.
         targets: usize,
-        /// The limit.
         limit: u64,
     },
-    /// There is no room for what the scrape would hold.
+    /// No memory is left for what the scrape would hold.
     #[error(
         "no memory left for scrapes: this target would take {bytes} bytes, and all may take {limit_bytes} (--memory-limit)"
     )]
     Memory {
-        /// What the target would hold.
+        /// Bytes that the target would hold.
         bytes: u64,
-        /// What all may hold.
+        /// Bytes that all targets may hold.
         limit_bytes: u64,
     },
     /// The target cannot be scraped with its settings.
@@ -137,9 +120,8 @@ pub enum ScrapeError {
         .first.as_ref().map(|first| format!(" ({first})")).unwrap_or_default()
     )]
     Refused {
-        /// How many.
         refused: Refused,
-        /// What the store says of the first of them for which it says something.
+        /// Explanation of the first refusal for which the store has one.
         first: Option<String>,
     },
     /// The scrape was good, and none of it is stored.
@@ -148,7 +130,7 @@ pub enum ScrapeError {
 }
 
 impl ScrapeError {
-    /// Whether the body had not come as a whole when the scrape failed.
+    /// Returns whether the body had not arrived as a whole when the scrape failed.
     pub fn is_without_body(&self) -> bool {
         use ScrapeError::{
             BodySize, Encoding, Gzip, Memory, Request, Settings, Status, TargetLimit, Timeout,
@@ -168,18 +150,20 @@ impl ScrapeError {
     }
 }
 
-/// Most bytes of a text of a target in a message, and so in the log and in the list of targets.
+/// Maximum length of a target's text in a message, and so in the log and in the list of targets, in
+/// bytes.
 const SHOWN_BYTES_MAX: usize = 500;
 
-/// The beginning of what a target says.
+/// Returns the beginning of a target's text, for a message.
 pub fn beginning(text: &str) -> String {
+    // Cut between characters: a byte within one would panic.
     match text.len() > SHOWN_BYTES_MAX {
         true => format!("{} …", &text[..text.floor_char_boundary(SHOWN_BYTES_MAX)]),
         false => text.to_owned(),
     }
 }
 
-/// An error in what a target exposes.
+/// Makes the error for a fault in an exposition.
 pub(crate) fn parse_error(error: impl std::fmt::Display) -> ScrapeError {
     ScrapeError::Parse(beginning(&error.to_string()))
 }

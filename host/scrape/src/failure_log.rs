@@ -1,8 +1,7 @@
-//! The files that failures of scrapes are logged to (`scrape_failure_log_file`): a line of JSON
-//! each.
+//! Files that failed scrapes are logged to (`scrape_failure_log_file`), in lines of JSON.
 //!
-//! A file is opened for each line, so that others may move it. It has a largest size; what is older
-//! is in one file beside it.
+//! A file is opened for each line, so that others may move it. Its size is bounded; older lines are
+//! in one file beside it.
 
 use crate::error::ScrapeError;
 use jiff::Timestamp;
@@ -14,31 +13,32 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What the name of the older file ends in.
+/// Suffix of the file with older lines.
 const OLDER: &str = ".1";
 
-/// Most lines that wait for a slow disk.
+/// Maximum number of lines that wait for a slow disk.
 const WAITING_MAX: usize = 1000;
 
-/// Writes the files; clones are one writer.
+/// Writes the files; clones share one writer.
 #[derive(Clone, Debug)]
 pub struct FailureLog {
     bytes_max: u64,
-    /// One line at a time. Holds why the last one was not written.
+    /// Reason why the last line was not written. The lock lets one line be written at a time.
     last_error: Arc<Mutex<Option<String>>>,
     /// Lines that wait for the disk.
     waiting: Arc<AtomicUsize>,
 }
 
 impl FailureLog {
-    /// With a largest size of each file, in bytes.
+    /// Creates a log with a maximum size of each file, in bytes.
     pub fn new(bytes_max: u64) -> FailureLog {
         FailureLog { bytes_max, last_error: Arc::default(), waiting: Arc::default() }
     }
 
-    /// Logs that a scrape failed, in the background. A line that cannot be written is lost, and the
-    /// first one is an error of the program's log; lines beyond [`WAITING_MAX`] are lost, too.
+    /// Logs a failed scrape, in the background. A line that cannot be written is lost, and the
+    /// first one is an error in the program's log; lines beyond [`WAITING_MAX`] are lost, too.
     pub fn write(&self, path: &Path, job: &str, target: &str, error: &ScrapeError) {
+        // Counted before the check, so that concurrent lines cannot pass it together.
         if self.waiting.fetch_add(1, Relaxed) >= WAITING_MAX {
             self.waiting.fetch_sub(1, Relaxed);
             return;
@@ -51,7 +51,7 @@ impl FailureLog {
             "target": target,
         });
         let (log, path, line) = (self.clone(), path.to_owned(), format!("{line}\n"));
-        // The result is in the log.
+        // The task logs its own errors.
         drop(tokio::task::spawn_blocking(move || {
             log.write_line(&path, &line);
             log.waiting.fetch_sub(1, Relaxed);
@@ -61,6 +61,7 @@ impl FailureLog {
     fn write_line(&self, path: &Path, line: &str) {
         let mut last_error = self.last_error.lock().unwrap_or_else(PoisonError::into_inner);
         let error = append(path, line, self.bytes_max).err().map(|error| error.to_string());
+        // Once per error: with a full disk, each line would fail.
         if let Some(error) = error.as_ref().filter(|error| Some(*error) != last_error.as_ref()) {
             let path = path.display();
             tracing::error!(%path, error, "scrape_failure_log_file cannot be written");
@@ -72,6 +73,7 @@ impl FailureLog {
 fn append(path: &Path, line: &str, bytes_max: u64) -> io::Result<()> {
     let mut file = open(path)?;
     let bytes = file.metadata()?.len();
+    // A line that is longer than the limit has a file of its own.
     if bytes > 0 && bytes.saturating_add(line.len() as u64) > bytes_max {
         let mut older: OsString = path.into();
         older.push(OLDER);
@@ -101,7 +103,7 @@ mod tests {
         assert_eq!(read_to_string(&path)?, "six\n");
         let older = path.with_extension("1");
         assert_eq!(read_to_string(&older)?, "longer than the limit\n");
-        // What is moved away begins again.
+        // A file that was moved away begins anew.
         rename(&path, &older)?;
         log.write_line(&path, "7\n");
         assert_eq!(read_to_string(&path)?, "7\n");

@@ -1,12 +1,12 @@
-//! Coarser native histograms, where a job asks for them.
+//! Makes native histograms coarser, if a job asks for it.
 //!
 //! Source: `bucketLimitAppenderV2`, `maxSchemaAppenderV2` and `pickSchema` in `scrape/` of
 //! prometheus/prometheus.
 
 use tidepool_exposition::{EXPONENTIAL_SCHEMAS, NativeHistogram};
 
-/// Schemas whose buckets are known, though not all can be stored
-/// (`IsExponentialSchemaReserved` of upstream's).
+/// Schemas whose buckets are known, though not all can be stored (upstream's
+/// `IsExponentialSchemaReserved`).
 const RESERVED_SCHEMAS: std::ops::RangeInclusive<i32> = -9..=52;
 
 /// Makes a histogram as coarse as a schema, if it is finer. The finest schema that can be stored is
@@ -23,6 +23,7 @@ pub fn limit_schema(histogram: &mut NativeHistogram, schema: i32) {
 pub fn limit_buckets(histogram: &mut NativeHistogram, buckets_max: u64) -> bool {
     while histogram.buckets() as u64 > buckets_max {
         let is_coarsest = histogram.schema == *EXPONENTIAL_SCHEMAS.start();
+        // Custom buckets, and those of unknown schemas, cannot be merged.
         if is_coarsest || !EXPONENTIAL_SCHEMAS.contains(&histogram.schema) {
             return false;
         }
@@ -31,12 +32,13 @@ pub fn limit_buckets(histogram: &mut NativeHistogram, buckets_max: u64) -> bool 
     true
 }
 
-/// The finest schema whose buckets grow at least by a factor
+/// Returns the finest schema whose buckets grow at least by a factor
 /// (`native_histogram_min_bucket_factor`).
 pub fn schema_of_factor(factor: f64) -> i32 {
     /// The factor of the finest schema, rounded up.
     const FACTOR_MIN: f64 = 1.00271;
     let factor = if factor <= 1.0 { FACTOR_MIN } else { factor };
+    // Buckets grow by 2^(2^-schema), solved for the schema.
     let schema = (-factor.log2().log2()).floor();
     let (min, max) = (*EXPONENTIAL_SCHEMAS.start(), *EXPONENTIAL_SCHEMAS.end());
     schema.clamp(f64::from(min), f64::from(max)) as i32
@@ -62,7 +64,8 @@ mod tests {
         }
     }
 
-    /// Upstream: TestScrapePoolAppenderWithLimits, TestScrapeLoop_HistogramBucketLimit.
+    /// Follows the upstream tests TestScrapePoolAppenderWithLimits,
+    /// TestScrapeLoop_HistogramBucketLimit.
     #[test]
     fn buckets_are_limited_or_cannot_be() {
         let wide = histogram(8, &[(0, 1), (100, 1), (100, 1)], &[1, 0, 0]);
@@ -82,7 +85,7 @@ mod tests {
         assert_eq!(wide.schema, 0);
         limit_schema(&mut wide, 3);
         assert_eq!(wide.schema, 0);
-        // One that cannot be stored as it is.
+        // A schema that is too fine to be stored.
         let mut fine = histogram(9, &[(0, 2)], &[1, 0]);
         limit_schema(&mut fine, 8);
         assert_eq!(fine.schema, 9);
@@ -93,7 +96,7 @@ mod tests {
         assert_eq!(unknown.schema, 53);
     }
 
-    /// Upstream: TestPickSchema.
+    /// Follows the upstream test TestPickSchema.
     #[test]
     fn schemas_follow_factors() {
         let cases = [

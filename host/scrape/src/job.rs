@@ -1,4 +1,4 @@
-//! What scraping needs to know of a job.
+//! Settings of a job, as far as scraping needs them.
 
 use crate::protocol::Protocol;
 use std::collections::BTreeMap;
@@ -13,90 +13,78 @@ use tidepool_relabel::RuleSpec;
 /// Limits of a job; zero means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// `body_size_limit`, in bytes.
+    /// Maximum size of an uncompressed body in bytes (`body_size_limit`).
     pub body_bytes: u64,
-    /// `sample_limit`
     pub samples: u64,
-    /// `target_limit`
     pub targets: u64,
-    /// `label_limit` and those of lengths.
     pub labels: LabelLimits,
-    /// `keep_dropped_targets`
+    /// Maximum number of dropped targets that are listed (`keep_dropped_targets`).
     pub dropped_targets: u64,
-    /// `native_histogram_bucket_limit`
+    /// Maximum number of buckets (`native_histogram_bucket_limit`).
     pub buckets: u64,
 }
 
 /// Limits on the labels of a series after relabeling; zero means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LabelLimits {
-    /// `label_limit`
     pub labels: u64,
-    /// `label_name_length_limit`, in bytes.
+    /// Maximum length of a name in bytes (`label_name_length_limit`).
     pub name_bytes: u64,
-    /// `label_value_length_limit`, in bytes.
+    /// Maximum length of a value in bytes (`label_value_length_limit`).
     pub value_bytes: u64,
 }
 
-/// A job: how its targets are made and scraped.
+/// A job: the settings by which its targets are made and scraped.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
-    /// `job_name`
     pub name: String,
-    /// `scrape_interval`
+    /// Time between scrapes of a target (`scrape_interval`).
     pub interval: Duration,
-    /// `scrape_timeout`, at most the interval.
+    /// Maximum duration of a scrape (`scrape_timeout`), at most the interval.
     pub timeout: Duration,
-    /// `metrics_path`
     pub metrics_path: String,
-    /// `scheme`
     pub scheme: String,
-    /// `params`
     pub params: BTreeMap<String, Vec<String>>,
-    /// `honor_labels`
     pub honor_labels: bool,
-    /// `honor_timestamps`
     pub honor_timestamps: bool,
-    /// `track_timestamps_staleness`
     pub track_timestamps_staleness: bool,
-    /// Limits.
     pub limits: Limits,
-    /// `native_histogram_min_bucket_factor`
+    /// Least growth factor of native histograms' buckets (`native_histogram_min_bucket_factor`).
     pub bucket_factor_min: f64,
-    /// `relabel_configs`
+    /// Rules for the labels of targets (`relabel_configs`).
     pub relabel: Vec<RuleSpec>,
-    /// `metric_relabel_configs`
+    /// Rules for the labels of series (`metric_relabel_configs`).
     pub metric_relabel: Vec<RuleSpec>,
-    /// `scrape_protocols`
+    /// Formats in the order of preference (`scrape_protocols`).
     pub protocols: Vec<Protocol>,
-    /// `fallback_scrape_protocol`
+    /// Format of a body whose content type is not known (`fallback_scrape_protocol`).
     pub fallback: Option<Protocol>,
-    /// `metric_name_escaping_scheme`
+    /// Escaping of names that is requested (`metric_name_escaping_scheme`).
     pub escaping: NameEscaping,
-    /// `metric_name_validation_scheme`
+    /// Rule for valid names (`metric_name_validation_scheme`).
     pub validation: NameValidation,
-    /// `enable_compression`
+    /// Whether compressed bodies are requested (`enable_compression`).
     pub compression: bool,
-    /// `scrape_native_histograms`
+    /// Whether native histograms are scraped (`scrape_native_histograms`).
     pub native_histograms: bool,
-    /// `always_scrape_classic_histograms`
+    /// Whether classic histograms are scraped beside native ones
+    /// (`always_scrape_classic_histograms`).
     pub always_classic_histograms: bool,
-    /// `convert_classic_histograms_to_nhcb`
+    /// Whether classic histograms become native ones (`convert_classic_histograms_to_nhcb`).
     pub convert_classic_histograms: bool,
-    /// `extra_scrape_metrics`
+    /// Whether the report has its extra series (`extra_scrape_metrics`).
     pub extra_metrics: bool,
     /// The file to which failures of scrapes are logged (`scrape_failure_log_file`).
     pub failure_log_file: Option<PathBuf>,
-    /// How requests are sent.
     pub client: HttpClientConfig,
-    /// Whether a part of this process has its samples: [`crate::source::Builtin`].
+    /// Whether a part of this process has the samples: [`crate::source::Builtin`].
     pub is_builtin: bool,
-    /// How its targets are probed, instead of scraped.
+    /// Module that probes the targets, instead of a scrape.
     pub probe: Option<Arc<Module>>,
 }
 
 impl Job {
-    /// A job of this name with upstream's defaults.
+    /// Creates a job of this name with upstream's defaults.
     pub fn new(name: impl Into<String>) -> Job {
         Job {
             name: name.into(),
@@ -128,9 +116,10 @@ impl Job {
         }
     }
 
-    /// Whether what a target remembers stays valid with another job's settings: all that makes
-    /// series of an exposition is equal.
+    /// Returns whether the caches of targets stay valid with another job's settings: everything
+    /// that makes series of an exposition is equal.
     pub fn keeps_caches(&self, other: &Job) -> bool {
+        // Only these settings may differ, so that a new setting loses the caches unless added here.
         let comparable = |job: &Job| Job {
             interval: Duration::ZERO,
             timeout: Duration::ZERO,
@@ -147,7 +136,7 @@ impl Job {
 mod tests {
     use super::*;
 
-    /// Upstream: TestReusableConfig, TestReuseScrapeCache.
+    /// Follows the upstream tests TestReusableConfig, TestReuseScrapeCache.
     #[test]
     fn caches_are_kept_if_series_stay_as_they_are() {
         let job = Job::new("a");

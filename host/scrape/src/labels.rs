@@ -4,7 +4,7 @@
 //! 8:__name__2:up3:job4:node
 //! ```
 //!
-//! Each name and value stands behind its length in bytes. Names ascend by their bytes, none twice,
+//! Each name and value follows its length in bytes. Names ascend by their bytes without duplicates,
 //! and no value is empty, so equal sets are equal texts.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use tidepool_exposition::series_text;
 /// The name of the label that holds the metric's name.
 pub const METRIC_NAME: &str = "__name__";
 
-/// What begins the names of labels that do not reach series.
+/// Prefix of label names that do not reach series.
 pub const RESERVED_PREFIX: &str = "__";
 
 /// Labels of a series or a target, in the order of their names.
@@ -23,22 +23,21 @@ pub const RESERVED_PREFIX: &str = "__";
 pub struct Labels(Arc<str>);
 
 impl Labels {
-    /// The labels of a map, without those whose value is empty.
+    /// Encodes the labels of a map, without those whose value is empty.
     pub fn of(map: &BTreeMap<String, String>) -> Labels {
         Labels::sorted(map.iter().map(|(name, value)| (name.as_str(), value.as_str())))
     }
 
-    /// One label, or none if the value is empty.
+    /// Encodes one label, or none if the value is empty.
     pub fn one(name: &str, value: &str) -> Labels {
         Labels::sorted([(name, value)].into_iter())
     }
 
-    /// The labels as a map.
     pub fn to_map(&self) -> BTreeMap<String, String> {
         self.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 
-    /// Labels that ascend by name already.
+    /// Encodes labels that ascend by name already.
     fn sorted<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Labels {
         use std::fmt::Write as _;
         let mut text = String::new();
@@ -54,37 +53,35 @@ impl Labels {
         Pairs(&self.0)
     }
 
-    /// The value of a label; an absent one is empty.
+    /// Returns the value of a label; an absent label has an empty one.
     pub fn get(&self, name: &str) -> &str {
+        // Label sets are short, so a linear search costs less than an index.
         self.iter().find(|(found, _)| *found == name).map_or("", |(_, value)| value)
     }
 
-    /// The metric's name.
     pub fn metric(&self) -> &str {
         self.get(METRIC_NAME)
     }
 
-    /// Whether there is no label.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The number of labels.
     pub fn len(&self) -> usize {
         self.iter().count()
     }
 
-    /// Bytes that the text takes.
+    /// Returns the length of the encoded text in bytes.
     pub fn bytes(&self) -> usize {
         self.0.len()
     }
 
-    /// The series as the text formats write it: `up{job="node"}`.
+    /// Returns the series as the text formats write it: `up{job="node"}`.
     pub fn series_text(&self) -> String {
         series_text(self.metric(), self.iter().filter(|(name, _)| *name != METRIC_NAME))
     }
 
-    /// The encoded text, which differs between different sets.
+    /// Returns the encoded text, which differs between different sets.
     pub fn as_text(&self) -> &str {
         &self.0
     }
@@ -104,7 +101,7 @@ impl<'a> IntoIterator for &'a Labels {
     }
 }
 
-/// As Prometheus prints a label set: `{__name__="up", job="node"}`.
+/// Prints the label set as Prometheus does: `{__name__="up", job="node"}`.
 impl fmt::Display for Labels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut comma = "{";
@@ -122,13 +119,14 @@ impl fmt::Debug for Labels {
     }
 }
 
-/// The labels of a set that were not given yet.
+/// The labels of a set that were not returned yet.
 #[derive(Clone)]
 pub struct Pairs<'a>(&'a str);
 
 impl<'a> Pairs<'a> {
-    /// Splits a piece of text off that stands behind its length.
+    /// Splits off a piece of text that follows its length.
     fn piece(&mut self) -> Option<&'a str> {
+        // Only `sorted` makes the text, so that no piece of it is cut off.
         let (length, rest) = self.0.split_once(':')?;
         let (piece, rest) = rest.split_at_checked(length.parse().ok()?)?;
         self.0 = rest;

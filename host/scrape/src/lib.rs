@@ -1,5 +1,5 @@
 //! Scraping as Prometheus does it, as a library: service discovery, relabelling, schedule,
-//! requests, and batches of samples for a store that a trait stands for.
+//! requests, and batches of samples for a store, which is a trait.
 //!
 //! ```text
 //! Manager ─▶ Pool (a job) ─▶ Cycle (a target) ─▶ Source: HTTP, a probe, or a part of this process
@@ -11,24 +11,23 @@
 //!
 //! Begin with [`append::Appender`], which makes one batch of one scrape, and [`cache::Cache`],
 //! which makes that cheap. [`cycle`] repeats it, [`pool`] has a cycle for each target of a
-//! [`job::Job`], and [`manager`] has all jobs. [`check`] looks at what a configuration names,
-//! [`trial`] shows one scrape. [`target`] makes targets of what discovery finds. The host
-//! implements [`store::Store`] and [`clock::Clock`], and a [`source::Builtin`] for metrics of its
-//! own.
+//! [`job::Job`], and [`manager`] has all jobs. [`check`] checks what a configuration names,
+//! [`trial`] shows one scrape, [`target`] makes targets of discovered labels. The host implements
+//! [`store::Store`] and [`clock::Clock`], and a [`source::Builtin`] for metrics of its own.
 //!
-//! What holds everywhere:
-//! - A scrape is stored as a whole or not at all, its report always.
-//! - Each iteration of a cache ends once, whatever became of the scrape.
+//! Invariants:
+//! - A scrape is stored as a whole or not at all; its report is always stored.
+//! - Each iteration of a cache ends once, whatever the outcome of the scrape.
 //! - In the steady state a sample allocates nothing and costs no label work.
 //! - After a shutdown nothing is written, markers least of all.
 //!
-//! What differs from Prometheus 3.15: a clock that is set back begins a new schedule, instead of
+//! Differences from Prometheus 3.15: a clock that is set back begins a new schedule, instead of
 //! giving all scrapes one time; a job without `body_size_limit` has the limit of all jobs; a body
-//! that is parsed is not read on behind an error, so `scrape_body_size_bytes` counts to the error;
-//! series of a failed scrape are not created; a series that is refused by a limit of the store is
-//! left out, and the scrape is good.
+//! is not read on after an error of the parser, so `scrape_body_size_bytes` counts up to the error;
+//! series of a failed scrape are not created; a series that a limit of the store refuses is left
+//! out, and the scrape is good.
 //!
-//! It knows no WIT, no WebAssembly and no flag.
+//! This crate knows no WIT, no WebAssembly and no flag.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 

@@ -1,8 +1,8 @@
-//! All jobs: their configuration, their targets, and what the API shows of both.
+//! All jobs: configuration, targets, and their state for the API.
 //!
-//! Target groups are applied in the background, at most once in [`SYNC_INTERVAL`], but at once
-//! where a job has no targets yet. Source: `scrape/manager.go` of prometheus/prometheus, which
-//! waits there, too.
+//! Target groups are applied in the background, at most once per [`SYNC_INTERVAL`], but at once if
+//! a job has no targets yet. Source: `scrape/manager.go` of prometheus/prometheus, which waits in
+//! that case, too.
 
 use crate::discovery::Groups;
 use crate::job::Job;
@@ -19,19 +19,19 @@ use tokio::time::{Instant, sleep_until};
 /// Shortest time between two changes of the targets.
 pub const SYNC_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Target groups by job.
+/// Lists of target groups, by job.
 pub type TargetSets = BTreeMap<String, Groups>;
 
-/// Scrapes all jobs.
+/// Applies configurations and target groups, and scrapes all jobs.
 pub struct Manager<S> {
     context: Arc<Context<S>>,
     /// Sources of the built-in jobs, by job.
     builtins: BTreeMap<String, Arc<dyn Builtin>>,
     inner: tokio::sync::Mutex<Inner<S>>,
-    /// The newest target groups. They wait for the next sync.
+    /// The newest target groups, which wait for the next sync.
     sets: Mutex<TargetSets>,
     changed: Notify,
-    /// What the API reads, without waiting for a sync or a reload.
+    /// State for the API, which does not wait for a sync or a reload.
     listed: Mutex<BTreeMap<String, ListedJob>>,
 }
 
@@ -46,7 +46,6 @@ struct Inner<S> {
 }
 
 impl<S: Store> Manager<S> {
-    /// A manager without jobs.
     pub fn new(
         context: Arc<Context<S>>,
         builtins: BTreeMap<String, Arc<dyn Builtin>>,
@@ -67,12 +66,13 @@ impl<S: Store> Manager<S> {
         }
     }
 
-    /// Makes these the jobs. Those that have changed go on with their targets under the new
-    /// settings; those that are gone end. Scrapes under way come to their end, so this may take as
-    /// long as a timeout; it is not to be given up in the middle. A job that cannot go on keeps its
-    /// old settings; the first error is given when all others are applied. `offset_seed` is that of
+    /// Replaces the jobs. Jobs that have changed keep their targets under the new settings; jobs
+    /// that are gone end. Scrapes under way are finished, so this may take as long as a timeout; it
+    /// must not be cancelled in the middle. A job whose new settings cannot be used keeps the old
+    /// ones; the first error is returned when all other jobs are applied. `offset_seed` is that of
     /// [`crate::target::offset_seed`].
     pub async fn apply(&self, jobs: Vec<Job>, offset_seed: u64) -> Result<(), PoolError> {
+        // Held to the end, so that no sync begins cycles between the reloads of pools.
         let mut inner = self.inner.lock().await;
         inner.jobs = jobs.into_iter().map(|job| (job.name.clone(), Arc::new(job))).collect();
         inner.offset_seed = offset_seed;
@@ -89,7 +89,7 @@ impl<S: Store> Manager<S> {
                         (Some((name, pool)), result)
                     });
                 }
-                // A job that takes the place of a built-in one begins at the next sync.
+                // A job that replaces a built-in one begins at the next sync.
                 _ => {
                     tasks.spawn(async move {
                         pool.stop().await;
@@ -114,8 +114,8 @@ impl<S: Store> Manager<S> {
         result
     }
 
-    /// Makes these the target groups, with the next sync. A job that is not among them keeps its
-    /// targets; one without targets has an empty list.
+    /// Sets the target groups for the next sync. A job that is not among them keeps its targets; a
+    /// job without targets has an empty list.
     pub fn update(&self, sets: TargetSets) {
         *self.sets.lock().unwrap_or_else(PoisonError::into_inner) = sets;
         self.changed.notify_one();
@@ -134,6 +134,8 @@ impl<S: Store> Manager<S> {
                 let mut next = Instant::now();
                 loop {
                     self.changed.notified().await;
+                    // Changes within the interval are one sync, but no job waits for its first
+                    // targets.
                     while !self.has_job_to_begin() {
                         tokio::select! {
                             () = sleep_until(next) => break,
@@ -148,7 +150,7 @@ impl<S: Store> Manager<S> {
         self.stop().await;
     }
 
-    /// Whether a job has none of the targets that there are for it.
+    /// Returns whether a job has none of the targets that its lists have.
     fn has_job_to_begin(&self) -> bool {
         let sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
         let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -161,18 +163,21 @@ impl<S: Store> Manager<S> {
 
     /// Applies the newest target groups now.
     pub async fn sync(&self) {
+        // Cloned, so that discovery can replace the groups during the sync.
         let sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let mut inner = self.inner.lock().await;
         let Inner { jobs, pools, offset_seed, has_stopped } = &mut *inner;
+        // A sync that waited for the lock must not begin cycles after the stop.
         if *has_stopped {
             return;
         }
-        // Side by side: a pool waits for scrapes of targets that end.
+        // Concurrently, because a pool waits for scrapes of targets that end.
         let mut tasks = JoinSet::new();
         for (name, groups) in sets {
             // A job that is gone may have groups for a moment.
             let Some(job) = jobs.get(&name) else { continue };
             if !pools.contains_key(&name) {
+                // Upstream's metric counts attempts, so this precedes the outcome.
                 self.context.metrics.pools.add(1);
                 let builtin = self.builtins.get(&name).filter(|_| job.is_builtin).cloned();
                 match Pool::new(self.context.clone(), job.clone(), builtin, *offset_seed) {
@@ -212,14 +217,14 @@ impl<S: Store> Manager<S> {
     fn list(&self, inner: &Inner<S>) {
         let jobs = inner.jobs.iter().map(|(name, job)| {
             let pool = inner.pools.get(name);
-            // A reload that failed leaves the pool what it was.
+            // After a failed reload, the pool has its old settings.
             let job = pool.map_or(job, Pool::job).clone();
             (name.clone(), (job, pool.map(Pool::shared)))
         });
         *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = jobs.collect();
     }
 
-    /// Names of the jobs that have had targets.
+    /// Returns the names of the jobs that have had targets.
     pub fn pools(&self) -> Vec<String> {
         let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         listed
@@ -229,13 +234,12 @@ impl<S: Store> Manager<S> {
             .collect()
     }
 
-    /// The settings of a job.
     pub fn job(&self, name: &str) -> Option<Arc<Job>> {
         let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         listed.get(name).map(|(job, _)| job.clone())
     }
 
-    /// The targets of all jobs, or of one.
+    /// Returns the targets of all jobs, or of one.
     pub fn targets(&self, job: Option<&str>) -> BTreeMap<String, Listed> {
         let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         let pools = listed.iter().filter(|(name, _)| job.is_none_or(|job| job == name.as_str()));
@@ -255,7 +259,6 @@ impl<S: Store> Manager<S> {
         self.targets(None).into_iter().map(|(job, listed)| (job, size(listed))).collect()
     }
 
-    /// The jobs' names.
     pub fn jobs(&self) -> BTreeSet<String> {
         let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         listed.keys().cloned().collect()

@@ -1,17 +1,17 @@
-//! One bound for what all targets keep in memory: what they remember of their series and families,
-//! the rows of scrapes under way, and the targets of lists.
+//! One bound on the memory of all targets: caches of series and families, rows of scrapes under
+//! way, and lists of targets.
 //!
-//! What is held is noted after each short step, so it may be more by what one step adds. A scrape
-//! that finds no room fails, and gives back what it had added.
+//! Memory is counted after each short step, so it may exceed the bound by what one step adds. A
+//! scrape that finds no memory fails, and gives back what it had added.
 
 use crate::error::ScrapeError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A target that holds no more is never refused for what others hold.
+/// Memory up to which a holder is never refused, whatever others hold.
 const SMALL_BYTES: u64 = 128 * 1024;
 
-/// The bound; clones share it. One target has half of it at most.
+/// The bound; clones share it. One holder has half of it at most.
 #[derive(Clone, Debug)]
 pub struct MemoryBound(Arc<Shared>);
 
@@ -23,46 +23,43 @@ struct Shared {
 }
 
 impl Default for MemoryBound {
-    /// Without a bound.
     fn default() -> MemoryBound {
         MemoryBound::unbounded()
     }
 }
 
 impl MemoryBound {
-    /// Room for this many bytes.
     pub fn new(bytes_max: u64) -> MemoryBound {
         let (held_bytes, refused) = Default::default();
         MemoryBound(Arc::new(Shared { bytes_max, held_bytes, refused }))
     }
 
-    /// Room without a bound, where one scrape is made for a person.
+    /// Creates a bound that is never reached, for one scrape that a person looks at.
     pub fn unbounded() -> MemoryBound {
         MemoryBound::new(u64::MAX)
     }
 
-    /// The bound.
     pub fn bytes_max(&self) -> u64 {
         self.0.bytes_max
     }
 
-    /// What is held of it.
+    /// Returns the bytes of it that are held.
     pub fn held_bytes(&self) -> u64 {
         self.0.held_bytes.load(Ordering::Relaxed)
     }
 
-    /// Scrapes and targets that found no room.
+    /// Returns the number of scrapes and targets that found no memory.
     pub fn refused(&self) -> u64 {
         self.0.refused.load(Ordering::Relaxed)
     }
 
-    /// A holder of nothing.
+    /// Creates a holder of no bytes.
     pub fn holder(&self) -> Held {
         Held { of: self.clone(), bytes: 0 }
     }
 }
 
-/// What one target holds. Given back when dropped.
+/// Memory of one holder, such as a target. Dropping it gives the memory back.
 #[derive(Debug)]
 pub struct Held {
     of: MemoryBound,
@@ -70,17 +67,19 @@ pub struct Held {
 }
 
 impl Held {
-    /// Notes that so many bytes are held now. If these are more than before and there is no room,
-    /// an error says so, and they count all the same until less are noted.
+    /// Sets the number of held bytes. If it grows and there is no memory, returns an error; the
+    /// bytes count all the same until fewer are set.
     pub fn set(&mut self, bytes: u64) -> Result<(), ScrapeError> {
         let shared = &self.of.0;
         let before = std::mem::replace(&mut self.bytes, bytes);
+        // Giving back never fails, so that a holder that was refused can shrink.
         if bytes <= before {
             shared.held_bytes.fetch_sub(before - bytes, Ordering::Relaxed);
             return Ok(());
         }
         let more = bytes - before;
         let all = shared.held_bytes.fetch_add(more, Ordering::Relaxed).saturating_add(more);
+        // The bound of all spares small holders; the half holds for each.
         let is_large = bytes > SMALL_BYTES && all > shared.bytes_max;
         if !is_large && bytes <= shared.bytes_max / 2 {
             return Ok(());

@@ -8,18 +8,18 @@ use std::time::Duration;
 use tidepool_exposition::MetricType;
 use tidepool_probe::{Module, run};
 
-/// Probes a target. A probe that fails is a scrape that is good: its metrics say so.
+/// Probes a target. A probe that fails is a good scrape: its metrics report the failure.
 pub struct ProbeSource {
     module: Arc<Module>,
-    /// As it is written: a URL, or host and port.
+    /// Address of the target as it is written: a URL, or host and port.
     target: String,
     timeout: Duration,
 }
 
 impl ProbeSource {
-    /// A source for a target.
     pub fn new(module: Arc<Module>, target: &Target) -> ProbeSource {
         let address = target.labels().get(names::ADDRESS).cloned().unwrap_or_default();
+        // The module leaves time to store its result, so that a timeout is a result, too.
         let timeout = module.timeout_within(target.timeout());
         ProbeSource { module, target: address, timeout }
     }

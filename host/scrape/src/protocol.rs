@@ -5,20 +5,15 @@
 /// A format that a target may answer in (`scrape_protocols`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
-    /// `PrometheusProto`
     PrometheusProto,
-    /// `OpenMetricsText1.0.0`
     OpenMetricsText1_0_0,
-    /// `OpenMetricsText0.0.1`
     OpenMetricsText0_0_1,
-    /// `PrometheusText1.0.0`
     PrometheusText1_0_0,
-    /// `PrometheusText0.0.4`
     PrometheusText0_0_4,
 }
 
 impl Protocol {
-    /// What is asked for without native histograms.
+    /// Formats that are requested without native histograms.
     pub const TEXTS: [Protocol; 4] = [
         Protocol::OpenMetricsText1_0_0,
         Protocol::OpenMetricsText0_0_1,
@@ -26,7 +21,7 @@ impl Protocol {
         Protocol::PrometheusText0_0_4,
     ];
 
-    /// The name in the configuration.
+    /// Returns the name in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Protocol::PrometheusProto => "PrometheusProto",
@@ -37,7 +32,7 @@ impl Protocol {
         }
     }
 
-    /// What stands in the header `Accept`, without a quality.
+    /// Returns the media type for the header `Accept`, without a quality.
     pub(crate) fn media_type(self) -> &'static str {
         match self {
             Protocol::PrometheusProto => {
@@ -50,8 +45,9 @@ impl Protocol {
         }
     }
 
-    /// Whether the format can say how names are escaped.
+    /// Returns whether the format can say how names are escaped.
     pub(crate) fn has_escaping(self) -> bool {
+        // Upstream sends `escaping` with these two formats only.
         matches!(self, Protocol::OpenMetricsText1_0_0 | Protocol::PrometheusText1_0_0)
     }
 }

@@ -1,4 +1,4 @@
-//! The series that tell how the scrape of a target went.
+//! The series that report how the scrape of a target went.
 //!
 //! Source: <https://prometheus.io/docs/concepts/jobs_instances/>, and `reportSample` in
 //! `scrape/scrape.go` of prometheus/prometheus.
@@ -7,21 +7,18 @@ use crate::store::FamilyMetadata;
 use std::time::Duration;
 use tidepool_exposition::MetricType;
 
-/// A series of the report.
+/// A series of the report, with its metadata.
 #[derive(Clone, Copy, Debug)]
 pub struct ReportSeries {
-    /// Its metric name.
     pub name: &'static str,
-    /// What it tells.
     pub help: &'static str,
-    /// Its unit.
     pub unit: &'static str,
-    /// Whether `extra_scrape_metrics` asks for it.
+    /// Whether only `extra_scrape_metrics` adds the series.
     pub is_extra: bool,
 }
 
 impl ReportSeries {
-    /// What the store keeps of it.
+    /// Returns the metadata that the store keeps.
     pub fn metadata(self) -> FamilyMetadata {
         FamilyMetadata {
             family: self.name.to_owned(),
@@ -78,44 +75,40 @@ pub const REPORT_SERIES: [ReportSeries; 8] = [
     ),
 ];
 
-/// How many series a report has.
+/// Returns the number of series in a report.
 pub(crate) fn report_series(with_extra: bool) -> usize {
     REPORT_SERIES.iter().filter(|series| !series.is_extra || with_extra).count()
 }
 
-/// What a scrape had.
+/// Counts of one scrape, for its report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Samples in the exposition.
+    /// Number of samples in the exposition.
     pub scraped: u64,
-    /// Samples after relabeling.
+    /// Number of samples after relabeling.
     pub added: u64,
-    /// Series that the cache did not know.
+    /// Number of series that the cache did not know.
     pub series_added: u64,
-    /// Bytes of the body, uncompressed.
+    /// Size of the uncompressed body in bytes.
     pub body_bytes: u64,
 }
 
-/// How a scrape went.
+/// Outcome of a scrape, as its report has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Whether it was good.
     pub is_up: bool,
-    /// How long it took.
     pub duration: Duration,
-    /// What it had.
     pub totals: Totals,
-    /// The timeout of the target.
     pub timeout: Duration,
-    /// `sample_limit`
     pub sample_limit: u64,
-    /// Whether `body_size_limit` was exceeded.
+    /// Whether the body exceeded `body_size_limit`.
     pub is_body_too_large: bool,
 }
 
 impl Report {
-    /// The values of [`REPORT_SERIES`].
+    /// Returns the values in the order of [`REPORT_SERIES`].
     pub fn values(&self) -> [f64; REPORT_SERIES.len()] {
+        // Upstream's value for a body that exceeds its limit.
         let body_bytes = if self.is_body_too_large { -1.0 } else { self.totals.body_bytes as f64 };
         [
             f64::from(u8::from(self.is_up)),

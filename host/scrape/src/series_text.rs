@@ -1,37 +1,36 @@
-//! How texts name series. A text and its form are all that is remembered of a series' labels: they
+//! Texts that identify series. A text and its form are all that is kept of a series' labels, which
 //! are made again where they are needed.
 
 use crate::error::{ScrapeError, parse_error};
 use crate::labels::METRIC_NAME;
 use tidepool_exposition as exposition;
 
-/// Stands between the parts of a text. It is in no text of an exposition.
+/// Separates the parts of a text. It is in no text of an exposition.
 const BORDER: u8 = 0xff;
 
 /// A series as a target exposes it.
 pub trait Series {
-    /// What identifies it: the same text is the same series in every scrape. Not empty.
+    /// Returns the text that identifies the series, the same in every scrape. It is not empty.
     fn text(&self) -> &[u8];
-    /// How the text is to be read.
+    /// Returns the syntax of the text.
     fn form(&self) -> Form;
-    /// Its labels as they are given, the metric's name among them, in any order: some may be empty.
-    /// An error is one of syntax.
+    /// Returns the labels as they are exposed, the metric's name among them, in any order; values
+    /// may be empty. Fails on a syntax error.
     fn labels(&self) -> Result<Vec<(String, String)>, ScrapeError> {
         self.form().labels(self.text())
     }
 }
 
-/// How a text is to be read.
+/// Syntax of a text that identifies a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// As a series in an exposition.
+    /// A series as an exposition writes it.
     Exposition(exposition::SeriesForm),
-    /// As [`Parts`] write it.
+    /// Parts as [`Parts::write`] joins them.
     Parts,
 }
 
 impl Form {
-    /// The labels of a text.
     pub fn labels(self, text: &[u8]) -> Result<Vec<(String, String)>, ScrapeError> {
         match self {
             Form::Exposition(form) => {
@@ -42,6 +41,7 @@ impl Form {
                 let mut parts = text
                     .split(|byte| *byte == BORDER)
                     .map(|part| String::from_utf8_lossy(part).into_owned());
+                // Without a first part, the name is among the labels.
                 let name = parts.next().filter(|name| !name.is_empty());
                 let mut labels: Vec<(String, String)> =
                     name.map(|name| (METRIC_NAME.to_owned(), name)).into_iter().collect();
@@ -58,7 +58,8 @@ impl Form {
 pub struct Parts<'a>(&'a [u8]);
 
 impl<'a> Parts<'a> {
-    /// Writes one; without a name, it is among the labels. `text` is used again by the next one.
+    /// Joins the parts of a series in `text`, whose memory is reused. An empty name means that the
+    /// metric's name is among the labels.
     pub fn write<'l>(
         text: &'a mut Vec<u8>,
         name: &str,
@@ -93,7 +94,7 @@ impl Series for exposition::Series<'_> {
         Form::Exposition(exposition::Series::form(self))
     }
 
-    // With the place of what is wrong.
+    // Not the default: this error has the position in the body.
     fn labels(&self) -> Result<Vec<(String, String)>, ScrapeError> {
         exposition::Series::given_labels(self).map_err(parse_error)
     }

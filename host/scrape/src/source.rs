@@ -1,4 +1,4 @@
-//! Where samples come from: a target that is asked over HTTP, or a part of this process.
+//! Sources of samples: a target over HTTP, or a part of this process.
 
 use crate::append::Appender;
 use crate::error::ScrapeError;
@@ -7,47 +7,45 @@ use std::future::Future;
 use std::pin::Pin;
 use tidepool_exposition::MetricType;
 
-/// The result of a scrape of a source.
+/// Future of one scrape of a source.
 pub type Scraping<'a> = Pin<Box<dyn Future<Output = Result<(), ScrapeError>> + Send + 'a>>;
 
-/// Something that is scraped. One scrape at a time; one whose time is over is dropped.
+/// Something that is scraped, one scrape at a time. A scrape that exceeds its timeout is dropped.
 pub trait Source: Send {
-    /// Hands all that it has to the appender, in the order of the exposition.
+    /// Hands all samples to the appender, in the order of the exposition.
     fn scrape<'a>(&'a mut self, appender: &'a mut Appender) -> Scraping<'a>;
 
-    /// Whether the first scrape comes at once, and not at a place in the interval that spreads the
-    /// scrapes of many targets.
+    /// Returns whether the first scrape comes at once, instead of at a place in the interval that
+    /// spreads the scrapes of many targets.
     fn begins_at_once(&self) -> bool {
         false
     }
 }
 
-/// A part of this process whose metrics a job has instead of targets' over HTTP.
+/// A part of this process that has the metrics of a job, instead of targets over HTTP.
 pub trait Builtin: Send + Sync {
-    /// A source for one target of the job.
+    /// Creates a source for one target of the job.
     fn source(&self) -> Box<dyn Source>;
 }
 
-/// Writes families as a part of this process has them. In the steady state a sample allocates
-/// nothing.
+/// Writes families of a part of this process. In the steady state a sample allocates nothing.
 pub struct FamilyWriter<'a> {
     appender: &'a mut Appender,
     text: Vec<u8>,
 }
 
 impl<'a> FamilyWriter<'a> {
-    /// A writer to the scrape under way.
+    /// Creates a writer to the scrape under way.
     pub fn new(appender: &'a mut Appender) -> FamilyWriter<'a> {
         FamilyWriter { appender, text: Vec::new() }
     }
 
-    /// Begins a family.
     pub fn family(&mut self, name: &str, kind: MetricType, help: &str) {
         self.appender.family_kind(name, kind);
         self.appender.family_help(name, help);
     }
 
-    /// Writes a sample, whose labels have no name twice.
+    /// Writes a sample, whose labels must have different names.
     pub fn sample(
         &mut self,
         name: &str,

@@ -19,7 +19,7 @@ const SECTIONS: [&str; 3] = ["global", "scrape_configs", "scrape_config_files"];
 /// Discovery that is not supported; errors in its sections are not looked for.
 const UNSUPPORTED: &str = "_sd_configs: this discovery is not supported";
 
-/// What is wrong with files that upstream refuses.
+/// Faults in files that upstream refuses.
 const REFUSED: [(&str, &str); 46] = [
     ("bearertoken.bad.yml", "bearer_token and bearer_token_file: only one of them"),
     ("bearertoken_basicauth.bad.yml", "only one of them is allowed"),
@@ -69,7 +69,7 @@ const REFUSED: [(&str, &str); 46] = [
     ("url_in_targetgroup.bad.yml", "\"http://bad\" is not a valid hostname"),
 ];
 
-/// The folder; none if it is not there and need not be.
+/// Returns the directory; `None` if it is absent and not required.
 fn testdata() -> Option<PathBuf> {
     match find() {
         Ok(directory) => Some(directory),
@@ -98,7 +98,7 @@ fn find() -> Result<PathBuf, String> {
     }
 }
 
-/// What a file's sections say, and whether it has no other section.
+/// Reads a file, and returns whether it has no other section.
 fn read(path: &Path) -> (Result<ScrapeSettings, String>, bool) {
     let bytes = std::fs::read(path).expect("a file");
     let Ok(text) = String::from_utf8(bytes) else { return (Err("it is not text".into()), true) };

@@ -1,5 +1,4 @@
-//! Flags for scraping and for built-in metrics. What else is scraped stands in the configuration
-//! file.
+//! Flags for scraping and for built-in metrics. All other targets are in the configuration file.
 
 use super::{BuiltinConfig, ScrapeConfig};
 use clap::Args;
@@ -74,10 +73,10 @@ fn interval(text: &str) -> Result<Duration, String> {
 }
 
 impl ScrapeFlags {
-    /// What is true of some of them.
+    /// Sections of the configuration file that a reload applies.
     pub const MARKS: Marks = Marks { reloadable: &["scrape_configs"], ..Marks::NONE };
 
-    /// As far as flags say it.
+    /// Returns the part of the configuration that flags hold.
     pub fn config(self) -> ScrapeConfig {
         let paths = Paths {
             procfs: self.path_procfs,

@@ -1,48 +1,47 @@
-//! References to label sets, for scrapes that plugins look at: their rows go as requests, with
+//! References to label sets, for scrapes that plugins see: their rows are sent as requests, with
 //! labels.
 //!
-//! A series that ends is dropped. All are dropped when there are too many, as after a long time
-//! with series that never end by a marker; a scrape then asks again.
+//! A series that ends is dropped. All series are dropped when there are too many, as after a long
+//! time with series that never end by a marker; a scrape then asks for references again.
 //!
-//! A request cannot say that a marker is not to be stored behind newer samples. So the newest time
+//! A request cannot say that a marker must not be stored behind newer samples. So the newest time
 //! of each series that scrapes have stored is kept, and a marker that is not newer is left out.
 
 use std::collections::HashMap;
 use tidepool_scrape::labels::Labels;
 use tidepool_scrape::store::{SeriesRef, StoreError};
 
-/// The bit that tells these references from numbers of the head.
+/// Distinguishes these references from series numbers of the head.
 const LABELLED: u64 = 1 << 63;
 
-/// Most label sets that are kept.
+/// Maximum number of label sets that are kept.
 const SETS_MAX: usize = 1_000_000;
 
-/// Label sets by reference.
 #[derive(Default)]
 pub struct LabelledSeries {
     by_labels: HashMap<Labels, SeriesRef>,
     by_reference: HashMap<SeriesRef, Series>,
-    /// No reference is given twice.
+    /// Number of references given so far; none is given twice.
     given: u64,
 }
 
 struct Series {
     labels: Labels,
-    /// Time of the newest sample.
     newest_ms: i64,
 }
 
-/// Whether a reference is one of these.
+/// Returns whether a reference is of a label set, not a series number of the head.
 pub fn is_labelled(reference: SeriesRef) -> bool {
     reference & LABELLED != 0
 }
 
 impl LabelledSeries {
-    /// The reference of a label set.
     pub fn reference(&mut self, labels: &Labels) -> SeriesRef {
         if let Some(reference) = self.by_labels.get(labels) {
             return *reference;
         }
+        // A scrape that still holds dropped references gets `UnknownSeries`, and asks for all
+        // again.
         if self.by_labels.len() >= SETS_MAX {
             self.by_labels.clear();
             self.by_reference.clear();
@@ -55,14 +54,14 @@ impl LabelledSeries {
         reference
     }
 
-    /// The label sets of references.
+    /// Returns the label sets of references. Fails if any of them was dropped.
     pub fn labels(&self, references: &[SeriesRef]) -> Result<Vec<Labels>, StoreError> {
         let found = references.iter().map(|reference| self.by_reference.get(reference));
         let found = found.map(|series| Some(series?.labels.clone()));
         found.collect::<Option<_>>().ok_or(StoreError::UnknownSeries)
     }
 
-    /// Notes the times of samples that are stored.
+    /// Raises the newest times of series whose samples were stored.
     pub fn note(&mut self, references: &[SeriesRef], timestamps_ms: &[i64]) {
         for (reference, timestamp_ms) in references.iter().zip(timestamps_ms) {
             if let Some(series) = self.by_reference.get_mut(reference) {
@@ -71,9 +70,11 @@ impl LabelledSeries {
         }
     }
 
-    /// Drops what ends at a time, and returns its labels: without series that have samples of that
-    /// time or later, which go on.
+    /// Drops series that end at a time, and returns their labels. Series with samples of that time
+    /// or later are neither dropped nor returned.
     pub fn end(&mut self, references: &[SeriesRef], at_ms: i64) -> Result<Vec<Labels>, StoreError> {
+        // Checked before anything is dropped: a scrape that fails is stored again with new
+        // references.
         if !references.iter().all(|reference| self.by_reference.contains_key(reference)) {
             return Err(StoreError::UnknownSeries);
         }
@@ -114,8 +115,8 @@ mod tests {
         assert_eq!(series.labels(&[3]), Err(StoreError::UnknownSeries));
     }
 
-    /// The story of a target that came back under another job while a plugin watched: the marker of
-    /// the first one, which is dated back, was a sample out of order behind those of the second.
+    /// Regression: a target came back under another job while a plugin watched. The marker of the
+    /// first job, which is dated back, was an out-of-order sample of the second one's series.
     #[test]
     fn a_series_with_newer_samples_does_not_end() {
         let mut series = LabelledSeries::default();

@@ -1,14 +1,14 @@
 //! Connects `tidepool_scrape` with this program: its thread, the store, the metrics of machine and
-//! program as built-in jobs, and the figures of scraping.
+//! program as built-in jobs, and the metrics of scraping.
 //!
 //! Invariant: nothing here runs on the threads of the network, and a scrape reaches the head as one
-//! unit. What holds of a job is decided in `tidepool_scrape`.
+//! unit. Decisions about a job are made in `tidepool_scrape`.
 //!
-//! - [`Scraping`]: starts what is configured, and takes over what a reload changes.
+//! - [`Scraping`]: starts the configured jobs, and applies a reload.
 //! - `builtin`: jobs that need no configuration.
-//! - `thread`: where all that happens.
-//! - `store`: where samples go, by the numbers of their series; `request`: what of them has no
-//!   columns; `labelled`: what plugins look at.
+//! - `thread`: the thread that scrapes.
+//! - `store`: storing samples by the numbers of their series; `request`: the parts without columns;
+//!   `labelled`: references while plugins see writes.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -49,46 +49,42 @@ use tidepool_scrape::target::offset_seed;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
 
-/// Where the last lists of servers that name targets are kept, in the data directory.
+/// Directory of the last lists of HTTP servers and the DNS, in the data directory.
 const SAVED_DIRECTORY: &str = "targets";
 
-/// Where the kernel says what this machine is called.
+/// File of the kernel with the host name of this machine.
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 
-/// How often is looked whether the log has been read.
+/// Interval of looking whether the log has been read.
 const READY_POLL: Duration = Duration::from_millis(20);
 
-/// What requests call their sender.
+/// Value of `User-Agent` in all requests of scraping.
 pub const USER_AGENT: &str = concat!("tidepool/", env!("CARGO_PKG_VERSION"));
 
-/// What is scraped.
 #[derive(Clone, Debug, Default)]
 pub struct ScrapeConfig {
-    /// The sections of the configuration file.
+    /// Sections of the configuration file.
     pub settings: ScrapeSettings,
     /// Largest uncompressed body of a job without `body_size_limit`, in bytes.
     pub body_bytes_max: u64,
-    /// Largest size of a file of failed scrapes, in bytes.
+    /// Maximum size of a file of failed scrapes, in bytes.
     pub failure_log_bytes_max: u64,
-    /// What needs no section.
+    /// Jobs that need no section.
     pub builtin: BuiltinConfig,
 }
 
-/// Why something cannot be scraped as it is configured.
+/// Reasons why something cannot be scraped as it is configured.
 #[derive(Debug, thiserror::Error)]
 pub enum ScrapingError {
-    /// The server that names targets cannot be asked.
+    /// The HTTP client of a discovery is not valid, or static lists find no memory.
     #[error("scrape_configs: job {job:?}: {source}")]
     Discovery {
-        /// The job.
         job: String,
-        /// Why not.
+        /// Fault of the HTTP settings, or lack of memory.
         source: DiscoveryError,
     },
-    /// A job cannot be scraped.
     #[error("scrape_configs: {0}")]
     Pool(#[from] PoolError),
-    /// There is no thread to scrape on.
     #[error("could not start the thread that scrapes: {0}")]
     Thread(#[from] std::io::Error),
 }
@@ -105,7 +101,7 @@ struct Shared {
     discovery: DiscoveryOptions,
     jobs: Mutex<HashMap<String, FoundTargets>>,
     sets: Mutex<Sets>,
-    /// What the file says of each job besides what is in [`Job`].
+    /// Settings of each job that [`Job`] does not hold, as YAML without secrets.
     untold: Mutex<HashMap<String, String>>,
     own_metrics: OwnMetrics,
     host_name: String,
@@ -115,13 +111,14 @@ struct Shared {
 #[derive(Default)]
 struct Sets {
     groups: TargetSets,
-    /// The discovery of each job: what an earlier one found late does not count.
+    /// Number of each job's current discovery: a replaced one may still find targets, which do not
+    /// count.
     discoveries: HashMap<String, u64>,
     discoveries_begun: u64,
 }
 
 impl Sets {
-    /// The lists that a job has, each once: while no discovery answers, each reload adds some.
+    /// Returns the lists of a job, each once: while no discovery answers, each reload adds some.
     fn of(&self, job: &str) -> Groups {
         let mut all = Groups::new();
         for list in self.groups.get(job).into_iter().flatten() {
@@ -132,7 +129,7 @@ impl Sets {
         all
     }
 
-    /// Notes what a new discovery of a job has found, and returns its number.
+    /// Starts with the groups of a new discovery, and returns its number.
     fn begin(&mut self, job: &str, groups: Groups) -> u64 {
         self.discoveries_begun += 1;
         self.discoveries.insert(job.to_owned(), self.discoveries_begun);
@@ -156,7 +153,7 @@ impl Clock for StoreClock {
     }
 }
 
-/// The discovery of one job, and the task that hands on what it finds.
+/// The discovery of one job, and the task that passes on its groups.
 struct FoundTargets {
     config: Vec<DiscoveryConfig>,
     _discovery: Discovery,
@@ -169,19 +166,19 @@ impl Drop for FoundTargets {
     }
 }
 
-/// The target groups of a job. Until its discovery has answered, those that it had with an earlier
-/// configuration are among them: what stays must not end because a file is not read yet or a server
-/// cannot be reached.
+/// The target groups of a job. Until its discovery has answered, they include those of the earlier
+/// configuration: targets must not end because a file is not read yet or a server is unreachable.
 struct JobGroups {
     groups: watch::Receiver<Groups>,
     has_answered: watch::Receiver<bool>,
-    /// Those of the earlier configuration.
+    /// Groups of the earlier configuration.
     before: Groups,
 }
 
 impl JobGroups {
-    /// The groups as they are now. Of two that list a target, the last one describes it.
+    /// Returns the current groups. If two list the same target, the last one describes it.
     fn take(&mut self) -> Groups {
+        // Before the groups are read: they are there when the discovery has answered.
         if *self.has_answered.borrow_and_update() {
             self.before = Groups::new();
         }
@@ -190,7 +187,7 @@ impl JobGroups {
         groups
     }
 
-    /// Waits until they change; returns whether they can.
+    /// Waits for the next change; returns false if there can be none.
     async fn changed(&mut self) -> bool {
         tokio::select! {
             changed = self.groups.changed() => changed.is_ok(),
@@ -200,7 +197,7 @@ impl JobGroups {
 }
 
 impl Scraping {
-    /// Starts scraping, in the background. It ends at the stop signal; the task is done when the
+    /// Starts scraping in the background. It ends at the stop signal; the task is done when the
     /// last scrape is.
     pub fn start<'a>(
         config: &'a ScrapeConfig,
@@ -259,12 +256,12 @@ impl Scraping {
         let mut stopping = shutdown.clone();
         tokio::spawn(async move {
             shutdown.wait().await;
-            // The receivers may be dropped: all has ended.
+            // All scrapes may have ended and dropped their receivers.
             let _ = stop.send(true);
         });
         let running = scraping.clone();
         let task = tokio::spawn(async move {
-            // What is scraped before that could not be stored.
+            // Samples that are scraped before then could not be stored.
             let can_store = async {
                 while !(store.is_ready() && running.0.own_metrics.is_set()) {
                     tokio::time::sleep(READY_POLL).await;
@@ -276,14 +273,14 @@ impl Scraping {
             }
             drop(store);
             running.0.manager.run().await;
-            // It holds the store, and this.
+            // The page holds the store and this handle, which holds the page.
             running.0.own_metrics.clear();
         });
         Ok((scraping, task))
     }
 
-    /// Takes over a configuration. Targets whose job did not change go on; so does everything if a
-    /// server that names targets cannot be asked as configured.
+    /// Applies a configuration. Targets whose job did not change go on. If a discovery cannot be
+    /// started as configured, nothing changes.
     pub fn apply<'a>(
         &'a self,
         config: &'a ScrapeConfig,
@@ -300,6 +297,8 @@ impl Scraping {
         let configured = &config.settings.jobs;
         let builtin = config.builtin.jobs(configured, &self.0.host_name);
         let jobs: Vec<&JobConfig> = configured.iter().chain(&builtin).collect();
+        // All discoveries start before anything changes, so that an error leaves the old
+        // configuration.
         let mut new = Vec::new();
         for job in &jobs {
             let name = &job.job.name;
@@ -308,7 +307,7 @@ impl Scraping {
                 continue;
             }
             let (configs, options) = (job.discovery.clone(), self.0.discovery.clone());
-            // What was kept of a server may be long.
+            // A saved list may be long, and reading it would block this thread.
             let start = move || Discovery::start(&configs, &options);
             let started = tokio::task::spawn_blocking(start).await.map_err(io::Error::from)?;
             let discovery =
@@ -332,7 +331,7 @@ impl Scraping {
         let all = jobs.iter().map(|job| job.job.clone()).collect();
         let applied = self.0.manager.apply(all, seed).await;
         for (name, config, discovery) in new {
-            // What found targets for the job before ends here.
+            // Drops the earlier discovery of the job, so that the next groups are the new ones.
             self.jobs().remove(&name);
             let mut found = JobGroups {
                 groups: discovery.groups(),
@@ -344,13 +343,14 @@ impl Scraping {
             let task = task.abort_handle();
             self.jobs().insert(name, FoundTargets { config, _discovery: discovery, task });
         }
+        // Also without a new discovery: jobs may have ended, whose groups were dropped above.
         self.update(|_| ());
         Ok(applied?)
     }
 
-    /// Hands on the target groups that a discovery finds for its job, as often as they change.
+    /// Passes on the target groups of a discovery as often as they change.
     async fn hand_on(self, job: String, discovery: u64, mut found: JobGroups) {
-        // Static groups never change.
+        // The loop ends at once for static groups, which never change.
         while found.changed().await {
             let groups = found.take();
             self.update(|sets| {
@@ -361,15 +361,16 @@ impl Scraping {
         }
     }
 
-    /// Changes the target groups of jobs, and hands all of them on. Under the lock, so that the
-    /// last change is the last one that is handed on.
+    /// Changes target groups and passes all of them on. Both happen under the lock, so that the
+    /// last change is the last one that the manager gets.
     fn update(&self, change: impl FnOnce(&mut Sets)) {
         let mut sets = lock(&self.0.sets);
         change(&mut sets);
         self.0.manager.update(sets.groups.clone());
     }
 
-    /// What spreads the scrapes of servers that scrape the same targets.
+    /// Returns the seed that keeps servers which scrape the same targets from doing so at the same
+    /// time.
     fn seed(&self, external_labels: &ExternalLabels) -> u64 {
         let labels = external_labels.iter();
         let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -380,27 +381,25 @@ impl Scraping {
         lock(&self.0.jobs)
     }
 
-    /// The source of this process' own metrics.
     pub fn own_metrics(&self) -> &OwnMetrics {
         &self.0.own_metrics
     }
 
-    /// The targets of all jobs, or of one.
+    /// Returns the targets of all jobs, or of one.
     pub fn targets(&self, job: Option<&str>) -> BTreeMap<String, Listed> {
         self.0.manager.targets(job)
     }
 
-    /// Names of the jobs that have had targets.
+    /// Returns the names of the jobs that have had targets.
     pub fn pools(&self) -> Vec<String> {
         self.0.manager.pools()
     }
 
-    /// The settings of a job.
     pub fn job(&self, name: &str) -> Option<Arc<Job>> {
         self.0.manager.job(name)
     }
 
-    /// The settings of a job as they hold, as YAML.
+    /// Returns the settings of a job with all that it inherits, as YAML without secrets.
     pub fn job_yaml(&self, name: &str) -> Option<String> {
         let job = self.job(name)?;
         let untold = lock(&self.0.untold).get(name).cloned().unwrap_or_default();
@@ -412,7 +411,6 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What this machine is called.
 fn host_name() -> String {
     let name = std::fs::read_to_string(HOST_NAME).unwrap_or_default();
     match name.trim() {
@@ -436,8 +434,8 @@ mod tests {
         groups.iter().map(|list| list.groups()[0].source.as_str()).collect()
     }
 
-    /// The story of a reload that gave a job another list: until the list was read, the job had no
-    /// targets, so all of them ended and lost what was remembered of their series.
+    /// Regression: after a reload that gave a job another list, the job had no targets until the
+    /// list was read, so all of them ended and lost their caches.
     #[tokio::test]
     async fn targets_stay_until_the_new_discovery_has_answered() {
         let (publish, groups) = watch::channel(Groups::default());

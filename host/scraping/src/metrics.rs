@@ -4,7 +4,7 @@ use super::Scraping;
 use tidepool_telemetry::{MetricsText, escaped};
 
 impl Scraping {
-    /// Shows the figures of scrapes, discovery and targets.
+    /// Writes the metrics of scrapes, discovery and targets.
     pub fn show(&self, text: &mut MetricsText) {
         for (name, help, value) in self.0.metrics.counters() {
             text.counter(name, help, value);

@@ -1,4 +1,4 @@
-//! A scrape as remote-write requests: the parts that have no columns, or all of it.
+//! A scrape as remote-write requests: the parts that have no columns, or everything.
 
 use tidepool_model::STALE_NAN;
 use tidepool_protocol::prom::native::of_exposition;
@@ -9,22 +9,21 @@ use tidepool_protocol::text::type_of;
 use tidepool_scrape::labels::Labels;
 use tidepool_scrape::store::{Batch, ExemplarRow, HistogramRow};
 
-/// The labels of a batch's rows and markers.
+/// Labels of the rows and markers of a batch, in their order.
 pub struct Rows {
-    /// Of its rows.
     pub series: Vec<Labels>,
-    /// Of the series that end.
     pub markers: Vec<Labels>,
 }
 
-/// What has no columns, as requests; with labels for the rest, all.
+/// Returns histograms, exemplars and metadata as requests, and with `rows` also samples and
+/// markers.
 pub fn pieces(batch: &Batch, rows: Option<&Rows>) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut writer = RequestWriter::new(|piece| {
         pieces.push(piece);
         Ok(())
     });
-    // The pieces go into memory: writing them cannot fail.
+    // The closure only pushes to a vector, so that writing cannot fail.
     let _ = write(batch, rows, &mut writer);
     drop(writer);
     pieces

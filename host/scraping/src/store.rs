@@ -6,10 +6,11 @@
 //! histograms, exemplars, metadata ─▶ requests, by labels ─────┘
 //! ```
 //!
-//! While a plugin looks at writes, all goes as requests, one after the other, markers as samples.
+//! While a plugin sees writes, all of a scrape is sent as requests, one after the other, markers as
+//! samples.
 //!
-//! If the store drops a series in the middle, the scrape is stored again from its beginning: what
-//! is there already is the same.
+//! If the store drops a series in the middle, the scrape is stored again from its beginning:
+//! samples that are there already are equal.
 
 use super::labelled::{LabelledSeries, is_labelled};
 use super::request::{self, Rows};
@@ -24,22 +25,21 @@ use tidepool_scrape::store::{self as scrape, Appended, Batch, Reason, SeriesRef,
 use tidepool_store::{BodyRoom, ScrapeRows, StoreError};
 use tokio::task::spawn_blocking;
 
-/// Bits of a reference that hold the number; those above hold which head gave it, so that a
-/// reference of an earlier head is never taken for one of this.
+/// Bits of a reference that hold the series number. The bits above hold the generation of the head,
+/// so that a reference of an earlier head is never taken for one of this head.
 const NUMBER_BITS: u32 = 48;
 
-/// Rows with labels from which on it takes a while to write them.
+/// Rows with labels from which on writing them takes too long for the thread of all targets.
 const MANY: usize = 2000;
 
-/// The store, for scrapes.
 pub struct ScrapeStore {
     intake: Intake,
-    /// Used while a plugin looks at writes.
+    /// Label sets that references stand for while a plugin sees writes.
     labelled: Mutex<LabelledSeries>,
 }
 
 impl ScrapeStore {
-    /// By the way that all writes take.
+    /// Creates the store of scrapes, which shares the intake of all writes.
     pub fn new(intake: Intake) -> ScrapeStore {
         ScrapeStore { intake, labelled: Mutex::default() }
     }
@@ -48,10 +48,10 @@ impl ScrapeStore {
         self.labelled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All of a scrape in one go.
+    /// Stores a scrape as one job of the head, without labels for its samples.
     async fn append_at_once(&self, batch: Arc<Batch>) -> Result<Appended, scrape::StoreError> {
         let bodies = match batch.histograms.len() + batch.exemplars.len() + batch.metadata.len() {
-            // Targets share a thread, and wait for what this takes.
+            // Targets share a thread, and all of them wait while these rows are written.
             MANY.. => {
                 let batch = Arc::clone(&batch);
                 let made = spawn_blocking(move || request::pieces(&batch, None)).await;
@@ -77,6 +77,7 @@ impl ScrapeStore {
         let (of_bodies, refused_rows) =
             self.intake.store().append_scrape(rows).await.map_err(refused)?;
         let mut appended = Appended::default();
+        // Bodies and columns have outcomes of their own: both count.
         count_refusals(&mut appended, &of_bodies);
         for RefusedRow { row, reason } in refused_rows {
             appended.refused.add(reason_of(reason), 1);
@@ -94,18 +95,20 @@ impl ScrapeStore {
         Ok(appended)
     }
 
-    /// The labels of all rows and markers, if these are known by labels.
+    /// Returns the labels of rows and markers if a plugin sees writes. Fails if the references are
+    /// of the other kind.
     fn labelled_rows(&self, batch: &Batch) -> Result<Option<Rows>, scrape::StoreError> {
         let is_watched = self.intake.is_watched();
         let first = batch.series.first().or(batch.markers.first());
         if first.is_some_and(|first| is_labelled(*first) != is_watched) {
-            // A plugin came or went: others are given now.
+            // A plugin was added or removed since, so the scrape has to ask for references again.
             return Err(scrape::StoreError::UnknownSeries);
         }
         if !is_watched {
             return Ok(None);
         }
         let mut labelled = self.labelled();
+        // Markers come last: this drops series, and a failure before must leave them.
         let series = labelled.labels(&batch.series)?;
         let markers = labelled.end(&batch.markers, batch.markers_at_ms)?;
         Ok(Some(Rows { series, markers }))
@@ -128,6 +131,7 @@ impl scrape::Store for ScrapeStore {
         });
         let found = self.intake.store().series_numbers(label_sets).await.map_err(refused)?;
         let reference = |number: u64| match number >> NUMBER_BITS {
+            // Numbers above this bit would be taken for another generation.
             0 => Ok(found.generation << NUMBER_BITS | number),
             _ => Err(SeriesRefused {
                 reason: Reason::Other,
@@ -148,6 +152,7 @@ impl scrape::Store for ScrapeStore {
             None => self.append_at_once(batch).await,
             Some(rows) => {
                 let appended = self.append_requests(request::pieces(&batch, Some(&rows))).await?;
+                // After the append: a sample that is not stored must not hold a marker back.
                 self.labelled().note(&batch.series, &batch.timestamps_ms);
                 Ok(appended)
             }
@@ -155,7 +160,8 @@ impl scrape::Store for ScrapeStore {
     }
 }
 
-/// The head that gave all references of a batch. Of two heads, one is gone.
+/// Returns the generation of the head that gave all references of a batch. Two generations mean
+/// that one head is gone.
 fn generation(batch: &Batch) -> Result<u64, scrape::StoreError> {
     let mut references = batch.series.iter().chain(&batch.markers);
     let generation = references.clone().next().map_or(0, |reference| reference >> NUMBER_BITS);
@@ -165,13 +171,14 @@ fn generation(batch: &Batch) -> Result<u64, scrape::StoreError> {
     }
 }
 
-/// The numbers behind references.
+/// Returns the series numbers that references hold.
 fn numbers(references: &[SeriesRef]) -> Vec<u64> {
     references.iter().map(|reference| reference & ((1 << NUMBER_BITS) - 1)).collect()
 }
 
 fn refused(error: StoreError) -> scrape::StoreError {
     let reason = match &error {
+        // Scrapes ask for all references again on this error, and on no other.
         StoreError::SeriesGone => return scrape::StoreError::UnknownSeries,
         StoreError::DiskFull { .. } => Reason::Disk,
         StoreError::ShortOfMemory(_) | StoreError::NotReplayed(_) => Reason::Memory,
@@ -181,14 +188,15 @@ fn refused(error: StoreError) -> scrape::StoreError {
     scrape::StoreError::Unavailable { reason, what: error.to_string() }
 }
 
-/// Counts the samples that were refused. The engine tells the reasons of the first refusals of each
-/// call; the rest is counted as the last of these.
+/// Counts refused samples. The engine tells the reasons of the first refusals of each call; all
+/// others count as the last of these.
 fn count_refusals(appended: &mut Appended, outcome: &WriteOutcome) {
     let mut rest = outcome.refused;
     let mut refusals = outcome.refusals.iter().peekable();
     while let Some(Refusal { reason, detail, .. }) = refusals.next() {
         let count = if refusals.peek().is_some() { 1 } else { rest };
         rest = rest.saturating_sub(1);
+        // Refused exemplars are no refused samples, which is what `lastError` counts.
         if !is_of_exemplar(*reason) {
             appended.refused.add(reason_of(*reason), count);
             appended.first_refusal.get_or_insert_with(|| detail.clone());
@@ -200,7 +208,7 @@ fn is_of_exemplar(reason: RefusalReason) -> bool {
     matches!(reason, RefusalReason::InvalidExemplar | RefusalReason::ExemplarsOff)
 }
 
-/// What a refusal is counted as.
+/// Returns the reason that a refused row counts under.
 fn reason_of(reason: RefusalReason) -> Reason {
     match reason {
         RefusalReason::OutOfOrder => Reason::OutOfOrder,
@@ -213,7 +221,7 @@ fn reason_of(reason: RefusalReason) -> Reason {
     }
 }
 
-/// What an error of the engine is counted as.
+/// Returns the reason that a refused series counts under.
 fn reason_of_error(error: &Error) -> Reason {
     match error {
         Error::Invalid(_) => Reason::Labels,

@@ -1,76 +1,68 @@
-//! gzip as a stream: compressed pieces in, uncompressed pieces out, in 16 kB at a time.
+//! Streaming gzip decompression: compressed pieces in, uncompressed pieces of 16 KiB at most out.
 //!
-//! Source: RFC 1952. Members may follow one another.
-//!
-//! flate2's `write::MultiGzDecoder` makes a new decoder for each member and does not tell where a
-//! member ends, so a body of a million empty members could not be refused.
+//! Source: RFC 1952; a body may have several members. flate2's `write::MultiGzDecoder` does not
+//! tell where a member ends, so a body of a million empty members could not be refused.
 
 use crate::Idle;
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
-/// Size of the pieces that come out.
+/// Largest uncompressed piece that one step returns.
 pub const PIECE_BYTES: usize = 16 * 1024;
 
-/// Longest head of a member, which may hold a name and a remark.
+/// Longest header of a member, which may hold a file name and a comment.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes behind the data of a member: checksum and size.
+/// Trailer of a member: CRC-32 and size, four bytes each.
 const TAIL_BYTES: usize = 8;
 
-/// What is wrong with compressed bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GunzipError {
-    /// It begins like something else.
     #[error("it does not begin as gzip does")]
     Head,
-    /// The data cannot be uncompressed.
     #[error("the compressed data is damaged")]
     Data,
-    /// Checksum or size differ.
     #[error("its checksum does not match")]
     Checksum,
-    /// It ends too early.
     #[error("it is cut off")]
     CutOff,
-    /// It has more members with hardly any data than any sender makes.
+    /// More small members than any sender writes.
     #[error("it has more than {MEMBERS_SMALL_MAX} members of fewer than {SMALL_BYTES} bytes")]
     Small,
 }
 
-/// Most members with hardly any data in a body. Each costs a hundred times what its bytes let
-/// expect.
+/// Maximum number of small members in a body: each costs a hundred times what its size suggests.
 const MEMBERS_SMALL_MAX: u32 = 1000;
 
-/// What a member has at least that is not counted: a line or two of a text.
+/// Uncompressed size from which a member does not count as small: a line or two of text.
 const SMALL_BYTES: u64 = 64;
 
-/// Uncompressors that wait to be used again, by any target: they take some 60 kB each, which a new
-/// one would have to get and clear.
+/// Decompressors for the next body of any target. Each takes some 60 kB, which a new one would have
+/// to allocate and clear.
 static IDLE: Idle<Gunzip> = Idle::new(IDLE_MAX);
 
-/// More bodies are read at the same time only where scrapes fall together.
+/// More than two bodies are read at the same time only when scrapes coincide.
 const IDLE_MAX: usize = 2;
 
-/// Uncompresses one body.
+/// Decompressor of one body, which may have several members.
 #[derive(Debug)]
 pub struct Gunzip {
     state: State,
-    /// Bytes of a head or a tail that is not complete.
+    /// Bytes of an incomplete header or trailer.
     held: Vec<u8>,
     inflate: Decompress,
     crc: Crc,
     out: Vec<u8>,
-    /// Members with hardly any data so far.
+    /// Members of fewer than [`SMALL_BYTES`] bytes so far.
     members_small: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// In the head of a member; whether it is the first.
+    /// Header of a member; a body is incomplete before its first member.
     Head { is_first: bool },
-    /// In the data of a member.
+    /// Compressed data of the member.
     Data,
-    /// Behind it.
+    /// Trailer behind the compressed data.
     Tail,
 }
 
@@ -88,24 +80,26 @@ impl Default for Gunzip {
 }
 
 impl Gunzip {
-    /// One that waits to be used again, or a new one.
+    /// Returns an idle decompressor, or a new one.
     pub fn idle() -> Gunzip {
         IDLE.take().unwrap_or_default()
     }
 
-    /// Lets another body use it, wherever in its own it is.
+    /// Gives the decompressor back for the next body, wherever in its own body it stopped.
     pub fn reuse(mut self) {
+        // A body needs at least one member, so the next one has to begin as the first.
         self.next_member();
         self.members_small = 0;
         self.state = State::Head { is_first: true };
+        // A long file name may have grown the buffer to 64 KiB: idle decompressors stay small.
         if self.held.capacity() <= PIECE_BYTES {
             IDLE.give(self);
         }
     }
 
-    /// Takes some of a compressed piece, and returns what it says: at most 16 kB, and nothing at
-    /// the end of a member. `None` once the piece is taken and needs the next one: each call is a
-    /// short step, whatever the piece says.
+    /// Reads from a compressed piece and returns its next uncompressed bytes: at most
+    /// [`PIECE_BYTES`], and none at the end of a member. Returns `None` once the piece is used up.
+    /// Each call is a short step, whatever the piece holds.
     pub fn next(&mut self, piece: &mut &[u8]) -> Result<Option<&[u8]>, GunzipError> {
         loop {
             match self.state {
@@ -113,6 +107,7 @@ impl Gunzip {
                 State::Head { .. } => *piece = self.head(piece)?,
                 State::Tail => {
                     *piece = self.tail(piece)?;
+                    // The step ends here, so that a body of empty members cannot hold the thread.
                     return Ok(Some(&[]));
                 }
                 State::Data => {
@@ -128,8 +123,8 @@ impl Gunzip {
         }
     }
 
-    /// Takes a compressed piece as a whole, and hands out what it says. Stops at the first error of
-    /// either side.
+    /// Uncompresses a whole piece and hands the bytes to `take`. Stops at the first error of
+    /// either.
     pub fn push<E: From<GunzipError>>(
         &mut self,
         mut piece: &[u8],
@@ -143,7 +138,7 @@ impl Gunzip {
         Ok(())
     }
 
-    /// Whether the body may end here.
+    /// Returns an error unless the body may end here.
     pub fn finish(&self) -> Result<(), GunzipError> {
         match self.state {
             State::Head { is_first: false } if self.held.is_empty() => Ok(()),
@@ -151,7 +146,6 @@ impl Gunzip {
         }
     }
 
-    /// Begins the next member.
     fn next_member(&mut self) {
         self.state = State::Head { is_first: false };
         self.held.clear();
@@ -160,7 +154,7 @@ impl Gunzip {
     }
 
     fn head<'a>(&mut self, piece: &'a [u8]) -> Result<&'a [u8], GunzipError> {
-        // Copied only where it is cut: a piece can have a million heads.
+        // Read in place unless the piece cuts it: a piece may hold a million headers.
         if self.held.is_empty()
             && let Some(bytes) = head_bytes(&piece[..HEAD_BYTES_MAX.min(piece.len())])?
         {
@@ -168,12 +162,14 @@ impl Gunzip {
             return Ok(&piece[bytes..]);
         }
         let held = self.held.len();
+        // The bound keeps a name without its zero byte from buffering the whole body.
         let room = HEAD_BYTES_MAX.saturating_sub(held).min(piece.len());
         self.held.extend_from_slice(&piece[..room]);
         match head_bytes(&self.held)? {
             Some(bytes) => {
                 self.held.clear();
                 self.state = State::Data;
+                // The bytes held before were no whole header, so it ends in this piece.
                 Ok(&piece[bytes - held..])
             }
             None if self.held.len() >= HEAD_BYTES_MAX => Err(GunzipError::Head),
@@ -181,8 +177,8 @@ impl Gunzip {
         }
     }
 
-    /// Uncompresses once into `out`, and returns how many bytes. Without any it needs more, or the
-    /// data has ended.
+    /// Decompresses once into `out` and returns the number of bytes. If there are none, more input
+    /// is needed or the data has ended.
     fn data(&mut self, piece: &mut &[u8]) -> Result<usize, GunzipError> {
         self.out.resize(PIECE_BYTES, 0);
         let (read, written) = (self.inflate.total_in(), self.inflate.total_out());
@@ -190,12 +186,14 @@ impl Gunzip {
             .inflate
             .decompress(piece, &mut self.out, FlushDecompress::None)
             .map_err(|_| GunzipError::Data)?;
+        // Both differences are bounded by the length of a slice.
         let read = (self.inflate.total_in() - read) as usize;
         let written = (self.inflate.total_out() - written) as usize;
         *piece = piece.get(read..).unwrap_or_default();
         self.crc.update(self.out.get(..written).unwrap_or_default());
         match status {
             Status::StreamEnd => self.state = State::Tail,
+            // Without progress on the input that is left, the caller would loop forever.
             _ if (read, written) == (0, 0) && !piece.is_empty() => return Err(GunzipError::Data),
             _ => {}
         }
@@ -207,6 +205,7 @@ impl Gunzip {
         self.held.extend_from_slice(&piece[..room]);
         if let Some(tail) = self.held.first_chunk::<TAIL_BYTES>() {
             let [a, b, c, d, rest @ ..] = *tail;
+            // RFC 1952 stores the size modulo 2^32, so the cast truncates on purpose.
             let is_intact = u32::from_le_bytes([a, b, c, d]) == self.crc.sum()
                 && u32::from_le_bytes(rest) == self.inflate.total_out() as u32;
             if !is_intact {
@@ -224,7 +223,7 @@ impl Gunzip {
     }
 }
 
-/// Length of the head that begins here; none if more is needed.
+/// Returns the length of the header that begins here, or `None` if more bytes are needed.
 fn head_bytes(bytes: &[u8]) -> Result<Option<usize>, GunzipError> {
     const FIXED_BYTES: usize = 10;
     const CHECKSUM: u8 = 2;
@@ -232,10 +231,12 @@ fn head_bytes(bytes: &[u8]) -> Result<Option<usize>, GunzipError> {
     const NAME: u8 = 8;
     const REMARK: u8 = 16;
     let magic = [0x1f, 0x8b, 8];
+    // Only the bytes that are there: what is not gzip is refused before its header is complete.
     if bytes.iter().zip(magic).any(|(byte, expected)| *byte != expected) {
         return Err(GunzipError::Head);
     }
     let Some(&flags) = bytes.get(3) else { return Ok(None) };
+    // RFC 1952, section 2.3.1.2: a reserved bit that is set has to be refused.
     if flags & 0xe0 != 0 {
         return Err(GunzipError::Head);
     }
@@ -244,6 +245,7 @@ fn head_bytes(bytes: &[u8]) -> Result<Option<usize>, GunzipError> {
         let Some([low, high]) = bytes.get(end..end + 2) else { return Ok(None) };
         end += 2 + usize::from(u16::from_le_bytes([*low, *high]));
     }
+    // RFC 1952 has the file name before the comment.
     for flag in [NAME, REMARK] {
         if flags & flag != 0 {
             let Some(rest) = bytes.get(end..) else { return Ok(None) };
@@ -347,8 +349,8 @@ mod tests {
         assert_eq!(uncompressed(&behind, 64), Err(GunzipError::Head));
     }
 
-    /// The story of a body of a million members without data: each has an uncompressor begin anew,
-    /// and none says anything, so nothing counted them and nothing else ran.
+    /// Regression: a body of a million empty members reset the decompressor for each, which nothing
+    /// counted, and no other task ran.
     #[test]
     fn members_with_hardly_any_data_are_bounded() {
         let full = compressed(&text());
@@ -369,7 +371,7 @@ mod tests {
         }
     }
 
-    /// The story of 500 kB that were uncompressed to 500 MB before anything else ran.
+    /// Regression: 500 kB were uncompressed to 500 MB before any other task ran.
     #[test]
     fn a_step_is_short_whatever_the_piece_says() {
         let body = compressed(&vec![b'a'; 32 << 20]);

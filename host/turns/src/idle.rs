@@ -1,5 +1,5 @@
-//! What waits to be used again, by anyone: to get its memory anew costs more than to keep it, and
-//! thousands of targets need it one after the other.
+//! Idle values for reuse by any task: allocating one costs more than keeping it, and thousands of
+//! targets need one in turn.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,17 +10,15 @@ pub struct Idle<T> {
 }
 
 impl<T> Idle<T> {
-    /// Keeps at most so many.
     pub const fn new(max: usize) -> Idle<T> {
         Idle { values: Mutex::new(Vec::new()), max }
     }
 
-    /// One that waits.
     pub fn take(&self) -> Option<T> {
         self.lock().pop()
     }
 
-    /// Keeps a value, unless enough wait.
+    /// Keeps a value for reuse, or drops it if [`Idle`] is full.
     pub fn give(&self, value: T) {
         let mut values = self.lock();
         if values.len() < self.max {
@@ -29,6 +27,7 @@ impl<T> Idle<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<T>> {
+        // A panic elsewhere leaves the list whole: it is only pushed to and popped from.
         self.values.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,12 +1,12 @@
-//! Divides long work into short steps, so that no thread that many share is held for long. A node
-//! with two cores has one thread for all connections, targets and timers: what holds it for a
-//! second holds all of them.
+//! Divides long work into short steps, so that it does not hold a thread that many tasks share. A
+//! node with two cores has one thread for all connections, targets and timers: work that holds it
+//! for a second delays all of them.
 //!
-//! - [`Pace`] gives others their turn every few milliseconds, [`ReadTurns`] where bytes are read.
-//! - [`Gunzip`] uncompresses step by step, each of them short, whatever the bytes say.
-//! - [`Idle`] keeps what is costly to make for the next who needs it.
+//! - [`Pace`] lets other tasks run every few milliseconds; [`ReadTurns`] does so for reads.
+//! - [`Gunzip`] uncompresses in short steps, whatever the compressed bytes hold.
+//! - [`Idle`] keeps values that are costly to make for the next task that needs one.
 //!
-//! It knows neither bodies nor targets: requests that come and scrapes both use it.
+//! This crate knows neither requests nor targets: the HTTP server and scrapes both use it.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 

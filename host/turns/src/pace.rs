@@ -1,28 +1,26 @@
-//! Turns on a thread that many share: one works for some milliseconds at most before others have
-//! their turn, and can be dropped there at its timeout.
+//! Turns on a thread that many tasks share: a task works for some milliseconds at most before
+//! others run, and at that point it can be dropped at its timeout.
 
 use std::time::{Duration, Instant};
 
-/// Longest turn. Short steps come between two looks at the clock.
+/// Longest turn. The clock is read only between short steps.
 pub(crate) const TURN: Duration = Duration::from_millis(2);
 
-/// Work that one call hands out: its caller asks for the next step when others had their turn.
+/// Bytes of work that one call does; its caller calls again after other tasks had their turn.
 pub const STEP_BYTES: usize = 16 * 1024;
 
-/// The turns of one task.
 #[derive(Debug)]
 pub struct Pace {
     began: Instant,
 }
 
 impl Pace {
-    /// Begins a turn.
     pub fn begin() -> Pace {
         Pace { began: Instant::now() }
     }
 
-    /// Lets others have their turn if this one was long enough. To be called after each step, where
-    /// the work may be dropped.
+    /// Lets other tasks run if this turn was long enough. Call it after each step, where the work
+    /// may be dropped.
     pub async fn step(&mut self) {
         if self.began.elapsed() >= TURN {
             tokio::task::yield_now().await;

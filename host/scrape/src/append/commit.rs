@@ -1,4 +1,4 @@
-//! References for what is new, and the batch to the store.
+//! Requests references for new series, and stores the batch.
 
 use super::{Appender, Owner, Pending};
 use crate::error::beginning;
@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 use tidepool_turns::Pace;
 
-/// Most label sets that are asked for at once, so that those of a first scrape of many series are
-/// never in memory together.
+/// Maximum number of label sets in one request for references, so that those of a first scrape of
+/// many series are never in memory together.
 const SETS_PER_REQUEST: usize = 1024;
 
-/// Those of one reference.
+/// Cache entries and report series that share a reference.
 type Owners<'a> = &'a [(SeriesRef, Owner)];
 
 impl Appender {
@@ -31,17 +31,19 @@ impl Appender {
                 self.metrics.samples_duplicate.add(refused(Reason::Duplicate));
                 self.metrics.samples_out_of_bounds.add(refused(Reason::OutOfBounds));
                 self.metrics.exemplars_out_of_order.add(appended.exemplars_out_of_order);
+                // Only now: an exemplar that was not stored has to be stored by a later scrape.
                 let stored = std::mem::take(&mut self.scrape.exemplars);
                 stored.into_iter().for_each(|exemplar| self.cache.note_exemplar(exemplar));
             }
             Err(_) => {
+                // The changed metadata was in the batch that is lost.
                 let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
                 families.change_all();
                 drop(families);
             }
         }
         self.scrape.labels_bytes = 0;
-        // A scrape that is stored needs no room any more; the next one finds out.
+        // A stored scrape does not fail for memory any more; the next one does.
         let _ = self.hold();
         result
     }
@@ -54,6 +56,8 @@ impl Appender {
         let (mut refused, first_refusal) = self.resolve_pending(store).await?;
         let mut batch = Arc::new(std::mem::take(&mut self.scrape.batch));
         let appended = match store.append(batch.clone(), now_ms).await {
+            // The store may have dropped a series, or have restarted, since its reference was
+            // given.
             Err(StoreError::UnknownSeries) => {
                 let mut renewed = Arc::unwrap_or_clone(batch);
                 refused.add_all(self.resolve_again(store, &mut renewed).await?);
@@ -66,7 +70,7 @@ impl Appender {
         if !appended.refused_rows.is_empty() {
             let ends = self.end_refused(&batch, &appended.refused_rows);
             if !ends.markers.is_empty() {
-                // Without rows: nothing of it counts.
+                // Markers only, so its outcome has nothing to count.
                 store.append(Arc::new(ends), now_ms).await?;
             }
         }
@@ -75,8 +79,8 @@ impl Appender {
         Ok(appended)
     }
 
-    /// Series whose samples were all refused have not been in the scrape: if they were in the one
-    /// before, they end. Upstream: TestScrapeLoopCreatesStaleMarkersOnOOOAppend.
+    /// Ends series whose samples were all refused, if the scrape before had them: they count as
+    /// absent. Upstream: TestScrapeLoopCreatesStaleMarkersOnOOOAppend.
     fn end_refused(&mut self, batch: &Batch, refused_rows: &[u32]) -> Batch {
         let rows: HashSet<u32> = refused_rows.iter().copied().collect();
         let (mut refused, mut stored) = (HashSet::new(), HashSet::new());
@@ -92,22 +96,23 @@ impl Appender {
         Batch { markers, markers_at_ms: batch.markers_at_ms, ..Batch::default() }
     }
 
-    /// Asks for the references of new series, some at a time. Rows of series that the store refuses
-    /// are taken out; returns how many, and what the store says of the first.
+    /// Requests the references of new series, some at a time. Removes rows of series that the store
+    /// refuses; returns their number, and the store's reason for the first.
     async fn resolve_pending<S: Store>(
         &mut self,
         store: &S,
     ) -> Result<(Refused, Option<String>), StoreError> {
         let pending = std::mem::take(&mut self.scrape.pending);
-        // Rows of the batch, ascending.
+        // Ascending, since rows are requested in their order; `take_rows_out` relies on it.
         let mut rows = Vec::new();
         let (mut refused, mut first_refusal) = (Refused::default(), None);
         let mut pace = Pace::begin();
         for pending in pending.chunks(SETS_PER_REQUEST) {
+            // A set, because several rows of one new series need one reference.
             let owners: BTreeSet<Owner> = pending.iter().map(|pending| pending.of).collect();
             let is_new = |owner: &Owner| self.reference_of(*owner).is_none();
             let new = owners.into_iter().filter(is_new);
-            // Those without labels are none that an appender adds.
+            // An appender adds no owner without labels.
             let new = new.filter_map(|owner| Some((owner, self.labels_of(owner)?)));
             let (new, sets): (Vec<Owner>, Vec<Labels>) = new.unzip();
             let mut reasons: BTreeMap<Owner, Reason> = BTreeMap::new();
@@ -135,13 +140,14 @@ impl Appender {
             }
             pace.step().await;
         }
+        // A new map, because clearing keeps the memory.
         self.scrape.new_labels = HashMap::new();
         take_rows_out(&mut self.scrape.batch, &rows);
         Ok((refused, first_refusal))
     }
 
-    /// Asks again for the references of all series in a batch, because one is not valid any more.
-    /// Rows of series that the store refuses now are taken out; returns how many.
+    /// Requests the references of all series in a batch again, because one is no longer valid.
+    /// Removes rows of series that the store refuses now; returns their number.
     async fn resolve_again<S: Store>(
         &mut self,
         store: &S,
@@ -150,7 +156,7 @@ impl Appender {
         let mut used: Vec<SeriesRef> = batch.series.iter().chain(&batch.markers).copied().collect();
         used.sort_unstable();
         used.dedup();
-        // Several texts of one series have one reference, old and new.
+        // Several texts of one series share its old and its new reference.
         let mut owners: Vec<(SeriesRef, Owner)> = Vec::with_capacity(used.len());
         owners.extend(self.cache.slots().map(|(old, slot)| (old, Owner::Series(slot))));
         owners.retain(|(old, _)| used.binary_search(old).is_ok());
@@ -158,7 +164,9 @@ impl Appender {
         owners.extend(report.filter_map(|(at, (_, old))| Some(((*old)?, Owner::Report(at)))));
         let ended = (0..).zip(&self.scrape.ended);
         owners.extend(ended.map(|(at, ended)| (ended.reference, Owner::Ended(at))));
+        // Sorted by the old reference, which makes groups and the search in `renewed` possible.
         owners.sort_unstable();
+        // Freed before the new references take as much.
         drop(used);
         let groups: Vec<Owners<'_>> = owners.chunk_by(|(a, _), (b, _)| a == b).collect();
         let mut renewed: Vec<(SeriesRef, Result<SeriesRef, Reason>)> =
@@ -188,6 +196,7 @@ impl Appender {
             }
         }
         take_rows_out(batch, &lost);
+        // A series that the store refuses now has no samples to mark.
         batch.markers.retain(|old| new(old).is_some());
         for reference in batch.series.iter_mut().chain(&mut batch.markers) {
             *reference = new(reference).unwrap_or(*reference);
@@ -200,6 +209,7 @@ impl Appender {
             Owner::Series(slot) => self.labels_of_series(slot),
             Owner::Report(at) => self.report.get(at as usize).map(|(labels, _)| labels.clone()),
             Owner::Ended(at) => {
+                // The cache has dropped this series, so its text was kept.
                 let ended = self.scrape.ended.get(at as usize)?;
                 self.labels_of_text(&ended.text, ended.form)
             }
@@ -227,7 +237,7 @@ impl Appender {
     }
 }
 
-/// References of series, or why the store refuses one.
+/// Returns references of series, or the store's reason for refusing one.
 async fn resolve<S: Store>(
     store: &S,
     sets: Vec<Labels>,
@@ -237,6 +247,7 @@ async fn resolve<S: Store>(
     }
     let asked = sets.len();
     let answers = store.resolve(sets).await?;
+    // A shorter answer could not be matched with the label sets.
     if answers.len() != asked {
         let what = format!("it gave {} references for {asked} series", answers.len());
         return Err(StoreError::Unavailable { reason: Reason::Other, what });
@@ -244,16 +255,17 @@ async fn resolve<S: Store>(
     Ok(answers)
 }
 
-/// Takes rows, which ascend, out of all columns of a batch.
+/// Removes rows, which ascend, from all columns of a batch.
 fn take_rows_out(batch: &mut Batch, rows: &[usize]) {
     without(&mut batch.series, rows);
     without(&mut batch.timestamps_ms, rows);
     without(&mut batch.values, rows);
 }
 
-/// Takes rows, which ascend, out of a column.
+/// Removes rows, which ascend, from a column.
 fn without<T>(column: &mut Vec<T>, rows: &[usize]) {
     let mut rows = rows.iter().copied().peekable();
+    // The usual case does not touch the column.
     if rows.peek().is_none() {
         return;
     }

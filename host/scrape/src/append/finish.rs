@@ -10,10 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::spawn_blocking;
 
 impl Appender {
-    /// Ends what the source returns. `result` is whether the source came to its end; returns the
-    /// scrape's error. If the body did not come as a whole, the scrape counts as one that had
-    /// nothing, whatever was read of it. From here on the batch holds what is to be stored, without
-    /// the report.
+    /// Ends a scrape. `result` is that of the source; returns the scrape's error. A body that did
+    /// not arrive as a whole counts as an empty one, whatever was read of it. Then the batch holds
+    /// all that is stored except the report.
     pub fn finish(&mut self, result: Result<(), ScrapeError>) -> (Totals, Result<(), ScrapeError>) {
         let (totals, result) = self.conclude(result);
         let iteration = self.take_iteration(totals, &result).end();
@@ -21,14 +20,15 @@ impl Appender {
         (totals, result)
     }
 
-    /// The same; what looks at each known series is done elsewhere if these are many, so that other
-    /// targets do not wait for it.
+    /// Like [`Appender::finish`], but the work that looks at each known series runs on another
+    /// thread if there are many, so that other targets do not wait for it.
     pub async fn finish_elsewhere(
         &mut self,
         result: Result<(), ScrapeError>,
     ) -> (Totals, Result<(), ScrapeError>) {
         let (totals, result) = self.conclude(result);
         let iteration = self.take_iteration(totals, &result);
+        // If the task panics, the target continues with an empty cache.
         let iteration = match iteration.is_long() {
             true => spawn_blocking(|| iteration.end()).await.unwrap_or_default(),
             false => iteration.end(),
@@ -37,7 +37,7 @@ impl Appender {
         (totals, result)
     }
 
-    /// Gives memory back as [`Appender::begin`] does; elsewhere if the cache is large.
+    /// Gives memory back as [`Appender::begin`] does; on another thread if the cache is large.
     pub async fn shrink_elsewhere(&mut self) {
         if self.cache.places() > SERIES_MANY && self.cache.is_loose() {
             let mut cache = self.cache.take();
@@ -60,6 +60,7 @@ impl Appender {
         }
         metrics.samples_duplicate.add(scrape.duplicates);
         metrics.samples_out_of_bounds.add(scrape.out_of_bounds);
+        // A limit fails the scrape only here, because parsing went on for the totals.
         let result = match result {
             Ok(()) if scrape.is_over_samples => {
                 Err(ScrapeError::SampleLimit { limit: options.sample_limit })
@@ -69,12 +70,14 @@ impl Appender {
             }
             result => result,
         };
+        // Upstream parses only a body that arrived as a whole, so nothing of this one counts.
         if result.as_ref().is_err_and(ScrapeError::is_without_body) {
             scrape.totals = Totals::default();
             self.cache.untrack();
         }
         if result.is_err() {
             let markers_at_ms = scrape.at_ms;
+            // Replaced, not cleared, so that a failing target gives its memory back.
             scrape.batch = Batch { markers_at_ms, ..Batch::default() };
             scrape.pending = Vec::new();
             scrape.new_labels = HashMap::new();
@@ -82,6 +85,7 @@ impl Appender {
             (scrape.last, scrape.labels_bytes) = (None, 0);
         } else {
             scrape.sort_exemplars();
+            // With the report, which is added to the columns later.
             self.rows_before = scrape.batch.series.len() + REPORT_SERIES.len();
         }
         (self.scrape.totals, result)
@@ -89,11 +93,12 @@ impl Appender {
 
     fn take_iteration(&mut self, totals: Totals, result: &Result<(), ScrapeError>) -> Iteration {
         Iteration {
+            // Taken out, because the iteration may end on another thread.
             cache: self.cache.take(),
             families: self.families.clone(),
             is_ok: result.is_ok(),
             is_without_room: matches!(result, Err(ScrapeError::Memory { .. })),
-            // An empty body is no reason to lose what is known.
+            // Upstream: an empty body does not flush the cache.
             is_good: result.is_ok() && totals.scraped + totals.body_bytes > 0,
             ..Iteration::default()
         }
@@ -130,6 +135,7 @@ impl Appender {
                 continue;
             }
             if reference.is_none() {
+                // The report has eight series, so the index fits.
                 scrape.ask(Owner::Report(index as u8), true);
             }
             scrape.batch.series.push(reference.unwrap_or_default());
@@ -138,7 +144,7 @@ impl Appender {
         }
     }
 
-    /// Metadata of report series that the store has no reference for yet.
+    /// Returns the metadata of report series that the store has no reference for yet.
     fn report_metadata(&self) -> Vec<FamilyMetadata> {
         let series = self.report.iter().zip(REPORT_SERIES);
         series
@@ -152,7 +158,7 @@ impl Appender {
     /// Makes a batch of markers for all series of a target that is gone, the report's among them.
     pub fn end(&mut self, at_ms: i64) {
         self.begin(at_ms, at_ms);
-        // The target failed, so to speak: nothing is flushed, and metadata stays as it is.
+        // As after a failed scrape: nothing is flushed, and metadata stays.
         self.scrape.batch.markers = self.cache.stale();
         let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
         let finished = self.cache.finish(false, &self.scrape.batch.markers, &mut families);
@@ -163,29 +169,29 @@ impl Appender {
 }
 
 impl Scrape {
-    /// Puts the exemplars of each series into the order of their times, which is what the store
-    /// takes.
+    /// Sorts the exemplars of each series by time, the order that the store accepts.
     fn sort_exemplars(&mut self) {
         let rows = std::mem::take(&mut self.batch.exemplars);
         let stored = std::mem::take(&mut self.exemplars);
         let mut both: Vec<(StoredExemplar, ExemplarRow)> = stored.into_iter().zip(rows).collect();
-        // Stable: of two at one time the last counts.
+        // Stable, so that of two at one time the last counts.
         both.sort_by_key(|(stored, _)| (stored.slot, stored.at_ms));
         (self.exemplars, self.batch.exemplars) = both.into_iter().unzip();
     }
 }
 
-/// Series from which on it takes a while to look at all of them.
+/// Number of series and families from which on looking at all of them takes too long for the thread
+/// that all targets share.
 const SERIES_MANY: usize = 20_000;
 
-/// The end of an iteration of the cache, and what it says.
+/// End of an iteration of the cache, with its results.
 #[derive(Default)]
 struct Iteration {
     cache: Cache,
     families: Arc<Mutex<Families>>,
     is_ok: bool,
     is_good: bool,
-    /// What is new is given back.
+    /// Whether the memory of new series is given back.
     is_without_room: bool,
     markers: Vec<SeriesRef>,
     metadata: Vec<FamilyMetadata>,
@@ -206,6 +212,7 @@ impl Iteration {
             self.metadata = families.take_changed();
         }
         if self.is_without_room {
+            // Series without a reference are not in the store, and a later scrape makes them again.
             self.cache.remove_unresolved(&mut families);
         }
         drop(families);

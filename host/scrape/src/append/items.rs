@@ -1,4 +1,4 @@
-//! The items of a parser, handed to an appender.
+//! Feeds the items of a parser to an appender.
 
 use super::{Appender, Exemplar};
 use crate::error::{ScrapeError, parse_error};
@@ -7,28 +7,28 @@ use tidepool_exposition as exposition;
 use tidepool_exposition::{ClassicToNative, Converted, Format, HistogramOptions, Item, Parser};
 use tidepool_turns::{Idle, STEP_BYTES};
 
-/// Memory of readers that are done, for the next ones of any target: that of a short body would
+/// Buffers of finished readers, for the next reader of any target: the buffer of a short body would
 /// grow in steps each time.
 static IDLE_BUFFERS: Idle<Vec<u8>> = Idle::new(IDLE_BUFFERS_MAX);
 
-/// More bodies are read at the same time only where scrapes fall together.
+/// More than two bodies are read at the same time only when scrapes coincide.
 const IDLE_BUFFERS_MAX: usize = 2;
 
-/// Twice the longest piece that comes out of gzip. Longer lines are rare.
+/// Largest buffer that is kept: twice the longest piece of the decompressor. Longer lines are rare.
 const IDLE_BUFFER_BYTES_MAX: usize = 32 * 1024;
 
 /// Reads a body piece by piece into an appender.
 pub struct BodyReader {
     parser: Parser,
-    /// Makes native histograms of classic ones, where that is asked for and the parser of the
-    /// format does not.
+    /// Makes native histograms of classic ones, if the job asks for it and the parser of the format
+    /// does not.
     converter: Option<ClassicToNative>,
-    /// No piece comes any more.
+    /// Whether the whole body was fed.
     has_end: bool,
 }
 
 impl BodyReader {
-    /// A reader for one body.
+    /// Creates a reader for one body.
     pub fn new(format: Format, histograms: Histograms) -> BodyReader {
         let Histograms { native, always_classic, convert_classic } = histograms;
         let options = HistogramOptions {
@@ -45,32 +45,32 @@ impl BodyReader {
         }
     }
 
-    /// Takes the next piece of the body.
+    /// Parses the next piece of the body.
     pub fn feed(&mut self, piece: &[u8], appender: &mut Appender) -> Result<(), ScrapeError> {
         self.put(piece);
         while self.step(appender)? {}
         Ok(())
     }
 
-    /// Takes the end of the body.
+    /// Parses the end of the body.
     pub fn end(&mut self, appender: &mut Appender) -> Result<(), ScrapeError> {
         self.put_end();
         while self.step(appender)? {}
         Ok(())
     }
 
-    /// Puts the next piece where [`BodyReader::step`] takes items from.
+    /// Adds a piece without parsing it; [`BodyReader::step`] does.
     pub fn put(&mut self, piece: &[u8]) {
         self.parser.feed(piece);
     }
 
-    /// Has [`BodyReader::step`] take the end of the body.
+    /// Marks the end of the body for [`BodyReader::step`].
     pub fn put_end(&mut self) {
         self.parser.end();
         self.has_end = true;
     }
 
-    /// Lets another reader use its memory, wherever in its body it is.
+    /// Gives the buffer back for another reader, wherever in its body this one stopped.
     pub fn reuse(self) {
         let buffer = self.parser.into_buffer();
         if (1..=IDLE_BUFFER_BYTES_MAX).contains(&buffer.capacity()) {
@@ -78,8 +78,9 @@ impl BodyReader {
         }
     }
 
-    /// Takes items for a short time; returns whether there may be more.
+    /// Parses items for a short time; returns whether there may be more.
     pub fn step(&mut self, appender: &mut Appender) -> Result<bool, ScrapeError> {
+        // Bounded, so that a large body does not hold the thread that all targets share.
         let mut left = STEP_BYTES;
         while left > 0 {
             self.take_known(appender);
@@ -90,6 +91,7 @@ impl BodyReader {
             left = left.saturating_sub(weight(&item));
             if let Some(converter) = &mut self.converter {
                 let step = converter.step(&item).map_err(parse_error)?;
+                // A histogram that this item completes consists of the items before it.
                 if let Some(converted) = step.converted {
                     take_converted(converted, appender)?;
                 }
@@ -102,8 +104,9 @@ impl BodyReader {
         Ok(true)
     }
 
-    /// What comes behind the last item.
+    /// Adds the histogram that the end of the body completes.
     fn finish(&mut self, appender: &mut Appender) -> Result<(), ScrapeError> {
+        // Before the end of the body, the next piece may continue the histogram.
         let converter = self.converter.as_mut().filter(|_| self.has_end);
         match converter.and_then(ClassicToNative::finish) {
             Some(converted) => take_converted(converted, appender),
@@ -111,10 +114,10 @@ impl BodyReader {
         }
     }
 
-    /// Takes the samples of series that come in the order of the scrape before.
+    /// Stages the samples of series that come in the order of the scrape before.
     #[inline]
     fn take_known(&mut self, appender: &mut Appender) {
-        // A converter needs every item.
+        // The fast path makes no items, and a converter needs each one.
         if self.converter.is_some() {
             return;
         }
@@ -126,19 +129,19 @@ impl BodyReader {
     }
 }
 
-/// What becomes of histograms.
+/// Settings for the histograms of a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Histograms {
-    /// Whether native ones are read.
+    /// Whether native histograms are read.
     pub native: bool,
-    /// Whether classic ones are read where there is a native one, too.
+    /// Whether classic histograms are read beside native ones.
     pub always_classic: bool,
-    /// Whether classic ones are made native ones.
+    /// Whether classic histograms are converted to native ones.
     pub convert_classic: bool,
 }
 
-/// About as much work as so many bytes of a text are: in the protobuf format a message of some
-/// bytes may say a series that is long.
+/// Returns the work of an item in bytes of text: in the protobuf format, a message of some bytes
+/// may stand for a long series.
 fn weight(item: &Item<'_>) -> usize {
     const ITEM_BYTES: usize = 32;
     let (series, exemplars) = match item {

@@ -1,4 +1,4 @@
-//! From the labels that a target exposes to those of the stored series.
+//! Turns the labels that a target exposes into those of the stored series.
 //!
 //! Source: `mutateSampleLabels`, `resolveConflictingExposedLabels` and `verifyLabelLimits` in
 //! `scrape/scrape.go` of prometheus/prometheus.
@@ -11,42 +11,43 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tidepool_exposition::NameValidation;
 use tidepool_relabel::{Rule, relabel};
 
-/// What an exposed label is renamed with that conflicts with one of the target.
+/// Prefix that renames an exposed label that conflicts with one of the target.
 const EXPORTED_PREFIX: &str = "exported_";
 
-/// Characters of names and values in messages.
+/// Maximum length of names and values in messages, in characters.
 const SHOWN_CHARS: usize = 50;
 
-/// Rules of a job, which all its targets share. They are applied to new series only.
+/// Rules of a job, which all its targets share. They run for new series only.
 pub type Rules = Arc<Mutex<Vec<Rule>>>;
 
-/// What makes a target's series out of what it exposes.
+/// Turns exposed labels of a target into those of its series.
 #[derive(Clone, Debug)]
 pub struct Mutator {
     /// Labels of the target that its series get, ascending by name.
     pub target: Vec<(String, String)>,
     /// Whether exposed labels prevail over those of the target.
     pub honor_labels: bool,
-    /// `metric_relabel_configs`
+    /// Compiled rules of `metric_relabel_configs` of the job.
     pub rules: Rules,
-    /// `metric_name_validation_scheme`
+    /// Setting `metric_name_validation_scheme` of the job.
     pub validation: NameValidation,
-    /// Limits of the job.
     pub limits: LabelLimits,
 }
 
 impl Mutator {
-    /// The labels of a series; none if relabeling drops it.
+    /// Returns the labels of a series, or `None` if relabeling drops it.
     pub fn series(&self, exposed: Vec<(String, String)>) -> Result<Option<Labels>, ScrapeError> {
         let mut labels = BTreeMap::new();
         let mut repeated = None;
         for (name, value) in exposed {
+            // The first value counts, and the error waits: a rule may still drop the series.
             if let Some(first) = labels.insert(name.clone(), value) {
                 labels.insert(name.clone(), first);
                 repeated = Some(name);
             }
         }
         self.add_target(&mut labels);
+        // An empty value means no label, also for rules.
         labels.retain(|_, value| !value.is_empty());
         let is_kept = {
             let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,6 +68,7 @@ impl Mutator {
                 &Labels::of(&labels).to_string(),
             )));
         }
+        // Upstream: limits count the labels of the target, too.
         self.limits.check(metric, &labels)?;
         Ok(Some(Labels::of(&labels)))
     }
@@ -74,7 +76,7 @@ impl Mutator {
     fn add_target(&self, labels: &mut BTreeMap<String, String>) {
         if self.honor_labels {
             for (name, value) in &self.target {
-                // An exposed label without a value takes the target's label away.
+                // An exposed label with an empty value removes the target's label.
                 labels.entry(name.clone()).or_insert_with(|| value.clone());
             }
             return;
@@ -85,8 +87,9 @@ impl Mutator {
                 conflicts.push((name, exposed));
             }
         }
+        // An empty exposed label does not exist, so it needs no other name.
         conflicts.retain(|(_, exposed)| !exposed.is_empty());
-        // The shortest first, so that a label keeps fewer prefixes than one that had some already.
+        // Shortest name first: a label gets fewer prefixes than one that had some already.
         conflicts.sort_by_key(|(name, _)| name.len());
         for (name, exposed) in conflicts {
             let mut renamed = format!("{EXPORTED_PREFIX}{name}");
@@ -97,15 +100,15 @@ impl Mutator {
         }
     }
 
-    /// The labels of a report series. It is the target's own, so relabeling and limits do not
-    /// apply.
+    /// Returns the labels of a report series. It belongs to the target, so relabeling and limits do
+    /// not apply.
     pub fn report(&self, name: &str) -> Labels {
         let target = self.target.iter().cloned();
         target.chain([(METRIC_NAME.to_owned(), name.to_owned())]).collect()
     }
 }
 
-/// Whether a label of a series may be called so, and, if it is the metric's name, have its value.
+/// Returns whether a label name is valid, and for the metric's name also its value.
 fn is_valid(validation: NameValidation, name: &str, value: &str) -> bool {
     validation.is_label_name(name) && (name != METRIC_NAME || validation.is_metric_name(value))
 }
@@ -177,7 +180,7 @@ mod tests {
     type Case<'a> =
         (bool, &'a [(&'a str, &'a str)], &'a [(&'a str, &'a str)], &'a [(&'a str, &'a str)]);
 
-    /// Upstream: TestScrapeLoopAppend_HonorLabels,
+    /// Follows the upstream tests TestScrapeLoopAppend_HonorLabels,
     /// TestScrapeLoopAppendForConflictingPrefixedLabels.
     #[test]
     fn conflicting_labels_are_exported_or_honored() {
@@ -250,7 +253,7 @@ mod tests {
         assert_eq!(report, labels(&[("__name__", "up"), ("job", "a"), ("exported_job", "b")]));
     }
 
-    /// Upstream: TestScrapeLoopLabelLimit.
+    /// Follows the upstream test TestScrapeLoopLabelLimit.
     #[test]
     fn limits_count_the_labels_of_the_target() {
         let one = |labels, name_bytes, value_bytes| LabelLimits { labels, name_bytes, value_bytes };

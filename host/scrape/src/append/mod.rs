@@ -1,10 +1,10 @@
-//! One scrape on its way to the store, as one batch: of a scrape that fails nothing but its report.
+//! One scrape on its way to the store, as one batch; of a scrape that fails, only its report.
 //!
-//! A source hands over what the target exposes, piece by piece, in the order of the exposition.
-//! Samples are staged as columns, 24 bytes each; labels are made only for series that the cache
-//! does not know. When the source is done, the appender adds markers for what vanished and the
-//! report, and stores everything in one batch. A failure discards what was staged, and makes
-//! markers of what the failed scrape did not have.
+//! A source hands over the exposition piece by piece, in its order. Samples are staged as columns,
+//! 24 bytes each; labels are made only for series that the cache does not know. When the source is
+//! done, the appender adds markers for vanished series and the report, and stores everything in one
+//! batch. A failure discards the staged samples, and makes markers for the series that the failed
+//! scrape did not have.
 //!
 //! In the steady state a sample costs a comparison of its text with the expected one, and no
 //! allocation. Source: `scrape/scrape_append_v2.go` of prometheus/prometheus.
@@ -33,20 +33,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tidepool_exposition::{Counts, MetricType, NativeHistogram};
 use tidepool_model::is_stale_nan;
 
-/// How far ahead of the clock a sample may be, in milliseconds.
+/// Maximum time of a sample ahead of the clock, in milliseconds; as upstream.
 const FUTURE_LIMIT_MS: i64 = 10 * 60 * 1000;
 
-/// Maximum length of the names and values of an exemplar's labels, in characters.
+/// Maximum length of the names and values of an exemplar's labels, in characters; upstream's
+/// `ExemplarMaxLabelSetLength`.
 const EXEMPLAR_CHARS_MAX: usize = 128;
 
-/// Label sets of new series that are kept until their references are asked for. Those of more are
-/// made a second time, so that a first scrape of many series does not hold all of them at once.
+/// Maximum number of label sets of new series that are kept until their references are requested.
+/// Those of further series are made a second time, so that a first scrape of many series does not
+/// hold all of them at once.
 const NEW_LABELS_MAX: usize = 4096;
 
-/// How a target's samples become rows.
+/// Settings by which samples of a target become rows.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// From exposed labels to those of the stored series.
+    /// Turns exposed labels into those of the stored series.
     pub mutator: Mutator,
     /// Whether samples may have times of their own.
     pub honor_timestamps: bool,
@@ -62,14 +64,12 @@ pub struct Options {
     pub extra_metrics: bool,
 }
 
-/// What an exposed exemplar says.
+/// An exemplar as it is exposed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exemplar {
-    /// Its labels.
     pub labels: Vec<(String, String)>,
-    /// Its value.
     pub value: f64,
-    /// When, if it says so.
+    /// Own time of the exemplar, if it is exposed.
     pub timestamp_ms: Option<i64>,
 }
 
@@ -81,18 +81,18 @@ struct Pending {
     of: Owner,
 }
 
-/// Stands in [`Pending::row`].
+/// Value of [`Pending::row`] if there is no row.
 const NO_ROW: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Owner {
     Series(Slot),
     Report(u8),
-    /// What [`Scrape::ended`] has at this place.
+    /// Index of an entry of [`Scrape::ended`].
     Ended(u32),
 }
 
-/// Bytes that a histogram holds besides its own.
+/// Returns the bytes that a histogram has on the heap.
 fn bytes_of(histogram: &NativeHistogram) -> usize {
     const BUCKET_BYTES: usize = size_of::<f64>();
     let spans = histogram.positive_spans.len() + histogram.negative_spans.len();
@@ -111,12 +111,12 @@ pub struct Appender {
     cache: Cache,
     families: Arc<Mutex<Families>>,
     report: [(Labels, Option<SeriesRef>); REPORT_SERIES.len()],
-    /// Rows of the scrape before, for the room of the next one.
+    /// Number of rows of the scrape before: the capacity for the next one.
     rows_before: usize,
     scrape: Scrape,
-    /// Which samples are not stored, where a person looks at them.
+    /// Samples that are not stored, if a person looks at them.
     refusals: Option<Box<Refusals>>,
-    /// What it takes of the memory of all targets.
+    /// Share of the memory of all targets.
     held: Held,
 }
 
@@ -128,9 +128,9 @@ struct Scrape {
     batch: Batch,
     pending: Vec<Pending>,
     totals: Totals,
-    /// Labels of the first new series.
+    /// Labels of new series, at most [`NEW_LABELS_MAX`].
     new_labels: HashMap<Slot, Labels>,
-    /// Series that get markers and that the cache does not know any more.
+    /// Series that get markers and are no longer in the cache.
     ended: Vec<Ended>,
     /// Samples that count against `sample_limit`.
     limited: u64,
@@ -140,17 +140,18 @@ struct Scrape {
     out_of_bounds: u64,
     /// Bytes of labels and histograms that the scrape holds.
     labels_bytes: usize,
-    /// The series of the last sample, which exemplars belong to.
+    /// Series of the last sample, which exemplars belong to, with the sample's time and whether the
+    /// sample is a native histogram.
     last: Option<(Slot, i64, bool)>,
-    /// The exemplars of the batch, in the same order, for later scrapes.
+    /// Exemplars of the batch, in the same order, which those of later scrapes are compared with.
     exemplars: Vec<StoredExemplar>,
 }
 
 impl Scrape {
-    /// Bytes in memory, about.
     fn memory_bytes(&self) -> usize {
         const ROW_BYTES: usize = size_of::<(SeriesRef, i64, f64)>();
         let Batch { series, histograms, exemplars, .. } = &self.batch;
+        // Capacities: these bytes are allocated whether they are used or not.
         series.capacity() * ROW_BYTES
             + self.pending.capacity() * size_of::<Pending>()
             + self.new_labels.capacity() * size_of::<(Slot, Labels)>()
@@ -160,7 +161,7 @@ impl Scrape {
             + self.labels_bytes
     }
 
-    /// Notes that a reference is to be asked for, for the row that comes next or for none.
+    /// Requests a reference, for the row that comes next or for none.
     fn ask(&mut self, of: Owner, has_row: bool) {
         let next = u32::try_from(self.batch.series.len()).unwrap_or(NO_ROW);
         self.pending.push(Pending { row: if has_row { next } else { NO_ROW }, of });
@@ -174,6 +175,7 @@ impl Scrape {
         }
         self.limited += 1;
         let is_over = self.limited > limit;
+        // The scrape fails at its end, because parsing goes on for the totals.
         self.is_over_samples |= is_over;
         !is_over
     }
@@ -188,13 +190,13 @@ impl Scrape {
 }
 
 impl Appender {
-    /// An appender that knows no series. The seed is a random number.
+    /// Creates an appender that knows no series. The seed is a random number.
     pub fn new(options: Options, metrics: Arc<Metrics>, seed: u64) -> Appender {
         let families = Arc::default();
         Appender::with_cache(options, metrics, Cache::new(seed), families)
     }
 
-    /// An appender that goes on with the cache of another one.
+    /// Creates an appender that continues with the cache of another one.
     pub fn with_cache(
         options: Options,
         metrics: Arc<Metrics>,
@@ -208,26 +210,26 @@ impl Appender {
         Appender { options, metrics, cache, families, report, rows_before, scrape, refusals, held }
     }
 
-    /// The same, within a bound.
+    /// Counts memory against a bound from now on.
     pub fn within(mut self, memory: &MemoryBound) -> Appender {
         self.held = memory.holder();
         self
     }
 
-    /// Notes what is held in memory; an error says that there is no room for it.
+    /// Counts the memory that is held now. Fails if the bound is exceeded.
     pub fn hold(&mut self) -> Result<(), ScrapeError> {
         let families = self.with_families(|families| families.memory_bytes());
         let bytes = self.cache.memory_bytes() + families + self.scrape.memory_bytes();
         self.held.set(bytes as u64)
     }
 
-    /// Samples that the scrape is about to store, its report among them.
+    /// Returns the number of samples about to be stored, including the report.
     pub fn rows(&self) -> u64 {
         let Batch { series, histograms, .. } = &self.scrape.batch;
         (series.len() + histograms.len()) as u64
     }
 
-    /// What another appender goes on with.
+    /// Returns the state that another appender continues with.
     pub fn into_cache(self) -> (Cache, Arc<Mutex<Families>>) {
         (self.cache, self.families)
     }
@@ -239,8 +241,9 @@ impl Appender {
 
     /// Starts a scrape. `at_ms` is the time of samples without one, `now_ms` the current time.
     pub fn begin(&mut self, at_ms: i64, now_ms: i64) {
-        // Not when a scrape ends: what it is to store still names places.
+        // Not at the end of a scrape: its batch still refers to slots, which shrinking moves.
         self.cache.shrink();
+        // With the capacity of the last scrape, columns do not grow in the steady state.
         self.scrape = Scrape {
             at_ms,
             newest_ms: now_ms.saturating_add(FUTURE_LIMIT_MS),
@@ -255,7 +258,6 @@ impl Appender {
         };
     }
 
-    /// Counts bytes of the body.
     pub fn add_body_bytes(&mut self, bytes: u64) {
         self.scrape.totals.body_bytes += bytes;
     }
@@ -265,17 +267,14 @@ impl Appender {
         self.scrape.totals.body_bytes
     }
 
-    /// The type of a family.
     pub fn family_kind(&mut self, family: &str, kind: MetricType) {
         self.with_families(|families| families.set_kind(family, kind));
     }
 
-    /// The help of a family.
     pub fn family_help(&mut self, family: &str, help: &str) {
         self.with_families(|families| families.set_help(family, help));
     }
 
-    /// The unit of a family.
     pub fn family_unit(&mut self, family: &str, unit: &str) {
         self.with_families(|families| families.set_unit(family, unit));
     }
@@ -284,7 +283,7 @@ impl Appender {
         f(&mut self.families.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A sample, with its own time if it has one.
+    /// Stages a sample, with its own time if it has one.
     #[inline]
     pub fn sample(
         &mut self,
@@ -292,6 +291,7 @@ impl Appender {
         timestamp_ms: Option<i64>,
         value: f64,
     ) -> Result<(), ScrapeError> {
+        // Upstream: a stale marker of a known series does not count against `sample_limit`.
         let is_exempt = |is_known| is_known && is_stale_nan(value);
         let admitted = self.admit(series, timestamp_ms, true, is_exempt, || Ok(()))?;
         if let Some((slot, at_ms, is_timed)) = admitted {
@@ -300,19 +300,21 @@ impl Appender {
         Ok(())
     }
 
-    /// The series that most likely comes next, with its text, if [`Appender::expected_sample`] can
-    /// take its sample.
+    /// Returns the series that most likely comes next, with its text, if
+    /// [`Appender::expected_sample`] can take its sample.
     #[inline]
     pub fn expected(&self) -> Option<(Slot, &[u8])> {
-        // Refusals tell the series.
+        // A refusal names its series, which the fast path does not look at.
         if self.refusals.is_some() { None } else { self.cache.expected() }
     }
 
-    /// A sample, without a time of its own, of the series that [`Appender::expected`] returned.
+    /// Stages a sample, without a time of its own, of the series that [`Appender::expected`]
+    /// returned.
     #[inline]
     pub fn expected_sample(&mut self, slot: Slot, value: f64) {
         self.cache.see(slot);
         let (scrape, limit) = (&mut self.scrape, self.options.sample_limit);
+        // Set again when the sample is staged: exemplars of one that is not have no owner.
         scrape.last = None;
         scrape.totals.scraped += 1;
         scrape.totals.added += 1;
@@ -322,7 +324,6 @@ impl Appender {
         }
     }
 
-    /// Adds a row.
     #[inline]
     fn stage(&mut self, slot: Slot, at_ms: i64, is_timed: bool, value: f64) {
         let scrape = &mut self.scrape;
@@ -331,20 +332,21 @@ impl Appender {
         if reference.is_none() {
             scrape.ask(Owner::Series(slot), true);
         }
+        // A placeholder, which `resolve_pending` replaces, keeps the columns aligned.
         scrape.batch.series.push(reference.unwrap_or_default());
         scrape.batch.timestamps_ms.push(at_ms);
         scrape.batch.values.push(value);
         self.track(slot, is_timed);
     }
 
-    /// A native histogram, with its own time if it has one. One that says nothing that can be
-    /// stored fails the scrape.
+    /// Stages a native histogram, with its own time if it has one. An invalid one fails the scrape.
     pub fn histogram(
         &mut self,
         series: &impl Series,
         timestamp_ms: Option<i64>,
         mut histogram: NativeHistogram,
     ) -> Result<(), ScrapeError> {
+        // Upstream reduces the schema first, so that fewer buckets are left for the limit.
         limit_schema(&mut histogram, self.options.schema_max);
         let limit = self.options.bucket_limit;
         let fits = limit == 0 || limit_buckets(&mut histogram, limit);
@@ -363,18 +365,19 @@ impl Appender {
             self.scrape.batch.histograms.push(HistogramRow { labels, timestamp_ms, histogram });
         }
         self.track(slot, is_timed);
-        // A marker needs the series' reference, and no row of a column asks for it.
+        // A marker needs the reference, which a histogram row, stored by labels, does not request.
         if self.cache.reference(slot).is_none() {
             self.scrape.ask(Owner::Series(slot), false);
         }
         Ok(())
     }
 
-    /// An exemplar of the sample before. One that cannot be kept never fails a scrape. One that has
-    /// no time, and that the series had before, is the same, and is not stored again.
+    /// Adds an exemplar of the sample before. One that cannot be kept never fails a scrape. One
+    /// without a time that the series had before is the same, and is not stored again.
     pub fn exemplar(&mut self, exemplar: Exemplar) {
         let Some((slot, sample_ms, is_native)) = self.scrape.last else { return };
-        // Those of native histograms need a time of their own: they come again in each scrape.
+        // Exemplars of native histograms are exposed again in each scrape, so they need their own
+        // time.
         let timestamp_ms = match exemplar.timestamp_ms {
             None if is_native => return,
             own => own.unwrap_or(sample_ms),
@@ -399,10 +402,10 @@ impl Appender {
     }
 
     /// Counts a sample and finds its series. Returns the series, the sample's time and whether that
-    /// is its own; none if the sample is not stored. `fits` is whether a histogram is within its
-    /// limit. `is_exempt` says whether a sample of a series that is known, or not, passes
-    /// `sample_limit`, `check` whether a sample that would be stored has a value that can be. Where
-    /// a limit is exceeded, parsing goes on for the totals.
+    /// is its own, or `None` if the sample is not stored. `fits` is whether a histogram is within
+    /// its limit. `is_exempt` tells whether a sample passes `sample_limit`, given whether its
+    /// series is known; `check` fails if the value of a sample that would be stored is invalid.
+    /// After a limit is exceeded, parsing goes on for the totals.
     #[inline]
     fn admit(
         &mut self,
@@ -414,6 +417,7 @@ impl Appender {
     ) -> Result<Option<(Slot, i64, bool)>, ScrapeError> {
         let scrape = &mut self.scrape;
         scrape.totals.scraped += 1;
+        // Exemplars of a sample that is not stored have no owner.
         scrape.last = None;
         let own_ms = timestamp_ms.filter(|_| self.options.honor_timestamps);
         let at_ms = own_ms.unwrap_or(scrape.at_ms);
@@ -423,6 +427,8 @@ impl Appender {
                 return Ok(None);
             }
             Lookup::Known { slot, is_repeated } => {
+                // Of equal series the first counts; with times of their own they are different
+                // samples.
                 if is_repeated && own_ms.is_none() {
                     scrape.duplicates += 1;
                     scrape.totals.added += 1;
@@ -434,6 +440,7 @@ impl Appender {
             Lookup::New => Err(self.new_labels(series)?),
         };
         if let Err(None) = found {
+            // Cached without a form, so that the rules do not run for this series again.
             self.cache.insert(series.text(), None);
             self.note(series, RefusalReason::Relabeled);
             return Ok(None);
@@ -452,7 +459,7 @@ impl Appender {
             return Ok(None);
         }
         if let Err(error) = check() {
-            // The last of the scrape. Upstream counts it as scraped only.
+            // The scrape ends here. Upstream counts such a sample as scraped only.
             scrape.totals.added -= 1;
             return Err(error);
         }
@@ -462,6 +469,7 @@ impl Appender {
                 let is_over = scrape.is_over_samples || scrape.is_over_buckets;
                 scrape.totals.series_added += u64::from(!is_over);
                 let slot = self.cache.insert(series.text(), Some(series.form()));
+                // Beyond the bound, labels are made again when the reference is requested.
                 if let Some(labels) = labels
                     && scrape.new_labels.len() < NEW_LABELS_MAX
                 {
@@ -474,8 +482,9 @@ impl Appender {
         Ok(Some((slot, at_ms, own_ms.is_some())))
     }
 
-    /// The final labels of a series.
+    /// Returns the final labels of a series.
     fn labels_of_series(&self, slot: Slot) -> Option<Labels> {
+        // In the steady state no labels are kept: text and form make them again.
         let known = self.cache.kept_labels(slot).or_else(|| self.scrape.new_labels.get(&slot));
         match known {
             Some(labels) => Some(labels.clone()),
@@ -483,12 +492,12 @@ impl Appender {
         }
     }
 
-    /// The final labels of a text, which were good before.
+    /// Makes the final labels of a text, which succeeded before.
     fn labels_of_text(&self, text: &[u8], form: Form) -> Option<Labels> {
         self.options.mutator.series(form.labels(text).ok()?).ok()?
     }
 
-    /// The final labels of a series that needs them in each scrape.
+    /// Returns the final labels of a series that needs them in each scrape, and keeps them.
     fn kept_labels(&mut self, slot: Slot) -> Option<Labels> {
         let labels = self.labels_of_series(slot)?;
         self.cache.keep_labels(slot, &labels);
@@ -497,7 +506,7 @@ impl Appender {
 
     #[cold]
     fn new_labels(&mut self, series: &impl Series) -> Result<Option<Labels>, ScrapeError> {
-        // Upstream's parser finds what is wrong with the text before the sample counts.
+        // Upstream's parser reports a bad label before its sample counts as scraped.
         let exposed = series.labels().inspect_err(|_| self.scrape.totals.scraped -= 1)?;
         self.options.mutator.series(exposed).inspect_err(|error| {
             use ScrapeError::{LabelLimit, LabelNameLimit, LabelValueLimit};
@@ -509,6 +518,7 @@ impl Appender {
 
     #[inline]
     fn track(&mut self, slot: Slot, is_timed: bool) {
+        // Upstream: a series with times of its own ends without a marker unless it is tracked.
         if !is_timed || self.options.track_timestamps_staleness {
             self.cache.track(slot);
         }

@@ -1,5 +1,5 @@
-//! Which samples a scrape exposes and does not store, for a person who looks at one scrape. A
-//! server only counts them.
+//! Samples that a scrape exposes and does not store, for a person who looks at one scrape. A server
+//! only counts them.
 
 use super::Appender;
 use crate::series_text::Series;
@@ -10,26 +10,24 @@ use tidepool_exposition::{METRIC_NAME, series_text};
 /// A sample that is not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Its series; as the target exposes it, if its labels are not those of a stored series.
+    /// Stored series of the sample, or the exposed one if it has no valid labels.
     pub series: String,
-    /// Why it is not stored.
     pub reason: RefusalReason,
 }
 
-/// Why a sample is not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RefusalReason {
-    /// A rule of `metric_relabel_configs` drops its series.
+    /// A rule of `metric_relabel_configs` drops the series.
     Relabeled,
-    /// The scrape has had its series before, and neither has a time of its own.
+    /// The scrape has had the series before, and the sample has no time of its own.
     Repeated,
-    /// Its time is too far ahead of the clock.
+    /// The sample's time is too far ahead of the clock.
     TooFarAhead,
-    /// Its series has a sample that is newer by more than the window for samples out of order.
+    /// The series has a sample that is newer by more than the out-of-order window.
     OutOfOrder,
-    /// Another sample of its series has the same time and another value.
+    /// Another sample of the series has the same time and another value.
     Duplicate,
-    /// The store does not take its labels, for this reason.
+    /// The store refuses the labels, for this reason.
     Labels(Arc<str>),
 }
 
@@ -50,21 +48,20 @@ impl fmt::Display for RefusalReason {
     }
 }
 
-/// What is noted of samples that are not stored.
+/// Samples of a scrape that are not stored.
 #[derive(Clone, Debug, Default)]
 pub struct Refusals {
-    /// The first of them.
+    /// The first refusals, at most `list_max`.
     pub list: Vec<Refusal>,
-    /// All of them.
+    /// Number of all refusals, listed or not.
     pub count: u64,
-    /// Most that the list has.
     pub list_max: usize,
 }
 
 impl Refusals {
-    /// Notes one.
     pub fn add(&mut self, series: impl FnOnce() -> String, reason: RefusalReason) {
         self.count += 1;
+        // The text of a series is made only if it is listed.
         if self.list.len() < self.list_max {
             self.list.push(Refusal { series: series(), reason });
         }
@@ -72,12 +69,11 @@ impl Refusals {
 }
 
 impl Appender {
-    /// Notes from now on which samples are not stored, so many of them by their series.
+    /// Notes from now on which samples are not stored, and lists so many of them.
     pub fn note_refusals(&mut self, list_max: usize) {
         self.refusals = Some(Box::new(Refusals { list_max, ..Refusals::default() }));
     }
 
-    /// What was noted.
     pub fn refusals(&self) -> Refusals {
         self.refusals.as_deref().cloned().unwrap_or_default()
     }
@@ -89,8 +85,9 @@ impl Appender {
     }
 }
 
-/// A series as its target exposes it.
+/// Returns a series as its target exposes it.
 pub(super) fn exposed(series: &impl Series) -> String {
+    // Labels that do not parse are themselves the reason for the refusal.
     let Ok(labels) = series.labels() else {
         return String::from_utf8_lossy(series.text()).into_owned();
     };

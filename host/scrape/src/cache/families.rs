@@ -1,10 +1,10 @@
-//! The metadata of a target's metric families, as its expositions give it.
+//! Metadata of a target's metric families, as its expositions give it.
 
 use crate::store::FamilyMetadata;
 use std::collections::HashMap;
 use tidepool_exposition::MetricType;
 
-/// Iterations that metadata outlives its family by.
+/// Number of iterations that metadata is kept after its family was last exposed.
 const ITERATIONS_KEPT: u32 = 10;
 
 /// Metadata by the name of the family.
@@ -14,9 +14,9 @@ pub struct Families {
     iteration: u32,
     /// Families that have changed since [`Families::take_changed`].
     changed: usize,
-    /// Bytes of all texts.
+    /// Bytes of all types, helps and units.
     bytes: usize,
-    /// Bytes of all names.
+    /// Bytes of the names of all families.
     name_bytes: usize,
 }
 
@@ -25,7 +25,7 @@ struct Family {
     kind: MetricType,
     help: Box<str>,
     unit: Box<str>,
-    /// The last iteration that had it.
+    /// The last iteration that had the family.
     seen: u32,
     is_changed: bool,
 }
@@ -37,7 +37,6 @@ impl Family {
 }
 
 impl Families {
-    /// Notes the type of a family.
     pub fn set_kind(&mut self, family: &str, kind: MetricType) {
         self.update(family, |known| match known.kind == kind {
             true => false,
@@ -48,12 +47,10 @@ impl Families {
         });
     }
 
-    /// Notes the help of a family.
     pub fn set_help(&mut self, family: &str, help: &str) {
         self.update(family, |known| replace(&mut known.help, help));
     }
 
-    /// Notes the unit of a family.
     pub fn set_unit(&mut self, family: &str, unit: &str) {
         self.update(family, |known| replace(&mut known.unit, unit));
     }
@@ -62,6 +59,7 @@ impl Families {
         let family = match self.families.get_mut(name) {
             Some(family) => family,
             None => {
+                // A new family is stored even if its metadata is the default.
                 let family = Family { is_changed: true, ..Family::default() };
                 self.changed += 1;
                 self.bytes += family.bytes();
@@ -78,8 +76,9 @@ impl Families {
         }
     }
 
-    /// What has changed since the last call.
+    /// Returns the metadata that has changed since the last call.
     pub fn take_changed(&mut self) -> Vec<FamilyMetadata> {
+        // The usual case looks at no family.
         if self.changed == 0 {
             return Vec::new();
         }
@@ -93,13 +92,13 @@ impl Families {
             .collect()
     }
 
-    /// Has [`Families::take_changed`] return everything again, because its result was not stored.
+    /// Makes [`Families::take_changed`] return everything again, because its result was not stored.
     pub fn change_all(&mut self) {
         self.families.values_mut().for_each(|family| family.is_changed = true);
         self.changed = self.families.len();
     }
 
-    /// Ends an iteration; removes what no family has had for long if the cache is flushed.
+    /// Ends an iteration. If the cache is flushed, removes families that were not exposed for long.
     pub(super) fn finish(&mut self, is_flushed: bool) {
         if is_flushed {
             let iteration = self.iteration;
@@ -108,7 +107,7 @@ impl Families {
         self.iteration += 1;
     }
 
-    /// Removes what was not stored yet, and gives its memory back.
+    /// Removes families that were not stored yet, and gives their memory back.
     pub(super) fn remove_changed(&mut self) {
         self.retain(|family| !family.is_changed);
         self.families.shrink_to_fit();
@@ -127,17 +126,15 @@ impl Families {
         });
     }
 
-    /// Bytes in memory, about.
     pub fn memory_bytes(&self) -> usize {
         self.bytes + self.name_bytes + self.families.capacity() * size_of::<(Box<str>, Family)>()
     }
 
-    /// The metadata of one family.
     pub fn get(&self, family: &str) -> Option<FamilyMetadata> {
         self.families.get(family).map(|found| shown(family, found))
     }
 
-    /// All metadata, by ascending name.
+    /// Returns all metadata by ascending name.
     pub fn list(&self) -> Vec<FamilyMetadata> {
         let mut list: Vec<FamilyMetadata> =
             self.families.iter().map(|(name, family)| shown(name, family)).collect();
@@ -145,12 +142,10 @@ impl Families {
         list
     }
 
-    /// The number of families.
     pub fn len(&self) -> usize {
         self.families.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.families.is_empty()
     }

@@ -1,13 +1,12 @@
-//! What a target remembers between scrapes: from the text of a series to the store's reference, so
-//! that an unchanged series costs no label work.
+//! Memory of a target between scrapes: from the text of a series to the store's reference, so that
+//! an unchanged series costs no label work.
 //!
-//! Entries live in one list, and their texts behind each other in one buffer. A series is found
-//! through the entry that followed the last one in the scrape before, and where the order has
-//! changed through a table of hashes of the text. Series that relabeling drops are entries, too.
-//! Labels are not kept: the text and its form make them again, for the few that need them after the
-//! first scrape.
+//! Entries are in one list, and their texts one after the other in one buffer. A series is found as
+//! the entry that followed the last one in the scrape before, or, if the order has changed, in a
+//! table of text hashes. Series that relabeling drops are entries, too. Labels are not kept: the
+//! text and its form make them again, for the few series that need them after the first scrape.
 //!
-//! An iteration is one scrape, good or failed; [`Cache::finish`] ends each exactly once, so a
+//! An iteration is one scrape, good or failed; [`Cache::finish`] ends each exactly once, so that a
 //! series of a failed scrape is no duplicate in the next one (prometheus/prometheus#16160). An
 //! entry is *seen* if the iteration's scrape had its text, and *tracked* if the series gets a
 //! marker when it vanishes. Source: `scrapeCache` in `scrape/scrape.go` of prometheus/prometheus.
@@ -25,55 +24,53 @@ use std::collections::HashMap;
 use texts::{TextPlace, Texts};
 use tidepool_remote_write::{bytes_equal, hash_bytes};
 
-/// Entries that may be added by failing scrapes, on top of twice those of the last good one, before
-/// the cache is flushed.
+/// Number of entries that failing scrapes may add before the cache is flushed, on top of twice
+/// those of the last good scrape.
 const GROWTH_FREE: usize = 1000;
 
-/// A series without a reference.
+/// Reference of a series that has none yet.
 const UNRESOLVED: SeriesRef = SeriesRef::MAX;
 
-/// The place of an entry in its cache.
+/// Index of an entry in its cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(u32);
 
-/// What the cache knows of a text.
+/// Result of looking a text up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lookup {
-    /// Nothing.
     New,
-    /// Relabeling drops the series.
     Dropped,
-    /// The series has an entry.
     Known {
-        /// Its place.
         slot: Slot,
-        /// The scrape has had this text before.
+        /// Whether the scrape has had this text before.
         is_repeated: bool,
     },
 }
 
-/// The series of one target.
+/// The series of one target, from text to reference.
 #[derive(Debug)]
 pub struct Cache {
     entries: Vec<Entry>,
     texts: Texts,
-    /// Places of entries that were removed.
+    /// Places that are free for new entries.
     free: Vec<u32>,
     table: HashTable<u32>,
     /// Labels of series that need them in each scrape.
     labels: HashMap<Slot, Labels>,
-    /// Bytes of these.
+    /// Bytes of the labels in `labels`.
     labels_bytes: usize,
-    /// The newest stored exemplar of each series whose newest one has no time of its own, with the
-    /// time of its sample.
+    /// The newest stored exemplar of a series, with the time of its sample, if that exemplar has no
+    /// time of its own.
     exemplars: HashMap<Slot, (TimelessExemplar, i64)>,
-    /// Keeps targets from crafting collisions.
+    /// Random number that keeps targets from crafting collisions.
     seed: u64,
-    /// The current iteration. It starts at 2, so that no new entry counts as seen or tracked.
+    /// Number of the current iteration. It starts at 2, so that no new entry counts as seen or
+    /// tracked.
     iteration: u32,
     /// The entry of the last lookup.
     last: u32,
-    /// Whether that was the expected one, so that the next one is worth to be expected.
+    /// Whether the last lookup found the expected entry, so that expecting the next one is
+    /// worthwhile.
     is_in_order: bool,
     /// Entries seen in this iteration.
     seen: usize,
@@ -81,70 +78,65 @@ pub struct Cache {
     tracked_before: usize,
     /// Entries tracked in this iteration.
     tracked: usize,
-    /// Entries tracked in both.
+    /// Entries tracked in both iterations.
     tracked_still: usize,
-    /// Entries and families when a scrape was last good.
+    /// Number of entries and families after the last good scrape.
     count_at_success: usize,
 }
 
 #[derive(Debug)]
 struct Entry {
-    /// As the exposition has it; empty in a free place.
+    /// Place of the exposed text; empty if the entry is free.
     text: TextPlace,
-    /// How the text is to be read; none if relabeling drops the series.
+    /// Syntax of the text; `None` if relabeling drops the series.
     form: Option<Form>,
     reference: SeriesRef,
     /// The last iteration that had the text.
     seen: u32,
     /// The last iteration in which the series was tracked.
     tracked: u32,
-    /// Whether the iteration before that one tracked it, too.
+    /// Whether the iteration before `tracked` tracked the series, too.
     was_tracked: bool,
-    /// The entry that came next the last time.
+    /// Place of the entry that came next the last time.
     next: u32,
 }
 
 /// An exemplar without a time of its own.
 #[derive(Clone, Debug)]
 pub struct TimelessExemplar {
-    /// Its labels.
     pub labels: Labels,
-    /// Its value.
     pub value: f64,
 }
 
-/// A stored exemplar, in so far as later ones of its series are compared with it.
+/// A stored exemplar, as far as later ones of its series are compared with it.
 #[derive(Clone, Debug)]
 pub struct StoredExemplar {
-    /// Its series.
     pub slot: Slot,
-    /// Its own time, or that of its sample.
+    /// Own time of the exemplar, or that of its sample.
     pub at_ms: i64,
-    /// What it says, unless it has a time of its own.
+    /// Labels and value, unless the exemplar has a time of its own.
     pub timeless: Option<TimelessExemplar>,
 }
 
-/// A series that the cache does not know any more.
+/// A series that needs a marker and was removed from the cache.
 #[derive(Debug)]
 pub struct Ended {
-    /// The store's reference.
     pub reference: SeriesRef,
-    /// As the exposition had it.
+    /// Text of the series as it was exposed.
     pub text: Box<[u8]>,
-    /// How the text is to be read.
     pub form: Form,
 }
 
-/// What the end of an iteration removed.
+/// Result of ending an iteration.
 #[derive(Debug, Default)]
 pub struct Finished {
-    /// Whether the cache had grown too far.
+    /// Whether the cache was flushed because failing scrapes had made it grow too far.
     pub is_forced: bool,
-    /// Those of the series in question that were removed.
+    /// Removed series among those that need markers.
     pub ended: Vec<Ended>,
 }
 
-// There are hundreds of thousands of them.
+// There are hundreds of thousands of entries.
 const _: () = assert!(size_of::<Entry>() <= 32);
 
 impl Default for Cache {
@@ -154,7 +146,7 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// An empty cache. The seed is a random number.
+    /// Creates an empty cache. The seed is a random number.
     pub fn new(seed: u64) -> Cache {
         Cache {
             entries: Vec::new(),
@@ -176,7 +168,7 @@ impl Cache {
         }
     }
 
-    /// All that it knows; another one without it stays, to be replaced.
+    /// Takes the content, and leaves an empty cache with the same seed, to be replaced.
     pub fn take(&mut self) -> Cache {
         let seed = self.seed;
         std::mem::replace(self, Cache::new(seed))
@@ -207,8 +199,8 @@ impl Cache {
         }
     }
 
-    /// The series that came next the last time, with its text; none if relabeling drops it, if this
-    /// iteration has had it, if its reference is not known, or if the order has changed.
+    /// Returns the series that came next the last time, with its text. Returns `None` if relabeling
+    /// drops it, this iteration has had it, its reference is not known, or the order has changed.
     #[inline]
     pub fn expected(&self) -> Option<(Slot, &[u8])> {
         if !self.is_in_order {
@@ -222,6 +214,7 @@ impl Cache {
     }
 
     fn expected_place(&self) -> u32 {
+        // An iteration begins at the first entry.
         self.entries.get(self.last as usize).map_or(0, |last| last.next)
     }
 
@@ -249,15 +242,15 @@ impl Cache {
         self.texts.get(self.entries[place as usize].text)
     }
 
-    /// Remembers that an entry came after the one of the last lookup.
+    /// Records that an entry came after the one of the last lookup.
     fn follow(&mut self, place: u32) {
         if let Some(last) = self.entries.get_mut(self.last as usize) {
             last.next = place;
         }
     }
 
-    /// Adds a text that [`Cache::look_up`] does not know, seen in this iteration: with its form, or
-    /// with none if relabeling drops it.
+    /// Adds a text that [`Cache::look_up`] does not know, seen in this iteration. Its form is
+    /// `None` if relabeling drops the series.
     pub fn insert(&mut self, text: &[u8], form: Option<Form>) -> Slot {
         let entry = Entry {
             text: self.texts.add(text),
@@ -288,27 +281,27 @@ impl Cache {
         Slot(place)
     }
 
-    /// The store's reference of a series, once it is known.
+    /// Returns the store's reference of a series, once it is known.
     #[inline]
     pub fn reference(&self, slot: Slot) -> Option<SeriesRef> {
         let reference = self.entries.get(slot.0 as usize)?.reference;
         (reference != UNRESOLVED).then_some(reference)
     }
 
-    /// Sets the store's reference of a series, or takes it away.
+    /// Sets or removes the store's reference of a series.
     pub fn set_reference(&mut self, slot: Slot, reference: Option<SeriesRef>) {
         if let Some(entry) = self.entries.get_mut(slot.0 as usize) {
             entry.reference = reference.unwrap_or(UNRESOLVED);
         }
     }
 
-    /// The text of a series that relabeling keeps, and how it is to be read.
+    /// Returns the text of a series that relabeling keeps, and its form.
     pub fn text(&self, slot: Slot) -> Option<(&[u8], Form)> {
         let entry = self.entries.get(slot.0 as usize)?;
         Some((self.texts.get(entry.text), entry.form?))
     }
 
-    /// The final labels of a series, if they are kept.
+    /// Returns the final labels of a series, if they are kept.
     pub fn kept_labels(&self, slot: Slot) -> Option<&Labels> {
         self.labels.get(&slot)
     }
@@ -322,18 +315,18 @@ impl Cache {
         });
     }
 
-    /// Whether this is the newest exemplar of the series, still exposed: without a time of its own,
-    /// it cannot be told from one that was stored. Upstream: `Exemplar.Equals`.
+    /// Returns whether this is the newest stored exemplar of the series, which is still exposed:
+    /// without a time of its own, it cannot be told apart. Upstream: `Exemplar.Equals`.
     pub fn is_repeated(&self, slot: Slot, exemplar: &TimelessExemplar) -> bool {
         self.exemplars.get(&slot).is_some_and(|(known, _)| {
             known.value == exemplar.value && known.labels == exemplar.labels
         })
     }
 
-    /// Notes an exemplar that was stored.
+    /// Records an exemplar that was stored.
     pub fn note_exemplar(&mut self, exemplar: StoredExemplar) {
         let StoredExemplar { slot, at_ms, timeless } = exemplar;
-        // An older one is not stored, or is not the newest.
+        // An older exemplar is not stored, or is not the newest.
         if self.exemplars.get(&slot).is_some_and(|(_, newest_ms)| *newest_ms > at_ms) {
             return;
         }
@@ -343,11 +336,12 @@ impl Cache {
         }
     }
 
-    /// Has the series marked when a later scrape lacks it.
+    /// Tracks a series: it gets a marker when a later scrape lacks it.
     #[inline]
     pub fn track(&mut self, slot: Slot) {
         let iteration = self.iteration;
         let Some(entry) = self.entries.get_mut(slot.0 as usize) else { return };
+        // A second call would take the iteration before for this one in `was_tracked`.
         if entry.tracked == iteration {
             return;
         }
@@ -357,8 +351,7 @@ impl Cache {
         self.tracked_still += usize::from(entry.was_tracked);
     }
 
-    /// Takes back what this iteration has tracked, because its scrape counts as one that had
-    /// nothing.
+    /// Undoes the tracking of this iteration, because its scrape counts as an empty one.
     pub fn untrack(&mut self) {
         for entry in self.entries.iter_mut().filter(|entry| entry.tracked == self.iteration) {
             entry.tracked = if entry.was_tracked { self.iteration - 1 } else { 0 };
@@ -366,8 +359,9 @@ impl Cache {
         (self.tracked, self.tracked_still) = (0, 0);
     }
 
-    /// Takes back that the iteration before, which has ended, tracked series: the store refused all
-    /// their samples. Returns those that were tracked until then: they end with it.
+    /// Undoes the tracking of series in the iteration before, which has ended, because the store
+    /// refused all their samples. Returns those that were tracked before that, too: they end with
+    /// it.
     pub fn untrack_refused(&mut self, is_refused: impl Fn(SeriesRef) -> bool) -> Vec<SeriesRef> {
         let last = self.iteration - 1;
         let mut ended = Vec::new();
@@ -384,9 +378,10 @@ impl Cache {
         ended
     }
 
-    /// Series that the previous iteration tracked, and this one does not: not under another text,
-    /// either. Ascending, none twice.
+    /// Returns the series that the previous iteration tracked and this one does not, not even under
+    /// another text. References ascend, without duplicates.
     pub fn stale(&self) -> Vec<SeriesRef> {
+        // The usual case looks at no entry: all series that were tracked still are.
         if self.tracked_still == self.tracked_before {
             return Vec::new();
         }
@@ -399,6 +394,7 @@ impl Cache {
         let mut stale: Vec<SeriesRef> = of(self.iteration - 1).collect();
         if self.tracked > 0 {
             let now: HashSet<SeriesRef, numbers::State> = of(self.iteration).collect();
+            // Another text of the same series keeps the series going.
             stale.retain(|known| !now.contains(known));
         }
         // Two texts of one series make one marker.
@@ -407,7 +403,7 @@ impl Cache {
         stale
     }
 
-    /// References of all series with their places, for a store that does not know one any more.
+    /// Returns all known references with their slots, for a store that has dropped a series.
     pub fn slots(&self) -> impl Iterator<Item = (SeriesRef, Slot)> {
         let entries = self.entries.iter().enumerate();
         entries
@@ -416,8 +412,8 @@ impl Cache {
     }
 
     /// Ends the iteration. After a good scrape, entries that it did not have are removed; after a
-    /// failed one, only if the cache has grown far beyond what the last good scrape had. `stale` is
-    /// what [`Cache::stale`] returned.
+    /// failed one, only if the cache has grown far beyond the last good scrape. `stale` is the
+    /// result of [`Cache::stale`].
     pub fn finish(
         &mut self,
         is_good: bool,
@@ -426,6 +422,7 @@ impl Cache {
     ) -> Finished {
         let mut ended = Vec::new();
         let count = self.len() + families.len();
+        // Upstream's bound, for a target that keeps failing while its series change.
         let is_forced = !is_good && count > self.count_at_success * 2 + GROWTH_FREE;
         if is_good {
             self.count_at_success = count;
@@ -436,6 +433,7 @@ impl Cache {
         families.finish(is_good || is_forced);
         self.tracked_before = self.tracked;
         (self.tracked, self.tracked_still, self.seen) = (0, 0, 0);
+        // The next scrape is expected to begin at the first entry.
         self.last = u32::MAX;
         self.is_in_order = true;
         self.iteration += 1;
@@ -444,6 +442,7 @@ impl Cache {
 
     fn flush(&mut self, stale: &[SeriesRef]) -> Vec<Ended> {
         let mut ended = Vec::new();
+        // The usual case looks at no entry: all of them were seen.
         if self.seen == self.len() {
             return ended;
         }
@@ -456,6 +455,7 @@ impl Cache {
             if let Some(form) = form
                 && stale.binary_search(&reference).is_ok()
             {
+                // The removed text stays in the buffer until texts are moved.
                 let text = self.texts.get(text).into();
                 ended.push(Ended { reference, text, form });
             }
@@ -463,7 +463,7 @@ impl Cache {
         ended
     }
 
-    /// Removes an entry, whose text stays where it was until texts are moved.
+    /// Removes an entry. Its text stays in the buffer until texts are moved.
     fn remove(&mut self, place: u32) -> (TextPlace, Option<Form>, SeriesRef) {
         let entry = &mut self.entries[place as usize];
         let hash = hash_bytes(self.seed, self.texts.get(entry.text));
@@ -482,8 +482,8 @@ impl Cache {
         (text, form, reference)
     }
 
-    /// Removes series that the store has not, because the scrape that had them found no room, and
-    /// gives their memory back. Places change, so no [`Slot`] may be kept from before.
+    /// Removes series that are not in the store, because their scrape found no memory, and gives
+    /// memory back. Entries move, so no [`Slot`] may be kept from before.
     pub fn remove_unresolved(&mut self, families: &mut Families) {
         for place in 0..self.entries.len() as u32 {
             let entry = &self.entries[place as usize];
@@ -495,7 +495,6 @@ impl Cache {
         self.shrink();
     }
 
-    /// Bytes in memory, about.
     pub fn memory_bytes(&self) -> usize {
         let slot = size_of::<Slot>();
         self.entries.capacity() * size_of::<Entry>()
@@ -506,7 +505,7 @@ impl Cache {
             + self.exemplars.capacity() * size_of::<(Slot, (TimelessExemplar, i64))>()
     }
 
-    /// Whether [`Cache::shrink`] has something to do.
+    /// Returns whether [`Cache::shrink`] has something to do.
     pub fn is_loose(&self) -> bool {
         self.texts.are_mostly_removed() || self.has_free_places()
     }
@@ -515,7 +514,7 @@ impl Cache {
         self.free.len() >= GROWTH_FREE && self.free.len() >= self.entries.len() / 2
     }
 
-    /// Gives memory back where most places are free. Places change, so no [`Slot`] may be kept from
+    /// Gives memory back if most places are free. Entries move, so no [`Slot`] may be kept from
     /// before.
     pub fn shrink(&mut self) {
         if self.texts.are_mostly_removed() {
@@ -525,6 +524,7 @@ impl Cache {
         if !self.has_free_places() {
             return;
         }
+        // Exemplars move with their entries: unlike labels, they cannot be made again.
         let mut exemplars = std::mem::take(&mut self.exemplars);
         let (mut before, mut place) = (0, 0);
         self.entries.retain(|entry| {
@@ -538,7 +538,7 @@ impl Cache {
             is_kept
         });
         self.entries.shrink_to_fit();
-        // Places have changed; those that need labels keep them again.
+        // Slots have changed; series that need labels get them kept again.
         (self.labels, self.labels_bytes) = (HashMap::new(), 0);
         self.free = Vec::new();
         let (entries, texts, seed) = (&self.entries, &self.texts, self.seed);
@@ -550,31 +550,30 @@ impl Cache {
         self.table = table;
     }
 
-    /// The number of series, with those that relabeling drops.
+    /// Returns the number of series, including those that relabeling drops.
     pub fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Places of entries, with free ones: what it takes to look at all.
+    /// Returns the number of places, free ones included: the cost of looking at all entries.
     pub fn places(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether it knows no series.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Room for so many more, and a quarter beside: twice as much, as is usual, would be half empty in
-/// thousands of targets.
+/// Reserves room for `more` items and a quarter of the length: doubling would leave half of the
+/// memory unused in thousands of targets.
 fn reserve_some<T>(list: &mut Vec<T>, more: usize) {
     if list.capacity() - list.len() < more {
         list.reserve_exact(more + list.len() / 4);
     }
 }
 
-/// A hash of numbers that the store returns, which no target chooses.
+/// Hash of the store's references, which no target chooses.
 mod numbers {
     use std::hash::{BuildHasherDefault, Hasher};
     use tidepool_remote_write::hash_word;

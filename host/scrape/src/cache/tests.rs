@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const FORM: Option<Form> = Some(Form::Parts);
 
-/// One scrape of these texts, all tracked, with references by name; returns what vanished.
+/// Scrapes these texts once, all tracked, with references by name; returns the stale series.
 fn scrape(cache: &mut Cache, texts: &[(&str, SeriesRef)], is_good: bool) -> Vec<SeriesRef> {
     for (text, reference) in texts {
         let slot = match cache.look_up(text.as_bytes()) {
@@ -42,7 +42,7 @@ fn a_series_under_another_text_is_not_stale() {
     assert!(scrape(&mut cache, &[("m{a=\"1\",b=\"1\"}", 5)], true).is_empty());
 }
 
-/// The story of prometheus/prometheus#16160.
+/// Regression: prometheus/prometheus#16160, false duplicates after failed scrapes.
 #[test]
 fn a_failed_scrape_makes_no_duplicates_of_the_next() {
     let mut cache = Cache::new(7);
@@ -70,7 +70,7 @@ fn dropped_series_are_remembered_while_they_are_exposed() {
     assert_eq!(cache.look_up(b"a"), Lookup::New);
 }
 
-/// Upstream: TestScrapeLoopCacheMemoryExhaustionProtection.
+/// Follows the upstream test TestScrapeLoopCacheMemoryExhaustionProtection.
 #[test]
 fn failing_scrapes_with_changing_series_do_not_grow_the_cache() {
     let mut cache = Cache::new(7);
@@ -101,7 +101,7 @@ fn memory_is_given_back() {
     assert!(scrape(&mut cache, &rows[..10], true).is_empty());
 }
 
-/// A target whose series are others each time, beside some that stay.
+/// A target whose series change each time, beside some that stay.
 #[test]
 fn texts_that_vanish_take_no_memory() {
     let mut cache = Cache::new(7);
@@ -174,7 +174,7 @@ fn series_that_end_are_returned_with_their_texts() {
 }
 
 proptest! {
-    /// Against plain sets: any scrapes in any order, good or failed.
+    /// Compares with plain sets: any scrapes in any order, good or failed.
     #[test]
     fn agrees_with_sets(scrapes: Vec<(bool, Vec<(u8, bool)>)>) {
         let mut cache = Cache::new(7);

@@ -1,28 +1,27 @@
-//! Texts behind each other in one buffer: a target has thousands, which are compared in the order
+//! Texts one after the other in one buffer: a target has thousands, which are compared in the order
 //! in which they were added.
 //!
 //! ```text
 //! buffer  up{a="1"} ▒ up{a="2"} ▒ removed ▒ …      places: offset in units, length
 //! ```
 //!
-//! Each text begins at a multiple of [`UNIT_BYTES`], so that 32 bits lead to 32 GiB. Removed texts
-//! stay until they are the most of the buffer.
+//! Each text begins at a multiple of [`UNIT_BYTES`], so that an offset of 32 bits reaches 32 GiB.
+//! Removed texts stay until they are more than half of the buffer.
 
 use super::reserve_some;
 
 const UNIT_BYTES: usize = 8;
 
-/// Removed bytes that a buffer may have without being copied.
+/// Removed bytes that a buffer may have before it is copied.
 const REMOVED_FREE: usize = 4096;
 
-/// Where a text is. The default is that of an empty one.
+/// Place of a text in the buffer. The default is that of an empty text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TextPlace {
     unit: u32,
     bytes: u32,
 }
 
-/// The texts.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     buffer: Vec<u8>,
@@ -40,7 +39,7 @@ impl TextPlace {
 }
 
 impl Texts {
-    /// Adds a text. One that has no place in 32 GiB is added as an empty one.
+    /// Adds a text. One that finds no place in 32 GiB is added as an empty text.
     pub fn add(&mut self, text: &[u8]) -> TextPlace {
         let start = self.buffer.len().next_multiple_of(UNIT_BYTES);
         let unit = u32::try_from(start / UNIT_BYTES);
@@ -54,26 +53,28 @@ impl Texts {
         TextPlace { unit, bytes }
     }
 
-    /// A text, as long as [`Texts::keep`] has not passed over it.
+    /// Returns a text, as long as [`Texts::keep`] has not passed over its place.
     #[inline]
     pub fn get(&self, place: TextPlace) -> &[u8] {
         let start = place.start();
         self.buffer.get(start..start + place.bytes as usize).unwrap_or_default()
     }
 
-    /// Notes that a text is not needed any more.
+    /// Marks a text as no longer needed.
     pub fn remove(&mut self, place: TextPlace) {
+        // With its padding, which goes with the text.
         self.removed += (place.bytes as usize).next_multiple_of(UNIT_BYTES);
     }
 
-    /// Whether [`Texts::keep`] would give back more than it keeps.
+    /// Returns whether [`Texts::keep`] would free more than it keeps.
     pub fn are_mostly_removed(&self) -> bool {
         self.removed > REMOVED_FREE && self.removed > self.buffer.len() / 2
     }
 
-    /// Keeps these texts only, and tells their new places.
+    /// Keeps only the texts at these places, and updates the places.
     pub fn keep<'a>(&mut self, places: impl Iterator<Item = &'a mut TextPlace>) {
         let kept_bytes = self.buffer.len().saturating_sub(self.removed);
+        // Not in place: the offsets are in no order, so texts could overwrite each other.
         let mut kept = Texts { buffer: Vec::with_capacity(kept_bytes), removed: 0 };
         for place in places {
             *place = kept.add(self.get(*place));
@@ -81,7 +82,6 @@ impl Texts {
         *self = kept;
     }
 
-    /// Bytes in memory.
     pub fn bytes(&self) -> usize {
         self.buffer.capacity()
     }

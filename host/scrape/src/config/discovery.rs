@@ -1,4 +1,4 @@
-//! The sections that say where targets come from.
+//! The sections that list or find targets.
 
 use super::glob::Pattern;
 use crate::labels::Labels;
@@ -13,66 +13,56 @@ use tidepool_settings::duration::read_duration_if_any;
 use tidepool_settings::yaml;
 use url::Url;
 
-/// How often a list is asked for by HTTP, and how long that may take. Upstream's.
+/// Default time between requests of a list by HTTP, and their timeout; as upstream.
 const HTTP_INTERVAL: Duration = Duration::from_secs(60);
 
-/// How often names are looked up. Upstream's.
+/// Default time between lookups of names; as upstream.
 const DNS_INTERVAL: Duration = Duration::from_secs(30);
 
-/// How often files are looked at. Upstream watches them and looks every five minutes; there is no
-/// watch here (see [`crate::discovery`]), and a look costs little.
+/// Default time between looks at files. Upstream watches files and reads them every five minutes;
+/// nothing is watched here (see [`crate::discovery`]), and a look costs little.
 const FILE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Where targets come from.
+/// A source of targets, as it is configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiscoveryConfig {
-    /// They are listed.
     Static(Arc<Vec<TargetGroup>>),
-    /// Files list them.
     File(FileConfig),
-    /// A server lists them.
     Http(Box<HttpConfig>),
-    /// The DNS does.
     Dns(DnsConfig),
 }
 
-/// An item of `file_sd_configs`.
+/// One item of the section `file_sd_configs`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileConfig {
-    /// Which files: JSON or YAML by their extension.
+    /// Patterns of files, which are JSON or YAML by their extension.
     pub files: Vec<Pattern>,
-    /// How often they are looked at.
     pub refresh_interval: Duration,
 }
 
-/// An item of `http_sd_configs`.
+/// One item of the section `http_sd_configs`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpConfig {
-    /// Who is asked.
     pub url: ShownUrl,
     /// The URL as it is written, which is a label of the targets.
     pub url_text: String,
-    /// How often, and how long an answer may take.
+    /// Time between requests, and the timeout of each.
     pub refresh_interval: Duration,
-    /// How requests are sent.
     pub client: HttpClientConfig,
 }
 
-/// An item of `dns_sd_configs`.
+/// One item of the section `dns_sd_configs`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DnsConfig {
     /// Names that are looked up.
     pub names: Vec<String>,
-    /// How often.
     pub refresh_interval: Duration,
-    /// Which records.
     pub kind: DnsType,
 }
 
-/// Which records are looked up.
+/// Type of the records that are looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DnsType {
-    /// Hosts with ports.
     Srv,
     /// IPv4 addresses, with this port.
     A(u16),
@@ -80,7 +70,7 @@ pub enum DnsType {
     Aaaa(u16),
 }
 
-/// The items of `static_configs`.
+/// All items of the section `static_configs`.
 #[derive(Deserialize)]
 #[serde(try_from = "Vec<Option<Group>>")]
 pub(super) struct StaticSection(pub Vec<Group>);
@@ -97,13 +87,13 @@ impl TryFrom<Vec<Option<Group>>> for StaticSection {
     }
 }
 
-/// Targets as static lists have them.
+/// Targets and labels, as static lists have them.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Group {
     #[serde(default)]
     targets: Vec<String>,
-    /// `null` is none.
+    /// Labels of all targets; `null` means none.
     #[serde(default)]
     labels: Option<LabelMap>,
 }
@@ -155,12 +145,11 @@ impl DiscoveryConfig {
 }
 
 impl Group {
-    /// The addresses of its targets.
     pub fn addresses(&self) -> impl Iterator<Item = &String> {
         self.targets.iter()
     }
 
-    /// Whether all labels have names.
+    /// Checks that all labels have names.
     pub fn check(&self) -> Result<(), &'static str> {
         let has_no_name = |labels: &LabelMap| labels.contains_key("");
         match self.labels.as_ref().is_some_and(has_no_name) {
@@ -169,7 +158,7 @@ impl Group {
         }
     }
 
-    /// The group with this source.
+    /// Converts to a target group with this source.
     pub fn target_group(self, source: String) -> TargetGroup {
         let target = |address: String| Labels::one(names::ADDRESS, &address);
         TargetGroup {
@@ -259,7 +248,7 @@ fn url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(ShownUrl, String),
         if text.is_empty() {
             return Err("URL is missing".to_owned());
         }
-        // Without the text, which may hold a password.
+        // Without the text in errors: it may hold a password.
         let url = Url::parse(text).map_err(|error| match error {
             url::ParseError::EmptyHost => "host is missing in URL".to_owned(),
             url::ParseError::RelativeUrlWithoutBase => {
@@ -273,9 +262,10 @@ fn url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(ShownUrl, String),
             (true, true) if url.username().is_empty() && url.password().is_none() => {
                 Ok((ShownUrl(url), text.to_owned()))
             }
-            // Credentials are no label.
+            // Credentials must not become a label.
             (true, true) => {
                 let mut bare = url.clone();
+                // These fail only for a URL without a host.
                 let _ = bare.set_username("");
                 let _ = bare.set_password(None);
                 Ok((ShownUrl(url), bare.into()))

@@ -1,7 +1,7 @@
-//! The settings of a job as they hold, as YAML: those that it inherits and defaults included.
+//! The settings of a job as YAML, including defaults and those that it inherits.
 //!
-//! What no other setting changes, such as targets, is shown as the file has it. Secrets are hidden.
-//! Source: `scrapePoolConfig` in `web/api/v1/api.go` of prometheus/prometheus.
+//! Settings that no other one changes, such as targets, are shown as the file has them. Secrets are
+//! hidden. Source: `scrapePoolConfig` in `web/api/v1/api.go` of prometheus/prometheus.
 
 use super::job::DISCOVERY_SUFFIX;
 use crate::job::Job;
@@ -13,14 +13,14 @@ use tidepool_settings::duration::duration_text;
 use tidepool_settings::shown::{quoted, shown_entries};
 use tidepool_settings::yaml::{Data, Node, Part};
 
-/// Keys of a job that [`Job`] does not tell in full, besides discovery and how requests are sent.
+/// Keys of a job that [`Job`] does not hold in full, besides discovery and the HTTP client.
 const UNTOLD: [&str; 3] = ["module", "params", "static_configs"];
 
-/// Keys of how requests are sent that have a default, and are told with it.
+/// Keys of the HTTP client that have a default, and are shown with it.
 const REDIRECTS: &str = "follow_redirects";
 const HTTP2: &str = "enable_http2";
 
-/// What the item of a section says that the job does not tell.
+/// Returns the settings in an item of a section that [`Job`] does not hold, as YAML.
 pub(super) fn untold(section: &Node, number: usize) -> String {
     let Data::List(items) = &section.data else { return String::new() };
     let Some(Data::Map(entries)) = items.get(number).map(|item| &item.data) else {
@@ -34,12 +34,14 @@ fn is_untold(key: &str) -> bool {
     UNTOLD.contains(&key) || key.ends_with(DISCOVERY_SUFFIX) || is_of_client
 }
 
-/// The settings of a job as YAML, with what [`ScrapeConfig::untold`](super::ScrapeConfig) has.
+/// Returns the settings of a job as YAML, with those of
+/// [`ScrapeConfig::untold`](super::ScrapeConfig).
 pub fn effective(job: &Job, untold: &str) -> String {
     let mut lines = Lines(String::new());
     lines.text("job_name", &job.name);
     lines.put("scrape_interval", duration_text(job.interval));
     lines.put("scrape_timeout", duration_text(job.timeout));
+    // A probe or a built-in source has no exposition.
     if job.probe.is_none() && !job.is_builtin {
         lines.of_exposition(job);
     }
@@ -49,11 +51,10 @@ pub fn effective(job: &Job, untold: &str) -> String {
     lines.0 + untold
 }
 
-/// Keys with their values.
 struct Lines(String);
 
 impl Lines {
-    /// A value that needs no quotes.
+    /// Writes a value that needs no quotes.
     fn put(&mut self, key: &str, value: impl Display) {
         self.0 += &format!("{key}: {value}\n");
     }
@@ -62,21 +63,21 @@ impl Lines {
         self.put(key, quoted(value));
     }
 
-    /// As upstream, which leaves out what is false.
+    /// Writes a flag. Upstream omits those that are false.
     fn flag(&mut self, key: &str, is_on: bool) {
         if is_on {
             self.put(key, is_on);
         }
     }
 
-    /// As upstream, which leaves out limits that there are not.
+    /// Writes a limit. Upstream omits those that are zero.
     fn limit(&mut self, key: &str, limit: u64) {
         if limit > 0 {
             self.put(key, limit);
         }
     }
 
-    /// How an exposition is asked for and read.
+    /// Writes the settings for requesting and reading an exposition.
     fn of_exposition(&mut self, job: &Job) {
         self.flag("honor_labels", job.honor_labels);
         self.put("honor_timestamps", job.honor_timestamps);
@@ -132,7 +133,7 @@ impl Lines {
                 self.0 += &format!("source_labels: [{}]\n  ", names.join(", "));
             }
             self.0 += &format!("separator: {}\n  ", quoted(&rule.separator));
-            // As upstream, which leaves out the default.
+            // Upstream omits the default.
             if rule.regex != RuleSpec::new(rule.action).regex {
                 self.0 += &format!("regex: {}\n  ", quoted(&rule.regex));
             }

@@ -8,25 +8,23 @@ use std::path::{Path, PathBuf};
 use tidepool_settings::yaml::{self, Data};
 use tidepool_settings::{FileError, read_file};
 
-/// The section.
 const KEY: &str = "scrape_config_files";
 
-/// What a further file has.
+/// The only key of a further file.
 const JOBS: &str = "scrape_configs";
 
-/// Most further files.
+/// Maximum number of further files.
 pub(super) const FILES_MAX: usize = 10_000;
 
-/// What is wrong with the configuration, and where.
+/// Fault of the configuration, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigError {
-    /// In the configuration file itself.
+    /// Fault in the configuration file itself.
     Main(yaml::Error),
-    /// In a further file.
+    /// Fault in one of the further files.
     Further {
-        /// Which.
         path: PathBuf,
-        /// Where, and what.
+        /// Fault with its line and column.
         source: yaml::Error,
     },
     /// A further file cannot be read.
@@ -51,7 +49,7 @@ impl From<yaml::Error> for ConfigError {
     }
 }
 
-/// The patterns of the section.
+/// Reads the patterns of the section.
 pub(super) fn patterns(node: &yaml::Node, directory: &Path) -> Result<Vec<Pattern>, yaml::Error> {
     let texts: Vec<String> = yaml::read(KEY, node)?;
     let pattern = |text: String| {
@@ -65,7 +63,7 @@ pub(super) fn patterns(node: &yaml::Node, directory: &Path) -> Result<Vec<Patter
     texts.into_iter().map(pattern).collect()
 }
 
-/// Adds the jobs of all files that the patterns of the section, which begins at a place, match.
+/// Adds the jobs of all files that the patterns match. `place` is that of the section.
 pub(super) fn read_all(
     patterns: &[Pattern],
     place: yaml::Place,
@@ -94,6 +92,7 @@ pub(super) fn read_all(
                     return Err(ConfigError::Further { path, source });
                 }
                 first_found.insert(name.clone(), format!("{:?}", path.display().to_string()));
+                // Upstream: relative paths begin at the file that has them.
                 job.set_directory(folder);
                 jobs.push(job);
             }
@@ -103,7 +102,7 @@ pub(super) fn read_all(
     Ok(())
 }
 
-/// The jobs of a file, with the place of their section.
+/// Reads the jobs of a file, with the place of their section.
 fn read(
     path: &Path,
     global: &GlobalConfig,

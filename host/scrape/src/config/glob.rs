@@ -1,7 +1,6 @@
-//! Patterns of files with one `*` in the last part of the path, as upstream allows them.
+//! Patterns of files with at most one `*` in the last part of the path, as upstream allows.
 //!
-//! The crate `glob` takes more than upstream (`**`, classes), and does not say which directory to
-//! watch.
+//! The crate `glob` accepts more than upstream (`**`, classes), and does not tell the directory.
 
 use std::fmt;
 use std::io;
@@ -11,13 +10,13 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     directory: PathBuf,
-    /// What a name begins with, and what it ends with; one name without the second.
+    /// Beginning and end of a name; without an end, the whole name.
     begin: String,
     end: Option<String>,
 }
 
 impl Pattern {
-    /// Reads a pattern; nothing if it is none.
+    /// Parses a pattern; returns `None` if it is not valid.
     pub(crate) fn parse(text: &str) -> Option<Pattern> {
         let (directory, name) = match text.rsplit_once('/') {
             Some(("", name)) => ("/", name),
@@ -33,18 +32,18 @@ impl Pattern {
         is_pattern.then(|| Pattern { directory: directory.into(), begin, end })
     }
 
-    /// Whether a file is in the directory of the pattern.
+    /// Returns whether a file is in the directory of the pattern.
     pub(crate) fn is_beside(&self, path: &Path) -> bool {
         path.parent() == Some(&self.directory)
     }
 
-    /// Makes a relative path one below a directory.
+    /// Makes a relative path begin at a directory.
     pub(crate) fn set_directory(&mut self, directory: &Path) {
         self.directory = directory.join(&self.directory);
     }
 }
 
-/// The path, with its star.
+/// Writes the path with its star.
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match &self.end {
@@ -55,7 +54,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// The files that there are now, by name. A directory that is missing has none.
+/// Returns the files that match now, by name. A directory that is missing has none.
 pub(crate) fn matching(pattern: &Pattern) -> io::Result<Vec<PathBuf>> {
     let Some(end) = &pattern.end else {
         let path = pattern.directory.join(&pattern.begin);
@@ -78,10 +77,12 @@ pub(crate) fn matching(pattern: &Pattern) -> io::Result<Vec<PathBuf>> {
         let name = entry?.file_name();
         let Some(name) = name.to_str() else { continue };
         let rest = name.strip_prefix(pattern.begin.as_str());
+        // In the rest of the name, so that beginning and end do not overlap.
         if rest.is_some_and(|rest| rest.ends_with(end.as_str())) {
             found.push(pattern.directory.join(name));
         }
     }
+    // The system lists a directory in any order.
     found.sort();
     Ok(found)
 }

@@ -1,4 +1,4 @@
-//! The section `global`.
+//! The section `global` of the configuration.
 
 use super::job::{self, Protocols};
 use crate::protocol::Protocol;
@@ -10,45 +10,33 @@ use tidepool_exposition::{NameEscaping, NameValidation};
 use tidepool_settings::duration::read_duration_or_zero;
 use tidepool_settings::yaml;
 
-/// How often targets are scraped and rules evaluated, unless something else is said.
+/// Default of `scrape_interval` and `evaluation_interval`.
 const INTERVAL: Duration = Duration::from_secs(60);
 
-/// Longest time of a scrape, unless something else is said.
+/// Default of `scrape_timeout`, unless the interval is shorter.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What holds for all jobs, and is inherited by those that say nothing else. Limits of zero are
-/// none.
+/// Settings of all jobs, which jobs inherit unless they have their own. Limits of zero are none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GlobalConfig {
-    /// `scrape_interval`
     pub scrape_interval: Duration,
-    /// `scrape_timeout`, at most the interval.
+    /// Maximum duration of a scrape, at most the interval.
     pub scrape_timeout: Duration,
-    /// `scrape_protocols`; if nothing is said, they depend on native histograms.
+    /// Formats of `scrape_protocols`; if absent, they depend on native histograms.
     pub protocols: Option<Vec<Protocol>>,
-    /// `evaluation_interval`
     pub evaluation_interval: Duration,
-    /// `rule_query_offset`
     pub rule_query_offset: Duration,
-    /// `query_log_file`
     pub query_log_file: Option<PathBuf>,
-    /// `scrape_failure_log_file`
     pub failure_log_file: Option<PathBuf>,
-    /// `external_labels`, with variables of the environment in their places.
+    /// Labels of `external_labels`, with variables of the environment expanded.
     pub external_labels: BTreeMap<String, String>,
-    /// Limits of jobs.
     pub limits: crate::job::Limits,
-    /// `metric_name_validation_scheme`
     pub validation: NameValidation,
-    /// `metric_name_escaping_scheme`; if nothing is said, as names are valid.
+    /// Setting `metric_name_escaping_scheme`; if absent, it follows from the validation.
     pub escaping: Option<NameEscaping>,
-    /// `scrape_native_histograms`
     pub native_histograms: bool,
-    /// `convert_classic_histograms_to_nhcb`
     pub convert_classic_histograms: bool,
-    /// `always_scrape_classic_histograms`
     pub always_classic_histograms: bool,
-    /// `extra_scrape_metrics`
     pub extra_metrics: bool,
     /// Settings that are given and have no effect: there are neither rules nor a query log.
     pub unused: Vec<&'static str>,
@@ -119,7 +107,7 @@ impl GlobalConfig {
         made.map_err(|what| yaml::Error::new(node.place, "global", what))
     }
 
-    /// What a job asks for that says nothing of protocols.
+    /// Returns the formats of a job that sets none.
     pub(super) fn protocols(&self, native_histograms: bool) -> Vec<Protocol> {
         match &self.protocols {
             Some(protocols) => protocols.clone(),
@@ -194,8 +182,8 @@ impl Section {
     }
 }
 
-/// A text with variables in the places of `$name` and `${name}`; `$$` is a dollar. One that is not
-/// set is nothing, as for upstream (`os.Expand` of Go).
+/// Expands `$name` and `${name}` to variables; `$$` is a dollar. A variable that is not set is
+/// empty, as for upstream (`os.Expand` of Go).
 fn expanded(text: &str, variable: impl Fn(&str) -> Option<String>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -205,7 +193,7 @@ fn expanded(text: &str, variable: impl Fn(&str) -> Option<String>) -> String {
         let (name, after) = match behind.strip_prefix('{') {
             Some(inner) => match inner.split_once('}') {
                 Some(parts) => parts,
-                // Go swallows both characters.
+                // Go drops both characters.
                 None => ("", inner),
             },
             None if behind.starts_with('$') => behind.split_at(1),

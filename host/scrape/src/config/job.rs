@@ -1,5 +1,4 @@
-//! An item of `scrape_configs`, as it stands in the file, and what it becomes with what is
-//! inherited.
+//! An item of `scrape_configs` as written, and the job that it becomes with inherited settings.
 
 use super::discovery::{
     DiscoveryConfig, DnsSection, FileSection, Group, HttpSection, StaticSection,
@@ -20,16 +19,14 @@ use tidepool_settings::RelabelConfig;
 use tidepool_settings::duration::{bytes, read_duration_or_zero};
 use tidepool_settings::yaml::{self, At, Data};
 
-/// The section.
 const KEY: &str = "scrape_configs";
 
-/// What the keys of all discovery end in.
+/// Suffix of the keys of all discovery.
 pub(super) const DISCOVERY_SUFFIX: &str = "_sd_configs";
 
-/// The discovery that there is.
+/// Keys of the discovery that is supported.
 const DISCOVERY: [&str; 3] = ["file_sd_configs", "http_sd_configs", "dns_sd_configs"];
 
-/// All protocols.
 const PROTOCOLS: [Protocol; 5] = [
     Protocol::PrometheusProto,
     Protocol::OpenMetricsText1_0_0,
@@ -133,7 +130,7 @@ impl Default for Section {
 #[serde(try_from = "Vec<String>")]
 pub(super) struct Protocols(pub Vec<Protocol>);
 
-/// The jobs of a section.
+/// Reads the jobs of a section.
 pub(super) fn read_all(
     node: &yaml::Node,
     global: &GlobalConfig,
@@ -157,7 +154,7 @@ pub(super) fn read_all(
     Ok(jobs)
 }
 
-/// Names discovery that there is not before anything else is said of its keys.
+/// Refuses discovery that is not supported, before any other fault of its keys.
 pub(super) fn check_discovery(section: &str, node: &yaml::Node) -> Result<(), yaml::Error> {
     let Data::List(items) = &node.data else { return Ok(()) };
     for (number, item) in items.iter().enumerate() {
@@ -173,7 +170,7 @@ pub(super) fn check_discovery(section: &str, node: &yaml::Node) -> Result<(), ya
     Ok(())
 }
 
-/// Whether all listed addresses can be scraped, unless rules change them.
+/// Checks that all listed addresses can be scraped, unless rules may change them.
 fn check_addresses(section: &Section) -> Result<(), String> {
     let StaticSection(groups) = &section.static_configs;
     let mut addresses = groups.iter().flat_map(Group::addresses);
@@ -184,17 +181,19 @@ fn check_addresses(section: &Section) -> Result<(), String> {
     }
 }
 
-/// A job with what it inherits.
+/// Resolves a job with the settings that it inherits.
 pub(super) fn resolved(whole: Whole, global: &GlobalConfig) -> Result<ScrapeConfig, String> {
     let yaml::With { part: client, rest: section } = whole;
     let name = section.job_name;
     if name.is_empty() {
         return Err("job_name is empty".into());
     }
+    // Zero means that it is not set, as for upstream.
     let interval = match section.scrape_interval {
         Duration::ZERO => global.scrape_interval,
         interval => interval,
     };
+    // Upstream lowers an inherited timeout to the interval, but refuses a longer one of the job.
     let timeout = match section.scrape_timeout {
         Duration::ZERO => global.scrape_timeout.min(interval),
         timeout if timeout > interval => {
@@ -228,7 +227,7 @@ pub(super) fn resolved(whole: Whole, global: &GlobalConfig) -> Result<ScrapeConf
     let escaping =
         match (section.metric_name_escaping_scheme, section.metric_name_validation_scheme) {
             (Some(escaping), _) => escaping,
-            // What is said of names here prevails over what is said of escaping elsewhere.
+            // Validation set for this job prevails over escaping set for all jobs.
             (None, Some(own)) => by_validation(own),
             (None, None) => global.escaping.unwrap_or_else(|| by_validation(global.validation)),
         };
@@ -247,7 +246,7 @@ pub(super) fn resolved(whole: Whole, global: &GlobalConfig) -> Result<ScrapeConf
     if !static_groups.is_empty() {
         let groups = static_groups.into_iter().enumerate();
         let groups = groups.map(|(number, group)| group.target_group(number.to_string()));
-        // The numbers of the others stay.
+        // After the groups were numbered, so that the others keep their numbers.
         let groups = groups.filter(|group| !group.targets.is_empty());
         discovery.push(DiscoveryConfig::Static(Arc::new(groups.collect())));
     }
@@ -290,7 +289,7 @@ pub(super) fn resolved(whole: Whole, global: &GlobalConfig) -> Result<ScrapeConf
     Ok(ScrapeConfig::new(job, discovery))
 }
 
-/// Whether a rule sets labels whose names are valid. A template makes names only when it is used.
+/// Checks the names of labels that a rule sets. A template makes names only when it is used.
 fn check_names(rule: &RuleSpec, validation: NameValidation) -> Result<(), String> {
     let RuleSpec { action, target_label, .. } = rule;
     let sets = [
@@ -349,7 +348,7 @@ fn scheme<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error
     })
 }
 
-/// A size with a unit; zero may go without.
+/// Reads a size with a unit; only zero may go without.
 pub(super) fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     yaml::parsed(deserializer, |text| match text {
         "" | "0" => Ok(0),
@@ -380,7 +379,7 @@ pub(super) fn escaping<'de, D: Deserializer<'de>>(
     })
 }
 
-/// A path that is not empty.
+/// Returns the path, unless it is empty.
 pub(super) fn path(path: Option<PathBuf>) -> Option<PathBuf> {
     path.filter(|path| !path.as_os_str().is_empty())
 }

@@ -1,6 +1,6 @@
-//! What is scraped: the sections `global`, `scrape_configs` and `scrape_config_files`, with the
-//! names, defaults and strictness of Prometheus 3.15 (`config/config.go`); and what is probed:
-//! `probe_modules` and `probe_configs`.
+//! Configuration of scraping: the sections `global`, `scrape_configs` and `scrape_config_files`,
+//! with the names, defaults and strictness of Prometheus 3.15 (`config/config.go`). Configuration
+//! of probes: `probe_modules` and `probe_configs`.
 //!
 //! ```text
 //! global ──────────┐
@@ -9,13 +9,13 @@
 //! scrape_config_files
 //! ```
 //!
-//! Begin with [`ScrapeSettings::read`]. `global` has what jobs inherit, `job` one job as it stands
-//! in a file and what becomes of it, `probe` a job of probes, `discovery` the sections that say
-//! where targets come from, `files` the further files, `glob` their patterns, `effective` what
-//! holds for a job, as YAML.
+//! Begin with [`ScrapeSettings::read`]. `global` reads what jobs inherit, `job` a job as written
+//! and as resolved, `probe` a job of probes, `discovery` the sections that list or find targets,
+//! `files` the further files, `glob` their patterns; `effective` writes the settings of a job as
+//! YAML.
 //!
-//! Where this differs from upstream: discovery by static lists, files, HTTP and DNS only (any other
-//! is an error that says so), DNS without MX and NS, a scheme other than http and https is an
+//! Differences from upstream: discovery is by static lists, files, HTTP and DNS only (any other is
+//! an error that says so), DNS is without MX and NS, and a scheme other than http and https is an
 //! error.
 
 mod discovery;
@@ -37,34 +37,33 @@ use crate::job::Job;
 use std::path::{Path, PathBuf};
 use tidepool_settings::yaml;
 
-/// A job and where its targets come from.
+/// A job, and the sources of its targets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScrapeConfig {
-    /// How targets are made and scraped.
+    /// Settings for making and scraping the targets.
     pub job: Job,
-    /// Where they come from.
     pub discovery: Vec<DiscoveryConfig>,
-    /// What the file says besides what is in [`Job`], for people: YAML without secrets.
+    /// Settings of the file that [`Job`] does not hold, as YAML without secrets.
     pub untold: String,
 }
 
-/// All that is configured of scraping.
+/// The global settings, and all jobs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScrapeSettings {
-    /// What holds for all jobs.
+    /// Settings that all jobs inherit.
     pub global: GlobalConfig,
     /// The jobs in their order, those of further files last.
     pub jobs: Vec<ScrapeConfig>,
-    /// Which further files there may be.
+    /// Patterns of further files with jobs.
     pub files: Vec<Pattern>,
 }
 
-/// How far a configuration is read.
+/// Depth to which a configuration is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Depth {
-    /// The text alone: no file that it names has to be there.
+    /// The text alone: files that it names need not be there.
     Syntax,
-    /// The files that it names, too.
+    /// Also the files that the text names.
     #[default]
     Files,
 }
@@ -72,28 +71,26 @@ pub enum Depth {
 /// The sections of a configuration file; each may be missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sections<'n> {
-    /// `global`
     pub global: Option<&'n yaml::Node>,
-    /// `scrape_configs`
+    /// Jobs that are scraped: `scrape_configs`.
     pub jobs: Option<&'n yaml::Node>,
-    /// `scrape_config_files`
+    /// Patterns of further files: `scrape_config_files`.
     pub files: Option<&'n yaml::Node>,
-    /// `probe_modules`
     pub probe_modules: Option<&'n yaml::Node>,
-    /// `probe_configs`
+    /// Jobs that are probed: `probe_configs`.
     pub probes: Option<&'n yaml::Node>,
-    /// Whether these files are read.
+    /// Whether files that the sections name are read.
     pub depth: Depth,
 }
 
 impl ScrapeSettings {
-    /// The further files that there are now. A directory that cannot be read has none.
+    /// Returns the further files that there are now. A directory that cannot be read has none.
     pub fn further_files(&self) -> Vec<PathBuf> {
         let found = self.files.iter().filter_map(|pattern| matching(pattern).ok());
         found.flatten().take(files::FILES_MAX).collect()
     }
 
-    /// Reads the sections and the files that they name. Relative paths are below the directory of
+    /// Reads the sections and the files that they name. Relative paths begin at the directory of
     /// the configuration file.
     pub fn read(sections: Sections<'_>, directory: &Path) -> Result<ScrapeSettings, ConfigError> {
         let mut global = match sections.global {
@@ -119,6 +116,7 @@ impl ScrapeSettings {
         };
         let modules = tidepool_probe::config::read(sections.probe_modules, directory)?;
         if let Some(node) = sections.probes {
+            // Only these: jobs of further files have directories of their own.
             let first = jobs.len();
             probe::read_all(node, &global, &modules, &mut jobs)?;
             jobs[first..].iter_mut().for_each(|job| job.set_directory(directory));
@@ -129,12 +127,12 @@ impl ScrapeSettings {
 }
 
 impl ScrapeConfig {
-    /// A job that is not of a file.
+    /// Creates a job that is not from a file.
     pub fn new(job: Job, discovery: Vec<DiscoveryConfig>) -> ScrapeConfig {
         ScrapeConfig { job, discovery, untold: String::new() }
     }
 
-    /// Makes relative paths those below a directory.
+    /// Makes relative paths begin at a directory.
     fn set_directory(&mut self, directory: &Path) {
         self.job.client.set_directory(directory);
         self.discovery.iter_mut().for_each(|discovery| discovery.set_directory(directory));

@@ -15,7 +15,6 @@ use tidepool_settings::RelabelConfig;
 use tidepool_settings::duration::read_duration_or_zero;
 use tidepool_settings::yaml::{self, At};
 
-/// The section.
 const KEY: &str = "probe_configs";
 
 #[derive(Default, Deserialize)]
@@ -41,7 +40,7 @@ struct ProbeSection {
     metric_relabel_configs: Vec<RelabelConfig>,
 }
 
-/// Adds the jobs of the section to those that there are.
+/// Reads the jobs of the section, and adds them to others.
 pub(super) fn read_all(
     node: &yaml::Node,
     global: &GlobalConfig,
@@ -55,6 +54,7 @@ pub(super) fn read_all(
         let section = value.ok_or_else(|| wrong("empty or null section".to_owned()))?;
         let mut job = probed(section, global, modules).map_err(wrong)?;
         job.untold = untold(node, number);
+        // Also against scrape jobs: series of both have the label `job`.
         if jobs.iter().any(|other| other.job.name == job.job.name) {
             let name = &job.job.name;
             return Err(wrong(format!("found multiple jobs with job name {name:?}")));
@@ -79,7 +79,7 @@ fn probed(
     })?;
     let rest = Section {
         job_name: section.job_name,
-        // Labels that say nothing of a probe.
+        // Empty, so that targets get no labels of a request that is not made.
         metrics_path: String::new(),
         scheme: String::new(),
         scrape_interval: section.scrape_interval,

@@ -1,4 +1,4 @@
-//! What the sections say, and what they may not say. Upstream's own files are judged in
+//! Sections with values that are accepted and refused. Upstream's own files are tested in
 //! `tests/upstream_config.rs`.
 
 use super::*;

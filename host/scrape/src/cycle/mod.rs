@@ -30,74 +30,61 @@ use tokio::time::{
     Instant, Interval, MissedTickBehavior, interval_at, sleep, sleep_until, timeout,
 };
 
-/// What a target remembers.
+/// State that a target's next cycle continues with: series and metadata.
 pub type Memory = (Cache, Arc<Mutex<Families>>);
 
-/// What a cycle is to do.
+/// Orders to a running cycle.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Orders {
-    /// Whether it goes on.
     pub phase: Phase,
-    /// An error that all scrapes fail with, without being made.
+    /// Error with which all scrapes fail, without being made.
     pub forced: Option<ScrapeError>,
 }
 
-/// Whether a cycle goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
-    /// It scrapes.
     #[default]
     Running,
     /// Another cycle goes on with its cache.
     Replaced,
-    /// The target is gone.
     Ended,
 }
 
-/// Scrapes one target.
+/// The scrape loop of one target.
 pub struct Cycle<S> {
-    /// The target.
     pub target: Arc<Target>,
-    /// What makes its batches.
     pub appender: Appender,
-    /// Where its samples come from; without one, why there is none.
+    /// Source of the samples, or the error that each scrape fails with.
     pub source: Result<Box<dyn Source>, ScrapeError>,
-    /// Where its samples go.
     pub store: Arc<S>,
-    /// What tells the time.
     pub clock: Arc<dyn Clock>,
-    /// What separates this server's schedule from others'.
+    /// Separates this server's schedule from those of others.
     pub offset_seed: u64,
-    /// `sample_limit`, for the report.
+    /// Setting `sample_limit`, which the report shows.
     pub sample_limit: u64,
-    /// Own metrics.
     pub metrics: Arc<Metrics>,
-    /// The job.
     pub job: String,
-    /// Where failures go, if they are logged.
+    /// File for failed scrapes, if the job has one.
     pub failures: Option<Failures>,
 }
 
-/// Where failures of a target's scrapes are logged.
+/// File that failed scrapes of a target are logged to.
 pub struct Failures {
-    /// Writes it.
     pub log: FailureLog,
-    /// The file.
     pub path: PathBuf,
 }
 
-/// How a cycle stopped.
 enum Stop {
     Replaced,
-    /// With the timer of its scrapes, unless there was none.
+    /// With the timer of the scrapes, unless there was none yet.
     Ended(Option<Interval>),
     Shutdown,
 }
 
 impl<S: Store> Cycle<S> {
-    /// Scrapes until it is ordered to stop. `stopped` gets the cache where another cycle goes on
-    /// with it, and is answered before markers are written. Once `shutdown` is true or gone, a
-    /// scrape under way is abandoned and nothing more is written.
+    /// Scrapes until ordered to stop. `stopped` gets the cache if another cycle continues with it,
+    /// and is answered before markers are written. Once `shutdown` is true or gone, a scrape under
+    /// way is abandoned and nothing more is written.
     pub async fn run(
         mut self,
         mut orders: watch::Receiver<Orders>,
@@ -105,7 +92,7 @@ impl<S: Store> Cycle<S> {
         stopped: oneshot::Sender<Option<Memory>>,
     ) {
         let stop = self.scrape_on(&mut orders, &mut shutdown).await;
-        // The receiver may be dropped: the caller does not wait.
+        // The receiver may be dropped: then the caller does not wait.
         match stop {
             Stop::Replaced => drop(stopped.send(Some(self.appender.into_cache()))),
             Stop::Shutdown | Stop::Ended(None) => drop(stopped.send(None)),
@@ -130,6 +117,8 @@ impl<S: Store> Cycle<S> {
             _ => offset(self.clock.now(), interval, self.target.hash(), self.offset_seed),
         };
         let first = Instant::now() + wait;
+        // In this order, here and below: a stop that comes with a shutdown must not lead to
+        // markers.
         tokio::select! {
             biased;
             () = is_shut_down(shutdown) => return Stop::Shutdown,
@@ -137,16 +126,20 @@ impl<S: Store> Cycle<S> {
             () = sleep_until(first) => {}
         }
         let mut ticks = interval_at(first + interval, interval);
+        // As upstream, missed scrapes are not made up for.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut schedule = Schedule::new(self.clock.now(), interval);
         let mut last: Option<Instant> = None;
         loop {
+            // Samples have the time at which the scrape began, however long it takes.
             let at = schedule.align(self.clock.now());
             let start = Instant::now();
             if let Some(last) = last.replace(start) {
                 self.metrics.observe_interval(interval, start.duration_since(last));
             }
+            // Cloned, because a borrow would keep new orders out during the scrape.
             let forced = orders.borrow().forced.clone();
+            // Orders wait for the end of the scrape: a reload does not cut it off.
             tokio::select! {
                 biased;
                 () = is_shut_down(shutdown) => return Stop::Shutdown,
@@ -167,6 +160,7 @@ impl<S: Store> Cycle<S> {
         at: Duration,
         forced: Option<ScrapeError>,
     ) -> Result<(), ScrapeError> {
+        // Before the clock starts: this is no part of the scrape's duration.
         self.appender.shrink_elsewhere().await;
         let start = Instant::now();
         self.appender.begin(milliseconds(at), self.clock.now_ms());
@@ -190,6 +184,7 @@ impl<S: Store> Cycle<S> {
             is_body_too_large: matches!(result, Err(ScrapeError::BodySize { .. })),
         };
         self.appender.report(&report);
+        // Before the commit, which adds to this state what the store refuses.
         self.target.report(at, duration, &result);
         if let Err(error) = &result {
             tracing::debug!(target = self.target.shown_url(), %error, "scrape failed");
@@ -202,6 +197,7 @@ impl<S: Store> Cycle<S> {
     }
 
     async fn commit(&mut self) {
+        // Before the commit, which takes the batch.
         let rows = self.appender.rows();
         match self.appender.commit(&*self.store, self.clock.now_ms()).await {
             Ok(appended) => {
@@ -247,10 +243,11 @@ impl<S: Store> Cycle<S> {
         }
     }
 
-    /// Marks all series of a target that is gone. It may come back under another cycle, so this
-    /// waits for two intervals and a little; the markers have the time of the first scrape that was
-    /// not made, and are refused where there are newer samples.
+    /// Marks all series of a target that is gone. The target may come back under another cycle, so
+    /// this waits for two intervals and a little more. The markers have the time of the first
+    /// scrape that was not made, and are refused where there are newer samples.
     async fn mark_end(&mut self, mut ticks: Interval) {
+        // The tick of the first scrape that is not made.
         ticks.tick().await;
         let at_ms = self.clock.now_ms();
         ticks.tick().await;
@@ -267,7 +264,7 @@ fn stop_of(phase: Phase, ticks: Option<Interval>) -> Stop {
     }
 }
 
-/// Waits until a cycle is ordered to stop. A cycle whose sender of orders was dropped has ended.
+/// Waits until a cycle is ordered to stop. A dropped sender means that the target has ended.
 async fn is_stopped(orders: &mut watch::Receiver<Orders>) -> Phase {
     match orders.wait_for(|orders| orders.phase != Phase::Running).await {
         Ok(orders) => orders.phase,

@@ -1,28 +1,30 @@
-//! When a target is scraped: each at its own place in the interval, at times that are whole
-//! intervals apart.
+//! Schedule of a target: each has its own place in the interval, and its times are whole intervals
+//! apart.
 //!
-//! Places are those of a grid, on which targets meet: a processor that wakes for one scrape does
-//! several, and most of what a small scrape costs is to wake.
+//! Places lie on a grid, on which targets meet: a processor that wakes for one scrape does several,
+//! and waking is most of what a small scrape costs.
 //!
 //! Source: `Target.offset` and `scrapeLoop.run` in `scrape/` of prometheus/prometheus, which has no
 //! grid. Equal distances of times compress better (prometheus/prometheus#7846).
 
 use std::time::Duration;
 
-/// What a scrape may be off its schedule and still have the time of it.
+/// Largest deviation from the schedule at which a scrape gets the scheduled time; as upstream.
 const TOLERANCE_MAX: Duration = Duration::from_millis(2);
 
-/// Distance between two places of the grid, in intervals that have at least [`PLACES_MIN`] of them.
+/// Distance between places of the grid, in intervals that have at least [`PLACES_MIN`] of them.
 const PLACE: Duration = Duration::from_millis(100);
 
-/// Targets of short intervals are spread over so many places.
+/// Number of places in shorter intervals.
 const PLACES_MIN: u32 = 10;
 
-/// How long to wait for the first scrape of a target. `hash` is the target's, `seed` the server's.
+/// Returns the time to wait for the first scrape of a target. `hash` is the target's, `seed` the
+/// server's.
 pub fn offset(now: Duration, interval: Duration, hash: u64, seed: u64) -> Duration {
     let distance = PLACE.min(interval / PLACES_MIN).as_nanos().max(1);
     let interval = interval.as_nanos().max(1);
     let place = u128::from(hash ^ seed) % interval / distance * distance;
+    // Relative to the epoch, so that a target keeps its place when the server restarts.
     let next = interval - now.as_nanos() % interval + place;
     let next = if next > interval { next - interval } else { next };
     Duration::from_nanos(u64::try_from(next).unwrap_or(u64::MAX))
@@ -37,13 +39,13 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// A schedule that begins at a time.
+    /// Creates a schedule that begins at a time.
     pub fn new(start: Duration, interval: Duration) -> Schedule {
         let tolerance = TOLERANCE_MAX.min(interval / 100);
         Schedule { interval, tolerance, aligned: start }
     }
 
-    /// The time that the samples of a scrape get that begins now: that of the schedule if it is
+    /// Returns the time for the samples of a scrape that begins now: that of the schedule if it is
     /// near, however many ticks were missed.
     pub fn align(&mut self, now: Duration) -> Duration {
         match now.checked_sub(self.aligned) {
@@ -103,7 +105,7 @@ mod tests {
         assert_eq!(schedule.align(eternal), eternal);
     }
 
-    /// Upstream: TestTargetOffset, TestScrapeOffsetDistribution.
+    /// Follows the upstream tests TestTargetOffset, TestScrapeOffsetDistribution.
     #[test]
     fn offsets_spread_over_the_interval() {
         let interval = Duration::from_secs(10);
@@ -124,7 +126,7 @@ mod tests {
         assert!(buckets.iter().all(|count| count.abs_diff(2000) < 300), "{buckets:?}");
     }
 
-    /// Each target has a place of the grid, each place about as many targets.
+    /// Each target has a place of the grid, and each place about as many targets.
     #[test]
     fn targets_meet_on_a_grid() {
         for (interval_ms, places, distance_ms) in

@@ -1,8 +1,8 @@
-//! What is counted of discovery, by upstream's names.
+//! Counters of discovery, with upstream's names.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counters of all jobs.
+/// Counters of the discovery of all jobs.
 #[derive(Debug, Default)]
 pub struct DiscoveryFigures {
     pub(super) file_read_errors: AtomicU64,
@@ -12,7 +12,7 @@ pub struct DiscoveryFigures {
 }
 
 impl DiscoveryFigures {
-    /// Names, helps and values.
+    /// Returns name, help and value of each counter.
     pub fn counters(&self) -> [(&'static str, &'static str, u64); 4] {
         [
             (

@@ -12,15 +12,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tidepool_settings::file::open_regular;
 
-/// The label that says which file lists a target.
+/// Label with the file that lists a target.
 const FILE_LABEL: &str = "__meta_filepath";
 
-/// Looks at files.
+/// Discoverer that looks at files.
 pub(super) struct FileDiscovery {
     config: FileConfig,
     figures: Arc<DiscoveryFigures>,
     memory: MemoryBound,
-    /// The files that there were, with their groups.
+    /// Files of the last look, with their groups.
     files: BTreeMap<PathBuf, Seen>,
     has_looked: bool,
 }
@@ -28,11 +28,11 @@ pub(super) struct FileDiscovery {
 /// A file as it was last read.
 #[derive(Clone, Default)]
 struct Seen {
-    /// Of its content; none if it could not be read, or there was no room for it.
+    /// Hash of the content; `None` if it could not be read, or found no memory.
     hash: Option<u64>,
-    /// What was last wrong with it.
+    /// Last fault of the file.
     wrong: Option<ListError>,
-    /// It when it was last sound.
+    /// List of the last content without a fault.
     list: Option<Arc<List>>,
 }
 
@@ -51,17 +51,18 @@ impl FileDiscovery {
         self.config.refresh_interval
     }
 
-    /// Whether all files were read that there are.
+    /// Returns whether all files that there are were read.
     pub fn has_answered(&self) -> bool {
         self.has_looked && self.files.values().all(|seen| seen.wrong.is_none())
     }
 
-    /// Looks at all files; returns all lists if any has changed.
+    /// Looks at all files, and returns all lists if any has changed.
     pub async fn refresh(&mut self) -> Option<Vec<Arc<List>>> {
         let (config, figures) = (self.config.clone(), Arc::clone(&self.figures));
         let (memory, before) = (self.memory.clone(), self.files.clone());
-        // A file system may take its time.
+        // Not on this thread, because a file system may take long.
         let look = move || look(&config, &figures, &memory, &before);
+        // If this panics, the files stay as they were.
         let after = tokio::task::spawn_blocking(look).await.ok()?;
         let is_first = !std::mem::replace(&mut self.has_looked, true);
         let (before, found) = (lists(&self.files), lists(&after));
@@ -95,7 +96,7 @@ fn look(
             Err(error) => {
                 figures.file_read_errors.fetch_add(1, Relaxed);
                 tracing::warn!(?pattern, %error, "could not look for files with targets");
-                // Nothing says that these are gone.
+                // Nothing tells that the files of this pattern are gone.
                 for (path, seen) in before.iter().filter(|(path, _)| pattern.is_beside(path)) {
                     after.insert(path.clone(), seen.clone());
                 }
@@ -105,7 +106,7 @@ fn look(
     after
 }
 
-/// Reads a file if its content is another one than before.
+/// Reads a file, and keeps its list if the content has not changed.
 fn read(path: &Path, before: Seen, figures: &DiscoveryFigures, memory: &MemoryBound) -> Seen {
     let raw = raw(path, memory);
     let hash = raw.as_ref().ok().map(Raw::hash);
@@ -114,6 +115,7 @@ fn read(path: &Path, before: Seen, figures: &DiscoveryFigures, memory: &MemoryBo
     }
     match raw.and_then(|raw| list(path, raw)) {
         Ok(list) => {
+            // An equal list keeps its identity, by which changes are found.
             let same = before.list.filter(|before| before.is_same(&list));
             Seen { hash, wrong: None, list: Some(same.unwrap_or_else(|| Arc::new(list))) }
         }
@@ -127,7 +129,7 @@ fn read(path: &Path, before: Seen, figures: &DiscoveryFigures, memory: &MemoryBo
                     "a file with targets cannot be used; those that were read before stay"
                 );
             }
-            // There may be room next time.
+            // Without a hash the file is read again: there may be memory next time.
             let hash = hash.filter(|_| !wrong.is_memory);
             Seen { hash, wrong: Some(wrong), list: before.list }
         }
@@ -140,13 +142,13 @@ fn raw(path: &Path, memory: &MemoryBound) -> Result<Raw, ListError> {
     Ok(raw)
 }
 
-/// The list of a file as it is now.
+/// Returns the list of a file as it is now.
 pub fn listed(path: &Path) -> Result<List, String> {
     let raw = raw(path, &MemoryBound::unbounded());
     raw.and_then(|raw| list(path, raw)).map_err(|error| error.what)
 }
 
-/// What a file lists.
+/// Parses the content of a file.
 fn list(path: &Path, raw: Raw) -> Result<List, ListError> {
     let is_json = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
     let source = path.display().to_string();

@@ -1,6 +1,6 @@
 //! Targets that a server lists, as JSON.
 //!
-//! Source: `discovery/http` of prometheus/prometheus; that the last list is kept is ours.
+//! Source: `discovery/http` of prometheus/prometheus, which does not save the last list.
 
 use super::list::{List, ListError, Raw};
 use super::read::{Origin, json};
@@ -15,33 +15,32 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tidepool_client::{Ask, Client, ClientError};
 
-/// The header that tells the server how often it is asked, in seconds.
+/// Header that tells the server the time between requests, in seconds.
 const INTERVAL: HeaderName = HeaderName::from_static("x-prometheus-refresh-interval-seconds");
 
-/// Asks a server.
+/// Discoverer that requests a list from a server.
 pub(super) struct HttpDiscovery {
     config: HttpConfig,
     client: Client,
     figures: Arc<DiscoveryFigures>,
     memory: MemoryBound,
     saved: Option<Saved>,
-    /// The last list.
+    /// The last list that was read.
     known: Option<Known>,
     has_answered: bool,
-    /// What was last wrong.
+    /// Fault of the last request.
     wrong: Option<ListError>,
 }
 
-/// A list that was read.
+/// A list that was read, and its hash.
 #[derive(Clone)]
 struct Known {
-    /// Of its bytes.
     hash: u64,
     list: Arc<List>,
 }
 
 impl HttpDiscovery {
-    /// Starts with the saved list, which may be long. Sends no request.
+    /// Creates a discoverer with the saved list, which may be long. Sends no request.
     pub fn open(
         config: &HttpConfig,
         options: &DiscoveryOptions,
@@ -58,6 +57,7 @@ impl HttpDiscovery {
             has_answered: false,
             wrong: None,
         };
+        // Here and not in each request, so that the configuration is refused.
         discovery.client.check(&discovery.ask())?;
         match discovery.read_saved() {
             Ok(known) => discovery.known = known,
@@ -83,17 +83,17 @@ impl HttpDiscovery {
         self.config.refresh_interval
     }
 
-    /// The list that was kept.
+    /// Returns the last list, which may be the saved one.
     pub fn known(&self) -> Vec<Arc<List>> {
         self.known.iter().map(|known| Arc::clone(&known.list)).collect()
     }
 
-    /// Whether there is a list, of now or of an earlier run.
+    /// Returns whether there is a list, of this or of an earlier run.
     pub fn has_answered(&self) -> bool {
         self.has_answered || self.known.is_some()
     }
 
-    /// Asks; returns the list if it has changed.
+    /// Requests the list, and returns it if it has changed.
     pub async fn refresh(&mut self) -> Option<Vec<Arc<List>>> {
         let asked = match self.fetch().await {
             Ok(raw) => self.read(raw).await,
@@ -105,6 +105,7 @@ impl HttpDiscovery {
                     tracing::info!(url = %self.config.url, "the list of targets can be read again");
                 }
                 self.has_answered = true;
+                // The same bytes as before change nothing.
                 let new = changed?;
                 let is_same = |known: &Known| Arc::ptr_eq(&known.list, &new.list);
                 let changes = !self.known.as_ref().is_some_and(is_same);
@@ -113,6 +114,7 @@ impl HttpDiscovery {
             }
             Err(error) => {
                 self.figures.http_failures.fetch_add(1, Relaxed);
+                // Once per fault, however long it lasts.
                 if !self.wrong.as_ref().is_some_and(|wrong| wrong.is_same(&error)) {
                     let url = &self.config.url;
                     let error = &error.what;
@@ -157,8 +159,8 @@ impl HttpDiscovery {
         Ok(raw)
     }
 
-    /// Reads a list that is another one than before, and keeps it for the next start. Beside the
-    /// threads of the network, which a long one would hold for a second.
+    /// Reads a list unless its bytes are the same, and saves it for the next start. Runs on another
+    /// thread, because a long list would hold this one for a second.
     async fn read(&self, raw: Raw) -> Result<Option<Known>, ListError> {
         let (config, saved, known) = (self.config.clone(), self.saved.clone(), self.known.clone());
         let work = move || read(raw, &config, saved.as_ref(), known.as_ref());
@@ -179,6 +181,7 @@ fn read(
     let mut is_kept = Ok(());
     let list = raw.into_list(|bytes, room| {
         let groups = json(bytes, &origin(config), room)?;
+        // Only a list without faults is saved.
         is_kept = saved.map_or(Ok(()), |saved| saved.write_now(bytes));
         Ok(groups)
     })?;
@@ -189,6 +192,7 @@ fn read(
             "the list of targets could not be kept for the next start"
         );
     }
+    // Equal groups in other bytes are no change.
     let list = match before {
         Some(before) if before.list.is_same(&list) => Arc::clone(&before.list),
         _ => Arc::new(list),
@@ -200,7 +204,7 @@ fn origin(config: &HttpConfig) -> Origin<'_> {
     Origin { source: config.url.to_string(), label: (names::URL, &config.url_text) }
 }
 
-/// Whether a content type is that of JSON in UTF-8.
+/// Returns whether a content type is that of JSON in UTF-8.
 fn is_json(kind: &str) -> bool {
     let kind = kind.to_ascii_lowercase();
     let (kind, parameter) = kind.split_once(';').unwrap_or((&kind, ""));
@@ -212,7 +216,7 @@ fn is_json(kind: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Upstream's `TestContentTypeRegex`.
+    /// Cases of upstream's test `TestContentTypeRegex`.
     #[test]
     fn content_types_are_upstreams() {
         for (kind, expected) in [

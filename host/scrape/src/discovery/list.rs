@@ -6,9 +6,9 @@
 //!                     └───────┴── Room: counted first ────┘
 //! ```
 //!
-//! Whatever a list adds is taken of the memory of targets before it is there: its bytes as they
-//! come, each group, label and address as it is read. One that finds no room is given up where it
-//! is, and what it had taken is given back.
+//! Memory is counted before it is allocated: the bytes of a list as they arrive, each group, label
+//! and address as it is read. A list that finds no memory is abandoned there, and its memory is
+//! given back.
 
 use super::LIST_BYTES_MAX;
 use crate::error::{ScrapeError, beginning};
@@ -18,36 +18,36 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Read;
 use std::sync::Arc;
 
-/// What an allocation takes beside its bytes.
+/// Overhead of an allocation, in bytes.
 const ALLOCATION_BYTES: usize = 16;
 
-/// Counters of references of a shared text.
+/// Reference counts of a shared text, in bytes.
 const COUNTERS_BYTES: usize = 2 * size_of::<usize>();
 
-/// Least bytes that are taken for the bytes of a list.
+/// Minimum capacity for the bytes of a list.
 const RAW_BYTES_MIN: usize = 4096;
 
 /// Bytes of a file that are read at a time.
 const READ_BYTES: usize = 64 * 1024;
 
-/// The groups that one file, server or name lists, with what they hold of the memory of targets.
+/// Groups that one file, server or name lists, with their share of the memory of targets.
 #[derive(Debug)]
 pub struct List {
     groups: Arc<Vec<TargetGroup>>,
     targets: usize,
-    /// Of all groups, so that long lists need not be compared.
+    /// Hash of all groups, so that long lists need not be compared.
     digest: u64,
-    /// Given back when the last who needs the list drops it.
+    /// Given back when the last user drops the list.
     _room: Option<Room>,
 }
 
 impl List {
-    /// Groups that are no part of any bound.
+    /// Creates a list that counts against no bound.
     pub fn unbounded(groups: Vec<TargetGroup>) -> List {
         List::new(Arc::new(groups), None)
     }
 
-    /// Groups that were counted.
+    /// Creates a list whose groups were counted.
     pub(super) fn held(groups: Arc<Vec<TargetGroup>>, room: Room) -> List {
         List::new(groups, Some(room))
     }
@@ -59,38 +59,38 @@ impl List {
         List { groups, targets, digest: hasher.finish(), _room: room }
     }
 
-    /// The groups.
     pub fn groups(&self) -> &[TargetGroup] {
         &self.groups
     }
 
-    /// The number of targets of all groups.
+    /// Returns the number of targets in all groups.
     pub fn targets(&self) -> usize {
         self.targets
     }
 
-    /// Whether another list has the same groups.
+    /// Returns whether another list has the same groups.
     pub fn is_same(&self, other: &List) -> bool {
         (self.digest, self.targets, self.groups.len())
             == (other.digest, other.targets, other.groups.len())
     }
 }
 
-/// Why a list cannot be used.
+/// Fault that makes a list unusable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ListError {
     pub what: String,
-    /// Whether there was no room for it. There may be next time.
+    /// Whether the list found no memory. There may be some next time.
     pub is_memory: bool,
 }
 
 impl ListError {
-    /// What is wrong with it: the beginning, since a list may hold anything.
+    /// Makes an error of a fault. Only the beginning of the text is kept, since a list may hold
+    /// anything.
     pub fn wrong(what: impl ToString) -> ListError {
         ListError { what: beginning(&what.to_string()), is_memory: false }
     }
 
-    /// Whether the other one says the same. How much room there was does not matter.
+    /// Returns whether both have the same cause, however much memory there was.
     pub fn is_same(&self, other: &ListError) -> bool {
         self == other || (self.is_memory && other.is_memory)
     }
@@ -102,19 +102,19 @@ impl From<NoRoom> for ListError {
     }
 }
 
-/// There is no room for a list.
+/// No memory is left for a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no memory left for this list of targets: it would take {bytes} bytes, and all targets may take {limit_bytes}, one list half of that; shorten the list, or raise --memory-limit"
 )]
 pub struct NoRoom {
-    /// What the list would hold.
+    /// Bytes that the list would hold.
     pub bytes: u64,
-    /// What all targets and lists may hold.
+    /// Bytes that all targets and lists may hold.
     pub limit_bytes: u64,
 }
 
-/// What one list takes of the memory of targets.
+/// Share of one list in the memory of targets.
 #[derive(Debug)]
 pub(super) struct Room {
     held: Held,
@@ -127,14 +127,14 @@ impl Room {
         Room { held: memory.holder(), bytes: 0, is_refused: false }
     }
 
-    /// Takes room for so many bytes, before they are there.
+    /// Counts so many bytes, before they are allocated.
     pub fn take(&mut self, bytes: usize) -> Result<(), NoRoom> {
         let bytes = self.bytes.saturating_add(bytes as u64);
         self.held.set(bytes).map_err(|error| {
             self.is_refused = true;
             match error {
                 ScrapeError::Memory { bytes, limit_bytes } => NoRoom { bytes, limit_bytes },
-                // Nothing else is wrong with memory.
+                // Holders fail for no other reason.
                 _ => NoRoom { bytes, limit_bytes: u64::MAX },
             }
         })?;
@@ -142,25 +142,25 @@ impl Room {
         Ok(())
     }
 
-    /// Takes room for a text that is shared.
+    /// Counts a text that is shared.
     pub fn take_text(&mut self, bytes: usize) -> Result<(), NoRoom> {
         self.take(ALLOCATION_BYTES + COUNTERS_BYTES + bytes)
     }
 
-    /// What is taken.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Gives back what was taken since so many bytes were.
+    /// Gives back all that was counted beyond so many bytes.
     pub fn back_to(&mut self, bytes: u64) {
         self.bytes = self.bytes.min(bytes);
         // Less is never refused.
         let _ = self.held.set(self.bytes);
     }
 
-    /// Adds to a vector that takes room as it grows.
+    /// Adds to a vector, and counts its growth.
     pub fn push<T>(&mut self, list: &mut Vec<T>, item: T) -> Result<(), NoRoom> {
+        // The growth of the vector itself could not be counted before it happens.
         if list.len() == list.capacity() {
             let more = list.capacity().max(1);
             self.take(more * size_of::<T>())?;
@@ -170,7 +170,7 @@ impl Room {
         Ok(())
     }
 
-    /// Takes room for groups that are there already.
+    /// Counts groups that are allocated already.
     pub fn take_groups(&mut self, groups: &[TargetGroup]) -> Result<(), NoRoom> {
         for group in groups {
             self.take(size_of::<TargetGroup>() + ALLOCATION_BYTES + group.source.len())?;
@@ -184,7 +184,7 @@ impl Room {
     }
 }
 
-/// The bytes of a list.
+/// Unparsed bytes of a list, and their memory.
 #[derive(Debug)]
 pub(super) struct Raw {
     bytes: Vec<u8>,
@@ -196,10 +196,11 @@ impl Raw {
         Raw { bytes: Vec::new(), room: Room::new(memory) }
     }
 
-    /// Takes the next bytes.
+    /// Adds the next bytes of the list.
     pub fn push(&mut self, more: &[u8]) -> Result<(), NoRoom> {
         let (capacity, needed) = (self.bytes.capacity(), self.bytes.len() + more.len());
         if needed > capacity {
+            // Doubled, but not beyond the limit, which a file may exceed by one piece only.
             let larger = (2 * capacity).min(LIST_BYTES_MAX as usize).max(needed).max(RAW_BYTES_MIN);
             self.room.take(larger - capacity)?;
             self.bytes.reserve_exact(larger - self.bytes.len());
@@ -208,8 +209,9 @@ impl Raw {
         Ok(())
     }
 
-    /// Takes all bytes of a file, at most [`LIST_BYTES_MAX`].
+    /// Adds all bytes of a file, at most [`LIST_BYTES_MAX`].
     pub fn read(&mut self, file: impl Read) -> Result<(), ListError> {
+        // One byte more, by which a file that is too long is known.
         let mut file = file.take(LIST_BYTES_MAX + 1);
         let mut piece = vec![0; READ_BYTES];
         loop {
@@ -223,14 +225,15 @@ impl Raw {
         }
     }
 
-    /// A hash of the bytes. One who makes lists of the same hash is late with his own list only.
+    /// Returns a hash of the bytes. A sender who makes lists of equal hashes only delays its own
+    /// list.
     pub fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         hasher.write(&self.bytes);
         hasher.finish()
     }
 
-    /// Makes the list of them, by what reads groups of bytes. The bytes are gone then.
+    /// Makes the list, by a function that reads groups from the bytes, which are freed then.
     pub fn into_list(
         self,
         read: impl FnOnce(&[u8], &mut Room) -> Result<Vec<TargetGroup>, String>,
@@ -239,6 +242,7 @@ impl Raw {
         let read = read(&bytes, &mut room);
         let groups = read
             .map_err(|what| ListError { is_memory: room.is_refused, ..ListError::wrong(what) })?;
+        // Freed before its memory counts as free.
         let taken = bytes.capacity() as u64;
         drop(bytes);
         room.back_to(room.bytes.saturating_sub(taken));

@@ -1,4 +1,4 @@
-//! Where targets come from: lists of the configuration, files, a server, the DNS.
+//! Discovery of targets: lists in the configuration, files, HTTP servers, the DNS.
 //!
 //! ```text
 //! file  ──┐ each looks now and then, in a task of its own
@@ -10,13 +10,13 @@
 //! Begin with [`Discovery`]. A group is one of upstream's `targetgroup`: its source, the labels of
 //! its targets, and labels of them all.
 //!
-//! What fails changes nothing: a file that does not parse, a server that does not answer and a name
-//! that cannot be looked up leave the targets that there were. The last list of a server and what
-//! the DNS last knew are also kept in files, so that a node that starts without its uplink knows
+//! A failure changes nothing: a file that does not parse, a server that does not answer and a name
+//! that cannot be looked up leave the targets that there were. The last list of a server and the
+//! last answer of the DNS are saved in files, so that a node that starts without its uplink knows
 //! its targets.
 //!
-//! Files are read and compared, not watched: what swaps a symbolic link of a directory above, as
-//! mounted configuration does, tells no watcher of the file.
+//! Files are read and compared, not watched: a swapped symbolic link of a directory above, as in
+//! mounted configuration, notifies no watcher of the file.
 
 pub mod dns;
 mod figures;
@@ -52,16 +52,15 @@ const LIST_BYTES_MAX: u64 = 32 << 20;
 /// All lists of a job, by discoverer in the order of the configuration.
 pub type Groups = Vec<Arc<List>>;
 
-/// What discoverers work with.
+/// Settings that all discoverers share.
 #[derive(Clone, Debug, Default)]
 pub struct DiscoveryOptions {
-    /// Where lists of servers and answers of the DNS are kept; without it they are not.
+    /// Directory for lists of servers and answers of the DNS; without it, nothing is saved.
     pub saved_dir: Option<PathBuf>,
-    /// What lists may take.
+    /// Bound on the memory of lists.
     pub memory: MemoryBound,
-    /// How names are looked up; without it as the system does.
+    /// Resolver of names; without it, the settings of the system hold.
     pub resolver: Option<dns::Resolver>,
-    /// What is counted.
     pub figures: Arc<DiscoveryFigures>,
 }
 
@@ -73,26 +72,26 @@ pub struct Discovery {
     _tasks: JoinSet<()>,
 }
 
-/// One that looks now and then.
+/// A discoverer, which looks at regular intervals.
 enum Discoverer {
     File(FileDiscovery),
     Http(Box<HttpDiscovery>),
     Dns(DnsDiscovery),
 }
 
-/// What a look found.
+/// Result of one look of a discoverer.
 struct Found {
-    /// Of which discoverer.
+    /// Index of the discoverer in the configuration.
     number: usize,
-    /// All its lists, if any has changed.
+    /// All lists of the discoverer, if any has changed.
     groups: Option<Groups>,
     has_answered: bool,
 }
 
-/// Why targets cannot be discovered as configured.
+/// Reasons why targets cannot be discovered as configured.
 #[derive(Debug, thiserror::Error)]
 pub enum DiscoveryError {
-    /// A server cannot be asked.
+    /// The HTTP client is not valid.
     #[error(transparent)]
     Client(#[from] ClientError),
     /// The listed targets take too much memory.
@@ -101,10 +100,9 @@ pub enum DiscoveryError {
 }
 
 impl Discovery {
-    /// Starts all discoverers of a job, inside of a runtime. What is known at once is there at
-    /// once: static lists, and what was kept of servers and of the DNS. That may be long, so this
-    /// is no work for a thread of the network. Fails if requests cannot be made as configured, or
-    /// there is no room for static lists.
+    /// Starts all discoverers of a job, inside of a runtime. Static lists, saved lists and saved
+    /// answers are there at once. They may be long, so this must not run on a thread of the
+    /// network. Fails if requests cannot be made as configured, or static lists find no memory.
     pub fn start(
         configs: &[DiscoveryConfig],
         options: &DiscoveryOptions,
@@ -147,6 +145,7 @@ impl Discovery {
                         *part = groups;
                         publish.send_replace(parts.concat());
                     }
+                    // After the groups are published, so that an answer is never seen before them.
                     if has_answered && silent.remove(&number) && silent.is_empty() {
                         all_answered.send_replace(true);
                     }
@@ -156,21 +155,21 @@ impl Discovery {
         Ok(Discovery { groups, has_answered, _tasks: tasks })
     }
 
-    /// Whether the groups are what was configured, and not only what is known of it as yet: each
-    /// list has been read, each server has answered and each name was looked up, now or before an
-    /// earlier stop. It becomes true after the groups are there.
+    /// Returns whether the groups are complete: each list was read, each server has answered and
+    /// each name was looked up, in this or in an earlier run. It becomes true after the groups are
+    /// there.
     pub fn has_answered(&self) -> watch::Receiver<bool> {
         self.has_answered.clone()
     }
 
-    /// All groups as they are, and each change of them.
+    /// Returns all groups as they are, and each change of them.
     pub fn groups(&self) -> watch::Receiver<Groups> {
         self.groups.clone()
     }
 }
 
 impl Discoverer {
-    /// What is known before the first look.
+    /// Returns the lists that are known before the first look.
     fn known(&self) -> Groups {
         match self {
             Discoverer::File(_) => Vec::new(),
@@ -179,7 +178,7 @@ impl Discoverer {
         }
     }
 
-    /// Whether all is known that is configured.
+    /// Returns whether all lists are known that are configured.
     fn has_answered(&self) -> bool {
         match self {
             Discoverer::File(file) => file.has_answered(),
@@ -196,7 +195,7 @@ impl Discoverer {
         }
     }
 
-    /// Looks; returns all lists if any has changed.
+    /// Looks, and returns all lists if any has changed.
     async fn refresh(&mut self) -> Option<Groups> {
         match self {
             Discoverer::File(file) => file.refresh().await,
@@ -207,6 +206,7 @@ impl Discoverer {
 
     async fn run(mut self, number: usize, send: mpsc::Sender<Found>) {
         let mut ticks = interval(self.interval());
+        // A look that takes long is followed by a whole interval.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;

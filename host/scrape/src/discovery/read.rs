@@ -1,4 +1,4 @@
-//! From the text of a list to groups, each counted before it is there.
+//! Parses a list into groups, each of which is counted before it is allocated.
 
 use super::list::Room;
 use crate::labels::Labels;
@@ -10,22 +10,22 @@ use tidepool_settings::yaml;
 /// The keys of a group.
 const KEYS: &[&str] = &["targets", "labels"];
 
-/// What an entry of a map takes beside its texts: its part of a node, and their allocations.
+/// Memory of an entry of a map besides its texts: its part of a node, and their allocations.
 const ENTRY_BYTES: usize = 96;
 
-/// What a label of a set takes beside its texts: two lengths.
+/// Memory of a label in a set besides its texts: two lengths.
 const LENGTHS_BYTES: usize = 8;
 
-/// Where a list comes from.
+/// Origin of a list, for its groups.
 pub(super) struct Origin<'a> {
-    /// What the sources of its groups begin with.
+    /// Prefix of the sources of the groups.
     pub source: String,
-    /// A label of all targets.
+    /// Label that all targets get.
     pub label: (&'static str, &'a str),
 }
 
-/// Reads a list in JSON. Its keys may be written in capitals, as Go reads them: servers in
-/// other languages write them so.
+/// Reads a list in JSON. Its keys may be in capitals, as Go accepts them: servers in other
+/// languages write them so.
 pub(super) fn json(
     bytes: &[u8],
     origin: &Origin<'_>,
@@ -37,7 +37,6 @@ pub(super) fn json(
     groups.map_err(|error| error.to_string())?
 }
 
-/// Reads a list in YAML.
 pub(super) fn yaml(
     bytes: &[u8],
     origin: &Origin<'_>,
@@ -52,15 +51,16 @@ pub(super) fn yaml(
     let groups = Groups { room: &mut *room, origin, ignores_case: false };
     let groups = yaml::read_seed("", &node, groups);
     let groups = groups.map_err(|error| error.to_string())?;
+    // Freed before its memory counts as free.
     drop(node);
     room.back_to(room.bytes() - nodes_bytes);
     groups
 }
 
-/// What a list says, or upstream's words for one that has nothing in the place of a group.
+/// Groups of a list, or upstream's message for a null in the place of a group.
 type Listed = Result<Vec<TargetGroup>, String>;
 
-/// Reads a list. Groups without targets count, but there is nothing to remember of them.
+/// Reads a list. Groups without targets have a number, but nothing of them is kept.
 struct Groups<'a> {
     room: &'a mut Room,
     origin: &'a Origin<'a>,
@@ -119,7 +119,7 @@ enum Key {
     Labels,
 }
 
-/// Reads a key of a group.
+/// Reads the key of a group.
 struct KeyOf {
     ignores_case: bool,
 }
@@ -181,7 +181,7 @@ impl<'de> Visitor<'de> for Group<'_> {
         let before = room.bytes();
         let (mut targets, mut map) = (Vec::new(), LabelMap::new());
         let (mut targets_bytes, mut map_bytes) = (0, 0);
-        // Of a key that comes twice the last value counts, as for Go. In YAML none does.
+        // Of a repeated key the last value counts, as for Go. YAML refuses it before.
         while let Some(key) = entries.next_key_seed(KeyOf { ignores_case })? {
             let bytes = match key {
                 Key::Targets => {
@@ -193,6 +193,7 @@ impl<'de> Visitor<'de> for Group<'_> {
                     &mut map_bytes
                 }
             };
+            // The value that this one replaces is dropped.
             room.back_to(room.bytes() - *bytes);
             let start = room.bytes();
             match key {
@@ -205,17 +206,20 @@ impl<'de> Visitor<'de> for Group<'_> {
             return Err(A::Error::custom("a label has no name"));
         }
         if targets.is_empty() {
+            // Nothing of the group is kept, its labels neither.
             room.back_to(before);
             return Ok(Some(TargetGroup::default()));
         }
         let (name, value) = origin.label;
         map.insert(name.to_owned(), value.to_owned());
         let lengths = |(name, value): (&String, &String)| name.len() + value.len() + LENGTHS_BYTES;
+        // Counted before the labels are encoded, while the map is still there.
         room.take_text(map.iter().map(lengths).sum()).map_err(A::Error::custom)?;
         let labels = Labels::of(&map);
         drop(map);
         room.back_to(room.bytes() - map_bytes);
         let mut source = format!("{}:{number}", origin.source);
+        // Only its length is counted, so the capacity must not exceed it.
         source.shrink_to_fit();
         room.take_text(source.len()).map_err(A::Error::custom)?;
         Ok(Some(TargetGroup { source, targets, labels }))
@@ -308,8 +312,8 @@ impl<'de> Visitor<'de> for LabelsOf<'_> {
     }
 }
 
-/// A text with U+FFFD for each byte that is part of no character, and for half a surrogate pair, as
-/// Go's `encoding/json` reads it.
+/// Decodes a text with U+FFFD for each byte that is part of no character, and for half a surrogate
+/// pair, as Go's `encoding/json` does.
 fn replaced(mut bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 3);
     while let Some(chunk) = bytes.utf8_chunks().next() {
@@ -324,7 +328,7 @@ fn replaced(mut bytes: &[u8]) -> String {
     text
 }
 
-/// Reads a text, and makes something of it that takes so many bytes more.
+/// Reads a text, and makes a value of it that takes so many bytes more.
 struct Text<'a, F> {
     room: &'a mut Room,
     bytes: usize,
@@ -335,7 +339,7 @@ impl<'de, T, F: FnOnce(&str) -> T> DeserializeSeed<'de> for Text<'_, F> {
     type Value = T;
 
     fn deserialize<D: Deserializer<'de>>(self, text: D) -> Result<T, D::Error> {
-        // Texts in JSON that are none come as bytes, with halves of surrogate pairs as WTF-8.
+        // A JSON string that is not UTF-8 comes as bytes, with halves of surrogate pairs as WTF-8.
         text.deserialize_bytes(self)
     }
 }
@@ -347,7 +351,7 @@ impl<T, F: FnOnce(&str) -> T> Visitor<'_> for Text<'_, F> {
         match std::str::from_utf8(bytes) {
             Ok(text) => self.visit_str(text),
             Err(_) => {
-                // A byte becomes three at most.
+                // One replaced byte becomes three at most.
                 self.room.take(bytes.len() * 3).map_err(E::custom)?;
                 let text = replaced(bytes);
                 self.room.back_to(self.room.bytes() - bytes.len() as u64 * 3);
@@ -409,7 +413,7 @@ mod tests {
         assert_eq!(of_yaml, of_json, "and takes the same in the end");
     }
 
-    /// As .NET's serializer writes them, unless it is told otherwise.
+    /// Keys as .NET's serializer writes them by default.
     #[test]
     fn only_json_has_keys_in_capitals() {
         let list = r#"[{"Targets": ["a:1"], "LABELS": {"Env": "b"}}]"#;
@@ -423,7 +427,7 @@ mod tests {
         assert!(what.starts_with("1:3: [0].Targets: there is no such key"), "{what}");
     }
 
-    /// As `encoding/json` of Go 1.26 reads them.
+    /// JSON as `encoding/json` of Go 1.26 reads it.
     #[test]
     fn json_is_read_as_go_reads_it() {
         let list = b"[{\"targets\": [\"a:1\", \"b\\ud800:1\", \"c\xff\xe2\x82:\\udc00\\ud83d\\ude00\"],\
@@ -440,7 +444,7 @@ mod tests {
         let first = ("a:1 b\u{fffd}:1 c\u{fffd}\u{fffd}\u{fffd}:\u{fffd}\u{1f600}", "u 2 3");
         let expected = [first, ("f", "u")].map(|(one, other)| (one.to_owned(), other.to_owned()));
         assert_eq!(found.collect::<Vec<_>>(), expected);
-        // What was said before the last time holds nothing.
+        // Values before the last one of a repeated key hold no memory.
         let once = b"[{\"targets\": [\"a:1\", \"b\\ud800:1\", \"c\xff\xe2\x82:\\udc00\\ud83d\\ude00\"],\
             \"labels\": {\"x\": \"1\", \"x\": \"2\", \"y\": \"3\"}}, {\"targets\": [\"f\"], \"labels\": {}}]";
         assert_eq!(with(1 << 20, |room| json(once, &origin(), room)).1, held);
@@ -478,8 +482,8 @@ mod tests {
         }
     }
 
-    /// The story of a server whose list of 32 MiB took 10 GB: whatever a list repeats, no more is
-    /// read of it than there is room for.
+    /// Regression: a list of 32 MiB took 10 GB. Whatever a list repeats, no more of it is read than
+    /// there is memory for.
     #[test]
     fn no_more_is_read_than_there_is_room_for() {
         const MIB: u64 = 1 << 20;
@@ -493,7 +497,7 @@ mod tests {
             (repeated(r#"[{"targets":["#, "\"\"", "]}]"), true),
             (repeated(r#"[{"targets":["#, "\"a:1\"", "]}]"), true),
             (repeated(r#"[{"labels":{"#, r#""":"""#, "}}]"), true),
-            // Nothing is remembered of these.
+            // Nothing of these is kept.
             (repeated("[", "{}", "]"), false),
             (repeated("[", r#"{"labels":{"a":""}}"#, "]"), false),
         ] {
@@ -507,7 +511,7 @@ mod tests {
             }
             let (read, bytes) = with(4 * MIB, |room| yaml(text.as_bytes(), &origin(), room));
             assert!(bytes <= 2 * MIB, "{beginning}: {bytes}");
-            // The key twice is seen first.
+            // The repeated key is found first.
             let what = read.expect_err("nodes take room");
             assert!(what.contains("no memory left") || what.contains("there already"), "{what}");
         }

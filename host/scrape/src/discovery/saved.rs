@@ -1,4 +1,4 @@
-//! The last list of a server, or answer of the DNS, kept in a file for the next start.
+//! The last list of a server, or answer of the DNS, in a file for the next start.
 
 use super::list::{ListError, Raw};
 use crate::memory::MemoryBound;
@@ -7,10 +7,10 @@ use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Lists that were begun: two jobs may ask one server.
+/// Numbers temporary files: two jobs may save a list of one server.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 
-/// Where one list is.
+/// File of one saved list.
 #[derive(Clone)]
 pub(super) struct Saved {
     directory: PathBuf,
@@ -18,13 +18,14 @@ pub(super) struct Saved {
 }
 
 impl Saved {
-    /// The file for a URL, or what else tells which list it is.
+    /// Returns the file for a URL, or for another key of a list.
     pub fn new(directory: &Path, key: &str) -> Saved {
+        // The length tells most keys with equal checksums apart.
         let name = format!("{:08x}-{}.json", crc32c::crc32c(key.as_bytes()), key.len());
         Saved { directory: directory.to_owned(), name }
     }
 
-    /// The list, if one is there.
+    /// Reads the list, if it was saved.
     pub fn read(&self, memory: &MemoryBound) -> Result<Option<Raw>, ListError> {
         let file = match File::open(self.directory.join(&self.name)) {
             Ok(file) => file,
@@ -36,20 +37,21 @@ impl Saved {
         Ok(Some(raw))
     }
 
-    /// Keeps a list, beside the threads of the network. One that is there is whole at any moment.
+    /// Saves a list, on another thread. The file is whole at any moment.
     pub async fn write(&self, list: Vec<u8>) -> io::Result<()> {
         let saved = self.clone();
         let written = tokio::task::spawn_blocking(move || saved.write_now(&list)).await;
         written.map_err(io::Error::other)?
     }
 
-    /// The same, on this thread.
+    /// Saves a list on this thread.
     pub fn write_now(&self, list: &[u8]) -> io::Result<()> {
         std::fs::create_dir_all(&self.directory)?;
         let number = BEGUN.fetch_add(1, Relaxed);
         let staged = self.directory.join(format!("{}.{number}.tmp", self.name));
         let mut file = File::create(&staged)?;
         file.write_all(list)?;
+        // Before the rename, so that a crash leaves the old or the new list.
         file.sync_all()?;
         std::fs::rename(&staged, self.directory.join(&self.name))
     }

@@ -15,22 +15,22 @@ use tokio::net::{TcpListener, UdpSocket};
 use tokio::time::timeout;
 use url::Url;
 
-/// How often is looked: often.
+/// Time between looks, which is short.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// Longer than any test takes.
+/// Timeout that no test reaches.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn labels(pairs: &[(&str, &str)]) -> Labels {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// All groups of all lists.
+/// Returns all groups of all lists.
 fn flat(groups: &Groups) -> Vec<&TargetGroup> {
     groups.iter().flat_map(|list| list.groups()).collect()
 }
 
-/// Addresses of all groups, by source.
+/// Returns the addresses of all groups, by source.
 fn shown(groups: &Groups) -> Vec<String> {
     let one = |group: &TargetGroup| {
         let addresses: Vec<&str> =
@@ -129,8 +129,8 @@ async fn files_are_read_again_and_a_bad_one_keeps_its_targets() -> std::io::Resu
     Ok(())
 }
 
-/// As mounted configuration changes: the link of the folder above is another one, and no file of
-/// it.
+/// Changes files as mounted configuration does: the link of the directory above is swapped, and no
+/// file in it changes.
 #[tokio::test]
 async fn a_swapped_link_is_seen() -> std::io::Result<()> {
     let folder = tempfile::tempdir()?;
@@ -255,7 +255,7 @@ async fn a_server_lists_targets_and_its_last_list_survives_it() {
     assert_eq!(shown(&other.groups().borrow()), [""; 0]);
 }
 
-/// Each target of the long list takes 200 bytes and more, and one list has half of the memory.
+/// Each target of the long list takes 200 bytes and more; one list may take half of the memory.
 #[tokio::test]
 async fn a_list_without_room_leaves_the_targets_that_there_were() -> std::io::Result<()> {
     const BYTES_MAX: u64 = 1 << 20;
@@ -301,14 +301,13 @@ async fn a_list_without_room_leaves_the_targets_that_there_were() -> std::io::Re
     Ok(())
 }
 
-/// A server of the DNS that answers by UDP and TCP as a test says: a code, and a host by its first
-/// label.
+/// A DNS server that answers by UDP and TCP as a test says: a code, and a host by its first label.
 struct Dns {
     port: u16,
     code: Arc<AtomicUsize>,
 }
 
-/// Cut off by UDP; whole by TCP.
+/// Truncated by UDP, and whole by TCP.
 const TRUNCATED: usize = 0x0200;
 
 impl Dns {
@@ -354,7 +353,7 @@ impl Dns {
     }
 }
 
-/// The answer to a question: a service at the port 9100 of `node.` and the rest of the name.
+/// Makes the answer to a question: a service at the port 9100 of `node.` and the rest of the name.
 fn reply(question: &[u8], code: usize) -> Vec<u8> {
     let end = 12 + question[12..].iter().position(|byte| *byte == 0).expect("a name") + 5;
     let mut reply = question[..end].to_vec();
@@ -417,8 +416,8 @@ async fn addresses_are_those_of_the_system() {
     assert_eq!(flat(&found)[0].targets[0].get("__meta_dns_name"), "localhost");
 }
 
-/// The story of a node that started without its uplink: the names of its targets could not be
-/// looked up, so it scraped none of them.
+/// Regression: a node that started without its uplink could not look up the names of its targets,
+/// so it scraped none of them.
 #[tokio::test]
 async fn answers_of_the_dns_survive_it() {
     let folder = tempfile::tempdir().expect("a folder");

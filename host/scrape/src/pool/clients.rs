@@ -5,19 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tidepool_client::{Client, ClientError, HttpClientConfig};
 
-/// Clients with one configuration.
 pub struct Clients {
     client: Client,
     by_socket: BTreeMap<String, Client>,
 }
 
 impl Clients {
-    /// Clients of a job.
     pub fn new(config: &HttpClientConfig) -> Result<Clients, ClientError> {
         Ok(Clients { client: Client::open(config)?, by_socket: BTreeMap::new() })
     }
 
-    /// The client of a target.
+    /// Returns the client of a target; that of a Unix socket is created when first needed.
     pub fn of(
         &mut self,
         config: &HttpClientConfig,

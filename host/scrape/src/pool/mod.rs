@@ -33,52 +33,47 @@ use tokio::runtime;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-/// What all pools share.
+/// State and settings that the pools of all jobs share.
 pub struct Context<S> {
-    /// Where cycles run.
+    /// Runtime that cycles are spawned on.
     pub runtime: runtime::Handle,
-    /// Where samples go.
     pub store: Arc<S>,
-    /// What tells the time.
     pub clock: Arc<dyn Clock>,
-    /// Own metrics.
     pub metrics: Arc<Metrics>,
-    /// What requests call their sender.
+    /// Value of the header `User-Agent`.
     pub user_agent: String,
     /// Largest uncompressed body of a job without `body_size_limit`, in bytes.
     pub body_bytes_max: u64,
-    /// What all targets may keep in memory.
+    /// Bound on the memory of all targets.
     pub memory: MemoryBound,
-    /// Where failures of scrapes go, of jobs that log them.
+    /// Files of jobs that log failed scrapes.
     pub failure_log: FailureLog,
-    /// A random number, which keeps targets from crafting collisions.
+    /// Random number that keeps targets from crafting collisions.
     pub hash_seed: u64,
-    /// True, or gone, once nothing more is to be written.
+    /// True, or dropped, once nothing more is to be written.
     pub shutdown: watch::Receiver<bool>,
 }
 
-/// Why a pool cannot be made.
+/// Reasons why a pool cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum PoolError {
-    /// A rule does not compile.
+    /// A relabel rule does not compile.
     #[error("job {job:?}: {source}")]
     Rule {
-        /// The job.
         job: String,
-        /// What is wrong.
+        /// Fault of the rule's settings.
         source: RuleError,
     },
     /// The HTTP client cannot be made.
     #[error("job {job:?}: {source}")]
     Client {
-        /// The job.
         job: String,
-        /// What is wrong.
+        /// Fault of the job's HTTP settings.
         source: tidepool_client::ClientError,
     },
 }
 
-/// The targets of one job.
+/// The targets of one job, each with a running cycle.
 pub struct Pool<S> {
     context: Arc<Context<S>>,
     builtin: Option<Arc<dyn Builtin>>,
@@ -86,13 +81,13 @@ pub struct Pool<S> {
     offset_seed: u64,
     cycles: BTreeMap<Identity, Handle>,
     shared: Arc<Shared>,
-    /// What the targets take of the memory, without what they remember.
+    /// Memory of the targets, without their caches.
     held: Held,
-    /// What the dropped ones take that are listed.
+    /// Memory of the dropped targets that are listed.
     held_by_dropped: Held,
 }
 
-/// A target, by labels and URL: those with the same are one.
+/// A target by labels and URL: targets that are equal in both are one.
 #[derive(Clone)]
 struct Identity(Arc<Target>);
 
@@ -116,22 +111,22 @@ impl PartialEq for Identity {
 
 impl Eq for Identity {}
 
-/// What became of the targets of lists.
+/// Targets of all lists after relabeling.
 #[derive(Default)]
 struct Found {
     targets: BTreeSet<Identity>,
     dropped: Vec<Labels>,
     dropped_total: usize,
-    /// Those that cannot be scraped, or have no room.
+    /// Number of targets that cannot be scraped, or find no memory.
     failed: u64,
 }
 
-/// Which dropped targets are listed: as many as the job says, as far as there is room.
+/// Selects the dropped targets that are listed: as many as the job says, as far as memory allows.
 struct DroppedRoom {
     held: Held,
     bytes: u64,
     bytes_max: u64,
-    /// How many more may be listed.
+    /// Number of targets that may still be listed.
     left: u64,
 }
 
@@ -148,7 +143,7 @@ impl DroppedRoom {
     fn takes(&mut self, dropped: &Labels) -> bool {
         let bytes = self.bytes + DROPPED_BYTES + dropped.bytes() as u64;
         if self.left == 0 || bytes > self.bytes_max || self.held.set(bytes).is_err() {
-            // Less is never refused. Without room for one, none that follow are listed.
+            // Less is never refused. Without memory for one, none that follow are listed.
             let _ = self.held.set(self.bytes);
             self.left = 0;
             return false;
@@ -159,7 +154,7 @@ impl DroppedRoom {
     }
 }
 
-/// What follows from a job.
+/// A job, with its rules and clients ready for use.
 struct Settings {
     job: Arc<Job>,
     relabel: Vec<Rule>,
@@ -167,20 +162,20 @@ struct Settings {
     clients: Clients,
 }
 
-/// What a target takes without its labels: its cycle, client and buffers.
+/// Memory of a target without its labels: cycle, client and buffers.
 const TARGET_BYTES: u64 = 16 * 1024;
 
-/// Copies of a target's labels: one tells it from others, one is for its series.
+/// Copies of a target's labels: one identifies the target, one is for its series.
 const LABELS_COPIES: u64 = 2;
 
-/// The part of the memory of targets, one in so many, that the dropped targets of a job take at
-/// most. Those beyond are counted, and not listed.
+/// Divisor of the memory of all targets: the dropped targets of a job may take this part. Those
+/// beyond are counted, and not listed.
 const DROPPED_PART: u64 = 8;
 
-/// What a dropped target takes without its labels.
+/// Memory of a dropped target without its labels.
 const DROPPED_BYTES: u64 = 64;
 
-/// Most targets of a list that the log names one by one because they cannot be scraped.
+/// Maximum number of targets that a sync logs one by one because they cannot be scraped.
 const LOGGED_MAX: u64 = 10;
 
 fn target_bytes(labels: &LabelMap, discovered: &Labels) -> u64 {
@@ -190,26 +185,26 @@ fn target_bytes(labels: &LabelMap, discovered: &Labels) -> u64 {
     TARGET_BYTES + LABELS_COPIES * bytes as u64 + discovered.bytes() as u64
 }
 
-/// A cycle that runs.
+/// A running cycle and its channels.
 struct Handle {
     target: Arc<Target>,
     orders: watch::Sender<Orders>,
     stopped: oneshot::Receiver<Option<Memory>>,
 }
 
-/// What the API reads of a pool while it works.
+/// State of a pool that the API reads without waiting for the pool.
 #[derive(Debug, Default)]
 pub struct Shared(Mutex<Listed>);
 
-/// The targets of a pool.
+/// Targets of a pool, as the API lists them.
 #[derive(Clone, Debug, Default)]
 pub struct Listed {
-    /// Those that are scraped, by ascending labels.
+    /// Targets that are scraped, by ascending labels.
     pub active: Arc<[Arc<Target>]>,
-    /// Labels before relabeling of those that it drops, at most `keep_dropped_targets`, and as far
-    /// as there is room.
+    /// Labels of dropped targets before relabeling: at most `keep_dropped_targets`, and as many as
+    /// memory allows.
     pub dropped: Arc<[Labels]>,
-    /// All that relabeling drops.
+    /// Number of all targets that relabeling drops.
     pub dropped_total: usize,
 }
 
@@ -218,13 +213,12 @@ impl Shared {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there are none, not even dropped ones.
+    /// Returns whether there are no targets, not even dropped ones.
     pub fn is_empty(&self) -> bool {
         let listed = self.lock();
         listed.active.is_empty() && listed.dropped_total == 0
     }
 
-    /// The targets at this moment.
     pub fn list(&self) -> Listed {
         self.lock().clone()
     }
@@ -240,7 +234,7 @@ impl Settings {
     }
 }
 
-/// The rules of a job, ready for use.
+/// Compiles the rules of a job.
 pub(crate) fn rules(job: &str, specs: &[RuleSpec]) -> Result<Vec<Rule>, PoolError> {
     let rules: Result<Vec<Rule>, RuleError> = specs.iter().cloned().map(Rule::new).collect();
     rules.map_err(|source| PoolError::Rule { job: job.to_owned(), source })
@@ -248,7 +242,7 @@ pub(crate) fn rules(job: &str, specs: &[RuleSpec]) -> Result<Vec<Rule>, PoolErro
 
 #[expect(clippy::mutable_key_type, reason = "labels and URL of a target never change")]
 impl<S: Store> Pool<S> {
-    /// A pool without targets. With a built-in source, its targets are not asked over HTTP.
+    /// Creates a pool without targets. With a built-in source, no target is requested over HTTP.
     pub fn new(
         context: Arc<Context<S>>,
         job: Arc<Job>,
@@ -264,12 +258,10 @@ impl<S: Store> Pool<S> {
         Ok(pool)
     }
 
-    /// The job.
     pub fn job(&self) -> &Arc<Job> {
         &self.settings.job
     }
 
-    /// What the API reads.
     pub fn shared(&self) -> Arc<Shared> {
         self.shared.clone()
     }
@@ -280,8 +272,9 @@ impl<S: Store> Pool<S> {
         metrics.of_pool(&self.settings.job.name, |pool| pool.target_limit = limit);
     }
 
-    /// Makes the targets those of the groups: begins cycles of new ones, and ends those of others.
-    /// Returns when no cycle that ended scrapes any more. Others have their turns meanwhile.
+    /// Makes the targets those of the lists: begins cycles of new targets, and ends those of
+    /// others. Returns when no cycle that ended scrapes any more. Other tasks have their turns
+    /// meanwhile.
     pub async fn sync(&mut self, lists: &[Arc<List>]) {
         let start = Instant::now();
         let Found { targets, dropped, dropped_total, failed } = self.found(lists).await;
@@ -296,11 +289,12 @@ impl<S: Store> Pool<S> {
         }
         let ended: Vec<Handle> =
             gone.iter().filter_map(|identity| self.cycles.remove(identity)).collect();
+        // All are stopped before one is waited for, so that their last scrapes end side by side.
         ended.iter().for_each(|handle| handle.stop(Phase::Ended));
         let forced = self.over_limit(targets.len());
         for identity in targets {
             match self.cycles.get(&identity) {
-                // What discovery says may change while the target is the same.
+                // Discovered labels may change while the target stays the same.
                 Some(handle) => {
                     handle.target.set_discovered_labels(identity.0.discovered_labels());
                 }
@@ -311,6 +305,7 @@ impl<S: Store> Pool<S> {
             }
             pace.step().await;
         }
+        // Sent only if it differs, because each order wakes its cycle.
         for handle in self.cycles.values() {
             handle.orders.send_if_modified(|orders| {
                 let is_changed = orders.forced != forced;
@@ -321,6 +316,7 @@ impl<S: Store> Pool<S> {
         let used = self.cycles.values().filter_map(|handle| handle.target.unix_socket());
         self.settings.clients.keep_sockets(used);
         let active = self.cycles.values().map(|handle| handle.target.clone()).collect();
+        // Before the wait for ended cycles, so that the API does not lag behind by a timeout.
         *self.shared.lock() = Listed { active, dropped: dropped.into(), dropped_total };
         for handle in ended {
             handle.stopped().await;
@@ -335,7 +331,7 @@ impl<S: Store> Pool<S> {
         });
     }
 
-    /// What becomes of each target of the groups. Notes what all of them hold.
+    /// Relabels each target of the lists, and counts the memory of all of them.
     async fn found(&mut self, lists: &[Arc<List>]) -> Found {
         let job = self.settings.job.clone();
         let mut found = Found::default();
@@ -353,7 +349,7 @@ impl<S: Store> Pool<S> {
                             without_room += 1;
                         } else {
                             held_bytes = bytes;
-                            // Of two that are one, the last describes it.
+                            // Of equal targets, the last one has the discovered labels that count.
                             let target = Identity(Arc::new(Target::new(&job, labels, known)));
                             found.targets.replace(target);
                         }
@@ -375,7 +371,7 @@ impl<S: Store> Pool<S> {
                 pace.step().await;
             }
         }
-        // At most what it was set to before.
+        // Not more than before, so that it is not refused.
         let _ = self.held.set(held_bytes);
         self.held_by_dropped = dropped_room.held;
         if wrong > LOGGED_MAX {
@@ -395,7 +391,7 @@ impl<S: Store> Pool<S> {
         found
     }
 
-    /// The error of all targets of a job that has too many.
+    /// Returns the error of all targets if the job has too many.
     fn over_limit(&self, targets: usize) -> Option<ScrapeError> {
         let limit = self.settings.job.limits.targets;
         let is_over = limit > 0 && targets as u64 > limit;
@@ -405,12 +401,13 @@ impl<S: Store> Pool<S> {
         is_over.then_some(ScrapeError::TargetLimit { targets, limit })
     }
 
-    /// Goes on with other settings. Targets stay as they are until the next [`Pool::sync`]; where
-    /// the series of an exposition stay the same, they keep what they remember. On an error nothing
-    /// has changed.
+    /// Continues with other settings. Targets stay as they are until the next [`Pool::sync`]; they
+    /// keep their caches if the series of an exposition stay the same. On an error nothing has
+    /// changed.
     pub async fn reload(&mut self, job: Arc<Job>, offset_seed: u64) -> Result<(), PoolError> {
         let metrics = self.context.metrics.clone();
         metrics.pool_reloads.add(1);
+        // First, so that an error leaves the pool as it was.
         let settings = Settings::new(job).inspect_err(|_| metrics.pool_reloads_failed.add(1))?;
         let keeps = settings.job.keeps_caches(&self.settings.job);
         self.settings = settings;
@@ -418,7 +415,7 @@ impl<S: Store> Pool<S> {
         self.note_limit();
         let phase = if keeps { Phase::Replaced } else { Phase::Ended };
         let cycles = std::mem::take(&mut self.cycles);
-        // All at once, then each: a scrape under way is not cut off.
+        // All stop, then each is waited for: a scrape under way is not cut off.
         cycles.values().for_each(|handle| handle.stop(phase));
         let forced = self.over_limit(cycles.len());
         let mut pace = Pace::begin();
@@ -432,7 +429,7 @@ impl<S: Store> Pool<S> {
         Ok(())
     }
 
-    /// Ends all cycles; their series are marked later, unless there is a shutdown. Returns when no
+    /// Ends all cycles; their series get markers later, unless there is a shutdown. Returns when no
     /// cycle scrapes any more.
     pub async fn stop(&mut self) {
         let cycles = std::mem::take(&mut self.cycles);
@@ -441,6 +438,7 @@ impl<S: Store> Pool<S> {
             handle.stopped().await;
         }
         *self.shared.lock() = Listed::default();
+        // New holders: the old ones give their memory back.
         (self.held, self.held_by_dropped) =
             (self.context.memory.holder(), self.context.memory.holder());
         self.context.metrics.remove_pool(&self.settings.job.name);
@@ -459,7 +457,9 @@ impl<S: Store> Pool<S> {
             memory.unwrap_or_else(|| (Cache::new(self.context.hash_seed), Arc::default()));
         let appender = Appender::with_cache(options, metrics.clone(), cache, families)
             .within(&self.context.memory);
+        // The API reads metadata through the target.
         target.set_families(appender.families());
+        // An error is that of each scrape, so that the target is listed with it.
         let source = self.source(&job, &target);
         let cycle = Cycle {
             target: target.clone(),
@@ -504,9 +504,9 @@ impl Handle {
         self.orders.send_modify(|orders| orders.phase = phase);
     }
 
-    /// Waits until the cycle has stopped; returns its cache if another one goes on with it.
+    /// Waits until the cycle has stopped; returns its cache if another cycle continues with it.
     async fn stopped(self) -> Option<Memory> {
-        // A cycle that is gone without an answer remembers nothing.
+        // A cycle that ended without an answer leaves no cache.
         self.stopped.await.ok().flatten()
     }
 }

@@ -1,11 +1,11 @@
-//! How the samples of a target become rows, by the settings of its job.
+//! Settings of a job as options of a target's appender.
 
 use crate::append::{Mutator, Options, Rules};
 use crate::histogram::schema_of_factor;
 use crate::job::Job;
 use crate::target::Target;
 
-/// Of a target of a job, whose series are relabeled by these rules.
+/// Returns the options of a target, whose series are relabeled by these rules.
 pub(crate) fn options(job: &Job, target: &Target, rules: Rules) -> Options {
     Options {
         mutator: Mutator {

@@ -7,11 +7,11 @@ use std::fmt::Write as _;
 use std::time::Duration;
 use tidepool_exposition::NameEscaping;
 
-/// Formats that Prometheus 3.15 knows, the one of OpenMetrics 2.0 among them. The quality of the
-/// first format of a request follows from it.
+/// Number of formats that Prometheus 3.15 knows, that of OpenMetrics 2.0 among them. The quality of
+/// the first format in a request follows from it.
 const KNOWN_PROTOCOLS: usize = 6;
 
-/// The header `Accept`: the formats by falling quality, then anything.
+/// Returns the header `Accept`: the formats by falling quality, then anything.
 pub fn accept_header(protocols: &[Protocol], escaping: NameEscaping) -> String {
     let mut header = String::new();
     let mut quality = KNOWN_PROTOCOLS + 1;
@@ -28,7 +28,7 @@ pub fn accept_header(protocols: &[Protocol], escaping: NameEscaping) -> String {
     header
 }
 
-/// The value of [`super::TIMEOUT_HEADER`].
+/// Returns the value of [`super::TIMEOUT_HEADER`].
 pub fn timeout_header(timeout: Duration) -> String {
     timeout.as_secs_f64().to_string()
 }
@@ -37,7 +37,7 @@ pub fn timeout_header(timeout: Duration) -> String {
 mod tests {
     use super::*;
 
-    /// Upstream: TestAcceptHeader of 3.15.
+    /// Follows the upstream test TestAcceptHeader of 3.15.
     #[test]
     fn formats_are_asked_for_as_upstream_does() {
         let with_proto = [&[Protocol::PrometheusProto][..], &Protocol::TEXTS].concat();

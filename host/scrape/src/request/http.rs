@@ -1,4 +1,4 @@
-//! A target that is asked over HTTP: the request, and its body as it comes.
+//! A target over HTTP: the request, and its body as it arrives.
 
 use super::{TIMEOUT_HEADER, accept_header, timeout_header};
 use crate::append::{Appender, BodyReader, Histograms};
@@ -21,17 +21,17 @@ use tidepool_exposition::Format;
 use tidepool_settings::redact::shown_request;
 use tidepool_turns::{Gunzip, GunzipError, Pace, STEP_BYTES};
 
-/// Encodings that are not read. What names none is read as it is, as upstream does: some exporters
-/// put a media type or a character set there.
+/// Content encodings that are refused. Any other value means identity, as for upstream: some
+/// exporters put a media type or a character set there.
 const ENCODINGS: [&str; 7] = ["deflate", "br", "zstd", "compress", "x-compress", "snappy", "lz4"];
 
-/// Bytes behind an answer's end or error that are read so that its connection can be used again.
+/// Maximum number of bytes that are read after an error, so that the connection can be reused.
 const DISCARDED_BYTES_MAX: usize = 64 * 1024;
 
-/// What a compressed body may be longer than the limit of the uncompressed one.
+/// Bytes by which a compressed body may exceed the limit of the uncompressed one.
 const OVERHEAD_BYTES_MAX: u64 = 64 * 1024;
 
-/// A target over HTTP.
+/// Source that requests a target over HTTP.
 pub struct HttpSource {
     client: Client,
     /// The request of each scrape.
@@ -41,47 +41,45 @@ pub struct HttpSource {
     histograms: Histograms,
     body_limit: u64,
     metrics: Arc<Metrics>,
-    /// Where a person looks at the answer.
+    /// Copy of the answer, if a person looks at it.
     seen: Option<Arc<Mutex<Seen>>>,
 }
 
-/// What a target has answered, for a person who looks at one scrape.
+/// Answer of a target, for a person who looks at one scrape.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// The head of the answer, once there is one.
     pub head: Option<Head>,
-    /// Bytes of the body as they came.
+    /// Bytes of the body as they arrived.
     pub body_bytes: u64,
 }
 
-/// The head of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Number and words.
+    /// Status code and its reason phrase.
     pub status: String,
-    /// The version of HTTP.
+    /// Version of HTTP in the answer.
     pub version: String,
-    /// Who has answered, after redirects; without what may be secret.
+    /// URL that answered, after redirects, without parts that may be secret.
     pub url: String,
-    /// `Content-Type`
     pub content_type: Option<String>,
-    /// `Content-Encoding`
     pub content_encoding: Option<String>,
-    /// The format that the content type, or the fallback of the job, says.
+    /// Format by the content type, or by the fallback of the job.
     pub format: Option<Format>,
 }
 
 /// A body on its way into an appender.
 struct BodyOf<'a> {
     format: Result<Format, ContentTypeError>,
-    /// None until there is a byte.
+    /// Parser of the body; `None` until there is a byte.
     reader: Option<BodyReader>,
     appender: &'a mut Appender,
     pace: Pace,
 }
 
 impl HttpSource {
-    /// A source for a target of a job. `body_bytes_max` holds for a job without `body_size_limit`.
+    /// Creates a source for a target of a job. `body_bytes_max` holds for a job without
+    /// `body_size_limit`.
     pub fn new(
         job: &Job,
         target: &Target,
@@ -106,6 +104,7 @@ impl HttpSource {
             headers.insert(name, value);
         }
         let ask = Ask { headers, timeout: Some(target.timeout()), ..ask };
+        // Once, so that settings that cannot work are not found by each scrape.
         client.check(&ask).map_err(|error| wrong(error.to_string()))?;
         Ok(HttpSource {
             client,
@@ -127,7 +126,7 @@ impl HttpSource {
         })
     }
 
-    /// The same, which also notes what the target answers.
+    /// Also records the answers of the target.
     pub fn seen_by(mut self, seen: Arc<Mutex<Seen>>) -> HttpSource {
         self.seen = Some(seen);
         self
@@ -159,12 +158,13 @@ impl HttpSource {
         let encoding = header(CONTENT_ENCODING).unwrap_or_default();
         let encoding = String::from_utf8_lossy(encoding).trim().to_ascii_lowercase();
         let is_gzip = matches!(encoding.as_str(), "gzip" | "x-gzip");
+        // A list of encodings was not requested, whatever its parts are.
         let is_other = encoding.contains(',') || ENCODINGS.contains(&encoding.as_str());
         if is_other {
             return Err(ScrapeError::Encoding(beginning(&encoding)));
         }
         let format = format_of(header(CONTENT_TYPE), self.fallback);
-        // An empty body needs no format: it says nothing.
+        // The error of the format waits for a byte: an empty body needs no format.
         let mut body = BodyOf { format, reader: None, appender, pace: Pace::begin() };
         let mut result = self.read_body(answer, is_gzip, &mut body).await;
         if result.is_ok() {
@@ -186,32 +186,37 @@ impl HttpSource {
         let mut received_bytes = 0;
         while let Some(piece) = answer.chunk().await.map_err(|error| self.failed(error))? {
             self.note(|seen| seen.body_bytes += piece.len() as u64);
-            // What says nothing costs work, too.
+            // Compressed bytes that expand to nothing cost work, too.
             received_bytes += piece.len() as u64;
             self.check_size(received_bytes.saturating_sub(OVERHEAD_BYTES_MAX))?;
             let mut rest = &piece[..];
             if !is_gzip {
+                // Without compression a piece may be large, and each step has to be short.
                 for bytes in rest.chunks(STEP_BYTES) {
                     self.take(bytes, body).await?;
                 }
                 continue;
             }
-            // Not before there is a body: while a target is waited for, others use it.
+            // Not before the body arrives: while this target is waited for, others use the
+            // decompressor.
             let gunzip = gunzip.get_or_insert_with(Gunzip::idle);
             while let Some(bytes) = gunzip.next(&mut rest)? {
                 self.take(bytes, body).await?;
             }
         }
         if let Some(gunzip) = gunzip {
+            // A body that was cut off fails, though all its bytes were parsed.
             gunzip.finish()?;
             gunzip.reuse();
         } else if is_gzip {
+            // No byte arrived, and even an empty text has a gzip header.
             return Err(GunzipError::CutOff.into());
         }
         Ok(())
     }
 
-    /// Takes uncompressed bytes, within the limit of the body, and has others have their turn.
+    /// Parses uncompressed bytes, within the limit of the body, and lets other tasks have their
+    /// turn.
     async fn take(&self, bytes: &[u8], body: &mut BodyOf<'_>) -> Result<(), ScrapeError> {
         if !bytes.is_empty() {
             body.appender.add_body_bytes(bytes.len() as u64);
@@ -228,6 +233,7 @@ impl HttpSource {
     }
 
     fn check_size(&self, bytes: u64) -> Result<(), ScrapeError> {
+        // Upstream refuses a body of exactly the limit, too.
         if bytes < self.body_limit {
             return Ok(());
         }
@@ -239,6 +245,7 @@ impl HttpSource {
         match error {
             ClientError::Timeout(_) => ScrapeError::Timeout(self.timeout),
             error => {
+                // Without secrets, because the API shows the text.
                 let url = beginning(&shown_request(&self.ask.url_text()));
                 ScrapeError::Request(format!("GET {url}: {}", beginning(&error.to_string())))
             }
@@ -247,7 +254,7 @@ impl HttpSource {
 }
 
 impl BodyOf<'_> {
-    /// Takes all items that are there, step by step.
+    /// Parses all items that are there, step by step.
     async fn take_all(&mut self) -> Result<(), ScrapeError> {
         if let Some(reader) = &mut self.reader {
             while reader.step(self.appender)? {
@@ -256,6 +263,7 @@ impl BodyOf<'_> {
             }
             self.appender.hold()?;
         }
+        // Also if there were no items: a gzip member without data is a step, too.
         self.pace.step().await;
         Ok(())
     }
@@ -300,7 +308,7 @@ impl From<GunzipError> for ScrapeError {
     }
 }
 
-/// Reads what is left of a short body, so that its connection can be used again.
+/// Reads the rest of a short body, so that the connection can be reused.
 async fn discard(mut answer: Answer) {
     let mut left = DISCARDED_BYTES_MAX;
     while let Ok(Some(piece)) = answer.chunk().await {

@@ -1,4 +1,4 @@
-//! The request of a scrape: what is asked for, and what an answer's head says.
+//! The request of a scrape: formats that are requested, and the head of the answer.
 
 mod accept;
 mod http;
@@ -6,5 +6,5 @@ mod http;
 pub use accept::{accept_header, timeout_header};
 pub use http::{Head, HttpSource, Seen};
 
-/// Name of the header that tells a target how long the scrape waits, in seconds.
+/// Header that tells a target the timeout of the scrape, in seconds.
 pub const TIMEOUT_HEADER: &str = "x-prometheus-scrape-timeout-seconds";

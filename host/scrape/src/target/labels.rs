@@ -1,4 +1,4 @@
-//! From what discovery finds to the labels of a target.
+//! Turns discovered labels into the labels of a target.
 //!
 //! Source: `PopulateDiscoveredLabels` and `PopulateLabels` in `scrape/target.go` of
 //! prometheus/prometheus.
@@ -11,49 +11,43 @@ use tidepool_relabel::{Rule, relabel};
 use tidepool_settings::duration::{duration_or_zero, duration_text};
 use tidepool_settings::redact::HIDDEN;
 
-/// Shortest time between scrapes that a label may ask for, unless the job itself is scraped more
-/// often: what is found is what others wrote, and one thread scrapes all targets.
+/// Shortest interval that a label may ask for, unless the interval of the job is shorter: others
+/// write the discovered lists, and one thread scrapes all targets.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
-/// Names of the labels that say how a target is scraped.
+/// Names of the labels that control the scrapes of a target.
 pub mod names {
-    /// Host and port.
+    /// Host and port of the target.
     pub const ADDRESS: &str = "__address__";
-    /// `http` or `https`.
     pub const SCHEME: &str = "__scheme__";
-    /// Path of the URL.
     pub const METRICS_PATH: &str = "__metrics_path__";
-    /// What begins the names of labels that are parameters of the URL.
+    /// Prefix of labels that are parameters of the URL.
     pub const PARAM_PREFIX: &str = "__param_";
-    /// Time between scrapes.
     pub const SCRAPE_INTERVAL: &str = "__scrape_interval__";
-    /// Longest time of a scrape.
+    /// Maximum duration of a scrape.
     pub const SCRAPE_TIMEOUT: &str = "__scrape_timeout__";
     /// Whether native histograms are scraped.
     pub const NATIVE_HISTOGRAMS: &str = "__scrape_native_histograms__";
     /// Whether classic histograms are scraped beside native ones.
     pub const ALWAYS_CLASSIC: &str = "__always_scrape_classic_histograms__";
-    /// Whether classic histograms are made native ones.
+    /// Whether classic histograms are converted to native ones.
     pub const CONVERT_CLASSIC: &str = "__convert_classic_histograms_to_nhcb__";
     /// Path of a Unix socket that takes the place of the address.
     pub const UNIX_SOCKET: &str = "__unix_socket__";
     /// The URL of the list that names the target.
     pub const URL: &str = "__meta_url";
-    /// What begins the names of labels that only discovery knows.
+    /// Prefix of labels that only discovery has.
     pub const META_PREFIX: &str = "__meta_";
-    /// The job.
     pub const JOB: &str = "job";
     /// The target within its job.
     pub const INSTANCE: &str = "instance";
 }
 
-/// Labels by name.
 pub type LabelMap = BTreeMap<String, String>;
 
-/// Why something that discovery found is no target.
+/// Reasons why something discovered is no target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// There is no `__address__`.
     #[error("no address")]
     NoAddress,
     /// The address has a path or another part of a URL.
@@ -64,40 +58,35 @@ pub enum TargetError {
     Duration {
         /// `scrape interval` or `scrape timeout`.
         what: &'static str,
-        /// What is wrong.
         reason: String,
     },
-    /// A duration is nothing.
     #[error("{0} cannot be 0")]
     Zero(&'static str),
-    /// The interval is shorter than what is found may ask for.
+    /// The interval is shorter than a label may ask for.
     #[error("scrape interval cannot be less than {} ({interval:?})", duration_text(*least))]
     IntervalTooShort {
-        /// As its label has it.
+        /// Value of the label `__scrape_interval__`.
         interval: String,
-        /// The least.
         least: Duration,
     },
     /// The timeout is longer than the interval.
     #[error("scrape timeout cannot be greater than scrape interval ({timeout:?} > {interval:?})")]
     TimeoutAboveInterval {
-        /// As its label has it.
+        /// Value of the label `__scrape_timeout__`.
         timeout: String,
-        /// As its label has it.
         interval: String,
     },
-    /// A truth value is none.
+    /// A boolean label is neither true nor false.
     #[error("error parsing {what}: {value:?} is neither true nor false")]
     Truth {
-        /// Which setting.
+        /// Setting that the label overrides, in words.
         what: &'static str,
-        /// As its label has it.
         value: String,
     },
 }
 
-/// The labels that the service discovery page shows: those of the target, of its group, and of the
-/// job where neither has one.
+/// Returns the labels that the service discovery page shows: those of the target, of its group, and
+/// of the job if neither has them.
 pub fn discovered_labels(job: &Job, target: &Labels, group: &Labels) -> LabelMap {
     let mut labels = group.to_map();
     labels.extend(target.iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
@@ -115,6 +104,7 @@ pub fn discovered_labels(job: &Job, target: &Labels, group: &Labels) -> LabelMap
     default(names::ALWAYS_CLASSIC, &job.always_classic_histograms.to_string());
     default(names::NATIVE_HISTOGRAMS, &job.native_histograms.to_string());
     for (name, values) in &job.params {
+        // Upstream makes a label of the first value only.
         if let Some(first) = values.first() {
             default(&format!("{}{name}", names::PARAM_PREFIX), first);
         }
@@ -122,7 +112,8 @@ pub fn discovered_labels(job: &Job, target: &Labels, group: &Labels) -> LabelMap
     labels
 }
 
-/// The labels of a target after relabeling; none if it is dropped. What is probed may be a URL.
+/// Returns the labels of a target after relabeling, or `None` if it is dropped. The address of a
+/// probe may be a URL.
 pub fn target_labels(
     job: &Job,
     discovered: LabelMap,
@@ -135,6 +126,7 @@ pub fn target_labels(
     labels.retain(|_, value| !value.is_empty());
     let address = labels.get(names::ADDRESS).ok_or(TargetError::NoAddress)?.clone();
     if job.probe.is_none() && address.contains(['/', '?', '#', '@']) {
+        // Credentials may precede the `@`, and the error is logged.
         let shown = address.rsplit_once('@').map(|(_, host)| format!("{HIDDEN}@{host}"));
         return Err(TargetError::Address(shown.unwrap_or(address)));
     }
@@ -159,6 +151,7 @@ pub fn target_labels(
             return Err(TargetError::Truth { what, value: value.to_owned() });
         }
     }
+    // Not before the relabel rules, which read these labels.
     labels.retain(|name, _| !name.starts_with(names::META_PREFIX));
     labels.entry(names::INSTANCE.to_owned()).or_insert(address);
     Ok(Some(labels))
@@ -172,7 +165,7 @@ fn positive(what: &'static str, text: &str) -> Result<Duration, TargetError> {
     }
 }
 
-/// A truth value as Go's `strconv.ParseBool` takes it.
+/// Parses a boolean as Go's `strconv.ParseBool` does.
 pub fn truth(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
@@ -206,7 +199,7 @@ mod tests {
         vec![Rule::new(spec).expect("a rule")]
     }
 
-    /// What each target has if nothing says otherwise.
+    /// Labels of each target by default.
     const DEFAULTS: [(&str, &str); 8] = [
         ("__metrics_path__", "/metrics"),
         ("__scheme__", "https"),
@@ -218,7 +211,7 @@ mod tests {
         ("job", "job"),
     ];
 
-    /// Upstream: TestPopulateLabels.
+    /// Follows the upstream test TestPopulateLabels.
     #[test]
     fn labels_are_those_of_upstream() {
         type Case<'a> = (&'a [(&'a str, &'a str)], Vec<Rule>, &'a [(&'a str, &'a str)]);
@@ -275,7 +268,7 @@ mod tests {
         }
     }
 
-    /// Upstream: TestPopulateLabels, TestTargetsFromGroup.
+    /// Follows the upstream tests TestPopulateLabels, TestTargetsFromGroup.
     #[test]
     fn what_is_no_target_says_why() {
         let address = ("__address__", "1.2.3.4:1000");

@@ -1,4 +1,4 @@
-//! A target: its labels, its URL, when it is scraped, and how that went.
+//! A target: its labels, its URL, its schedule, and the state of its scrapes.
 //!
 //! Source: `scrape/target.go` of prometheus/prometheus.
 
@@ -22,28 +22,26 @@ use url::Url;
 /// Targets that discovery found together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TargetGroup {
-    /// What found them, such as a file.
+    /// Source that lists the targets, such as a file.
     pub source: String,
-    /// The labels of each.
+    /// Labels of each target, the address among them.
     pub targets: Vec<Labels>,
-    /// Labels of all.
+    /// Labels that all targets have.
     pub labels: Labels,
 }
 
-/// How the last scrape went.
+/// Outcome of the last scrape of a target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Health {
-    /// There was none yet.
+    /// There was no scrape yet.
     #[default]
     Unknown,
-    /// It was good.
     Up,
-    /// It failed.
     Down,
 }
 
 impl Health {
-    /// The word in answers of the API.
+    /// Returns the word in answers of the API.
     pub fn name(self) -> &'static str {
         match self {
             Health::Unknown => "unknown",
@@ -53,20 +51,17 @@ impl Health {
     }
 }
 
-/// What the API shows of a target's scrapes.
+/// State of a target's scrapes, as the API shows it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct State {
-    /// How the last scrape went.
     pub health: Health,
-    /// Why the last scrape failed, or is not stored as a whole.
+    /// Reason why the last scrape failed, or is not stored as a whole.
     pub last_error: Option<ScrapeError>,
-    /// When it was, since the epoch.
+    /// Time of the last scrape since the epoch.
     pub last_scrape: Option<Duration>,
-    /// How long it took.
     pub last_duration: Duration,
 }
 
-/// A target.
 #[derive(Debug)]
 pub struct Target {
     labels: LabelMap,
@@ -84,8 +79,9 @@ struct Shared {
 }
 
 impl Target {
-    /// A target with these labels, which [`target_labels`] gave for those before relabeling.
+    /// Creates a target with these labels, which [`target_labels`] made of the discovered ones.
     pub fn new(job: &Job, labels: LabelMap, discovered: Labels) -> Target {
+        // The labels were checked, so that the default is only for those that are absent.
         let length = |name, default| {
             labels.get(name).and_then(|text| duration(text).ok()).unwrap_or(default)
         };
@@ -109,76 +105,73 @@ impl Target {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All its labels, those that say how it is scraped among them.
+    /// Returns all labels, including those that control its scrapes.
     pub fn labels(&self) -> &LabelMap {
         &self.labels
     }
 
-    /// The labels that its series get.
+    /// Returns the labels that the target's series get.
     pub fn public_labels(&self) -> Vec<(String, String)> {
         let public = self.labels.iter().filter(|(name, _)| !name.starts_with(RESERVED_PREFIX));
         public.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// Its labels before relabeling.
+    /// Returns the labels before relabeling.
     pub fn discovered_labels(&self) -> Labels {
         self.shared().discovered.clone()
     }
 
-    /// Notes what discovery says now of a target that is the same.
+    /// Replaces the labels before relabeling, which may change while the target stays the same.
     pub fn set_discovered_labels(&self, discovered: Labels) {
         self.shared().discovered = discovered;
     }
 
-    /// Its URL.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Its URL without what may be secret.
+    /// Returns the URL without parts that may be secret.
     pub fn shown_url(&self) -> String {
         shown_request(&self.url)
     }
 
-    /// The Unix socket that is connected to instead of the address.
+    /// Returns the Unix socket that is used instead of the address.
     pub fn unix_socket(&self) -> Option<&str> {
         self.labels.get(names::UNIX_SOCKET).map(String::as_str)
     }
 
-    /// Time between scrapes.
     pub fn interval(&self) -> Duration {
         self.interval
     }
 
-    /// Longest time of a scrape.
     pub fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// A setting of the job that a label of the target overrides.
+    /// Returns a setting of the job that a label of the target may override.
     pub fn is_on(&self, name: &str, default: bool) -> bool {
         self.labels.get(name).and_then(|value| labels::truth(value)).unwrap_or(default)
     }
 
-    /// What targets that are one have in common: labels and URL.
+    /// Returns labels and URL: targets that are equal in both are one.
     pub fn identity(&self) -> (&LabelMap, &str) {
         (&self.labels, &self.url)
     }
 
-    /// A number that spreads targets over the interval.
+    /// Returns a number that spreads targets over the interval.
     pub fn hash(&self) -> u64 {
         let labels = self.labels.iter().flat_map(|(name, value)| [name, value]);
         let texts = labels.map(String::as_str).chain([self.url()]);
         let mut hash = FNV_START;
         for text in texts {
             hash = fnv(hash, text.as_bytes());
-            // Ends the text, and is in none.
+            // Separates the texts, and is in none of them.
             hash = fnv(hash, &[0xff]);
         }
         hash
     }
 
-    /// Notes how a scrape went.
+    /// Records the outcome of a scrape.
     pub fn report(&self, at: Duration, took: Duration, result: &Result<(), ScrapeError>) {
         self.shared().state = State {
             health: if result.is_ok() { Health::Up } else { Health::Down },
@@ -188,29 +181,28 @@ impl Target {
         };
     }
 
-    /// Notes what the store refused of a scrape. Its own error says more.
+    /// Records that the store refused samples, unless the scrape has an error of its own.
     pub fn report_refused(&self, error: ScrapeError) {
         self.shared().state.last_error.get_or_insert(error);
     }
 
-    /// How its scrapes go.
     pub fn state(&self) -> State {
         self.shared().state.clone()
     }
 
-    /// Where its families' metadata is.
+    /// Sets the metadata that the API reads.
     pub(crate) fn set_families(&self, families: Arc<Mutex<Families>>) {
         self.shared().families = families;
     }
 
-    /// Reads the metadata of its families.
+    /// Reads the metadata of the target's families.
     pub fn with_families<T>(&self, read: impl FnOnce(&Families) -> T) -> T {
         let families = self.shared().families.clone();
         let families = families.lock().unwrap_or_else(PoisonError::into_inner);
         read(&families)
     }
 
-    /// The metadata of its families, by ascending name.
+    /// Returns the metadata of the target's families, by ascending name.
     pub fn metadata(&self) -> Vec<FamilyMetadata> {
         self.with_families(Families::list)
     }
@@ -224,8 +216,8 @@ pub(crate) fn fnv(hash: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME))
 }
 
-/// What separates the schedules of servers that scrape the same targets: host name and external
-/// labels.
+/// Returns a seed of host name and external labels, which separates the schedules of servers that
+/// scrape the same targets.
 pub fn offset_seed(host_name: &str, external_labels: &LabelMap) -> u64 {
     let mut hash = fnv(FNV_START, host_name.as_bytes());
     for (name, value) in external_labels {
@@ -234,18 +226,20 @@ pub fn offset_seed(host_name: &str, external_labels: &LabelMap) -> u64 {
     hash
 }
 
-/// The URL of a target. Not all labels make a valid one; the request tells.
+/// Returns the URL of a target. Some labels make an invalid one, which the request reports.
 fn url_text(labels: &LabelMap, params: &BTreeMap<String, Vec<String>>) -> String {
     let of = |name: &str| labels.get(name).map_or("", String::as_str);
     let mut params = params.clone();
     for (label, value) in labels {
         let Some(name) = label.strip_prefix(names::PARAM_PREFIX) else { continue };
         let values = params.entry(name.to_owned()).or_default();
+        // Upstream: the label replaces the first value of its parameter.
         match values.first_mut() {
             Some(first) => first.clone_from(value),
             None => values.push(value.clone()),
         }
     }
+    // The zone of an IPv6 address follows a percent sign, which has to be escaped in a URL.
     let host = match of(names::ADDRESS) {
         "" if labels.contains_key(names::UNIX_SOCKET) => "localhost",
         address => &address.replace('%', "%25"),
@@ -257,7 +251,7 @@ fn url_text(labels: &LabelMap, params: &BTreeMap<String, Vec<String>>) -> String
     format!("{}://{host}{}{mark}{query}", of(names::SCHEME), escaped_path(of(names::METRICS_PATH)))
 }
 
-/// Labels before relabeling, without what may be secret: in parameters, paths and URLs of lists.
+/// Returns the labels before relabeling, without secrets in parameters, paths and URLs of lists.
 pub fn shown_discovered(labels: &Labels) -> BTreeMap<String, String> {
     let shown = |(name, value): (&str, &str)| {
         let is_secret = name.strip_prefix(names::PARAM_PREFIX).is_some_and(is_secret_name);
@@ -271,7 +265,7 @@ pub fn shown_discovered(labels: &Labels) -> BTreeMap<String, String> {
     labels.iter().map(shown).collect()
 }
 
-/// What is probed, with the scheme that it has if it names none.
+/// Returns the address that is probed, with the module's scheme if it has none.
 fn probed_url(module: &Module, labels: &LabelMap) -> String {
     let address = labels.get(names::ADDRESS).map_or("", String::as_str);
     match module.scheme() {
@@ -280,10 +274,10 @@ fn probed_url(module: &Module, labels: &LabelMap) -> String {
     }
 }
 
-/// A path as URLs have it.
+/// Escapes a path for a URL.
 fn escaped_path(path: &str) -> String {
     let Ok(mut url) = Url::parse("http://localhost/") else { return path.to_owned() };
-    // What looks like an escape is none: the path is not one of a URL yet.
+    // No escape is kept: the path is not yet one of a URL.
     url.set_path(&path.replace('%', "%25"));
     url.path().to_owned()
 }
@@ -298,7 +292,8 @@ mod tests {
         Target::new(job, labels, Labels::default())
     }
 
-    /// Upstream: TestTargetURL, TestTargetURL_Unix, TestTargetURL_UnixEmptyAddress.
+    /// Follows the upstream tests TestTargetURL, TestTargetURL_Unix,
+    /// TestTargetURL_UnixEmptyAddress.
     #[test]
     fn urls_are_made_of_labels() {
         let values = |list: &[&str]| list.iter().map(|value| (*value).to_owned()).collect();
@@ -329,7 +324,7 @@ mod tests {
         assert_eq!(target(&socket, &job).unix_socket(), Some("/tmp/sock"));
     }
 
-    /// Upstream: TestTargetLabels.
+    /// Follows the upstream test TestTargetLabels.
     #[test]
     fn reserved_labels_do_not_reach_series() {
         let labels = [("__address__", "a"), ("job", "j"), ("foo", "bar"), ("__param_x", "y")];

@@ -1,4 +1,4 @@
-//! The parts of a URL that a target is made of.
+//! The parts of a URL that make a target.
 
 use super::TrialError;
 use std::collections::BTreeMap;
@@ -6,10 +6,10 @@ use tidepool_client::Ask;
 use tidepool_client::parts::percent_decoded;
 use tidepool_settings::redact::shown_text;
 
-/// What stands between scheme and host.
+/// Separator of scheme and host.
 const MARK: &str = "://";
 
-/// What a URL says. What it leaves out, the job says.
+/// Parts of a URL; the job has those that are absent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Asked {
     pub scheme: Option<String>,
@@ -47,6 +47,7 @@ impl Asked {
             }
             params
         });
+        // Decoded, because a path in the configuration is not escaped.
         let path = behind.starts_with('/').then(|| percent_decoded(url.path()));
         Ok(Asked { scheme, address, path, params })
     }

@@ -1,4 +1,4 @@
-//! The outcome as JSON. Numbers of samples are texts, as in the HTTP API.
+//! The outcome as JSON. Values of samples are strings, as in the HTTP API.
 
 use super::outcome::{Outcome, Sample, Value};
 use super::text::protocol;
@@ -10,7 +10,6 @@ use tidepool_exposition::{Counts, NativeHistogram, Span};
 use tidepool_model::number::plain;
 
 impl Outcome {
-    /// All of it.
     pub fn json(&self) -> Json {
         let labels = self.target.public_labels().into_iter();
         let target: Map<String, Json> = labels.map(|(name, value)| (name, value.into())).collect();
@@ -92,7 +91,7 @@ fn labels_json(labels: &Labels) -> Json {
     labels.iter().map(|(name, value)| (name.to_owned(), Json::from(value))).collect()
 }
 
-/// Spans and counts as they are stored.
+/// Writes spans as they are stored, and absolute counts.
 fn histogram_json(histogram: &NativeHistogram) -> Json {
     let spans = |spans: &[Span]| -> Json {
         spans.iter().map(|span| json!({"offset": span.offset, "length": span.length})).collect()
@@ -101,6 +100,7 @@ fn histogram_json(histogram: &NativeHistogram) -> Json {
         |numbers: &[f64]| -> Json { numbers.iter().map(|number| plain(*number)).collect() };
     let absolute = |deltas: &[i64]| -> Json {
         let counts = deltas.iter().scan(0i64, |count, delta| {
+            // Wrapping, because the deltas come from a target.
             *count = count.wrapping_add(*delta);
             Some(count.to_string())
         });
@@ -128,7 +128,7 @@ fn histogram_json(histogram: &NativeHistogram) -> Json {
     })
 }
 
-/// A time as the HTTP API writes it.
+/// Returns a time in seconds, as the HTTP API writes it.
 fn seconds(ms: i64) -> Json {
     (ms as f64 / 1000.0).into()
 }

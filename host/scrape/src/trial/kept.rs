@@ -1,4 +1,4 @@
-//! A store that keeps what it gets, for one scrape.
+//! A store in memory that keeps one scrape.
 
 use super::LabelCheck;
 use super::outcome::{Sample, Value};
@@ -11,20 +11,20 @@ use crate::store::{
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The store.
+/// A store that keeps one scrape.
 pub(super) struct Kept {
     rules: Rules,
     inner: Mutex<Inner>,
 }
 
-/// What it goes by.
+/// Limits by which the store refuses samples.
 #[derive(Clone)]
 pub(super) struct Rules {
-    /// How many rows at the end of a batch are the report.
+    /// Number of rows at the end of a batch that are the report.
     pub report_rows: usize,
-    /// How much older than the newest one of its series a sample may be.
+    /// Maximum age of a sample, relative to the newest one of its series.
     pub out_of_order_ms: i64,
-    /// What labels it takes.
+    /// Checks the labels of new series.
     pub check_labels: LabelCheck,
 }
 
@@ -40,7 +40,7 @@ struct Inner {
     content: Content,
 }
 
-/// What a scrape has stored.
+/// Everything that a scrape has stored.
 #[derive(Debug, Default)]
 pub(super) struct Content {
     /// In the order of the exposition, native histograms last.
@@ -51,12 +51,10 @@ pub(super) struct Content {
 }
 
 impl Kept {
-    /// An empty store.
     pub fn new(rules: Rules) -> Kept {
         Kept { rules, inner: Mutex::default() }
     }
 
-    /// All that it has.
     pub fn take(&self) -> Content {
         std::mem::take(&mut self.lock().content)
     }
@@ -97,13 +95,14 @@ impl Store for Kept {
 }
 
 impl Content {
-    /// Adds a batch; nothing if it has a series whose labels are not known.
+    /// Adds a batch; returns `None` if it has a series without known labels.
     fn add(&mut self, series: &[Labels], batch: &Batch, rules: &Rules) -> Option<Appended> {
         let out_of_order_ms = rules.out_of_order_ms;
         let mut there = There { out_of_order_ms, series: HashMap::new() };
         let mut appended = Appended::default();
         let rows = batch.series.iter().zip(&batch.timestamps_ms).zip(&batch.values);
         let labels = |reference: &SeriesRef| series.get(usize::try_from(*reference).ok()?);
+        // The report comes last in a batch.
         let exposed = batch.series.len().saturating_sub(rules.report_rows);
         for (row, ((reference, timestamp_ms), value)) in rows.enumerate() {
             let (labels, value) = (labels(reference)?.clone(), *value);
@@ -121,6 +120,7 @@ impl Content {
             self.put(sample, &mut there, &mut appended);
         }
         let mut places: HashMap<Labels, usize> = HashMap::new();
+        // Only exemplars need to find samples by their labels.
         if !batch.exemplars.is_empty() {
             let samples = self.samples.iter().enumerate();
             places = samples.map(|(place, sample)| (sample.labels.clone(), place)).collect();
@@ -135,12 +135,12 @@ impl Content {
         Some(appended)
     }
 
-    /// Stores a sample, unless it contradicts what is there.
+    /// Stores a sample, unless it contradicts one that is there.
     fn put(&mut self, sample: Sample, there: &mut There, appended: &mut Appended) {
         let Sample { labels, timestamp_ms, value, .. } = &sample;
         let samples = there.series.entry(labels.clone()).or_default();
         if let Some(other) = samples.get(timestamp_ms) {
-            // The same again is no second sample.
+            // An equal sample is no second one.
             if !other.is_same(value) {
                 appended.refused.add(Reason::Duplicate, 1);
                 self.refused.push((labels.clone(), RefusalReason::Duplicate));

@@ -1,12 +1,12 @@
-//! One scrape that stores nothing: what scraping would make of a target, for a person to look at.
+//! One scrape that stores nothing: it shows a person the result of scraping a target.
 //!
 //! ```text
 //! URL, job ─▶ target ─▶ Cycle, one scrape ─▶ Kept, a store in memory ─▶ Outcome ─▶ text, JSON
 //! ```
 //!
-//! Begin with [`Trial::run`]. All but the store is what scrapes targets all the time: the request,
-//! the parser, relabeling, limits and the report. The store is an empty one with the limits of a
-//! real one, so that what it refuses is too large or contradicts itself within the scrape.
+//! Begin with [`Trial::run`]. All but the store is as in every other scrape: the request, the
+//! parser, relabeling, limits and the report. The store is an empty one with the limits of a real
+//! one, so that it refuses samples that are too large or contradict each other within the scrape.
 
 mod asked;
 mod json;
@@ -42,40 +42,39 @@ use std::time::Duration;
 use tidepool_client::Client;
 use tidepool_settings::duration::duration_text;
 
-/// Most samples that are named when they are refused.
+/// Maximum number of refused samples that are listed.
 const REFUSALS_MAX: usize = 1000;
 
-/// Says what is wrong with the names and values of a label set.
+/// Checks the names and values of a label set; the error describes the fault.
 pub type LabelCheck = Arc<dyn Fn(&[(&str, &str)]) -> Result<(), String> + Send + Sync>;
 
-/// What is scraped, and as what.
+/// Settings of one scrape that is shown.
 #[derive(Clone)]
 pub struct Trial {
-    /// URL, or host and port. What it does not say is as in the job.
+    /// URL, or host and port. The job has the parts that this leaves out.
     pub url: String,
     /// The job. If it lists a target with this address, that target is scraped, with its labels.
     pub config: ScrapeConfig,
-    /// Longest time, instead of the job's.
+    /// Timeout that replaces the job's.
     pub timeout: Option<Duration>,
-    /// What the request calls its sender.
+    /// Value of the header `User-Agent`.
     pub user_agent: String,
     /// Largest uncompressed body of a job without `body_size_limit`, in bytes.
     pub body_bytes_max: u64,
-    /// How much older than the newest one of its series a sample may be.
+    /// Maximum age of a sample, relative to the newest one of its series.
     pub out_of_order_window: Duration,
-    /// Whether the store takes the labels of a series, or why not.
+    /// Checks whether the store takes the labels of a series.
     pub check_labels: LabelCheck,
 }
 
-/// Why there is nothing to scrape.
+/// Reasons why there is nothing to scrape.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
-    /// The URL is none.
+    /// The URL is not valid.
     #[error("{url} is no URL such as http://127.0.0.1:9100/metrics: {what}")]
     Url {
-        /// Without what may be secret.
+        /// The URL without parts that may be secret.
         url: String,
-        /// What is wrong.
         what: String,
     },
     /// The URL has a user or a password.
@@ -86,18 +85,17 @@ pub enum TrialError {
     /// A rule does not compile, or the client cannot be made.
     #[error(transparent)]
     Pool(#[from] PoolError),
-    /// What the job makes of the URL is no target.
+    /// The job makes no valid target of the URL.
     #[error("job {job:?} makes no target of it: {source}")]
     Target {
-        /// The job.
         job: String,
-        /// Why not.
+        /// Fault of the target's labels.
         source: TargetError,
     },
     /// A rule of the job drops the target.
     #[error("relabel_configs of job {job:?} drop this target: it would not be scraped")]
     Dropped {
-        /// The job.
+        /// Name of the job with the rule.
         job: String,
     },
 }
@@ -158,10 +156,11 @@ impl Trial {
         })
     }
 
-    /// The job as the URL has it, and the target; none if a rule drops it.
+    /// Returns the job with the parameters of the URL, and the target; `None` if a rule drops it.
     fn target(&self, asked: &Asked) -> Result<Option<(Job, Target)>, TrialError> {
         let mut job = self.config.job.clone();
         let (mut labels, mut group) = self.listed(&asked.address);
+        // The parts of the URL replace those of a listed target.
         labels.insert(names::ADDRESS.to_owned(), asked.address.clone());
         let mut say = |name: &str, value: &str| labels.insert(name.to_owned(), value.to_owned());
         if let Some(scheme) = &asked.scheme {
@@ -171,10 +170,12 @@ impl Trial {
             say(names::METRICS_PATH, path);
         }
         if let Some(timeout) = self.timeout {
+            // The interval grows with it, because a target with a longer timeout is refused.
             say(names::SCRAPE_TIMEOUT, &duration_text(timeout));
             say(names::SCRAPE_INTERVAL, &duration_text(job.interval.max(timeout)));
         }
         if let Some(params) = &asked.params {
+            // The parameters of the URL replace all others, so that none of them remain.
             job.params.clone_from(params);
             for labels in [&mut labels, &mut group] {
                 labels.retain(|name, _| !name.starts_with(names::PARAM_PREFIX));
@@ -190,7 +191,7 @@ impl Trial {
         }))
     }
 
-    /// The labels of the target with this address, and those of its group, if the job lists it.
+    /// Returns the labels of the listed target with this address, and those of its group.
     fn listed(&self, address: &str) -> (LabelMap, LabelMap) {
         let of = |groups: &[TargetGroup]| {
             groups.iter().find_map(|group| {

@@ -1,4 +1,4 @@
-//! What became of the scrape.
+//! Outcome of one scrape that stores nothing.
 
 use crate::append::Refusals;
 use crate::error::ScrapeError;
@@ -11,56 +11,49 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidepool_exposition::{MetricType, NativeHistogram};
 
-/// What the names of a family's series end in.
+/// Suffixes of the names of a family's series.
 const SUFFIXES: [&str; 8] =
     ["_total", "_created", "_bucket", "_count", "_sum", "_gcount", "_gsum", "_info"];
 
-/// What one scrape would store.
+/// Everything that one scrape would store.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The target, with its URL and labels.
     pub target: Arc<Target>,
-    /// What it has answered.
+    /// Answer of the target: its head and size.
     pub answer: Seen,
     /// The time of the scrape, and of samples without one.
     pub at_ms: i64,
-    /// How long it took.
     pub took: Duration,
-    /// Bytes of the body, uncompressed.
+    /// Size of the uncompressed body in bytes.
     pub body_bytes: u64,
-    /// Why it failed. Nothing but the report is stored then.
+    /// Reason why the scrape failed; nothing but the report is stored then.
     pub error: Option<ScrapeError>,
-    /// What is stored.
+    /// Stored samples in the order of the exposition, native histograms last.
     pub samples: Vec<Sample>,
-    /// The series that tell how the scrape went.
+    /// The series that report how the scrape went.
     pub report: Vec<(Labels, f64)>,
-    /// What is exposed and not stored.
+    /// Samples that are exposed and not stored.
     pub refusals: Refusals,
-    /// What is stored of metric families.
+    /// Metadata of the families, as it is stored.
     pub metadata: Vec<FamilyMetadata>,
 }
 
 /// A sample that is stored.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// Its series, after relabeling.
+    /// Labels of the series after relabeling.
     pub labels: Labels,
-    /// Its time.
     pub timestamp_ms: i64,
-    /// Whether that is not the time of the scrape.
+    /// Whether the sample has another time than the scrape.
     pub is_timed: bool,
-    /// Its value.
     pub value: Value,
-    /// Its exemplars.
     pub exemplars: Vec<ExemplarRow>,
 }
 
-/// The value of a sample.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// A number.
     Float(f64),
-    /// A native histogram.
     Histogram(Box<NativeHistogram>),
 }
 
@@ -72,9 +65,10 @@ impl Sample {
 }
 
 impl Value {
-    /// Whether it is the same to the bit.
+    /// Returns whether both are equal to the bit.
     pub(super) fn is_same(&self, other: &Value) -> bool {
         match (self, other) {
+            // By their bits, because a NaN does not equal itself.
             (Value::Float(one), Value::Float(other)) => one.to_bits() == other.to_bits(),
             (Value::Histogram(one), Value::Histogram(other)) => one == other,
             (Value::Float(_), Value::Histogram(_)) | (Value::Histogram(_), Value::Float(_)) => {
@@ -85,8 +79,8 @@ impl Value {
 }
 
 impl Outcome {
-    /// The samples by family, in the order of the exposition. A family that the target says nothing
-    /// of has the name of its only metric.
+    /// Returns the samples by family, in the order of the exposition. A metric without metadata is
+    /// a family of its own.
     pub fn by_family(&self) -> Vec<(FamilyMetadata, Vec<&Sample>)> {
         let known: HashMap<&str, &FamilyMetadata> =
             self.metadata.iter().map(|family| (family.family.as_str(), family)).collect();
@@ -113,18 +107,19 @@ impl Outcome {
         families
     }
 
-    /// The value of a series of the report.
+    /// Returns the value of a series of the report.
     pub(super) fn reported(&self, name: &str) -> Option<f64> {
         let mut report = self.report.iter();
         report.find(|(labels, _)| labels.metric() == name).map(|(_, value)| *value)
     }
 }
 
-/// The family of a metric. Relabeling may have renamed it, so that it has none.
+/// Returns the family of a metric. Relabeling may have renamed the metric, so that it has none.
 fn family_of<'f>(
     metric: &str,
     known: &HashMap<&str, &'f FamilyMetadata>,
 ) -> Option<&'f FamilyMetadata> {
     let bases = SUFFIXES.iter().filter_map(|suffix| metric.strip_suffix(suffix));
+    // The whole name first, because a family may have such a suffix in its name.
     [metric].into_iter().chain(bases).find_map(|name| known.get(name).copied())
 }

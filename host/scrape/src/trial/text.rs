@@ -7,12 +7,11 @@ use std::fmt;
 use tidepool_exposition::{Counts, Format, MetricType, NativeHistogram, series_text};
 use tidepool_model::number::general;
 
-/// An outcome as text.
+/// An outcome that prints as text.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'o> {
-    /// What is shown.
     pub outcome: &'o Outcome,
-    /// Whether help and unit are shown, too.
+    /// Whether help and unit are printed, too.
     pub with_metadata: bool,
 }
 
@@ -75,6 +74,7 @@ impl Shown<'_> {
     fn family(&self, f: &mut fmt::Formatter<'_>, family: &FamilyMetadata) -> fmt::Result {
         let FamilyMetadata { family: name, kind, help, unit } = family;
         if self.with_metadata && !help.is_empty() {
+            // As the text formats escape it.
             writeln!(f, "# HELP {name} {}", help.replace('\\', r"\\").replace('\n', r"\n"))?;
         }
         if *kind != MetricType::Unknown {
@@ -95,6 +95,7 @@ impl Shown<'_> {
         for refusal in &refusals.list {
             writeln!(f, "# {}: {}", refusal.series, refusal.reason)?;
         }
+        // Each refusal in the list was counted, so this does not underflow.
         match refusals.count - refusals.list.len() as u64 {
             0 => Ok(()),
             more => writeln!(f, "# and {more} more"),
@@ -102,7 +103,6 @@ impl Shown<'_> {
     }
 }
 
-/// A format in words.
 pub(super) fn protocol(format: Option<Format>) -> &'static str {
     match format {
         Some(Format::Prometheus) => "Prometheus text",
@@ -129,7 +129,6 @@ fn line(f: &mut fmt::Formatter<'_>, sample: &Sample) -> fmt::Result {
     writeln!(f)
 }
 
-/// Labels in braces.
 fn exemplar_text(labels: &crate::labels::Labels) -> String {
     let text = series_text("x", labels.iter());
     let labels = text.strip_prefix('x').unwrap_or_default();

@@ -97,7 +97,7 @@ impl Target {
         (totals, result)
     }
 
-    /// A scrape that is good; returns what it stored, without the report.
+    /// Does a good scrape; returns the stored samples without the report.
     pub async fn good(&mut self, at_ms: i64, body: &str) -> Vec<Stored> {
         let (_, result) = self.scrape(at_ms, body).await;
         assert_eq!(result, Ok(()), "{body}");
@@ -159,7 +159,7 @@ async fn vanished_series_get_markers() {
     assert_eq!(target.good(5000, "").await, [marker("b", 5000)]);
 }
 
-/// Upstream: TestScrapeLoopRunCreatesStaleMarkersOnFailedScrape, …OnParseFailure.
+/// Follows the upstream tests TestScrapeLoopRunCreatesStaleMarkersOnFailedScrape, …OnParseFailure.
 #[tokio::test]
 async fn failed_scrapes_mark_what_they_did_not_have() {
     let mut target = Target::new(options());
@@ -180,7 +180,7 @@ async fn failed_scrapes_mark_what_they_did_not_have() {
     assert_eq!(target.good(6000, "b 3\n").await, [stored("b", 6000, 3.0), marker("a", 6000)]);
 }
 
-/// A body that does not come as a whole is none, as upstream reads it before it parses.
+/// A body that does not arrive as a whole is ignored: upstream reads all of it before it parses.
 #[tokio::test]
 async fn a_body_that_breaks_off_counts_as_none() {
     let mut target = Target::new(options());
@@ -193,7 +193,7 @@ async fn a_body_that_breaks_off_counts_as_none() {
     assert_eq!(target.good(3000, "a 1\n").await, [stored("a", 3000, 1.0)]);
 }
 
-/// Upstream: TestScrapeLoop_RespectTimestamps, …DiscardTimestamps.
+/// Follows the upstream tests TestScrapeLoop_RespectTimestamps, …DiscardTimestamps.
 #[tokio::test]
 async fn times_are_honored_or_not() {
     let body = "a{x=\"1\"} 1 0\n";
@@ -206,7 +206,8 @@ async fn times_are_honored_or_not() {
     assert_eq!(target.good(1000, "a 1 2.5\n# EOF\n").await, [stored("a", 2500, 1.0)]);
 }
 
-/// Upstream: TestScrapeLoopSeriesAddedDuplicates, TestScrapeLoopAppendGracefullyIfAmend….
+/// Follows the upstream tests TestScrapeLoopSeriesAddedDuplicates,
+/// TestScrapeLoopAppendGracefullyIfAmend….
 #[tokio::test]
 async fn duplicates_are_counted_and_the_first_is_kept() {
     let mut target = Target::new(options());
@@ -225,7 +226,7 @@ async fn duplicates_are_counted_and_the_first_is_kept() {
     assert_eq!(target.metrics.samples_out_of_order.get(), 1);
 }
 
-/// Upstream: TestScrapeLoopOutOfBoundsTimeError.
+/// Follows the upstream test TestScrapeLoopOutOfBoundsTimeError.
 #[tokio::test]
 async fn samples_far_ahead_of_the_clock_are_dropped() {
     let mut target = Target::new(options());
@@ -237,7 +238,7 @@ async fn samples_far_ahead_of_the_clock_are_dropped() {
     assert_eq!(target.metrics.samples_out_of_bounds.get(), 1);
 }
 
-/// Upstream: TestScrapeLoopAppendSampleLimit.
+/// Follows the upstream test TestScrapeLoopAppendSampleLimit.
 #[tokio::test]
 async fn the_sample_limit_counts_after_relabeling() {
     let mut target = Target::new(Options { sample_limit: 1, ..dropping("deleteme") });
@@ -256,7 +257,7 @@ async fn the_sample_limit_counts_after_relabeling() {
     assert_eq!((counts(found), result), (totals(2, 1, 0), Ok(())));
 }
 
-/// Upstream: TestScrapeLoopRunCreatesStaleMarkersOnSampleLimit,
+/// Follows the upstream tests TestScrapeLoopRunCreatesStaleMarkersOnSampleLimit,
 /// TestScrapeLoopAppendSampleLimitWithDisappearingSeries, …ReplaceAllSamples.
 #[tokio::test]
 async fn series_within_the_sample_limit_stay_without_markers() {
@@ -274,7 +275,7 @@ async fn series_within_the_sample_limit_stay_without_markers() {
     assert_eq!(stored[4..], of(&["a", "b", "c", "d"]), "markers pass the limit");
 }
 
-/// Upstream: TestScrapeLoop_ChangingMetricString.
+/// Follows the upstream test TestScrapeLoop_ChangingMetricString.
 #[tokio::test]
 async fn a_series_may_be_written_in_another_way() {
     let mut target = Target::new(options());
@@ -283,8 +284,8 @@ async fn a_series_may_be_written_in_another_way() {
     assert_eq!(target.good(2000, "m{b=\"1\",a=\"1\"} 2\n").await, [stored(series, 2000, 2.0)]);
 }
 
-/// Upstream: TestScrapeLoopSeriesRefChange, TestScrapeLoopAppendCacheEntryButErrNotFound,
-/// TestScrapeAddFast.
+/// Follows the upstream tests TestScrapeLoopSeriesRefChange,
+/// TestScrapeLoopAppendCacheEntryButErrNotFound, TestScrapeAddFast.
 #[tokio::test]
 async fn a_series_that_the_store_dropped_is_asked_for_again() {
     let mut target = Target::new(options());
@@ -326,7 +327,7 @@ async fn a_store_that_fails_loses_one_scrape() {
     assert!(families.contains(&"a"), "{families:?}");
 }
 
-/// Upstream: TestScrapeLoopAppend (exemplars), TestScrapeLoopAppendExemplarSeries.
+/// Follows the upstream tests TestScrapeLoopAppend (exemplars), TestScrapeLoopAppendExemplarSeries.
 #[tokio::test]
 async fn exemplars_belong_to_their_series() {
     let mut target = Target { format: Format::Openmetrics, ..Target::new(options()) };
@@ -353,8 +354,8 @@ async fn exemplars_belong_to_their_series() {
     assert_eq!(found, [first, second]);
 }
 
-/// The story of 52 kB on the wire that held all targets for seconds: each exemplar looked for its
-/// place among those before it, one by one. So many would take hours that way.
+/// Regression: 52 kB on the wire held all targets for seconds, because each exemplar was inserted
+/// by a search through those before it. As many as here would take hours that way.
 #[tokio::test]
 async fn exemplars_come_to_the_store_by_ascending_time() {
     const COUNT: i64 = 500_000;
@@ -374,7 +375,7 @@ async fn exemplars_come_to_the_store_by_ascending_time() {
     assert!(times.eq(1..=COUNT));
 }
 
-/// Upstream: `Exemplar.Equals`, by which the storage of exemplars drops what is there already.
+/// Upstream: `Exemplar.Equals`, by which the exemplar storage drops those that it has already.
 #[tokio::test]
 async fn exemplars_without_a_time_are_stored_once() {
     let mut target = Target { format: Format::Openmetrics, ..Target::new(options()) };
@@ -420,7 +421,7 @@ async fn exemplars_without_a_time_are_stored_once() {
     }
 }
 
-/// Upstream: TestLeQuantileReLabel, TestScrapeLoopMetadata.
+/// Follows the upstream tests TestLeQuantileReLabel, TestScrapeLoopMetadata.
 #[tokio::test]
 async fn bounds_are_numbers_and_families_have_metadata() {
     let mut target = Target::new(options());
@@ -462,7 +463,8 @@ async fn the_end_marks_the_report_too() {
     assert_eq!(series, expected);
 }
 
-/// Upstream: TestScrapeLoopRunReportsTargetDownOnInvalidUTF8, TestScrapeLoopDiscardDuplicateLabels.
+/// Follows the upstream tests TestScrapeLoopRunReportsTargetDownOnInvalidUTF8,
+/// TestScrapeLoopDiscardDuplicateLabels.
 #[tokio::test]
 async fn what_cannot_be_read_fails_the_scrape() {
     for body in ["a{l=\"\u{fffd}", "a 1\nb x\n", "a{b=\"c\"\n"] {
@@ -517,8 +519,8 @@ async fn empty_labels_take_those_of_the_target_away() {
     }
 }
 
-/// The story of 764 kB on the wire that took 3 GB: a row for each line with a time of its own, and
-/// nothing counted rows.
+/// Regression: 764 kB on the wire took 3 GB, because each line with a time of its own was a row,
+/// and rows were not counted.
 #[tokio::test]
 async fn a_scrape_that_finds_no_memory_fails_and_gives_it_back() {
     const BOUND_BYTES: u64 = 4 << 20;

@@ -1,4 +1,4 @@
-//! Cycles under a paused clock: when they scrape, and what they leave behind.
+//! Cycles under a paused clock: the times of their scrapes, and what is stored when they end.
 
 use crate::store::{MemoryStore, Stored, TestClock, marker};
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-/// What a scripted source does in one scrape; after the last step it repeats that.
+/// Behaviour of a scripted source in one scrape; the last step is repeated.
 #[derive(Clone)]
 enum Step {
     Samples(&'static [&'static str]),
@@ -66,7 +66,6 @@ impl Source for Script {
 
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// A cycle that runs.
 struct Running {
     target: Arc<Target>,
     store: Arc<MemoryStore>,
@@ -135,7 +134,7 @@ fn run_by(
     Running { target, store, metrics, orders, shutdown, stopped, task }
 }
 
-/// Seconds from the start of the scrape that had a value of `up`.
+/// Returns seconds from the start of each scrape that has a value of `up`, with the value.
 fn ups(store: &MemoryStore, start_ms: i64) -> Vec<(i64, f64)> {
     let inner = store.lock();
     let of = inner.samples.iter().filter(|stored| stored.series == "up{job=\"j\"}");
@@ -144,7 +143,7 @@ fn ups(store: &MemoryStore, start_ms: i64) -> Vec<(i64, f64)> {
 
 const START_MS: i64 = 1_000_010_000;
 
-/// Waits until this long after the first scrape, and a little.
+/// Waits until a little more than this long after the first scrape.
 async fn until(seconds: u64) {
     sleep(INTERVAL + Duration::from_secs(seconds) + Duration::from_millis(1)).await;
 }
@@ -164,7 +163,7 @@ async fn scrapes_are_one_interval_apart() {
     );
 }
 
-/// A scrape that takes too long is given up, and has the time at which it began.
+/// A scrape that exceeds its timeout is abandoned, and has the time at which it began.
 #[tokio::test(start_paused = true)]
 async fn a_scrape_ends_by_its_timeout() {
     let slow = Step::Take(Duration::from_secs(7));
@@ -190,7 +189,7 @@ async fn a_failure_says_why_and_is_over_with_the_next_scrape() {
     assert_eq!(ups(&running.store, START_MS)[..3], [(0, 1.0), (10_000, 0.0), (20_000, 1.0)]);
 }
 
-/// A target was up without an error while the store kept nothing of it.
+/// Regression: a target was up without an error while the store kept nothing of it.
 #[tokio::test(start_paused = true)]
 async fn what_the_store_refuses_is_the_last_error() {
     let store = Arc::<MemoryStore>::default();
@@ -214,7 +213,7 @@ async fn what_the_store_refuses_is_the_last_error() {
     assert_eq!(last(), (Health::Up, String::new()));
 }
 
-/// Upstream: TestScrapeLoopForcedErr.
+/// Follows the upstream test TestScrapeLoopForcedErr.
 #[tokio::test(start_paused = true)]
 async fn a_forced_error_takes_the_place_of_a_scrape() {
     let running = run(&[Step::Samples(&["a"])], Arc::default(), None);
@@ -230,7 +229,7 @@ async fn a_forced_error_takes_the_place_of_a_scrape() {
     assert_eq!(running.target.state().health, Health::Up);
 }
 
-/// Upstream: TestScrapeLoopStop.
+/// Follows the upstream test TestScrapeLoopStop.
 #[tokio::test(start_paused = true)]
 async fn the_end_is_marked_at_the_first_missed_scrape() {
     let running = run(&[Step::Samples(&["a"])], Arc::default(), None);
@@ -249,7 +248,7 @@ async fn the_end_is_marked_at_the_first_missed_scrape() {
     assert!(stored.contains(&marker("up{job=\"j\"}", at_ms)));
 }
 
-/// Upstream: TestSetOptionsHandlingStaleness.
+/// Follows the upstream test TestSetOptionsHandlingStaleness.
 #[tokio::test(start_paused = true)]
 async fn a_target_that_comes_back_has_no_markers() {
     let store = Arc::<MemoryStore>::default();
@@ -274,7 +273,7 @@ async fn a_target_that_was_never_scraped_leaves_nothing() {
     assert_eq!(running.store.take_all(), []);
 }
 
-/// Upstream: TestScrapeLoopDisableStalenessMarkerInjection, TestScrapePoolReload.
+/// Follows the upstream tests TestScrapeLoopDisableStalenessMarkerInjection, TestScrapePoolReload.
 #[tokio::test(start_paused = true)]
 async fn the_cache_goes_to_the_next_cycle() {
     let store = Arc::<MemoryStore>::default();
@@ -296,7 +295,7 @@ async fn the_cache_goes_to_the_next_cycle() {
     drop(second);
 }
 
-/// A scrape under way is finished when a target ends, and given up at a shutdown.
+/// A scrape under way is finished when a target ends, and abandoned at a shutdown.
 #[tokio::test(start_paused = true)]
 async fn a_scrape_under_way_is_finished_or_given_up() {
     let slow = [Step::Take(Duration::from_secs(4))];

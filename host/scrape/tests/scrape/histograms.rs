@@ -19,7 +19,7 @@ fn body(gap: i32) -> Vec<u8> {
     changed_body(gap, |_| {})
 }
 
-/// The same with a change of the second one.
+/// Makes the same body with a change of the second histogram.
 fn changed_body(gap: i32, change: impl Fn(&mut Histogram)) -> Vec<u8> {
     let deltas = [1, 0, 0];
     let span = || BucketSpan { offset: Some(gap), length: Some(1) };
@@ -121,7 +121,7 @@ async fn native_histograms_are_rows_and_get_markers() {
     assert_eq!((batch.histograms.len(), batch.series.len()), (0, 8));
 }
 
-/// Upstream: TestScrapeLoop_HistogramBucketLimit, TestNativeHistogramMaxSchemaSet.
+/// Follows the upstream tests TestScrapeLoop_HistogramBucketLimit, TestNativeHistogramMaxSchemaSet.
 #[tokio::test]
 async fn histograms_become_coarser_or_fail_the_scrape() {
     let mut scraper = Scraper::new(Options { bucket_limit: 2, ..options() });
@@ -139,8 +139,7 @@ async fn histograms_become_coarser_or_fail_the_scrape() {
     assert_eq!(batch.histograms[0].histogram.schema, 3);
 }
 
-/// `Append` of upstream's head refuses what its `Validate` finds, and no such error is one that a
-/// scrape goes on after.
+/// Upstream's head refuses in `Append` what `Validate` finds, and that error fails a scrape.
 #[tokio::test]
 async fn histograms_that_cannot_be_stored_fail_the_scrape() {
     type Change = fn(&mut Histogram);

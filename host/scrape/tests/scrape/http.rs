@@ -32,7 +32,7 @@ const OPENMETRICS: &str = "# TYPE c_seconds counter\n# UNIT c_seconds seconds\n#
 const HISTOGRAM: &str = "# TYPE h histogram\nh_bucket{le=\"1\"} 1\nh_bucket{le=\"+Inf\"} 3\nh_sum 2.5\n\
     h_count 3\n";
 
-/// What contradicts itself, is dropped, and is far ahead.
+/// Samples that contradict each other, are dropped, or are far ahead of the clock.
 const REFUSED: &str = "a 1\na 2\nb{x=\"\\\"\"} 1 2000\nb{x=\"\\\"\"} 2 1000\n\
     b{x=\"\\\"\"} 3 2000\nb{x=\"\\\"\"} 1 2000\n\
     b{x=\"\\\"\"} 4 1500\nc 1 99999999999999\ndropped 1\nup{x=\"1\"} 7\n";
@@ -206,7 +206,7 @@ async fn bodies_are_read_plain_and_compressed() {
     assert_eq!((scraped.result, scraped.totals), (Ok(()), Totals::default()));
 }
 
-/// Upstream: TestTargetScraperScrapeOK.
+/// Follows the upstream test TestTargetScraperScrapeOK.
 #[tokio::test]
 async fn a_request_says_what_it_wants_and_how_long_it_waits() {
     let exposer = Exposer::start().await;
@@ -238,7 +238,7 @@ async fn a_request_says_what_it_wants_and_how_long_it_waits() {
     has(1, "accept: text/plain;version=0.0.4;q=0.7,*/*;q=0.6");
 }
 
-/// Upstream: TestTargetScrapeScrapeNotFound, TestTargetScrapeScrapeCancel.
+/// Follows the upstream tests TestTargetScrapeScrapeNotFound, TestTargetScrapeScrapeCancel.
 #[tokio::test]
 async fn an_exposer_that_misbehaves_is_down_and_says_why() {
     let brief = Job { timeout: Duration::from_millis(200), ..job() };
@@ -279,7 +279,7 @@ async fn a_fallback_stands_in_for_a_missing_type() {
     assert!(scrape(&job, "/html").await.result.is_err(), "the page is no text of metrics");
 }
 
-/// Upstream: TestTargetScraperBodySizeLimit.
+/// Follows the upstream test TestTargetScraperBodySizeLimit.
 #[tokio::test]
 async fn bodies_have_a_limit_uncompressed() {
     let limit = |body_bytes| Job { limits: Limits { body_bytes, ..Limits::default() }, ..job() };
@@ -308,8 +308,8 @@ async fn urls_that_cannot_be_asked_say_so() {
     assert!(error.contains("http://exa mple:1/metrics"), "{error}");
 }
 
-/// The story of half a megabyte on the wire that kept the thread of all targets until it was
-/// uncompressed and parsed: nothing else was scraped, and the timeout could not end it.
+/// Regression: half a megabyte on the wire kept the thread of all targets until it was uncompressed
+/// and parsed; nothing else was scraped, and the timeout could not end it.
 #[tokio::test]
 async fn a_long_body_is_read_in_turns() {
     let exposer = Exposer::start().await;

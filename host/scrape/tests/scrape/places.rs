@@ -3,7 +3,7 @@
 use crate::append::{Target, options};
 use crate::store::{Stored, marker, stored};
 
-/// So many series of a family, each with a value of its own.
+/// Makes a page with so many series of a family, each with a value of its own.
 fn page(family: &str, count: usize) -> Vec<(String, f64)> {
     let value = |number: usize| (family.len() * 10_000 + number) as f64;
     (0..count).map(|number| (format!("{family}{{n=\"{number}\"}}"), value(number))).collect()
@@ -14,8 +14,8 @@ fn sorted(mut samples: Vec<Stored>) -> Vec<Stored> {
     samples
 }
 
-/// The story of a cache that shrank when a scrape ended, and of samples that were stored under the
-/// labels of other series, or not at all: what the scrape was still to store named the old places.
+/// Regression: a cache shrank at the end of a scrape, and samples were stored under the labels of
+/// other series, or not at all, because the batch still referred to the old places.
 #[tokio::test]
 async fn series_keep_their_labels_while_the_cache_shrinks() {
     let one = page("a", 1);

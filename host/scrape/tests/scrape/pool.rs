@@ -1,4 +1,4 @@
-//! Pools and the manager: which targets there are, and what a reload keeps.
+//! Pools and the manager: the targets that they have, and the state that a reload keeps.
 
 use crate::store::{MemoryStore, TestClock};
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use tidepool_scrape::target::{Health, TargetGroup};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// A source that is always good.
+/// A source of which every scrape is good.
 struct Constant;
 
 impl Source for Constant {
@@ -102,7 +102,7 @@ impl Setup {
         active.iter().map(|target| target.labels()["instance"].clone()).collect()
     }
 
-    /// Series of `up` that had samples since the last call, without markers.
+    /// Returns series of `up` with samples since the last call, without markers.
     fn scraped(&self) -> Vec<String> {
         let all = self.store.take_all();
         let ups = all.into_iter().filter(|of| of.series.starts_with("up{") && !of.value.is_nan());
@@ -117,7 +117,8 @@ fn up(job: &str, instance: &str) -> String {
     format!("up{{instance={instance:?},job={job:?}}}")
 }
 
-/// Upstream: TestScrapePoolScrapeLoopsStarted, TestScrapePoolSync, TestManagerReloader….
+/// Follows the upstream tests TestScrapePoolScrapeLoopsStarted, TestScrapePoolSync,
+/// TestManagerReloader….
 #[tokio::test(start_paused = true)]
 async fn targets_follow_discovery() {
     let setup = setup();
@@ -141,7 +142,7 @@ async fn targets_follow_discovery() {
     assert_eq!((pools[0].1.targets, pools[0].1.syncs, setup.metrics.pools.get()), (2, 2, 2));
 }
 
-/// Upstream: TestDroppedTargetsList, TestTargetsFromGroup.
+/// Follows the upstream tests TestDroppedTargetsList, TestTargetsFromGroup.
 #[tokio::test(start_paused = true)]
 async fn dropped_and_wrong_targets_are_counted() {
     let drop = RuleSpec {
@@ -160,7 +161,7 @@ async fn dropped_and_wrong_targets_are_counted() {
     assert_eq!(setup.metrics.by_pool()[0].1.sync_failed, 1);
 }
 
-/// A list of a million targets that rules drop was held as a whole.
+/// Regression: a list of a million targets that rules drop was kept as a whole.
 #[tokio::test(start_paused = true)]
 async fn dropped_targets_are_listed_as_far_as_there_is_room() {
     let memory = MemoryBound::new(800 << 10);
@@ -183,7 +184,7 @@ async fn dropped_targets_are_listed_as_far_as_there_is_room() {
     assert_eq!((setup.listed("j").dropped.len(), memory.held_bytes()), (0, 0));
 }
 
-/// Upstream: TestScrapePoolTargetLimit.
+/// Follows the upstream test TestScrapePoolTargetLimit.
 #[tokio::test(start_paused = true)]
 async fn too_many_targets_fail_all_until_there_are_fewer() {
     let setup = setup();
@@ -209,7 +210,7 @@ async fn too_many_targets_fail_all_until_there_are_fewer() {
     assert_eq!(errors(&setup), [None]);
 }
 
-/// Upstream: TestReuseScrapeCache, TestScrapePoolReload.
+/// Follows the upstream tests TestReuseScrapeCache, TestScrapePoolReload.
 #[tokio::test(start_paused = true)]
 async fn a_reload_keeps_what_stays_valid() {
     let setup = setup();

@@ -14,13 +14,13 @@ use tidepool_scrape::store::{Appended, Reason};
 struct Target(Appender);
 
 impl Target {
-    /// One whose series get markers although their samples have times of their own.
+    /// Creates a target whose series get markers although their samples have times of their own.
     fn new() -> Target {
         let options = Options { track_timestamps_staleness: true, ..options() };
         Target(Appender::new(options, Arc::<Metrics>::default(), 7))
     }
 
-    /// A scrape of a body, or one that fails.
+    /// Scrapes a body, or fails without one.
     async fn scrape(&mut self, store: &MemoryStore, at_ms: i64, body: Option<&str>) -> Appended {
         self.0.begin(at_ms, at_ms);
         let result = match body {
@@ -42,7 +42,7 @@ fn of(name: &str, samples: Vec<Stored>) -> Vec<Stored> {
     samples.into_iter().filter(|sample| sample.series == name).collect()
 }
 
-/// Upstream: TestScrapeLoopCreatesStaleMarkersOnOOOAppend.
+/// Follows the upstream test TestScrapeLoopCreatesStaleMarkersOnOOOAppend.
 #[tokio::test]
 async fn a_series_ends_whose_samples_are_all_refused() {
     let (store, mut target) = (MemoryStore::default(), Target::new());
@@ -67,7 +67,8 @@ async fn a_new_series_whose_samples_are_refused_has_no_marker() {
     assert_eq!(of("a", store.take()), [stored("a", 1000, 1.0)]);
 }
 
-/// Upstream: TestScrapeLoopRunCreatesStaleMarkersOnFailedScrapeForTimestampedMetrics.
+/// Follows the upstream test
+/// TestScrapeLoopRunCreatesStaleMarkersOnFailedScrapeForTimestampedMetrics.
 #[tokio::test]
 async fn failed_scrapes_end_series_with_times_of_their_own() {
     let (store, mut target) = (MemoryStore::default(), Target::new());
@@ -80,7 +81,7 @@ async fn failed_scrapes_end_series_with_times_of_their_own() {
     assert_eq!(of("metric_a", all), [stored("metric_a", 990, 42.0), marker("metric_a", 2000)]);
 }
 
-/// The story of a first scrape that had all new label sets in memory at once.
+/// Regression: a first scrape had all new label sets in memory at once.
 #[tokio::test]
 async fn references_of_many_series_are_asked_for_in_parts() {
     let (store, mut target) = (MemoryStore::default(), Target::new());

@@ -24,10 +24,10 @@ use tokio::time::{sleep, timeout};
 const ANSWER: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 4\r\n\r\na 1\n";
 
-/// Longer than any test takes.
+/// Timeout that no test reaches.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A target that counts how often it is asked.
+/// A target that counts its scrapes.
 async fn target() -> std::io::Result<(String, Arc<AtomicUsize>)> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let (address, asked) = (listener.local_addr()?.to_string(), Arc::<AtomicUsize>::default());
@@ -88,7 +88,7 @@ async fn sync(manager: &Manager<MemoryStore>, address: &str) {
     manager.sync().await;
 }
 
-/// Upstream: TestScrapePoolScrapeAfterReload.
+/// Follows the upstream test TestScrapePoolScrapeAfterReload.
 #[tokio::test]
 async fn targets_that_fail_are_scraped_after_a_reload() -> std::io::Result<()> {
     let (address, asked) = target().await?;
@@ -109,7 +109,7 @@ async fn targets_that_fail_are_scraped_after_a_reload() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Upstream: TestManagerApplyConfig.
+/// Follows the upstream test TestManagerApplyConfig.
 #[tokio::test]
 async fn a_reload_that_fails_changes_nothing() -> std::io::Result<()> {
     let (address, asked) = target().await?;

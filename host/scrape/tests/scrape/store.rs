@@ -11,7 +11,7 @@ use tidepool_scrape::store::{
 };
 use tokio::time::Instant;
 
-/// A clock that goes as tokio's does, which tests pause.
+/// A clock that follows tokio's, which tests pause.
 pub struct TestClock {
     start: Instant,
     at: Duration,
@@ -50,7 +50,6 @@ pub fn stored(series: &str, at_ms: i64, value: f64) -> Stored {
     Stored { series: series.to_owned(), at_ms, value }
 }
 
-/// A marker.
 pub fn marker(series: &str, at_ms: i64) -> Stored {
     stored(series, at_ms, STALE_NAN)
 }
@@ -67,13 +66,11 @@ pub struct Inner {
     pub batches: Vec<Arc<Batch>>,
     /// Metric names that get no reference.
     pub refused: BTreeSet<String>,
-    /// Whether appending fails.
     pub is_broken: bool,
-    /// Label sets that were asked for, by request.
+    /// Numbers of label sets in each request.
     pub resolved: Vec<usize>,
 }
 
-/// A store in memory.
 #[derive(Default)]
 pub struct MemoryStore(Mutex<Inner>);
 
@@ -82,7 +79,7 @@ impl MemoryStore {
         self.0.lock().expect("no test panics while it holds the store")
     }
 
-    /// What came since the last call, without reports.
+    /// Returns samples since the last call, without reports.
     pub fn take(&self) -> Vec<Stored> {
         let is_report = |stored: &Stored| {
             stored.series.starts_with("up{")
@@ -94,12 +91,12 @@ impl MemoryStore {
         samples
     }
 
-    /// All that came since the last call.
+    /// Returns all samples since the last call.
     pub fn take_all(&self) -> Vec<Stored> {
         std::mem::take(&mut self.lock().samples)
     }
 
-    /// The values of a series.
+    /// Returns the values of a series.
     pub fn values(&self, series: &str) -> Vec<f64> {
         let inner = self.lock();
         let of = inner.samples.iter().filter(|stored| stored.series == series);
@@ -117,7 +114,7 @@ impl MemoryStore {
     }
 }
 
-/// `name{label="value"}`
+/// Writes labels as `name{label="value"}` in the text format.
 pub fn shown(labels: &Labels) -> String {
     let pairs: Vec<String> = labels
         .iter()

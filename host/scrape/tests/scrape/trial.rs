@@ -26,7 +26,7 @@ fn trial(url: String, job: Job, discovery: Vec<DiscoveryConfig>) -> Trial {
     }
 }
 
-/// The outcome of a path, and its text with what changes from run to run left out.
+/// Returns the outcome of a path, and its text without parts that change from run to run.
 async fn scraped(path: &str, job: Job, with_metadata: bool) -> (Outcome, String) {
     let exposer = Exposer::start().await;
     let url = format!("http://{}{path}", exposer.address);
@@ -111,7 +111,7 @@ async fn what_is_refused_is_named_with_its_reason() {
     assert_eq!(json["answer"]["format"], "Prometheus text");
 }
 
-/// What a server refuses by its limits was shown as stored.
+/// Regression: samples that a server refuses by its limits were shown as stored.
 #[tokio::test]
 async fn labels_that_the_store_does_not_take_are_named() {
     let exposer = Exposer::start().await;

@@ -1,6 +1,5 @@
-//! The metrics of the machine. They pass as text, so that the files of the textfile collector and
-//! the kernel's figures take the way of every other scrape; the parser takes a fifth of a round's
-//! time.
+//! Metrics of the machine. They pass as text, so that files of the textfile collector and figures
+//! of the kernel take the path of every other scrape; the parser takes a fifth of a round's time.
 
 use super::text_files::TextFiles;
 use std::sync::{Arc, Mutex, TryLockError};
@@ -12,7 +11,7 @@ use tidepool_scrape::append::{Appender, BodyReader, Histograms};
 use tidepool_scrape::error::ScrapeError;
 use tidepool_scrape::source::{Builtin, Scraping, Source};
 
-/// The metrics of the machine that this process runs on.
+/// Metrics of the machine that this process runs on; all sources share them.
 pub struct MachineMetrics {
     machine: Arc<Mutex<Machine>>,
 }
@@ -22,7 +21,7 @@ struct Machine {
     round: Round,
 }
 
-/// What a round writes, and what it keeps for the next.
+/// Output of a round, and state that is kept for the next one.
 #[derive(Default)]
 struct Round {
     exposition: Exposition,
@@ -34,7 +33,6 @@ struct MachineSource {
 }
 
 impl MachineMetrics {
-    /// Reads nothing yet.
     pub fn new(options: Options) -> MachineMetrics {
         let machine = Machine { metrics: NodeMetrics::new(options), round: Round::default() };
         MachineMetrics { machine: Arc::new(Mutex::new(machine)) }
@@ -51,8 +49,8 @@ impl Source for MachineSource {
     fn scrape<'a>(&'a mut self, appender: &'a mut Appender) -> Scraping<'a> {
         Box::pin(async move {
             let machine = Arc::clone(&self.machine);
-            // A mount or a directory without an answer must not block other scrapes. A scrape whose
-            // time is over leaves the thread behind, with what it holds.
+            // A file system that does not answer must not block other scrapes. A scrape that
+            // exceeds its timeout leaves the thread behind, with the lock on the machine.
             let round = tokio::task::spawn_blocking(move || collect(&machine));
             let text = round.await.map_err(|error| ScrapeError::Request(error.to_string()))??;
             feed(&text, appender)
@@ -67,8 +65,9 @@ impl Source for MachineSource {
 fn collect(machine: &Mutex<Machine>) -> Result<String, ScrapeError> {
     let mut machine = match machine.try_lock() {
         Ok(machine) => machine,
-        // What a round keeps is valid at any time.
+        // A panic leaves no state that the next round cannot start from.
         Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        // Waiting would pile up one blocked thread per round while a file system does not answer.
         Err(TryLockError::WouldBlock) => {
             let what = "an earlier round still waits for a file of this machine to be read";
             return Err(ScrapeError::Request(what.to_owned()));
@@ -80,7 +79,7 @@ fn collect(machine: &Mutex<Machine>) -> Result<String, ScrapeError> {
     Ok(round.exposition.take())
 }
 
-/// Hands a text to an appender.
+/// Parses a text into an appender.
 pub(super) fn feed(text: &str, appender: &mut Appender) -> Result<(), ScrapeError> {
     appender.add_body_bytes(text.len() as u64);
     let mut reader = BodyReader::new(Format::Prometheus, Histograms::default());
@@ -101,7 +100,8 @@ impl Sink for Round {
         self.text_files.add(file, &mut self.exposition)
     }
 
-    /// Its own metric says so in each round; most machines lack something for good.
+    /// Logs at debug level only: `node_scrape_collector_success` reports it in each round, and most
+    /// machines lack something for good.
     fn failed(&mut self, collector: &'static str, error: &CollectError) {
         tracing::debug!(collector, %error, "a collector of host metrics failed");
     }

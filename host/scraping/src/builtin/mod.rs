@@ -1,5 +1,5 @@
-//! Jobs that need no configuration: the machine's metrics (`node`) and this process' own
-//! (`tidepool`). A configured job of the same name takes the place of one.
+//! Jobs that need no configuration: metrics of the machine (`node`) and of this process
+//! (`tidepool`). A configured job of the same name replaces a built-in one.
 
 mod machine;
 mod own;
@@ -18,37 +18,32 @@ use tidepool_scrape::labels::Labels;
 use tidepool_scrape::source::Builtin;
 use tidepool_scrape::target::TargetGroup;
 
-/// The job of the machine's metrics.
 const NODE: &str = "node";
-/// The job of this process' own metrics.
 const OWN: &str = "tidepool";
-/// The scheme of their targets' URLs.
+/// Scheme in the URLs of the built-in targets.
 const SCHEME: &str = "builtin";
-/// As the scrape timeout of a job, but not above the interval.
+/// Upstream's default timeout; a shorter interval lowers it.
 const TIMEOUT_MAX: Duration = Duration::from_secs(10);
 
-/// Which built-in jobs there are.
 #[derive(Clone, Debug)]
 pub struct BuiltinConfig {
-    /// What is read of the machine; nothing if that is off.
+    /// Options of host metrics; `None` turns them off.
     pub host: Option<Options>,
-    /// Whether this process' own metrics are recorded.
+    /// Whether metrics of this process are recorded.
     pub own: bool,
-    /// Time between two rounds.
     pub interval: Duration,
-    /// The label `instance`; the host name, if there is none.
+    /// Value of the label `instance`; the host name if absent.
     pub instance: Option<String>,
 }
 
 impl Default for BuiltinConfig {
-    /// None.
     fn default() -> BuiltinConfig {
         BuiltinConfig { host: None, own: false, interval: Duration::from_secs(15), instance: None }
     }
 }
 
 impl BuiltinConfig {
-    /// The jobs, without those whose names are taken.
+    /// Returns the built-in jobs, without those whose names are configured.
     pub fn jobs(&self, configured: &[JobConfig], host_name: &str) -> Vec<JobConfig> {
         let wanted = [(NODE, self.host.is_some()), (OWN, self.own)];
         let is_taken = |name: &str| configured.iter().any(|config| config.job.name == name);
@@ -61,7 +56,7 @@ impl BuiltinConfig {
             interval: self.interval,
             timeout: self.interval.min(TIMEOUT_MAX),
             is_builtin: true,
-            // Nothing is asked over HTTP: the URL in lists of targets says so.
+            // Lists of targets show URLs: the scheme tells that nothing is requested over HTTP.
             scheme: SCHEME.to_owned(),
             metrics_path: String::new(),
             ..Job::new(name)
@@ -76,7 +71,7 @@ impl BuiltinConfig {
         JobConfig::new(job, discovery)
     }
 
-    /// Where the samples of the jobs come from.
+    /// Returns the sources of the jobs' samples, by job.
     pub fn sources(&self, own: OwnMetrics) -> BTreeMap<String, Arc<dyn Builtin>> {
         let mut sources: BTreeMap<String, Arc<dyn Builtin>> = BTreeMap::new();
         if let Some(options) = &self.host {

@@ -1,4 +1,4 @@
-//! This process' own metrics: what `GET /metrics` answers.
+//! Metrics of this process: the text of `GET /metrics`.
 
 use super::machine::feed;
 use std::pin::Pin;
@@ -7,15 +7,14 @@ use tidepool_scrape::append::Appender;
 use tidepool_scrape::error::ScrapeError;
 use tidepool_scrape::source::{Builtin, Scraping, Source};
 
-/// Returns the text of `GET /metrics`.
 type MetricsPage = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = String> + Send>> + Send + Sync>;
 
-/// The metrics of this process; clones share the page that they come from.
+/// Metrics of this process; clones share the page that renders them.
 #[derive(Clone, Default)]
 pub struct OwnMetrics(Arc<Mutex<Option<MetricsPage>>>);
 
 impl OwnMetrics {
-    /// Says where the text comes from.
+    /// Sets the page that renders the text.
     pub fn set<F>(&self, page: impl Fn() -> F + Send + Sync + 'static)
     where
         F: Future<Output = String> + Send + 'static,
@@ -23,12 +22,12 @@ impl OwnMetrics {
         *self.page() = Some(Arc::new(move || Box::pin(page())));
     }
 
-    /// Whether it was said where the text comes from.
+    /// Returns whether the page is set, which scrapes wait for.
     pub fn is_set(&self) -> bool {
         self.page().is_some()
     }
 
-    /// Drops where the text comes from, and what that holds.
+    /// Drops the page, and with it the store that it holds.
     pub fn clear(&self) {
         *self.page() = None;
     }
@@ -47,6 +46,7 @@ impl Builtin for OwnMetrics {
 impl Source for OwnMetrics {
     fn scrape<'a>(&'a mut self, appender: &'a mut Appender) -> Scraping<'a> {
         Box::pin(async move {
+            // Cloned before the call, so that no lock is held while the page is rendered.
             let page = self.page().clone();
             let page = page.ok_or_else(|| ScrapeError::Request("the server stops".to_owned()))?;
             feed(&page().await, appender)
@@ -54,6 +54,7 @@ impl Source for OwnMetrics {
     }
 
     fn begins_at_once(&self) -> bool {
+        // There is one target, so that nothing has to be spread over the interval.
         true
     }
 }

@@ -1,55 +1,51 @@
-//! The files of the textfile collector, as node_exporter takes them (`collector/textfile.go`): one
-//! with an error or a timestamp is refused as a whole; of two helps or types of a family the first
-//! counts, and the family of the second is left out; a family without help says which file it is
-//! from, or has the help of an earlier file.
+//! Files of the textfile collector, read as node_exporter does (`collector/textfile.go`): a file
+//! with an error or a timestamp is refused as a whole; if helps or types of a family differ, the
+//! first counts, and the family of the later file is left out; a family without help names its
+//! file, or has the help of an earlier file.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use tidepool_exposition::{Format, HistogramOptions, Item, MetricType, Parser, Sample};
 use tidepool_node_metrics::{Exposition, TextFile, TextFileOutcome};
 
-/// What is kept of the files of a round, and of those before.
+/// State of the files in this round, and their faults in the round before.
 #[derive(Default)]
 pub(super) struct TextFiles {
-    /// The families of this round by name.
+    /// Families of this round by name.
     known: HashMap<String, Known>,
-    /// What is wrong with files, by path. Each fault is logged once.
+    /// Faults of files, by path. Each is logged once.
     faults: HashMap<String, String>,
     faults_before: HashMap<String, String>,
 }
 
-/// A family of an earlier file.
 struct Known {
     help: String,
-    /// Whether no file has said so.
+    /// Whether the help was made up because no file had one.
     is_help_made: bool,
     kind: MetricType,
     series: HashSet<String>,
 }
 
-/// A family of a file.
 #[derive(Default)]
 struct Family {
-    /// Its place among the families of the file.
+    /// Position among the families of the file.
     number: usize,
     help: Option<String>,
     kind: MetricType,
-    /// Series and value.
+    /// Text of each series, and its value.
     samples: Vec<(String, f64)>,
 }
 
-/// The families of a file by name.
 #[derive(Default)]
 struct Families(HashMap<String, Family>);
 
 impl TextFiles {
-    /// Begins a round.
     pub fn begin(&mut self) {
         self.known.clear();
         self.faults_before = std::mem::take(&mut self.faults);
     }
 
-    /// Writes what a file says.
+    /// Writes the families of a file to the exposition.
     pub fn add(&mut self, file: &TextFile<'_>, exposition: &mut Exposition) -> TextFileOutcome {
         let families = match parse(file.content) {
             Ok(families) => families,
@@ -68,7 +64,8 @@ impl TextFiles {
         outcome
     }
 
-    /// Writes a family of a file; returns what is wrong with it. What is, is left out.
+    /// Writes a family of a file, and returns its fault. A family with another help or type is left
+    /// out; of repeated series, the first counts.
     fn write(
         &mut self,
         path: &str,
@@ -83,6 +80,7 @@ impl TextFiles {
             kind,
             series: HashSet::new(),
         });
+        // A help that was made up is no statement, so a later file cannot contradict it.
         let has_other = help.is_some_and(|help| help != known.help) && !known.is_help_made;
         let differs = match (has_other, kind == known.kind) {
             (true, _) => Some("help text"),
@@ -98,6 +96,7 @@ impl TextFiles {
         let mut lines = String::new();
         let mut repeated = None;
         for (series, value) in samples {
+            // Written twice, the series would count as a duplicate of the scrape.
             if known.series.contains(&series) {
                 repeated.get_or_insert(series);
                 continue;
@@ -106,6 +105,7 @@ impl TextFiles {
             known.series.insert(series);
         }
         let kind = match kind {
+            // The classic format has this word for a type that is not known.
             MetricType::Unknown => "untyped",
             kind => kind.as_str(),
         };
@@ -124,11 +124,12 @@ impl TextFiles {
 
 fn parse(content: &[u8]) -> Result<Families, String> {
     if content.last().is_some_and(|last| *last != b'\n') {
-        // A file that is still being written would give a part of a number.
+        // A file that is being written may end within a number, which would be stored cut off.
         return Err("its last line has no line feed: write the file elsewhere, then move it".into());
     }
     let mut parser = Parser::new(Format::Prometheus, HistogramOptions::default());
     for line in content.split_inclusive(|byte| *byte == b'\n') {
+        // Line by line, because the type is lowered per line.
         parser.feed(&with_small_type(line));
     }
     parser.end();
@@ -140,15 +141,15 @@ fn parse(content: &[u8]) -> Result<Families, String> {
                 families.of(&family).help = Some(help.into_owned());
             }
             Item::Sample(sample) => families.add(&sample)?,
-            // The classic format has no others.
+            // The classic format has no other items.
             _ => {}
         }
     }
     Ok(families)
 }
 
-/// A line whose type, if it has one, is in small letters. Upstream's parser of these files takes
-/// any, that of scrapes does not (`readingType` in `expfmt/text_parse.go` of prometheus/common).
+/// Lowers the type of a `# TYPE` line. Upstream's parser of these files takes any case, that of
+/// scrapes does not (`readingType` in `expfmt/text_parse.go` of prometheus/common).
 fn with_small_type(line: &[u8]) -> Cow<'_, [u8]> {
     if !line.starts_with(b"# TYPE ") {
         return Cow::Borrowed(line);
@@ -166,7 +167,7 @@ impl Families {
         self.0.entry(name.to_owned()).or_insert_with(|| Family { number, ..Family::default() })
     }
 
-    /// Those that have samples.
+    /// Returns the families that have samples, in the order of the file.
     fn in_order(self) -> Vec<(String, Family)> {
         let has_samples = |(_, family): &(String, Family)| !family.samples.is_empty();
         let mut all: Vec<_> = self.0.into_iter().filter(has_samples).collect();
@@ -187,8 +188,9 @@ impl Families {
         Ok(())
     }
 
-    /// The family that samples of this name belong to.
+    /// Returns the name of the family that samples of this name belong to.
     fn family_of(&self, name: &str) -> String {
+        // A gauge may be called `x_count`, so a suffix alone makes no part of a family.
         let parts = ["_bucket", "_sum", "_count"].into_iter();
         let mut owners = parts.filter_map(|part| name.strip_suffix(part));
         let is_owner = |owner: &&str| {
@@ -210,7 +212,7 @@ mod tests {
         (outcome, exposition.take())
     }
 
-    /// Upstream: `collector/fixtures/textfile/*`.
+    /// Upstream: files of `collector/fixtures/textfile` in node_exporter.
     #[test]
     fn files_are_taken_as_upstream_takes_them() {
         let mut files = TextFiles::default();

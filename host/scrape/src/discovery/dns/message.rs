@@ -6,15 +6,15 @@
 //! │ id   │ flags │ questions │ answers │ authorities │ additional │ question │ records …
 //! ```
 //!
-//! Numbers are big-endian. A name is a run of labels, each behind its length, that ends with a
-//! length of zero or with a pointer (two bytes, `0xc0` above the offset) to the rest of it, which
-//! stands before.
+//! Numbers are big-endian. A name is a run of labels, each after its length, that ends with a
+//! length of zero or with a pointer (two bytes, `0xc0` above the offset) to its rest, earlier in
+//! the message.
 
-/// Largest answer by UDP that is asked for, in bytes (RFC 6891): what passes nearly everywhere
+/// Largest answer by UDP that a question allows, in bytes (RFC 6891): it passes nearly everywhere
 /// whole.
 pub(super) const UDP_BYTES_MAX: u16 = 1232;
 
-/// Most answers of a message that are read.
+/// Maximum number of answers of a message that are read.
 const RECORDS_MAX: usize = 4096;
 
 const TYPE_SRV: u16 = 33;
@@ -24,29 +24,28 @@ const CLASS_INTERNET: u16 = 1;
 /// Longest name, in bytes of the message.
 const NAME_BYTES_MAX: usize = 255;
 
-/// An SRV record.
+/// Host and port of an SRV record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Service {
     /// The host, with its final dot.
     pub target: String,
-    /// The port.
     pub port: u16,
 }
 
-/// What an answer says.
+/// Content of an answer to [`question`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// The name is there, with these records.
     Found(Vec<Service>),
     /// There is no such name.
     NoName,
-    /// It did not fit; TCP has it whole.
+    /// The answer did not fit into UDP; TCP has it whole.
     Truncated,
-    /// The server says no, with this code.
+    /// The server refused, with this response code.
     Refused(u8),
 }
 
-/// Why something is no message, or not the one that is waited for.
+/// Reasons why bytes are no message, or not the expected one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     /// A name cannot be asked for.
@@ -55,13 +54,13 @@ pub enum MessageError {
     /// The message ends too early, or its parts do not fit.
     #[error("the answer is malformed")]
     Malformed,
-    /// It answers something else.
+    /// The message answers another question.
     #[error("the answer is to another question")]
     Other,
 }
 
-/// The question for the services of a name. With `udp_bytes`, an answer of more than 512 bytes may
-/// come.
+/// Makes the question for the services of a name. `udp_bytes` allows answers of more than 512
+/// bytes.
 pub(super) fn question(
     id: u16,
     name: &str,
@@ -91,7 +90,7 @@ pub(super) fn question(
         message.extend(number.to_be_bytes());
     }
     if let Some(bytes) = udp_bytes {
-        // The root's name, then what a record has: type, the size for the class, flags, no data.
+        // The root's name, then type, the size in the place of the class, flags, and no data.
         message.push(0);
         message.extend(TYPE_OPT.to_be_bytes());
         message.extend(bytes.to_be_bytes());
@@ -100,18 +99,19 @@ pub(super) fn question(
     Ok(message)
 }
 
-/// What an answer to [`question`] says.
+/// Parses an answer to a [`question`].
 pub(super) fn answer(message: &[u8], id: u16, name: &str) -> Result<Answer, MessageError> {
     let mut reader = Reader { message, at: 0 };
     let is_answer = reader.number()? == id;
     let flags = reader.number()?;
-    // The first bit is that of answers.
+    // The highest bit is set in answers only.
     if !is_answer || flags & 0x8000 == 0 {
         return Err(MessageError::Other);
     }
     let questions = reader.number()?;
     let answers = usize::from(reader.number()?);
     let (_authorities, _additional) = (reader.number()?, reader.number()?);
+    // An answer repeats its question; another one may be forged.
     for _ in 0..questions {
         let asked = reader.name()?;
         let (kind, class) = (reader.number()?, reader.number()?);
@@ -131,14 +131,14 @@ pub(super) fn answer(message: &[u8], id: u16, name: &str) -> Result<Answer, Mess
     for _ in 0..answers.min(RECORDS_MAX) {
         reader.name()?;
         let (kind, class) = (reader.number()?, reader.number()?);
-        // Its time to live.
+        // The time to live.
         reader.skip(4)?;
         let length = usize::from(reader.number()?);
         let end = reader.at + length;
         if end > message.len() {
             return Err(MessageError::Malformed);
         }
-        // Aliases stand before the records that they lead to.
+        // Aliases come before the records that they lead to, and are passed over.
         if kind == TYPE_SRV && class == CLASS_INTERNET {
             // Priority and weight.
             reader.skip(4)?;
@@ -147,7 +147,7 @@ pub(super) fn answer(message: &[u8], id: u16, name: &str) -> Result<Answer, Mess
             if reader.at != end {
                 return Err(MessageError::Malformed);
             }
-            // A single dot says that there is no such service.
+            // RFC 2782: a single dot says that there is no such service.
             if target != "." {
                 services.push(Service { target, port });
             }
@@ -178,7 +178,7 @@ impl Reader<'_> {
         if self.at > self.message.len() { Err(MessageError::Malformed) } else { Ok(()) }
     }
 
-    /// A name with its final dot; the place is behind it then.
+    /// Reads a name with its final dot, and moves behind it.
     fn name(&mut self) -> Result<String, MessageError> {
         let mut name = String::new();
         let mut behind = None;
@@ -191,7 +191,8 @@ impl Reader<'_> {
                     let label = self.message.get(self.at..end).ok_or(MessageError::Malformed)?;
                     self.at = end;
                     for &byte in label {
-                        // What is no letter of a host's name is written as its number, as in zones.
+                        // Bytes that host names do not have are written as numbers, as in zone
+                        // files.
                         match byte {
                             b'.' | b'\\' => name.extend(['\\', char::from(byte)]),
                             b'!'..=b'~' => name.push(char::from(byte)),
@@ -199,14 +200,16 @@ impl Reader<'_> {
                         }
                     }
                     name.push('.');
+                    // Four characters for a byte at most, so a valid name is never longer.
                     if name.len() > 4 * NAME_BYTES_MAX {
                         return Err(MessageError::Malformed);
                     }
                 }
                 high @ 0xc0.. => {
                     let offset = usize::from(u16::from_be_bytes([high & 0x3f, self.byte()?]));
+                    // After the first pointer, the message goes on.
                     behind.get_or_insert(self.at);
-                    // Each leads further to the front, so that there is an end.
+                    // Each pointer leads further to the front, so that the loop ends.
                     if offset >= start {
                         return Err(MessageError::Malformed);
                     }
@@ -232,7 +235,7 @@ mod tests {
 
     const NAME: &str = "_web._tcp.example";
 
-    /// An answer with these flags and records, which may point to the question's name at 12.
+    /// Makes an answer with these flags and records, which may point to the question's name at 12.
     fn reply(flags: u16, records: &[(u16, &[u8])]) -> Vec<u8> {
         let mut message = question(7, NAME, None).expect("a question");
         message.splice(2..4, flags.to_be_bytes());

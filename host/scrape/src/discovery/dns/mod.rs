@@ -1,14 +1,13 @@
-//! Targets that the DNS knows: hosts with ports by SRV records, addresses by A and AAAA.
+//! Targets from the DNS: hosts with ports by SRV records, addresses by A and AAAA.
 //!
-//! Addresses are looked up as the system does it, so that `/etc/hosts` and whatever else it asks
-//! counts. The system has no call for SRV records. They are asked for by [`Resolver`]: one type of
-//! record over UDP and TCP, with the settings of `/etc/resolv.conf`. hickory-resolver can do it,
-//! too; it brings some thirty crates and a cache, and with it DNS over TLS, zones and signatures,
-//! of which nothing is used here.
+//! Addresses are looked up as the system does, so that `/etc/hosts` and its other sources count.
+//! The system has no call for SRV records. [`Resolver`] asks for these: one type of record over UDP
+//! and TCP, with the settings of `/etc/resolv.conf`. hickory-resolver can do it, too; it brings
+//! some thirty crates, a cache, DNS over TLS, zones and signatures, of which nothing is used here.
 //!
-//! Source: `discovery/dns` of prometheus/prometheus. Where that drops all targets of a name that is
-//! not there, this does so for SRV only: the system does not say whether a name is not there, or
-//! no server could be reached.
+//! Source: `discovery/dns` of prometheus/prometheus. Upstream drops all targets of a name that does
+//! not exist. This does so for SRV only, because the system does not tell whether a name does not
+//! exist or no server could be reached.
 
 mod message;
 mod resolv_conf;
@@ -30,35 +29,35 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::net::lookup_host;
 
-/// The name that was looked up.
+/// Label with the name that was looked up.
 const NAME_LABEL: &str = "__meta_dns_name";
 
-/// The host of an SRV record.
+/// Label with the host of an SRV record.
 const SRV_TARGET_LABEL: &str = "__meta_dns_srv_record_target";
 
-/// The port of an SRV record.
+/// Label with the port of an SRV record.
 const SRV_PORT_LABEL: &str = "__meta_dns_srv_record_port";
 
-/// What a byte of a kept answer takes at most while it is read: an empty map and its place have two
-/// bytes there.
+/// Maximum memory per byte of a saved answer while it is read: an empty map and its place have two
+/// bytes in JSON.
 const MAP_BYTES_PER_BYTE: usize = 16;
 
-/// Looks names up.
+/// Discoverer that looks names up.
 pub(super) struct DnsDiscovery {
     config: DnsConfig,
     resolver: Option<Resolver>,
     figures: Arc<DiscoveryFigures>,
-    /// Where the last answer for a name is kept.
+    /// Directory for the last answer of each name.
     saved_dir: Option<PathBuf>,
-    /// By name.
+    /// List of the last answer, by name.
     lists: BTreeMap<String, Arc<List>>,
     memory: MemoryBound,
-    /// What was last wrong, by name.
+    /// Fault of the last lookup, by name.
     wrong: BTreeMap<String, ListError>,
 }
 
 impl DnsDiscovery {
-    /// Starts with the saved answers. Asks nothing.
+    /// Creates a discoverer with the saved answers. Sends no query.
     pub fn new(config: &DnsConfig, options: &DiscoveryOptions) -> DnsDiscovery {
         let mut discovery = DnsDiscovery {
             config: config.clone(),
@@ -84,12 +83,12 @@ impl DnsDiscovery {
         discovery
     }
 
-    /// The lists of the answers that were kept.
+    /// Returns the lists of the last answers, which may be saved ones.
     pub fn known(&self) -> Vec<Arc<List>> {
         self.lists.values().cloned().collect()
     }
 
-    /// Whether there is an answer for each name, of now or of an earlier run.
+    /// Returns whether each name has an answer, of this or of an earlier run.
     pub fn has_answered(&self) -> bool {
         self.config.names.iter().all(|name| self.lists.contains_key(name))
     }
@@ -103,7 +102,7 @@ impl DnsDiscovery {
         let Some(saved) = self.saved(name) else { return Ok(None) };
         let Some(raw) = saved.read(&self.memory)? else { return Ok(None) };
         let list = raw.into_list(|bytes, room| {
-            // Such an answer is short, or not one that was kept.
+            // A saved answer is short: a file that finds no memory here is another one.
             room.take(bytes.len() * MAP_BYTES_PER_BYTE).map_err(|error| error.to_string())?;
             let targets: Vec<LabelMap> =
                 serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
@@ -112,7 +111,7 @@ impl DnsDiscovery {
         Ok(Some(list))
     }
 
-    /// Keeps an answer for the next start.
+    /// Saves an answer for the next start.
     async fn save(&self, name: &str, targets: &[LabelMap]) {
         let Some(saved) = self.saved(name) else { return };
         let written = match serde_json::to_vec(targets) {
@@ -132,7 +131,7 @@ impl DnsDiscovery {
         self.config.refresh_interval
     }
 
-    /// Looks all names up; returns all lists if any has changed.
+    /// Looks all names up, and returns all lists if any has changed.
     pub async fn refresh(&mut self) -> Option<Vec<Arc<List>>> {
         let mut changes = false;
         for name in self.config.names.clone() {
@@ -148,6 +147,7 @@ impl DnsDiscovery {
                 }
                 Err(error) => {
                     self.figures.dns_lookup_failures.fetch_add(1, Relaxed);
+                    // Once per fault, however long it lasts.
                     if !self.wrong.get(&name).is_some_and(|wrong| wrong.is_same(&error)) {
                         let error = &error.what;
                         tracing::warn!(name, error, "a name of targets could not be looked up");
@@ -159,7 +159,7 @@ impl DnsDiscovery {
         changes.then(|| self.known())
     }
 
-    /// The targets of a name, and as a list. An answer of the DNS has 64 KiB at most.
+    /// Returns the targets of a name, and their list. An answer of the DNS has 64 KiB at most.
     async fn look_up(&self, name: &str) -> Result<(Vec<LabelMap>, List), ListError> {
         let targets = self.targets(name).await.map_err(ListError::wrong)?;
         let groups = vec![group(name, &targets)];
@@ -174,7 +174,7 @@ impl DnsDiscovery {
             DnsType::A(port) => addresses(name, port, true).await?,
             DnsType::Aaaa(port) => addresses(name, port, false).await?,
         };
-        // Servers turn the order around each time.
+        // Servers rotate the order of records.
         targets.sort();
         targets.dedup();
         for labels in &mut targets {
@@ -186,7 +186,7 @@ impl DnsDiscovery {
     async fn services(&self, name: &str) -> Result<Vec<LabelMap>, String> {
         let resolver = match &self.resolver {
             Some(resolver) => resolver.clone(),
-            // Read each time: networks come and go.
+            // Read each time, because networks change.
             None => Resolver::of_system().map_err(|error| error.to_string())?,
         };
         let services = resolver.services(name).await.map_err(|error| error.to_string())?;
@@ -202,7 +202,6 @@ impl DnsDiscovery {
     }
 }
 
-/// The group of a name.
 fn group(name: &str, targets: &[LabelMap]) -> TargetGroup {
     let targets = targets.iter().map(Labels::of).collect();
     TargetGroup { source: name.to_owned(), targets, ..TargetGroup::default() }
@@ -210,6 +209,7 @@ fn group(name: &str, targets: &[LabelMap]) -> TargetGroup {
 
 async fn addresses(name: &str, port: u16, is_ipv4: bool) -> Result<Vec<LabelMap>, String> {
     let found = lookup_host((name, port)).await.map_err(|error| error.to_string())?;
+    // One lookup returns the addresses of both kinds.
     let of_kind = found.filter(|address| address.is_ipv4() == is_ipv4);
     let labels = |address: std::net::SocketAddr| {
         LabelMap::from([(names::ADDRESS.into(), address.to_string())])

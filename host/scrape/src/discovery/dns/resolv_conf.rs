@@ -1,15 +1,15 @@
-//! `/etc/resolv.conf`: whom to ask, and for which names (`resolv.conf(5)`).
+//! `/etc/resolv.conf`: servers to ask, and names to look up (`resolv.conf(5)`).
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-/// Most servers; the system's own bound.
+/// Maximum number of servers; the system's own bound.
 const SERVERS_MAX: usize = 3;
 
-/// Most domains that are searched; the system's own bound of long ago.
+/// Maximum number of search domains; a former bound of the system.
 const SEARCH_MAX: usize = 6;
 
-/// What it says.
+/// Settings of the file that matter here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ResolvConf {
     pub servers: Vec<IpAddr>,
@@ -19,7 +19,7 @@ pub(super) struct ResolvConf {
     pub attempts: u32,
 }
 
-/// Reads the text. What it does not know it leaves out, as the system does.
+/// Parses the text. Settings that are not known are ignored, as the system does.
 pub(super) fn parse(text: &str) -> ResolvConf {
     let mut conf = ResolvConf {
         servers: Vec::new(),
@@ -38,13 +38,14 @@ pub(super) fn parse(text: &str) -> ResolvConf {
                 let address = words.next().map(|word| word.split('%').next().unwrap_or(word));
                 conf.servers.extend(address.and_then(|word| word.parse::<IpAddr>().ok()));
             }
-            // The last line of them counts.
+            // Of `domain` and `search`, the last line counts.
             Some("domain") => conf.search = words.take(1).map(str::to_owned).collect(),
             Some("search") => conf.search = words.take(SEARCH_MAX).map(str::to_owned).collect(),
             Some("options") => {
                 for word in words {
                     let (name, value) = word.split_once(':').unwrap_or((word, ""));
                     let Ok(value) = value.parse::<u32>() else { continue };
+                    // The bounds are those of resolv.conf(5).
                     match name {
                         "ndots" => conf.dots_min = value.min(15) as usize,
                         "timeout" => {
@@ -58,6 +59,7 @@ pub(super) fn parse(text: &str) -> ResolvConf {
             _ => {}
         }
     }
+    // resolv.conf(5): without any, the server on this machine is asked.
     if conf.servers.is_empty() {
         conf.servers.push(Ipv4Addr::LOCALHOST.into());
     }
@@ -65,7 +67,8 @@ pub(super) fn parse(text: &str) -> ResolvConf {
 }
 
 impl ResolvConf {
-    /// Under which names one is looked up, in this order. One with a final dot is whole.
+    /// Returns the names under which a name is looked up, in this order. A name with a final dot is
+    /// complete.
     pub fn names(&self, name: &str) -> Vec<String> {
         let whole = || name.strip_suffix('.').unwrap_or(name).to_owned();
         if name.ends_with('.') {

@@ -1,7 +1,8 @@
-//! Asks servers of the DNS for SRV records.
+//! Asks DNS servers for SRV records.
 //!
-//! As upstream does (`lookupWithSearchPath`): the first name that is there counts. Only if all
-//! servers say of all names that they are not there, there are no records; otherwise it is unknown.
+//! As upstream does (`lookupWithSearchPath`): the first name that exists counts. There are no
+//! records only if all servers say of all names that they do not exist; otherwise the result is
+//! unknown.
 
 use super::message::{self, Answer, MessageError, Service, UDP_BYTES_MAX};
 use super::resolv_conf::{self, ResolvConf};
@@ -12,37 +13,34 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::timeout;
 
-/// Where the system says whom to ask.
+/// File with the system's settings of the DNS.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
-/// The port of the DNS.
 const PORT: u16 = 53;
 
-/// Why a name could not be looked up.
+/// Reasons why a name could not be looked up.
 #[derive(Debug, thiserror::Error)]
 pub enum DnsError {
     /// The system's settings cannot be read.
     #[error("could not read {RESOLV_CONF}: {0}")]
     Settings(io::Error),
-    /// The name is none.
+    /// The name is not valid.
     #[error("{name:?} cannot be looked up: {source}")]
     Name {
-        /// As it is configured.
+        /// Name as configured, before search domains.
         name: String,
-        /// What is wrong with it.
         source: MessageError,
     },
     /// No server has an answer.
     #[error("could not resolve {name:?}: {last}")]
     NoAnswer {
-        /// As it is configured.
         name: String,
-        /// Why the last server had none.
+        /// Reason why the last server had none.
         last: String,
     },
 }
 
-/// Whom to ask, and how.
+/// DNS servers, and the settings for asking them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolver {
     conf: ResolvConf,
@@ -50,7 +48,8 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// With the system's settings. Without any, a server on this machine is asked.
+    /// Creates a resolver with the system's settings. Without any, a server on this machine is
+    /// asked.
     pub fn of_system() -> Result<Resolver, DnsError> {
         match std::fs::read_to_string(RESOLV_CONF) {
             Ok(text) => Ok(Resolver::parse(&text, PORT)),
@@ -59,14 +58,14 @@ impl Resolver {
         }
     }
 
-    /// With settings in the form of `/etc/resolv.conf`, and another port.
+    /// Creates a resolver from settings in the form of `/etc/resolv.conf`, with another port.
     pub fn parse(settings: &str, port: u16) -> Resolver {
         let conf = resolv_conf::parse(settings);
         let servers = conf.servers.iter().map(|address| SocketAddr::new(*address, port)).collect();
         Resolver { conf, servers }
     }
 
-    /// The services of a name; none if it is not there.
+    /// Returns the services of a name; none if the name does not exist.
     pub(super) async fn services(&self, name: &str) -> Result<Vec<Service>, DnsError> {
         let mut failed = None;
         for candidate in self.conf.names(name) {
@@ -76,7 +75,7 @@ impl Resolver {
                 Err(Failure::Name(source)) => {
                     return Err(DnsError::Name { name: name.to_owned(), source });
                 }
-                // A later name may be there.
+                // A later name may exist.
                 Err(Failure::NoAnswer(why)) => failed = Some(why),
             }
         }
@@ -86,8 +85,9 @@ impl Resolver {
         }
     }
 
-    /// Asks one server after the other until one has an answer; none if there is no such name.
+    /// Asks one server after the other until one answers; returns `None` if there is no such name.
     async fn ask_any(&self, name: &str) -> Result<Option<Vec<Service>>, Failure> {
+        // A name that is not valid fails at once, not at each server.
         message::question(0, name, None).map_err(Failure::Name)?;
         let mut last = String::new();
         for _ in 0..self.conf.attempts {
@@ -114,7 +114,7 @@ enum Failure {
     NoAnswer(String),
 }
 
-/// Asks by UDP, and by TCP for an answer that is too long for that.
+/// Asks by UDP, and by TCP if the answer is too long for that.
 async fn ask(server: SocketAddr, name: &str) -> io::Result<Answer> {
     let id = random();
     match ask_udp(server, name, id).await? {
@@ -144,7 +144,7 @@ async fn ask_udp(server: SocketAddr, name: &str, id: u16) -> io::Result<Answer> 
     }
 }
 
-/// By TCP, each message stands behind its length.
+/// Asks by TCP, where each message follows its length.
 async fn ask_tcp(server: SocketAddr, name: &str, id: u16) -> io::Result<Answer> {
     let mut stream = TcpStream::connect(server).await?;
     let question = message::question(id, name, None).map_err(io::Error::other)?;
@@ -156,7 +156,7 @@ async fn ask_tcp(server: SocketAddr, name: &str, id: u16) -> io::Result<Answer> 
     message::answer(&answer, id, name).map_err(io::Error::other)
 }
 
-/// A number that cannot be guessed: what hash tables are seeded with.
+/// Returns a number that cannot be guessed, from the seed of hash tables.
 fn random() -> u16 {
     (RandomState::new().build_hasher().finish() & 0xffff) as u16
 }
