@@ -1,4 +1,4 @@
-//! The engine's error: the rooms' errors, widened.
+//! The engine's error, which the errors of all rooms widen into.
 
 use crate::block::BlockError;
 use crate::chunk::ChunkError;
@@ -8,22 +8,22 @@ use crate::model::MatcherError;
 use crate::storage::StorageError;
 use crate::wire::WireError;
 
-/// Why the engine did not do what it was asked.
+/// Error that a call of the engine returns.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The store is not open (or not yet, or no more).
+    /// The store is not open yet, or was closed.
     #[error("the store is not open")]
     NotOpen,
     /// The instance's role does not include the call.
     #[error("{call} is not part of this instance's role")]
     WrongRole {
-        /// Name of the call.
+        /// Name of the refused call.
         call: &'static str,
     },
-    /// The caller's mistake.
+    /// A mistake of the caller, such as an argument out of range.
     #[error("{0}")]
     Invalid(String),
-    /// A matcher that cannot be used.
+    /// A matcher with an invalid name or regular expression.
     #[error(transparent)]
     Matcher(#[from] MatcherError),
     /// A message that does not decode.
@@ -32,115 +32,115 @@ pub enum Error {
     /// A damaged block, or storage that failed beneath it.
     #[error(transparent)]
     Block(#[from] BlockError),
-    /// A damaged chunk in memory or in a block.
+    /// A damaged chunk, in memory or in a block.
     #[error("a chunk of series {series} is damaged: {source}")]
     Chunk {
-        /// The series as Prometheus prints it.
+        /// The series' labels, formatted as Prometheus prints them.
         series: String,
-        /// What is wrong.
+        /// The fault that the decoder found.
         source: ChunkError,
     },
-    /// A saved head that cannot be taken.
+    /// A head snapshot that cannot be loaded.
     #[error(transparent)]
     SavedHead(#[from] SavedHeadError),
-    /// A stated limit.
+    /// A limit that the caller stated is reached.
     #[error("{what}: the limit of {max} is reached")]
     LimitExceeded {
-        /// The name of the limit.
+        /// Name of the limit, for messages.
         what: &'static str,
-        /// The bound.
+        /// The bound, in the unit of the limit.
         max: u64,
     },
     /// Memory is short; a cut will free some.
     #[error("memory is short ({max} bytes for the head); a block is being cut to free some")]
     ShortOfMemory {
-        /// The head's memory in bytes.
+        /// Bytes of memory that the head may use.
         max: u64,
     },
-    /// Open reads need what the call would drop.
+    /// Open reads need data that the call would drop.
     #[error("reads are still open; try again when they have ended")]
     Busy,
-    /// Series of the head are gone that a count still needs.
+    /// Series were dropped from the head while an open count still needed them.
     #[error("series of the head were dropped while they were counted; ask again")]
     SeriesDropped,
-    /// What is to be truncated is not in a block for certain.
+    /// A truncation of the head whose samples are not certain to be in a block.
     #[error(
         "no cut is planned that ends before {before_ms} ms (was the head restarted meanwhile?): \
          the head keeps its samples for the next cut"
     )]
     NotPlanned {
-        /// Everything before was to be truncated.
+        /// End of the truncation in milliseconds, exclusive.
         before_ms: i64,
     },
-    /// Storage failed.
+    /// A failure of the storage imports or traits.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// What another instance answered through an import.
+    /// An error that another instance returned through an import.
     #[error(transparent)]
     Remote(#[from] RemoteError),
 }
 
-/// What the instance that owns the head answered to one that does not. Errors that mean the same
-/// in both instances, such as [`Error::Busy`], are not among these.
+/// Error that the head's instance returned. Shared ones, such as [`Error::Busy`], stay unwrapped.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
-    /// Its role does not include the call.
+    /// The role of the head's instance does not include the call.
     #[error("{0} is not part of the role of the head's instance")]
     WrongRole(String),
-    /// A limit that it stated.
+    /// A limit that the head's instance stated is reached.
     #[error("{what}: the limit of {max} is reached")]
     Limit {
-        /// The name of the limit.
+        /// Name of the limit, for messages.
         what: String,
-        /// The bound.
+        /// The bound, in the unit of the limit.
         max: u64,
     },
-    /// Its data does not decode.
+    /// Data of the head's instance does not decode.
     #[error("{place} is damaged at byte {offset}: {reason}")]
     Damaged {
-        /// The damaged data.
+        /// Name of the damaged data, such as a file.
         place: String,
-        /// Offset of the damage, as near as it is known.
+        /// Offset of the damage in bytes, as near as it is known.
         offset: u64,
-        /// What is wrong.
+        /// Description of the damage, for messages.
         reason: String,
     },
-    /// It does not answer.
+    /// The head's instance does not answer.
     #[error(transparent)]
     Lost(#[from] HeadLost),
 }
 
-/// Why the instance that owns the head does not answer.
+/// Reason why the instance that owns the head does not answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeadLost {
-    /// It was restarted or ran short of memory, and closed what was open.
+    /// The head was restarted or ran short of memory, and closed all cursors.
     #[error("the head was restarted, or ran short of memory, while it was being read; read again")]
     Restarted,
-    /// It is not open yet.
+    /// The head is not open yet.
     #[error("the head is starting")]
     NotReady,
-    /// It was closed.
+    /// The head was closed by a stop.
     #[error("the head has stopped")]
     Stopped,
-    /// It crashed.
+    /// The head's instance trapped; holds the message of the trap.
     #[error("the head crashed: {0}")]
     Crashed(String),
-    /// A call took too long.
+    /// A call of the head took longer than its deadline.
     #[error("the head passed its deadline")]
     Deadline,
-    /// It ran out of memory.
+    /// The head's instance reached its memory limit.
     #[error("the head ran out of memory")]
     OutOfMemory,
 }
 
 impl From<NotNow> for Error {
-    /// Work without a bound is never put off.
+    // Only work within a bound is put off, so the callers that convert never see this value.
     fn from(_: NotNow) -> Error {
         Error::Busy
     }
 }
 
 impl From<IndexError> for Error {
+    // Indexes are read and written as part of blocks only, so they need no variant of their own.
     fn from(error: IndexError) -> Error {
         Error::Block(error.into())
     }

@@ -3,19 +3,19 @@
 //! A pure library: no clock, thread, socket, path or global state. It builds natively (tests,
 //! fuzzing, benchmarks) and for `wasm32-wasip2` as the component that everyone runs.
 //!
-//! Reading order: [`model`], [`memory`] and [`storage`] give the words and the outside world;
-//! [`codec`], [`chunk`] and [`index`] the small formats; [`head`], [`wal`] and [`wire`] the way in;
-//! [`block`], [`select`] and [`compact`] the way to disk and back, [`text`] the way to people;
-//! [`backfill`] makes blocks of old samples, [`inspect`] looks at what is there; [`forward`] makes
-//! requests to other receivers of it, after [`relabel`] changed its labels;
-//! [`engine`] joins them.
-//! Dependencies point up this list only.
+//! Reading order: [`model`], [`memory`] and [`storage`] define data types, memory limits and the
+//! traits of the outside world; [`codec`], [`chunk`] and [`index`] the low-level formats; [`head`],
+//! [`wal`] and [`wire`] the write path; [`block`], [`select`] and [`compact`] blocks and reads;
+//! [`text`] the text formats. [`backfill`] makes blocks of old samples, [`inspect`] verifies and
+//! analyses stored data, [`forward`] makes remote-write requests of stored samples, after
+//! [`relabel`] changed their labels, and [`engine`] joins them all. A module depends only on
+//! modules before it in this list.
 //!
 //! # Used directly
 //!
 //! A Rust program may link the engine instead of running the component: [`engine::Engine`] is the
-//! same store, and [`storage`] the two traits to implement, here in memory. There is no sandbox
-//! then, and an engine stays on its thread.
+//! same store, and [`storage`] has the two traits to implement (in memory in this example). There
+//! is no sandbox then, and an engine cannot leave its thread.
 //!
 //! ```
 //! use std::rc::Rc;

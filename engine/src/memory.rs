@@ -1,4 +1,4 @@
-//! The memory limit of an instance, and the thresholds below it.
+//! Thresholds of memory use, as shares of an instance's memory limit.
 //!
 //! ```text
 //! used ──────────┬──────────────┬──────────────┬───────────────┬───────────▶ bytes_max
@@ -7,21 +7,18 @@
 //!               45 %           55 %           65 %            80 %
 //! ```
 //!
-//! The last part is room for what a request takes while it is worked on, and for tables that
-//! double. WebAssembly's memory never shrinks, so it is the memory in use that counts, not what was
-//! taken from the machine.
+//! The last part is room for requests in progress, and for tables that double. WebAssembly's memory
+//! never shrinks, so the memory in use counts, not the memory taken from the machine.
 
-/// The part of the memory beyond which caches are dropped.
+/// Caches are dropped beyond this share of the memory.
 const CACHES_PERCENT: u64 = 45;
-/// The part beyond which what the head holds is cut into a block, however recent.
+/// The head is cut into a block beyond this share, however recent its samples.
 const CUT_PERCENT: u64 = 55;
-/// The part beyond which new series are refused.
 const SERIES_PERCENT: u64 = 65;
-/// The part beyond which also those are by which scrapes report themselves.
+/// Beyond this share, new series that report on scrapes (`up`, …) are refused as well.
 const REPORTS_PERCENT: u64 = 70;
-/// The part beyond which all writes are refused.
 const WRITES_PERCENT: u64 = 80;
-/// After a cut, so much must have come on top of what it left before the next one.
+/// Growth over the memory left by the last cut that makes another cut due.
 const CUT_AGAIN_PERCENT: u64 = 10;
 
 /// A bound on memory, and the way to see how much is in use.
@@ -34,37 +31,38 @@ pub struct MemoryBudget {
 }
 
 impl MemoryBudget {
-    /// No bound at all.
+    /// A budget without any bound.
     pub const UNBOUNDED: MemoryBudget = MemoryBudget { bytes_max: 0, used_bytes: || 0 };
 
-    /// Whether caches are to be given back.
+    /// Returns whether caches should be dropped.
     pub fn caches_go(&self) -> bool {
         self.is_beyond(CACHES_PERCENT)
     }
 
-    /// Whether a cut should free memory, if the last one left so many bytes in use.
+    /// Returns whether a cut should free memory; the argument is the use after the last cut.
     pub fn cut_is_due(&self, left_by_last_cut_bytes: u64) -> bool {
+        // Memory that a cut could not free must not make the next one due at once.
         let again_bytes = left_by_last_cut_bytes.saturating_add(self.part(CUT_AGAIN_PERCENT));
         self.is_beyond(CUT_PERCENT) && (self.used_bytes)() > again_bytes
     }
 
-    /// Whether floats go to the log without columns, which need memory for each series.
+    /// Returns whether floats go to the log without columns, which need memory for each series.
     pub fn columns_go(&self) -> bool {
         self.is_beyond(CUT_PERCENT)
     }
 
-    /// Whether new series are to be refused.
+    /// Returns whether new series are refused.
     #[inline]
     pub fn refuses_series(&self) -> bool {
         self.is_beyond(SERIES_PERCENT)
     }
 
-    /// Whether the series by which scrapes report themselves are to be refused, too.
+    /// Returns whether new series that report on scrapes are refused as well.
     pub fn refuses_reports(&self) -> bool {
         self.is_beyond(REPORTS_PERCENT)
     }
 
-    /// Whether all writes are to be refused.
+    /// Returns whether all writes are refused.
     #[inline]
     pub fn refuses_writes(&self) -> bool {
         self.is_beyond(WRITES_PERCENT)
@@ -75,6 +73,7 @@ impl MemoryBudget {
     }
 
     fn part(&self, percent: u64) -> u64 {
+        // Divided first, so that no limit overflows; the result is too small by 100 bytes at most.
         self.bytes_max / 100 * percent
     }
 }

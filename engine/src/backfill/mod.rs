@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! pass 1  [w0][w1][w2]✗✗✗        samples gather by window; beyond the memory the newest windows
-//! pass 2              [w3][w4]✗   are let go, and the input is read again for them
+//! pass 2              [w3][w4]✗   are dropped, and the input is read again for them
 //! pass 3                      [w5]
 //! ```
 //!
-//! A window is one block's time, aligned as a head's blocks are. A window too large for the memory
-//! becomes several blocks, which overlap in time and are merged by compaction later. Of several
-//! samples of one series and time the last counts, in one block as well as in several: each block
-//! is newer than the one before.
+//! A window is the time range of one block, aligned as a head's blocks are. A window too large for
+//! the memory becomes several blocks, which overlap in time until compaction merges them. Of
+//! several samples of one series and time the last counts, within a block and across blocks: each
+//! block is newer than the one before.
 
 mod window;
 
@@ -26,68 +26,68 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use window::Window;
 
-/// Memory of the table of series for each series, besides its labels.
+/// Memory per series of the table of series, besides its labels, in bytes.
 const SERIES_BYTES: usize = 48;
 
-/// How an import is to be done.
+/// Settings of an import: block duration and limits.
 #[derive(Clone, Copy, Debug)]
 pub struct BackfillOptions {
-    /// Span of one block in milliseconds.
+    /// Time range of one block in milliseconds.
     pub block_duration_ms: i64,
-    /// Memory that samples and labels may take, about.
+    /// Approximate limit of the memory for samples and labels, in bytes.
     pub bytes_max: usize,
-    /// Mixed into hashes of labels.
+    /// Seed of the hashes of labels.
     pub hash_seed: u64,
 }
 
-/// A block that was written.
+/// A block that an import has written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenBlock {
-    /// Its ULID.
+    /// ULID of the new block.
     pub ulid: String,
-    /// Samples in it.
+    /// Number of samples in the block.
     pub samples: u64,
 }
 
-/// What appending did.
+/// Result of appending rows to an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AppendStep {
-    /// The block that had to be written, if one had to.
+    /// The block that was written because memory was short, if any.
     pub block: Option<WrittenBlock>,
-    /// Whether all numbers of series are void from now on.
+    /// Whether all series numbers are void from now on.
     pub series_dropped: bool,
 }
 
 /// The result of a step towards the end of a pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PassStep {
-    /// The block that was written, if there was one left.
+    /// The block that was written, if a window was left.
     pub block: Option<WrittenBlock>,
-    /// Whether all that the pass gathered is written.
+    /// Whether all gathered samples are written.
     pub done: bool,
-    /// Once done: whether the input must be given once more.
+    /// Once done: whether another pass over the input is needed.
     pub again: bool,
 }
 
-/// An import on its way.
+/// An import in progress, over one or more passes.
 pub struct Backfill {
     blocks: Rc<dyn Blocks>,
     options: BackfillOptions,
     series: Vec<Labels>,
     by_hash: HashTable<u32>,
     series_bytes: usize,
-    /// By start.
+    /// By start of their time range.
     windows: BTreeMap<i64, Window>,
-    /// What earlier passes did not write.
+    /// Start of the samples that no earlier pass has written.
     from_ms: i64,
-    /// What this pass lets go begins here; `None` if it lets nothing go.
+    /// Start of the windows that this pass dropped; `None` if it dropped none.
     until_ms: Option<i64>,
-    /// Each block gets a later time than the one before, so that it counts as newer.
+    /// Time of the last block; each block gets a later one, so that it counts as newer.
     last_block_ms: i64,
 }
 
 impl Backfill {
-    /// Begins the first pass.
+    /// Begins the first pass; a block duration below 1 ms is an error.
     pub fn new(blocks: Rc<dyn Blocks>, options: BackfillOptions) -> Result<Backfill> {
         if options.block_duration_ms < 1 {
             return Err(Error::Invalid("the block duration must be positive".into()));
@@ -105,7 +105,7 @@ impl Backfill {
         })
     }
 
-    /// The number of a series.
+    /// Returns the number of a series, which it gets on first use.
     pub fn series(&mut self, labels: &Labels) -> u32 {
         let Backfill { series, by_hash, options, .. } = self;
         let seed = options.hash_seed;
@@ -114,6 +114,7 @@ impl Backfill {
         if let Some(number) = by_hash.find(hash, is_it) {
             return *number;
         }
+        // Cannot overflow: 2^32 series need far more memory than an import may take.
         let number = series.len() as u32;
         series.push(labels.clone());
         self.series_bytes += labels.packed().len() + SERIES_BYTES;
@@ -122,13 +123,13 @@ impl Backfill {
         number
     }
 
-    /// Takes samples, or none if one is of a series that is not known. Those of other passes are
-    /// passed over.
+    /// Appends samples, or none if one has an unknown series. Skips samples of other passes.
     pub fn append(
         &mut self,
         rows: impl Iterator<Item = (u32, Sample)> + Clone,
         now_ms: i64,
     ) -> Result<AppendStep> {
+        // Checked before the first row is taken, so that a refused call leaves nothing behind.
         let is_unknown = |(series, _): &(u32, Sample)| *series as usize >= self.series.len();
         if let Some((series, _)) = rows.clone().find(is_unknown) {
             return Err(Error::Invalid(format!("series {series} is unknown or was dropped")));
@@ -149,9 +150,11 @@ impl Backfill {
         let mut step = AppendStep::default();
         while self.bytes() > self.options.bytes_max {
             if self.windows.len() > 1 {
+                // The next pass reads the samples of this window again.
                 self.until_ms = self.windows.pop_last().map(|(start_ms, _)| start_ms);
                 continue;
             }
+            // Labels count as well, so they are freed together with the last window.
             step.block = self.write_first(now_ms)?;
             self.drop_series();
             step.series_dropped = true;
@@ -159,7 +162,7 @@ impl Backfill {
         Ok(step)
     }
 
-    /// Writes the next block of what was gathered. Call until it says `done`.
+    /// Writes the next block of this pass. Call until the result is `done`.
     pub fn finish_pass(&mut self, now_ms: i64) -> Result<PassStep> {
         let block = self.write_first(now_ms)?;
         if !self.windows.is_empty() {
@@ -188,6 +191,7 @@ impl Backfill {
         now_ms: i64,
     ) -> std::result::Result<Option<WrittenBlock>, BlockError> {
         let Some((_, window)) = self.windows.pop_first() else { return Ok(None) };
+        // Blocks of one window must keep the order of the input, also within one millisecond.
         self.last_block_ms = now_ms.max(self.last_block_ms.saturating_add(1));
         let seed = self.options.hash_seed;
         let meta = window.write(&self.series, &*self.blocks, self.last_block_ms, seed)?;

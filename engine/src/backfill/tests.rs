@@ -1,4 +1,4 @@
-//! Samples in any order come back, whatever the memory; the last of several counts.
+//! Imports of samples in any order with any memory limit; of several at one time the last counts.
 
 use super::*;
 use crate::engine::{Engine, Role, Storage};

@@ -1,4 +1,4 @@
-//! The samples of one block's time.
+//! Samples of one window, which is the time range of one block.
 
 use crate::block::{BlockBuilder, BlockError, BlockMeta, BlockMetaParams, SymbolCollector};
 use crate::chunk::{Chunk, ChunkError, SAMPLES_PER_CHUNK, XorAppender, XorIter, encode};
@@ -6,37 +6,35 @@ use crate::model::{Labels, Sample, TimeRange, Value};
 use crate::storage::Blocks;
 use rustc_hash::FxHashMap;
 
-/// Memory of a series besides its samples.
+/// Memory of a series besides its samples, in bytes.
 const SERIES_BYTES: usize = 256;
 
-/// Memory of a finished chunk besides its data.
+/// Memory of a finished chunk besides its data, in bytes.
 const CHUNK_BYTES: usize = 64;
 
-/// Samples by series.
 #[derive(Default)]
 pub struct Window {
     series: FxHashMap<u32, Samples>,
     bytes: usize,
 }
 
-/// Samples of one series: those in order are packed at once, the others when the block is written.
+/// Samples of one series: in-order ones are packed at once, the others when the block is written.
 #[derive(Default)]
 struct Samples {
     full: Vec<Chunk>,
     open: Option<XorAppender>,
-    /// Time of the newest sample, and what counts at that time so far.
+    /// Newest time, with the value that counts at that time so far.
     newest: Option<Sample>,
-    /// As they came.
+    /// In the order of the input.
     out_of_order: Vec<Sample>,
 }
 
 impl Window {
-    /// Memory that the samples take, about.
+    /// Approximate memory of the samples in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Takes a sample.
     pub fn add(&mut self, series: u32, sample: Sample) -> Result<(), ChunkError> {
         let bytes = &mut self.bytes;
         let samples = self.series.entry(series).or_insert_with(|| {
@@ -69,7 +67,6 @@ impl Window {
         Ok(())
     }
 
-    /// Writes the block.
     pub fn write(
         self,
         labels: &[Labels],
@@ -96,8 +93,7 @@ impl Window {
             }
             builder.add_series(labels, &chunks)?;
         }
-        // As tight as can be: what is newer than the newest block's end counts as not yet in
-        // blocks.
+        // The range is tight: samples newer than the newest block's end count as not yet in blocks.
         builder.finish(BlockMetaParams {
             min_time_ms: range.start_ms,
             max_time_ms: range.end_ms.saturating_add(1),
@@ -108,7 +104,7 @@ impl Window {
 }
 
 impl Samples {
-    /// All samples in time order, in chunks; of one time, the one that came last.
+    /// Returns all samples in time order as chunks; of several at one time, the last of the input.
     fn into_chunks(self) -> Result<Vec<Chunk>, ChunkError> {
         let Samples { mut full, open, out_of_order, .. } = self;
         full.extend(open.and_then(|open| open.to_chunk()));

@@ -1,5 +1,4 @@
-//! The files `chunks/000001`, `chunks/000002`, …: all chunks of a block, each file's in the index's
-//! order.
+//! The files `chunks/000001`, `chunks/000002`, …: all chunks of a block, in the index's order.
 //!
 //! ```text
 //! ┌────────────┬───┬───────┐ ┌─────────────┬─────────────┬──────┬───────┐
@@ -21,33 +20,32 @@ use tidepool_remote_write::{
     BadChunk, CHUNK_HEAD_BYTES_MAX, checked_chunk, chunk_extent, known_chunk,
 };
 
-/// Longest file; the next chunk goes to the next file.
+/// Largest size of a chunk file in bytes; a chunk beyond it begins the next file.
 pub const CHUNK_FILE_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
-/// Longest chunk data that is written, or believed when read.
+/// Largest chunk data, in bytes, that is written, or accepted when read.
 pub use tidepool_remote_write::CHUNK_BYTES_MAX;
 
-/// How much is read ahead of chunks, of all files of a block together.
+/// Bytes that are read ahead of chunks, over all files of a block.
 const AHEAD_BYTES_MAX: usize = 256 * 1024;
 
-/// The least that is read ahead of a file, however many there are.
+/// Bytes that are read ahead of one file at least, however many files there are.
 const AHEAD_BYTES_MIN: usize = 8 * 1024;
 
 pub(crate) const MAGIC: u32 = 0x85bd_40dd;
 pub(crate) const VERSION: u8 = 1;
 
-/// Magic, version and padding.
+/// Magic number, version and three bytes of padding.
 pub(crate) const HEADER_BYTES: u64 = 8;
 
 /// Longest encoding of a chunk's length, the encoding's number, and the checksum.
 const CHUNK_OVERHEAD_BYTES_MAX: u64 = 5 + 1 + 4;
 
-/// Name of a file of chunks inside a block; counted from 0.
+/// Returns the name of a chunk file in its block; `number` counts from 0, the name from 1.
 pub fn chunk_file_name(number: u32) -> String {
     format!("chunks/{:06}", u64::from(number) + 1)
 }
 
-/// Writes chunks, one after the other.
 pub(super) struct ChunkFileWriter {
     sink: FileSink,
     number: u32,
@@ -55,8 +53,8 @@ pub(super) struct ChunkFileWriter {
 }
 
 impl ChunkFileWriter {
-    /// Begins with the file of this number, behind those that are linked; `file_bytes_max` is
-    /// [`CHUNK_FILE_BYTES_MAX`] but in tests.
+    /// Begins the file of this number; `file_bytes_max` is [`CHUNK_FILE_BYTES_MAX`] except in
+    /// tests.
     pub(super) fn new(number: u32, file_bytes_max: u64) -> ChunkFileWriter {
         ChunkFileWriter { sink: begin_file(number), number, file_bytes_max }
     }
@@ -67,12 +65,14 @@ impl ChunkFileWriter {
         out: &mut dyn BlockWriter,
     ) -> StorageResult<ChunkRef> {
         let bytes = chunk.data.len() as u64 + CHUNK_OVERHEAD_BYTES_MAX;
+        // A chunk longer than a whole file still gets a file of its own.
         let has_chunks = self.sink.position() > HEADER_BYTES;
         if has_chunks && self.sink.position() + bytes > self.file_bytes_max {
             self.sink.flush(out)?;
             self.number += 1;
             self.sink = begin_file(self.number);
         }
+        // The offset fits: a file ends at `file_bytes_max`, far below 4 GiB.
         let chunk_ref = ChunkRef::new(self.number, self.sink.position() as u32);
         let buffer = self.sink.buffer();
         put_uvarint(buffer, chunk.data.len() as u64);
@@ -85,7 +85,7 @@ impl ChunkFileWriter {
         Ok(chunk_ref)
     }
 
-    /// A block has one file at least; one without chunks is not written behind others.
+    /// Writes the last file. A block has at least one; an empty one is not written behind others.
     pub(super) fn finish(mut self, out: &mut dyn BlockWriter) -> StorageResult<()> {
         match self.number == 0 || self.sink.position() > HEADER_BYTES {
             true => self.sink.flush(out),
@@ -101,16 +101,13 @@ fn begin_file(number: u32) -> FileSink {
     sink
 }
 
-/// What an open file takes in memory, about.
 const FILE_BYTES: usize = 100;
 
-/// Reads the chunks of a block. All files are opened at once, so that a block that is deleted
-/// meanwhile stays readable.
+/// Reads the chunks of a block. All files are open, so a deleted block stays readable.
 pub(super) struct ChunkFileReader {
     block: Box<str>,
     files: Vec<NamedFile>,
-    /// The pieces that are in memory, by the file's number. A series of a block that was merged has
-    /// chunks in several files, and each of them is read from front to back.
+    /// By file number. The chunks of a merged series lie in several files, each read front to back.
     windows: RefCell<Vec<Option<ReadAhead>>>,
 }
 
@@ -121,9 +118,11 @@ impl ChunkFileReader {
             let name = chunk_file_name(files.len() as u32);
             let file = match blocks.open(block, &name) {
                 Ok(file) => NamedFile::new(file, block, &name),
+                // Numbers have no gaps, so the first missing file ends the list.
                 Err(StorageError::NotFound { .. }) if !files.is_empty() => break,
                 Err(error) => return Err(error.into()),
             };
+            // Checked here, so that `check_ends` finds a foreign file without reading chunks.
             let header = file.read(0, HEADER_BYTES as usize)?.unwrap_or_default();
             let version = match header.split_first_chunk::<4>() {
                 Some((magic, [version, ..])) if *magic == MAGIC.to_be_bytes() => *version,
@@ -138,30 +137,28 @@ impl ChunkFileReader {
         Ok(ChunkFileReader { block: block.into(), files, windows: RefCell::new(Vec::new()) })
     }
 
-    /// Drops what was read ahead.
+    /// Drops the bytes that were read ahead.
     pub(super) fn rest(&self) {
         self.windows.replace(Vec::new());
     }
 
-    /// Memory that it takes now, about.
     pub(super) fn memory_bytes(&self) -> usize {
         let windows = self.windows.borrow();
         let windows: usize = windows.iter().flatten().map(ReadAhead::memory_bytes).sum();
         windows + self.files.len() * FILE_BYTES
     }
 
-    /// How many files there are.
     pub(super) fn file_count(&self) -> usize {
         self.files.len()
     }
 
-    /// The file that an index says a chunk is in.
+    /// Returns a file by its number; a damaged index may name one that does not exist.
     fn file(&self, number: u32) -> Result<&NamedFile, BlockError> {
         let missing = || StorageError::NotFound { what: self.full_name(number) };
         Ok(self.files.get(number as usize).ok_or_else(missing)?)
     }
 
-    /// Checks that a chunk that an index describes can be where it says, without reading it.
+    /// Checks, without reading the chunk, that the place that an index gives for it lies in a file.
     pub(super) fn check_place(&self, meta: &ChunkMeta) -> Result<(), BlockError> {
         let (file, offset) =
             (self.file(meta.chunk_ref.file())?, u64::from(meta.chunk_ref.offset()));
@@ -171,12 +168,11 @@ impl ChunkFileReader {
         }
     }
 
-    /// Block and name of a file.
     pub(super) fn full_name(&self, number: u32) -> String {
         format!("{}/{}", self.block, chunk_file_name(number))
     }
 
-    /// The chunk that an index describes.
+    /// Reads the chunk that an index entry describes, and checks its checksum.
     pub(super) fn chunk(&self, meta: &ChunkMeta) -> Result<Chunk, BlockError> {
         let (number, offset) = (meta.chunk_ref.file(), u64::from(meta.chunk_ref.offset()));
         let file = self.file(number)?;
@@ -190,9 +186,11 @@ impl ChunkFileReader {
             BlockError::from(file.damage(offset, what))
         };
         let mut windows = self.windows.borrow_mut();
+        // Made on first use: a reader of labels alone takes no memory for windows.
         if windows.is_empty() {
             windows.resize_with(self.files.len(), || None);
         }
+        // Files share the budget, so a merged block of many files takes no more memory than one.
         let ahead_bytes = (AHEAD_BYTES_MAX / self.files.len().max(1)).max(AHEAD_BYTES_MIN);
         let window = windows.get_mut(number as usize).filter(|_| offset >= HEADER_BYTES);
         let window = window.ok_or_else(|| damage(BadChunk::NoLength))?;
@@ -200,18 +198,20 @@ impl ChunkFileReader {
         let extent =
             chunk_extent(window.at_least(offset, CHUNK_HEAD_BYTES_MAX)?).map_err(damage)?;
         window.at_least(offset, extent.end)?;
+        // Storage that checks chunks as it reads them saves a second checksum here.
         let is_checked = window.is_checked(offset, extent.end);
         let bytes = window.get(offset, extent.end)?.and_then(|bytes| bytes.get(extent));
         let content = bytes.ok_or_else(|| damage(BadChunk::CutShort))?;
         let read = if is_checked { known_chunk(content) } else { checked_chunk(content, crc32c) };
         let (number, data) = read.map_err(damage)?;
+        // Judged after the checksum: a flipped bit is damage, not an unknown encoding.
         let encoding = Encoding::try_from_u8(number)
             .ok_or_else(|| self.undecodable(meta, ChunkError::UnknownEncoding { number }))?;
         let ChunkMeta { min_time_ms, max_time_ms, .. } = *meta;
         Ok(Chunk { encoding, min_time_ms, max_time_ms, data: data.into() })
     }
 
-    /// What is wrong with the content of a chunk whose bytes are as they were written.
+    /// Error for a chunk whose checksum matches but whose content does not decode.
     pub(super) fn undecodable(&self, meta: &ChunkMeta, source: ChunkError) -> BlockError {
         BlockError::Chunk {
             block: Rc::from(&*self.block),

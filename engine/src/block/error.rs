@@ -1,84 +1,84 @@
-//! Why a block cannot be written or read.
+//! Errors of reading and writing blocks.
 
 use crate::chunk::ChunkError;
 use crate::index::{Damage, IndexError};
 use crate::storage::StorageError;
 use std::rc::Rc;
 
-/// Why a block cannot be written or read.
+/// Error of reading or writing a block.
 #[derive(Debug, thiserror::Error)]
 pub enum BlockError {
-    /// The storage failed.
+    /// The storage failed, or has no such file.
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// The index cannot be written or read.
     #[error(transparent)]
     Index(#[from] IndexError),
-    /// Another file's bytes are wrong.
+    /// Damage in a file other than the index.
     #[error(transparent)]
     Damaged(#[from] Damage),
-    /// A chunk is whole but cannot be used.
+    /// A chunk whose checksum matches but that does not decode.
     #[error("chunk at byte {offset} of {file} of block {block}: {source}")]
     Chunk {
-        /// The block's ULID.
+        /// ULID of the block with the chunk.
         block: Rc<str>,
-        /// The file inside it.
+        /// Name of the file inside the block.
         file: String,
-        /// Where the chunk begins.
+        /// Offset of the chunk in the file, in bytes.
         offset: u64,
-        /// Why.
+        /// The error of the chunk's decoder.
         source: ChunkError,
     },
-    /// A chunk to be written is not one.
+    /// Bytes to be written are not a valid chunk.
     #[error("a chunk of series {labels} cannot be written: {source}")]
     BadChunk {
-        /// The series.
+        /// Labels of the series, formatted as text.
         labels: String,
-        /// Why.
+        /// The error of the chunk's decoder.
         source: ChunkError,
     },
-    /// `meta.json` does not say what it must.
+    /// `meta.json` does not decode, or lacks a key.
     #[error("meta.json of block {block}: {source}")]
     Meta {
-        /// The block's ULID.
+        /// ULID of the block, for messages.
         block: String,
-        /// Line, column and cause.
+        /// Line, column and cause of the failure.
         source: serde_json::Error,
     },
-    /// A file is of a version that is not known here.
+    /// A file has a version that is not supported.
     #[error("{file} of block {block} has version {version}; only version 1 is supported")]
     UnsupportedVersion {
-        /// The block's ULID.
+        /// ULID of the block, for messages.
         block: String,
-        /// The file inside it.
+        /// Name of the file inside the block.
         file: String,
-        /// The version it has.
+        /// Version number in the file's header.
         version: u64,
     },
-    /// A chunk is longer than the format's bounds here allow.
+    /// A chunk exceeds the length limit of this implementation.
     #[error("a chunk of series {labels} has {bytes} bytes; at most {bytes_max} are allowed")]
     ChunkTooLong {
-        /// The series.
+        /// Labels of the series, formatted as text.
         labels: String,
-        /// How long it is.
+        /// Length of the chunk's data in bytes.
         bytes: usize,
-        /// The limit.
+        /// Largest allowed length in bytes.
         bytes_max: usize,
     },
-    /// More was deleted than a file of tombstones may say.
+    /// The tombstones of a block would exceed the size limit of their file.
     #[error(
         "the deletions of block {block} would take {bytes} bytes, {bytes_max} are allowed; nothing \
          was deleted in it: clean tombstones, then delete fewer series at a time"
     )]
     TooManyTombstones {
-        /// The block's ULID.
+        /// ULID of the block, for messages.
         block: String,
-        /// How long its file of tombstones would be.
+        /// Size that the tombstones file would have.
         bytes: usize,
-        /// The limit.
+        /// Largest allowed size in bytes.
         bytes_max: usize,
     },
-    /// The samples written do not lie in the time range that the block was given.
+    /// Samples lie outside the time range that the block was given.
     #[error(
         "the block's samples span {first_ms}..={last_ms} ms, outside of its range {min_time_ms}..{max_time_ms} ms"
     )]
@@ -87,16 +87,15 @@ pub enum BlockError {
         first_ms: i64,
         /// Time of the last sample.
         last_ms: i64,
-        /// Where the block's range begins.
+        /// Start of the block's range, inclusive.
         min_time_ms: i64,
-        /// Where it ends, exclusive.
+        /// End of the block's range, exclusive.
         max_time_ms: i64,
     },
 }
 
 impl BlockError {
-    /// The failure of the storage, where that is what it is: a file that is not there, or one that
-    /// could not be read now.
+    /// Returns the storage failure, if that is the cause: a file that is missing, or unreadable.
     pub fn storage(&self) -> Option<&StorageError> {
         match self {
             BlockError::Storage(error) | BlockError::Index(IndexError::Storage(error)) => {
@@ -106,7 +105,7 @@ impl BlockError {
         }
     }
 
-    /// Whether a file could not be read, which may go well the next time: it is there.
+    /// Returns whether a file exists but could not be read, which may succeed later.
     pub fn is_unread(&self) -> bool {
         self.storage().is_some_and(|error| !matches!(error, StorageError::NotFound { .. }))
     }

@@ -1,6 +1,6 @@
-//! `meta.json`: what a block is. Upstream's keys, in its order, indented by tabs.
+//! `meta.json`: the properties of a block. Keys, their order and the indentation are upstream's.
 //!
-//! Keys that are not known here (other tools add theirs) are read over and not kept.
+//! Unknown keys (other tools add theirs) are ignored when decoding and not kept.
 
 use super::{BlockError, Tombstones};
 use crate::model::TimeRange;
@@ -11,16 +11,16 @@ use serde_json::{Map, Value, json};
 /// Name of the file inside a block.
 pub const META_FILE: &str = "meta.json";
 
-/// The one version of blocks.
+/// The only version of `meta.json` that exists.
 const VERSION: u64 = 1;
 
-/// What is noted here for this store alone.
+/// Key of an object with properties that only this store reads.
 const OWN_KEY: &str = "tidepool";
 
-/// Checksum of the tombstones that the log has, too.
+/// Key of the checksum of tombstones whose deletions the log has too.
 const IN_LOG_KEY: &str = "deletionsInLog";
 
-/// Longest file that is read; a block compacted from a hundred thousand others would fit.
+/// Largest file that is read; a block compacted from a hundred thousand others would fit.
 const META_BYTES_MAX: u32 = 4 * 1024 * 1024;
 
 /// The content of a block's `meta.json`.
@@ -28,46 +28,46 @@ const META_BYTES_MAX: u32 = 4 * 1024 * 1024;
 pub struct BlockMeta {
     /// The block's name, a ULID.
     pub ulid: String,
-    /// Start of its time range, inclusive.
+    /// Start of the time range in milliseconds, inclusive.
     #[serde(rename = "minTime")]
     pub min_time_ms: i64,
-    /// End of its time range, exclusive.
+    /// End of the time range in milliseconds, exclusive.
     #[serde(rename = "maxTime")]
     pub max_time_ms: i64,
     /// Counts of its samples, series and chunks.
     #[serde(default)]
     pub stats: BlockStats,
-    /// Where it comes from.
+    /// Level, sources and parents of the block.
     pub compaction: CompactionMeta,
-    /// Always 1.
+    /// Version of the format, always 1.
     pub version: u64,
 }
 
-/// How much a block holds.
+/// Counts of the contents of a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BlockStats {
-    /// Samples of every kind.
+    /// Number of samples of every kind.
     #[serde(skip_serializing_if = "is_zero")]
     pub num_samples: u64,
-    /// Samples that are floats.
+    /// Number of samples that are floats.
     #[serde(skip_serializing_if = "is_zero")]
     pub num_float_samples: u64,
-    /// Samples that are native histograms.
+    /// Number of samples that are native histograms.
     #[serde(skip_serializing_if = "is_zero")]
     pub num_histogram_samples: u64,
-    /// Series.
+    /// Number of series in the index.
     #[serde(skip_serializing_if = "is_zero")]
     pub num_series: u64,
-    /// Chunks.
+    /// Number of chunks that the index lists.
     #[serde(skip_serializing_if = "is_zero")]
     pub num_chunks: u64,
-    /// Deleted ranges of series, not yet applied.
+    /// Number of deleted ranges, counted per series, that are not applied yet.
     #[serde(skip_serializing_if = "is_zero")]
     pub num_tombstones: u64,
 }
 
-/// Where a block comes from.
+/// Origin of a block: level, sources and parents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CompactionMeta {
@@ -76,16 +76,16 @@ pub struct CompactionMeta {
     /// ULIDs of all blocks cut from a head that went into this one.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub sources: Vec<String>,
-    /// The block holds no sample, and is to be deleted.
+    /// Whether the block holds no sample and is to be deleted.
     #[serde(skip_serializing_if = "is_false")]
     pub deletable: bool,
-    /// The blocks that this one was made of.
+    /// Blocks that were compacted into this one.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub parents: Vec<BlockDesc>,
-    /// A compaction of the block failed.
+    /// Whether a compaction of the block failed.
     #[serde(skip_serializing_if = "is_false")]
     pub failed: bool,
-    /// What else is known, such as `from-out-of-order`.
+    /// Hints on the content, such as `from-out-of-order`.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_default")]
     pub hints: Vec<String>,
 }
@@ -93,38 +93,40 @@ pub struct CompactionMeta {
 /// A block's name and time range.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockDesc {
-    /// Its ULID.
+    /// ULID, the name of the block's directory.
     pub ulid: String,
-    /// Start of its time range, inclusive.
+    /// Start of the time range in milliseconds, inclusive.
     #[serde(rename = "minTime")]
     pub min_time_ms: i64,
-    /// End of its time range, exclusive.
+    /// End of the time range in milliseconds, exclusive.
     #[serde(rename = "maxTime")]
     pub max_time_ms: i64,
 }
 
-/// Reads what a block is, without opening the rest of it.
+/// Reads a block's `meta.json` without opening its other files.
 pub fn read_meta(blocks: &dyn Blocks, block: &str) -> Result<BlockMeta, BlockError> {
     BlockMeta::decode(block, &read_json(blocks, block)?)
 }
 
-/// The content of a block's `meta.json` but with another number of tombstones, as upstream counts
-/// them there, and whether the log has these deletions, too. All else stays as it is, so that keys
-/// which other tools added are kept.
+/// Returns a block's `meta.json` with a new count of tombstones, and a note whether the log has
+/// these deletions too. All other content stays, also keys that other tools added.
 pub fn meta_with_tombstones(
     blocks: &dyn Blocks,
     block: &str,
     tombstones: &Tombstones,
     are_in_log: bool,
 ) -> Result<Vec<u8>, BlockError> {
+    // Edited as JSON: a round trip through `BlockMeta` would lose the keys of other tools.
     let mut meta = read_object(blocks, block)?;
     let stats = meta.entry("stats").or_insert_with(|| Map::new().into());
     if let Some(stats) = stats.as_object_mut() {
+        // Upstream omits a count of zero.
         match tombstones.count() {
             0 => stats.remove("numTombstones"),
             count => stats.insert("numTombstones".to_owned(), count.into()),
         };
     }
+    // A stale note must not stay: it would vouch for deletions that the log does not have.
     match are_in_log {
         true => meta.insert(OWN_KEY.to_owned(), json!({ IN_LOG_KEY: tombstones.checksum() })),
         false => meta.remove(OWN_KEY),
@@ -132,9 +134,8 @@ pub fn meta_with_tombstones(
     to_json(&meta).map_err(|source| BlockError::Meta { block: block.to_owned(), source })
 }
 
-/// Whether a block's `meta.json` says that the log has these deletions of its tombstones, too.
-/// Upstream drops what it does not know when it deletes from the block, and counts on nothing else
-/// here: other tombstones have another checksum.
+/// Returns whether `meta.json` says that the log has these deletions too. The note is a checksum:
+/// upstream drops unknown keys when it deletes, and other tombstones have another checksum.
 pub fn are_deletions_in_log(
     blocks: &dyn Blocks,
     block: &str,
@@ -153,20 +154,21 @@ fn read_object(blocks: &dyn Blocks, block: &str) -> Result<Map<String, Value>, B
 
 fn read_json(blocks: &dyn Blocks, block: &str) -> Result<Vec<u8>, BlockError> {
     let file = blocks.open(block, META_FILE)?;
+    // A longer file is cut here and then fails to parse, which is the error to report.
     let len = u32::try_from(file.size()).unwrap_or(u32::MAX).min(META_BYTES_MAX);
     Ok(file.read_at(0, len)?)
 }
 
-/// Indented as upstream indents.
 fn to_json(content: &impl Serialize) -> Result<Vec<u8>, serde_json::Error> {
     let mut json = Vec::new();
+    // Upstream indents by one tab per level.
     let tabs = serde_json::ser::PrettyFormatter::with_indent(b"\t");
     content.serialize(&mut serde_json::Serializer::with_formatter(&mut json, tabs))?;
     Ok(json)
 }
 
 impl BlockStats {
-    /// Counts the samples that others count, too; nothing else.
+    /// Adds the sample counts of `other`; series and chunks are counted elsewhere.
     pub(crate) fn add_samples(&mut self, other: &BlockStats) {
         self.num_samples += other.num_samples;
         self.num_float_samples += other.num_float_samples;
@@ -175,16 +177,16 @@ impl BlockStats {
 }
 
 impl BlockMeta {
-    /// A block's name, range, statistics and origin, as the current version.
     pub(super) fn new(desc: BlockDesc, stats: BlockStats, compaction: CompactionMeta) -> BlockMeta {
         let BlockDesc { ulid, min_time_ms, max_time_ms } = desc;
         BlockMeta { ulid, min_time_ms, max_time_ms, stats, compaction, version: VERSION }
     }
 
-    /// Reads the file's content; `block` is named in errors.
+    /// Decodes the file's content; `block` is named in errors.
     pub fn decode(block: &str, json: &[u8]) -> Result<BlockMeta, BlockError> {
         let to_error = |source| BlockError::Meta { block: block.to_owned(), source };
         let meta: BlockMeta = serde_json::from_slice(json).map_err(to_error)?;
+        // As upstream, which reads no other version either.
         if meta.version == VERSION {
             return Ok(meta);
         }
@@ -192,24 +194,23 @@ impl BlockMeta {
         Err(BlockError::UnsupportedVersion { block, file, version: meta.version })
     }
 
-    /// The file's content, byte for byte as upstream writes it.
+    /// Encodes the file's content, byte for byte as upstream writes it.
     pub fn encode(&self) -> Result<Vec<u8>, BlockError> {
         to_json(self).map_err(|source| BlockError::Meta { block: self.ulid.clone(), source })
     }
 
-    /// How new the samples are: of two blocks with a sample of one series and time, the one with
-    /// the larger answer counts. It is the ULID of the newest block cut from a head that is
-    /// inside, so that being compacted makes no block newer.
+    /// Returns the ULID of the newest source block, so being compacted makes no block newer. Of two
+    /// blocks with a sample of one series and time, the one with the larger ULID here counts.
     pub fn newest_source(&self) -> &str {
         self.compaction.sources.iter().max().map_or(&self.ulid, String::as_str)
     }
 
-    /// The block's time range, with both ends inside; empty for a block that ends where it begins.
+    /// Returns the time range, both ends inclusive; empty for a block that ends where it begins.
     pub fn time_range(&self) -> TimeRange {
         TimeRange { start_ms: self.min_time_ms, end_ms: self.max_time_ms.saturating_sub(1) }
     }
 
-    /// The block's name and time range.
+    /// Returns the block's name and time range.
     pub fn desc(&self) -> BlockDesc {
         let BlockMeta { ulid, min_time_ms, max_time_ms, .. } = self;
         BlockDesc { ulid: ulid.clone(), min_time_ms: *min_time_ms, max_time_ms: *max_time_ms }
@@ -224,7 +225,7 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// Go writes an empty list as `null` where it does not leave it out.
+/// Decodes `null` as the default: Go encodes an empty list as `null` where it does not omit it.
 fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: serde::Deserializer<'de>,

@@ -1,5 +1,4 @@
-//! Blocks: immutable directories of series over a span of time, in upstream's format. Not when to
-//! make one.
+//! Blocks: immutable directories of series over a time range, in upstream's format.
 //!
 //! ```text
 //! 01M7YFGMMBDYF668YRHWQK6XAK/
@@ -10,7 +9,7 @@
 //! ```
 //!
 //! `engine/docs/format/block.md` gives every field. [`BlockBuilder`] writes a block in one pass,
-//! [`BlockReader`] answers from one; both use memory that does not grow with the samples.
+//! [`BlockReader`] reads one; the memory of both does not grow with the samples.
 
 mod chunk_file;
 mod error;

@@ -1,4 +1,4 @@
-//! Answers from a block: which series, their chunks, what was deleted.
+//! Reads a block: its series, chunks and deletions.
 
 use super::chunk_file::ChunkFileReader;
 use super::{BlockError, BlockMeta, Tombstones, read_meta};
@@ -7,7 +7,7 @@ use crate::index::{ChunkMeta, IndexError, IndexReader, SeriesRef};
 use crate::model::{Labels, Matcher, TimeRange};
 use crate::storage::Blocks;
 
-/// An open block. Stays readable after the block was deleted.
+/// An open block, which stays readable after it was deleted.
 pub struct BlockReader {
     meta: BlockMeta,
     index: IndexReader,
@@ -21,15 +21,16 @@ impl BlockReader {
         BlockReader::open_with(blocks, block, IndexReader::open)
     }
 
-    /// Opens all files of a block, for a read: see [`IndexReader::reopen`].
+    /// Opens all files of a block for a query; see [`IndexReader::reopen`].
     pub fn reopen(blocks: &dyn Blocks, block: &str) -> Result<BlockReader, BlockError> {
         BlockReader::open_with(blocks, block, IndexReader::reopen)
     }
 
-    /// Reads the ends of a block's files, which shows whether one is missing, cut short or of
-    /// another kind: some hundred bytes of each.
+    /// Reads the ends of a block's files (some hundred bytes of each), which shows whether one is
+    /// missing, cut short or of another kind.
     pub fn check_ends(blocks: &dyn Blocks, block: &str) -> Result<(), BlockError> {
         IndexReader::check_ends(blocks, block)?;
+        // Opening reads the headers of all chunk files, which is the check.
         ChunkFileReader::open(blocks, block)?;
         Ok(())
     }
@@ -47,50 +48,50 @@ impl BlockReader {
         })
     }
 
-    /// Says that no read goes on with what it read last: what was read ahead is dropped.
+    /// Drops the bytes that were read ahead, when no read will continue the last one.
     pub fn rest(&self) {
         self.index.rest();
         self.chunk_files.rest();
     }
 
-    /// Memory that it takes now, about.
+    /// Approximate memory use in bytes, read-ahead included.
     pub fn memory_bytes(&self) -> usize {
         let files = self.chunk_files.memory_bytes() + self.tombstones.memory_bytes();
         size_of::<BlockReader>() + self.index.memory_bytes() + files
     }
 
-    /// Files that it has open.
+    /// Number of open files: the index and the chunk files.
     pub fn file_count(&self) -> usize {
         1 + self.chunk_files.file_count()
     }
 
-    /// The block's `meta.json`.
+    /// Decoded content of the block's `meta.json`.
     pub fn meta(&self) -> &BlockMeta {
         &self.meta
     }
 
-    /// The block's time range, with both ends inside; empty for a block that ends where it begins.
+    /// Returns the time range, both ends inclusive; empty for a block that ends where it begins.
     pub fn time_range(&self) -> TimeRange {
         self.meta.time_range()
     }
 
-    /// The block's index.
+    /// The reader of the block's index.
     pub fn index(&self) -> &IndexReader {
         &self.index
     }
 
-    /// The series that all matchers select, in label order; all series without a matcher.
+    /// Returns the series that match all matchers, in label order; all series without a matcher.
     pub fn select(&self, matchers: &[Matcher]) -> Result<Vec<SeriesRef>, BlockError> {
         Ok(self.index.select(matchers)?)
     }
 
-    /// Labels of a series, and its chunks in time order.
+    /// Returns the labels of a series, and its chunks in time order.
     pub fn series(&self, series: SeriesRef) -> Result<(Labels, Vec<ChunkMeta>), BlockError> {
         Ok(self.index.series(series)?)
     }
 
-    /// Labels of a series, and those of its chunks that reach into a range, in time order, in
-    /// `chunks`; none without such chunks. See [`IndexReader::series_in`].
+    /// Returns the labels of a series, and in `chunks`, in time order, those of its chunks that
+    /// reach into a range; `None` without such chunks. See [`IndexReader::series_in`].
     pub fn series_in(
         &self,
         series: SeriesRef,
@@ -101,61 +102,61 @@ impl BlockReader {
         Ok(self.index.series_in(series, range, likely, chunks)?)
     }
 
-    /// Labels of a series.
+    /// Returns all labels of a series.
     pub fn series_labels(&self, series: SeriesRef) -> Result<Labels, BlockError> {
         Ok(self.index.series_labels(series)?)
     }
 
-    /// How many labels a series has.
+    /// Returns the number of labels of a series.
     pub fn label_count(&self, series: SeriesRef) -> Result<usize, BlockError> {
         Ok(self.index.label_count(series)?)
     }
 
-    /// How many files of chunks it has.
+    /// Number of chunk files of the block.
     pub fn chunk_file_count(&self) -> usize {
         self.chunk_files.file_count()
     }
 
-    /// Checks that there is a file with room for a chunk where the index says; the chunk itself is
-    /// not read.
+    /// Checks that the place that the index gives for a chunk lies in a file, without reading it.
     pub fn check_place(&self, meta: &ChunkMeta) -> Result<(), BlockError> {
         self.chunk_files.check_place(meta)
     }
 
-    /// A chunk's bytes, checked. Chunks asked for in the order of their series cost few reads.
+    /// Reads a chunk and checks its checksum. Chunks in the order of their series cost few reads.
     pub fn chunk(&self, meta: &ChunkMeta) -> Result<Chunk, BlockError> {
         self.chunk_files.chunk(meta)
     }
 
-    /// The same, but every sample of it can be decoded.
+    /// Reads a chunk, and decodes every sample of it as a check.
     pub fn decodable_chunk(&self, meta: &ChunkMeta) -> Result<Chunk, BlockError> {
         let chunk = self.chunk(meta)?;
+        // Only decoding finds a chunk that was written wrong: its checksum matches.
         let decoded = values(&chunk).and_then(|mut all| all.try_for_each(|value| value.map(drop)));
         decoded.map_err(|source| self.chunk_files.undecodable(meta, source))?;
         Ok(chunk)
     }
 
-    /// The block's name and that of one of its files of chunks, counted from 0.
+    /// Returns the block's name and that of one of its chunk files, counted from 0.
     pub fn chunk_file_name(&self, number: u32) -> String {
         self.chunk_files.full_name(number)
     }
 
-    /// All label names, ascending.
+    /// Returns all label names, ascending.
     pub fn label_names(&self) -> impl Iterator<Item = &str> {
         self.index.label_names()
     }
 
-    /// All values of a label name, ascending.
+    /// Returns all values of a label name, ascending.
     pub fn label_values(&self, name: &str) -> Result<Vec<String>, BlockError> {
         Ok(self.index.label_values(name)?)
     }
 
-    /// The tombstones of the block.
+    /// The tombstones, as read when the block was opened.
     pub fn tombstones(&self) -> &Tombstones {
         &self.tombstones
     }
 
-    /// The deleted spans of a series: ascending, not overlapping. The chunks still hold them.
+    /// Deleted ranges of a series, ascending, not overlapping. Their samples are still in chunks.
     pub fn deleted_ranges(&self, series: SeriesRef) -> &[TimeRange] {
         self.tombstones.deleted_ranges(series)
     }

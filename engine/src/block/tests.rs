@@ -16,10 +16,9 @@ use std::rc::Rc;
 
 type TestResult<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
-/// Blocks in memory whose files are read through others.
+/// In-memory blocks whose files are wrapped by `through`.
 struct ReadThrough<F> {
     inner: MemoryBlocks,
-    /// Gets an open file, and its block.
     through: F,
 }
 
@@ -45,15 +44,14 @@ impl<F: Fn(Rc<dyn BlockFile>, &str) -> Rc<dyn BlockFile>> Blocks for ReadThrough
     }
 }
 
-/// The files of a block whose chunks are in one.
+/// Files of a block with one chunk file.
 const FILES: [&str; 4] = ["chunks/000001", "index", "meta.json", "tombstones"];
 
-/// All of them, with their bytes.
 fn files_of(blocks: &dyn Blocks, block: &str) -> StorageResult<Vec<(&'static str, Vec<u8>)>> {
     FILES.into_iter().map(|name| Ok((name, content(blocks, block, name)?))).collect()
 }
 
-/// Files of a new block are read back through the same storage.
+/// Writes a new block of these files.
 fn block_of_files(files: &[(&str, &[u8])]) -> StorageResult<(MemoryBlocks, String)> {
     let blocks = MemoryBlocks::default();
     let mut writer = blocks.create(1_700_000_000_000)?;
@@ -131,7 +129,7 @@ fn read_all(block: &BlockReader) -> TestResult<Vec<SeriesSamples>> {
     Ok(all)
 }
 
-/// Reads every so manyth series from the last to the first, one after the other.
+/// Reads every `step`th series, from the last to the first, and compares the chunks.
 fn check_backwards(block: &BlockReader, series: &[SeriesSamples], step: usize) -> TestResult {
     let all = block.select(&[])?.into_iter().zip(series);
     for (series_ref, (_, expected)) in all.rev().step_by(step) {
@@ -142,7 +140,7 @@ fn check_backwards(block: &BlockReader, series: &[SeriesSamples], step: usize) -
     Ok(())
 }
 
-/// Many series: enough for several groups of symbols, of values, and of chunk files.
+/// Many series: enough for several groups of symbols and values, and several chunk files.
 fn many_series(count: u32, samples: i64) -> TestResult<Vec<SeriesSamples>> {
     let mut all = Vec::new();
     for i in 0..count {

@@ -1,4 +1,4 @@
-//! `tombstones`: which spans of which series were deleted since the block was written.
+//! `tombstones`: time ranges of series that were deleted since the block was written.
 //!
 //! ```text
 //! ┌────────────┬───┬────────────────────────────────────────────────────────┬───────┐
@@ -6,9 +6,9 @@
 //! └────────────┴───┴────────────────────────────────────────────────────────┴───────┘
 //! ```
 //!
-//! Times are milliseconds, both ends inclusive. The checksum (big-endian, Castagnoli) covers what
-//! is between the version and itself; that is what upstream's code does, while its
-//! `tombstones.md` also speaks of an offset at the end, which does not exist.
+//! Times are milliseconds, both ends inclusive. The checksum (big-endian, Castagnoli) covers the
+//! bytes between version and checksum, as upstream's code computes it; upstream's `tombstones.md`
+//! also mentions an offset at the end, which does not exist.
 
 use super::BlockError;
 use crate::codec::{crc32c, put_uvarint, put_varint, split_uvarint, split_varint};
@@ -23,20 +23,20 @@ pub const TOMBSTONES_FILE: &str = "tombstones";
 const MAGIC: u32 = 0x0130_ba30;
 const VERSION: u8 = 1;
 
-/// Magic and version.
+/// Bytes of magic number and version.
 const HEADER_BYTES: usize = 5;
 
-/// Longest file that is read, or to be written.
+/// Largest file that is read or written, in bytes.
 pub const TOMBSTONES_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Deleted spans of a block's series.
+/// Deleted time ranges of a block's series.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tombstones {
     ranges: BTreeMap<SeriesRef, Vec<TimeRange>>,
 }
 
 impl Tombstones {
-    /// Reads the file of a block; a block without one has no deletions.
+    /// Reads the tombstones of a block; a block without the file has no deletions.
     pub fn read(blocks: &dyn Blocks, block: &str) -> Result<Tombstones, BlockError> {
         let file = match blocks.open(block, TOMBSTONES_FILE) {
             Ok(file) => NamedFile::new(file, block, TOMBSTONES_FILE),
@@ -44,6 +44,7 @@ impl Tombstones {
             Err(error) => return Err(error.into()),
         };
         let damage = |offset, what| BlockError::from(file.damage(offset, what));
+        // Bounded before the read, so that no file asks for unlimited memory.
         let len = usize::try_from(file.size()).ok().filter(|len| *len <= TOMBSTONES_BYTES_MAX);
         let len = len.ok_or_else(|| damage(0, "the file is too long for tombstones"))?;
         let bytes = file.read(0, len)?.unwrap_or_default();
@@ -68,23 +69,25 @@ impl Tombstones {
             tombstones.ranges.entry(series).or_default().push(range);
             rest = after;
         }
+        // Other writers may leave ranges unsorted or overlapping.
         for ranges in tombstones.ranges.values_mut() {
             join_overlapping(ranges);
         }
         Ok(tombstones)
     }
 
-    /// Adds a deleted span of a series.
+    /// Adds a deleted range of a series.
     pub fn add(&mut self, series: SeriesRef, range: TimeRange) {
         let ranges = self.ranges.entry(series).or_default();
         ranges.push(range);
         join_overlapping(ranges);
     }
 
-    /// The file's content.
+    /// Encodes the content of the file.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_be_bytes().to_vec();
         bytes.push(VERSION);
+        // Always by series and time, so that equal tombstones have equal checksums.
         for (series, range) in self.iter() {
             put_uvarint(&mut bytes, u64::from(series.0));
             put_varint(&mut bytes, range.start_ms);
@@ -95,35 +98,34 @@ impl Tombstones {
         bytes
     }
 
-    /// The checksum of the file's content as [`Tombstones::encode`] gives it, whoever wrote the
-    /// file and in which order.
+    /// Checksum of what [`Tombstones::encode`] gives, whoever wrote the file and in which order.
     pub fn checksum(&self) -> u32 {
         self.encode().last_chunk().copied().map_or(0, u32::from_be_bytes)
     }
 
-    /// All deleted spans, by series, ascending and not overlapping.
+    /// Returns all deleted ranges by series, ascending and not overlapping.
     pub fn iter(&self) -> impl Iterator<Item = (SeriesRef, TimeRange)> + '_ {
         let ranges = self.ranges.iter();
         ranges.flat_map(|(series, ranges)| ranges.iter().map(|range| (*series, *range)))
     }
 
-    /// The deleted spans of a series: ascending, not overlapping.
+    /// Returns the deleted ranges of a series, ascending and not overlapping.
     pub fn deleted_ranges(&self, series: SeriesRef) -> &[TimeRange] {
         self.ranges.get(&series).map_or(&[], Vec::as_slice)
     }
 
-    /// Memory that they take, about.
+    /// Approximate memory use in bytes.
     pub fn memory_bytes(&self) -> usize {
         let ranges = self.ranges.values().map(|ranges| size_of_val(ranges.as_slice()));
         ranges.map(|bytes| bytes + size_of::<(SeriesRef, Vec<TimeRange>)>()).sum()
     }
 
-    /// Whether nothing was deleted.
+    /// Returns whether nothing was deleted in the block.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// How many spans were deleted, counted per series.
+    /// Number of deleted ranges, counted per series.
     pub fn count(&self) -> u64 {
         self.ranges.values().map(|ranges| ranges.len() as u64).sum()
     }
@@ -136,11 +138,12 @@ fn split_tombstone(bytes: &[u8]) -> Option<(SeriesRef, TimeRange, &[u8])> {
     Some((SeriesRef(u32::try_from(series).ok()?), TimeRange { start_ms, end_ms }, rest))
 }
 
-/// Sorts spans and joins those that overlap or touch; drops empty ones.
+/// Sorts ranges, joins those that overlap or touch, and drops empty ones.
 fn join_overlapping(ranges: &mut Vec<TimeRange>) {
     ranges.retain(|range| range.start_ms <= range.end_ms);
     ranges.sort_unstable_by_key(|range| range.start_ms);
     ranges.dedup_by(|next, before| {
+        // A range may end at `i64::MAX`, as that of a deletion without an end does.
         let touches = next.start_ms <= before.end_ms.saturating_add(1);
         if touches {
             before.end_ms = before.end_ms.max(next.end_ms);

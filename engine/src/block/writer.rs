@@ -10,29 +10,28 @@ use crate::index::{ChunkMeta, IndexWriter, SymbolList};
 use crate::model::{Labels, TimeRange};
 use crate::storage::BlockWriter;
 
-/// Files of chunks that a block being written shares with others: those of the first numbers.
+/// Chunk files that a block being written shares with others; they have the first numbers.
 #[derive(Clone, Debug, Default)]
 pub struct LinkedChunks {
-    /// How many files.
+    /// Number of shared chunk files.
     pub files: u32,
-    /// How many samples are in them, of every kind; nothing else.
+    /// Counts of the samples in them, of every kind; all other counts are 0.
     pub stats: BlockStats,
 }
 
-/// A block being written. Dropped without [`finish`](Self::finish) it leaves no trace.
+/// A block being written. Dropping it without [`finish`](Self::finish) leaves no trace.
 pub struct BlockBuilder {
     out: Box<dyn BlockWriter>,
     index: IndexWriter,
     chunk_files: ChunkFileWriter,
     stats: BlockStats,
-    /// From the first to the last sample; empty until there is one.
+    /// Time range of the samples so far; empty until there is one.
     span: TimeRange,
-    /// Kept between series for its memory.
+    /// Kept between series to reuse its memory.
     chunk_metas: Vec<ChunkMeta>,
 }
 
-/// A block that is written as a whole and is not visible yet. Dropped without
-/// [`commit`](Self::commit) it leaves no trace.
+/// A complete block, not visible yet. Dropped without [`commit`](Self::commit) it leaves no trace.
 pub struct SealedBlock {
     out: Box<dyn BlockWriter>,
     meta: BlockMeta,
@@ -41,17 +40,17 @@ pub struct SealedBlock {
 /// The properties of a block that do not follow from its contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BlockMetaParams {
-    /// Start of its time range, inclusive.
+    /// Start of the time range in milliseconds, inclusive.
     pub min_time_ms: i64,
-    /// End of its time range, exclusive.
+    /// End of the time range in milliseconds, exclusive.
     pub max_time_ms: i64,
     /// 1 for a block cut from a head; each compaction adds one.
     pub level: u32,
-    /// ULIDs of all blocks cut from a head that went into this one; none means this one.
+    /// ULIDs of all blocks cut from a head that went into this one; empty means this one.
     pub sources: Vec<String>,
-    /// The blocks that this one was made of.
+    /// Blocks that were compacted into this one.
     pub parents: Vec<BlockDesc>,
-    /// What else is known, such as `from-out-of-order`.
+    /// Hints on the content, such as `from-out-of-order`.
     pub hints: Vec<String>,
 }
 
@@ -64,7 +63,7 @@ impl SealedBlock {
 }
 
 impl BlockBuilder {
-    /// Begins a block of series whose labels are made of these symbols.
+    /// Begins a block; `symbols` are those of the labels of all its series.
     pub fn new(
         mut out: Box<dyn BlockWriter>,
         symbols: impl Into<SymbolList>,
@@ -80,7 +79,7 @@ impl BlockBuilder {
         })
     }
 
-    /// Goes on behind files of chunks that are linked. Before the first series.
+    /// Continues behind linked chunk files, counting their samples. Call before the first series.
     pub fn behind(self, LinkedChunks { files, stats }: LinkedChunks) -> BlockBuilder {
         if files == 0 {
             return self;
@@ -89,41 +88,41 @@ impl BlockBuilder {
         BlockBuilder { chunk_files, stats, ..self }
     }
 
-    /// The new block's ULID.
+    /// ULID that the new block will have.
     pub fn id(&self) -> &str {
         self.out.id()
     }
 
-    /// What labels and series take in memory, at most, until the block is finished.
+    /// Upper bound of the memory for labels and series until the block is finished, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         self.index.memory_bytes()
     }
 
-    /// The samples added so far.
+    /// Counts of the series, chunks and samples added so far.
     pub fn stats(&self) -> &BlockStats {
         &self.stats
     }
 
-    /// Cuts files of chunks early, so that a test sees several.
+    /// Ends chunk files early, so that a test sees several.
     #[cfg(test)]
     pub(super) fn with_chunk_file_bytes_max(self, bytes_max: u64) -> BlockBuilder {
         BlockBuilder { chunk_files: ChunkFileWriter::new(0, bytes_max), ..self }
     }
 
-    /// Adds a series: after all before in label order, its chunks in time order. A series without
-    /// chunks is left out.
+    /// Adds a series in label order, with chunks in time order; one without chunks is skipped.
     pub fn add_series(&mut self, labels: &Labels, chunks: &[Chunk]) -> Result<(), BlockError> {
         self.add_linked_series(labels, &[], chunks)
     }
 
-    /// The same with chunks that lie in linked files, by their places in this block; they overlap
-    /// no other of the series, and those with them are in time order.
+    /// Adds a series of which some chunks lie in linked files, by their places in this block.
+    /// Linked chunks overlap no other chunk of the series, and `chunks` are in time order.
     pub fn add_linked_series(
         &mut self,
         labels: &Labels,
         linked: &[ChunkMeta],
         chunks: &[Chunk],
     ) -> Result<(), BlockError> {
+        // A series without samples in this block must not show up in look-ups.
         if chunks.is_empty() && linked.is_empty() {
             return Ok(());
         }
@@ -136,6 +135,7 @@ impl BlockBuilder {
             let Chunk { min_time_ms, max_time_ms, .. } = *chunk;
             self.chunk_metas.push(ChunkMeta { min_time_ms, max_time_ms, chunk_ref });
         }
+        // Linked and new chunks may alternate in time, and the index demands time order.
         if !linked.is_empty() {
             self.chunk_metas.sort_unstable_by_key(|meta| meta.min_time_ms);
         }
@@ -148,21 +148,23 @@ impl BlockBuilder {
         Ok(())
     }
 
-    /// Writes what follows the series, and makes the block durable and visible.
+    /// Writes all that follows the series, and makes the block durable and visible.
     pub fn finish(self, params: BlockMetaParams) -> Result<BlockMeta, BlockError> {
         self.seal(params)?.commit()
     }
 
-    /// Writes what follows the series: what is left to do needs next to no memory.
+    /// Writes all that follows the series; the commit then needs next to no memory.
     pub fn seal(mut self, params: BlockMetaParams) -> Result<SealedBlock, BlockError> {
         let BlockMetaParams { min_time_ms, max_time_ms, level, mut sources, parents, hints } =
             params;
         let TimeRange { start_ms: first_ms, end_ms: last_ms } = self.span;
+        // Reads choose blocks by their range, so samples outside of it would be invisible.
         let is_inside = first_ms >= min_time_ms && last_ms < max_time_ms;
         if self.stats.num_chunks > 0 && !is_inside {
             return Err(BlockError::OutsideRange { first_ms, last_ms, min_time_ms, max_time_ms });
         }
         let ulid = self.out.id().to_owned();
+        // A block cut from a head is its own source, as in upstream.
         if sources.is_empty() {
             sources.push(ulid.clone());
         }
@@ -173,6 +175,7 @@ impl BlockBuilder {
         );
         self.chunk_files.finish(&mut *self.out)?;
         self.index.finish(&mut *self.out)?;
+        // Upstream's compactor, too, writes the file for a block without tombstones.
         self.out.write_at(TOMBSTONES_FILE, 0, &Tombstones::default().encode())?;
         self.out.write_at(META_FILE, 0, &meta.encode()?)?;
         Ok(SealedBlock { out: self.out, meta })
@@ -180,6 +183,7 @@ impl BlockBuilder {
 
     fn count(&mut self, labels: &Labels, chunk: &Chunk) -> Result<(), BlockError> {
         let bytes = chunk.data.len();
+        // Readers take a longer chunk for damage.
         if bytes > CHUNK_BYTES_MAX {
             let (labels, bytes_max) = (labels.to_string(), CHUNK_BYTES_MAX);
             return Err(BlockError::ChunkTooLong { labels, bytes, bytes_max });

@@ -1,20 +1,18 @@
-//! The time in the ULID of a new block. Where two blocks have a sample of the same series and time,
-//! the later ULID wins, so that of a new block has to exceed all others, also when the clock was
-//! set back between two cuts.
+//! Time in the ULID of a new block. Where two blocks have a sample of one series and time, the
+//! later ULID wins, so it must exceed all others, also after the clock was set back.
 
 use crate::storage::{Blocks, StorageResult};
 
-/// A block that is dated further ahead than this was not made by this node: it does not move the
-/// time of new ones.
+/// A block that is dated further ahead was not made by this node, and is ignored.
 const AHEAD_MS_MAX: i64 = 24 * 3_600_000;
 
 /// Digits of a ULID that hold its time (github.com/ulid/spec, "Canonical String Representation").
 const TIME_DIGITS: usize = 10;
-/// Crockford's base 32.
+/// Digits of Crockford's base 32.
 const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-/// Milliseconds for the ULID of a new block whose samples end at a time: those of now, or what
-/// exceeds every block in storage.
+/// Returns the milliseconds for the ULID of a new block, whose samples end at `samples_end_ms`:
+/// those of the clock, or more than those of every block in storage.
 pub fn new_block_ms(blocks: &dyn Blocks, now_ms: i64, samples_end_ms: i64) -> StorageResult<i64> {
     // A clock that was reset says nothing; samples of this node show what time it was.
     let latest_ms = now_ms.max(samples_end_ms).saturating_add(AHEAD_MS_MAX);
@@ -23,10 +21,11 @@ pub fn new_block_ms(blocks: &dyn Blocks, now_ms: i64, samples_end_ms: i64) -> St
     Ok(newest_ms.map_or(now_ms, |newest_ms| now_ms.max(newest_ms.saturating_add(1))))
 }
 
-/// The time in a ULID, in milliseconds since the epoch.
+/// Returns the time in a ULID, in milliseconds since the epoch.
 fn ulid_ms(ulid: &str) -> Option<i64> {
     ulid.as_bytes().get(..TIME_DIGITS)?.iter().try_fold(0i64, |time_ms, digit| {
         let value = DIGITS.iter().position(|known| known == digit)?;
+        // Ten digits of five bits fit an `i64`.
         Some(time_ms << 5 | value as i64)
     })
 }

@@ -5,23 +5,22 @@
 //! └───────── series are left over ───────────┘
 //! ```
 //!
-//! Two passes over the head's series in label order: symbols are collected first, since the index
-//! begins with them, then series and chunks are written and the index is finished. The head drops
-//! what a block holds only after its commit. Both passes walk one cursor, which returns the same
-//! series however often it is rewound.
+//! Two passes over the head's series in label order: the first collects symbols, since the index
+//! begins with them; the second writes series and chunks, and finishes the index. The head drops
+//! samples only after the commit of their block. Both passes walk one cursor, which returns the
+//! same series after each rewind.
 //!
 //! Labels may take more memory than a compactor has. Then the range is cut in pieces: blocks of the
 //! same range, each with as many of the next series as memory allows. They are committed together,
-//! and all but the last say in a hint that they do not end a head: if a crash comes between them,
-//! the log has the samples of all of them, and those that are in a block already are there twice,
-//! which reads and merges take for one.
+//! and all but the last have a hint that they do not end a head. After a crash between the commits,
+//! samples of committed pieces are also in the log; reads and merges then take the two for one.
 //!
-//! If samples of the head are deleted before the commit, the blocks may hold them: then the cut
-//! starts over. Check and commit are one slice, so no deletion comes between them. The
-//! mark is another one, too, if the head was restarted: then its plan is gone, and the cut ends.
+//! If samples of the head are deleted before the commit, the blocks may hold them, so the cut
+//! starts over. Check and commit are one slice, so no deletion comes between them. A restart of the
+//! head changes the mark as well; the head's plan is lost then, and the cut ends.
 //!
-//! A block of all that the head holds, for a snapshot, is made the same way; the head neither plans
-//! nor drops anything for it.
+//! A block of the whole head, for a snapshot, is made alike; the head neither plans nor drops for
+//! it.
 
 use super::block_time::new_block_ms;
 use super::series_pass::SeriesPass;
@@ -33,24 +32,24 @@ use crate::select::{HeadSource, SeriesSource};
 use crate::storage::Blocks;
 use std::rc::Rc;
 
-/// A piece may take so much at least.
+/// Least memory of a piece in bytes, however low the limit is.
 const PIECE_BYTES_MIN: u64 = if cfg!(test) { 4 * 1024 } else { 1024 * 1024 };
 
-/// The part of a piece's memory that its symbols may take.
+/// Symbols may take one part in this many of a piece's memory.
 const SYMBOLS_PART: u64 = 2;
 
 /// A block being cut from a head.
 pub struct Cut {
     head: Rc<dyn HeadSource>,
     blocks: Rc<dyn Blocks>,
-    /// What the head has planned; `None` for all that it holds.
+    /// Range that the head has planned; `None` for all its samples.
     range: Option<TimeRange>,
     hash_seed: u64,
-    /// What labels and series of a piece may take.
+    /// Limit of the memory for labels and series of a piece.
     piece_bytes_max: u64,
-    /// The head's when its series were selected.
+    /// The head's deletion mark when its series were selected.
     deletion_mark: u64,
-    /// Pieces that are done, and how many series they hold.
+    /// Finished pieces, and the number of their series.
     sealed: Vec<SealedBlock>,
     series_done: u64,
     state: State,
@@ -64,48 +63,44 @@ enum State {
     Done,
 }
 
-/// The first pass.
 struct SymbolPass {
-    /// Series before those of this piece.
+    /// Series of earlier pieces, still to be skipped.
     skip: u64,
     symbols: SymbolCollector,
     bytes_max: u64,
     series_count: u64,
-    /// From the first to the last sample so far.
+    /// Time range of the samples so far.
     span: TimeRange,
 }
 
-/// How far the first pass is.
 enum Collected {
     Some,
-    /// The piece cannot take the series that comes next.
+    /// The piece has no memory for the next series.
     Enough,
     All,
 }
 
-/// The second pass.
 struct PiecePass {
     skip: u64,
     pass: SeriesPass,
     range: TimeRange,
-    /// Whether series are left even if this takes all that it may.
+    /// Whether series are left even if this piece takes all that it may.
     has_rest: bool,
 }
 
-/// The result of a slice.
+/// Result of a slice of a cut.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CutProgress {
     /// Whether the block is cut and the head is truncated.
     pub done: bool,
-    /// ULID of the block, in the slice that committed it, or of the last of its pieces. A range
-    /// without a sample makes none.
+    /// ULID of the last piece, in the slice that committed it; a range without samples makes none.
     pub block: Option<String>,
-    /// Samples in it, or in all pieces.
+    /// Number of samples in the block, or in all its pieces.
     pub samples: u64,
 }
 
 impl Cut {
-    /// Begins to cut a range, which the head has planned, with so much memory for all.
+    /// Begins to cut a range that the head has planned, within a limit of memory.
     pub fn new(
         head: Rc<dyn HeadSource>,
         blocks: Rc<dyn Blocks>,
@@ -116,7 +111,7 @@ impl Cut {
         Cut::begin(head, blocks, Some(range), hash_seed, memory_bytes_max)
     }
 
-    /// Begins a block of all samples that the head holds, which stay there.
+    /// Begins a block of all samples of the head, which keeps them.
     pub fn of_whole_head(
         head: Rc<dyn HeadSource>,
         blocks: Rc<dyn Blocks>,
@@ -133,6 +128,7 @@ impl Cut {
         hash_seed: u64,
         memory_bytes_max: u64,
     ) -> Result<Cut> {
+        // However low the limit, a piece takes one series at least, so the cut makes progress.
         let piece_bytes_max =
             memory_bytes_max.saturating_sub(MEMORY_BYTES_BASE).max(PIECE_BYTES_MIN);
         let mut cut = Cut {
@@ -150,9 +146,10 @@ impl Cut {
         Ok(cut)
     }
 
-    /// Begins, or starts again.
+    /// Selects the head's series, at the beginning and after each deletion.
     fn start(&mut self) -> Result<()> {
         self.series_done = 0;
+        // Read before the selection, so that a deletion in between is noticed at the commit.
         self.deletion_mark = self.head.deletion_mark()?;
         let range = self.range.unwrap_or(TimeRange::ALL);
         let series = self.head.select(&[], range, &Labels::default())?;
@@ -171,7 +168,7 @@ impl Cut {
         State::Symbols { series, pass }
     }
 
-    /// Does the next slice.
+    /// Does the next slice of the cut.
     pub fn step(&mut self, now_ms: i64) -> Result<CutProgress> {
         let mut progress = CutProgress::default();
         let state = std::mem::replace(&mut self.state, State::Done);
@@ -186,6 +183,7 @@ impl Cut {
                 true => self.seal(series, pass)?,
             },
             State::Commit if self.head.deletion_mark()? != self.deletion_mark => {
+                // The pieces may hold deleted samples; dropping them unsealed leaves no trace.
                 self.sealed.clear();
                 if self.range.is_some() && self.head.plan_cut()? != self.range {
                     progress.done = true;
@@ -202,7 +200,7 @@ impl Cut {
                 Ok(true) => State::Truncate,
                 Ok(false) => State::Done,
                 Err(error) => {
-                    // The block stands; truncating can be tried again.
+                    // The block is committed; the next call repeats only the truncation.
                     self.state = State::Truncate;
                     return Err(error);
                 }
@@ -222,11 +220,13 @@ impl Cut {
     ) -> Result<State> {
         let SymbolPass { symbols, series_count, span, .. } = pass;
         let range = self.range.unwrap_or(span);
+        // A cursor cannot jump to a series, so the second pass skips those of earlier pieces again.
         series.rewind()?;
         let time_ms = new_block_ms(&*self.blocks, now_ms, range.end_ms)?;
         let out = self.blocks.create(time_ms)?;
         let linked = LinkedChunks::default();
         let pass = SeriesPass::begin(out, linked, symbols, SAMPLES_PER_CHUNK_COMPACTED)?;
+        // The index knows the symbols of `series_count` series, so the pass ends there.
         let pass = pass.with_bounds(range, series_count, self.piece_bytes_max);
         Ok(State::Series {
             series,
@@ -234,11 +234,12 @@ impl Cut {
         })
     }
 
-    /// Finishes a piece.
+    /// Seals a piece; then the next one begins, or all of them are committed.
     fn seal(&mut self, mut series: Box<dyn SeriesSource>, pass: PiecePass) -> Result<State> {
         let PiecePass { pass, range, has_rest, .. } = pass;
         let is_last = !has_rest && pass.left() == 0;
         self.series_done += pass.taken();
+        // A piece without the hint would prove that all samples of its range are in blocks.
         let hints = if is_last { Vec::new() } else { vec![HINT_OUT_OF_ORDER.to_owned()] };
         self.sealed.extend(pass.seal(BlockMetaParams {
             min_time_ms: range.start_ms,
@@ -255,8 +256,7 @@ impl Cut {
         Ok(self.begin_piece(series))
     }
 
-    /// Makes all pieces visible, the last one last. On an error none stays: the next attempt makes
-    /// them again.
+    /// Makes all pieces visible, the last one last. On an error none stays, and the cut fails.
     fn commit(&mut self, progress: &mut CutProgress) -> Result<()> {
         let mut committed = Vec::new();
         for piece in self.sealed.drain(..) {
@@ -266,7 +266,7 @@ impl Cut {
                     committed.push(meta.ulid);
                 }
                 Err(error) => {
-                    // Of what cannot be deleted either, reads see each sample once all the same.
+                    // A piece that cannot be deleted does no harm: reads see each sample once.
                     committed.iter().for_each(|ulid| drop(self.blocks.delete(ulid)));
                     return Err(error.into());
                 }
@@ -290,6 +290,7 @@ impl SymbolPass {
         }
         for _ in 0..SERIES_PER_SLICE {
             let Some(next) = series.next_series()? else { return Ok(Collected::All) };
+            // One series is always taken, since a piece without any would repeat for ever.
             if self.symbols.memory_bytes() > self.bytes_max && self.series_count > 0 {
                 return Ok(Collected::Enough);
             }
@@ -315,7 +316,7 @@ impl PiecePass {
     }
 }
 
-/// Passes over series of earlier pieces.
+/// Skips a slice of the series of earlier pieces.
 fn skip_slice(series: &mut dyn SeriesSource, left: &mut u64) -> Result<()> {
     for _ in 0..SERIES_PER_SLICE {
         if *left == 0 || series.next_series()?.is_none() {

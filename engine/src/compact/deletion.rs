@@ -1,11 +1,10 @@
-//! Deleting samples by matchers and time range: tombstones now, gone with the next compaction.
+//! Deleting samples by matchers and time range: tombstones at once, samples with the next merge.
 //!
-//! Of a block, only its `tombstones` file is replaced, in one step
-//! ([`Blocks::replace_tombstones`]), and then the count of them in `meta.json`. That is what
-//! upstream does, so what is deleted here stays deleted when Prometheus serves the directory, and
-//! costs some bytes of writing instead of a whole new block. The count only tells upstream when a
-//! block is worth rewriting; here it is taken from the file of tombstones, so that a crash between
-//! the two does no harm.
+//! Of a block, only the `tombstones` file is replaced, in one step
+//! ([`Blocks::replace_tombstones`]), then the count of tombstones in `meta.json`. Upstream does the
+//! same, so deleted samples stay deleted when Prometheus serves the directory, and a deletion
+//! writes some bytes instead of a new block. The count only tells upstream when to rewrite a block;
+//! this store counts the tombstones file, so a crash between the two writes does no harm.
 
 use super::{BadBlock, may_lie_beside_log};
 use crate::block::{
@@ -15,17 +14,17 @@ use crate::block::{
 use crate::model::{Matcher, TimeRange};
 use crate::storage::{Blocks, StorageError, StorageResult};
 
-/// The result of marking samples as deleted.
+/// Result of marking samples as deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deletion {
-    /// Blocks whose tombstones have changed.
+    /// ULIDs of the blocks whose tombstones have changed.
     pub blocks: Vec<String>,
-    /// Blocks in which nothing could be deleted, and why.
+    /// Blocks in which nothing could be deleted, with reasons.
     pub bad: Vec<BadBlock>,
 }
 
-/// The tombstones that a block needs so that the samples of the series that any of the selectors
-/// selects are deleted in the range, together with those it has; `None` if it needs no others.
+/// Returns a block's tombstones extended so that samples of all series that any selector matches
+/// are deleted in the range; `None` if nothing changes.
 pub fn deletion_in_block(
     block: &BlockReader,
     selectors: &[Vec<Matcher>],
@@ -43,8 +42,7 @@ pub fn deletion_in_block(
                 let (start_ms, end_ms) = (chunk.min_time_ms, chunk.max_time_ms);
                 range.overlaps(&TimeRange { start_ms, end_ms })
             });
-            // Not further than the series' samples reach: a range that never ends would be a long
-            // number in each tombstone.
+            // Clipped to the samples: a range without end is a long number in each tombstone.
             if touched && let (Some(first), Some(last)) = (chunks.first(), chunks.last()) {
                 let start_ms = range.start_ms.max(first.min_time_ms);
                 let end_ms = range.end_ms.min(last.max_time_ms);
@@ -52,12 +50,13 @@ pub fn deletion_in_block(
             }
         }
     }
+    // A repeated deletion adds no range, and then must not write the files again.
     Ok(Some(tombstones).filter(|tombstones| tombstones != before))
 }
 
-/// Marks samples in all blocks as deleted. Done in one go: reads of all selected series' entries,
-/// two small writes per block that holds any. A damaged block does not stop the others; if storage
-/// fails half way, doing it again completes it.
+/// Marks samples in all blocks as deleted, in one call: it reads the entries of all selected
+/// series, and makes two small writes per block that holds any. A damaged block does not stop the
+/// others. If storage fails half way, repeating the call completes the deletion.
 pub fn delete_from_blocks(
     blocks: &dyn Blocks,
     selectors: &[Vec<Matcher>],
@@ -71,7 +70,7 @@ pub fn delete_from_blocks(
                 blocks.replace_tombstones(&ulid, &tombstones, &meta)?;
                 deletion.blocks.push(ulid);
             }
-            // Gone since it was listed.
+            // Compaction or retention has deleted the block since it was listed.
             Err(BlockError::Storage(StorageError::NotFound { .. }))
                 if !blocks.list()?.contains(&ulid) => {}
             Err(error) => deletion.bad.push(BadBlock::of(&ulid, &error)),
@@ -80,13 +79,12 @@ pub fn delete_from_blocks(
     Ok(deletion)
 }
 
-/// New contents of a block's files.
 struct NeededFiles {
     tombstones: Vec<u8>,
     meta: Vec<u8>,
 }
 
-/// The files that a block needs so that samples of it are deleted; `None` if it needs no others.
+/// Returns the files that a block needs for a deletion; `None` if nothing changes.
 fn files_after_deletion(
     blocks: &dyn Blocks,
     ulid: &str,
@@ -96,11 +94,12 @@ fn files_after_deletion(
     let block = BlockReader::open(blocks, ulid)?;
     let Some(tombstones) = deletion_in_block(&block, selectors, range)? else { return Ok(None) };
     let bytes = tombstones.encode();
+    // Checked before the first write, so a refused deletion leaves the block as it was.
     if bytes.len() > TOMBSTONES_BYTES_MAX {
         let (block, bytes, bytes_max) = (ulid.to_owned(), bytes.len(), TOMBSTONES_BYTES_MAX);
         return Err(BlockError::TooManyTombstones { block, bytes, bytes_max });
     }
-    // The log gets what is deleted now from the head.
+    // The log gets this deletion as well, so only the earlier ones can be missing there.
     let are_in_log = may_lie_beside_log(block.meta())
         && (block.tombstones().is_empty()
             || are_deletions_in_log(blocks, ulid, block.tombstones())?);

@@ -1,30 +1,30 @@
-//! Why blocks cannot be merged, and what is to be done about it.
+//! Errors of merging blocks, with the reaction to each.
 
 use super::BadBlock;
 use crate::error::Error;
 use crate::storage::StorageError;
 
-/// Why blocks cannot be merged. Whatever it is, no half block is left and no parent is lost.
+/// Error of a merge. In every case no partial block is left, and no parent is lost.
 #[derive(Debug, thiserror::Error)]
 pub enum MergeError {
-    /// One parent is damaged. Leave it out and plan again: the others can go on.
+    /// One parent is damaged. Exclude it and plan again: the others can be merged.
     #[error(transparent)]
     BadParent(#[from] BadBlock),
-    /// The parents read, but what they make is not a block. Set `failed` on all of them in the
-    /// list that plans are made of; trying again would end the same way.
+    /// The parents are readable but do not make a valid block. Set `failed` on all of them in the
+    /// list that plans are made of: another attempt would end the same way.
     #[error("blocks {} cannot be merged: {source}", .parents.join(", "))]
     Refused {
-        /// ULIDs of the parents.
+        /// ULIDs of all the parents.
         parents: Vec<String>,
-        /// The error.
+        /// The error that ended the merge.
         source: Box<Error>,
     },
-    /// Samples of a parent were deleted while it was being merged. Plan again.
+    /// Samples of a parent were deleted during its merge. Plan again.
     #[error(
         "samples of block {block} were deleted while it was being merged; the merge was discarded"
     )]
     Deleted {
-        /// ULID of the parent.
+        /// ULID of the parent block.
         block: String,
     },
     /// Storage failed, or is full. The same merge may succeed later.

@@ -1,5 +1,4 @@
-//! Merging without writing chunks again: the new block takes over the parents' files of chunks,
-//! and only an index is written.
+//! Merging without rewriting chunks: the new block takes over the parents' chunk files.
 //!
 //! ```text
 //! parent a   chunks/000001 ──────────────────────────▶ chunks/000001
@@ -7,17 +6,17 @@
 //! parent c   (deletions) ── read and written again ──▶ chunks/000004
 //! ```
 //!
-//! A parent's files are taken over if all that its index names stays as it is: nothing of it is
-//! deleted, its time is its own, and its chunks are about as long as chunks become, so that joining
-//! them would save little. Then no byte in these files is dead: each chunk in them is named by the
-//! new index, too.
+//! A parent's files are taken over if all that its index names stays as it is: nothing is deleted,
+//! no other parent overlaps its range, and its chunks are about as long as chunks become, so that
+//! joining them would save little. Then these files have no dead bytes: the new index names all
+//! their chunks.
 //!
-//! Chunks that are taken over are neither read nor checked; it is only checked that each lies in
-//! its file, and within the parent's range. Damage in them stays what it was: reads, and `verify`,
-//! name the block and the place. The parent's `meta.json` counts the samples.
+//! Chunks that are taken over are neither read nor checked; only their places are, within their
+//! file and the parent's range. Damage in them stays: reads and `verify` name the block and the
+//! place. The sample counts are those in the parent's `meta.json`.
 //!
-//! A block has no more than [`LINKED_FILES_MAX`] such files, since readers keep them open: parents
-//! beyond are written again, and so become few files.
+//! A block has no more than [`LINKED_FILES_MAX`] such files, since readers keep them open; the
+//! chunks of further parents are rewritten into few files.
 
 use super::block_time::new_block_ms;
 use super::parent::{Blame, Parent, bad_block, outside_of_range};
@@ -32,43 +31,40 @@ use crate::storage::{BlockWriter, Blocks, StorageError, StorageResult};
 use crate::wire::ChunkedSeries;
 use std::rc::Rc;
 
-/// The part of the samples that chunks may have from which on they are long enough. Two hours of
-/// scrapes each 15 seconds are a half; joining them would save some hundredths of a byte a sample,
-/// and write all of them again.
+/// Chunks are long enough with one part in this many of their largest sample count. Two hours of
+/// scrapes every 15 s are a half; joining them rewrites all for some hundredths of a byte a sample.
 const PACKED_PART: u64 = 3;
 
-/// Most files that a block takes over.
+/// Largest number of files that a block takes over.
 pub(super) const LINKED_FILES_MAX: u32 = 32;
 
-/// A block that is begun, with the files that it took over.
+/// A new block, with the files that it took over.
 pub(super) struct Begun {
     pub(super) out: Box<dyn BlockWriter>,
     pub(super) linked: LinkedChunks,
-    /// For each parent, the number in the new block of its first file; none if it is to be written
-    /// again.
+    /// For each parent, the number of its first file in the new block; `None` if it is rewritten.
     pub(super) first_files: Vec<Option<u32>>,
 }
 
-/// A parent whose files were taken over.
 pub(super) struct LinkedParent {
     block: String,
     reader: BlockReader,
     refs: std::vec::IntoIter<SeriesRef>,
-    /// The number in the new block of its first file.
+    /// Number of the parent's first file in the new block.
     first_file: u32,
     blame: Blame,
     next: Option<(Labels, Vec<ChunkMeta>)>,
 }
 
-/// The series of all parents: with chunks to be written, and with chunks that are linked.
+/// Series of all parents, with chunks to be written and linked chunks.
 pub(super) struct MergedSeries {
     written: Merge,
-    /// The next of those with chunks to be written.
+    /// Next series with chunks to be written.
     next: Option<ChunkedSeries>,
     linked: Vec<LinkedParent>,
 }
 
-/// Begins a block that takes over what it can of these parents.
+/// Begins a block that takes over the files of as many of these parents as possible.
 pub(super) fn begin(
     blocks: &dyn Blocks,
     now_ms: i64,
@@ -85,6 +81,7 @@ pub(super) fn begin(
         let overlaps = |(other, other_parent): &(String, Parent)| {
             other != block && other_parent.reader.time_range().overlaps(&parent.reader.time_range())
         };
+        // Chunks of parents that overlap must be merged sample by sample.
         if !parent.is_packed(samples_per_chunk)
             || linked.files.saturating_add(files) > LINKED_FILES_MAX
             || parents.iter().any(overlaps)
@@ -93,7 +90,7 @@ pub(super) fn begin(
         }
         for number in 0..files {
             if !link(&mut *out, block, number, linked.files + number)? {
-                // What was taken over before it cannot be given back, so the block is begun anew.
+                // Links cannot be undone one by one, so the block is begun anew without any.
                 drop(out);
                 return Begun::without_links(blocks, time_ms, parents.len());
             }
@@ -105,7 +102,7 @@ pub(super) fn begin(
     Ok(Begun { out, linked, first_files })
 }
 
-/// Takes over a file; no if storage cannot, or the parent has just been deleted.
+/// Takes over a file; false if storage cannot link, or the parent has just been deleted.
 fn link(out: &mut dyn BlockWriter, block: &str, from: u32, to: u32) -> StorageResult<bool> {
     match out.link_file(block, &chunk_file_name(from), &chunk_file_name(to)) {
         Err(StorageError::NotFound { .. }) => Ok(false),
@@ -121,13 +118,13 @@ impl Begun {
 }
 
 impl Parent {
-    /// Whether its chunks can stay as they are: nothing of it is deleted, and they have at least a
-    /// third of the samples that chunks may have, on average.
+    /// Returns whether the chunks can stay: nothing is deleted, and on average they have at least a
+    /// third of the samples that chunks may have.
     fn is_packed(&self, samples_per_chunk: usize) -> bool {
         let BlockStats {
             num_samples, num_chunks, num_float_samples, num_histogram_samples, ..
         } = self.meta().stats;
-        // Others than these two counts are not written again, so they have to be right.
+        // Linked samples are not counted again, so the parent's counts must be consistent.
         num_samples > 0
             && num_float_samples.checked_add(num_histogram_samples) == Some(num_samples)
             && num_samples.saturating_mul(PACKED_PART)
@@ -137,7 +134,6 @@ impl Parent {
 }
 
 impl LinkedParent {
-    /// All series of a parent.
     pub(super) fn new(
         block: &str,
         parent: Parent,
@@ -171,6 +167,7 @@ impl LinkedParent {
             let (Some(first), Some(last)) = (metas.first(), metas.last()) else { continue };
             let span = TimeRange { start_ms: first.min_time_ms, end_ms: last.max_time_ms };
             let range = self.reader.time_range();
+            // The range chose this parent; a merge does not decide to drop samples outside of it.
             if !range.covers(&span) {
                 return Err(outside_of_range(&self.block, range, &labels, span));
             }
@@ -191,7 +188,7 @@ impl MergedSeries {
         Ok(MergedSeries { written, next, linked })
     }
 
-    /// The series that is next in label order, of all parents that have it.
+    /// Returns the next series in label order, with the chunks of all parents that have it.
     pub(super) fn next_series(&mut self) -> Result<Option<NextSeries>> {
         let of_linked = self.linked.iter().filter_map(|parent| parent.next.as_ref());
         let first = of_linked

@@ -6,16 +6,16 @@
 //!           what storage sweeps                   parents: `superseded`
 //! ```
 //!
-//! What the new block holds: every sample of every parent that was not deleted, once. Where several
+//! The new block holds every sample of every parent that was not deleted, once. Where several
 //! parents have a sample of one series and time, that of the newest counts
 //! ([`BlockMeta::newest_source`]), as on reads. Chunks that nothing touches are copied whole; runs
 //! of small ones are joined (`repack.rs`). Chunks of histograms are copied whole.
 //!
 //! Memory: the new block's symbols, each once, with some 40 bytes each; four bytes for each label
 //! of each series, and eight for each series of each parent; per parent some hundred KiB of index
-//! and chunks read ahead, a part of its symbols, and two series' chunks. It does not grow with
-//! the samples, but that of one series all chunks are in memory at once. A merge that comes to
-//! need more than it may take gives up.
+//! and chunks read ahead, a part of its symbols, and the chunks of two series. Memory does not grow
+//! with the samples, except that all chunks of one series are in memory at once. A merge that needs
+//! more than its limit gives up.
 
 use super::linked::{self, Begun, LinkedParent, MergedSeries};
 use super::parent::{Blame, Parent, find_undecodable, tombstones_crc};
@@ -29,25 +29,25 @@ use crate::storage::{Blocks, StorageError};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-/// Label values whose symbols one slice collects, but for one label name more.
+/// Label values whose symbols one slice collects, exceeded by one label name at most.
 const VALUES_PER_SLICE: usize = 50_000;
 
-/// Memory that each parent takes besides its tables: what is read ahead of it.
+/// Read-ahead memory of each parent besides its tables, in bytes.
 const MEMORY_BYTES_PER_PARENT: u64 = 640 * 1024;
 
-/// What each series of a parent takes: its place, while the list of them is read twice.
+/// Memory of each series of a parent: its reference, while the list of series is read twice.
 const MEMORY_BYTES_PER_PARENT_SERIES: u64 = 8;
 
-/// Blocks being merged. Dropped before the new one is committed it leaves no trace.
+/// Blocks being merged. Dropped before the commit, the merge leaves no trace.
 pub struct BlockMerge {
     blocks: Rc<dyn Blocks>,
     plan: Plan,
     samples_per_chunk: usize,
-    /// The memory limit for all of them.
+    /// Limit of all memory of the merge.
     memory_bytes_max: u64,
-    /// The part of it that is left for labels and series.
+    /// Part of the limit that is left for labels and series.
     labels_bytes_max: u64,
-    /// ULID and checksum of the tombstones of each parent, as they were at the beginning.
+    /// ULID of each parent, with the checksum of its tombstones at the beginning.
     tombstones: Vec<(String, u32)>,
     blame: Blame,
     state: State,
@@ -59,36 +59,35 @@ enum State {
         pass: SeriesPass,
         series: Box<MergedSeries>,
     },
-    /// Parents not yet deleted.
+    /// Parents that are not deleted yet.
     Delete(Vec<String>),
     Done,
 }
 
-/// The first pass: names and values are taken from the parents' lists of postings.
+/// The first pass: takes names and values from the parents' postings tables.
 struct SymbolPass {
     parents: Vec<Parent>,
     symbols: SymbolCollector,
-    /// Which parent is read, and which of its label names is next.
+    /// Number of parents begun; `names` are left of the last one.
     parent: usize,
     names: std::vec::IntoIter<String>,
 }
 
-/// The result of a slice.
+/// Result of a slice of a merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MergeProgress {
-    /// Whether the merge is complete and the parents are gone.
+    /// Whether the merge is complete and the parents are deleted.
     pub done: bool,
-    /// Series written so far.
+    /// Number of series written so far.
     pub series: u64,
-    /// The new block, in the slice that committed it. If nothing was left of the parents there is
-    /// none.
+    /// The new block, in the slice that committed it; none is made if no sample was left.
     pub committed: Option<BlockMeta>,
-    /// Parents that this slice deleted.
+    /// ULIDs of the parents that this slice deleted.
     pub deleted: Vec<String>,
 }
 
 impl BlockMerge {
-    /// Opens the parents of a plan.
+    /// Opens all parents of a plan, or fails with the first that does not open.
     pub fn new(
         blocks: Rc<dyn Blocks>,
         plan: Plan,
@@ -115,26 +114,27 @@ impl BlockMerge {
         })
     }
 
-    /// Joins chunks up to another number of samples; up to 0 leaves all chunks as they are.
+    /// Sets the number of samples up to which chunks are joined; 0 leaves all chunks as they are.
     pub fn with_samples_per_chunk(self, samples_per_chunk: usize) -> BlockMerge {
         BlockMerge { samples_per_chunk, ..self }
     }
 
-    /// Gives up when all together needs more memory than this.
+    /// Sets the memory limit beyond which the merge gives up.
     pub fn with_memory_bytes_max(self, memory_bytes_max: u64) -> BlockMerge {
+        // Later states have given the parents away, so the limit is set before the first slice.
         let State::Symbols(SymbolPass { parents, .. }) = &self.state else { return self };
         let parents: u64 = parents.iter().map(Parent::memory_bytes_max).sum();
         let labels_bytes_max = memory_bytes_max.saturating_sub(MEMORY_BYTES_BASE + parents);
         BlockMerge { memory_bytes_max, labels_bytes_max, ..self }
     }
 
-    /// The blocks that are being merged.
+    /// The plan with the blocks that are being merged.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
     /// Does the next slice. After an error before the commit the merge is over and has left no
-    /// trace; after one while parents are deleted, the next call goes on deleting.
+    /// trace; after an error while parents are deleted, the next call continues deleting.
     pub fn step(&mut self, now_ms: i64) -> std::result::Result<MergeProgress, MergeError> {
         let mut progress = MergeProgress::default();
         self.state = match std::mem::replace(&mut self.state, State::Done) {
@@ -155,6 +155,7 @@ impl BlockMerge {
                 }
             }
             State::Delete(parents) => {
+                // Restored first, so that the next call continues here after an error.
                 self.state = State::Delete(parents);
                 self.delete_parents(&mut progress)?;
                 State::Done
@@ -165,7 +166,7 @@ impl BlockMerge {
         Ok(progress)
     }
 
-    /// A slice of the first pass, and then the beginning of the second.
+    /// Does a slice of the first pass, or begins the second.
     fn collect(&self, mut pass: SymbolPass, now_ms: i64) -> std::result::Result<State, MergeError> {
         let mut values = 0;
         self.check_memory(pass.symbols.memory_bytes())?;
@@ -193,7 +194,7 @@ impl BlockMerge {
     ) -> std::result::Result<State, MergeError> {
         let ulids = self.plan.parents.iter().map(|desc| desc.ulid.clone());
         let mut parents: Vec<(String, Parent)> = ulids.zip(pass.parents).collect();
-        // The newest has the word.
+        // Of two samples at one time that of the newest parent counts, so age decides the order.
         let age = |(ulid, parent): &(String, Parent)| {
             (parent.meta().newest_source().to_owned(), ulid.clone())
         };
@@ -202,6 +203,7 @@ impl BlockMerge {
         let Begun { out, linked, first_files } = begun?;
         let mut sources: Vec<Box<dyn SeriesSource>> = Vec::with_capacity(parents.len());
         let mut linked_parents = Vec::new();
+        // Reversed, because `Merge` prefers the earlier source.
         for ((ulid, parent), first_file) in parents.into_iter().zip(first_files).rev() {
             match first_file {
                 None => sources.push(Box::new(parent.into_series(&ulid, &self.blame)?)),
@@ -221,7 +223,7 @@ impl BlockMerge {
     }
 
     fn commit(&self, pass: SeriesPass) -> std::result::Result<Option<BlockMeta>, MergeError> {
-        // What was deleted since the parents were opened would come back with the new block.
+        // Samples deleted since the parents were opened would come back with the new block.
         for (ulid, crc) in &self.tombstones {
             let now = tombstones_crc(&*self.blocks, ulid);
             if now.map_err(|error| BadBlock::of(ulid, &error))? != *crc {
@@ -241,7 +243,7 @@ impl BlockMerge {
         let State::Delete(parents) = &mut self.state else { return Ok(()) };
         while let Some(ulid) = parents.last() {
             match self.blocks.delete(ulid) {
-                // Retention may have been quicker.
+                // Retention may have deleted the parent meanwhile.
                 Ok(()) | Err(StorageError::NotFound { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -250,7 +252,7 @@ impl BlockMerge {
         Ok(())
     }
 
-    /// Gives up if labels and series have come to need too much.
+    /// Fails if labels and series need more memory than is left for them.
     fn check_memory(&self, labels_bytes: u64) -> std::result::Result<(), MergeError> {
         if labels_bytes <= self.labels_bytes_max {
             return Ok(());
@@ -259,12 +261,14 @@ impl BlockMerge {
         Err(self.explain(Error::LimitExceeded { what, max: self.memory_bytes_max }))
     }
 
-    /// Finds out whose fault an error of the series pass is.
+    /// Attributes an error of the series pass to a parent, to storage or to the merge.
     fn explain(&self, error: Error) -> MergeError {
+        // A parent that could not be read has named itself.
         if let Some(bad) = self.blame.borrow_mut().take() {
             return bad.into();
         }
         let ulids = || self.plan.parents.iter().map(|desc| desc.ulid.clone());
+        // Chunks are decoded after they left their parent, so the parent is searched for.
         if let Error::Chunk { series, .. } = &error
             && let Some(bad) = find_undecodable(&*self.blocks, ulids(), series)
         {
@@ -282,7 +286,7 @@ impl BlockMerge {
 }
 
 impl Parent {
-    /// Its memory while it is merged.
+    /// Upper bound of the parent's memory during the merge, in bytes.
     fn memory_bytes_max(&self) -> u64 {
         let series = self.meta().stats.num_series.saturating_mul(MEMORY_BYTES_PER_PARENT_SERIES);
         let tables = self.reader.index().memory_bytes_max();
@@ -291,7 +295,7 @@ impl Parent {
 }
 
 impl SymbolPass {
-    /// Adds a label name of the current parent and its values; returns how many these were.
+    /// Adds a label name of the current parent and its values; returns the number of values.
     fn add_values(&mut self, name: &str) -> std::result::Result<usize, IndexError> {
         let Some(parent) = self.parents.get(self.parent.saturating_sub(1)) else { return Ok(0) };
         let mut count = 0;

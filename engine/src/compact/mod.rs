@@ -1,4 +1,4 @@
-//! Making blocks out of a head or of other blocks, and dropping them: which, and how.
+//! Cutting, merging, deleting from and dropping blocks: the choices and the work.
 //!
 //! ```text
 //! head ──Cut──▶ level 1 ──┐
@@ -10,7 +10,7 @@
 //! Choices are pure: [`plan()`], [`superseded`] and [`beyond_retention`] take the metas that
 //! [`survey()`] read and return plain values. [`Cut`] and [`BlockMerge`] do the work in slices of
 //! about [`SERIES_PER_SLICE`] series, so that an instance that also appends is not delayed. Nothing
-//! is deleted before what replaces it is durable.
+//! is deleted before its replacement is durable.
 
 mod block_time;
 mod cut;
@@ -44,9 +44,8 @@ pub use retention::{
 };
 pub use survey::{BadBlock, Survey, block_bytes, survey};
 
-/// Memory that depends on no labels: what an instance takes without work, buffers, the chunks of a
-/// series.
+/// Memory independent of labels, in bytes: an idle instance, buffers, chunks of one series.
 const MEMORY_BYTES_BASE: u64 = 4 * 1024 * 1024;
 
-/// How many series one slice handles.
+/// Number of series that one slice handles.
 pub const SERIES_PER_SLICE: usize = 1000;

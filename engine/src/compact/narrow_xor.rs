@@ -1,76 +1,74 @@
-//! XOR chunks with the windows chosen so that the chunk is about as short as it can be.
+//! XOR chunks with windows chosen so that the chunk is about as short as it can be.
 //!
-//! The layout is that of `chunk/xor.rs`; every reader takes what is written here. There, a value's
-//! differing bits go into the window that is open if they fit, as upstream does, which knows only
-//! the past: one unusual value opens a wide window that all later ones then pay for. Here all
-//! values are known, so the run of differences is cut into spans, each with the smallest window
-//! that holds all of its own:
+//! The layout is that of `chunk/xor.rs`, so every reader can read the result. There, as upstream
+//! does, a value's differing bits go into the open window if they fit. Such an encoder knows only
+//! the past: one unusual value opens a wide window that all later ones pay for. Here all values are
+//! known, so the differences are cut into spans, each with the smallest window that holds its own:
 //!
 //! ```text
 //! bits of a span of n differences with a window of w bits: 11 + n (2 + w)
 //! ```
 //!
-//! The cheapest cut is found by going from left to right, keeping the cheapest way to each place
-//! and a few spans that may still become part of the answer: those that are cheapest so far, and
-//! one that begins anew. So work does not depend on the values, and a loop over the spans becomes a
-//! few instructions for all of them at once.
+//! The cheapest cut is found from left to right. At each place the search keeps the cheapest cut so
+//! far, and a few open spans that may become part of the answer: the cheapest so far, and one that
+//! begins there. So the work does not depend on the values, and a loop over the spans becomes a few
+//! instructions for all of them at once.
 
 use crate::codec::{BitWriter, put_uvarint, put_varint};
 use crate::model::Sample;
 
-/// Bits that a new window costs beyond one that goes on.
+/// Bits that a new window costs beyond reusing the open one.
 const WINDOW_BITS: u32 = 11;
 
-/// Bits before a value's own in a window that goes on.
+/// Bits before a value's own bits in a reused window.
 const PREFIX_BITS: u32 = 2;
 
-/// Largest count of leading zeros that the five bits for it can say.
+/// Largest count of leading zeros that its five bits can hold.
 const LEADING_ZEROS_MAX: u32 = 31;
 
-/// Spans that are kept open at a time: two vectors of them. With 32, bytes kept are fewer by some
-/// 0.1 %; with 4, more by 0.2 %.
+/// Number of open spans: two vectors. With 32, blocks are some 0.1 % smaller; with 4, 0.2 % larger.
 const OPEN_SPANS: usize = 8;
 
-/// Bits of a value that go to the chunk together with what is before them.
+/// Longest value, in bits, that is written together with its prefix.
 const VALUE_BITS_AT_ONCE: u32 = 61;
 
-/// Most bytes that one sample can need.
+/// Largest number of bytes that one sample can need.
 const SAMPLE_BYTES_MAX: usize = 20;
 
-/// Zero bits before and after the bits that differ.
+/// Zero bits before and after the differing bits.
 #[derive(Clone, Copy)]
 struct Window {
     leading_zeros: u32,
     trailing_zeros: u32,
 }
 
-/// Spans that can go on, by column.
+/// Spans that can be extended, by column.
 struct OpenSpans {
-    /// Which difference is the first of each.
+    /// Number of the first difference of each span.
     from: [u32; OPEN_SPANS],
-    /// What is before each, and the window that it begins with, in bits.
+    /// Bits before each span, the opening of its window included.
     base_bits: [u32; OPEN_SPANS],
     leading_zeros: [u32; OPEN_SPANS],
     trailing_zeros: [u32; OPEN_SPANS],
-    /// All until now, in bits, times [`OPEN_SPANS`], and the number of the span: so the least and
-    /// the most of them say whose they are.
+    /// Cost of each span so far in bits, times [`OPEN_SPANS`], plus the number of the span: so the
+    /// minimum and the maximum also tell their spans.
     costs: [u32; OPEN_SPANS],
 }
 
-/// Compresses runs of samples; kept for its memory.
+/// Compresses runs of samples; kept to reuse its memory.
 #[derive(Default)]
 pub(super) struct NarrowXor {
-    /// Of values that differ from the one before.
+    /// XOR of values that differ from the one before.
     differences: Vec<u64>,
-    /// Where the last span of the cheapest way to the end of each begins.
+    /// For each difference, the start of the last span of the cheapest cut up to it.
     reached_from: Vec<u32>,
-    /// Where spans begin, and their windows, last one first.
+    /// Starts and windows of the chosen spans, last one first.
     spans: Vec<(u32, Window)>,
     bytes: Vec<u8>,
 }
 
 impl Window {
-    /// The smallest that holds all of these bits.
+    /// Returns the smallest window that holds all of these bits.
     fn of(differences: u64) -> Window {
         Window {
             leading_zeros: differences.leading_zeros().min(LEADING_ZEROS_MAX),
@@ -84,9 +82,10 @@ impl Window {
 }
 
 impl OpenSpans {
-    /// None but one that may begin at the first difference.
+    /// Returns no open spans except one that may begin at the first difference.
     fn new() -> OpenSpans {
         let mut costs = [Self::UNREACHED_BITS * OPEN_SPANS as u32; OPEN_SPANS];
+        // Distinct costs, so that the maximum names exactly one span to replace.
         (0..).zip(&mut costs).for_each(|(number, cost)| *cost += number);
         costs[0] = 0;
         let base_bits = [Self::UNREACHED_BITS; OPEN_SPANS];
@@ -94,11 +93,11 @@ impl OpenSpans {
         OpenSpans { from, base_bits, leading_zeros: zeros, trailing_zeros: zeros, costs }
     }
 
-    /// More than any way costs.
+    /// More bits than any cut costs.
     const UNREACHED_BITS: u32 = 1 << 27;
 
-    /// Goes on with a difference, with one span that begins with it in place of the dearest;
-    /// returns where the last span of the cheapest way to its end begins.
+    /// Extends the spans by a difference, after replacing the most expensive one by a span that
+    /// begins with it; returns the start of the last span of the cheapest cut up to here.
     ///
     /// Without branches, and each step for all spans, so that vectors hold them.
     #[inline]
@@ -120,26 +119,30 @@ impl OpenSpans {
             self.base_bits[number] = pick(new_base_bits, self.base_bits[number]);
             self.leading_zeros[number] = pick(leading_zeros, leading_zeros_of);
             self.trailing_zeros[number] = pick(trailing_zeros, trailing_zeros_of);
+            // Fits: a chunk's 65,535 differences take less than 2^23 bits.
             self.costs[number] =
                 (self.base_bits[number] + bits) * OPEN_SPANS as u32 + number as u32;
         }
         let cheapest = self.costs.iter().copied().fold(u32::MAX, u32::min);
+        // The remainder of a cost is the number of its span.
         self.from[cheapest as usize % OPEN_SPANS]
     }
 }
 
 impl NarrowXor {
-    /// The data of a chunk of these samples: at least one, at most 65,535, ascending in time.
+    /// Encodes a chunk of these samples: at least one, at most 65,535, ascending in time.
     pub(super) fn encode(&mut self, samples: &[Sample]) -> &[u8] {
         self.choose_windows(samples);
         let len = 2 + samples.len() * SAMPLE_BYTES_MAX + BitWriter::SPARE_BYTES;
         if self.bytes.len() < len {
             self.bytes.resize(len, 0);
         }
+        // The writer expects zeros at its position; the bytes are those of an earlier chunk.
         self.bytes.iter_mut().take(BitWriter::SPARE_BYTES).for_each(|byte| *byte = 0);
         let mut writer = BitWriter::resume(&mut self.bytes, 0);
         writer.put(samples.len() as u64 & 0xffff, 16);
         let mut next_span = self.spans.pop();
+        // Never used as it is: the first difference begins a span.
         let mut window = Window::of(u64::MAX);
         let (mut before, mut step_before_ms) = (Sample { timestamp_ms: 0, value: 0.0 }, 0);
         let mut place = 0;
@@ -148,7 +151,7 @@ impl NarrowXor {
             let value = sample.value.to_bits();
             let difference = value ^ before.value.to_bits();
             let is_steady = number > 1 && step_ms == step_before_ms;
-            // One zero bit says so, and goes with the value.
+            // A steady step is one zero bit, written together with the value's bits.
             let time_bits = u32::from(is_steady);
             if !is_steady {
                 put_time(&mut writer, number, step_ms, step_before_ms);
@@ -165,10 +168,12 @@ impl NarrowXor {
             if let Some((_, opened)) = next_span.take_if(|(from, _)| *from == place) {
                 window = opened;
                 next_span = self.spans.pop();
+                // Six bits hold a width of 64 as 0, as in upstream's format.
                 let head = u64::from(opened.leading_zeros) << 6 | u64::from(opened.width() & 63);
                 writer.put(0b11 << 11 | head, time_bits + 13);
                 writer.put(difference >> window.trailing_zeros, window.width());
             } else if window.width() <= VALUE_BITS_AT_ONCE {
+                // 61 bits, the prefix and the bit of a steady step fit into one 64-bit write.
                 let bits = 0b10 << window.width() | difference >> window.trailing_zeros;
                 writer.put(bits, time_bits + PREFIX_BITS + window.width());
             } else {
@@ -194,6 +199,7 @@ impl NarrowXor {
         let numbered = (0u32..).zip(differences.iter());
         reached_from.extend(numbered.map(|(place, difference)| open.go_on(place, *difference)));
         spans.clear();
+        // Backwards, since each place knows only the start of its last span.
         let mut end = differences.len();
         while end > 0 {
             let from = reached_from.get(end - 1).copied().unwrap_or(0);
@@ -204,12 +210,12 @@ impl NarrowXor {
     }
 }
 
-/// Writes a sample's time: the first and its distance to the second as whole bytes, then how much
-/// the step changes.
+/// Writes a sample's time: the first and the first step as whole bytes, then changes of the step.
 fn put_time(writer: &mut BitWriter<'_>, number: usize, step_ms: i64, step_before_ms: i64) {
     let change_ms = step_ms.wrapping_sub(step_before_ms);
     let low = |bits: u32| change_ms as u64 & ((1 << bits) - 1);
     let mut bytes = Vec::new();
+    // The ranges are those of upstream's `bitRange` (`tsdb/chunkenc/xor.go`).
     match (number, change_ms) {
         (0, _) => put_varint(&mut bytes, step_ms),
         (1, _) => put_uvarint(&mut bytes, step_ms as u64),
@@ -244,7 +250,7 @@ mod tests {
         Some(bytes.len())
     }
 
-    /// Values that repeat, walk, jump, and are anything.
+    /// Values that repeat, walk, jump, or are arbitrary.
     fn any_value() -> impl Strategy<Value = f64> {
         prop_oneof![
             Just(1.0),

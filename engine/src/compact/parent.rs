@@ -1,4 +1,4 @@
-//! One block that is being merged: its series, and the blame if they do not read.
+//! One parent of a merge: its series, and the blame if they cannot be read.
 
 use super::BadBlock;
 use crate::block::{BlockError, BlockMeta, BlockReader, Tombstones, chunk_file_name};
@@ -12,13 +12,12 @@ use crate::wire::ChunkedSeries;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Which parent did not read; shared between all parents and the merge.
+/// The parent that could not be read; shared between all parents and the merge.
 pub(super) type Blame = Rc<RefCell<Option<BadBlock>>>;
 
-/// A parent, opened.
 pub(super) struct Parent {
     pub(super) reader: BlockReader,
-    /// What was deleted when the block was opened, as a checksum.
+    /// Checksum of the tombstones when the block was opened.
     pub(super) tombstones_crc: u32,
 }
 
@@ -33,7 +32,7 @@ pub(super) struct ParentSeries {
 impl Parent {
     pub(super) fn open(blocks: &dyn Blocks, block: &str) -> std::result::Result<Parent, BadBlock> {
         let open = || {
-            // First, so that a deletion meanwhile is noticed at the end.
+            // Read before the block, so that a deletion in between is noticed at the commit.
             let tombstones_crc = tombstones_crc(blocks, block)?;
             Ok(Parent { reader: BlockReader::open(blocks, block)?, tombstones_crc })
         };
@@ -44,7 +43,6 @@ impl Parent {
         self.reader.meta()
     }
 
-    /// All its series.
     pub(super) fn into_series(
         self,
         block: &str,
@@ -73,8 +71,8 @@ impl SeriesSource for ParentSeries {
 }
 
 impl ParentSeries {
-    /// Refuses samples outside of the block's range: by that range it was chosen to be merged, and
-    /// dropping them is not for a merge to decide.
+    /// Refuses samples outside of the block's range: that range chose the block for the merge, and
+    /// dropping samples is not for a merge to decide.
     fn in_range(&self, series: Option<ChunkedSeries>) -> Result<Option<ChunkedSeries>> {
         let Some(ChunkedSeries { labels, chunks }) = &series else { return Ok(series) };
         let (Some(first), Some(last)) = (chunks.first(), chunks.last()) else { return Ok(series) };
@@ -86,7 +84,6 @@ impl ParentSeries {
     }
 }
 
-/// The error for samples of a series outside of their block's range.
 pub(super) fn outside_of_range(
     block: &str,
     range: TimeRange,
@@ -99,7 +96,7 @@ pub(super) fn outside_of_range(
     ))
 }
 
-/// Checksum of what was deleted from a block until now.
+/// Returns the checksum of a block's current tombstones.
 pub(super) fn tombstones_crc(
     blocks: &dyn Blocks,
     block: &str,
@@ -108,7 +105,7 @@ pub(super) fn tombstones_crc(
 }
 
 /// Finds the first chunk of a series that does not decode, among blocks that hold the series. Reads
-/// whole blocks; it is only needed when a merge has already failed.
+/// whole blocks, so it is used only after a merge has failed.
 pub(super) fn find_undecodable(
     blocks: &dyn Blocks,
     ulids: impl Iterator<Item = String>,
@@ -132,6 +129,7 @@ fn undecodable_in(
     let block = BlockReader::open(blocks, ulid)?;
     for series_ref in block.select(&[])? {
         let (labels, metas) = block.series(series_ref)?;
+        // The error that led here names the series as text.
         if labels.to_string() != series {
             continue;
         }
@@ -139,7 +137,7 @@ fn undecodable_in(
             let chunk = block.chunk(meta)?;
             let decoded = match chunk.encoding.is_floats() {
                 true => values(&chunk).and_then(|mut all| all.try_for_each(|next| next.map(drop))),
-                // Chunks of other kinds are not taken apart here.
+                // Chunks of other kinds are not decoded here.
                 false => Ok(()),
             };
             if let Err(source) = decoded {
@@ -167,7 +165,7 @@ pub(super) fn bad_block(block: &str, error: &Error) -> BadBlock {
     }
 }
 
-/// Chunks of one series in one block overlap only in blocks that others wrote; they are merged.
+/// Merges overlapping chunks of a series, which only blocks of other programs have.
 fn in_order(series: ChunkedSeries) -> Result<ChunkedSeries> {
     let ChunkedSeries { labels, mut chunks } = series;
     if !chunks.is_sorted_by(|a, b| a.max_time_ms < b.min_time_ms) {

@@ -1,4 +1,4 @@
-//! Which blocks to merge next: a pure choice, given back as a plain value.
+//! Choice of the blocks to merge next: a pure function that returns a plain value.
 //!
 //! Blocks grow by levels. A level's range is three times that of the level before, and ranges are
 //! aligned to multiples of themselves since the epoch:
@@ -18,11 +18,11 @@
 //! 3. one block with deletions for more than 5 % of its series, if it is too large to be merged
 //!    soon, or of all series.
 //!
-//! A block whose [`failed`](crate::block::CompactionMeta::failed) flag is set never takes part,
-//! and keeps its aligned range from being merged; the caller sets the flag in its list when a
-//! merge named the block. A `deletable` block is as good as gone. Time is that of the blocks: a
-//! wrong clock changes nothing here. The rules are those of upstream's `LeveledCompactor`
-//! (`tsdb/compact.go`), but that rule 3 there looks no further back than the last small block.
+//! A block whose [`failed`](crate::block::CompactionMeta::failed) flag is set never takes part, and
+//! keeps its aligned range from being merged; the caller sets the flag in its list when a merge
+//! named the block. A `deletable` block is ignored. Time is that of the blocks, so a wrong clock
+//! changes nothing here. The rules are those of upstream's `LeveledCompactor` (`tsdb/compact.go`),
+//! except that upstream's rule 3 looks no further back than the last small block.
 
 use crate::block::{BlockDesc, BlockMeta};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,24 +30,24 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A level's range is this many times that of the level below.
 pub const LEVEL_FACTOR: i64 = 3;
 
-/// Most levels there are.
+/// Largest number of levels of a store.
 pub const LEVELS_MAX: usize = 10;
 
 /// Longest range of a block, whatever the retention: 31 days, in milliseconds.
 pub const RANGE_MS_MAX: i64 = 31 * 24 * 3600 * 1000;
 
-/// Share of a block's series, in percent, with deletions from which the block is rewritten alone.
+/// Percentage of a block's series with deletions beyond which the block is rewritten alone.
 pub const TOMBSTONES_PERCENT_MAX: u64 = 5;
 
-/// Hint of a block made of out-of-order samples only, as upstream makes them, also of times whose
-/// other samples are still in the head; kept if all parents have it.
+/// Hint of a block of out-of-order samples only, as upstream makes them, also of times whose other
+/// samples are still in the head. A merged block has it if all parents have it.
 pub const HINT_OUT_OF_ORDER: &str = "from-out-of-order";
 
-/// Marks blocks that were merged here of overlapping ones, not all of them of out-of-order samples.
+/// Hint of a block merged here from overlapping ones, not all of them of out-of-order samples.
 const HINT_IN_ORDER: &str = "from-in-order";
 
-/// Hints of blocks that upstream made of a part of a head's series. They are merged only among
-/// themselves, since such a block does not mean that the head's other series are in blocks too.
+/// Hints of upstream's blocks of a part of a head's series. They are merged only among themselves,
+/// since such a block does not prove that the head's other series are in blocks too.
 const HINTS_PARTIAL: [&str; 2] = ["from-stale-series", "from-selected-series"];
 
 /// The ranges that blocks grow through, in milliseconds, ascending.
@@ -56,10 +56,10 @@ pub struct Levels {
     ranges_ms: Vec<i64>,
 }
 
-/// Blocks to be merged into one, and what that one will be.
+/// Blocks to merge into one, with the properties of the new block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Why.
+    /// Rule that made the merge due.
     pub reason: Reason,
     /// The blocks to merge, by the start of their ranges.
     pub parents: Vec<BlockDesc>,
@@ -69,25 +69,25 @@ pub struct Plan {
     pub max_time_ms: i64,
     /// Level of the new block: one more than that of any parent.
     pub level: u32,
-    /// All blocks cut from a head that are in the parents, ascending.
+    /// ULIDs of all blocks cut from a head that are in the parents, ascending.
     pub sources: Vec<String>,
-    /// What else is known of the new block.
+    /// Hints of the new block, such as [`HINT_OUT_OF_ORDER`].
     pub hints: Vec<String>,
 }
 
-/// Why blocks are merged.
+/// Rule that makes a merge due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// Their ranges overlap.
+    /// The ranges of the blocks overlap.
     Overlap,
     /// They make up a range of the next level.
     Level,
-    /// Much of the block was deleted.
+    /// Many series of the block have deletions.
     Tombstones,
 }
 
 impl Levels {
-    /// The levels above blocks of `block_duration_ms`, up to a tenth of the retention or
+    /// Returns the levels above blocks of `block_duration_ms`, up to a tenth of the retention or
     /// [`RANGE_MS_MAX`]; a `retention_ms` of 0 is no limit.
     pub fn new(block_duration_ms: i64, retention_ms: i64) -> Levels {
         let range_ms_max = match retention_ms {
@@ -100,7 +100,7 @@ impl Levels {
         Levels::from_ranges(ranges.take_while(|range_ms| *range_ms <= range_ms_max.max(first_ms)))
     }
 
-    /// Levels of these ranges, in milliseconds; those that do not ascend from 1 on are left out.
+    /// Returns levels of these ranges in milliseconds, without those that do not ascend from 1 on.
     pub fn from_ranges(ranges_ms: impl IntoIterator<Item = i64>) -> Levels {
         let mut levels = Levels { ranges_ms: Vec::new() };
         for range_ms in ranges_ms {
@@ -111,13 +111,12 @@ impl Levels {
         levels
     }
 
-    /// The ranges, ascending.
+    /// The ranges in milliseconds, ascending.
     pub fn ranges_ms(&self) -> &[i64] {
         &self.ranges_ms
     }
 
-    /// Blocks from this range on are rewritten because of deletions alone; smaller ones are soon
-    /// merged anyway.
+    /// Smallest range of blocks that deletions alone rewrite; smaller ones are merged soon anyway.
     fn rewrite_range_ms(&self) -> i64 {
         self.ranges_ms.get(self.ranges_ms.len() / 2).copied().unwrap_or(i64::MAX)
     }
@@ -132,14 +131,17 @@ impl Plan {
         }
         let descs: Vec<BlockDesc> = parents.iter().map(|parent| parent.desc()).collect();
         let mut hints = Vec::new();
+        // A parent without the hint proves that the in-order samples of its range are in blocks.
         if parents.iter().all(|parent| is_perhaps_out_of_order(parent)) {
             hints.push(HINT_OUT_OF_ORDER.to_owned());
         }
+        // `plan` merges only within a class, so the hint of one parent is that of all.
         for hint in HINTS_PARTIAL {
             if parents.iter().any(|parent| has_hint(parent, hint)) {
                 hints.push(hint.to_owned());
             }
         }
+        // Without it, overlapping parents would look like those of a block of out-of-order samples.
         if hints.is_empty() && do_newest_overlap(&descs) {
             hints.push(HINT_IN_ORDER.to_owned());
         }
@@ -155,8 +157,8 @@ impl Plan {
     }
 }
 
-/// The merge that is due. `fits` says whether there is room for a block made of these; what does
-/// not fit is passed over, since trying would only wear the disk.
+/// Returns the merge that is due. `fits` returns whether there is room for a block of these; a
+/// merge that does not fit is skipped, since an attempt would only wear the disk.
 ///
 /// `stats.num_tombstones` of the metas must be that of the tombstones file; see
 /// [`survey()`](super::survey()).
@@ -172,6 +174,7 @@ pub fn plan(
             .filter(|meta| !meta.compaction.deletable && partial_class(meta) == class)
             .filter(|meta| !head_start.is_of_head(meta))
             .collect();
+        // Also by ULID, so that equal lists give equal plans.
         blocks.sort_by_key(|meta| (meta.min_time_ms, &meta.ulid));
         if let Some(due) = plan_class(&blocks, levels, &fits) {
             return Some(due);
@@ -180,25 +183,24 @@ pub fn plan(
     None
 }
 
-/// The rewrite of a block that has deletions, however few: what cleaning up on demand does, one
-/// block a time.
+/// Returns the rewrite of one block that has deletions, however few, to clean up on demand.
 pub fn plan_cleaning(metas: &[BlockMeta], fits: impl Fn(&[&BlockMeta]) -> bool) -> Option<Plan> {
     let has_deletions = |meta: &&BlockMeta| {
         meta.stats.num_tombstones > 0 && !meta.compaction.failed && !meta.compaction.deletable
     };
     let block = metas.iter().filter(has_deletions).find(|meta| fits(&[meta]))?;
     let mut plan = Plan::of(Reason::Tombstones, &[block])?;
-    // The new block has one parent, which would look as if it proved its end.
+    // With its single parent, the new block would look as if it proved its end.
     if plan.hints.is_empty() && HeadStart::of(metas).is_of_head(block) {
         plan.hints.push(HINT_OUT_OF_ORDER.to_owned());
     }
     Some(plan)
 }
 
-/// ULIDs of blocks that another block of the list was made of, ascending.
+/// Returns the ULIDs of blocks that another block of the list was made of, ascending.
 ///
 /// A crash between the commit of a merged block and the deletion of its parents leaves them; they
-/// hold nothing that the child does not. Give only metas of blocks that open, so that a damaged
+/// hold nothing that the child does not. Pass only metas of blocks that open, so that a damaged
 /// child does not cost its parents.
 pub fn superseded(metas: &[BlockMeta]) -> Vec<String> {
     let mut parents: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
@@ -209,19 +211,19 @@ pub fn superseded(metas: &[BlockMeta]) -> Vec<String> {
     let names = |child: &str, ulid: &str| parents.get(child).is_some_and(|all| all.contains(ulid));
     let mut found = BTreeSet::new();
     for (child, ulids) in &parents {
-        // No compaction makes blocks that name each other, or themselves, as parent; they stay.
+        // No compaction makes blocks that name each other, or themselves, as parent: they stay.
         let is_gone = |ulid: &&&str| parents.contains_key(**ulid) && !names(ulid, child);
         found.extend(ulids.iter().filter(is_gone).map(|ulid| (*ulid).to_owned()));
     }
     found.into_iter().collect()
 }
 
-/// Up to where blocks hold all in-order samples; `i64::MIN` without blocks.
+/// Returns the time before which blocks hold all in-order samples; `i64::MIN` without blocks.
 pub fn head_start_ms(metas: &[BlockMeta]) -> i64 {
     HeadStart::of(metas).time_ms
 }
 
-/// The blocks with deletions that reach into the time of which the log is read.
+/// Returns the blocks with deletions that reach into the time that is read from the log.
 pub fn deleted_beside_log(metas: &[BlockMeta]) -> impl Iterator<Item = &BlockMeta> {
     let start_ms = head_start_ms(metas);
     let has_deletions = |meta: &&BlockMeta| meta.stats.num_tombstones > 0;
@@ -229,14 +231,14 @@ pub fn deleted_beside_log(metas: &[BlockMeta]) -> impl Iterator<Item = &BlockMet
     metas.iter().filter(has_deletions).filter(reaches)
 }
 
-/// Whether the log may have samples of the block's time, depending on the other blocks.
+/// Returns whether the log may have samples of the block's time, depending on the other blocks.
 pub fn may_lie_beside_log(meta: &BlockMeta) -> bool {
     partial_class(meta) > 0 || is_perhaps_out_of_order(meta) || is_merged(meta)
 }
 
-/// What the blocks say of the time from which on only the log has all in-order samples.
+/// Bounds of the time from which on only the log has all in-order samples.
 struct HeadStart {
-    /// End of the last block that means that all in-order samples up to there are in blocks.
+    /// End of the last block that proves that all in-order samples before are in blocks.
     time_ms: i64,
     /// End of the last block that may hold nothing but out-of-order samples.
     out_of_order_end_ms: i64,
@@ -251,42 +253,42 @@ impl HeadStart {
             time_ms: i64::MIN,
             out_of_order_end_ms: out_of_order.map(end_ms).max().unwrap_or(i64::MIN),
         };
+        // `is_doubtful` reads only the end that is already set.
         let proofs = whole().filter(|meta| !start.is_doubtful(meta));
         start.time_ms = proofs.map(end_ms).max().unwrap_or(i64::MIN);
         start
     }
 
-    /// Whether the block may reach into the time that the log still has alone.
+    /// Returns whether the block may reach into the time that only the log has.
     ///
     /// Prometheus (also 3.15) merges a block of out-of-order samples with the blocks before it as
     /// soon as there is a later one, and drops the hint: the head may begin in the middle of the
-    /// new block. The later block is then one of out-of-order samples, too, and the newest of them
-    /// is merged only if it overlaps another. Without a later one, a merged block proves its end.
+    /// new block. The later block then has out-of-order samples too, and the newest of them is
+    /// merged only if it overlaps another. Without a later block, a merged block proves its end.
     fn is_doubtful(&self, meta: &BlockMeta) -> bool {
         is_perhaps_out_of_order(meta)
             || (is_merged(meta) && meta.max_time_ms < self.out_of_order_end_ms)
     }
 
-    /// Whether the block has to stay as it is: merged with others, it would look as if all of its
-    /// time were in blocks.
+    /// Returns whether the block must stay: merged, it would seem that blocks have all its time.
     fn is_of_head(&self, meta: &BlockMeta) -> bool {
         meta.max_time_ms > self.time_ms && self.is_doubtful(meta)
     }
 }
 
-/// Whether the block may hold nothing but out-of-order samples.
+/// Returns whether the block may hold nothing but out-of-order samples.
 ///
-/// Prometheus before its issue 18379 was mended drops the hint when it merges two blocks of
-/// out-of-order samples, and loses what its log then has alone. It merges the newest blocks only if
-/// they overlap, so a block whose newest parents overlap proves nothing unless it says so: at worst
-/// some samples stay in the log that are in blocks, too. For others, see
+/// Prometheus before the fix of its issue 18379 drops the hint when it merges two blocks of
+/// out-of-order samples, and loses samples that only its log then has. It merges the newest blocks
+/// only if they overlap, so a block whose newest parents overlap proves nothing unless a hint says
+/// so: at worst some samples stay in the log that are in blocks too. For others, see
 /// [`HeadStart::is_doubtful()`].
 fn is_perhaps_out_of_order(meta: &BlockMeta) -> bool {
     has_hint(meta, HINT_OUT_OF_ORDER)
         || (do_newest_overlap(&meta.compaction.parents) && !has_hint(meta, HINT_IN_ORDER))
 }
 
-/// Whether it was made of several blocks, perhaps some of out-of-order samples.
+/// Returns whether the block was made of several, perhaps some of out-of-order samples.
 fn is_merged(meta: &BlockMeta) -> bool {
     meta.compaction.parents.len() > 1 && !has_hint(meta, HINT_IN_ORDER)
 }
@@ -300,7 +302,7 @@ fn do_newest_overlap(parents: &[BlockDesc]) -> bool {
     parents.iter().filter(|parent| parent.max_time_ms > newest.min_time_ms).count() > 1
 }
 
-/// 0 for ordinary blocks, else which part of a head they hold.
+/// Returns 0 for ordinary blocks, else the number of the partial hint plus 1.
 fn partial_class(meta: &BlockMeta) -> usize {
     HINTS_PARTIAL.iter().position(|hint| has_hint(meta, hint)).map_or(0, |place| place + 1)
 }
@@ -313,7 +315,7 @@ fn plan_class(
     if let Some(run) = overlapping(blocks).iter().find(|run| fits(run)) {
         return Plan::of(Reason::Overlap, run);
     }
-    // The newest block stays as it is for a while, so that it can be copied away in peace.
+    // The newest block stays, so that it can be copied before it is merged, as upstream.
     let (_newest, older) = blocks.split_last()?;
     let high_ms = older.last()?.min_time_ms;
     for range_ms in levels.ranges_ms.iter().skip(1) {
@@ -327,12 +329,13 @@ fn plan_class(
             }
         }
     }
+    // From the newest block on, as upstream.
     let due = |meta: &&&BlockMeta| is_worth_rewriting(meta, levels) && fits(&[**meta]);
     let block = older.iter().rev().find(due)?;
     Plan::of(Reason::Tombstones, &[block])
 }
 
-/// Whether no block will be added to the group's range: it is full, or later blocks exist.
+/// Returns whether no block will be added to the group's range: it is full, or later blocks exist.
 fn is_complete(start_ms: i64, group: &[&BlockMeta], range_ms: i64, high_ms: i64) -> bool {
     let end_ms = group.iter().map(|meta| meta.max_time_ms).max().unwrap_or(start_ms);
     end_ms.checked_sub(start_ms) == Some(range_ms) || end_ms <= high_ms
@@ -344,12 +347,14 @@ fn is_worth_rewriting(meta: &BlockMeta, levels: &Levels) -> bool {
         return false;
     }
     let is_large = meta.max_time_ms.saturating_sub(meta.min_time_ms) >= levels.rewrite_range_ms();
+    // Upstream's ratio is tombstones / (series + 1).
     let many = tombstones.saturating_mul(100)
         > series.saturating_add(1).saturating_mul(TOMBSTONES_PERCENT_MAX);
+    // A block that is deleted entirely is rewritten at any size, as upstream does.
     tombstones >= series || (is_large && many)
 }
 
-/// Runs of blocks, each of which overlaps one before it in the run; `blocks` by start.
+/// Returns runs of blocks, each overlapping one before it in the run; `blocks` by start.
 fn overlapping<'a>(blocks: &[&'a BlockMeta]) -> Vec<Vec<&'a BlockMeta>> {
     let mut runs: Vec<Vec<&BlockMeta>> = Vec::new();
     let mut end_ms = i64::MIN;
@@ -364,7 +369,7 @@ fn overlapping<'a>(blocks: &[&'a BlockMeta]) -> Vec<Vec<&'a BlockMeta>> {
     runs
 }
 
-/// The blocks by aligned range; those that cross a border are in none. `blocks` by start.
+/// Groups blocks by aligned range, without those that cross a border; `blocks` by start.
 pub(super) fn split_by_range<'s, 'a>(
     blocks: &'s [&'a BlockMeta],
     range_ms: i64,
@@ -372,6 +377,7 @@ pub(super) fn split_by_range<'s, 'a>(
     let mut groups = Vec::new();
     let mut rest = blocks;
     while let Some((first, after)) = rest.split_first() {
+        // Euclidean, so that times before the epoch are aligned like all others.
         let start_ms = first.min_time_ms.div_euclid(range_ms).saturating_mul(range_ms);
         let end_ms = start_ms.saturating_add(range_ms);
         let count = rest.iter().take_while(|meta| meta.max_time_ms <= end_ms).count();

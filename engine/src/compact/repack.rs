@@ -1,17 +1,16 @@
-//! Larger and narrower chunks for blocks than the head has.
+//! Joins small chunks in blocks into larger and narrower ones than the head has.
 //!
 //! A chunk costs some thirty bytes before its third sample: length, encoding and checksum, a count,
-//! the first two samples in full, and its entry in the index. With 120 samples a chunk that is a
-//! quarter of a byte a sample. In blocks that are cut, and in merged ones whose parents had short
-//! chunks, runs of neighbouring XOR chunks become one, whose windows are chosen again
-//! (`narrow_xor.rs`).
+//! the first two samples in full, and its entry in the index: with 120 samples a chunk, a quarter
+//! of a byte per sample. In blocks that are cut, and in merged ones whose parents had short chunks,
+//! runs of neighbouring XOR chunks become one chunk with newly chosen windows (`narrow_xor.rs`).
 //!
-//! Invariants: samples stay what they are, bit by bit; what does not get smaller, or is not in time
-//! order, is left as it is; a chunk that is at least half as long as it may become is left alone,
-//! so that a sample is encoded again about once in its life. Chunks of histograms pass, and so do
-//! chunks with start timestamps: an XOR chunk cannot hold these, and in upstream's encoding of them
-//! a chunk of more than 127 samples takes up to three bytes for each further one. XOR2 chunks
-//! without start timestamps are joined like XOR chunks, and become such, which every reader knows.
+//! Invariants: samples stay the same, bit by bit; a run that would not get smaller, or is not in
+//! time order, is left as it is; a chunk that is at least half as long as it may become is left
+//! alone, so that a sample is encoded again about once in its life. Chunks of histograms are
+//! copied, and so are those with start timestamps: an XOR chunk cannot hold these, and in
+//! upstream's encoding of them a chunk of more than 127 samples takes up to three bytes for each
+//! further one. XOR2 chunks without start timestamps become XOR chunks, which every reader knows.
 
 use super::narrow_xor::NarrowXor;
 use crate::chunk::{
@@ -19,23 +18,21 @@ use crate::chunk::{
 };
 use crate::model::Sample;
 
-/// Samples up to which neighbouring chunks are joined. Every reader of upstream's takes up to
-/// 65,535; who asks for a moment decodes a whole chunk, so it is not made longer than pays.
+/// Samples up to which neighbouring chunks are joined. Upstream's readers take up to 65,535; an
+/// instant query decodes a whole chunk, so longer chunks cost more than they save.
 pub const SAMPLES_PER_CHUNK_COMPACTED: usize = 960;
 
-/// Bytes of a chunk that its data does not show: length, encoding, checksum, entry in the index.
+/// Bytes of a chunk besides its data: length, encoding, checksum, entry in the index.
 const CHUNK_OVERHEAD_BYTES: usize = 14;
 
-/// Joins small chunks.
 pub(super) struct Repacker {
     samples_max: usize,
     narrow: NarrowXor,
-    /// Kept for its memory.
     samples: Vec<Sample>,
 }
 
 impl Repacker {
-    /// Joins up to so many samples, but not more than a chunk can count; 0 leaves all as it is.
+    /// Joins up to `samples_max` samples, as far as a chunk can count; 0 leaves all as it is.
     pub(super) fn new(samples_max: usize) -> Repacker {
         let samples_max = samples_max.min(usize::from(u16::MAX));
         Repacker { samples_max, narrow: NarrowXor::default(), samples: Vec::new() }
@@ -48,7 +45,9 @@ impl Repacker {
         let mut run_samples = 0;
         for chunk in chunks {
             let count = usize::from(sample_count(&chunk)?);
+            // A chunk more than half full stays, or each merge would encode its samples again.
             let is_small = is_plain_floats(&chunk) && 2 * count <= self.samples_max;
+            // A chunk that is copied ends the run before it, since chunks keep their order.
             if !is_small || run_samples + count > self.samples_max {
                 self.join(&mut run, &mut packed)?;
                 run_samples = 0;
@@ -77,7 +76,7 @@ impl Repacker {
         Ok(())
     }
 
-    /// One chunk with the samples of all; `None` if there are none, or they do not ascend.
+    /// Returns one chunk with all samples; `None` if there are none, or they do not ascend.
     fn joined(&mut self, run: &[Chunk]) -> Result<Option<Chunk>, ChunkError> {
         self.samples.clear();
         let sample = |timestamp_ms, value| Sample { timestamp_ms, value };

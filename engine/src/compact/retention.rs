@@ -1,79 +1,79 @@
-//! Which blocks are dropped, by age and by size: a pure choice. Whole blocks, oldest first.
+//! Choice of the blocks to drop, by age and size: a pure function. The oldest are dropped first.
 //!
-//! Age is measured from the newest block, as upstream does: a node that receives nothing keeps
-//! what it has, and a clock that jumps ahead deletes nothing. If the clock is earlier than the
-//! newest block it counts instead (the block then comes from a sender whose clock is ahead, and
-//! shall not push out all others), unless it shows a time before this software existed, as that
-//! of a board without a battery does. A clock that ran ahead takes the samples of its own node with
-//! it: what lies more than a day after everything else is believed only once it is a day's worth
-//! itself. Of two doubtful times the one that deletes less counts; the limit of size holds whatever
-//! the time.
+//! Age is measured from the newest block, as upstream does: a node that receives nothing keeps what
+//! it has, and a clock that jumps ahead deletes nothing. A clock earlier than the newest block
+//! counts instead, because that block then comes from a sender whose clock is ahead, and must not
+//! push out all others; a clock before this software existed, as on a board without a battery, is
+//! ignored. Blocks more than a day after all others, as a clock that ran ahead makes them, count
+//! only once they cover a day themselves. Of two doubtful times the one that deletes less counts;
+//! the size limit holds whatever the time.
 
 use super::Levels;
 use super::plan::split_by_range;
 use crate::block::BlockMeta;
 use std::cmp::Reverse;
 
-/// A clock that is earlier than 1 January 2025 is not set.
+/// Earlier clocks, before 1 January 2025, are not set.
 const CLOCK_MS_MIN: i64 = 1_735_689_600_000;
 
-/// A leap of time that is not believed at once, and how much data makes it believed.
+/// A gap of time that is not believed at once, and the length of data that makes it believed.
 const LEAP_MS: i64 = 24 * 3_600_000;
 
-/// At most one part in this many of the limit of size is reserved for a compaction.
+/// At most one part in this many of the size limit is reserved for a compaction.
 const RESERVE_PARTS: u64 = 5;
 
-/// A block and what it takes.
+/// A block and its size on disk.
 #[derive(Clone, Debug)]
 pub struct SizedBlock {
-    /// What it is.
+    /// Content of the block's `meta.json`.
     pub meta: BlockMeta,
-    /// Bytes of all its files.
+    /// Size of all files of the block, in bytes.
     pub bytes: u64,
-    /// Whether age alone does not make it go.
+    /// Whether age alone does not drop the block.
     pub is_pinned: bool,
 }
 
-/// The retention settings.
+/// Limits of age and size, and the bytes that are not blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// A block goes when it ends this many milliseconds before the newest; 0 keeps all.
+    /// A block is dropped when it ends this many milliseconds before the newest; 0 keeps all.
     pub age_ms: i64,
-    /// Bytes that everything together may take; 0 is no limit.
+    /// Limit of all bytes together; 0 is no limit.
     pub bytes_max: u64,
     /// Bytes that are not blocks: log, checkpoints, snapshots, unfinished blocks.
     pub other_bytes: u64,
-    /// Bytes to keep free for the next compaction, as [`largest_merge_bytes`] says them; no more
-    /// than a fifth of `bytes_max` is reserved.
+    /// Bytes to keep free for the next compaction, as [`largest_merge_bytes`] returns them; at most
+    /// a fifth of `bytes_max` is reserved.
     pub reserve_bytes: u64,
 }
 
-/// A block to be deleted.
+/// A block to be dropped, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dropped {
-    /// Its ULID.
+    /// ULID of the block to drop.
     pub ulid: String,
-    /// Why.
+    /// The limit that the block exceeds.
     pub reason: DroppedFor,
 }
 
-/// Why a block is deleted.
+/// Reason why a block is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DroppedFor {
-    /// It is marked as `deletable`: a compaction left no samples of it.
+    /// The block is marked as `deletable`: a compaction left no samples of it.
     Nothing,
-    /// It is too old.
+    /// The block ends before the age limit.
     Age,
-    /// There is no room for it.
+    /// The size limit leaves no room for the block.
     Size,
 }
 
-/// The blocks that are to be deleted now, oldest first.
+/// Returns the blocks that are to be dropped now, oldest first.
 pub fn beyond_retention(blocks: &[SizedBlock], retention: &Retention, now_ms: i64) -> Vec<Dropped> {
     let mut newest_first: Vec<&SizedBlock> = blocks.iter().collect();
     newest_first.sort_by_key(|block| (Reverse(block.meta.max_time_ms), Reverse(&block.meta.ulid)));
     let kept_from_ms = oldest_kept_ms(&newest_first, retention.age_ms, now_ms);
     let reserve_bytes = retention.reserve_bytes.min(retention.bytes_max / RESERVE_PARTS);
+    // The reserve counts as used, so that the next compaction stays within the limit.
     let mut bytes = retention.other_bytes.saturating_add(reserve_bytes);
     let mut dropped = Vec::new();
     for SizedBlock { meta, bytes: block_bytes, is_pinned } in newest_first {
@@ -82,7 +82,7 @@ pub fn beyond_retention(blocks: &[SizedBlock], retention: &Retention, now_ms: i6
         } else if !is_pinned && kept_from_ms.is_some_and(|kept_ms| meta.max_time_ms <= kept_ms) {
             Some(DroppedFor::Age)
         } else {
-            // Once one does not fit, no older one does.
+            // Once a block does not fit, no older one does.
             bytes = bytes.saturating_add(*block_bytes);
             let is_over = retention.bytes_max > 0 && bytes > retention.bytes_max;
             is_over.then_some(DroppedFor::Size)
@@ -93,8 +93,8 @@ pub fn beyond_retention(blocks: &[SizedBlock], retention: &Retention, now_ms: i6
     dropped
 }
 
-/// Bytes that the largest merge which the blocks are heading for will write, at most: as many as
-/// the blocks of one range of the highest level take.
+/// Returns an upper bound of the bytes that the largest merge ahead will write: the size of the
+/// blocks in one range of the highest level.
 pub fn largest_merge_bytes(blocks: &[SizedBlock], levels: &Levels) -> u64 {
     let Some(range_ms) = levels.ranges_ms().last() else { return 0 };
     let mut metas: Vec<&BlockMeta> = blocks.iter().map(|block| &block.meta).collect();
@@ -108,12 +108,13 @@ pub fn largest_merge_bytes(blocks: &[SizedBlock], levels: &Levels) -> u64 {
     groups.into_iter().filter(|group| group.len() > 1).map(group_bytes).max().unwrap_or(0)
 }
 
-/// Blocks that end here or before are too old; `None` if none is.
+/// Returns the time up to which the ends of blocks are too old; `None` if no block is too old.
 fn oldest_kept_ms(newest_first: &[&SizedBlock], age_ms: i64, now_ms: i64) -> Option<i64> {
     let newest_ms = believed_end_ms(newest_first, age_ms.min(LEAP_MS))?;
     if age_ms <= 0 {
         return None;
     }
+    // A clock that is not set would drop nothing at all.
     let reference_ms = match now_ms {
         CLOCK_MS_MIN.. => newest_ms.min(now_ms),
         _ => newest_ms,
@@ -121,8 +122,8 @@ fn oldest_kept_ms(newest_first: &[&SizedBlock], age_ms: i64, now_ms: i64) -> Opt
     Some(reference_ms.saturating_sub(age_ms))
 }
 
-/// The end of the newest block, but for those behind a leap of time that are not `believed_ms` long
-/// together.
+/// Returns the end of the newest block, ignoring blocks behind a gap of [`LEAP_MS`] that together
+/// are shorter than `believed_ms`.
 fn believed_end_ms(newest_first: &[&SizedBlock], believed_ms: i64) -> Option<i64> {
     let mut end_ms = newest_first.first()?.meta.max_time_ms;
     let (mut start_ms, mut covered_ms) = (i64::MAX, 0i64);
@@ -131,8 +132,10 @@ fn believed_end_ms(newest_first: &[&SizedBlock], believed_ms: i64) -> Option<i64
             break;
         }
         if start_ms.saturating_sub(meta.max_time_ms) > LEAP_MS && start_ms != i64::MAX {
+            // The blocks behind the gap are too short to be believed: the search starts over here.
             (end_ms, covered_ms) = (meta.max_time_ms, 0);
         }
+        // Overlapping blocks must not count twice.
         let until_ms = meta.max_time_ms.min(start_ms);
         covered_ms = covered_ms.saturating_add(until_ms.saturating_sub(meta.min_time_ms).max(0));
         start_ms = start_ms.min(meta.min_time_ms);

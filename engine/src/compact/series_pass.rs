@@ -1,6 +1,5 @@
-//! The second pass over the series of a block to be: series and chunks are written, a slice at a
-//! time, then the block is finished. The first pass, over the symbols, differs by where series
-//! come from.
+//! The second pass of a cut or merge: writes series and chunks a slice at a time, then finishes the
+//! block. First passes, over symbols, differ by the source of the series.
 
 use super::SERIES_PER_SLICE;
 use super::repack::Repacker;
@@ -14,27 +13,25 @@ use crate::select::{SeriesSource, clip_chunks};
 use crate::storage::BlockWriter;
 use crate::wire::ChunkedSeries;
 
-/// Bytes of chunks that one slice writes, but for one series more.
+/// Bytes of chunks that one slice writes, exceeded by one series at most.
 const CHUNK_BYTES_PER_SLICE: usize = 4 * 1024 * 1024;
 
-/// A block whose series are being written. Dropped before it is finished it leaves no trace.
+/// A block whose series are being written. Dropped before it is finished, it leaves no trace.
 pub(super) struct SeriesPass {
     builder: Box<BlockBuilder>,
     repacker: Repacker,
-    /// What chunks are clipped to.
+    /// Range that chunks are clipped to.
     range: TimeRange,
-    /// Series that are still to be taken, at most.
+    /// Number of series that may still be taken.
     left: u64,
     taken: u64,
     memory_bytes_max: u64,
 }
 
-/// A series to be written.
 pub(super) struct NextSeries {
     pub(super) labels: Labels,
-    /// Chunks in files that are linked.
+    /// Chunks in linked files, by their new places.
     pub(super) linked: Vec<ChunkMeta>,
-    /// The others.
     pub(super) chunks: Vec<Chunk>,
 }
 
@@ -45,8 +42,8 @@ impl From<ChunkedSeries> for NextSeries {
 }
 
 impl SeriesPass {
-    /// Begins a block, which may have linked files, and whose other chunks get so many samples;
-    /// `symbols` are those of all series that it will be given.
+    /// Begins a block, which may have linked files; its other chunks get up to `samples_per_chunk`
+    /// samples. `symbols` are those of all series of the pass.
     pub(super) fn begin(
         out: Box<dyn BlockWriter>,
         linked: LinkedChunks,
@@ -59,8 +56,7 @@ impl SeriesPass {
         Ok(SeriesPass { builder, repacker, range, left, taken: 0, memory_bytes_max })
     }
 
-    /// Takes so many series and no more, of their samples those in the range, and ends earlier if
-    /// the block comes to need so much memory.
+    /// Limits the pass: its series, the range of samples, and the memory at which it ends early.
     pub(super) fn with_bounds(
         self,
         range: TimeRange,
@@ -75,7 +71,7 @@ impl SeriesPass {
         self.step_of(|| Ok(series.next_series()?.map(NextSeries::from)))
     }
 
-    /// The same with series that may have linked chunks.
+    /// Does the same with series that may have linked chunks.
     pub(super) fn step_of(
         &mut self,
         mut next: impl FnMut() -> Result<Option<NextSeries>>,
@@ -86,6 +82,7 @@ impl SeriesPass {
                 return Ok(true);
             }
             let Some(NextSeries { labels, linked, mut chunks }) = next()? else { return Ok(true) };
+            // A cursor returns whole chunks, which may reach out of the range.
             if self.range != TimeRange::ALL {
                 chunks = clip_chunks(&labels, chunks, self.range)?;
             }
@@ -96,6 +93,7 @@ impl SeriesPass {
             self.builder.add_linked_series(&labels, &linked, &chunks)?;
             self.left -= 1;
             self.taken += 1;
+            // Checked after the series, so that a pass takes one at least.
             if self.memory_bytes() > self.memory_bytes_max {
                 return Ok(true);
             }
@@ -107,27 +105,26 @@ impl SeriesPass {
         Ok(false)
     }
 
-    /// How many series it could still have taken.
+    /// Number of series that the pass could still have taken.
     pub(super) fn left(&self) -> u64 {
         self.left
     }
 
-    /// How many series it took, those without samples in the range included.
+    /// Number of series taken, those without samples in the range included.
     pub(super) fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// How many series were written.
     pub(super) fn series_count(&self) -> u64 {
         self.builder.stats().num_series
     }
 
-    /// What labels and series take, at most, until the block is finished.
+    /// Upper bound of the memory for labels and series until the block is finished, in bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
         self.builder.memory_bytes()
     }
 
-    /// Writes what follows the series; without a sample there is no block.
+    /// Writes all that follows the series; `None` for a block without samples.
     pub(super) fn seal(self, params: BlockMetaParams) -> Result<Option<SealedBlock>> {
         if self.builder.stats().num_samples == 0 {
             return Ok(None);
@@ -135,7 +132,7 @@ impl SeriesPass {
         Ok(Some(self.builder.seal(params)?))
     }
 
-    /// Writes what follows the series, and makes the block durable and visible.
+    /// Writes all that follows the series, and makes the block durable and visible.
     pub(super) fn finish(self, params: BlockMetaParams) -> Result<Option<BlockMeta>> {
         Ok(self.seal(params)?.map(SealedBlock::commit).transpose()?)
     }

@@ -1,4 +1,4 @@
-//! The list of blocks with their sizes, and the blocks that cannot be used.
+//! Lists blocks and their sizes, and the blocks that cannot be used.
 
 use crate::block::{
     BlockError, BlockMeta, META_FILE, TOMBSTONES_FILE, Tombstones, chunk_file_name, read_meta,
@@ -6,31 +6,31 @@ use crate::block::{
 use crate::index::{INDEX_FILE, IndexError};
 use crate::storage::{Blocks, StorageError, StorageResult};
 
-/// The blocks of a storage.
+/// Readable and unreadable blocks of a storage.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// Blocks whose `meta.json` and `tombstones` read, by name. `stats.num_tombstones` is that of
-    /// the tombstones file, since `meta.json` does not change when something is deleted.
+    /// Blocks whose `meta.json` and `tombstones` are readable, by name. `stats.num_tombstones` is
+    /// that of the tombstones file, since a crash may leave the count in `meta.json` behind.
     pub metas: Vec<BlockMeta>,
-    /// The others.
+    /// Blocks that could not be read, with reasons.
     pub bad: Vec<BadBlock>,
 }
 
-/// A block that cannot be used, and why: for a message, and to leave the block out from now on.
+/// A block that cannot be used, with the reason: for messages, and to exclude the block.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("block {block} is excluded: {reason}")]
 pub struct BadBlock {
-    /// Its ULID.
+    /// ULID of the block to exclude.
     pub block: String,
-    /// The file inside it, where one is to blame.
+    /// Name of the damaged file in the block, if known.
     pub file: Option<String>,
-    /// Where in the file, if that is known.
+    /// Offset of the damage in the file, if known.
     pub offset: Option<u64>,
-    /// What is wrong; says file and offset again.
+    /// Description of the fault, with file and offset.
     pub reason: String,
 }
 
-/// Reads what blocks there are. Blocks that do not read are reported and left out.
+/// Reads the metas of all blocks. Unreadable blocks are reported and excluded.
 pub fn survey(blocks: &dyn Blocks) -> StorageResult<Survey> {
     let mut survey = Survey::default();
     for ulid in blocks.list()? {
@@ -42,7 +42,7 @@ pub fn survey(blocks: &dyn Blocks) -> StorageResult<Survey> {
     Ok(survey)
 }
 
-/// Bytes that the files of a block take.
+/// Returns the size of all files of a block, in bytes.
 pub fn block_bytes(blocks: &dyn Blocks, block: &str) -> StorageResult<u64> {
     let size = |file: &str| match blocks.open(block, file) {
         Ok(file) => Ok(Some(file.size())),
@@ -64,14 +64,14 @@ pub fn block_bytes(blocks: &dyn Blocks, block: &str) -> StorageResult<u64> {
 fn read_block(blocks: &dyn Blocks, ulid: &str) -> Result<BlockMeta, BlockError> {
     let mut meta = read_meta(blocks, ulid)?;
     meta.stats.num_tombstones = Tombstones::read(blocks, ulid)?.count();
-    // The directory's name is what storage knows the block by.
+    // Storage knows a block by the name of its directory, whatever `meta.json` says.
     ulid.clone_into(&mut meta.ulid);
     Ok(meta)
 }
 
 impl BadBlock {
-    /// What reading a block ran into. A device that cannot give the bytes counts as damage too:
-    /// one bad sector must not stop the work on other blocks.
+    /// Converts the error of reading a block. A device that cannot return the bytes counts as
+    /// damage too: one bad sector must not stop the work on other blocks.
     pub fn of(block: &str, error: &BlockError) -> BadBlock {
         let (file, offset) = match error {
             BlockError::Damaged(damage) | BlockError::Index(IndexError::Damaged(damage)) => {
@@ -83,7 +83,7 @@ impl BadBlock {
             BlockError::Index(IndexError::UnsupportedVersion { .. }) => {
                 (Some(INDEX_FILE.to_owned()), None)
             }
-            // The reason says which file it was, if there was one.
+            // `reason` names the file, if there is one.
             _ => (None, None),
         };
         BadBlock { block: block.to_owned(), file, offset, reason: error.to_string() }

@@ -20,7 +20,7 @@ type TestResult<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 const NOW_MS: i64 = 1_700_000_000_000;
 
-/// Series by name: samples by time, values as bits.
+/// Samples by series name and time, values as bits.
 type Model = BTreeMap<String, BTreeMap<i64, u64>>;
 
 fn labels(name: &str) -> Labels {
@@ -37,13 +37,12 @@ fn xor_chunks(samples: &BTreeMap<i64, u64>, samples_per_chunk: usize) -> Vec<Chu
     samples.chunks(samples_per_chunk).filter_map(chunk).collect()
 }
 
-/// A chunk of a kind that is not taken apart: `count` samples, then bytes.
+/// A chunk of an encoding that merges do not decode: `count` samples, then bytes.
 fn histogram_chunk(min_time_ms: i64, max_time_ms: i64, count: u16, fill: u8) -> Chunk {
     let data = [&count.to_be_bytes()[..], &[fill; 20]].concat().into();
     Chunk { encoding: Encoding::Histogram, min_time_ms, max_time_ms, data }
 }
 
-/// Writes a block of level 1.
 fn write_chunks(
     blocks: &dyn Blocks,
     series: &[(Labels, Vec<Chunk>)],
@@ -73,7 +72,7 @@ fn write(
     write_chunks(blocks, &model.iter().map(series).collect::<Vec<_>>(), range)
 }
 
-/// All that a storage holds, as a read would see it: the newest block has the word.
+/// Returns the content of a storage as a read sees it: the newest block's sample counts.
 fn read(blocks: &dyn Blocks) -> TestResult<Model> {
     let mut metas = survey(blocks)?.metas;
     metas.sort_by_key(|meta| meta.newest_source().to_owned());
@@ -110,7 +109,7 @@ fn run(merge: &mut BlockMerge) -> Result<Option<BlockMeta>, MergeError> {
     unreachable!("the merge does not end");
 }
 
-/// Merges all blocks of a storage, whatever the planner thinks.
+/// Plans a merge of all blocks of a storage, whatever the planner would choose.
 fn plan_all(blocks: &dyn Blocks) -> TestResult<Plan> {
     let metas = survey(blocks)?.metas;
     Ok(Plan::of(Reason::Level, &metas.iter().collect::<Vec<_>>()).ok_or("no block")?)

@@ -1,4 +1,4 @@
-//! The exported interface `backfill`.
+//! Exports the interface `backfill`: imports of samples of any age.
 
 use super::Component;
 use super::bindings::exports::tidepool::tsdb::backfill::{self, Guest, GuestImporter};
@@ -14,7 +14,6 @@ impl Guest for Component {
     type Importer = Importer;
 }
 
-/// An import, or why it could not be begun: a constructor cannot say.
 pub struct Importer(RefCell<Result<Backfill, Error>>);
 
 impl Importer {
@@ -31,8 +30,10 @@ impl Importer {
 
 impl GuestImporter for Importer {
     fn new(block_duration_ms: i64, bytes_max: u64, hash_seed: u64) -> Importer {
+        // Beyond 4 GiB the memory of the instance is the limit.
         let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
         let options = BackfillOptions { block_duration_ms, bytes_max, hash_seed };
+        // A WIT constructor cannot fail, so the error waits for the first call.
         Importer(RefCell::new(Backfill::new(Rc::new(HostBlocks), options)))
     }
 

@@ -38,9 +38,9 @@ impl From<StorageError> for wit::StorageError {
     }
 }
 
-/// What the import `head-source` answered. Back in [`wit::Error`] it is the same error again.
 impl From<wit::Error> for Error {
     fn from(error: wit::Error) -> Error {
+        // An error of the import `head-source`, which converts back into the same `wit::Error`.
         let remote = match error {
             wit::Error::NotOpen => return Error::NotOpen,
             wit::Error::Invalid(why) => return Error::Invalid(why),
@@ -125,6 +125,7 @@ impl From<Error> for wit::Error {
                 let (where_, reason) = (format!("{block}/{file}"), source.to_string());
                 wit::Error::Corrupt(wit::Damage { where_, offset, reason })
             }
+            // These errors have no offset; their text names the file.
             Error::Block(_) => {
                 wit::Error::Corrupt(wit::Damage { where_: "block".into(), offset: 0, reason: text })
             }
@@ -133,6 +134,7 @@ impl From<Error> for wit::Error {
                 offset: 0,
                 reason: source.to_string(),
             }),
+            // A snapshot of another time or version is intact, and only cannot be loaded here.
             Error::SavedHead(SavedHeadError::Outdated { .. } | SavedHeadError::Version { .. }) => {
                 wit::Error::Invalid(text)
             }
@@ -153,11 +155,11 @@ impl From<Error> for wit::Error {
     }
 }
 
-/// Rows of columns, which must be as long as each other.
 pub(super) fn to_rows(
     columns: store::Columns,
 ) -> Result<impl Iterator<Item = (u64, Sample)>, wit::Error> {
     let store::Columns { series, timestamps_ms, values } = columns;
+    // `zip` would silently drop the last rows of the longer columns.
     if series.len() != timestamps_ms.len() || series.len() != values.len() {
         return Err(wit::Error::Invalid(format!(
             "the columns differ in length: {} series, {} timestamps, {} values",
@@ -173,7 +175,6 @@ pub(super) fn to_rows(
     Ok(series.into_iter().zip(samples))
 }
 
-/// A label set, given in any order.
 pub(super) fn to_labels(labels: &[wit::Label]) -> Result<Labels, wit::Error> {
     let pairs = labels.iter().map(|label| (label.name.as_str(), label.value.as_str()));
     Labels::from_pairs(pairs).map_err(|error| wit::Error::Invalid(error.to_string()))
@@ -232,7 +233,6 @@ impl From<MatchOp> for wit::MatchOp {
     }
 }
 
-/// Names with their numbers, as the contract has them.
 pub fn ranked(ranking: Vec<(String, u64)>) -> Vec<wit::Ranked> {
     ranking.into_iter().map(|(name, number)| wit::Ranked { name, number }).collect()
 }
@@ -262,10 +262,10 @@ impl From<wit::Lookup> for Lookup {
     }
 }
 
-/// What another instance's head is asked: for one more than is requested, so that the caller that
-/// merges its answer with others' knows whether the limit left something out.
 impl From<&Lookup> for wit::Lookup {
     fn from(lookup: &Lookup) -> wit::Lookup {
+        // The head is asked for one string more, so that the caller that merges its answer with
+        // others' knows whether the limit left something out; 0 is no limit.
         let set = |set: &Vec<MatcherSpec>| set.iter().map(Into::into).collect();
         wit::Lookup {
             matcher_sets: lookup.matcher_sets.iter().map(set).collect(),

@@ -1,4 +1,4 @@
-//! The exported interface `forward`.
+//! Exports the interface `forward`: destinations of remote write.
 
 use super::Component;
 use super::bindings::exports::tidepool::tsdb::forward::{self, Guest, GuestDestination};
@@ -17,7 +17,6 @@ impl Guest for Component {
     type Destination = Destination;
 }
 
-/// A destination, or why it could not be made: a constructor cannot say.
 pub struct Destination(RefCell<Result<Forwarder, String>>);
 
 impl Destination {
@@ -36,10 +35,10 @@ impl Destination {
     }
 }
 
-/// Records that lie one directly after the other.
 fn records<'r>(bytes: &'r [u8], lengths: &'r [u32]) -> impl Iterator<Item = &'r [u8]> {
     let mut rest = bytes;
     lengths.iter().map(move |len| {
+        // A length beyond the end gives a short record, which then fails to decode.
         let (record, after) = rest.split_at(rest.len().min(*len as usize));
         rest = after;
         record
@@ -56,6 +55,7 @@ fn made(settings: forward::Settings) -> Result<Forwarder, String> {
 
 impl GuestDestination for Destination {
     fn new(settings: forward::Settings) -> Destination {
+        // A WIT constructor cannot fail, so the error waits for the first call.
         Destination(RefCell::new(made(settings)))
     }
 
@@ -113,6 +113,7 @@ impl GuestDestination for Destination {
 
     fn store_window(&self) -> Result<Option<forward::StoreWindow>, wit::Error> {
         let window = self.with(|forwarder| forwarder.store_window())?;
+        // The contract's ranges include their end.
         Ok(window.map(|(start_ms, rows)| forward::StoreWindow {
             start_ms,
             end_ms: start_ms.saturating_add(WINDOW_MS - 1),

@@ -1,4 +1,4 @@
-//! The own head, as other instances read it through their host.
+//! The head of this instance, as other instances read it through their host.
 
 use super::OpenStrings;
 use super::bindings::exports::tidepool::tsdb::store::{

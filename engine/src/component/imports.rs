@@ -1,4 +1,4 @@
-//! The component's imports, seen as the storage and the head source that the engine asks for.
+//! The component's imports, as the storage and the head source of the engine.
 
 use super::bindings::tidepool::tsdb::types as wit;
 use super::bindings::tidepool::tsdb::{blocks, head_source, wal};
@@ -14,7 +14,6 @@ use crate::storage::{
 };
 use std::rc::Rc;
 
-/// The host's logs.
 pub(super) struct HostWal;
 
 impl Wal for HostWal {
@@ -74,7 +73,6 @@ impl WalCheckpoint for HostCheckpoint {
     }
 }
 
-/// The host's blocks.
 pub(super) struct HostBlocks;
 
 impl Blocks for HostBlocks {
@@ -88,6 +86,7 @@ impl Blocks for HostBlocks {
 
     fn create(&self, now_ms: i64) -> StorageResult<Box<dyn BlockWriter>> {
         let writer = blocks::create(now_ms)?;
+        // Asked once: each call of `writer.id` would cross to the host.
         Ok(Box::new(HostBlockWriter { id: writer.id(), writer }))
     }
 
@@ -148,7 +147,6 @@ impl BlockWriter for HostBlockWriter {
     }
 }
 
-/// The head of another instance.
 pub(super) struct HostHead;
 
 impl RemoteHead for HostHead {

@@ -1,4 +1,4 @@
-//! The exported interface `inspect`.
+//! Exports the interface `inspect`: verification and analysis.
 
 use super::Component;
 use super::bindings::exports::tidepool::tsdb::inspect::{

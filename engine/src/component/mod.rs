@@ -1,7 +1,7 @@
 //! The engine as a WebAssembly component: the only room that sees generated WIT types.
 //!
 //! Converts in both directions and decides nothing. One instance is one store, so the engine lives
-//! in a thread-local of the single thread that an instance has.
+//! in a thread-local of the instance's only thread.
 
 // Generated code calls the canonical ABI, which is unsafe by nature.
 #[allow(unsafe_code, missing_docs, clippy::all, clippy::mem_forget)]
@@ -106,6 +106,7 @@ impl Guest for Component {
             blocks: Rc::new(HostBlocks),
             head: Some(Rc::new(HostHead)),
         };
+        // Opened first, so that on an error the engine of an earlier call stays.
         let opened = Engine::open(role, options, storage)?;
         ENGINE.set(Some(opened));
         Ok(())
@@ -358,6 +359,7 @@ impl Guest for Component {
     }
 
     fn save_head() -> Result<store::SavedHead, wit::Error> {
+        // Taken, since the engine is consumed, also when saving it fails.
         let engine = ENGINE.take().ok_or(wit::Error::NotOpen)?;
         let saved = engine.save_head()?;
         Ok(store::SavedHead::new(OpenSavedHead(RefCell::new(saved))))
@@ -441,6 +443,7 @@ impl GuestStrings for OpenStrings {
     fn is_truncated(&self) -> bool {
         match self {
             OpenStrings::Merged(strings) => strings.borrow().is_truncated(),
+            // The instance that merges these strings with others knows the limit.
             OpenStrings::OfHead(_) => false,
         }
     }

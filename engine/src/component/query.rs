@@ -1,4 +1,4 @@
-//! The interface `query`: expressions in, series or bytes out.
+//! Exports the interface `query`: PromQL expressions in, series or bytes out.
 
 use super::ENGINE;
 use super::bindings::exports::tidepool::tsdb::query::{
@@ -38,6 +38,7 @@ impl Guest for super::Component {
         options: QueryOptions,
     ) -> Result<Evaluation, QueryError> {
         if step_ms <= 0 {
+            // Prometheus' text for the same mistake.
             let text = "zero or negative query resolution step widths are not accepted".into();
             return Err(QueryError::Invalid(text));
         }
@@ -55,7 +56,7 @@ impl Guest for super::Component {
         let expression = parse(&expression, &written(&options))?;
         let mut tree = Vec::new();
         tidepool_promql::answer::push_tree(&expression, &mut tree);
-        // Written from texts.
+        // The tree is written from strings, so it is UTF-8.
         Ok(String::from_utf8_lossy(&tree).into_owned())
     }
 
@@ -100,7 +101,6 @@ fn evaluate(
     Ok(Evaluation::new(OpenEvaluation(RefCell::new(answer))))
 }
 
-/// The store that is open in this instance.
 fn view(range: TimeRange, first: First<'_>) -> Result<View, Error> {
     ENGINE.with_borrow(|engine| match engine {
         Some(engine) => engine.view(range, first),
@@ -108,11 +108,9 @@ fn view(range: TimeRange, first: First<'_>) -> Result<View, Error> {
     })
 }
 
-/// How many operators may follow one another in an expression that is written: what is written of
-/// longer chains grows with the square of their length.
+/// Longest chain of operators to print: the text grows with the square of a chain's length.
 const WRITTEN_CHAIN_MAX: u32 = 1000;
 
-/// Options of an expression that is written as text or tree.
 fn written(options: &QueryOptions) -> ParserOptions {
     ParserOptions { chain_max: WRITTEN_CHAIN_MAX, ..parser_options(options) }
 }

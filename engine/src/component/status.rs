@@ -1,4 +1,4 @@
-//! Resources on a head besides cursors: exemplars, and walks over its cardinality.
+//! Resources of a head besides cursors: exemplars, and walks over its cardinality.
 
 use super::bindings::exports::tidepool::tsdb::store::{
     self, GuestCardinalityWalk, GuestExemplarCursor, GuestExemplarScan,

@@ -1,4 +1,4 @@
-//! Deleting samples, cleaning tombstones and snapshots: changes of blocks on request.
+//! Deleting samples, cleaning tombstones, and snapshots of the head: work on request.
 
 use super::upkeep::{Room, Task, UpkeepProgress};
 use super::{Engine, Role, compile};
@@ -6,33 +6,35 @@ use crate::compact::{BadBlock, delete_from_blocks};
 use crate::error::{Error, Result};
 use crate::model::{Matcher, MatcherSpec, TimeRange};
 
-/// The result of a deletion.
+/// Result of a deletion in head and blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deleted {
-    /// Series of the head that had samples in the range.
+    /// Number of series of the head with samples in the range.
     pub head_series: u64,
-    /// Blocks in which more is deleted than before.
+    /// ULIDs of the blocks in which more is deleted than before.
     pub blocks: Vec<String>,
-    /// Blocks in which nothing could be deleted, and why.
+    /// Blocks in which nothing could be deleted, with reasons.
     pub bad: Vec<BadBlock>,
 }
 
 impl Engine {
-    /// Deletes the samples in a range of all series that any of the selectors selects: those of the
-    /// head, also of another instance's, and then those of the blocks, if the role has them. What
-    /// is written later counts, wherever it lies in time. If storage fails half way, doing it again
-    /// completes it.
+    /// Deletes the samples in a range of all series that any selector matches: those of the head,
+    /// also of another instance's, then those of the blocks, if the role has them. Samples that are
+    /// written later stay, wherever they lie in time. After a failure of storage, repeating the
+    /// call completes it.
     pub fn delete(&mut self, selectors: &[Vec<MatcherSpec>], range: TimeRange) -> Result<Deleted> {
         if self.role == Role::Query {
             return Err(Error::WrongRole { call: "delete" });
         }
         self.check_replayed()?;
+        // Compiled first, so that an invalid matcher deletes nothing.
         let compiled: Vec<Vec<Matcher>> =
             selectors.iter().map(|matchers| compile(matchers)).collect::<Result<_>>()?;
         let mut deleted = Deleted::default();
         if range.end_ms < range.start_ms || selectors.is_empty() {
             return Ok(deleted);
         }
+        // The head first: a block that is cut in between would still hold the samples.
         deleted.head_series = self.head.delete(selectors, range)?;
         if self.upkeep.is_some() {
             let in_blocks = delete_from_blocks(&*self.blocks, &compiled, range)?;
@@ -48,7 +50,7 @@ impl Engine {
         self.work_on("clean-tombstones", Task::CleanTombstones, now_ms, room)
     }
 
-    /// Does a slice of writing a block of all that the head holds. Head and log stay as they are.
+    /// Does a slice of writing a block of all samples of the head. Head and log stay as they are.
     pub fn snapshot_head(&mut self, now_ms: i64) -> Result<UpkeepProgress> {
         let memory_bytes = match self.memory_bytes_max {
             0 => u64::MAX,
@@ -58,7 +60,7 @@ impl Engine {
         self.work_on("snapshot-head", Task::SnapshotHead, now_ms, self.room_beside_head(room))
     }
 
-    /// Another number after samples of the head were deleted.
+    /// Returns a number that changes when samples of the head are deleted.
     pub fn deletion_mark(&self) -> Result<u64> {
         self.head.deletion_mark()
     }

@@ -1,5 +1,5 @@
-//! The own head, as other instances read it: each call does a slice of work, so that no write waits
-//! long for the next write.
+//! The head of this instance, as others read it. Each call is a slice of work, so writes wait
+//! little.
 
 use super::Engine;
 use super::log::Log;
@@ -12,35 +12,33 @@ use crate::wire::{ChunkedSeries, put_chunked_series};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Most bytes of a page for which room is made at once.
+/// Largest size for which a page is allocated at once, in bytes.
 const PAGE_BYTES_USUAL: usize = 64 * 1024;
 
-/// What a page may take beyond the bytes that are asked for, in most cases.
+/// Bytes that most pages need beyond those asked for.
 const OVERSHOOT_BYTES: usize = 4 * 1024;
 
-/// The own head and its log.
 type OwnHead = (Rc<RefCell<Head>>, Rc<RefCell<Log>>);
 
-/// A position in the head's answer to another instance.
+/// A cursor on the head alone, for other instances.
 pub struct HeadReader {
     head: Rc<RefCell<Head>>,
     log: Rc<RefCell<Log>>,
     cursor: HeadCursor,
-    /// As it was asked for.
+    /// Range of the request, which deletions use.
     range: TimeRange,
     /// Whether a deletion was begun.
     is_deleting: bool,
 }
 
-/// A position in a list of names or values of the head.
+/// A cursor on label names or values of the head.
 pub struct HeadStringReader {
     head: Rc<RefCell<Head>>,
     strings: HeadStrings,
 }
 
 impl Engine {
-    /// Opens a cursor on the own head alone, of the series that any of the sets of matchers
-    /// selects.
+    /// Opens a cursor on the head alone, over the series that any of the matcher sets selects.
     pub fn read_head(
         &self,
         sets: &[Vec<MatcherSpec>],
@@ -54,6 +52,7 @@ impl Engine {
             Ok(cursor) => cursor,
             Err(not_now) => return Ok(not_now.into()),
         };
+        // The new cursor counts too; returning drops it again.
         if borrowed.has_too_many_cursors() {
             return Err(Error::ShortOfMemory { max: borrowed.memory_bytes_max() });
         }
@@ -61,12 +60,12 @@ impl Engine {
         Ok(Opened::Ready(HeadReader { head, log, cursor, range, is_deleting: false }))
     }
 
-    /// Opens the label names of the own head alone.
+    /// Opens a cursor on the label names of the head alone.
     pub fn read_head_names(&self, lookup: &Lookup) -> Result<Opened<HeadStringReader>> {
         self.open_strings(lookup, |head, sets, work| head.label_names(sets, lookup.range, work))
     }
 
-    /// Opens the values of a label name in the own head alone.
+    /// Opens a cursor on the values of a label name, in the head alone.
     pub fn read_head_values(
         &self,
         name: &str,
@@ -98,6 +97,7 @@ impl Engine {
     }
 
     fn own_head(&self, call: &'static str) -> Result<OwnHead> {
+        // A cut during replay reads the series that are already replayed.
         if !self.is_cut_while_replaying() {
             self.check_replayed()?;
         }
@@ -116,7 +116,7 @@ impl<T> From<NotNow> for Opened<T> {
 }
 
 impl HeadReader {
-    /// The next series with their chunks, of about so many bytes.
+    /// Returns the next series with their chunks, about `bytes_max` bytes.
     pub fn next(&mut self, bytes_max: u32) -> Result<HeadPage> {
         let head = self.head.borrow();
         page(bytes_max, |out| {
@@ -133,8 +133,8 @@ impl HeadReader {
         })
     }
 
-    /// The next series without chunks and external labels: of series with samples in the range, or
-    /// of all.
+    /// Returns the next series without chunks and external labels: all, or those with samples in
+    /// range.
     pub fn labels(&mut self, bytes_max: u32, only_in_range: bool) -> Result<HeadPage> {
         let head = self.head.borrow();
         self.cursor.begin_page();
@@ -150,8 +150,8 @@ impl HeadReader {
         })
     }
 
-    /// Keeps series of the last page of labels, by their positions there: after the next rewind,
-    /// only what was kept is given.
+    /// Keeps series of the last page of labels, by their positions there; after the next rewind the
+    /// cursor returns only these.
     pub fn keep(&mut self, positions: &[u32]) -> Result<()> {
         match self.cursor.keep(positions) {
             true => Ok(()),
@@ -164,8 +164,7 @@ impl HeadReader {
         self.cursor.rewind();
     }
 
-    /// Deletes the samples in the range of the next series. Once that is all of them, the log is as
-    /// the head is.
+    /// Deletes the samples in the range from the next series; at the end the log matches the head.
     pub fn delete(&mut self) -> Result<HeadDeletion> {
         let HeadReader { head, log, cursor, range, is_deleting } = self;
         delete_some(head, log, cursor, *range, is_deleting)
@@ -173,7 +172,7 @@ impl HeadReader {
 }
 
 impl HeadStringReader {
-    /// The next names or values, of about so many bytes; none at the end.
+    /// Returns the next names or values, about `bytes_max` bytes; none at the end.
     pub fn next(&mut self, bytes_max: u32) -> Result<Vec<String>> {
         let head = self.head.borrow();
         page_of_strings(bytes_max, || Ok(head.next_string(&mut self.strings).map(str::to_owned)))
@@ -192,6 +191,7 @@ pub(super) fn delete_some(
     // The log records a deletion even if the head has none of its series.
     if !std::mem::replace(is_begun, true) || !cursor.is_at_end() {
         let spans = head.spans_to_delete(cursor, range);
+        // The log first: if the write fails, the head must not have changed.
         log.append_deletion(&head, &spans, range)?;
         head.delete(&spans)
             .map_err(|source| Error::Chunk { series: "with deleted samples".into(), source })?;
@@ -204,7 +204,7 @@ pub(super) fn delete_some(
     Ok(HeadDeletion { series: 0, is_done })
 }
 
-/// A series whose chunks do not overlap.
+/// Returns a series whose chunks do not overlap.
 pub(super) fn merged(series: HeadSeries) -> Result<ChunkedSeries> {
     let HeadSeries { labels, chunks, may_overlap } = series;
     let chunks = if may_overlap { merge_chunks(&labels, chunks)? } else { chunks };
@@ -215,13 +215,15 @@ pub(super) fn chunk_error((labels, source): (Labels, ChunkError)) -> Error {
     Error::Chunk { series: labels.to_string(), source }
 }
 
-/// Puts series into a page until it is full, or a slice of work is done.
+/// Adds series to a page until it is full, or a slice of work is done.
 fn page(
     bytes_max: u32,
     mut put_next: impl FnMut(&mut Vec<u8>) -> Result<Slice<()>>,
 ) -> Result<HeadPage> {
+    // A large `bytes_max` must not allocate much for a small answer.
     let room = PAGE_BYTES_USUAL.min(bytes_max as usize) + OVERSHOOT_BYTES;
     let mut page = HeadPage { series: Vec::with_capacity(room), is_last: false };
+    // At least one byte, so that each call makes progress.
     while page.series.len() < bytes_max.max(1) as usize {
         match put_next(&mut page.series)? {
             Slice::Next(()) => {}

@@ -1,4 +1,4 @@
-//! A decoded request on its way into the head.
+//! The way of a decoded request into a batch of the head.
 
 use super::request_templates::{RequestTemplates, TemplateState};
 use crate::chunk::ChunkError;
@@ -15,7 +15,7 @@ use crate::wire::{self, EncodedSeries, ExemplarLabels, SeriesData, Taken, WriteS
 use rustc_hash::FxHashSet;
 use std::rc::Rc;
 
-/// Takes a request's series into a batch.
+/// Collects the series of a request in a batch.
 pub struct Ingest<'h, 'r> {
     head: &'h mut Head,
     batch: &'h mut Batch,
@@ -23,10 +23,9 @@ pub struct Ingest<'h, 'r> {
     predictor: NextSeriesPredictor<'r>,
     templates: &'h mut RequestTemplates,
     template_state: TemplateState<'r>,
-    /// The series that comes decoded now, as it was encoded.
+    /// The series being decoded, as it was encoded.
     encoded: Option<EncodedSeries<'r>>,
-    /// Metadata of this request that was taken already, as symbol references: a family's series
-    /// all carry the same.
+    /// Metadata of this request that was taken, as symbol references: series of a family share it.
     metadata_taken: FxHashSet<[u32; 4]>,
     damaged: Option<Error>,
 }
@@ -50,12 +49,11 @@ impl<'h, 'r> Ingest<'h, 'r> {
         }
     }
 
-    /// Drops what only refused rows needed. Tells of damage in the head's own memory, which no row
-    /// can be blamed for.
+    /// Drops series that only refused rows needed. Returns damage found in the head's memory.
     pub fn finish(self) -> Result<()> {
         match self.template_state {
             TemplateState::Matching(matching) => self.templates.keep(matching, self.head.now_ms()),
-            // A series of this request may still be taken out again.
+            // A new series may still be removed from the head, so no template may have its slot.
             TemplateState::Recording(recording) if self.head.created(self.batch).is_empty() => {
                 self.templates.add(recording, self.head.now_ms());
             }
@@ -78,7 +76,7 @@ impl<'h, 'r> Ingest<'h, 'r> {
         checked.map_err(|source| chunk_error(head, slot, source))
     }
 
-    /// As [`Ingest::check`], of a float.
+    /// Does the same as [`Ingest::check`] for a float.
     #[inline]
     pub fn check_float(
         head: &mut Head,
@@ -90,7 +88,7 @@ impl<'h, 'r> Ingest<'h, 'r> {
         checked.map_err(|source| chunk_error(head, slot, source))
     }
 
-    /// Takes the rows of one series, whose labels `find` looks up. Returns it, unless it was
+    /// Takes the rows of one series, whose labels `find` looks up. Returns its slot, unless
     /// refused.
     #[inline]
     fn series(
@@ -100,8 +98,8 @@ impl<'h, 'r> Ingest<'h, 'r> {
         name: impl Fn(&Self) -> String,
     ) -> Option<Slot> {
         let rows = data.rows();
-        // Before its labels are looked up, which would make the series. Prometheus sends exemplars
-        // without their samples: they are taken if there is the series.
+        // Checked before `find`, which would create the series. Prometheus sends exemplars without
+        // their samples: they are taken if there is the series.
         if rows == 0 {
             let name = name(self);
             self.batch.refuse(RefusalReason::NoSamples, 0, 1, || {
@@ -122,6 +120,7 @@ impl<'h, 'r> Ingest<'h, 'r> {
                     LookupError::SeriesLimit { .. } => RefusalReason::SeriesLimit,
                     LookupError::MemoryLimit { .. } => RefusalReason::MemoryLimit,
                 };
+                // The counters are of samples, without exemplars.
                 let samples = data.samples.len() + data.histograms.len();
                 self.head.counters.count_refused(reason, samples as u64);
                 let name = name(self);
@@ -136,6 +135,7 @@ impl<'h, 'r> Ingest<'h, 'r> {
     #[inline]
     fn rows(&mut self, slot: Slot, data: SeriesData<'_>) {
         for sample in data.samples {
+            // Damage in one series does not stop other rows; `finish` returns it.
             if let Err(error) = Self::check_float(self.head, self.batch, slot, *sample) {
                 self.damaged = Some(error);
             }
@@ -187,7 +187,7 @@ impl<'h, 'r> Ingest<'h, 'r> {
         &self,
         labels: &ExemplarLabels<'_>,
     ) -> std::result::Result<Labels, (RefusalReason, String)> {
-        // A character has at most four bytes. Few references may mean much more.
+        // A character has four bytes at most. Few references may stand for long symbols.
         let bytes = match labels {
             ExemplarLabels::Pairs(pairs) => {
                 pairs.iter().map(|(name, value)| name.len() + value.len()).sum()
@@ -223,7 +223,7 @@ fn chunk_error(head: &Head, slot: Slot, source: ChunkError) -> Error {
     Error::Chunk { series: head.packed_labels(slot).to_string(), source }
 }
 
-/// Brings a histogram down to the finest resolution that is stored, and checks it.
+/// Reduces a histogram to the finest resolution that is stored, and checks it.
 fn storable(value: &mut Value) -> std::result::Result<(), HistogramError> {
     match value {
         Value::Float(_) => Ok(()),
@@ -235,7 +235,7 @@ fn storable(value: &mut Value) -> std::result::Result<(), HistogramError> {
 fn storable_histogram<C: Count>(
     histogram: &mut Rc<NativeHistogram<C>>,
 ) -> std::result::Result<(), HistogramError> {
-    // The request holds it too; hardly any needs a copy that differs.
+    // The request shares the histogram; only one that is too fine is copied.
     if histogram.is_too_fine() {
         Rc::make_mut(histogram).limit_resolution()?;
     }
@@ -263,6 +263,7 @@ impl<'r> WriteSink<'r> for Ingest<'_, 'r> {
         let TemplateState::Matching(matching) = &mut self.template_state else {
             return Taken::Nothing;
         };
+        // A series without rows is refused, which only the slow path does.
         let known = matching.next(series).filter(|_| data.rows() > 0);
         let Some((slot, says_metadata)) = known else {
             // The template is dropped; the next request may record it again.
@@ -296,6 +297,7 @@ impl<'r> WriteSink<'r> for Ingest<'_, 'r> {
             },
         );
         if let TemplateState::Recording(recording) = &mut self.template_state {
+            // A template has all series of its request, so one refused series ends the recording.
             let is_recorded = match (encoded, slot) {
                 (Some(encoded), Some(slot)) => recording.push(encoded, slot),
                 _ => false,
@@ -311,7 +313,7 @@ impl<'r> WriteSink<'r> for Ingest<'_, 'r> {
     }
 
     fn series_metadata(&mut self, labels: &[u32], kind: u32, help_ref: u32, unit_ref: u32) {
-        // Senders that know nothing say so with every series; the first symbol is empty.
+        // Senders without metadata send zeros with every series; symbol 0 is the empty string.
         if [kind, help_ref, unit_ref] == [0; 3] {
             return;
         }
@@ -330,10 +332,11 @@ impl<'r> WriteSink<'r> for Ingest<'_, 'r> {
     }
 }
 
-/// How the metric name among labels begins, for a message about labels that are no label set.
+/// Returns the beginning of the metric name, for messages about invalid labels.
 fn name_of<'a>(mut labels: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> String {
     let name = labels.find(|(name, _)| *name == LABEL_NAME.as_bytes());
     let Some((_, value)) = name else { return String::new() };
+    // Cut before the conversion, since a name may be as long as the request.
     let shown = &value[..value.len().min(REFUSAL_DETAIL_BYTES_MAX)];
     start_of(&String::from_utf8_lossy(shown)).to_owned()
 }

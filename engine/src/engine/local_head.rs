@@ -1,4 +1,4 @@
-//! The own head, seen as reads and cuts see any head.
+//! The head of this instance, behind the interface that reads and cuts use for any head.
 
 use super::compile;
 use super::head_reader::{chunk_error, delete_some, merged};
@@ -97,6 +97,7 @@ impl HeadSource for LocalHead {
         let had_plan = head.has_plan();
         let range = head.plan_cut();
         let mut log = self.log.borrow_mut();
+        // Segments end only when the plan is made, so that repeated calls make no short ones.
         if let Some(range) = range
             && !had_plan
             && !log.is_replaying()
@@ -111,15 +112,16 @@ impl HeadSource for LocalHead {
         let mut head = self.head.borrow_mut();
         let mut log = self.log.borrow_mut();
         if !head.may_truncate(before_ms) {
-            // Nothing to truncate is fine.
+            // An empty head has nothing to truncate, which is no error.
             return if head.is_empty() { Ok(false) } else { Err(Error::NotPlanned { before_ms }) };
         }
         if !log.is_truncating() {
+            // An open cursor still needs the samples that it began with.
             if head.open_cursors() > 0 {
                 return Err(Error::Busy);
             }
             if log.is_replaying() {
-                // Nothing may be dropped from a log that is being read.
+                // A log that is being read is not truncated, only the head.
                 head.truncate(before_ms).map_err(out_of_order_chunk)?;
                 head.end_plan(before_ms);
                 return Ok(false);
@@ -150,9 +152,9 @@ fn out_of_order_chunk(source: ChunkError) -> Error {
     Error::Chunk { series: "with out-of-order samples".into(), source }
 }
 
-/// Lets the plan of a cut stand if the log could not be truncated for want of space: then it is
-/// done again, with nothing left to cut, until the log has shrunk. What else fails is made up for
-/// by the next cut, which it must not block.
+/// Keeps the plan of a cut if the log could not be truncated for lack of space: the cut is
+/// repeated, with nothing left to cut, until the log has shrunk. After other errors the plan ends,
+/// because the next cut makes up for this one and must not be blocked.
 fn without_room(head: &mut Head, before_ms: i64, error: Error) -> Error {
     if !matches!(error, Error::Storage(StorageError::NoSpace { .. })) {
         head.end_plan(before_ms);

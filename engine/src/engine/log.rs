@@ -1,13 +1,13 @@
-//! The head's side of the log: what is written for a batch, how it is read back, and which
-//! segments are no longer needed.
+//! The head's side of the log: the records of a batch, their replay, and which segments must stay.
 //!
-//! The newest sample time of every segment is kept. When the head drops what a block holds, the
-//! leading segments without a newer sample are replaced by a checkpoint with just the labels of
-//! the series that live, and the exemplars that no block takes over. Samples are never copied, and
+//! The newest sample time of every segment is kept. When the head drops samples that a block holds,
+//! the leading segments without a newer sample are replaced by a checkpoint with just the labels of
+//! the living series, and the exemplars, which no block takes over. Samples are never copied, and
 //! later segments stay as they are.
 //!
-//! Out-of-order samples have a log of their own, as upstream's do: replay tells them from in-order
-//! samples that a block holds already. Its segments are dropped once all in them is in blocks.
+//! Out-of-order samples have a log of their own, as upstream's do, so that replay can tell them
+//! from in-order samples that a block holds already. Its segments are dropped once blocks hold all
+//! samples.
 
 mod block_deletions;
 mod columns;
@@ -29,58 +29,57 @@ use deletion::Deletions;
 use earlier_refs::EarlierRefs;
 use std::collections::BTreeMap;
 
-/// How many series one slice of a checkpoint holds.
+/// Number of series in one slice of a checkpoint.
 const CHECKPOINT_SERIES_PER_SLICE: usize = 10_000;
 
-/// Bytes of exemplars of one slice of a checkpoint, about.
+/// Approximate bytes of exemplars in one slice of a checkpoint.
 const CHECKPOINT_EXEMPLAR_BYTES_PER_SLICE: u32 = 1024 * 1024;
 
-/// Series of one record of a checkpoint.
+/// Number of series in one record of a checkpoint.
 const CHECKPOINT_SERIES_PER_RECORD: usize = 500;
 
-/// The progress of a replay.
+/// Progress of a replay of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayProgress {
-    /// Whether the log's end is reached.
+    /// Whether the end of the log is reached.
     pub done: bool,
-    /// Segment last read.
+    /// Number of the segment read last.
     pub segment: u32,
-    /// Records read.
+    /// Number of records read so far.
     pub records: u64,
-    /// Samples that the head took.
+    /// Number of samples that the head took.
     pub samples: u64,
-    /// Records of other kinds, and records that do not decode.
+    /// Number of records of unknown kinds, or that do not decode.
     pub skipped_records: u64,
 }
 
-/// The log, and which times its segments hold.
+/// The log, with the times that its segments hold.
 pub struct Log {
     wal: Box<dyn Wal>,
     /// Newest sample time by segment of the in-order log.
     segments: BTreeMap<u32, i64>,
-    /// The segment for which a checkpoint may stand: what was replayed first, or the last that was
-    /// committed.
+    /// Segment that may be a checkpoint: the first that was replayed, or the last committed one.
     checkpoint: Option<u32>,
     /// Newest sample time and last generation by segment of the out-of-order log.
     out_of_order_segments: BTreeMap<u32, (i64, u64)>,
-    /// A segment is ended once the newest sample time of the log has moved on by this much since
-    /// the segment began, so that it can be dropped early.
+    /// A segment ends once the log's newest sample time has moved on by this much since the segment
+    /// began, so that it can be dropped early.
     segment_span_ms: i64,
     /// The segment being written, and the newest sample time of the log after its first batch.
     current: Option<(u32, i64)>,
     progress: ReplayProgress,
     deletions: Deletions,
-    /// Until the log has them.
+    /// Present until the log has them.
     block_deletions: Option<BlockDeletions>,
     earlier_refs: EarlierRefs,
     truncation: Option<Truncation>,
-    /// If floats are written by columns.
+    /// Present if floats are written by columns.
     columns: Option<Columns>,
-    /// While the log is replayed.
+    /// Used during a replay only.
     column_reader: ColumnReader,
 }
 
-/// A checkpoint on its way.
+/// A checkpoint being written, in slices.
 struct Truncation {
     checkpoint: Box<dyn WalCheckpoint>,
     last_segment: u32,
@@ -89,7 +88,6 @@ struct Truncation {
 }
 
 impl Log {
-    /// A log that has not been replayed yet.
     pub fn new(
         wal: Box<dyn Wal>,
         block_deletions: Option<BlockDeletions>,
@@ -112,17 +110,18 @@ impl Log {
         }
     }
 
-    /// Writes a checked batch down. On an error nothing of it is written, but for the rare case
-    /// that only the second of the two logs fails: then its out-of-order rows may come back after a
-    /// restart, although the answer asked the sender to retry. The out-of-order log comes first,
-    /// since there the last of several samples of one time counts. In-order rows without an answer
-    /// would hide older ones of their series that come after them. The labels of new series come
-    /// before both: who follows the logs knows the series of each out-of-order row.
+    /// Writes a checked batch to the log. On an error nothing of it is written, except when only
+    /// the second of the two logs fails: then its out-of-order rows may come back after a restart,
+    /// although the sender was asked to retry. The out-of-order log comes first, because there the
+    /// last of several samples of one time counts, while in-order rows without an answer would hide
+    /// older rows of their series that come later. The labels of new series come before both, so
+    /// that readers of the logs know the series of each out-of-order row.
     pub fn append(&mut self, head: &mut Head, batch: &Batch) -> error::Result<()> {
         self.log_block_deletions(head)?;
         let mut created = head.created(batch);
         let out_of_order = Rows::of(head, batch, true, None);
         if !out_of_order.records.is_empty() {
+            // Unapplied tombstones would hide the new rows.
             self.apply_deletions(head)?;
             if !created.is_empty() {
                 let segment = self.wal.append(LogKind::InOrder, &[series_of(head, created)])?;
@@ -132,6 +131,7 @@ impl Log {
             let segment = self.wal.append(LogKind::OutOfOrder, &out_of_order.records)?;
             self.note_out_of_order(segment, out_of_order.newest_ms, head.generation());
         }
+        // Both before the rows are encoded: they decide what column records may build on.
         self.turn_columns_off(head.columns_go());
         self.restart_columns_of_new_segment();
         let mut is_chained = self.columns.as_ref().is_some_and(Columns::is_chained);
@@ -139,8 +139,7 @@ impl Log {
         if self.ends_segment(in_order.newest_ms) {
             self.cut_in_order().inspect_err(|_| self.restart_columns())?;
             if is_chained {
-                // A segment that this log ends can be dropped: the next one builds on nothing in
-                // it.
+                // The next segment must not build on one that may be dropped before it.
                 self.restart_columns();
                 is_chained = false;
                 in_order = self.in_order_rows(head, batch);
@@ -155,12 +154,13 @@ impl Log {
         records.extend(metadata_of(head, &metadata));
         if !records.is_empty() {
             let appended = self.wal.append(LogKind::InOrder, &records);
-            // Nothing may build on what the log does not have.
+            // No record may build on one that the log does not have.
             let segment = appended.inspect_err(|_| self.restart_columns())?;
             self.note_columns(segment, in_order.newest_ms, is_chained);
             self.note(segment, in_order.newest_ms);
             self.note_current(segment);
         }
+        // After a failed write the metadata stays unlogged, and goes with the next batch.
         head.metadata_is_logged();
         Ok(())
     }
@@ -171,12 +171,12 @@ impl Log {
         in_order
     }
 
-    /// Whether a batch up to this time belongs into a new segment. Only leading segments can be
-    /// dropped, so a border pays where the newest time of all that comes before it moves on, and
-    /// nowhere else: samples that are older, however they are mixed with the newest, need none.
+    /// Returns whether a batch up to this time belongs into a new segment. Only leading segments
+    /// can be dropped, so a border helps only where the newest time of all rows before it moves on;
+    /// older samples, however they are mixed with the newest, need none.
     fn ends_segment(&self, newest_ms: i64) -> bool {
         self.current.is_some_and(|(_, began_ms)| {
-            // The log holds nothing but labels as yet.
+            // At `i64::MIN` the log holds nothing but labels.
             began_ms != i64::MIN && newest_ms.saturating_sub(began_ms) > self.segment_span_ms
         })
     }
@@ -198,12 +198,12 @@ impl Log {
         Ok(())
     }
 
-    /// Ends the segments being written, if they have anything that came before the plan of a cut of
-    /// all that the head holds. What is written while its block is made would keep a whole segment
-    /// otherwise, with all series that the cut drops: with series that come and go, a replay would
-    /// find those of many cuts, which never were in the head together.
+    /// Ends the segments being written if they have rows from before the plan of a cut of the whole
+    /// head. Rows written during the cut would keep a whole segment otherwise, with all series that
+    /// the cut drops: with churn, a replay would find the series of many cuts, which never were in
+    /// the head together.
     pub fn end_segments_at_cut(&mut self, head: &Head) {
-        // Without the border the log is longer, and no less complete.
+        // Without the border the log is longer, and no less complete, so errors are ignored.
         if self.current.is_some() && self.cut_in_order().is_ok() {
             self.restart_columns();
         }
@@ -229,11 +229,12 @@ impl Log {
             return Ok(self.progress);
         };
         self.progress.segment = read.segment;
+        // A replay begins with the checkpoint, if there is one.
         if read.log == LogKind::InOrder {
             self.checkpoint.get_or_insert(read.segment);
         }
         if read.log == LogKind::OutOfOrder {
-            // What waits came before.
+            // In-order rows that wait in the head come before all of these.
             head.settle_replay();
             self.apply_block_deletions(head);
         }
@@ -248,13 +249,13 @@ impl Log {
         Ok(self.progress)
     }
 
-    /// Whether the log is not read to its end yet.
+    /// Returns whether the log is not read to its end yet.
     pub fn is_replaying(&self) -> bool {
         !self.progress.done
     }
 
-    /// Ends the replay. What came behind a cut is written down as out-of-order, which it is from
-    /// now on: as soon as the cut's block is committed, the in-order log is no longer asked for it.
+    /// Ends the replay. Samples behind a cut are written to the out-of-order log: as soon as the
+    /// cut's block is committed, the in-order log is no longer read for them.
     fn end_replay(&mut self, head: &mut Head) -> error::Result<()> {
         head.settle_replay();
         self.apply_block_deletions(head);
@@ -269,7 +270,7 @@ impl Log {
                 false => self.rewrite_out_of_order(head)?,
             }
         }
-        // Without space it is done before the next sample is written.
+        // An error is ignored: without space it is done before the next sample is written.
         let _ = self.log_block_deletions(head);
         Ok(())
     }
@@ -294,10 +295,12 @@ impl Log {
                         .collect();
                     understood &= head.replay_series(batch, series.series_ref, &labels).is_ok();
                 }
+                // A segment must be known to be dropped in its turn, also if it has no sample.
                 self.note(segment, i64::MIN);
                 understood
             }
             Ok(Record::Samples(rows)) if log == LogKind::InOrder => {
+                // Most rows are floats, which need no `Value` each on this path.
                 let mut floats = head.replay_floats();
                 let read = rows.each(|series_ref, sample| floats.take(series_ref, sample));
                 let newest_ms = floats.end();
@@ -332,13 +335,14 @@ impl Log {
                     let Ok(labels) = Labels::from_pairs(row.labels) else { return false };
                     newest_ms = newest_ms.max(row.timestamp_ms);
                     let Some(slot) = head.replayed(row.series_ref) else {
+                        // Kept from new series, which would get these rows at the next replay.
                         head.retire_ref(row.series_ref);
                         continue;
                     };
                     let (value, timestamp_ms) = (row.value, row.timestamp_ms);
                     head.replay_exemplar(slot, Exemplar { labels, value, timestamp_ms });
                 }
-                // All that a checkpoint has, the next one takes over.
+                // The next checkpoint takes over all exemplars of this one.
                 let is_in_checkpoint = self.checkpoint == Some(segment);
                 self.note(segment, if is_in_checkpoint { i64::MIN } else { newest_ms });
                 true
@@ -369,7 +373,7 @@ impl Log {
                 self.note(segment, i64::MIN);
                 true
             }
-            // Other kinds, and what does not decode.
+            // Unknown kinds, and records that do not decode.
             _ => false,
         }
     }
@@ -385,6 +389,7 @@ impl Log {
         let mut understood = true;
         for row in rows {
             let Ok((series_ref, timestamp_ms, value)) = row else {
+                // Behind a damaged row it is not known where the next one begins.
                 understood = false;
                 break;
             };
@@ -416,8 +421,7 @@ impl Log {
         *known = (known.0.max(newest_ms), known.1.max(generation));
     }
 
-    /// Drops leading segments of the out-of-order log that hold nothing from `before_ms` on and
-    /// nothing of this generation or later.
+    /// Drops leading segments of the out-of-order log that end before `before_ms` and `generation`.
     pub fn truncate_out_of_order(&mut self, before_ms: i64, generation: u64) -> StorageResult<()> {
         let is_done = |(newest_ms, last): &(i64, u64)| *newest_ms < before_ms && *last < generation;
         let droppable =
@@ -426,7 +430,7 @@ impl Log {
             return Ok(());
         };
         let is_all = self.out_of_order_segments.keys().next_back() == Some(&last_segment);
-        // Then that goes, too, which the host may have written a second time, further back.
+        // If all go, the segment being written does too: the host may have repeated records in it.
         let last_segment =
             if is_all { self.wal.cut_segment(LogKind::OutOfOrder)? } else { last_segment };
         self.wal.truncate_out_of_order(last_segment)?;
@@ -434,13 +438,12 @@ impl Log {
         Ok(())
     }
 
-    /// Whether a truncation has begun that is not finished.
+    /// Returns whether a truncation has begun that is not finished.
     pub fn is_truncating(&self) -> bool {
         self.truncation.is_some()
     }
 
-    /// Drops leading segments that hold nothing from `before_ms` on, a slice at a time; returns
-    /// whether some is left to do.
+    /// Drops leading segments that end before `before_ms`, in slices; returns whether work is left.
     pub fn truncate(&mut self, head: &mut Head, before_ms: i64) -> error::Result<bool> {
         let mut truncation = match self.truncation.take() {
             Some(truncation) => truncation,
@@ -470,9 +473,10 @@ impl Log {
         }
         let metadata = head.metadata_of_living();
         let mut records = metadata_of(head, &metadata);
+        // Numbers of dropped series must not be given again after a restart.
         records.push(retired_record(head.last_ref()));
         truncation.checkpoint.append(&records)?;
-        // One that fails is begun again, whether or not it was done all the same.
+        // A failed commit is begun again, whether or not it took effect.
         truncation.checkpoint.commit()?;
         self.checkpoint = Some(truncation.last_segment);
         self.segments.retain(|segment, _| *segment > truncation.last_segment);
@@ -488,20 +492,21 @@ impl Log {
         let Some(last_segment) = droppable.map(|(segment, _)| *segment).last() else {
             return Ok(None);
         };
-        // Only a longer checkpoint can take the place of one.
+        // A checkpoint can only be replaced by a longer one.
         if self.checkpoint == Some(last_segment) {
             return Ok(None);
         }
-        // A tombstone concerns only what stands before it, so that checkpoints need none.
+        // Tombstones delete only rows before them; once they are applied, a checkpoint needs none.
         self.apply_deletions(head)?;
         if self.segments.keys().next_back() == Some(&last_segment) {
+            // The segment being written is part of the checkpoint, so another one begins.
             self.cut_in_order()?;
             self.restart_columns();
         }
         self.drop_earlier_refs(last_segment);
         let checkpoint = self.wal.checkpoint(last_segment)?;
         let slots = head.slots().collect::<Vec<_>>().into_iter();
-        // Also those that are newer than what goes: the record of their series may go.
+        // Also exemplars of later segments: the record of their series may be dropped.
         let exemplars = head.exemplars.scan(TimeRange::ALL);
         Ok(Some(Truncation { checkpoint, last_segment, slots, exemplars }))
     }

@@ -14,24 +14,24 @@ use crate::storage::StorageError;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// How often the list of blocks is read again if a listed block is gone before it is opened. Each
-/// time less is left to open.
+/// Number of times that the list of blocks is read if a listed block is deleted before it is
+/// opened. Each try has fewer blocks left to open.
 const LIST_TRIES: usize = 100;
 
-/// A block if it touches a range.
+/// A block, if it overlaps a range.
 type Opened = std::result::Result<Option<Rc<BlockReader>>, BlockError>;
 
-/// The blocks that a read of a range needs.
+/// Blocks for a read of a range.
 #[derive(Default)]
 pub(super) struct BlocksIn {
-    /// The block with the newest samples first: it takes precedence.
+    /// The block with the newest samples first, which takes precedence.
     pub open: Vec<Rc<BlockReader>>,
-    /// Blocks that may hold samples of the range but are damaged, and why.
+    /// Damaged blocks that may hold samples of the range, with their errors.
     pub damaged: Vec<(String, BlockError)>,
 }
 
 impl Engine {
-    /// The label names of the series that a lookup selects, ascending.
+    /// Returns the label names of the series that a lookup selects, ascending.
     pub fn label_names(&self, lookup: &Lookup) -> Result<StringCursor> {
         self.check_replayed()?;
         let sets = lookup.sets()?;
@@ -43,7 +43,7 @@ impl Engine {
         StringCursor::new(sources, lookup.limit)
     }
 
-    /// The values that the series which a lookup selects have for a label name, ascending.
+    /// Returns the values of a label name in the series that a lookup selects, ascending.
     pub fn label_values(&self, name: &str, lookup: &Lookup) -> Result<StringCursor> {
         self.check_replayed()?;
         let sets = Rc::new(lookup.sets()?);
@@ -54,7 +54,7 @@ impl Engine {
         StringCursor::new(sources, lookup.limit)
     }
 
-    /// The series that a lookup selects, in label order, without chunks.
+    /// Returns the series that a lookup selects, in label order, without chunks.
     pub fn series(&self, lookup: &Lookup) -> Result<Cursor> {
         self.check_replayed()?;
         let sets = lookup.sets()?;
@@ -66,8 +66,8 @@ impl Engine {
         Ok(Cursor::of_labels(Box::new(AllRead(merged(sources)?)), range, lookup.limit))
     }
 
-    /// Whether a cut was planned while the log is read. Only a head's owner takes part in that: a
-    /// read would find neither blocks nor all of the head.
+    /// Returns whether a cut was planned during replay. Only the role `Head` takes part in such a
+    /// cut: a read would find neither blocks nor the whole head.
     pub(super) fn is_cut_while_replaying(&self) -> bool {
         let planned = |owned: &Owned| !owned.replayed && owned.head.borrow().has_plan();
         self.role == Role::Head && self.owned.as_ref().is_some_and(planned)
@@ -80,15 +80,15 @@ impl Engine {
         }
     }
 
-    /// The blocks that touch a range. A damaged block is left out, so that it costs only itself;
-    /// [`Engine::take_damaged`] reports it.
+    /// Returns the blocks that overlap a range. A damaged block is left out, so that it costs only
+    /// itself; [`Engine::take_damaged`] reports it.
     pub(super) fn blocks_in(&self, range: TimeRange) -> Result<BlocksIn> {
         let mut found = BlocksIn::default();
         if self.upkeep.is_none() || range.end_ms < range.start_ms {
             return Ok(found);
         }
-        // A block may be merged away between listing and opening; then the list is read again. What
-        // was opened stays, so that each try has less to do.
+        // A block may be merged between listing and opening; then the list is read again. Opened
+        // blocks stay open, so that each try has less to do.
         let mut opened: BTreeMap<String, Opened> = BTreeMap::new();
         let mut tries_left = LIST_TRIES;
         'list: loop {
@@ -102,6 +102,7 @@ impl Engine {
                     continue;
                 }
                 let block = match self.open_if_in(id, range) {
+                    // A block that is missing but still listed is damaged, not merged.
                     Err(error) if is_not_found(&error) && !self.blocks.list()?.contains(id) => {
                         match tries_left {
                             0 => return Err(StorageError::NotFound { what: id.clone() }.into()),
@@ -114,6 +115,7 @@ impl Engine {
                 opened.insert(id.clone(), block);
             }
             let mut damaged = self.damaged_blocks.borrow_mut();
+            // Damage of a block that was deleted concerns nobody any more.
             damaged.retain(|id, _| listed.contains(id));
             for (id, block) in opened.into_iter().filter(|(id, _)| listed.contains(id)) {
                 match block {
@@ -129,7 +131,7 @@ impl Engine {
         }
     }
 
-    /// The damaged blocks that reads left out since the last call.
+    /// Returns the damaged blocks that reads left out since the last call.
     pub fn take_damaged(&self) -> Vec<BadBlock> {
         std::mem::take(&mut *self.damaged_blocks.borrow_mut()).into_values().collect()
     }
@@ -141,12 +143,13 @@ impl Engine {
             Kept::Elsewhere => return Ok(None),
             Kept::Nothing => {}
         }
+        // `meta.json` is cheaper to read than the index, and shows whether the index is needed.
         let meta = read_meta(&*self.blocks, id)?;
         let block = match range.overlaps(&meta.time_range()) {
             true => Some(Rc::new(BlockReader::reopen(&*self.blocks, id)?)),
             false => None,
         };
-        // A store of its own may replace tombstones between two reads: it keeps nothing.
+        // Other roles may replace tombstones between two reads, so they keep no block open.
         if self.role == Role::Query {
             kept.put(id, &meta, block.as_ref());
         }
@@ -154,7 +157,7 @@ impl Engine {
     }
 }
 
-/// Several sources as one.
+/// Merges sources; a single one is returned as it is.
 pub(super) fn merged<C: Mergeable + 'static>(
     mut sources: Vec<Box<dyn SeriesSource<C>>>,
 ) -> Result<Box<dyn SeriesSource<C>>> {

@@ -2,7 +2,7 @@
 //!
 //! An engine plays one [`Role`]. With `All` or `Head` it owns the log and the head; with `All`,
 //! `Query` or `Compactor` it reads blocks; the last two reach the head through a [`HeadSource`]
-//! that their host answers. Calls run one at a time; none knows the time by itself.
+//! that their host answers. Calls run one at a time, and none reads a clock.
 
 mod deletion;
 mod head_reader;
@@ -54,18 +54,18 @@ pub use upkeep::{CommittedBlock, DeletedFor, Room, UpkeepProgress};
 #[cfg(feature = "promql")]
 pub use view::{First, Taken, View};
 
-/// Least span of a block, in milliseconds.
+/// Shortest range of a block, in milliseconds.
 pub const BLOCK_DURATION_MS_MIN: i64 = 1000;
 
-/// Most matchers of one selection: each is compiled and held against labels.
+/// Largest number of matchers in a selection: each is compiled and compared with labels.
 const MATCHERS_MAX: usize = 200;
 
-/// The role of an engine.
+/// Role of an engine, which decides what it owns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Everything in one instance.
+    /// Owns log, head and blocks in one instance.
     All,
-    /// Log and head.
+    /// Owns the log and the head.
     Head,
     /// Reads blocks and the head of another instance.
     Query,
@@ -73,32 +73,31 @@ pub enum Role {
     Compactor,
 }
 
-/// Options of an engine.
+/// Options of a store, fixed when it is opened.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// The head's part.
+    /// Options of the head, with its limits.
     pub head: HeadOptions,
-    /// Longest span of a merged block in milliseconds; 0 means a tenth of the retention, and 31
+    /// Longest range of a merged block in milliseconds; 0 means a tenth of the retention, and 31
     /// days at most.
     pub block_duration_max_ms: i64,
-    /// A block goes when it ends this many milliseconds before the newest; 0 keeps all.
+    /// A block is dropped when it ends this many milliseconds before the newest; 0 keeps all.
     pub retention_ms: i64,
-    /// Bytes that blocks and all else may take together; 0 is no limit.
+    /// Limit of all bytes, of blocks and everything else; 0 is no limit.
     pub retention_bytes: u64,
 }
 
 impl From<HeadOptions> for Options {
-    /// Keeps everything.
     fn from(head: HeadOptions) -> Options {
         Options { head, block_duration_max_ms: 0, retention_ms: 0, retention_bytes: 0 }
     }
 }
 
-/// The storage of an engine.
+/// Storage that an engine works on.
 pub struct Storage {
     /// The log; used with a head only.
     pub wal: Box<dyn Wal>,
-    /// The blocks.
+    /// The blocks of the data directory.
     pub blocks: Rc<dyn Blocks>,
     /// Another instance's head, for roles that own none.
     pub head: Option<Rc<dyn HeadSource>>,
@@ -107,9 +106,9 @@ pub struct Storage {
 /// The version of a remote-write message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemoteWriteVersion {
-    /// `prometheus.WriteRequest`
+    /// Version 1.0, the message `prometheus.WriteRequest`.
     V1,
-    /// `io.prometheus.write.v2.Request`
+    /// Version 2.0, the message `io.prometheus.write.v2.Request`.
     V2,
 }
 
@@ -118,25 +117,25 @@ pub enum RemoteWriteVersion {
 pub struct Figures {
     /// Bytes of memory in use; 0 if they are not counted.
     pub memory_used_bytes: u64,
-    /// Series in the head.
+    /// Number of series in the head.
     pub head_series: u64,
-    /// Chunks in the head.
+    /// Number of chunks in the head.
     pub head_chunks: u64,
-    /// Distinct label names and values in the head.
+    /// Number of distinct label names and values in the head.
     pub head_symbols: u64,
-    /// Exemplars in the head.
+    /// Number of exemplars in the head.
     pub head_exemplars: u64,
     /// Times of the oldest and newest sample in the head.
     pub head_range: TimeRange,
     /// Counts since the head was opened.
     pub counters: HeadCounters,
-    /// Cursors open on the head.
+    /// Number of cursors open on the head.
     pub open_cursors: u64,
-    /// Blocks in storage; 0 for the role `Head`.
+    /// Number of blocks in storage; 0 for the role `Head`.
     pub blocks: u64,
 }
 
-/// The figures that a host reads all the time.
+/// The few figures that a host reads all the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BriefFigures {
     /// Bytes of memory in use; 0 if they are not counted.
@@ -147,7 +146,7 @@ pub struct BriefFigures {
     pub oldest_stored_ms: i64,
 }
 
-/// The median time of the samples of a decompressed remote-write body; `None` without any.
+/// Returns the median time of the samples of a decompressed remote-write body; `None` without any.
 pub fn sample_time_ms(version: RemoteWriteVersion, body: &[u8]) -> Result<Option<i64>> {
     let mut times = crate::wire::SampleTimes::default();
     match version {
@@ -157,7 +156,7 @@ pub fn sample_time_ms(version: RemoteWriteVersion, body: &[u8]) -> Result<Option
     Ok(times.median_ms())
 }
 
-/// An open store.
+/// An open store, in one role.
 pub struct Engine {
     role: Role,
     /// Bytes of memory that may be in use; 0 is no limit.
@@ -168,26 +167,26 @@ pub struct Engine {
     kept_blocks: RefCell<KeptBlocks>,
     /// Damaged blocks that reads left out, until they are taken.
     damaged_blocks: RefCell<BTreeMap<String, BadBlock>>,
-    /// The own head, or another instance's.
+    /// The head of this instance, or another instance's.
     head: Rc<dyn HeadSource>,
-    /// Roles other than `Head` read and make blocks.
+    /// Absent with the role `Head`, which has no blocks.
     upkeep: Option<Upkeep>,
 }
 
-/// Where the series of a selection are, in the order of their authority.
+/// Sources of a selection; the head takes precedence, then the newest block.
 struct Sources {
     head: Box<dyn SeriesSource>,
     blocks: Vec<BlockSeries>,
 }
 
-/// What only the owner of a head has.
+/// State of a role that owns a head.
 struct Owned {
     head: Rc<RefCell<Head>>,
     log: Rc<RefCell<Log>>,
     batch: Batch,
     templates: RequestTemplates,
     replayed: bool,
-    /// A saved head that is being taken in place of a replay.
+    /// A head snapshot that is being loaded in place of a replay.
     loading: Option<Loading>,
 }
 
@@ -213,6 +212,7 @@ impl Engine {
         let Storage { wal, blocks, head: remote_head } = storage;
         let (owned, head): (_, Rc<dyn HeadSource>) = match role {
             Role::All | Role::Head => {
+                // The blocks tell from which time on the head needs the log.
                 let metas = survey(&*blocks)?.metas;
                 let mut head = Head::new(head_options, head_start_ms(&metas));
                 head.set_replay_cut_ms(
@@ -246,9 +246,9 @@ impl Engine {
         })
     }
 
-    /// Reads about `bytes_max` of the log back; call until it says `done`. In between, a cut that
+    /// Reads about `bytes_max` of the log; call until the result is `done`. In between, a cut that
     /// is due may be planned, selected and truncated; its block must not be committed before the
-    /// end, nor if the deletion mark changes meanwhile.
+    /// end of the replay, nor if the deletion mark changes meanwhile.
     pub fn replay(&mut self, bytes_max: u32) -> Result<ReplayProgress> {
         let owned = self.owned.as_mut().ok_or(Error::WrongRole { call: "replay" })?;
         let mut head = owned.head.borrow_mut();
@@ -263,8 +263,8 @@ impl Engine {
         Ok(progress)
     }
 
-    /// Writes floats that come in order to the log by columns from now on, which takes a fraction
-    /// of the bytes, and which upstream does not read.
+    /// From now on writes in-order floats to the log by columns, which take a fraction of the
+    /// bytes, and which upstream does not read.
     pub fn log_by_columns(&mut self) -> Result<()> {
         let owned = self.owned.as_ref().ok_or(Error::WrongRole { call: "log-by-columns" })?;
         let seed = owned.head.borrow().options().hash_seed;
@@ -272,7 +272,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Stores what a decompressed remote-write body holds; on an error, nothing of it.
+    /// Stores the content of a decompressed remote-write body; on an error, nothing of it.
     pub fn append_remote_write(
         &mut self,
         version: RemoteWriteVersion,
@@ -280,7 +280,7 @@ impl Engine {
         now_ms: i64,
     ) -> Result<WriteOutcome> {
         let owned = self.owned.as_mut();
-        // Lent to the request, as the head is.
+        // Taken out, because the closure borrows them while `owned` is borrowed for the head.
         let mut templates =
             owned.map(|owned| std::mem::take(&mut owned.templates)).unwrap_or_default();
         let outcome = self.append_batch("append-remote-write", now_ms, |head, batch| {
@@ -297,7 +297,7 @@ impl Engine {
         outcome
     }
 
-    /// Stores rows of series that [`Engine::series_ref`] gave; on an error, nothing of them.
+    /// Stores rows of series numbers from [`Engine::series_ref`]; on an error, none of them.
     pub fn append(
         &mut self,
         rows: impl Iterator<Item = (u64, Sample)>,
@@ -308,8 +308,8 @@ impl Engine {
         })
     }
 
-    /// As [`Engine::append`], and in the same batch marks the end of series that have no value at a
-    /// time or after it. Returns which rows were refused, too.
+    /// Does the same as [`Engine::append`], and in the same batch marks the end of series that have
+    /// no value at or after a time. Also returns which rows were refused.
     pub fn append_and_end(
         &mut self,
         rows: impl Iterator<Item = (u64, Sample)>,
@@ -320,7 +320,7 @@ impl Engine {
         let written = self.append_batch("append-and-end", now_ms, |head, batch| {
             Engine::check_rows(head, batch, rows, |row, reason| refused.push((row, reason)))?;
             for series_ref in ended {
-                // A series that was dropped has ended.
+                // A series that was dropped has already ended.
                 let Some(slot) = head.by_ref(*series_ref) else { continue };
                 if !head.has_value_since(batch, slot, ended_at_ms) {
                     Ingest::check(head, batch, slot, ended_at_ms, Value::STALE)?;
@@ -351,9 +351,10 @@ impl Engine {
         Ok(())
     }
 
-    /// The number by which [`Engine::append`] knows a series, which is made if it is new.
+    /// Returns the number by which [`Engine::append`] knows a series; a new series is created.
     pub fn series_ref(&mut self, labels: &Labels) -> Result<u64> {
         let mut found = None;
+        // No row is checked, so the head's time stays as it is.
         let now_ms = self.owned.as_ref().map_or(i64::MAX, |owned| owned.head.borrow().now_ms());
         self.append_batch("series-ref", now_ms, |head, batch| {
             let slot = head.series_by_labels(batch, labels);
@@ -384,6 +385,7 @@ impl Engine {
             return Err(Error::NotOpen);
         }
         let (mut head, batch) = (owned.head.borrow_mut(), &mut owned.batch);
+        // Checked before the request makes anything in the head.
         if head.is_out_of_memory() {
             return Err(Error::ShortOfMemory { max: head.memory_bytes_max() });
         }
@@ -409,20 +411,20 @@ impl Engine {
         let Sources { head, blocks } =
             self.sources(&selection.matchers, selection.range, external, None)?;
         let mut sources: Vec<Box<dyn SeriesSource<FoundChunk>>> = vec![Box::new(AllRead(head))];
+        // Shared, since neighbouring blocks mostly have the same series.
         let latest = LatestLabels::default();
         for series in blocks {
             sources.push(Box::new(BlockChunks(series.in_turn(&latest))));
         }
         let source: Box<dyn SeriesSource<FoundChunk>> = match external.is_empty() {
             true => merged(sources)?,
-            // Even in one source there may be series that become the same.
+            // With external labels, different series of one source may become equal.
             false => Box::new(Merge::new(sources)?),
         };
         Ok(Cursor::new(source, selection))
     }
 
-    /// What any of several selectors selects, to be given as lines of text. Damage costs only what
-    /// is damaged.
+    /// Selects the series of any selector, as lines of text. Damage costs only the damaged parts.
     pub fn dump(
         &self,
         selectors: &[Vec<MatcherSpec>],
@@ -443,9 +445,8 @@ impl Engine {
         Ok(LineCursor::new(source, damages, range, format))
     }
 
-    /// The series that all of some matchers select, from the head and the blocks, with external
-    /// labels besides their own. Blocks whose index is damaged are stepped over if there is where
-    /// to put that.
+    /// Returns the series that match all matchers, from the head and the blocks, with external
+    /// labels added. Blocks with a damaged index are skipped if `damages` can record them.
     fn sources(
         &self,
         specs: &[MatcherSpec],
@@ -457,8 +458,8 @@ impl Engine {
             self.check_replayed()?;
         }
         let matchers = compile(specs)?;
-        // The head comes before the list of blocks: once its cursor is open it truncates nothing,
-        // so what is cut meanwhile is in the head, in a block, or in both, but never in neither.
+        // The head comes before the list of blocks: once its cursor is open the head truncates
+        // nothing, so samples that are cut meanwhile are in the head, in a block, or in both.
         let head = self.head.select(specs, range, external)?;
         let mut blocks = Vec::new();
         let found = self.blocks_in(range)?;
@@ -476,23 +477,23 @@ impl Engine {
         Ok(Sources { head, blocks })
     }
 
-    /// Excludes these blocks from merges: those that earlier calls, of other engines too, gave as
-    /// bad or unmerged; they are not given again.
+    /// Excludes blocks from merges: those that earlier calls, also of other engines, returned as
+    /// bad or unmerged. They are not returned again.
     pub fn exclude(&mut self, blocks: impl IntoIterator<Item = String>) -> Result<()> {
         let upkeep = self.upkeep.as_mut().ok_or(Error::WrongRole { call: "exclude" })?;
         upkeep.exclude(blocks);
         Ok(())
     }
 
-    /// Pins blocks: [`compact`](Engine::compact) neither merges nor drops them for their age, in
-    /// place of those pinned before.
+    /// Pins blocks in place of those pinned before: [`compact`](Engine::compact) neither merges
+    /// them nor drops them for their age.
     pub fn pin(&mut self, blocks: impl IntoIterator<Item = String>) -> Result<()> {
         let upkeep = self.upkeep.as_mut().ok_or(Error::WrongRole { call: "pin" })?;
         upkeep.pin(blocks);
         Ok(())
     }
 
-    /// Does a slice of what is due: cutting a block from the head, dropping blocks beyond
+    /// Does a slice of the work that is due: cutting a block from the head, dropping blocks beyond
     /// retention, merging blocks.
     pub fn compact(&mut self, now_ms: i64, room: Room) -> Result<UpkeepProgress> {
         let room = self.room_beside_head(room);
@@ -500,32 +501,32 @@ impl Engine {
         upkeep.step(Task::Due, now_ms, room)
     }
 
-    /// What is left of a room beside a head of this instance.
+    /// Subtracts the memory of this instance's head from a room.
     pub(super) fn room_beside_head(&self, room: Room) -> Room {
         let used_bytes = self.owned.as_ref().map_or(0, |o| o.head.borrow().memory_used_bytes());
         Room { memory_bytes: room.memory_bytes.saturating_sub(used_bytes), ..room }
     }
 
-    /// From now on all that the head holds is due to be cut.
+    /// Makes all samples of the head due to be cut.
     pub fn cut_all(&mut self) -> Result<()> {
         let owned = self.owned.as_ref().ok_or(Error::WrongRole { call: "cut-all" })?;
         owned.head.borrow_mut().cut_all();
         Ok(())
     }
 
-    /// The head's plan for the next block.
+    /// Returns the head's plan for the next block; `None` if no cut is due.
     pub fn plan_cut(&self) -> Result<Option<TimeRange>> {
         self.head.plan_cut()
     }
 
-    /// Truncates head and log of what a committed block holds; returns whether some is left to do.
+    /// Drops samples that a committed block holds from head and log; returns whether work is left.
     pub fn truncate(&self, before_ms: i64) -> Result<bool> {
         self.head.truncate(before_ms)
     }
 
-    /// Figures of this moment.
+    /// Returns the figures of this moment.
     pub fn figures(&self) -> Result<Figures> {
-        // Writes wait while a head's owner is asked: it does not look through the storage for that.
+        // Writes wait while a head answers, so the role `Head` does not list the storage.
         let blocks = match self.upkeep {
             Some(_) => self.blocks.list()?.len() as u64,
             None => 0,
@@ -559,7 +560,7 @@ impl Engine {
         })
     }
 
-    /// What changes with every write, at no cost to speak of. What was stored is told once.
+    /// Returns the figures that change with every write, and resets the oldest stored time.
     pub fn brief_figures(&self) -> BriefFigures {
         let Some(owned) = &self.owned else {
             return BriefFigures {
@@ -577,8 +578,8 @@ impl Engine {
     }
 }
 
-/// First millisecond that no block covers with all its series; the smallest time if there are no
-/// blocks.
+/// Returns the first millisecond that no block covers with all its series; the smallest time
+/// without blocks.
 fn newest_block_end_ms(blocks: &dyn Blocks) -> Result<i64> {
     Ok(head_start_ms(&survey(blocks)?.metas))
 }
@@ -592,6 +593,7 @@ fn check_count(specs: &[MatcherSpec]) -> Result<()> {
 }
 
 fn compile(specs: &[MatcherSpec]) -> Result<Vec<Matcher>> {
+    // Counted first: compiling regular expressions is the cost that the limit bounds.
     check_count(specs)?;
     let matchers: std::result::Result<_, MatcherError> = specs.iter().map(Matcher::new).collect();
     Ok(matchers?)

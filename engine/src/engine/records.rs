@@ -1,6 +1,6 @@
-//! The log records of a batch: one record for each kind of row, or several if kinds change within a
-//! series. Replay skips rows that are older than the newest value of their series, so the rows of a
-//! series must be in the records in their order.
+//! Log records of a batch: one record per kind of row, or several if kinds change within a series.
+//! Replay skips rows older than the newest value of their series, so the records keep the order of
+//! each series' rows.
 
 use crate::head::{Batch, Exemplar, Head, Metadata, SeriesExemplars, Slot};
 use crate::model::{NativeHistogram, Sample, Value};
@@ -13,22 +13,22 @@ use crate::wal::{
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// Records, and the time of the newest row in them.
+/// Records, with the time of their newest row.
 pub struct Rows {
-    /// None without rows.
     pub records: Vec<Vec<u8>>,
     pub newest_ms: i64,
 }
 
 impl Rows {
-    /// Those of a batch's rows that come in order, or those that come out of order; floats by
-    /// columns if column records are on.
+    /// Returns records of the in-order or the out-of-order rows of a batch; floats go by columns if
+    /// column records are on.
     pub fn of(
         head: &Head,
         batch: &Batch,
         is_out_of_order: bool,
         columns: Option<&mut ColumnWriter>,
     ) -> Rows {
+        // With floats alone the order of a series is that of one record.
         if !head.has_histograms(batch) {
             let mut rows = Rows::none();
             rows.add_floats(head.rows(batch, is_out_of_order), columns);
@@ -37,7 +37,7 @@ impl Rows {
         Rows::of_values(head.value_rows(batch, is_out_of_order), columns)
     }
 
-    /// Those of (series reference, time, value), of one series in this order.
+    /// Returns records of (series number, time, value) rows, which are in order within a series.
     pub fn of_values(
         values: impl Iterator<Item = (u64, i64, Value)>,
         mut columns: Option<&mut ColumnWriter>,
@@ -47,6 +47,7 @@ impl Rows {
         let mut kinds: FxHashMap<u64, RowKind> = FxHashMap::default();
         for (series_ref, timestamp_ms, value) in values {
             let kind = RowKind::of(&value);
+            // The rows so far must be in earlier records than those of the new kind.
             if *kinds.entry(series_ref).or_insert(kind) != kind {
                 rows.add_group(&group, columns.as_deref_mut());
                 group.clear();
@@ -59,13 +60,14 @@ impl Rows {
         rows
     }
 
-    /// Adds rows of which each series has one kind.
+    /// Adds rows of one kind per series.
     fn add_group(&mut self, group: &[(u64, i64, Value)], columns: Option<&mut ColumnWriter>) {
         let floats = group.iter().filter_map(|(series_ref, timestamp_ms, value)| {
             let Value::Float(value) = *value else { return None };
             Some((*series_ref, Sample { timestamp_ms: *timestamp_ms, value }))
         });
         self.add_floats(floats, columns);
+        // Histograms with custom buckets have records of their own, as upstream's.
         for is_custom in [false, true] {
             self.add_histograms(group, is_custom, whole);
             self.add_histograms(group, is_custom, fractional);
@@ -152,7 +154,7 @@ impl Rows {
     }
 }
 
-/// Rows of a kind share a record.
+/// Kinds of rows, each with its records.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RowKind {
     Float,
@@ -182,12 +184,12 @@ fn fractional(value: &Value) -> Option<&Rc<NativeHistogram<f64>>> {
     if let Value::FloatHistogram(histogram) = value { Some(histogram) } else { None }
 }
 
-/// A record of the labels of series.
+/// Returns a record of the labels of series.
 pub fn series_of(head: &Head, slots: &[Slot]) -> Vec<u8> {
     numbered_series(head, slots.iter().map(|slot| (head.series_ref(*slot), *slot)))
 }
 
-/// A record of series by these numbers.
+/// Returns a record of series by these numbers.
 pub fn numbered_series(head: &Head, series: impl Iterator<Item = (u64, Slot)>) -> Vec<u8> {
     let mut record = series_record();
     for (series_ref, slot) in series {
@@ -197,8 +199,8 @@ pub fn numbered_series(head: &Head, series: impl Iterator<Item = (u64, Slot)>) -
     record
 }
 
-/// Records of exemplars, with the labels of their series: some of these may have come or gone since
-/// the log last had them. A series that is gone gets a number that nothing else has, or had.
+/// Returns records of exemplars with the labels of their series, some of which may be new or gone
+/// since the log last had them. A series that is gone gets a number that nothing else has, or had.
 pub fn exemplars_of(head: &mut Head, page: &[SeriesExemplars]) -> Vec<Vec<u8>> {
     let mut series = series_record();
     let mut exemplars = None;
@@ -221,10 +223,10 @@ pub fn exemplars_of(head: &mut Head, page: &[SeriesExemplars]) -> Vec<Vec<u8>> {
     exemplars.map_or_else(Vec::new, |(exemplars, _)| vec![series, exemplars])
 }
 
-/// Metadata of one record.
+/// Number of metadata entries in one record.
 const METADATA_PER_RECORD: usize = 500;
 
-/// Records of metadata, each of a series.
+/// Returns records of metadata, each of a series.
 pub fn metadata_of(head: &Head, metadata: &[(Slot, &str, &Metadata)]) -> Vec<Vec<u8>> {
     let record = |metadata: &[(Slot, &str, &Metadata)]| {
         let mut record = metadata_record();

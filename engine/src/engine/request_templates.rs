@@ -1,12 +1,12 @@
-//! Requests of which only times and values are new.
+//! Templates of requests in which only times and values are new.
 //!
 //! A 2.0 sender that scrapes the same targets sends the same symbols and the same references to
-//! them, request for request. What they lead to is kept as a *template*: the bytes of the symbols,
-//! and of each series its encoded references and its slot. A request that has the same bytes is
-//! known without decoding or hashing any of them.
+//! them in each request. The result of their lookup is kept as a *template*: the bytes of the
+//! symbols, and of each series its encoded references and its slot. A request with the same bytes
+//! is known without decoding or hashing its labels.
 //!
-//! Series that come one after the other share most references, and have neighbouring slots. So a
-//! template holds of each series what differs from the one before:
+//! Neighbouring series share most references, and have neighbouring slots. So a template holds of
+//! each series only the difference to the series before:
 //!
 //! ```text
 //! ┌───────┬────────┬────────┬───────┬─────────────────┬─────────────────────────┐
@@ -17,82 +17,80 @@
 //!   end that are those of the series before
 //! ```
 //!
-//! Invariants: nothing is taken for known but by comparing all its bytes; a slot in a template
-//! holds the series that it held when the template was made, since templates go when series are
-//! dropped; bytes are bounded, and what is seen but once is not kept.
+//! Invariants: a request counts as known only if all its bytes are equal; a slot in a template
+//! holds the series that it held when the template was made, since templates are dropped with any
+//! series; bytes are bounded, and requests that were seen only once are not kept.
 
 use crate::codec::{bytes_equal, hash_bytes};
 use crate::head::{Head, HeadOptions, Slot};
 use crate::wire::EncodedSeries;
 use rustc_hash::FxHashMap;
 
-/// Bytes that all templates may take together in any case, and for each series of the head.
+/// Bytes that all templates may take in any case, and bytes per series of the head.
 const BYTES_MIN: usize = 160 << 10;
 const BYTES_PER_SERIES: usize = 12;
-/// Their part of a bounded memory at most.
+/// Templates may take one part in this many of a bounded memory.
 const MEMORY_PART: u64 = 64;
-/// Fewest series of a request that is worth it.
+/// Fewest series of a request that gets a template.
 const SERIES_MIN: usize = 32;
-/// A template that was not seen for so long makes room for others.
+/// Idle time after which a template makes room for others, in milliseconds.
 const IDLE_MS: u64 = 10 * 60 * 1000;
-/// How many requests are remembered as seen once.
+/// Number of requests that are remembered as seen once.
 const SEEN: usize = 1024;
-/// Taken for each template beside its bytes.
+/// Bytes of each template besides its content.
 const TEMPLATE_BYTES: usize = 128;
 
-/// The templates that are known.
+/// The template cache of a head.
 #[derive(Default)]
 pub struct RequestTemplates {
     templates: FxHashMap<u64, Template>,
     bytes: usize,
-    /// How many series the head had dropped when it was last looked at.
+    /// Number of series that the head had dropped at the last look.
     removed: u64,
-    /// Hashes of requests that were seen, each at the place that it names; empty before the first.
+    /// Hashes of requests seen, each at the index that it names; empty before the first.
     seen: Vec<u64>,
 }
 
-/// One template. While a request is compared with it, it is the request's.
+/// One template. A request that is compared with it owns it meanwhile.
 struct Template {
     symbols: Box<[u8]>,
-    /// The series, as described above.
+    /// The series, in the layout above.
     series: Box<[u8]>,
-    /// Of the series without [`NEXT_SLOT`].
+    /// Slots of the series without [`NEXT_SLOT`].
     slots: Box<[Slot]>,
     used_ms: i64,
 }
 
-/// The slot is the one behind that of the series before.
+/// The slot follows that of the series before.
 const NEXT_SLOT: u8 = 1;
-/// No earlier series of the request said the same of the same metric.
+/// The first series of the request with this metadata of this metric.
 const SAYS_METADATA: u8 = 2;
-/// The metadata is that of the series before, or there is none as there.
+/// The metadata is that of the series before; both may have none.
 const SAME_METADATA: u8 = 4;
-/// There is no metadata.
+/// The series has no metadata.
 const NO_METADATA: u8 = 8;
 
-/// What is done with the running request.
+/// Use of templates by the running request.
 pub enum TemplateState<'r> {
-    /// Nothing: it has no symbols, was not seen before, or is not what it was.
+    /// No template: no symbols, not seen before, or different from its template.
     Off,
-    /// Its symbols are these, and its first series decides.
+    /// The symbols are these; the first series decides.
     Begins(&'r [u8]),
-    /// It is compared with a template.
+    /// The request is compared with a template.
     Matching(Matching<'r>),
-    /// It may become one.
+    /// The request may become a template.
     Recording(Recording<'r>),
 }
 
-/// A request that is compared with a template.
 pub struct Matching<'r> {
     key: u64,
     template: Template,
-    /// Where the next series is, and the next of the slots.
+    /// Offset of the next series, and index of the next slot.
     next_at: usize,
     next_slot: usize,
     before: Before<'r>,
 }
 
-/// A request that becomes a template.
 pub struct Recording<'r> {
     key: u64,
     symbols: &'r [u8],
@@ -101,11 +99,11 @@ pub struct Recording<'r> {
     count: usize,
     bytes_max: usize,
     before: Before<'r>,
-    /// Where the flags of the last series are.
+    /// Offset of the last series' flags.
     flags_at: usize,
 }
 
-/// The series before, or nothing.
+/// The series before; empty for the first.
 #[derive(Default)]
 struct Before<'r> {
     refs: &'r [u8],
@@ -114,7 +112,7 @@ struct Before<'r> {
 }
 
 impl RequestTemplates {
-    /// Decides by its first series what is done with a request.
+    /// Decides from the first series of a request whether a template is used or recorded.
     pub fn begin<'r>(
         &mut self,
         head: &Head,
@@ -123,12 +121,14 @@ impl RequestTemplates {
     ) -> TemplateState<'r> {
         let HeadOptions { hash_seed, memory, .. } = head.options();
         let removed = head.counters.series_removed;
+        // A dropped series may have left its slot to another one.
         if std::mem::replace(&mut self.removed, removed) != removed || memory.caches_go() {
             self.templates = FxHashMap::default();
             self.bytes = 0;
         }
-        // Requests whose symbols are the same may name other series.
+        // The same symbols may be used by other series.
         let key = hash_bytes(hash_bytes(*hash_seed, symbols), first.refs);
+        // A request that turns out to differ does not put its template back.
         if let Some(template) = self.templates.remove(&key) {
             self.bytes -= template.bytes();
             if bytes_equal(&template.symbols, symbols) {
@@ -138,6 +138,7 @@ impl RequestTemplates {
         if self.seen.is_empty() {
             self.seen = vec![0; SEEN];
         }
+        // A collision of two requests only delays their recording.
         let seen = &mut self.seen[key as usize % SEEN];
         if std::mem::replace(seen, key) != key || memory.caches_go() {
             return TemplateState::Off;
@@ -155,14 +156,14 @@ impl RequestTemplates {
         })
     }
 
-    /// Keeps what the running request was compared with.
+    /// Puts the template of the running request back.
     pub fn keep(&mut self, matching: Matching<'_>, now_ms: i64) {
         let template = Template { used_ms: now_ms, ..matching.template };
         self.bytes += template.bytes();
         self.templates.insert(matching.key, template);
     }
 
-    /// Keeps a request that was recorded, if there is room.
+    /// Keeps a recorded request as a template, if there is room.
     pub fn add(&mut self, recording: Recording<'_>, now_ms: i64) {
         if recording.count < SERIES_MIN || recording.bytes() > recording.bytes_max {
             return;
@@ -180,7 +181,6 @@ impl RequestTemplates {
         self.keep(Matching::new(key, Template { symbols, series, slots, used_ms: now_ms }), now_ms);
     }
 
-    /// How many there are.
     #[cfg(test)]
     pub fn len(&self) -> usize {
         self.templates.len()
@@ -208,8 +208,8 @@ impl<'r> Matching<'r> {
         Matching { key, template, next_at: 0, next_slot: 0, before: Before::default() }
     }
 
-    /// The slot of the next series, if it is the one that the template has next, and whether it has
-    /// metadata that no earlier one of the request has. If it is another one, the request must not
+    /// Returns the slot of the next series if the template has the same series next, and whether it
+    /// has metadata that no earlier series of the request has. After `None`, the request must not
     /// be compared with the template any longer.
     #[inline]
     pub fn next(&mut self, given: EncodedSeries<'r>) -> Option<(Slot, bool)> {
@@ -221,6 +221,7 @@ impl<'r> Matching<'r> {
         let (given_begin, given_rest) = given.refs.split_at_checked(usize::from(*begin))?;
         let (given_middle, given_end) = given_rest.split_at_checked(middle.len())?;
         let before = &self.before;
+        // Shared bytes are those of the series before, which itself was compared with the template.
         let begin = before.refs.get(..given_begin.len())?;
         let end_at = before.refs.len().checked_sub(usize::from(*end))?;
         let are_refs_same = bytes_equal(given_middle, middle)
@@ -264,10 +265,12 @@ impl<'r> Recording<'r> {
             std::mem::replace(&mut self.before, Before { refs, metadata, slot: Some(slot) });
         let same = |pair: &(&u8, &u8)| pair.0 == pair.1;
         let begin = refs.iter().zip(before.refs).take_while(same).count();
+        // The common end begins behind the common beginning, or bytes would count twice.
         let (new, old) = (&refs[begin..], &before.refs[begin..]);
         let end = new.iter().rev().zip(old.iter().rev()).take_while(same).count();
         let middle = &new[..new.len() - end];
         let lengths = [begin, middle.len(), end, metadata.map_or(0, <[u8]>::len)];
+        // A template has one byte for each length; few series exceed it.
         let [Ok(begin), Ok(middle_bytes), Ok(end), Ok(metadata_bytes)] = lengths.map(u8::try_from)
         else {
             return false;

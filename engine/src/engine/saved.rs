@@ -1,5 +1,5 @@
-//! The saved head: the store's head and the state of its log as bytes, which a start can load
-//! instead of the log. The layout is in `engine/docs/format/head.md`.
+//! The head snapshot: the head and the state of its log as bytes, which a start can load instead of
+//! replaying the log. The layout is in `engine/docs/format/head.md`.
 
 use super::log::LogState;
 use super::{Engine, Owned, newest_block_end_ms};
@@ -8,20 +8,20 @@ use crate::head::{Bytes, Head, HeadLoader, HeadOptions, HeadSaver, SavedHeadErro
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// First bytes of the first piece.
+/// First bytes of the first piece of a snapshot.
 const MAGIC: &[u8; 4] = b"tide";
 const VERSION: u32 = 2;
 
-/// A head that is given piece by piece.
+/// A head snapshot, returned piece by piece.
 pub struct SavedHead {
     head: Rc<RefCell<Head>>,
     saver: HeadSaver,
-    /// Until it was given.
+    /// The first piece, until it was returned.
     first: Option<Vec<u8>>,
 }
 
 impl SavedHead {
-    /// The next piece, about `bytes_max` long; empty at the end.
+    /// Returns the next piece, about `bytes_max` long; empty at the end.
     pub fn next(&mut self, bytes_max: u32) -> Vec<u8> {
         match self.first.take() {
             Some(first) => first,
@@ -31,8 +31,8 @@ impl SavedHead {
 }
 
 impl Engine {
-    /// Ends the store, whatever this returns, and returns what [`Engine::replay`] would build from
-    /// the log as it is now.
+    /// Closes the store, also on an error, and returns the head as [`Engine::replay`] would build
+    /// it from the log as it is now.
     pub fn save_head(self) -> Result<SavedHead> {
         let owned = self.owned.ok_or(Error::WrongRole { call: "save-head" })?;
         if !owned.replayed {
@@ -40,6 +40,7 @@ impl Engine {
         }
         let newest_block_end_ms = newest_block_end_ms(&*self.blocks)?;
         let head = owned.head.borrow();
+        // A start does not load a snapshot while blocks have deletions that the log lacks.
         owned.log.borrow_mut().log_block_deletions(&head)?;
         let mut first = Vec::from(MAGIC);
         first.extend_from_slice(&VERSION.to_le_bytes());
@@ -53,13 +54,14 @@ impl Engine {
         Ok(SavedHead { head: owned.head, saver, first: Some(first) })
     }
 
-    /// Takes a piece of a saved head, in place of [`Engine::replay`]; returns whether it was the
-    /// last. On an error nothing was taken, of earlier pieces neither.
+    /// Loads a piece of a head snapshot, in place of [`Engine::replay`]; returns whether it was the
+    /// last. After an error nothing was loaded, of earlier pieces neither.
     pub fn load_head(&mut self, piece: &[u8]) -> Result<bool> {
         let owned = self.owned.as_mut().ok_or(Error::WrongRole { call: "load-head" })?;
         if owned.replayed {
             return Err(Error::Invalid("the head is not empty".into()));
         }
+        // Taken out, so that an error drops the pieces so far.
         let loaded = match owned.loading.take() {
             None => {
                 let newest_block_end_ms = newest_block_end_ms(&*self.blocks)?;
@@ -85,6 +87,7 @@ impl Owned {
         if version != VERSION {
             return Err(SavedHeadError::Version { version });
         }
+        // With other options or blocks, a replay would give another head.
         let options = *self.head.borrow().options();
         if piece.i64()? != options.block_duration_ms {
             return Err(SavedHeadError::Outdated { what: "the block duration has changed" });
@@ -112,6 +115,7 @@ impl Owned {
             self.loading = Some(loading);
             return Ok(false);
         }
+        // The head changes only here, when all pieces are known to be good.
         loading.loader.finish(&mut self.head.borrow_mut())?;
         self.log.borrow_mut().restore(loading.log);
         self.replayed = true;
@@ -119,7 +123,7 @@ impl Owned {
     }
 }
 
-/// A head that is being put together.
+/// A head snapshot that is being loaded.
 pub(super) struct Loading {
     loader: HeadLoader,
     log: LogState,

@@ -1,5 +1,5 @@
 //! Reads of a head besides series and samples: exemplars, metadata of families, and cardinality.
-//! All of them are done in slices, because writes wait while a slice runs.
+//! All of them work in slices, because writes wait while a slice runs.
 
 use super::{Engine, compile};
 use crate::error::{Error, Result};
@@ -13,13 +13,13 @@ use std::rc::Rc;
 /// Approximate memory of a family besides its strings, in bytes.
 const FAMILY_BYTES: usize = 16;
 
-/// A position in the exemplars of an own head.
+/// A cursor on the exemplars of this instance's head.
 pub struct HeadExemplars {
     head: Rc<RefCell<Head>>,
     scan: ExemplarScan,
 }
 
-/// A walk over an own head's index.
+/// A walk over the index of this instance's head.
 pub struct HeadCardinality {
     head: Rc<RefCell<Head>>,
     walk: CardinalityWalk,
@@ -36,7 +36,7 @@ impl HeadExemplars {
         self.head.borrow().exemplars.next_page(&mut self.scan, bytes_max)
     }
 
-    /// The next ones as bytes for another instance; `None` at the end.
+    /// Returns the next exemplars as bytes for another instance; `None` at the end.
     pub fn next_bytes(&mut self, bytes_max: u32) -> Option<Vec<u8>> {
         let page = self.next(bytes_max)?;
         let mut bytes = Vec::new();
@@ -59,7 +59,7 @@ impl HeadCardinality {
         label_pairs
     }
 
-    /// The next items of a list; empty at the end.
+    /// Returns the next items of a list; empty at the end.
     pub fn next(&mut self, list: CardinalityList, bytes_max: u32) -> Result<Vec<(String, u64)>> {
         if !self.is_done {
             return Err(Error::Invalid("the count is not complete".into()));
@@ -71,7 +71,7 @@ impl HeadCardinality {
 }
 
 impl Engine {
-    /// Exemplars of the series that at least one of the sets of matchers selects, in label order.
+    /// Returns exemplars of the series that any of the matcher sets selects, in label order.
     pub fn exemplars(
         &self,
         matcher_sets: &[Vec<MatcherSpec>],
@@ -82,19 +82,20 @@ impl Engine {
         ExemplarCursor::select(self.head.exemplars(range)?, &sets)
     }
 
-    /// Exemplars of the own head as they came.
+    /// Returns exemplars of this instance's head in the order of their arrival.
     pub fn scan_exemplars(&self, range: TimeRange) -> Result<HeadExemplars> {
         let owned = self.owned.as_ref().ok_or(Error::WrongRole { call: "scan-exemplars" })?;
         Ok(HeadExemplars::new(&owned.head, range))
     }
 
-    /// What is known of metric families, from this name on, as (family, type, help, unit): about so
-    /// many bytes, none at the end.
+    /// Returns metadata of families from a name on, as (family, type, help, unit): about
+    /// `bytes_max` bytes, none at the end.
     pub fn metadata(&self, first: &str, bytes_max: u32) -> Vec<(String, u32, String, String)> {
         let Some(owned) = &self.owned else { return Vec::new() };
         let head = owned.head.borrow();
         let (mut page, mut bytes) = (Vec::new(), 0);
         for (family, metadata) in head.metadata.from(first) {
+            // One family at least, since an empty page is the end.
             if bytes >= bytes_max as usize && !page.is_empty() {
                 break;
             }
@@ -105,7 +106,7 @@ impl Engine {
         page
     }
 
-    /// Begins a walk over what the own head consists of, for lists of at most so many items.
+    /// Begins a walk over this instance's head, for lists of at most `items_max` items.
     pub fn cardinality(&self, items_max: usize) -> Result<HeadCardinality> {
         let owned = self.owned.as_ref().ok_or(Error::WrongRole { call: "cardinality" })?;
         let walk = owned.head.borrow().cardinality(items_max);

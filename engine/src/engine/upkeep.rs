@@ -1,11 +1,11 @@
-//! Background work on blocks: cuts, merges, drops.
+//! Background work on blocks: cutting, merging, dropping.
 //!
-//! In this order, a slice at a time: blocks that a crash left beside what was made of them;
-//! retention; the head's cut, for which both make room; then one merge. Blocks that are damaged are
-//! left out, each reported once.
+//! In this order, a slice at a time: blocks that a crash left beside their merged block; retention;
+//! the head's cut, for which both make room; then one merge. Damaged blocks are left out, each
+//! reported once.
 //!
 //! Requested work is done the same way: rewriting blocks without deleted samples, and a block of
-//! what the head holds.
+//! the whole head.
 
 use crate::block::{BlockMeta, BlockReader};
 use crate::compact::{
@@ -19,41 +19,41 @@ use crate::storage::{Blocks, StorageError};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// The retention settings.
+/// Settings of block ranges and retention.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UpkeepOptions {
-    /// Span of one block in milliseconds.
+    /// Time range of one block in milliseconds.
     pub block_duration_ms: i64,
-    /// Longest span of a merged block in milliseconds; 0 leaves it to the retention.
+    /// Longest range of a merged block in milliseconds; 0 leaves it to the retention.
     pub block_duration_max_ms: i64,
-    /// A block goes when it ends this long before the newest; 0 keeps all.
+    /// A block is dropped when it ends this long before the newest; 0 keeps all.
     pub retention_ms: i64,
-    /// Bytes that everything together may take; 0 is no limit.
+    /// Limit of all bytes together; 0 is no limit.
     pub retention_bytes: u64,
-    /// Mixed into hashes of labels.
+    /// Seed of the hashes of labels.
     pub hash_seed: u64,
 }
 
-/// The space that the host reports.
+/// Space and memory that the host reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Bytes that may still be written.
     pub free_bytes: u64,
-    /// Bytes in use that are not blocks, such as the logs; they count against the limit of size.
+    /// Bytes in use that are not blocks, such as the logs; they count against the size limit.
     pub other_bytes: u64,
-    /// Bytes of memory that this engine may take; a merge that comes to need more gives up, a cut
-    /// makes several blocks.
+    /// Memory for this engine, in bytes. A merge that needs more gives up; a cut makes several
+    /// blocks.
     pub memory_bytes: u64,
 }
 
-/// The result of a slice.
+/// Result of a slice of upkeep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpkeepProgress {
     /// Whether nothing is left to do now.
     pub done: bool,
-    /// The block that this slice committed, if it did.
+    /// The block that this slice committed, if any.
     pub committed: Option<CommittedBlock>,
-    /// Blocks that this slice deleted, and why.
+    /// ULIDs of the blocks that this slice deleted, with reasons.
     pub deleted: Vec<(String, DeletedFor)>,
     /// Blocks that were found to be damaged, and are left out from now on.
     pub bad: Vec<BadBlock>,
@@ -61,40 +61,39 @@ pub struct UpkeepProgress {
     pub unmerged: Vec<BadBlock>,
 }
 
-/// A new block.
+/// A block that was cut or merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommittedBlock {
-    /// Its ULID.
+    /// ULID of the new block.
     pub ulid: String,
     /// 1 for a block cut from the head; a merge adds one.
     pub level: u32,
-    /// Samples in it.
+    /// Number of samples in the block.
     pub samples: u64,
 }
 
-/// Why a block was deleted.
+/// Reason why a block was deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeletedFor {
-    /// A merged block holds what it held.
+    /// A merged block holds its samples.
     Merged,
-    /// Retention by age.
+    /// The block exceeded the age limit of retention.
     Age,
-    /// Retention by size.
+    /// The blocks exceeded the size limit of retention.
     Size,
 }
 
-/// What to work on.
+/// Kind of work for the next slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
-    /// All that is due.
     Due,
     /// Rewriting blocks from which samples were deleted.
     CleanTombstones,
-    /// One block of all that the head holds.
+    /// Writing one block of all samples of the head.
     SnapshotHead,
 }
 
-/// The work on a store's blocks.
+/// Background work on a store's blocks.
 pub struct Upkeep {
     head: Rc<dyn HeadSource>,
     blocks: Rc<dyn Blocks>,
@@ -103,7 +102,7 @@ pub struct Upkeep {
     running: Option<Work>,
     /// Blocks that are excluded from merges.
     excluded: BTreeSet<String>,
-    /// Pinned blocks: they stay as they are unless there is no room for them.
+    /// Pinned blocks, which stay as they are while there is room for them.
     pinned: BTreeSet<String>,
 }
 
@@ -114,7 +113,7 @@ enum Work {
 }
 
 impl UpkeepOptions {
-    /// The ranges that blocks grow through.
+    /// Returns the ranges that blocks grow through.
     pub fn levels(&self) -> Levels {
         let levels = Levels::new(self.block_duration_ms, self.retention_ms);
         match self.block_duration_max_ms {
@@ -128,7 +127,6 @@ impl UpkeepOptions {
 }
 
 impl Upkeep {
-    /// Nothing is begun yet.
     pub fn new(head: Rc<dyn HeadSource>, blocks: Rc<dyn Blocks>, options: UpkeepOptions) -> Upkeep {
         let levels = options.levels();
         Upkeep {
@@ -147,12 +145,12 @@ impl Upkeep {
         self.excluded.extend(blocks);
     }
 
-    /// Neither merges these blocks nor drops them for their age, in place of those pinned before.
+    /// Pins these blocks, in place of those pinned before.
     pub fn pin(&mut self, blocks: impl IntoIterator<Item = String>) {
         self.pinned = blocks.into_iter().collect();
     }
 
-    /// Does the next slice; what was begun before is finished first.
+    /// Does the next slice; work that was begun is finished first.
     pub fn step(&mut self, task: Task, now_ms: i64, room: Room) -> Result<UpkeepProgress> {
         let mut progress = UpkeepProgress::default();
         let work = match self.running.take() {
@@ -160,7 +158,7 @@ impl Upkeep {
             None => match self.next(task, now_ms, room, &mut progress)? {
                 Some(work) => work,
                 None => {
-                    // What was dropped or left out may make something else due.
+                    // With a block less, other work may be due.
                     let changed =
                         [&progress.bad, &progress.unmerged].iter().any(|list| !list.is_empty());
                     progress.done = progress.deleted.is_empty() && !changed;
@@ -190,10 +188,12 @@ impl Upkeep {
                 }
                 Ok(())
             }
+            // The block is committed; only the truncation waits for open reads.
             Err(Error::Busy) => {
                 self.running = Some(Work::Cut(cut));
                 Err(Error::Busy)
             }
+            // A cut that failed has left no trace, and is planned again.
             Err(error) => Err(error),
         }
     }
@@ -223,6 +223,7 @@ impl Upkeep {
                 Ok(())
             }
             Err(MergeError::Refused { parents, source }) => {
+                // Another attempt would end the same way.
                 for block in parents {
                     let reason = source.to_string();
                     if self.excluded.insert(block.clone()) {
@@ -232,7 +233,7 @@ impl Upkeep {
                 }
                 Ok(())
             }
-            // The next plan sees what was deleted.
+            // The merge is discarded; the next plan reads the new tombstones.
             Err(MergeError::Deleted { .. }) => Ok(()),
             Err(MergeError::Storage(error)) => Err(error.into()),
         }
@@ -244,7 +245,7 @@ impl Upkeep {
         }
     }
 
-    /// Begins what is next of a task; of what is due, after deleting what is.
+    /// Begins the next work of a task; for due work, after dropping blocks.
     fn next(
         &mut self,
         task: Task,
@@ -258,6 +259,7 @@ impl Upkeep {
             let cut = Cut::of_whole_head(head, blocks, seed, room.memory_bytes)?;
             return Ok(Some(Work::Snapshot(cut)));
         }
+        // An error is returned later, since the cut that frees the head must not wait for it.
         let kept = self.drop_blocks(task, now_ms, room, progress);
         if task == Task::Due
             && let Some(range) = head.plan_cut()?
@@ -281,6 +283,7 @@ impl Upkeep {
             _ => plan_cleaning(&metas, fits),
         };
         let Some(plan) = next else {
+            // Clean-up on request reports that it lacks space; background merges wait for it.
             return match plan_cleaning(&metas, |_| true) {
                 Some(plan) if task == Task::CleanTombstones => Err(no_room(&plan)),
                 _ => Ok(None),
@@ -318,7 +321,7 @@ impl Upkeep {
             if self.excluded.contains(&meta.ulid) {
                 continue;
             }
-            // Damage that nobody would meet before a query, perhaps never.
+            // Finds damage that only a query would meet, perhaps never.
             if let Err(error) = BlockReader::check_ends(&*blocks, &meta.ulid)
                 && !error.is_unread()
             {
@@ -326,6 +329,7 @@ impl Upkeep {
             }
         }
         for meta in &mut metas {
+            // Clean-up on request rewrites pinned blocks too.
             let is_pinned = task == Task::Due && self.pinned.contains(&meta.ulid);
             meta.compaction.failed |= is_pinned || self.excluded.contains(&meta.ulid);
         }
@@ -342,12 +346,13 @@ impl Upkeep {
         }
     }
 
-    /// Deletes what a crash left between the commit of a merged block and the end of its parents.
+    /// Deletes parents that a crash left after the commit of their merged block.
     fn drop_superseded(
         &self,
         metas: &mut Vec<BlockMeta>,
         progress: &mut UpkeepProgress,
     ) -> Result<()> {
+        // Mostly none is superseded, which saves opening all blocks.
         if superseded(metas).is_empty() {
             return Ok(());
         }

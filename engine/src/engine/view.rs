@@ -13,16 +13,17 @@ use crate::wire::ChunkedSeries;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The head, and the blocks that were there when it was made.
+/// The head, and the blocks that existed when the view was made.
 ///
-/// While it lives the head truncates nothing, so that what is cut meanwhile is in the head, in one
-/// of the blocks, or in both. A selection shows the head as of its opening: those that are opened
-/// one right after the other show the same samples, but for what is appended between two of them.
+/// While a view lives the head truncates nothing, so samples that are cut meanwhile are in the
+/// head, in one of the blocks, or in both. A selection shows the head as of its opening: selections
+/// that are opened one right after the other show the same samples, but for those appended between
+/// two of them.
 pub struct View {
     head: Rc<dyn HeadSource>,
     blocks: Vec<Rc<BlockReader>>,
     left_out: Vec<BadBlock>,
-    /// The head's part of the first selection, which is kept open, until it is asked for.
+    /// The head's part of the first selection, open until that selection is made.
     first: RefCell<Option<Shared>>,
     _open: Shared,
 }
@@ -41,29 +42,29 @@ impl SeriesSource for Shared {
     }
 }
 
-/// A selection, as far as the head needs to know it.
+/// The part of a selection that concerns the head.
 #[derive(Clone, Copy, Debug)]
 pub struct First<'a> {
-    /// All must hold.
+    /// Matchers that must all match.
     pub matchers: &'a [MatcherSpec],
-    /// Both ends included.
+    /// Time range, both ends included.
     pub range: TimeRange,
-    /// What of each series.
+    /// Content to read of each series.
     pub taken: Taken,
 }
 
-/// What a selection of a view takes of each series.
+/// Content that a selection takes of each series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     /// Labels, and the chunks that windows touch.
     Series,
-    /// Labels alone.
+    /// The labels alone, without any chunks.
     Labels,
 }
 
 impl Engine {
-    /// The store in a range as it is at this moment. The first selection has to be the one that is
-    /// named here: its position in the head is what keeps the head from truncating.
+    /// Returns the store in a range as of this moment. The view's first selection must be `first`,
+    /// whose cursor in the head keeps the head from truncating.
     pub fn view(&self, range: TimeRange, first: First<'_>) -> Result<View> {
         if !self.is_cut_while_replaying() {
             self.check_replayed()?;
@@ -80,7 +81,7 @@ impl Engine {
     }
 }
 
-/// The head's part of a selection.
+/// Opens the head's part of a selection.
 fn in_head(
     head: &dyn HeadSource,
     First { matchers, range, taken }: First<'_>,
@@ -99,8 +100,8 @@ impl View {
         &self.left_out
     }
 
-    /// The series that all of some matchers select, with the chunks that windows touch, and the
-    /// memory of the compiled matchers.
+    /// Returns the series that match all matchers, with the chunks that windows touch, and the
+    /// memory of the compiled matchers in bytes.
     pub fn series(
         &self,
         specs: &[MatcherSpec],
@@ -115,7 +116,7 @@ impl View {
         Ok((Box::new(Selected { head, blocks, matchers, windows, begun: None }), bytes))
     }
 
-    /// The same without chunks. There may be series that have samples near the range only.
+    /// Does the same without chunks; may include series that have samples only near the range.
     pub fn labels(&self, specs: &[MatcherSpec], range: TimeRange) -> Result<Box<dyn SeriesSource>> {
         let sets = MatcherSets::of(compile(specs)?);
         let mut sources =
@@ -126,7 +127,7 @@ impl View {
         merged(sources)
     }
 
-    /// The head's part of a selection, which is open if this is the first.
+    /// Returns the head's part of a selection; that of the first one is already open.
     fn in_head(&self, selection: First<'_>) -> Result<Box<dyn SeriesSource>> {
         match self.first.take() {
             Some(first) => Ok(Box::new(first)),
@@ -139,14 +140,14 @@ impl View {
     }
 }
 
-/// Series of a selection. Blocks are read from the first series on: many selections may be open
-/// that wait for others.
+/// Series of a selection. Blocks are read from the first series on, since many open selections may
+/// wait for others.
 struct Selected {
     head: Option<Box<dyn SeriesSource>>,
     blocks: Vec<Rc<BlockReader>>,
     matchers: Vec<Matcher>,
     windows: Windows,
-    /// All of them, once they were looked up.
+    /// The merged sources, once the first series was asked for.
     begun: Option<Box<dyn SeriesSource>>,
 }
 

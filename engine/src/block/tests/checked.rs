@@ -5,10 +5,10 @@ use crate::codec::crc32c;
 use crate::storage::ChunkBytes;
 use tidepool_remote_write::checked_ends;
 
-/// Says where chunks end in bytes that begin with one.
+/// Returns the ends of chunks that follow one another from the first byte on.
 type Ends = fn(&[u8]) -> Vec<u32>;
 
-/// A file whose storage lists chunks as checked.
+/// A file whose storage reports chunks as checked.
 struct CheckingFile {
     inner: Rc<dyn BlockFile>,
     ends: Ends,
@@ -39,7 +39,6 @@ fn right(bytes: &[u8]) -> Vec<u32> {
     checked_ends(bytes, crc32c)
 }
 
-/// Believes every checksum.
 fn blind(bytes: &[u8]) -> Vec<u32> {
     let mut ends = Vec::new();
     let mut at = 0;
@@ -53,7 +52,6 @@ fn blind(bytes: &[u8]) -> Vec<u32> {
     ends
 }
 
-/// The same block with one bit of its chunks flipped.
 fn with_flipped(blocks: &MemoryBlocks, id: &str, at: usize) -> TestResult<(MemoryBlocks, String)> {
     let mut files = files_of(blocks, id)?;
     files[0].1[at] ^= 0x04;
@@ -92,7 +90,7 @@ fn damage_is_found_as_without_a_storage_that_checks() -> TestResult {
     Ok(())
 }
 
-/// If every checksum is believed, only a wrong one of the second chunk tells who looked at it.
+/// If every checksum is believed, a wrong one in the second chunk shows which side checked it.
 #[test]
 fn what_the_storage_lists_is_not_checked_again() -> TestResult {
     let series = many_series(40, 3)?;

@@ -1,4 +1,4 @@
-//! Damaged and cut files: an error that says where, or the right answer, never anything else.
+//! Damaged and cut files give an error that names the place, or the right answer.
 
 use super::*;
 use crate::codec::crc32c;
@@ -18,7 +18,6 @@ fn whole() -> TestResult<Whole> {
 }
 
 impl Whole {
-    /// Reads the block with one file replaced.
     fn read_with(&self, replaced: &str, bytes: &[u8]) -> TestResult<Vec<SeriesSamples>> {
         let files: Vec<(&str, &[u8])> = self
             .files
@@ -64,7 +63,7 @@ fn cut_files_give_errors() -> TestResult {
     Ok(())
 }
 
-/// Lengths and counts that a checksum vouches for are still not believed.
+/// Lengths and counts are bounded even where a checksum vouches for them.
 #[test]
 fn huge_lengths_do_not_ask_for_memory() -> TestResult {
     let whole = whole()?;
@@ -81,7 +80,7 @@ fn huge_lengths_do_not_ask_for_memory() -> TestResult {
     Ok(())
 }
 
-/// A section whose checksum is right, whatever it holds.
+/// Appends a section with a valid checksum around any content.
 fn put_section(out: &mut Vec<u8>, count: u32, entries: &[u8]) {
     let content = [&count.to_be_bytes(), entries].concat();
     out.extend_from_slice(&(content.len() as u32).to_be_bytes());
@@ -94,7 +93,7 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// An index of nonsense that its checksums vouch for.
+/// Builds an index of arbitrary content with valid checksums.
 fn nonsense_index(symbols: &[String], series: &[u8], table: &[(String, String, u8)]) -> Vec<u8> {
     let mut index = b"\xba\xaa\xd7\x00\x02".to_vec();
     let mut entries = Vec::new();
@@ -123,7 +122,6 @@ fn nonsense_index(symbols: &[String], series: &[u8], table: &[(String, String, u
     index
 }
 
-/// Found by fuzzing.
 #[test]
 fn a_chunk_in_the_last_conceivable_file_is_missing() {
     assert_eq!(crate::block::chunk_file_name(0), "chunks/000001");

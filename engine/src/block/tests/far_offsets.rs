@@ -1,4 +1,4 @@
-//! An index of which most is a hole, so that series and postings lie beyond 4 GiB.
+//! An index with large holes, so that series and postings lie beyond 4 GiB.
 
 use super::*;
 use crate::index::{ChunkRef, INDEX_FILE, IndexError, IndexReader, IndexWriter, LabelIndex};
@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 const GIB: u64 = 1024 * 1024 * 1024;
 
-/// One file, of which only what was written is kept; all else reads as zeros.
+/// One sparse file: keeps written pieces, and reads all else as zeros.
 #[derive(Clone, Default)]
 struct Sparse(Rc<RefCell<BTreeMap<u64, Vec<u8>>>>);
 

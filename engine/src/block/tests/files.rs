@@ -1,4 +1,4 @@
-//! Writing and reading whole blocks, and what each side refuses.
+//! Writing and reading whole blocks, and the refusals of both sides.
 
 use super::*;
 use crate::chunk::Encoding;
@@ -38,7 +38,7 @@ fn many_series_in_many_files_come_back() -> TestResult {
     Ok(())
 }
 
-/// Values longer than what is read at once, and more of them than are in memory at once.
+/// Values longer than one read, and more of them than are in memory at once.
 #[test]
 fn long_values_come_back() -> TestResult {
     let mut series = Vec::new();

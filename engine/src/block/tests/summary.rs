@@ -1,11 +1,11 @@
-//! An index whose tables were summarized says the same as one that was read.
+//! An index with a stored summary gives the same answers as one that was read.
 
 use super::*;
 use crate::index::IndexReader;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-/// What files were asked for: their summaries, and how much was read.
+/// Summaries that were kept, and the number of bytes that were read.
 #[derive(Clone, Default)]
 struct Noted {
     summaries: Rc<RefCell<BTreeMap<String, Vec<u8>>>>,
@@ -38,7 +38,7 @@ impl BlockFile for NotingFile {
     }
 }
 
-/// All that an index says.
+/// All answers of an index as text.
 fn answers(index: &IndexReader) -> TestResult<Vec<String>> {
     let mut answers = Vec::new();
     for name in index.label_names() {

@@ -1,4 +1,4 @@
-//! A block of upstream whose index has version 1; `engine/tests/fixtures` says where it is from.
+//! A block of upstream whose index has version 1; `engine/tests/fixtures` names its source.
 
 use super::*;
 use crate::block::tests::select::any_matcher;
@@ -17,7 +17,7 @@ const TOMBSTONES: &[u8] =
     include_bytes!("../../../tests/fixtures/index_format_v1/01DXXFZDYD1MQW6079WK0K6EDQ/tombstones");
 const DUMP: &str = include_str!("../../../tests/fixtures/index_format_v1/dump.txt");
 
-/// The block under another name, which its `meta.json` says too.
+/// Adds the block under a new name, also in its `meta.json`.
 pub(crate) fn add(blocks: &MemoryBlocks, index: &[u8]) -> TestResult<String> {
     let mut writer = blocks.create(1_577_836_800_000)?;
     let id = writer.id().to_owned();
@@ -34,12 +34,10 @@ pub(crate) fn add(blocks: &MemoryBlocks, index: &[u8]) -> TestResult<String> {
     Ok(id)
 }
 
-/// The index as it is.
 pub(crate) fn index() -> &'static [u8] {
     INDEX
 }
 
-/// The series that promtool prints, as text.
 pub(crate) fn dump_lines() -> Vec<&'static str> {
     DUMP.lines().collect()
 }

@@ -1,4 +1,4 @@
-//! The block that `docs/format/block.md` gives byte by byte.
+//! The block whose bytes `docs/format/block.md` lists.
 
 use super::*;
 

@@ -4,12 +4,11 @@ use super::*;
 use crate::model::{MatchOp, Matcher, MatcherSpec};
 use std::cell::Cell;
 
-/// Storage that dies at a call.
 #[derive(Clone)]
 struct Dying {
     inner: MemoryBlocks,
     calls_left: Rc<Cell<u32>>,
-    /// The call at which it dies still takes effect, though it returns an error.
+    /// Whether the failing call still takes effect.
     takes_effect: bool,
 }
 
@@ -19,7 +18,7 @@ struct DyingWriter {
 }
 
 impl Dying {
-    /// Whether the call has an effect, and what is answered.
+    /// Counts a call; returns whether it takes effect, and its result.
     fn call(&self) -> (bool, StorageResult<()>) {
         let dead = Err(StorageError::Io { reason: "the power is gone".to_owned() });
         let left = self.calls_left.get();

@@ -1,4 +1,4 @@
-//! Deletions: hidden at once, gone after a merge.
+//! Deleted samples are hidden at once, and removed by a merge.
 
 use super::*;
 use crate::model::{MatchOp, Matcher, MatcherSpec};

@@ -8,11 +8,11 @@ use crate::inspect::BlockCheck;
 use proptest::prelude::*;
 use std::cell::{Cell, RefCell};
 
-/// What is done with files of chunks.
+/// Storage that records the use of chunk files.
 #[derive(Clone, Default)]
 struct Watched {
     inner: MemoryBlocks,
-    /// Links that succeed until storage cannot any more.
+    /// Number of links that succeed before storage refuses.
     links_left: Rc<Cell<usize>>,
     linked: Rc<RefCell<Vec<String>>>,
     chunk_bytes_written: Rc<Cell<usize>>,
@@ -120,7 +120,6 @@ fn write_hours(blocks: &Watched, of: std::ops::Range<i64>) -> TestResult<BlockMe
     write(blocks, &hours(of.clone()), SAMPLES_PER_CHUNK, of.start * HOUR_MS..of.end * HOUR_MS)
 }
 
-/// A block of level 2 of three blocks.
 fn six_hours(blocks: &Watched, start: i64) -> TestResult<BlockMeta> {
     let parts: Vec<BlockMeta> = [start, start + 2, start + 4]
         .map(|hour| write_hours(blocks, hour..hour + 2))
@@ -184,7 +183,7 @@ fn what_is_not_taken_over_is_written_behind_it() -> TestResult {
     Ok(())
 }
 
-/// Whether storage cannot link at all, or not from some file on.
+/// Storage that cannot link at all, or only the first files.
 #[test]
 fn storage_that_cannot_link_gets_the_bytes() -> TestResult {
     for links in 0..3 {
@@ -224,7 +223,7 @@ fn a_block_has_few_files() -> TestResult {
     Ok(())
 }
 
-/// A merge does not read what it takes over; who reads it is told where the damage is.
+/// A merge does not read chunks that it links; later reads name the damage.
 #[test]
 fn damage_goes_along_and_is_named() -> TestResult {
     let blocks = Watched::new();
@@ -259,7 +258,7 @@ fn damage_goes_along_and_is_named() -> TestResult {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
-    /// Blocks that lie one behind the other, of which those without deletions are taken over.
+    /// Blocks one behind the other, of which those without deletions are taken over.
     #[test]
     fn linking_equals_a_map(all in any_blocks(), per_chunk in 0usize..2, deleted in 0i64..9000) {
         let check = || -> TestResult {

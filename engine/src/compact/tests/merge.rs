@@ -1,4 +1,4 @@
-//! Merged blocks against a plain map, and what damage does.
+//! Merged blocks against a plain map, and the effects of damage.
 
 use super::*;
 use crate::chunk::sample_count;
@@ -15,7 +15,7 @@ pub(super) fn any_blocks() -> impl Strategy<Value = Vec<(Model, usize)>> {
     prop::collection::vec((model, 1usize..200), 1..5)
 }
 
-/// Series, start and end, as fractions.
+/// Deletions as series, start and length.
 fn any_deletions() -> impl Strategy<Value = Vec<(u8, i64, i64)>> {
     prop::collection::vec((0u8..5, 0i64..2000, 0i64..500), 0..4)
 }
@@ -32,8 +32,8 @@ pub(super) fn delete(
     Ok(())
 }
 
-/// What blocks hold together: of two samples of one time, that of the block that was written last;
-/// nothing of what was deleted from all of them, whose ends are deleted, too.
+/// Returns the union of models: of two samples at one time, that of the later model. Deletions
+/// apply to all models and include both ends.
 pub(super) fn united<'a>(
     models: impl IntoIterator<Item = &'a Model>,
     deletions: &[(u8, i64, i64)],
@@ -121,7 +121,7 @@ fn untouched_chunks_are_copied_and_small_ones_joined() -> TestResult {
     Ok(())
 }
 
-/// More series than a slice, more values than a slice; the number of steps is bounded by that.
+/// More series and more values than a slice handles, which bounds the number of steps.
 #[test]
 fn work_is_done_in_slices() -> TestResult {
     let blocks = MemoryBlocks::default();
@@ -146,7 +146,6 @@ fn work_is_done_in_slices() -> TestResult {
     Ok(())
 }
 
-/// Flips a byte of a file of a block.
 fn damage(
     blocks: &MemoryBlocks,
     block: &str,
@@ -214,7 +213,7 @@ fn a_damaged_block_is_named_and_no_other_is_touched() -> TestResult {
     Ok(())
 }
 
-/// The checksum holds, the content does not decode.
+/// The checksum matches, but the content does not decode.
 #[test]
 fn a_chunk_that_does_not_decode_is_found() -> TestResult {
     let blocks = MemoryBlocks::default();
@@ -269,7 +268,7 @@ fn sizes_are_those_of_all_files() -> TestResult {
     Ok(())
 }
 
-/// The least compactor that a node may have merges the blocks of a small node.
+/// The smallest compactor merges the blocks of a small node.
 #[test]
 fn small_blocks_are_merged_in_little_memory() -> TestResult {
     for (block_count, memory_bytes_max, fits) in

@@ -1,4 +1,4 @@
-//! Upstream's table (`TestLeveledCompactor`, `TestSplitByRange`), and what is ours.
+//! Upstream's tables (`TestLeveledCompactor`, `TestSplitByRange`), and cases of this store.
 
 use super::*;
 use crate::block::{BlockDesc, BlockStats, CompactionMeta};
@@ -15,7 +15,6 @@ fn meta(ulid: &str, min_time_ms: i64, max_time_ms: i64) -> BlockMeta {
     }
 }
 
-/// Blocks 1, 2, … of these ranges.
 fn metas(ranges: &[(i64, i64)]) -> Vec<BlockMeta> {
     (1..).zip(ranges).map(|(i, (start, end))| meta(&i.to_string(), *start, *end)).collect()
 }
@@ -137,8 +136,7 @@ fn parts_of_a_head_are_merged_among_themselves() {
     assert_eq!(due.map(|plan| plan.hints), Some(vec!["from-stale-series".to_owned()]));
 }
 
-/// Upstream makes blocks of out-of-order samples whose neighbours in time are still in the head's
-/// log.
+/// Out-of-order blocks of upstream, whose neighbours in time are still in the head's log.
 #[test]
 fn out_of_order_blocks_of_the_heads_time_wait() {
     let mut metas = metas(&[(0, 20), (20, 40), (60, 80), (65, 85), (90, 120), (120, 140)]);
@@ -153,7 +151,7 @@ fn out_of_order_blocks_of_the_heads_time_wait() {
     assert_eq!(planned(&metas), "");
 }
 
-/// So does what was merged of such blocks and lost the hint.
+/// Merged blocks of out-of-order samples that lost the hint wait as well.
 #[test]
 fn merged_blocks_whose_newest_parents_overlap_wait() {
     let mut metas = metas(&[(0, 20), (20, 40), (40, 60), (60, 80)]);
@@ -167,7 +165,7 @@ fn merged_blocks_whose_newest_parents_overlap_wait() {
     assert_eq!(planned(&metas), "1 2 3");
 }
 
-/// Prometheus merges three blocks when a later one is there, be they in order or not.
+/// Prometheus merges three blocks once a later one exists, in order or not.
 #[test]
 fn merged_blocks_before_one_of_out_of_order_samples_wait() {
     let mut metas = metas(&[(-60, -40), (-40, -20), (-20, 0), (0, 60), (60, 80), (60, 120)]);

@@ -29,7 +29,6 @@ fn write_started(
     write_chunks(blocks, &model.iter().map(series).collect::<Vec<_>>(), range)
 }
 
-/// All that the one block of a storage holds.
 fn read_started(blocks: &dyn Blocks) -> TestResult<Started> {
     let mut model = Started::new();
     for ulid in blocks.list()? {
@@ -76,7 +75,6 @@ fn check(all: &[(Started, usize)], deleted: TimeRange) -> TestResult {
     Ok(())
 }
 
-/// Blocks of few series over times that overlap, with chunks of some length.
 fn any_started() -> impl Strategy<Value = Vec<(Started, usize)>> {
     let start = prop_oneof![3 => Just(0i64), 3 => Just(1_000), 1 => any::<i64>()];
     let samples = prop::collection::btree_map(0i64..2000, (start, any::<u64>()), 1..200);
@@ -86,7 +84,7 @@ fn any_started() -> impl Strategy<Value = Vec<(Started, usize)>> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
-    /// Overlaps, duplicates and deletions take chunks apart.
+    /// Overlaps, duplicates and deletions force chunks to be decoded.
     #[test]
     fn start_timestamps_outlive_merges(
         all in any_started(),
@@ -97,7 +95,7 @@ proptest! {
     }
 }
 
-/// What has start timestamps is copied as it is; what has none becomes what every reader knows.
+/// Chunks with start timestamps are copied; others become XOR chunks, which every reader knows.
 #[test]
 fn only_chunks_without_start_timestamps_are_joined() -> TestResult {
     let blocks = MemoryBlocks::default();

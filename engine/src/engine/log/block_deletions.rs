@@ -1,10 +1,10 @@
-//! Deletions that blocks alone know, of samples that the log gives again.
+//! Deletions that only blocks know, of samples that the log has as well.
 //!
-//! Where blocks do not prove that they hold all samples of their time, those of the log are taken
-//! back, too ([`deleted_beside_log`]). Upstream drops what its log has of such a time: it deletes
-//! by the block's tombstones, and the log does not know. They are applied to what the in-order log
-//! gives, and written down once for each state of a block's tombstones: what is stored later
-//! counts, wherever it lies in time.
+//! If blocks do not prove that they hold all samples of their time, those of the log are
+//! replayed too ([`deleted_beside_log`]). Upstream drops the log's samples of such a time: it
+//! deletes by the block's tombstones, and the log does not know. So the deletions are applied to
+//! the samples of the in-order log, and written to the log once for each state of a block's
+//! tombstones: samples that are stored later count, wherever they lie in time.
 //!
 //! ```text
 //! in-order log:      samples … │                                         │ tombstones, applied │ …
@@ -27,14 +27,13 @@ use std::rc::Rc;
 /// Deletions that are to be written to the log.
 pub struct BlockDeletions {
     blocks: Rc<dyn Blocks>,
-    /// Blocks that have them.
     ulids: Vec<String>,
-    /// What they delete from series of the in-order log, once that is read.
+    /// Deletions from series of the in-order log, once it is read.
     found: Option<Vec<TombstoneRecord>>,
 }
 
 impl BlockDeletions {
-    /// Those of blocks with these metas. A block that does not read deletes nothing.
+    /// Returns the deletions of blocks with these metas. An unreadable block deletes nothing.
     pub fn of(blocks: &Rc<dyn Blocks>, metas: &[BlockMeta]) -> Option<BlockDeletions> {
         let is_new = |ulid: &str| -> std::result::Result<bool, BlockError> {
             let tombstones = Tombstones::read(&**blocks, ulid)?;
@@ -51,7 +50,7 @@ impl BlockDeletions {
         })
     }
 
-    /// Takes what a block's tombstones delete out of a head that has read the in-order log alone.
+    /// Deletes by a block's tombstones in a head that has read only the in-order log.
     fn apply_of(
         &self,
         ulid: &str,
@@ -71,30 +70,31 @@ impl BlockDeletions {
 }
 
 impl Log {
-    /// Applies them once the in-order log is read, before anything of the out-of-order log is.
+    /// Applies the block deletions between the in-order log and the out-of-order log.
     pub(super) fn apply_block_deletions(&mut self, head: &mut Head) {
         let Some(deletions) = &mut self.block_deletions else { return };
         if deletions.found.is_some() {
             return;
         }
         let mut found = Vec::new();
-        // A block with damage is not served whole either; the next start tries again.
+        // A damaged block is not served whole either; the next start tries again.
         let mut ulids = std::mem::take(&mut deletions.ulids);
         ulids.retain(|ulid| deletions.apply_of(ulid, head, &mut found).is_ok());
         deletions.ulids = ulids;
         deletions.found = Some(found);
     }
 
-    /// Whether some are not in the log yet.
+    /// Returns whether some block deletions are not in the log yet.
     pub fn has_block_deletions(&self) -> bool {
         self.block_deletions.is_some()
     }
 
-    /// Writes down what was applied, if that was not done yet.
+    /// Writes the applied block deletions to the log, unless that was done.
     pub fn log_block_deletions(&mut self, head: &Head) -> Result<()> {
         let Some(deletions) = self.block_deletions.take() else { return Ok(()) };
         let logged = self.log_found(head, &deletions);
         if logged.is_err() {
+            // Kept for another attempt before the next batch.
             self.block_deletions = Some(deletions);
         }
         logged
@@ -106,18 +106,18 @@ impl Log {
             self.apply_deletions(head)?;
             let records = found.chunks(TOMBSTONES_PER_RECORD);
             let records = records.map(|found| tombstones_record(found.iter().copied()));
-            // At once: by themselves, tombstones hide out-of-order samples, too.
+            // In one write: tombstones alone hide out-of-order samples too.
             let applied = deletions_applied_record(head.floor_ms());
             let records: Vec<Vec<u8>> = records.chain([applied]).collect();
             let segment = self.wal.append(LogKind::InOrder, &records)?;
             let end_ms = found.iter().map(|it| it.range.end_ms).max();
             self.note(segment, end_ms.unwrap_or(i64::MIN));
-            // Forced to the device, before a block says so.
+            // Ending the segment syncs it, before a block notes that the log has it.
             self.cut_in_order()?;
             self.restart_columns();
         }
         for ulid in &deletions.ulids {
-            // What else fails must not hold up writes.
+            // Other errors must not hold up writes.
             if let Err(BlockError::Storage(error @ StorageError::NoSpace { .. })) =
                 note_in_block(&*deletions.blocks, ulid)
             {
@@ -128,7 +128,7 @@ impl Log {
     }
 }
 
-/// Notes in a block that the log has its deletions.
+/// Notes in a block's `meta.json` that the log has its deletions.
 fn note_in_block(blocks: &dyn Blocks, ulid: &str) -> std::result::Result<(), BlockError> {
     let tombstones = Tombstones::read(blocks, ulid)?;
     let meta = meta_with_tombstones(blocks, ulid, &tombstones, true)?;

@@ -1,31 +1,31 @@
 //! Floats by columns in the in-order log.
 //!
-//! A record builds on those before it in its segment, never on another segment: who begins to read
-//! with a segment, as forwarding does, has no other. The host ends segments as well, so it is asked
-//! where a batch will go before its records are made.
+//! A record builds on those before it in its segment, never on another segment: a reader that
+//! begins with a segment, as forwarding does, has no other. The host ends segments as well, so it
+//! is asked where a batch will go before its records are made.
 //!
-//! A host that does not keep to what it said, or an earlier version of this, leaves a segment that
-//! begins with a record which builds on the segment before. From then on a new chain begins, and
-//! the segment before is kept until what builds on it is in blocks.
+//! A host that does not keep to its answer, or an earlier version of this code, leaves a segment
+//! whose first record builds on the segment before. From then on a new chain begins, and the
+//! segment before is kept until the samples that build on it are in blocks.
 
 use super::{Head, Log};
 use crate::codec::hash_word;
 use crate::storage::LogKind;
 use crate::wal::{ColumnError, ColumnRecord, ColumnWriter};
 
-/// How floats are written by columns.
+/// State of writing floats by columns.
 pub(super) struct Columns {
     seed: u64,
-    /// With the first float.
+    /// Made with the first float.
     writer: Option<ColumnWriter>,
     /// Whether floats go to the log without columns for now.
     are_off: bool,
-    /// The segment that the last record went to.
+    /// Segment of the last record.
     segment: Option<u32>,
 }
 
 impl Columns {
-    /// Whether the next record may build on the last one.
+    /// Returns whether the next record may build on the last one.
     pub fn is_chained(&self) -> bool {
         self.writer.as_ref().is_some_and(ColumnWriter::is_chained)
     }
@@ -37,7 +37,7 @@ impl Log {
         self.columns = Some(Columns { seed, writer: None, are_off: false, segment: None });
     }
 
-    /// Lets floats go to the log without columns, as long as memory is short.
+    /// Stops or resumes columns; they are off while memory is short.
     pub(super) fn turn_columns_off(&mut self, are_off: bool) {
         let Some(columns) = &mut self.columns else { return };
         let were_off = std::mem::replace(&mut columns.are_off, are_off);
@@ -49,9 +49,10 @@ impl Log {
         }
     }
 
-    /// The writer of columns, if they are on. Whatever the seed, it names no chain as a life before
-    /// did.
+    /// Returns the writer of columns, if they are on. Its chains have other names than those of an
+    /// earlier process, whatever the seed.
     pub(super) fn column_writer(&mut self) -> Option<&mut ColumnWriter> {
+        // At least one of segment and record count has grown since an earlier start.
         let newest = self.segments.keys().next_back();
         let life = newest.map_or(0, |segment| u64::from(*segment) + 1);
         let Columns { seed, writer, .. } = self.columns.as_mut().filter(|it| !it.are_off)?;
@@ -60,36 +61,37 @@ impl Log {
         Some(writer.get_or_insert_with(|| ColumnWriter::new(seed)))
     }
 
-    /// Lets the next record build on nothing if it will lie in another segment than the last one.
+    /// Begins a new chain if the next record will lie in another segment than the last one.
     pub(super) fn restart_columns_of_new_segment(&mut self) {
         let Some(columns) = self.columns.as_ref().filter(|columns| columns.is_chained()) else {
             return;
         };
         let last = columns.segment;
-        // What keeps the log from telling keeps it from taking the batch, which reports it.
+        // An error that hides the segment will fail the write of the batch, which reports it.
         if self.wal.next_segment(LogKind::InOrder).ok() != last {
             self.restart_columns();
         }
     }
 
-    /// Lets the next record build on nothing.
+    /// Begins a new chain of records.
     pub(super) fn restart_columns(&mut self) {
         if let Some(Columns { writer: Some(writer), .. }) = &mut self.columns {
             writer.restart();
         }
     }
 
-    /// Notes where a batch went, of which the first record may build on the one before.
+    /// Notes the segment of a batch whose first record may build on the one before.
     pub(super) fn note_columns(&mut self, segment: u32, newest_ms: i64, is_chained: bool) {
         let Some(columns) = &mut self.columns else { return };
         let before = columns.segment.replace(segment);
         if let Some(before) = before.filter(|before| *before != segment && is_chained) {
+            // The batch builds on the earlier segment, which stays as long as the batch does.
             self.note(before, newest_ms);
             self.restart_columns();
         }
     }
 
-    /// Takes floats back; returns whether the record was understood.
+    /// Replays floats; returns whether the record was understood.
     pub(super) fn replay_columns(
         &mut self,
         head: &mut Head,
@@ -104,9 +106,10 @@ impl Log {
         let newest_ms = floats.end();
         self.note(segment, newest_ms);
         if read == Ok(true) {
-            // What it builds on must stay as long.
+            // The segment that the record builds on must stay as long.
             self.note(self.column_reader.first_segment().min(segment), newest_ms);
         }
+        // A record that is cut off is a copy, whose rows a checkpoint has.
         matches!(read, Ok(_) | Err(ColumnError::CutOff))
     }
 }

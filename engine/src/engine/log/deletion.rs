@@ -5,11 +5,11 @@
 //! out-of-order log:                           │ all out-of-order samples again │
 //! ```
 //!
-//! A tombstone in the in-order log deletes what stands before it there. As long as no
-//! deletions-applied record follows, it also hides everything of its series in the out-of-order
-//! log: that is what upstream means by it, and what a crash in the middle leaves. Then the
-//! out-of-order log is rewritten from the head, which no longer holds what was deleted, and what it
-//! replaces is dropped. That also gets rid of out-of-order samples that are in blocks, and were
+//! A tombstone in the in-order log deletes the rows before it there. Until a deletions-applied
+//! record follows, it also hides all samples of its series in the out-of-order log: that is
+//! upstream's meaning, and the state that a crash half way leaves. To apply deletions, the
+//! out-of-order log is rewritten from the head, which no longer holds the deleted samples, and its
+//! old segments are dropped. That also removes out-of-order samples that are in blocks and were
 //! deleted there: the head has dropped them, and no tombstone could name their series.
 //!
 //! Tombstones that upstream left are applied before the first out-of-order sample is added.
@@ -22,32 +22,32 @@ use crate::storage::{LogKind, StorageResult};
 use crate::wal::{RecordError, TombstoneRecord, deletions_applied_record, tombstones_record};
 use rustc_hash::FxHashMap;
 
-/// Tombstones of one record.
+/// Number of tombstones in one record.
 pub(super) const TOMBSTONES_PER_RECORD: usize = 10_000;
 
-/// Out-of-order samples that are written with one call, but for one series more.
+/// Number of out-of-order samples per write, exceeded by one series at most.
 const OUT_OF_ORDER_SAMPLES_PER_APPEND: usize = 10_000;
 
 /// The state of deletions in the log.
 #[derive(Default)]
 pub(super) struct Deletions {
-    /// While the log is replayed: what tombstones that are not applied delete, by series.
+    /// During replay: ranges of tombstones that are not applied, by series.
     pub(super) hidden: FxHashMap<Slot, Vec<Hidden>>,
     /// Whether no deletions-applied record was written since the last deletion.
     pub(super) unapplied: bool,
-    /// Whether the out-of-order log may hold what was deleted.
+    /// Whether the out-of-order log may hold deleted samples.
     pub(super) out_of_order_is_stale: bool,
 }
 
-/// What a tombstone hides in the out-of-order log of its series, which may have several numbers.
+/// Samples that a tombstone hides in the out-of-order log of a series, under any of its numbers.
 pub(super) struct Hidden {
     range: TimeRange,
-    /// The largest number that there was. What carries a larger one came later.
+    /// Largest number so far; rows with a larger one came later.
     last_ref: u64,
 }
 
 impl Log {
-    /// Writes down what is about to be deleted.
+    /// Writes the tombstones of a deletion that is about to happen.
     pub fn append_deletion(
         &mut self,
         head: &Head,
@@ -60,7 +60,7 @@ impl Log {
                 TombstoneRecord { series_ref: head.series_ref(*slot), range: *range }
             })));
         }
-        // Before the write: one that fails may leave something behind.
+        // Before the write, because a failed write may leave some records behind.
         self.deletions.unapplied = true;
         let is_touched = |(newest_ms, _): &(i64, u64)| *newest_ms >= range.start_ms;
         self.deletions.out_of_order_is_stale |= self.out_of_order_segments.values().any(is_touched);
@@ -72,8 +72,8 @@ impl Log {
         Ok(())
     }
 
-    /// Makes sure that nothing deleted is in the out-of-order log. If that fails, it is tried again
-    /// before the next out-of-order sample is written.
+    /// Makes sure that the out-of-order log holds no deleted sample. After an error, the next write
+    /// of an out-of-order sample tries again.
     pub fn apply_deletions(&mut self, head: &Head) -> Result<()> {
         if !self.deletions.unapplied {
             return Ok(());
@@ -88,7 +88,7 @@ impl Log {
         Ok(())
     }
 
-    /// Replaces the out-of-order log by what the head holds of it.
+    /// Replaces the out-of-order log by the head's out-of-order samples.
     pub(super) fn rewrite_out_of_order(&mut self, head: &Head) -> Result<()> {
         let last_segment = self.wal.cut_segment(LogKind::OutOfOrder)?;
         let mut rows: Vec<(u64, i64, Value)> = Vec::new();
@@ -104,7 +104,7 @@ impl Log {
             }
         }
         self.append_out_of_order(head, rows)?;
-        // Ending the new segment forces it to the device, before the only other copy goes.
+        // Ending the new segment syncs it, before the only other copy is dropped.
         self.wal.cut_segment(LogKind::OutOfOrder)?;
         self.wal.truncate_out_of_order(last_segment)?;
         self.out_of_order_segments.retain(|segment, _| *segment > last_segment);
@@ -124,7 +124,7 @@ impl Log {
         Ok(())
     }
 
-    /// Takes tombstones back; returns whether all were understood.
+    /// Replays tombstones; returns whether all were understood.
     pub(super) fn replay_tombstones(
         &mut self,
         head: &mut Head,
@@ -136,6 +136,7 @@ impl Log {
             self.note(segment, range.end_ms);
             self.deletions.unapplied = true;
             self.deletions.out_of_order_is_stale = true;
+            // Also if the series is gone: its number must not be given again.
             head.retire_ref(series_ref);
             let Some(slot) = head.replayed(series_ref) else { continue };
             let hidden = Hidden { range, last_ref: head.last_ref() };
@@ -147,7 +148,7 @@ impl Log {
         true
     }
 
-    /// Takes back that all deletions so far are applied.
+    /// Replays a deletions-applied record, which covers all deletions before it.
     pub(super) fn replay_deletions_applied(
         &mut self,
         head: &mut Head,
@@ -159,12 +160,12 @@ impl Log {
         head.replay_floor(floor_ms).is_ok()
     }
 
-    /// Ends the replay: what tombstones hide was not taken into the head.
+    /// Ends the replay: hidden samples were not taken into the head.
     pub(super) fn end_replay_of_deletions(&mut self) {
         self.deletions.hidden = FxHashMap::default();
     }
 
-    /// Whether an out-of-order sample of the log was deleted.
+    /// Returns whether an out-of-order sample of the log was deleted.
     pub(super) fn hides(&self, slot: Slot, series_ref: u64, timestamp_ms: i64) -> bool {
         let hides = |it: &Hidden| series_ref <= it.last_ref && it.range.contains(timestamp_ms);
         self.deletions.hidden.get(&slot).is_some_and(|hidden| hidden.iter().any(hides))

@@ -1,36 +1,36 @@
-//! Numbers that series had before, which rows of the log still carry.
+//! Earlier numbers of series, which rows of the log still carry.
 //!
 //! ```text
 //! series 1 = m │ rows of 1 │ …left the head… │ series 7 = m │ rows of 7 │ rows of 1 │
 //!                                              tidepool goes on with 7 ▲     ▲ Prometheus with 1
 //! ```
 //!
-//! A checkpoint names all numbers of a series while any segment that was there at the start may be
-//! left: the one that is in use comes last, as in the log. Rows that are written since carry that
-//! one.
+//! A checkpoint names all numbers of a series while any segment from before the start may be left.
+//! The number in use comes last, as in the log; rows written since the start carry it.
 
 use super::Log;
 use crate::engine::records::numbered_series;
 use crate::head::{Head, Slot};
 
-/// The earlier numbers of series.
+/// Earlier numbers, with the segments that may use them.
 #[derive(Default)]
 pub(super) struct EarlierRefs {
-    /// Behind the number that is in use; ascending.
+    /// Pairs (number in use, earlier number), ascending.
     pub(super) pairs: Vec<(u64, u64)>,
-    /// The last segments with rows that may carry them.
+    /// Last segments with rows that may carry them.
     in_order_last: u32,
     out_of_order_last: u32,
 }
 
 impl EarlierRefs {
-    /// A record of these series with all of their numbers.
+    /// Returns a record of these series with all of their numbers.
     pub(super) fn series_of(&self, head: &Head, slots: &[Slot]) -> Vec<u8> {
         numbered_series(
             head,
             slots.iter().flat_map(|slot| {
                 let series_ref = head.series_ref(*slot);
                 let earlier_refs = self.of(series_ref).iter().map(|(_, earlier_ref)| *earlier_ref);
+                // Replay goes on with the last number of a series, so the one in use comes last.
                 earlier_refs.chain([series_ref]).map(|series_ref| (series_ref, *slot))
             }),
         )
@@ -45,7 +45,7 @@ impl EarlierRefs {
 }
 
 impl Log {
-    /// Keeps earlier numbers as long as any segment is left that there is now.
+    /// Keeps earlier numbers as long as any present segment is left.
     pub(super) fn keep_earlier_refs(&mut self, pairs: Vec<(u64, u64)>) {
         let last = |segment: Option<&u32>| segment.copied().unwrap_or(0);
         self.earlier_refs = EarlierRefs {
@@ -55,7 +55,7 @@ impl Log {
         };
     }
 
-    /// Drops the earlier numbers if no segment behind this one can hold rows that carry them.
+    /// Drops the earlier numbers if no segment after this one can hold rows that carry them.
     pub(super) fn drop_earlier_refs(&mut self, last_segment: u32) {
         let EarlierRefs { in_order_last, out_of_order_last, .. } = self.earlier_refs;
         let first = self.out_of_order_segments.keys().next();

@@ -14,7 +14,7 @@ pub struct LogState {
 }
 
 impl LogState {
-    /// Takes what [`Log::put_state`] appended.
+    /// Decodes the bytes that [`Log::put_state`] appended.
     pub fn take(bytes: &mut Bytes<'_>) -> Result<LogState, SavedHeadError> {
         Ok(LogState {
             unapplied: bytes.flag()?,
@@ -27,7 +27,7 @@ impl LogState {
 }
 
 impl Log {
-    /// Appends what a replay would find out. A checkpoint that was begun is given up.
+    /// Appends the state that a replay would find. A checkpoint that was begun is abandoned.
     pub fn put_state(&mut self, out: &mut Vec<u8>) {
         self.truncation = None;
         let Deletions { unapplied, out_of_order_is_stale, .. } = self.deletions;
@@ -44,7 +44,7 @@ impl Log {
         }
     }
 
-    /// Ends the replay before it began: all is known.
+    /// Sets the state in place of a replay.
     pub fn restore(&mut self, state: LogState) {
         let LogState {
             unapplied,
@@ -77,6 +77,7 @@ fn put_segments<'a>(
 }
 
 fn take_segments(bytes: &mut Bytes<'_>) -> Result<Vec<(u32, i64)>, SavedHeadError> {
+    // Not allocated by the count, which may be damaged.
     let mut segments = Vec::new();
     for _ in 0..bytes.u32()? {
         segments.push((bytes.u32()?, bytes.i64()?));

@@ -1,4 +1,4 @@
-//! Answers that are gone over twice, and answers with external labels.
+//! Answers that are read twice, and answers with external labels.
 
 use super::*;
 use crate::model::Histogram;
@@ -7,10 +7,10 @@ use crate::select::Cursor;
 use crate::wire::{SeriesData, WriteSink, decode_write_v1};
 use proptest::prelude::*;
 
-/// A series: its labels, times and bits of its floats, and how many histograms it has.
+/// A series: labels, times and bits of its floats, and the number of its histograms.
 type Found = (String, Vec<(i64, u64)>, usize);
 
-/// The series of a SAMPLES answer, in their order.
+/// Series of a SAMPLES answer, in their order.
 #[derive(Debug, Default, PartialEq)]
 struct Answer(Vec<Found>);
 
@@ -67,7 +67,7 @@ fn measured(cursor: &mut Cursor) -> Result<(u64, u64)> {
     }
 }
 
-/// A value at a time of a series; whether all that is due is cut to blocks before.
+/// A value at a time of a series, and whether all due samples are cut to blocks before.
 type Write = (u8, i64, bool, bool);
 
 fn write(node: &mut Node, (series, time_ms, is_zero, cut): Write, histogram: &Histogram) {
@@ -85,7 +85,7 @@ fn write(node: &mut Node, (series, time_ms, is_zero, cut): Write, histogram: &Hi
 
 proptest! {
     /// Whatever is written between the two passes, the second returns as many bytes as the first
-    /// counted, and what was there when the cursor was opened.
+    /// counted, and the samples that existed when the cursor was opened.
     #[test]
     fn an_answer_is_as_long_as_was_measured(
         before in prop::collection::vec((0u8..4, 0i64..4000, any::<bool>(), prop::bool::weighted(0.02)), 1..150),
@@ -135,8 +135,7 @@ proptest! {
         }
     }
 
-    /// With external labels, series from head and blocks come in the order of the labels that they
-    /// have then, and those that become the same are one.
+    /// With external labels, series are in the order of their new labels, and equal ones are one.
     #[test]
     fn external_labels_are_added_in_order(
         written in prop::collection::btree_map(

@@ -1,4 +1,4 @@
-//! Deletions: hidden at once, and for good, whatever comes after.
+//! Deleted samples are hidden at once and stay deleted, whatever comes after.
 
 use super::faults::Fault;
 use super::model::{same, same_model, value};
@@ -15,26 +15,25 @@ type TestResult<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 enum Operation {
     /// Series, step from the newest time of all, value.
     Append(u8, i64, Value),
-    /// Of which series, and when, counted from the newest time.
+    /// Expression of names, start and end from the newest time.
     Delete(String, i64, i64),
-    /// Some slices of what is due, so that other operations come in the middle.
+    /// Some slices of due work, so that other operations come in between.
     CompactSlices(u8),
     CleanTombstones,
     Restart,
     CleanRestart,
-    /// Until the next restart all is due to be cut.
     CutAll,
     /// Whether memory is short: then all is cut once, however recent.
     Memory(bool),
-    /// What the clock shows, counted from the newest time.
+    /// The clock, counted from the newest time.
     Clock(i64),
-    /// Rows of one request, no time of a series twice; as with a single row.
+    /// Rows of one request, with no time of a series twice.
     Batch(Vec<((u8, i64), Value)>),
-    /// What is asked of storage will fail once; whether that ends in a crash.
+    /// Whether the next failure of storage is followed by a crash.
     Fail(Fault, bool),
 }
 
-/// How far ahead of the clock rows may be.
+/// Largest lead of rows over the clock.
 const FUTURE_MS: i64 = 500;
 
 thread_local! {
@@ -54,8 +53,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// Those, requests of several rows, cuts of all that there is, a clock that jumps, and storage that
-/// fails.
+/// Operations, requests of several rows, cuts of all samples, a jumping clock, failing storage.
 fn any_operation() -> impl Strategy<Value = Operation> {
     prop_oneof![
         24 => operation(),
@@ -89,7 +87,7 @@ impl Node {
         Ok(())
     }
 
-    /// Does what may fail a second time if it did, after a crash or without one.
+    /// Repeats a call that failed, after a crash or without one.
     fn twice<T>(
         &mut self,
         crashes: bool,
@@ -117,7 +115,7 @@ impl Node {
     }
 }
 
-/// Whether a name matches one of the few kinds of expressions that these tests delete by.
+/// Returns whether a name matches one of the kinds of expressions that these tests delete by.
 fn is_named(regex: &str, name: &str) -> bool {
     match (regex.strip_suffix(".*"), regex) {
         (Some(start), _) => name.starts_with(start),
@@ -137,9 +135,8 @@ pub(super) fn delete_from_model(model: &mut Model, regex: &str, range: TimeRange
     model.retain(|_, samples| !samples.is_empty());
 }
 
-/// The model holds what the engine says it has taken. So that it may not refuse anything, and may
-/// not take everything: a row that comes after all others of any series is taken while there is
-/// memory, unless the clock is too far behind it, and then never.
+/// The model holds what the engine says it has taken. To bound both, a row newer than all others of
+/// any series is taken while there is memory, unless the clock is too far behind, and then never.
 fn assert_taken_by_the_rules(
     model: &Model,
     rows: &[(String, i64, Value)],
@@ -159,7 +156,7 @@ fn assert_taken_by_the_rules(
     Ok(())
 }
 
-/// Holds a node against a plain map after each of these operations.
+/// Compares a node with a plain map after each operation.
 fn compare(
     operations: Vec<Operation>,
     with_out_of_order: bool,
@@ -241,7 +238,6 @@ fn compare(
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
-    /// The seeds of cases that failed once fit these operations.
     #[test]
     fn what_is_deleted_stays_deleted_and_nothing_else_goes(
         operations in prop::collection::vec(operation(), 1..250),
@@ -305,7 +301,7 @@ fn a_deletion_of_everything_survives_cleaning_and_a_restart() -> TestResult {
     Ok(())
 }
 
-/// Upstream's tombstones hide out-of-order samples whenever they came. Those that come to us count.
+/// Upstream's tombstones hide out-of-order samples of any age; those that come later count.
 #[test]
 fn tombstones_that_upstream_left_are_honoured() -> TestResult {
     let mut node = Node::with(WITH_OUT_OF_ORDER);
@@ -436,7 +432,7 @@ fn a_deletion_during_a_cut_is_not_lost() -> TestResult {
     Ok(())
 }
 
-/// The head has dropped what the block holds, the log has not, for want of space.
+/// The head has dropped the samples of a block; the log has not, for lack of space.
 #[test]
 fn a_deletion_before_the_log_could_truncate_is_for_good() -> TestResult {
     let mut node = Node::new();

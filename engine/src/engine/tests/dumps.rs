@@ -1,4 +1,4 @@
-//! Lines of text from damaged blocks: damage costs what is damaged, is reported, and ends nothing.
+//! Lines of text from damaged blocks: damage is reported, and costs only the damaged part.
 
 use super::*;
 use crate::block::{BlockBuilder, BlockMetaParams, SymbolCollector};
@@ -12,7 +12,6 @@ const SERIES: usize = 4;
 const CHUNKS: i64 = 3;
 const SAMPLES: i64 = 5;
 
-/// Series of several chunks each.
 fn sound_block() -> TestResult<(MemoryBlocks, String)> {
     let blocks = MemoryBlocks::default();
     let names: Vec<String> = (0..SERIES).map(|number| format!("series_{number}")).collect();
@@ -42,7 +41,7 @@ fn sound_block() -> TestResult<(MemoryBlocks, String)> {
     Ok((blocks, id))
 }
 
-/// The same block with other bytes in one of its files.
+/// Copies a block with other bytes in one of its files.
 fn with_bytes(
     sound: &MemoryBlocks,
     id: &str,
@@ -68,7 +67,7 @@ fn content(blocks: &MemoryBlocks, id: &str, file: &str) -> TestResult<Vec<u8>> {
     Ok(file.read_at(0, u32::try_from(file.size())?)?)
 }
 
-/// All lines, and what could not be read.
+/// All lines, and the errors of unreadable parts.
 fn dump(blocks: &MemoryBlocks) -> TestResult<(Vec<String>, Vec<String>)> {
     let wal = MemoryWal::default();
     let node = Node {

@@ -1,4 +1,4 @@
-//! Marks of the end of series.
+//! Staleness markers that end series.
 
 use super::*;
 use std::iter;
@@ -12,7 +12,7 @@ impl Node {
         Ok(self.engine.append_and_end(iter::empty(), (numbers, AT_MS), NOW_MS)?.0)
     }
 
-    /// Records in both logs.
+    /// Number of records in both logs.
     fn records(&self) -> u64 {
         let mut other = Node::open_unread(&self.wal, &self.blocks, self.options);
         loop {
@@ -24,8 +24,8 @@ impl Node {
     }
 }
 
-/// Upstream's rule for targets that vanish: a marker is refused if there are newer samples, also
-/// where samples may come out of order.
+/// Upstream's rule for targets that vanish: newer samples refuse a marker, also one that is
+/// within the out-of-order window.
 #[test]
 fn only_series_without_newer_values_end() -> Result<()> {
     for options in [OPTIONS, WITH_OUT_OF_ORDER] {
@@ -54,8 +54,7 @@ fn only_series_without_newer_values_end() -> Result<()> {
     Ok(())
 }
 
-/// The story of a scrape whose samples, markers and report lay in several records: a kill between
-/// them kept a part.
+/// A scrape whose samples, markers and report were in several records lost a part by a kill.
 #[test]
 fn rows_and_ends_are_one_batch() -> Result<()> {
     for (options, by_columns) in

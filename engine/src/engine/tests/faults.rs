@@ -8,14 +8,14 @@ use crate::storage::{
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// A call that will fail.
+/// A call of storage that fails.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fault {
-    /// How many calls that write still work.
+    /// Number of writing calls before the fault.
     pub after_calls: u32,
-    /// Whether there is no space, so that nothing was done.
+    /// Whether space is missing, so that nothing was done.
     pub is_full: bool,
-    /// Whether, where that is possible, all is done in spite of the error.
+    /// Whether the call takes effect in spite of the error, where possible.
     pub takes_effect: bool,
 }
 
@@ -24,22 +24,19 @@ thread_local! {
 }
 
 impl Fault {
-    /// From now on this fault is to come, or none.
     pub(super) fn set(fault: Option<Fault>) {
         FAULT.set(fault);
     }
 
-    /// Whether a fault is still to come.
     pub(super) fn is_due() -> bool {
         FAULT.get().is_some()
     }
 
-    /// Does all of a call or nothing.
     fn try_whole<T>(call: impl FnOnce() -> StorageResult<T>) -> StorageResult<T> {
         Fault::attempt(false, call)
     }
 
-    /// Does a call that may be done although it fails.
+    /// Does a call that may take effect although it fails.
     fn try_to<T>(call: impl FnOnce() -> StorageResult<T>) -> StorageResult<T> {
         Fault::attempt(true, call)
     }

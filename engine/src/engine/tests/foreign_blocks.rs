@@ -1,4 +1,4 @@
-//! Blocks of others that end later than the log's samples begin.
+//! Foreign blocks that end later than the log's samples begin.
 
 use super::*;
 use crate::block::{BlockBuilder, BlockDesc, BlockMetaParams, BlockReader, SymbolCollector};
@@ -7,12 +7,12 @@ use crate::storage::Blocks as _;
 
 type TestResult<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// A block of one sample that covers `0..1000`, merged of blocks of these ranges.
+/// A block of one sample over `0..1000`, merged of blocks of these ranges.
 fn put_block(blocks: &MemoryBlocks, hint: Option<&str>, parents: &[(i64, i64)]) -> TestResult {
     put_block_over(blocks, 0, ("in_block", &[50]), hint, parents)
 }
 
-/// The same from this time on, with these samples of a series of this name.
+/// The same from this time on, with samples of a named series.
 fn put_block_over(
     blocks: &MemoryBlocks,
     min_time_ms: i64,
@@ -44,7 +44,7 @@ fn put_block_over(
     Ok(())
 }
 
-/// Upstream makes such blocks while only the log has the in-order samples of the same time.
+/// Upstream makes such blocks while only the log has the in-order samples of their time.
 #[test]
 fn blocks_of_out_of_order_samples_or_of_some_series_do_not_replace_the_log() -> TestResult {
     for (hint, is_kept) in [
@@ -87,14 +87,12 @@ fn merged_blocks_replace_the_log_only_if_their_newest_parent_stands_alone() -> T
     Ok(())
 }
 
-/// The times of a series that a node gives.
 fn times_of(node: &Node, name: &str) -> Vec<i64> {
     let all = node.select(Vec::new(), TimeRange::ALL);
     all.get(name).map(|samples| samples.keys().copied().collect()).unwrap_or_default()
 }
 
-/// Deletes from the first series of the only block as upstream does: it writes the tombstones, and
-/// a `meta.json` with the keys that it knows.
+/// Deletes from the first series of the only block, keeping the keys that upstream knows.
 fn delete_as_upstream(blocks: &MemoryBlocks, start_ms: i64, end_ms: i64) -> TestResult {
     let ulid = blocks.list()?.remove(0);
     let block = BlockReader::open(blocks, &ulid)?;
@@ -107,8 +105,7 @@ fn delete_as_upstream(blocks: &MemoryBlocks, start_ms: i64, end_ms: i64) -> Test
 
 const ONE: u64 = 1.0f64.to_bits();
 
-/// Upstream drops what its log has of such a block's time, so that its log knows nothing of what is
-/// deleted from the block.
+/// Upstream drops its log's samples of such a block's time, so its log has no such deletion.
 #[test]
 fn what_upstream_deleted_from_blocks_is_deleted_from_the_log() -> TestResult {
     let overlapping: &[(i64, i64)] = &[(0, 1000), (0, 1000)];
@@ -168,7 +165,7 @@ fn what_upstream_deleted_from_blocks_ends_what_was_saved_of_the_head() -> TestRe
     Ok(())
 }
 
-/// Cleaned of its deletions, a block of several others would look as if it had been cut.
+/// Rewritten for its deletions, a block of several others would look like one that was cut.
 #[test]
 fn blocks_that_are_cleaned_do_not_replace_the_log() -> TestResult {
     let mut node = Node::with(WITH_OUT_OF_ORDER);

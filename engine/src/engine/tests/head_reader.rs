@@ -1,4 +1,4 @@
-//! A head that another instance reads, slice by slice, compared with one that answers at once.
+//! A head read in slices by another instance, compared with one that answers at once.
 
 use super::*;
 use crate::block::tests::select::{any_matcher, any_series};
@@ -14,12 +14,11 @@ use std::cell::Cell;
 
 type TestResult<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Reads a head as an instance of its own does, and lets something be written between calls.
+/// Reads a head as another instance does, with writes between calls.
 struct Reader<'e> {
     engine: &'e RefCell<Engine>,
-    /// Calls that were made.
     calls: Rc<Cell<u32>>,
-    /// Times that the head could not answer in one slice, and did not want to at all.
+    /// Numbers of calls that the head put off, and that it refused.
     put_off: Cell<u32>,
     refused: Cell<u32>,
 }
@@ -130,7 +129,7 @@ impl RemoteStrings for Remote<HeadStringReader> {
     }
 }
 
-/// All series, which come again after a rewind.
+/// Returns all series, read once more after a rewind.
 fn all_series(mut source: Box<dyn SeriesSource>) -> Result<Vec<(Labels, Vec<Chunk>)>> {
     let mut given = [Vec::new(), Vec::new()];
     for all in &mut given {
@@ -183,7 +182,7 @@ fn matcher_sets() -> impl Strategy<Value = Vec<Vec<MatcherSpec>>> {
 }
 
 proptest! {
-    /// Series, names and values, by whatever way they were found.
+    /// Series, names and values, whichever way they are found.
     #[test]
     fn slices_give_what_one_answer_gives(
         series in any_series(),
@@ -221,7 +220,7 @@ proptest! {
         prop_assert_eq!(engine.borrow().figures().map_err(fail)?.open_cursors, 0);
     }
 
-    /// What a deletion in slices leaves is what one at once leaves, now and after a replay.
+    /// Deleting in slices leaves the same as deleting at once, now and after a replay.
     #[test]
     fn slices_delete_what_one_deletion_deletes(
         series in any_series(),
@@ -252,8 +251,8 @@ proptest! {
     }
 }
 
-/// Many series with one unique value each, and a read that names hundreds it does not want: the
-/// head is asked in slices, and the reader finds the series itself.
+/// Each series has a unique value, and a read excludes hundreds: the head is asked in slices, and
+/// the reader finds the series itself.
 #[test]
 fn a_read_that_costs_too_much_is_done_by_the_reader() -> TestResult {
     let label = |number: usize| {

@@ -1,5 +1,4 @@
-//! Requests that mean harm, or were made by a broken sender: they are refused, in part or whole,
-//! and leave nothing behind.
+//! Hostile or broken requests: they are refused, in part or whole, and leave nothing behind.
 
 use super::*;
 use crate::codec::put_uvarint;
@@ -27,7 +26,6 @@ fn sample(timestamp_ms: i64) -> Vec<u8> {
     field(2, &bytes)
 }
 
-/// A series of a 1.0 request.
 fn series(labels: &[(&str, &str)], times_ms: impl IntoIterator<Item = i64>) -> Vec<u8> {
     let labels = labels.iter().flat_map(|(name, value)| label(name, value));
     field(1, &labels.chain(times_ms.into_iter().flat_map(sample)).collect::<Vec<u8>>())
@@ -75,7 +73,7 @@ fn label_sets_beyond_the_limits_are_refused_and_the_rest_kept() {
     assert!(refused.is_err_and(|error| error.to_string().contains("2000000 bytes")));
 }
 
-/// Limits are for what is new: what the log holds comes back, whatever they are by then.
+/// Limits apply to new data: the log's content is replayed whatever the limits are.
 #[test]
 fn limits_that_were_lowered_do_not_lose_what_is_stored() {
     let mut node = Node::new();
@@ -112,7 +110,7 @@ fn what_is_refused_makes_no_series() {
     assert_eq!((outcome.refused, node.head_series()), (2, 1));
 }
 
-/// A few bytes announce what takes hundreds; sixteen times the body is enough for honest ones.
+/// A few bytes announce hundreds; sixteen times the body is enough for honest requests.
 #[test]
 fn bodies_of_empty_parts_are_refused_before_they_take_memory() {
     let mut node = Node::new();
@@ -143,7 +141,7 @@ fn bodies_of_empty_parts_are_refused_before_they_take_memory() {
     );
 }
 
-/// Times that descend, or come again and again, are found without looking at all others.
+/// Descending or repeated times are found without a look at all others.
 #[test]
 fn a_series_in_any_order_is_judged_row_by_row() {
     let rows = 100_000;
@@ -163,7 +161,7 @@ fn a_series_in_any_order_is_judged_row_by_row() {
     assert_eq!(outcome.samples_duplicate, rows as u64);
 }
 
-/// A series of a 2.0 request: references to its labels, other fields.
+/// A series of a 2.0 request: label references and other fields.
 fn series_v2(refs: impl IntoIterator<Item = u64>, fields: &[Vec<u8>]) -> Vec<u8> {
     let mut packed = Vec::new();
     refs.into_iter().for_each(|symbol_ref| put_uvarint(&mut packed, symbol_ref));
@@ -177,14 +175,12 @@ fn symbols_v2(long: &[u8], names: usize) -> Vec<u8> {
     all.chain(names.iter().map(|name| name.as_bytes())).flat_map(|text| field(4, text)).collect()
 }
 
-/// The place of the first short name.
 const NAMES: u64 = 4;
 
-/// The place of the long symbol.
 const LONG: u64 = 3;
 
-/// An exemplar whose 2,000 labels all referred to one symbol of 4 MB had 8 GB copied, validated and
-/// counted before its length was looked at, which ended the instance.
+/// An exemplar whose 2,000 labels all refer to one symbol of 4 MB must be refused before its labels
+/// are built: 8 GB of them ended the instance.
 #[test]
 fn an_exemplar_is_judged_by_its_length_before_its_texts_are_looked_at() {
     let mut node = Node::new();
@@ -207,8 +203,8 @@ fn an_exemplar_is_judged_by_its_length_before_its_texts_are_looked_at() {
     assert!(outcome.refusals[0].detail.contains("200012000 bytes"), "{:?}", outcome.refusals);
 }
 
-/// Series that refer to a long symbol again and again cost its length for each reference: 4 MB of
-/// requests held all writes for half a minute, and 2,000 series ended the process.
+/// Series that refer to a long symbol many times cost its length for each reference: 4 MB of
+/// requests blocked writes for half a minute, and 2,000 series ended the process.
 #[test]
 fn series_of_a_request_lead_to_a_bounded_amount_of_text() {
     let long = "x".repeat(64 << 10);
@@ -242,7 +238,7 @@ fn series_of_a_request_lead_to_a_bounded_amount_of_text() {
     }
 }
 
-/// What is stored is found whatever the limits have become, also by references out of order.
+/// Stored series are found whatever the limits are, also by references out of order.
 #[test]
 fn references_to_a_stored_series_with_long_labels_find_it() {
     let long = "x".repeat(1000);

@@ -1,5 +1,5 @@
-//! What a reader keeps of blocks from one read to the next: it sees what comes and goes, opens
-//! nothing twice that stays, and keeps no more than it may.
+//! Blocks that a reader keeps open between reads: changes are seen, no remaining block is opened
+//! twice, and the limits hold.
 
 use super::super::kept_blocks::BYTES_MAX;
 use super::*;
@@ -8,7 +8,6 @@ use crate::model::MatchOp;
 use crate::storage::{BlockFile, BlockWriter, Blocks, StorageResult};
 use std::cell::Cell;
 
-/// Counts the indexes that are opened.
 struct Watched {
     blocks: MemoryBlocks,
     opened: Rc<Cell<usize>>,
@@ -57,12 +56,11 @@ impl Reader {
         Reader { engine: Engine::open(role, node.options, storage).expect("a reader"), opened }
     }
 
-    /// Times of all samples of a metric, and how many indexes were opened for them.
+    /// Times of all samples of a metric, and the number of indexes opened for them.
     fn times(&self, name: &str) -> (Vec<i64>, usize) {
         self.select(MatchOp::Equal, name)
     }
 
-    /// The same of metrics.
     fn select(&self, op: MatchOp, name: &str) -> (Vec<i64>, usize) {
         let matchers = vec![MatcherSpec { name: LABEL_NAME.into(), op, value: name.into() }];
         let selection = all_of(matchers, TimeRange::ALL);
@@ -120,7 +118,7 @@ fn blocks_that_come_and_go_are_seen_and_others_stay_open() {
     assert_eq!(kept, node.blocks.list().expect("blocks").len());
 }
 
-/// The owner of tombstones reads them each time.
+/// An instance that may replace tombstones reads them each time.
 #[test]
 fn other_roles_keep_nothing() {
     let mut node = Node::new();

@@ -75,7 +75,7 @@ fn kinds_change_within_a_series_and_nothing_is_lost() {
     assert_eq!(other.refusals[0].reason, RefusalReason::DuplicateSample);
 }
 
-/// The log keeps kinds apart; what came first within a request must not be read back last.
+/// The log separates kinds; the first rows of a request must not be read back last.
 #[test]
 fn kinds_change_within_a_request() {
     for options in [OPTIONS, WITH_OUT_OF_ORDER] {
@@ -174,8 +174,8 @@ fn exemplars_come_back_from_the_log() {
     assert_eq!(off.refusals[0].reason, RefusalReason::ExemplarsOff);
 }
 
-/// The story of 888 exemplars of which 315 were left after a `kill -9`: the others stood in
-/// segments whose samples were in blocks.
+/// Of 888 exemplars, 315 were left after a `kill -9`: the others were in segments whose samples
+/// were in blocks.
 #[test]
 fn exemplars_outlive_the_segments_that_they_came_in() {
     let mut node = Node::new();
@@ -214,8 +214,8 @@ fn exemplars_outlive_the_segments_that_they_came_in() {
     }
 }
 
-/// A cut drops a series whose exemplar is newer than the cut: the segment stays, and the number in
-/// its record had no series any more.
+/// A cut drops a series whose exemplar is newer: the segment stays, and its record names a number
+/// without a series.
 #[test]
 fn exemplars_behind_a_cut_outlive_their_series() {
     for late_ms in [1000, 1200, 1400] {

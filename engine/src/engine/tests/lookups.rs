@@ -10,13 +10,13 @@ use std::collections::BTreeSet;
 
 type TestResult<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// No block is due, so that a series' samples in the head are one chunk.
+/// Long, so that no block is due and each series has one chunk in the head.
 const ONE_CHUNK: HeadOptions = HeadOptions { block_duration_ms: 1_000_000, ..OPTIONS };
 
-/// Where the blocks of these tests end; the head begins there.
+/// End of the blocks of these tests, where the head begins.
 const BLOCKS_END_MS: i64 = 1000;
 
-/// A block or the head: the range it answers for, and its series with one chunk each.
+/// A block or the head: its range, and its series with one chunk each.
 struct Part {
     range: TimeRange,
     series: Vec<(Labels, TimeRange)>,
@@ -193,7 +193,7 @@ proptest! {
     }
 }
 
-/// Many values, so that they come in pages, through each of the ways in which they are found.
+/// Many values, which come in pages, found in each of the possible ways.
 #[test]
 fn values_come_in_pages() -> TestResult {
     let mut all = Vec::new();
@@ -281,7 +281,7 @@ fn an_open_list_of_values_keeps_the_head() -> TestResult {
     Ok(())
 }
 
-/// Blocks of upstream's first format are merged into one of ours, with all that they held.
+/// Blocks of upstream's first format are merged into one of the current format without loss.
 #[test]
 fn blocks_of_index_version_1_are_merged() -> TestResult {
     let (wal, storage) = (MemoryWal::default(), MemoryBlocks::default());

@@ -55,7 +55,7 @@ const ROOM: Room = Room { free_bytes: u64::MAX, other_bytes: 0, memory_bytes: u6
 /// Values by metric name and time.
 type Model = BTreeMap<String, BTreeMap<i64, Value>>;
 
-/// An engine on storage that outlives it.
+/// An engine, with storage that outlives it.
 struct Node {
     wal: MemoryWal,
     blocks: MemoryBlocks,
@@ -93,7 +93,6 @@ impl Node {
         engine
     }
 
-    /// One that has read nothing yet.
     fn open_unread(wal: &MemoryWal, blocks: &MemoryBlocks, options: HeadOptions) -> Engine {
         let wal = Box::new(FailingWal(wal.reopened()));
         let storage = Storage { wal, blocks: Rc::new(FailingBlocks(blocks.clone())), head: None };
@@ -104,7 +103,6 @@ impl Node {
         self.engine = Node::open(&self.wal, &self.blocks, self.options);
     }
 
-    /// Until the next restart.
     fn write_columns(&mut self, by_columns: bool) -> Result<()> {
         if by_columns { self.engine.log_by_columns() } else { Ok(()) }
     }
@@ -121,7 +119,7 @@ impl Node {
         self.append_rows(&rows, 1_000_000).expect("storage that works")
     }
 
-    /// One batch of (metric name, time, value).
+    /// Appends one batch of (metric name, time, value).
     fn append_rows(&mut self, rows: &[(String, i64, Value)], now_ms: i64) -> Result<WriteOutcome> {
         self.engine.append_batch("append", now_ms, |head, batch| {
             for (name, timestamp_ms, value) in rows {
@@ -188,8 +186,7 @@ fn blocks_are_cut_and_the_log_shrinks() {
     assert_eq!(node.select(Vec::new(), TimeRange::ALL)["s"].len(), 200);
 }
 
-/// The head has chunks of 120 samples, blocks have longer ones from the beginning: a merge has
-/// nothing to join in them, and writes them no more.
+/// The head has chunks of 120 samples, blocks have longer ones: a merge has nothing to join.
 #[test]
 fn cuts_join_the_chunks_of_the_head() -> Result<()> {
     let mut node = Node::new();

@@ -14,7 +14,7 @@ enum Operation {
     Append(u8, i64, Value),
     Compact,
     Restart,
-    /// A restart that takes the saved head instead of the log.
+    /// A restart that loads a head snapshot instead of the log.
     CleanRestart,
     Select(TimeRange, MatchOp, String),
 }
@@ -40,12 +40,12 @@ fn is_gauge(value: &Value) -> bool {
     }
 }
 
-/// The mark of a series' end may have become a histogram.
+/// A staleness marker of a series may have become a histogram.
 pub(super) fn same(a: &Value, b: &Value) -> bool {
     a.same_observations(b) || (a.is_stale() && b.is_stale())
 }
 
-/// What is said again changes nothing, a gauge's hint included.
+/// Repeated rows change nothing, a gauge's hint included.
 fn replace(held: &mut Value, value: &Value) {
     if !same(held, value) {
         *held = value.clone();
@@ -62,8 +62,8 @@ pub(super) fn same_model(a: &Model, b: &Model) -> bool {
 }
 
 impl Node {
-    /// Appends in one batch rows of different series or times, and to a plain map what the node
-    /// takes of them; returns the newest time of that.
+    /// Appends rows of different series or times in one batch, and the accepted ones to a plain
+    /// map; returns their newest time.
     pub(super) fn append_to_both(
         &mut self,
         model: &mut Model,

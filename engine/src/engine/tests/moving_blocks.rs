@@ -1,11 +1,11 @@
-//! Blocks that are merged away while a read takes its list of them.
+//! Blocks that are merged while a read takes its list of them.
 
 use super::*;
 use crate::storage::{BlockFile, BlockWriter, Blocks, StorageError, StorageResult};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// After each of so many listings every block is gone and its content is under another name.
+/// After each of this many listings, all blocks are replaced by copies under other names.
 struct MovingBlocks {
     blocks: MemoryBlocks,
     moves_left: Cell<u32>,
@@ -57,7 +57,6 @@ impl Blocks for MovingBlocks {
     }
 }
 
-/// The samples that a read returns while blocks move.
 fn read(node: &Node, moves: u32) -> Result<usize> {
     let blocks = MovingBlocks { blocks: node.blocks.clone(), moves_left: Cell::new(moves) };
     let storage = Storage {
@@ -93,7 +92,7 @@ fn a_read_finds_what_blocks_were_merged_into_or_fails() {
     assert!(matches!(failed, Error::Storage(StorageError::NotFound { .. })), "{failed}");
 }
 
-/// A block that is listed and lacks files is damaged: it costs only itself.
+/// A listed block that lacks files is damaged, and costs only itself.
 #[test]
 fn a_block_without_its_index_is_left_out() {
     let node = with_blocks();

@@ -1,5 +1,5 @@
-//! Numbers of series: none is given twice, since parts of the logs that are held for others, and
-//! out-of-order samples, name their series by it.
+//! Numbers of series: none is given twice, since held segments and out-of-order samples refer to
+//! them.
 
 use super::*;
 use crate::storage::Wal;
@@ -57,7 +57,7 @@ fn numbers_that_any_row_names_are_taken() -> Result<()> {
     Ok(())
 }
 
-/// A series by this number, and floats of 1 under it.
+/// A series with this number, and floats of 1 under it.
 fn of_number(series_ref: u64, is_new: bool, times_ms: &[i64]) -> Vec<Vec<u8>> {
     let mut records = Vec::new();
     if is_new {
@@ -75,8 +75,8 @@ fn of_number(series_ref: u64, is_new: bool, times_ms: &[i64]) -> Vec<Vec<u8>> {
     records
 }
 
-/// A series left the head and came back under another number. Prometheus goes on with the first
-/// one, and the checkpoint named the last one alone.
+/// A series left the head and returned under another number. Prometheus goes on with the first
+/// number, so a checkpoint must name both.
 #[test]
 fn a_checkpoint_names_all_numbers_that_rows_carry() -> Result<()> {
     for is_saved in [false, true] {
@@ -123,7 +123,7 @@ fn a_checkpoint_names_all_numbers_that_rows_carry() -> Result<()> {
     Ok(())
 }
 
-/// A tombstone names one number of a series; what it had before goes, too.
+/// A tombstone names one number of a series, and deletes under its earlier ones too.
 #[test]
 fn a_tombstone_hides_rows_by_earlier_numbers() -> Result<()> {
     let mut node = Node::with(WITH_OUT_OF_ORDER);

@@ -1,27 +1,25 @@
-//! Heads whose labels take more memory than a compactor has: they are cut in pieces, of which a
-//! crash costs nothing, and which become one block once there is memory for it.
+//! Heads whose labels exceed a compactor's memory are cut in pieces; a crash between these costs
+//! nothing, and they are merged once memory allows.
 
 use super::*;
 use crate::block::BlockMeta;
 use proptest::prelude::*;
 
-/// What the labels of a load look like.
+/// Shape of the labels of a load.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     series: usize,
-    /// Labels of a series besides its name.
     labels: usize,
     value_bytes: usize,
-    /// Whether all series share the values.
     is_shared: bool,
 }
 
 const MANY: Shape = Shape { series: 120, labels: 2, value_bytes: 72, is_shared: false };
 
-/// What a compactor takes without work, and a little.
+/// Memory of an idle compactor, and a little more.
 const LITTLE: Room = Room { memory_bytes: 4 << 20, ..ROOM };
 
-/// Only the last piece says that nothing of the head is missing.
+/// Only the last piece lacks the hint.
 fn is_last(meta: &BlockMeta) -> bool {
     meta.compaction.hints.is_empty()
 }
@@ -36,7 +34,7 @@ impl Shape {
         Labels::from_sorted(pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())))
     }
 
-    /// Sends it; returns what a store should hold then.
+    /// Sends the load; returns the expected content of the store.
     fn fill(&self, node: &mut Node) -> Result<Model> {
         let mut model = Model::new();
         for number in 0..self.series {

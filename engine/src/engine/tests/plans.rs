@@ -1,4 +1,4 @@
-//! Plans of answers: a host that follows them has what the engine would have given.
+//! A host that follows plans of answers gets the engine's own answers.
 
 use super::*;
 use crate::codec::{crc32c, put_uvarint, split_uvarint};
@@ -11,12 +11,12 @@ use proptest::prelude::*;
 #[derive(Default)]
 struct Host {
     files: Vec<Rc<dyn BlockFile>>,
-    /// Chunks that it read itself.
+    /// Number of chunks that the host read itself.
     read: usize,
 }
 
 impl Host {
-    /// A series with the bytes of its chunks, and what follows it in the plan.
+    /// Returns a series with the bytes of its chunks, and the rest of the plan.
     fn follow<'p>(&mut self, blocks: &MemoryBlocks, plan: &'p [u8]) -> (Vec<u8>, &'p [u8]) {
         let (bytes, rest) = split_uvarint(plan).expect("a length");
         let (series, rest) = rest.split_at(bytes as usize);
@@ -83,7 +83,7 @@ fn all_frames(cursor: &mut Cursor) -> Result<Vec<u8>> {
     }
 }
 
-/// What a host makes of the plans, and what the engine makes of each series.
+/// Compares the host's result of plans with the engine's, series by series.
 fn followed(blocks: &MemoryBlocks, cursor: &mut Cursor, bytes_max: u32) -> Result<[Vec<u8>; 2]> {
     let mut host = Host::default();
     let [mut by_host, mut by_engine] = [Vec::new(), Vec::new()];
@@ -103,8 +103,8 @@ fn followed(blocks: &MemoryBlocks, cursor: &mut Cursor, bytes_max: u32) -> Resul
 }
 
 proptest! {
-    /// With series that are in head and blocks, samples that came out of order, deletions, merged
-    /// blocks, and external labels by which series become the same.
+    /// Series in head and blocks, out-of-order samples, deletions, merged blocks, external labels
+    /// by which series become equal.
     #[test]
     fn who_follows_a_plan_has_the_answer(
         written in prop::collection::vec((0u8..4, 0i64..5000, prop::bool::weighted(0.04)), 1..250),
@@ -171,13 +171,12 @@ fn chunks_of_blocks_are_named_and_not_read() -> Result<()> {
     Ok(())
 }
 
-/// Bytes of the first series of a plan.
 fn other_len(plan: &[u8]) -> usize {
     let (_, rest) = split_planned_series(plan).expect("a series");
     plan.len() - rest.len()
 }
 
-/// Whoever reads it, a damaged chunk is named the same.
+/// Host and engine name a damaged chunk in the same way.
 #[test]
 fn the_engine_says_which_chunk_is_damaged() -> Result<()> {
     let mut node = some_blocks();

@@ -1,25 +1,25 @@
-//! Requests that come again and again, changed a little or not at all: what is known of earlier
-//! ones must never show but by its speed.
+//! Requests that are repeated, with small changes or none: the template cache must change nothing
+//! but speed.
 
 use super::*;
 use crate::codec::put_uvarint;
 use crate::head::RefusalReason;
 use proptest::prelude::*;
 
-/// Ahead of all samples.
+/// A time ahead of all samples.
 const AHEAD_MS: i64 = 1_000_000;
 
 const SERIES: usize = 90;
 const SENDERS: usize = 3;
 
-/// How one sender sends.
+/// Shape of the requests of a sender.
 #[derive(Clone, Debug)]
 struct Sender {
     /// Numbers of series, in the order of their rows.
     series: Vec<usize>,
-    /// Decides the order of the symbols.
+    /// Seed of the order of the symbols.
     symbols_seed: u64,
-    /// What is said of metric families: 0 nothing, 1 that nothing is known, above that something.
+    /// Metadata of families: 0 for none, 1 for empty metadata, else a variant.
     metadata: u32,
     is_unpacked: bool,
     symbols_last: bool,
@@ -28,19 +28,18 @@ struct Sender {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// One of the senders sends its series.
     Send(usize),
-    /// A sender's requests change for good.
+    /// The next operations change a sender's requests for good.
     Drop(usize, usize),
     Add(usize, usize),
     Swap(usize, usize, usize),
     Reorder(usize, u64),
     Metadata(usize, u32),
-    /// One row has no sample, once.
+    /// One row of one request has no sample.
     Refused(usize, usize),
-    /// The body ends too early.
+    /// The body of one request is cut short.
     Broken(usize, usize),
-    /// So much time goes by that series without new samples are dropped.
+    /// Time passes until series without new samples are dropped.
     Truncate,
     Restart,
 }
@@ -85,7 +84,6 @@ impl Sender {
         strings
     }
 
-    /// The labels of a row, encoded.
     fn labels(&self, pairs: &[(String, String)], position: &BTreeMap<&str, u64>) -> Vec<u8> {
         let refs = pairs.iter().flat_map(|(name, value)| [position[&**name], position[&**value]]);
         let mut out = Vec::new();
@@ -108,12 +106,12 @@ impl Sender {
         }
     }
 
-    /// A request with a row of each series, all of one time but the one that has no sample.
+    /// A request with a row of each series at one time, without the refused row's sample.
     fn body(&self, time_ms: i64, refused: Option<usize>) -> Vec<u8> {
         self.fields(time_ms, refused).into_iter().flat_map(|(_, bytes)| bytes).collect()
     }
 
-    /// The fields of such a request, with the row that each is.
+    /// The fields of such a request, with their rows.
     fn fields(&self, time_ms: i64, refused: Option<usize>) -> Vec<(Option<usize>, Vec<u8>)> {
         let strings = self.symbols();
         let position: BTreeMap<&str, u64> = strings.iter().map(|text| &**text).zip(0..).collect();
@@ -148,8 +146,8 @@ impl Sender {
         }
     }
 
-    /// Which rows a body still has of which the last bytes are cut off: none, if that is in the
-    /// middle of a field; else those that are whole, and whose symbols are all there.
+    /// Returns the rows of a body whose last bytes are missing: none if that breaks a field, else
+    /// those that are whole and have all their symbols.
     fn rows_left(&self, time_ms: i64, cut: usize) -> Vec<usize> {
         let fields = self.fields(time_ms, None);
         let len: usize = fields.iter().map(|(_, bytes)| bytes.len()).sum();
@@ -209,7 +207,6 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What an engine holds, by all labels.
 fn held(node: &Node) -> BTreeMap<String, BTreeMap<i64, u64>> {
     let selection = all_of(Vec::new(), TimeRange::ALL);
     let mut cursor = node.engine.select(&selection).expect("a valid selection");
@@ -239,7 +236,7 @@ fn templates(node: &mut Node) -> &mut RequestTemplates {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
-    /// Against an engine that knows nothing of earlier requests, and against a plain map.
+    /// Compared with an engine without templates, and with a plain map.
     #[test]
     fn what_was_known_never_shows(
         senders in prop::collection::vec(sender(), SENDERS),

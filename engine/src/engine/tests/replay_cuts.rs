@@ -1,6 +1,6 @@
-//! Blocks that are cut while the log is read: nothing is lost and nothing comes twice, wherever a
-//! crash ends it, with values of every kind, out-of-order ones, deletions, and series that lag
-//! behind, however short memory is; and the head that comes of it is like any other.
+//! Blocks that are cut during replay: nothing is lost or doubled, wherever a crash ends the replay,
+//! with values of every kind, out-of-order samples, deletions, series that lag behind, and little
+//! memory; the resulting head is like any other.
 
 use super::deletion::delete_from_model;
 use super::model::{same_model, value};
@@ -14,7 +14,7 @@ thread_local! {
     static USED_PERCENT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A head whose memory is as short as a test says.
+/// A head whose memory is as short as the test sets.
 const SHORT: HeadOptions = HeadOptions {
     memory: MemoryBudget { bytes_max: 100 << 20, used_bytes: || USED_PERCENT.get() << 20 },
     ..WITH_OUT_OF_ORDER
@@ -26,12 +26,12 @@ enum Operation {
     Append(u8, i64, Value),
     /// Many samples in order, which make the log long.
     Advance(u8),
-    /// Of which series, and when, counted from the newest time.
+    /// Series, start and end from the newest time.
     Delete(u8, i64, i64),
     Compact,
 }
 
-/// Blocks that are written, but seen only once they are published.
+/// Blocks that become visible only when they are published.
 #[derive(Clone, Default)]
 struct Staged {
     blocks: MemoryBlocks,
@@ -81,7 +81,7 @@ impl Blocks for Staged {
     }
 }
 
-/// How a replay with cuts ends.
+/// Outcome of a replay with cuts.
 enum Ended {
     Crashed,
     /// A deletion came after a cut, at this record.
@@ -93,8 +93,8 @@ enum Ended {
     },
 }
 
-/// Replays with a cut wherever one is due, as the host's head thread does. Each so many parts
-/// memory is short until a block is cut; 0 is never.
+/// Replays with all due cuts, as the host's head thread does. Each `short_every` parts memory is
+/// short until a block is cut; 0 is never.
 fn replay(node: &Node, after_records: u64, parts_max: usize, short_every: usize) -> Result<Ended> {
     USED_PERCENT.set(0);
     let storage = Storage {
@@ -144,8 +144,8 @@ fn replay(node: &Node, after_records: u64, parts_max: usize, short_every: usize)
     Ok(Ended::Crashed)
 }
 
-/// Restarts until a replay comes to its end, and publishes so many of its blocks; returns the head
-/// if that were all, and `None` if the end is a crash.
+/// Restarts until a replay ends, and publishes some of its blocks; returns the head if those were
+/// all, and `None` for a crash.
 fn restart_with_cuts(
     node: &Node,
     mut crashes: Vec<usize>,
@@ -192,7 +192,7 @@ fn name(series: u8) -> String {
 }
 
 impl Node {
-    /// Does it to the node and to a plain map.
+    /// Applies the operation to the node and to a plain map.
     fn run_in(
         &mut self,
         model: &mut Model,
@@ -301,8 +301,8 @@ fn a_long_log_is_cut_and_what_lags_behind_is_kept() -> Result<()> {
     Ok(())
 }
 
-/// A log that was accepted under a limit did not come back under it: the buffers of the replay took
-/// more than the head itself, and none but old samples were cut, however short memory was.
+/// Data that was accepted under a limit must be replayed under it: the buffers of the replay took
+/// more than the head, and only old samples were cut.
 #[test]
 fn recent_samples_are_cut_while_memory_is_short() -> Result<()> {
     let mut node = Node::with(WITH_OUT_OF_ORDER);
@@ -319,8 +319,8 @@ fn recent_samples_are_cut_while_memory_is_short() -> Result<()> {
     Ok(())
 }
 
-/// With series that come and go, the log held those of many cuts: what came while a block was made
-/// kept the whole segment. A replay would have needed memory for all of them together.
+/// With churn, the log held series of many cuts, because rows written during a cut kept whole
+/// segments; a replay would have needed memory for all of them.
 #[test]
 fn a_cut_of_all_ends_the_segment_that_it_frees() -> Result<()> {
     let mut node = Node::with(SHORT);

@@ -1,5 +1,5 @@
-//! Requests of many values of every kind, in order and out-of-order, over restarts and merges: all
-//! of it comes back, and what is said of counters is true.
+//! Requests of values of every kind, in order and out-of-order, over restarts and merges: all come
+//! back, with true hints of counter resets.
 
 use super::model::{same_model, value};
 use super::*;
@@ -9,13 +9,12 @@ use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 struct Request {
-    /// Series, step from the newest time of all, value.
     rows: Vec<(u8, i64, Value)>,
     compacts: bool,
     restarts: bool,
 }
 
-/// Values that often go on from the one before, so that chunks grow.
+/// Values that often continue the one before, so that chunks grow.
 fn any_request() -> impl Strategy<Value = Request> {
     let step_ms = prop_oneof![6 => 1i64..30, 1 => -900i64..0];
     let row = (0u8..3, step_ms, value(), any::<bool>());
@@ -37,7 +36,7 @@ fn any_request() -> impl Strategy<Value = Request> {
     })
 }
 
-/// Whether a counter that said `before` can have gone on to say `after`.
+/// Returns whether a counter at `before` can have reached `after` without a reset.
 fn goes_on<C: Count>(before: &NativeHistogram<C>, after: &NativeHistogram<C>) -> bool {
     let (a, b) = (&before.layout, &after.layout);
     let same_bounds = a.schema == b.schema
@@ -57,7 +56,7 @@ fn goes_on<C: Count>(before: &NativeHistogram<C>, after: &NativeHistogram<C>) ->
         && grows(Side::Negative)
 }
 
-/// The first value that says wrongly that nothing was reset before it.
+/// Returns the first value that wrongly denies a reset before it.
 fn wrong_claim(values: &BTreeMap<i64, Value>) -> Option<i64> {
     let is_wrong = |before: &Value, after: &Value| match (before, after) {
         (_, Value::Float(_)) => false,

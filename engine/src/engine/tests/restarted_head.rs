@@ -1,6 +1,5 @@
-//! A head that is restarted while a block is cut from it, at any call of the head or of the blocks,
-//! and goes on taking samples: what it takes meanwhile is in no block, and must not be dropped as
-//! if it were.
+//! A head that is restarted during a cut, at any call, and takes further samples: these are in no
+//! block, and must not be dropped.
 
 use super::*;
 use crate::error::{HeadLost, RemoteError};
@@ -8,34 +7,33 @@ use crate::select::{ExemplarSource, HeadSource, Lookup, SeriesSource, StringSour
 use crate::storage::{BlockFile, BlockWriter, StorageResult};
 use std::cell::{Cell, RefCell};
 
-/// A node whose head is restarted before one of the calls that others make.
+/// A node whose head is restarted before one of the calls of others.
 struct Restarted {
     node: RefCell<Node>,
-    /// Calls before the restart.
+    /// Number of calls before the restart.
     left: Cell<Option<usize>>,
-    /// Whether it was restarted.
     is_second_life: Cell<bool>,
-    /// Times of the samples that it took since.
+    /// Times of the samples taken since the restart.
     taken_ms: RefCell<Vec<i64>>,
 }
 
-/// Its head, for another instance.
+/// The head for another instance.
 struct RestartedHead(Rc<Restarted>);
 
-/// A cursor ends with the head that it was opened on.
+/// A cursor, which ends with the head that opened it.
 struct Cursor {
     series: Box<dyn SeriesSource>,
     node: Rc<Restarted>,
     was_second_life: bool,
 }
 
-/// Its blocks, for another instance.
+/// The blocks for another instance.
 struct RestartedBlocks(Rc<Restarted>);
 
 struct Writer(Rc<Restarted>, Box<dyn BlockWriter>);
 
 impl Restarted {
-    /// Another instance calls something. Samples of its head come at the times that are being cut.
+    /// Counts a call of another instance. Samples arrive at the times that are being cut.
     fn call(&self) {
         let Ok(mut node) = self.node.try_borrow_mut() else { return };
         match self.left.get() {
@@ -169,7 +167,7 @@ impl BlockWriter for Writer {
     }
 }
 
-/// Does all that is due, with another instance after each that failed; returns how many failed.
+/// Does all due work, with a new instance after each failure; returns the number of failures.
 fn compact(node: &Rc<Restarted>) -> usize {
     let mut failed = 0;
     loop {

@@ -1,4 +1,4 @@
-//! Heads that are saved and taken back, compared with heads that replayed the log.
+//! Heads loaded from snapshots, compared with heads that replayed the log.
 
 mod worked_bytes;
 
@@ -7,7 +7,7 @@ use super::*;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 
-/// The saved head of a node whose engine ends with it.
+/// Returns the head snapshot of an engine that ends with it.
 fn pieces(engine: Engine, bytes_max: u32) -> Vec<Vec<u8>> {
     let mut saved = engine.save_head().expect("a head to save");
     let mut pieces = Vec::new();
@@ -29,13 +29,12 @@ fn load(engine: &mut Engine, pieces: &[Vec<u8>]) -> Result<bool> {
 }
 
 impl Node {
-    /// An engine that has read nothing yet; with another seed than those before.
+    /// An engine that has read nothing, with another seed than those before.
     fn unread(&self, hash_seed: u64) -> Engine {
         let options = HeadOptions { hash_seed, ..self.options };
         Node::open_unread(&self.wal, &self.blocks, options)
     }
 
-    /// Ends the engine and starts one from its saved head.
     pub(super) fn restart_cleanly(&mut self) {
         self.options.hash_seed += 1;
         let new = self.unread(self.options.hash_seed);
@@ -46,7 +45,6 @@ impl Node {
     }
 }
 
-/// What a label lookup returns.
 fn strings(mut strings: crate::select::StringCursor) -> Vec<String> {
     let mut all = Vec::new();
     loop {
@@ -58,7 +56,7 @@ fn strings(mut strings: crate::select::StringCursor) -> Vec<String> {
     }
 }
 
-/// A saved head has the exemplars that a replay brings back, and those that the log has dropped.
+/// A snapshot has the exemplars that a replay brings back, and those dropped from the log.
 fn assert_keeps_exemplars(saved: &Node, replayed: &Node) -> std::result::Result<(), TestCaseError> {
     let exemplars = [saved, replayed].map(|node| {
         let all = node.engine.exemplars(&[Vec::new()], TimeRange::ALL);
@@ -72,11 +70,11 @@ fn assert_keeps_exemplars(saved: &Node, replayed: &Node) -> std::result::Result<
     Ok(())
 }
 
-/// A saved head has the metadata that a replay brings back, and that of families without a series.
+/// A snapshot has the metadata that a replay brings back, and that of families without series.
 ///
-/// After a replay of its log that may be less: a family whose last series was dropped before the
-/// log was truncated is in the log no more, whereas the other node's replay may have kept that
-/// series for the out-of-order samples that it takes back.
+/// A replay of its log may return less: a family whose last series was dropped before the log was
+/// truncated is missing there, while the other node may have kept the series for out-of-order
+/// samples.
 fn assert_keeps_metadata(saved: &Node, replayed: &Node) -> std::result::Result<(), TestCaseError> {
     let known = saved.engine.metadata("", u32::MAX);
     for family in replayed.engine.metadata("", u32::MAX) {
@@ -85,7 +83,7 @@ fn assert_keeps_metadata(saved: &Node, replayed: &Node) -> std::result::Result<(
     Ok(())
 }
 
-/// What is asked of both answers the same, but for figures of their own lives.
+/// Both nodes answer the same, except for figures of their own process.
 fn assert_same_answers(saved: &Node, replayed: &Node) -> std::result::Result<(), TestCaseError> {
     let models = [saved, replayed].map(|node| node.select(Vec::new(), TimeRange::ALL));
     prop_assert!(same_model(&models[0], &models[1]), "{models:?}");
@@ -112,7 +110,7 @@ enum Operation {
     Append(u8, i64, Value, Option<u8>),
     Metadata(u8, u8),
     Compact,
-    /// A cut whose block is written, and of which nothing is truncated.
+    /// A cut whose block is committed, while nothing is truncated.
     PlanCut,
     Delete(u8, TimeRange),
 }
@@ -191,10 +189,9 @@ impl Node {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
-    /// Two nodes get the same, in order. One is restarted from its saved head, the other from its
-    /// log; they answer the same ever after, and after a replay that follows. (A replay also takes
-    /// out-of-order samples back that are in blocks, as long as the log has them; a saved head does
-    /// not.)
+    /// Two nodes get the same rows. One restarts from a head snapshot, the other from its log;
+    /// their answers stay the same, also after a later replay. (A replay also takes back
+    /// out-of-order samples in blocks while the log has them; a snapshot does not.)
     #[test]
     fn a_saved_head_is_one_that_replayed(
         lives in prop::collection::vec(prop::collection::vec(operation(), 0..80), 1..5),
@@ -220,7 +217,6 @@ proptest! {
     }
 }
 
-/// A node with something of everything.
 fn full_node() -> Node {
     let mut node = Node::with(WITH_OUT_OF_ORDER);
     let mut newest_ms = 1000;
@@ -307,8 +303,8 @@ fn what_has_changed_since_makes_a_saved_head_outdated() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
-    /// Whatever is in the pieces, loading ends; what was taken can be asked for and written to, and
-    /// after an error the log is there.
+    /// Loading arbitrary pieces ends; a loaded head can be read and written, and after an error the
+    /// log is still there.
     #[test]
     fn hostile_pieces_are_survived(
         flips in prop::collection::vec(

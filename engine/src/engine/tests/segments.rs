@@ -1,5 +1,5 @@
-//! Where segments of the in-order log end: often enough to be dropped early, and no more often.
-//! What stands in which log, and when.
+//! Segments of the in-order log end often enough to be dropped early, and no more often; the order
+//! of rows in both logs.
 
 use super::*;
 use crate::head::Exemplar;
@@ -16,8 +16,7 @@ fn node(by_columns: bool) -> Node {
     node
 }
 
-/// Two agents, of which one sends what was measured 600 ms ago, and an exemplar that is older
-/// still.
+/// Two agents, one of which sends samples 600 ms late, and an older exemplar.
 #[test]
 fn an_agent_that_catches_up_ends_no_segments() -> Result<()> {
     for by_columns in [false, true] {
@@ -52,7 +51,7 @@ fn an_agent_that_catches_up_ends_no_segments() -> Result<()> {
     Ok(())
 }
 
-/// The same for a long time: the log stays as short as with one agent.
+/// With one agent or two, the log stays equally short for a long time.
 #[test]
 fn the_log_shrinks_beside_an_agent_that_catches_up() {
     for by_columns in [false, true] {
@@ -76,7 +75,7 @@ fn the_log_shrinks_beside_an_agent_that_catches_up() {
     }
 }
 
-/// Series come before their first sample, and the next life goes on.
+/// Series are logged before their first sample, and the next process goes on.
 #[test]
 fn segments_end_in_every_life() {
     let mut node = node(false);
@@ -91,12 +90,12 @@ fn segments_end_in_every_life() {
     assert!((6..=9).contains(&segments.len()), "{segments:?}");
 }
 
-/// A log whose host ends a segment after so many batches, as others do at a length.
+/// A log whose host ends a segment after some batches, as others do at a length.
 struct ShortSegments {
     wal: MemoryWal,
     batches_max: usize,
     batches: usize,
-    /// Whether it ends a segment only when it is asked for the next one.
+    /// Whether segments end only when the next one is asked for.
     ends_when_asked: bool,
 }
 
@@ -129,8 +128,8 @@ impl Wal for ShortSegments {
     }
 }
 
-/// The host ended segments at a length, and the first record of the next one built on the segment
-/// before: forwarding that went on there never sent its samples.
+/// The host ended segments at a length, and the next one's first record built on the one before:
+/// forwarding that resumed there did not send its samples.
 #[test]
 fn a_segment_that_the_host_ends_is_followed_by_a_new_chain() -> Result<()> {
     for ends_when_asked in [true, false] {
@@ -171,8 +170,8 @@ fn a_segment_that_the_host_ends_is_followed_by_a_new_chain() -> Result<()> {
     Ok(())
 }
 
-/// Failed syncs left a log that begins with such a record behind a checkpoint. It was taken for one
-/// that builds on segment 0, at which no checkpoint could end any more.
+/// Failed syncs left a log that begins with such a record behind a checkpoint, which was taken for
+/// one that builds on segment 0, so no later checkpoint could end.
 #[test]
 fn a_record_whose_predecessor_is_gone_holds_no_cut_up() -> Result<()> {
     let mut node = Node::with(WITH_OUT_OF_ORDER);
@@ -206,7 +205,7 @@ fn a_record_whose_predecessor_is_gone_holds_no_cut_up() -> Result<()> {
     Ok(())
 }
 
-/// Series that the log names and rows out of order.
+/// Series that the log names, and out-of-order rows.
 fn named_and_late(wal: &MemoryWal) -> Result<(usize, usize)> {
     let (mut named, mut late) = (0, 0);
     let mut wal = wal.reopened();
@@ -222,8 +221,7 @@ fn named_and_late(wal: &MemoryWal) -> Result<(usize, usize)> {
     Ok((named, late))
 }
 
-/// Forwarding that read between two writes of one batch did not know the series of a row, and
-/// dropped it.
+/// Forwarding that read between two writes of a batch must know the series of its rows.
 #[test]
 fn the_series_of_an_out_of_order_row_is_in_the_log_before_it() -> Result<()> {
     for (writes, expected) in [(0, (0, 0)), (1, (1, 0)), (2, (1, 1)), (3, (1, 1))] {

@@ -1,12 +1,11 @@
-//! A log that runs full at any of its calls: nothing is lost, and what could not be done is done
-//! once there is room.
+//! A log that runs full at any call: nothing is lost, and work is completed once there is space.
 
 use super::*;
 use crate::error::Error;
 use crate::storage::{StorageError, StorageResult, Wal, WalBatch, WalCheckpoint};
 use std::cell::Cell;
 
-/// Which calls have no room.
+/// Calls that have no space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Full {
     Append(LogKind),
@@ -15,7 +14,7 @@ enum Full {
     Commit,
 }
 
-/// A log in memory that has no room for some calls.
+/// A log in memory without space for some calls.
 struct FullWal {
     wal: MemoryWal,
     full: Rc<Cell<Option<Full>>>,
@@ -84,7 +83,7 @@ fn is_no_space<T>(result: Result<T>) -> bool {
     matches!(result, Err(Error::Storage(StorageError::NoSpace { .. })))
 }
 
-/// Works until nothing is left to do, or there is no room.
+/// Works until nothing is left to do, or space is missing.
 fn compact(node: &mut Node) -> Result<()> {
     while !node.engine.compact(1_000_000, ROOM)?.done {}
     Ok(())

@@ -16,14 +16,12 @@ fn labels(name: &str) -> Labels {
     Labels::from_sorted([(LABEL_NAME, name), ("job", "test")])
 }
 
-/// The same values in each run.
 fn some<T: Into<Value>>(any: impl Strategy<Value = T>, count: usize) -> Vec<Value> {
     let mut runner = TestRunner::deterministic();
     let mut one = || any.new_tree(&mut runner).expect("a value").current().into();
     (0..count).map(|_| one()).collect()
 }
 
-/// Values with start timestamps: floats, and histograms of both kinds.
 fn sent() -> TestResult<Vec<(&'static str, Vec<Chunk>)>> {
     let wholes: Vec<Value> = some(any_histogram::<u64>(), 3);
     let fractions: Vec<Value> = some(any_histogram::<f64>(), 2);
@@ -71,7 +69,7 @@ fn values_by_time(chunks: &[Chunk]) -> TestResult<BTreeMap<i64, Value>> {
     Ok(all)
 }
 
-/// Clients know XOR chunks and those of histograms, whatever the block has.
+/// Clients know XOR and histogram chunks only, whatever the block has.
 #[test]
 fn answers_have_chunks_that_clients_know() -> TestResult {
     let (node, sent) = (Node::new(), sent()?);
@@ -111,7 +109,7 @@ fn answers_have_chunks_that_clients_know() -> TestResult {
     Ok(())
 }
 
-/// A chunk that does not decode cannot be given in another encoding.
+/// A chunk that does not decode cannot be converted to another encoding.
 #[test]
 fn a_chunk_that_does_not_decode_is_an_error() -> TestResult {
     let (node, mut sent) = (Node::new(), sent()?);

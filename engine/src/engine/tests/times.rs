@@ -1,5 +1,5 @@
-//! Samples at both ends of time, where arithmetic would overflow: they are taken, cut, merged and
-//! read as any others, but for the two times that stand for none.
+//! Samples at both ends of time, where arithmetic would overflow, are handled like others, except
+//! for the two times that stand for no time.
 
 use super::*;
 use crate::head::RefusalReason;
@@ -56,7 +56,6 @@ fn two_times_stand_for_none() -> Result<()> {
     Ok(())
 }
 
-/// Times near the ends, and in the middle.
 fn time_ms() -> impl Strategy<Value = i64> {
     let near = prop_oneof![0i64..3, 900i64..1100, 1400i64..4000];
     (0..4, near).prop_map(|(place, distance)| match place {

@@ -1,4 +1,4 @@
-//! What queries read: all of their selections at one moment, and no more chunks than they need.
+//! All selections of a query are of one moment, and read no more chunks than they need.
 
 use super::*;
 use crate::compact::BadBlock;
@@ -12,7 +12,6 @@ use tidepool_promql::syntax::{MatchOp, Matcher, ParserOptions, parse};
 
 type TestResult<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Times by series.
 type Found = Vec<(String, Vec<i64>)>;
 
 fn shared(node: Node) -> (Rc<RefCell<Node>>, StoreSource) {

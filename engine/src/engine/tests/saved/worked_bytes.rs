@@ -1,4 +1,4 @@
-//! The head that `docs/format/head.md` gives byte by byte.
+//! The snapshot whose bytes `docs/format/head.md` lists.
 
 use super::*;
 
@@ -6,7 +6,7 @@ const DOCUMENT: &str = include_str!("../../../../docs/format/head.md");
 
 const OPTIONS: HeadOptions = HeadOptions { block_duration_ms: 7_200_000, ..super::OPTIONS };
 
-/// The pieces of lines like `- 13 0a   │ what this is`, of which the first of a piece has a dash.
+/// Pieces of lines like `- 13 0a   │ what this is`; the first line of a piece has a dash.
 fn documents_pieces() -> Vec<Vec<u8>> {
     let (_, rest) = DOCUMENT.split_once("\n```pieces\n").expect("the part");
     let (text, _) = rest.split_once("\n```").expect("its end");
