@@ -1,4 +1,4 @@
-//! Gaps: what a log held undelivered when it was truncated. These samples are read from the store
+//! Gaps: rows that a log held undelivered when it was truncated. They are read from the store
 //! instead, in windows of time, oldest first.
 //!
 //! ```text
@@ -6,13 +6,12 @@
 //! out-of-order rows outside of that              × × points
 //! ```
 //!
-//! An out-of-order row that was written later may lie in the span of a gap, too. The store gives it
-//! with the others if it was there when its window was begun, so each window keeps where the
-//! out-of-order log ended then: what the out-of-order log has of it before that place is not sent
-//! once more.
+//! An out-of-order row that is written later may lie in the span of a gap, too. The store returns
+//! it with the others if it was stored when its window was begun. Each window therefore keeps the
+//! end of the out-of-order log at that moment: rows of that log before it are not sent again.
 //!
-//! Invariants: what a series has in the store in (from, upto], and at its points, is what was not
-//! delivered of it; each row of a gap lies in one of its windows.
+//! Invariants: the rows that the store has of a series in (from, upto], and at its points, are its
+//! undelivered ones; each row of a gap lies in one of its windows.
 
 use super::row::Place;
 use crate::codec::{put_uvarint, put_varint, split_uvarint, split_varint};
@@ -21,34 +20,34 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// Length of a window in milliseconds. Series follow each other in a window, so a receiver that
-/// takes nothing older than an hour behind its newest sample must be able to take all of it.
+/// Length of a window in milliseconds. A window is sent series by series, so a receiver that
+/// rejects samples an hour behind its newest must be able to take all of it.
 pub const WINDOW_MS: i64 = 30 * 60 * 1000;
 
-/// Out-of-order rows that a gap can hold one by one.
+/// Largest number of out-of-order rows that a gap holds one by one.
 const POINTS_MAX: usize = 1024 * 1024;
 
-/// A row's place among those of a store, as windows and label order have it.
+/// Place of a row in the store. Places compare by window, then labels, then time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorePlace {
-    /// Beginning of the window.
+    /// Start of the window in milliseconds since the epoch.
     pub window_ms: i64,
-    /// The series.
+    /// Labels of the series as they are stored.
     pub labels: Labels,
-    /// The row's time, included.
+    /// Time of the row, in milliseconds since the epoch.
     pub time_ms: i64,
 }
 
-/// A gap.
+/// Undelivered rows of truncated logs, by hashes of series.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gap {
-    /// By the hash of a series' labels: (from, upto].
+    /// Span (from, upto] of each series, by the hash of its labels.
     spans: FxHashMap<u64, (i64, i64)>,
     points: FxHashSet<(u64, i64)>,
-    /// Rows by window.
+    /// Number of rows in each window.
     windows: BTreeMap<i64, u64>,
-    /// Windows that were begun, and where the out-of-order log ended then; its beginning for those
-    /// that were given up before.
+    /// Windows that were begun, with the end of the out-of-order log at that moment; its beginning
+    /// for windows that were given up before.
     begun: BTreeMap<i64, Place>,
 }
 
@@ -73,7 +72,7 @@ impl PartialOrd for StorePlace {
     }
 }
 
-/// The window in which a time lies.
+/// Returns the start of the window in which a time lies.
 pub fn window_of(time_ms: i64) -> i64 {
     time_ms.div_euclid(WINDOW_MS).saturating_mul(WINDOW_MS)
 }
@@ -87,7 +86,7 @@ impl Gap {
         *self.windows.entry(window_of(time_ms)).or_default() += 1;
     }
 
-    /// Adds a row of the out-of-order log; returns whether there was room.
+    /// Adds a row of the out-of-order log; returns false if there was no room.
     pub fn add_out_of_order(&mut self, hash: u64, time_ms: i64) -> bool {
         if self.in_span(hash, time_ms) {
             return true;
@@ -95,6 +94,7 @@ impl Gap {
         if self.points.len() >= POINTS_MAX {
             return false;
         }
+        // The store keeps one sample of a time, so a repeated row is counted once.
         if self.points.insert((hash, time_ms)) {
             *self.windows.entry(window_of(time_ms)).or_default() += 1;
         }
@@ -107,7 +107,7 @@ impl Gap {
             .is_some_and(|(from_ms, upto_ms)| *from_ms < time_ms && time_ms <= *upto_ms)
     }
 
-    /// What it has of a series: a span, and a test for its points; `None` if it has nothing.
+    /// Returns a function that tells whether the gap has a row of the series at a time.
     pub fn of(&self, hash: u64) -> impl Fn(i64) -> bool {
         let (from_ms, upto_ms) = self.spans.get(&hash).copied().unwrap_or((i64::MAX, i64::MIN));
         let points = (!self.points.is_empty()).then_some(&self.points);
@@ -117,7 +117,7 @@ impl Gap {
         }
     }
 
-    /// Whether an out-of-order row was or will be taken from the store with the others.
+    /// Returns whether an out-of-order row of the log was or will be read from the store.
     pub fn gives(&self, hash: u64, time_ms: i64, place: Place) -> bool {
         let window_ms = window_of(time_ms);
         let in_window = match self.begun.get(&window_ms) {
@@ -127,46 +127,49 @@ impl Gap {
         in_window && self.in_span(hash, time_ms)
     }
 
-    /// Begins the oldest window; the out-of-order log ends here.
+    /// Begins the oldest window, with the current end of the out-of-order log.
     pub fn begin_window(&mut self, out_of_order_end: Place) {
         if let Some(window_ms) = self.windows.keys().next() {
+            // A window that begins again keeps its first place: later rows come from the log.
             self.begun.entry(*window_ms).or_insert(out_of_order_end);
         }
     }
 
-    /// Whether any window was begun, or given up: no row may be added any more, or its window might
-    /// come again, with rows that are delivered or dropped.
+    /// Returns whether any window was begun or given up. No row may be added then: its window might
+    /// be taken again, with rows that are delivered or dropped.
     pub fn has_begun(&self) -> bool {
         !self.begun.is_empty()
     }
 
-    /// Whether nothing is left to be taken, nor of the out-of-order log, read to here, to be left
-    /// out.
+    /// Returns whether all windows were taken, and the out-of-order log was read past the place of
+    /// each.
     pub fn is_over(&self, out_of_order: Place) -> bool {
         self.windows.is_empty()
             && self.begun.values().all(|out_of_order_end| *out_of_order_end <= out_of_order)
     }
 
-    /// The oldest window and the number of its rows.
+    /// Returns the oldest window and the number of its rows.
     pub fn first_window(&self) -> Option<(i64, u64)> {
         self.windows.first_key_value().map(|(window_ms, rows)| (*window_ms, *rows))
     }
 
-    /// Ends the oldest window; returns how many rows it had.
+    /// Ends the oldest window; returns its start and the number of its rows.
     pub fn end_window(&mut self) -> Option<(i64, u64)> {
         let (window_ms, rows) = self.windows.pop_first()?;
+        // A window that was given up before it began skips no row of the log.
         self.begun.entry(window_ms).or_default();
         Some((window_ms, rows))
     }
 
-    /// Rows in all windows.
+    /// Number of rows in all windows.
     pub fn rows(&self) -> u64 {
         self.windows.values().sum()
     }
 
-    /// Takes over what another gap has. Rows between the two may come twice, and out-of-order rows
-    /// of windows that were begun.
+    /// Adds the rows of another gap. Rows between the two, and out-of-order rows of windows that
+    /// were begun, may be sent twice.
     pub fn join(&mut self, other: Gap) {
+        // Begun windows get more rows, and must be taken from the beginning.
         self.begun.clear();
         for (hash, (from_ms, upto_ms)) in other.spans {
             let span = self.spans.entry(hash).or_insert((from_ms, upto_ms));
@@ -178,7 +181,7 @@ impl Gap {
         }
     }
 
-    /// Writes it down, for [`Gap::decode`].
+    /// Appends the gap as bytes, for [`Gap::decode`].
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_uvarint(out, self.begun.len() as u64);
         for (window_ms, Place { segment, record, row }) in &self.begun {
@@ -203,7 +206,7 @@ impl Gap {
         }
     }
 
-    /// Reads what [`Gap::encode`] wrote, and returns what follows it.
+    /// Decodes a gap, and returns it with the bytes behind it; `None` if they are damaged.
     pub fn decode(bytes: &[u8]) -> Option<(Gap, &[u8])> {
         let (mut gap, mut rest) = (Gap::default(), bytes);
         for _ in 0..take(&mut rest, split_uvarint)? {

@@ -4,7 +4,7 @@ use super::Forwarder;
 use super::series::Metadata;
 use crate::wire::put_family_metadata;
 
-/// Most families of which metadata is sent.
+/// Largest number of metric families whose metadata is sent.
 const FAMILIES_MAX: usize = 100_000;
 
 impl Forwarder {
@@ -28,8 +28,8 @@ impl Forwarder {
         }
     }
 
-    /// Metadata of families from the one behind `after` on, by name, as a 1.0 request; and the name
-    /// of the last. `None` behind the last.
+    /// Returns metadata of the families behind `after`, in order of their names, as a 1.0 request,
+    /// and the last name; `None` at the end.
     pub fn metadata_request(&self, after: &str, families_max: usize) -> Option<(Vec<u8>, String)> {
         use std::ops::Bound::{Excluded, Unbounded};
         let mut body = Vec::new();

@@ -1,23 +1,22 @@
-//! Forwarding: the log's rows to requests for other receivers, each row once.
+//! Forwarding: turns rows of the logs into requests to other receivers, each row once.
 //!
 //! ```text
 //! records ─▶ feed ─▶ rows of series ─▶ shard 0 ▒▒▒▒▒▒ ─▶ take ─▶ body … done
 //! blocks, head ─▶ feed_store ─────▶  ─▶ shard 1 ▒▒      ─▶ take ─▶ body … done
 //! ```
 //!
-//! Rows are read in the log's order. Each belongs to the queue that its series' labels select, and
-//! is delivered in the queue's order, so that the order of a series is kept. Where delivery stands
-//! is one *place* for each queue and source: all before it is delivered, nothing behind it is known
-//! to be. The positions of an earlier run let the same rows be skipped. What must be read from the
-//! log although there is no room for it in queues is noted in a *gap*, and comes from the store
-//! later.
+//! Rows are read in the log's order. The labels of a series select its queue, and each queue is
+//! delivered in order, so the order of a series is kept. Delivery is tracked as one *place* for
+//! each queue and source: all rows before it are delivered, no row behind it is known to be. A
+//! later run skips the rows before its saved places. Rows that must be read from a log while the
+//! queues have no room are noted in a *gap*, and read from the store later.
 //!
 //! Reading order: `series` (labels as they are sent), `row`, `shard` (a queue), `read` (of
-//! records), `gap`, `stored` (of blocks and head), `request`, `place` (where delivery stands),
+//! records), `gap`, `stored` (of blocks and head), `request`, `place` (positions of delivery),
 //! `metadata`. Sockets, compression, clocks and files are the host's.
 //!
-//! Invariants: queues hold no more than the rows asked for and those of one record or stored
-//! series; a row is in one queue or gap, or delivered, or counted as dropped.
+//! Invariants: a queue exceeds its capacity by the rows of one record or stored series at most; a
+//! row is in one queue or gap, or delivered, or counted as dropped.
 
 mod gap;
 mod metadata;
@@ -48,77 +47,77 @@ use series::SeriesTable;
 use shard::Shard;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Most queues of a destination.
+/// Largest number of queues of a destination.
 pub const SHARDS_MAX: u32 = 10_000;
 
-/// Where rows go, and what of them.
+/// Settings of a destination: the rows that are sent, and their labels.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// Labels that each series gets unless it has one of that name.
+    /// Labels that each series gets unless it has a label of that name.
     pub external_labels: Labels,
     /// The relabelling rules, applied before series are sent.
     pub rules: Vec<RuleSpec>,
-    /// Whether exemplars are sent.
+    /// Whether exemplars are sent along with samples.
     pub exemplars: bool,
     /// Whether native histograms are sent.
     pub histograms: bool,
 }
 
-/// Why forwarding cannot go on as asked.
+/// Errors of settings, calls and stored data.
 #[derive(Debug, thiserror::Error)]
 pub enum ForwardError {
-    /// The caller's mistake.
+    /// A call with invalid arguments, or one that came too early.
     #[error("{0}")]
     Invalid(String),
-    /// A rule cannot be used.
+    /// A relabelling rule that cannot be used.
     #[error(transparent)]
     Rule(#[from] RuleError),
-    /// A chunk from the store does not decode.
+    /// A frame of the store that does not decode.
     #[error(transparent)]
     Malformed(#[from] WireError),
-    /// A chunk of the store does not decode.
+    /// A chunk of the store that does not decode.
     #[error("a chunk of series {series} is damaged: {reason}")]
     Chunk {
-        /// Its labels.
+        /// Labels of the chunk's series as text.
         series: String,
-        /// What is wrong.
+        /// The decoder's description of the fault.
         reason: String,
     },
 }
 
-/// What reading did.
+/// Counts of one call that reads records or frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fed {
     /// Records taken; fewer than given if a queue is full.
     pub records: u32,
-    /// Bytes taken, of what the store gave.
+    /// Bytes taken of the store's frames.
     pub bytes: u64,
     /// Samples and histograms that were queued or noted in a gap.
     pub rows: u64,
     /// The rows among these that were added to a gap.
     pub in_gap: u64,
-    /// Rows that the rules drop.
+    /// Rows of series that the relabelling rules drop.
     pub dropped: u64,
     /// Rows of series that no record introduced, and of records that do not decode.
     pub unknown: u64,
-    /// Exemplars that could not be sent along with a sample.
+    /// Exemplars that were dropped, since the row of their sample is not queued.
     pub exemplars_dropped: u64,
-    /// Out-of-order rows for which a gap had no room.
+    /// Out-of-order rows for which the gap had no room.
     pub no_room: u64,
-    /// Time of the newest row.
+    /// Time of the newest row in milliseconds since the epoch.
     pub newest_ms: i64,
-    /// Whether it ended because a queue is full.
+    /// Whether reading stopped because a queue is full.
     pub is_full: bool,
 }
 
-/// Where delivery of one queue stands.
+/// Position of the delivery of one queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShardPosition {
     /// First undelivered row of the in-order log.
     pub in_order: Place,
     /// First undelivered row of the out-of-order log.
     pub out_of_order: Place,
-    /// First undelivered row of the store's window that is being taken.
+    /// First undelivered row of the store's current window.
     pub store: StorePlace,
 }
 
@@ -128,7 +127,7 @@ pub struct Forwarder {
     series: SeriesTable,
     shards: Vec<Shard>,
     extras: Extras,
-    /// Where reading stands.
+    /// Place behind the last row read of each log.
     tails: [Place; 2],
     store_tail: StorePlace,
     log_marks: [VecDeque<Mark<Place>>; 2],
@@ -137,16 +136,16 @@ pub struct Forwarder {
     numbers: [u64; SOURCES],
     columns: ColumnReader,
     builder: RequestBuilder,
-    /// Whether rows of the logs are noted in a gap, not queued.
+    /// Whether rows of the logs are noted in a gap instead of queued.
     is_detached: bool,
-    /// Whether rows of the log were queued since the last gap.
+    /// Whether in-order rows were queued since the last gap began.
     has_queued: bool,
     gaps: VecDeque<Gap>,
     families: BTreeMap<String, (u8, String, String)>,
 }
 
 impl Forwarder {
-    /// Nothing is read or queued yet.
+    /// Makes a forwarder that has read nothing. Fails if a rule or the number of shards is invalid.
     pub fn new(settings: Settings, shards: u32) -> Result<Forwarder, ForwardError> {
         let rules = settings.rules.iter().cloned().map(Rule::new).collect::<Result<_, _>>()?;
         let series = SeriesTable::new(settings.external_labels.clone(), rules);
@@ -163,6 +162,7 @@ impl Forwarder {
             columns: ColumnReader::default(),
             builder: RequestBuilder::default(),
             is_detached: false,
+            // Unknown after a restart; a saved gap must not grow over rows delivered since.
             has_queued: true,
             gaps: VecDeque::new(),
             families: BTreeMap::new(),
@@ -171,7 +171,7 @@ impl Forwarder {
         Ok(forwarder)
     }
 
-    /// Skips rows that an earlier run delivered. Nothing may have been read yet.
+    /// Sets the positions and gaps of an earlier run. Must be called before anything is read.
     pub fn resume(&mut self, positions: &[ShardPosition], gaps: &[u8]) -> Result<(), ForwardError> {
         let count = u32::try_from(positions.len()).unwrap_or(u32::MAX);
         self.reshard(count)?;
@@ -186,7 +186,7 @@ impl Forwarder {
             self.gaps.push_back(gap);
             rest = after;
         }
-        // A place in a window that is taken no more says nothing.
+        // A place in a window that is no longer taken has no meaning.
         let window_ms = self.store_window().map(|(window_ms, _)| window_ms);
         for shard in &mut self.shards {
             if Some(shard.resume_store.window_ms) != window_ms {
@@ -196,7 +196,7 @@ impl Forwarder {
         Ok(())
     }
 
-    /// Changes the number of queues, which must all be empty: then all stand where reading does.
+    /// Changes the number of queues. All must be empty; new ones begin at the reading position.
     pub fn reshard(&mut self, shards: u32) -> Result<(), ForwardError> {
         if shards == 0 || shards > SHARDS_MAX {
             return Err(ForwardError::Invalid(format!(
@@ -208,7 +208,7 @@ impl Forwarder {
                 "the number of shards cannot change while their queues are not empty".into(),
             ));
         }
-        // What was delivered of some queues beyond where reading stands is skipped first.
+        // Some queues delivered rows ahead of the reading position; these must be skipped first.
         let ahead = self.shards.iter().any(|shard| {
             shard.resume[0] > self.tails[0]
                 || shard.resume[1] > self.tails[1]
@@ -221,12 +221,13 @@ impl Forwarder {
                     .into(),
             ));
         }
+        // Ordinals continue from the highest, so an old one never finds a row of a new queue.
         let left = self.shards.iter().map(|shard| shard.left).max().unwrap_or(0);
         self.shards = (0..shards).map(|_| Shard { left, ..Shard::default() }).collect();
         Ok(())
     }
 
-    /// Whether [`Forwarder::reshard`] may be called.
+    /// Returns whether [`Forwarder::reshard`] may be called.
     pub fn can_reshard(&self) -> bool {
         self.shards.iter().all(|shard| {
             shard.queue.is_empty()
@@ -236,20 +237,20 @@ impl Forwarder {
         })
     }
 
-    /// All of a segment was read: delivery of an empty queue stands behind it.
+    /// Notes the end of a segment: the position of an empty queue moves past the segment.
     pub fn end_segment(&mut self, log: LogKind, segment: u32) {
         let which = if log == LogKind::InOrder { 0 } else { 1 };
         let after = Place { segment: segment.saturating_add(1), record: 0, row: 0 };
         self.tails[which] = self.tails[which].max(after);
     }
 
-    /// Whether any queue holds so many rows.
+    /// Returns whether any queue holds at least `capacity` rows.
     pub fn is_full(&self, capacity: usize) -> bool {
         self.shards.iter().any(|shard| shard.queue.len() >= capacity)
     }
 
-    /// The request of the rows at the front of a queue, at most so many; `None` if it is empty.
-    /// They stay there until [`Forwarder::done`]; until then the same ones are given again.
+    /// Returns a request of the first rows of a queue, at most `rows_max`; `None` if it is empty.
+    /// Repeated calls return the same rows until [`Forwarder::done`].
     pub fn take(
         &mut self,
         shard: u32,
@@ -261,6 +262,7 @@ impl Forwarder {
         if shard.queue.is_empty() {
             return None;
         }
+        // A retry sends the same rows again, even if the queue has grown since.
         if shard.in_flight == 0 {
             shard.in_flight = shard.queue.len().min(rows_max.max(1));
         }
@@ -268,7 +270,7 @@ impl Forwarder {
         Some(self.builder.build(version, rows, not_before_ms, &self.series, &self.extras))
     }
 
-    /// The rows that were taken last are delivered, or given up.
+    /// Removes the rows that were taken last: they are delivered or given up.
     pub fn done(&mut self, shard: u32) {
         let Some(shard) = self.shards.get_mut(shard as usize) else { return };
         for _ in 0..std::mem::take(&mut shard.in_flight) {
@@ -278,12 +280,12 @@ impl Forwarder {
         }
     }
 
-    /// Rows queued, by queue.
+    /// Returns the number of queued rows of each queue.
     pub fn pending(&self) -> impl Iterator<Item = u32> {
         self.shards.iter().map(|shard| shard.queue.len() as u32)
     }
 
-    /// Series known now.
+    /// Number of series that are known at present.
     pub fn series_count(&self) -> usize {
         self.series.len()
     }

@@ -6,7 +6,7 @@ use super::shard::Shard;
 use super::{Forwarder, ShardPosition};
 use std::collections::VecDeque;
 
-/// Rows of one record, or of one series of the store, by their numbers.
+/// Place of the first row of a record, or of a series of the store, and the number of that row.
 #[derive(Clone, Debug)]
 pub(super) struct Mark<P> {
     pub first_number: u64,
@@ -14,13 +14,14 @@ pub(super) struct Mark<P> {
 }
 
 impl Forwarder {
-    /// Where delivery of each queue stands.
+    /// Returns the position of delivery of each queue.
     pub fn positions(&mut self) -> Vec<ShardPosition> {
         self.prune_marks();
         let log_place = |shard: &Shard, which: usize, source: Source| match shard.first_of(source) {
             None => self.tails[which].max(shard.resume[which]),
             Some(row) => {
                 let marks = &self.log_marks[which];
+                // Marks ascend by number: the last one not behind the row belongs to its record.
                 let after = marks.partition_point(|mark| mark.first_number <= row.number());
                 match marks.get(after.wrapping_sub(1)) {
                     Some(mark) => {
@@ -37,6 +38,7 @@ impl Forwarder {
                 let marks = &self.store_marks;
                 let after = marks.partition_point(|mark| mark.first_number <= row.number());
                 match marks.get(after.wrapping_sub(1)) {
+                    // Rows of the store are placed by time: another read may number them otherwise.
                     Some(mark) => StorePlace { time_ms: row.time_ms, ..mark.place.clone() },
                     None => shard.resume_store.clone(),
                 }
@@ -50,7 +52,6 @@ impl Forwarder {
         self.shards.iter().map(position).collect()
     }
 
-    /// Drops the marks of rows that are delivered.
     pub(super) fn prune_marks(&mut self) {
         for (which, source) in [(0, Source::InOrder), (1, Source::OutOfOrder)] {
             let first = first_number(&self.shards, source);
@@ -66,7 +67,7 @@ fn first_number(shards: &[Shard], source: Source) -> Option<u64> {
     shards.iter().filter_map(|shard| shard.first_of(source)).map(Row::number).min()
 }
 
-/// Drops all marks before the one that a row lies in; all if there is no row.
+/// Drops all marks before the one that a row lies in; all marks if there is no row.
 fn prune<P>(marks: &mut VecDeque<Mark<P>>, first: Option<u64>) {
     let Some(first) = first else { return marks.clear() };
     let after = marks.partition_point(|mark| mark.first_number <= first);

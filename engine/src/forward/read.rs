@@ -1,4 +1,4 @@
-//! Reading records of the logs: their rows go into queues, or are noted in a gap.
+//! Reads records of the logs: their rows go into queues, or are noted in a gap.
 
 use super::place::Mark;
 use super::row::{Place, Row, RowExemplar, Source};
@@ -8,24 +8,24 @@ use crate::model::Value;
 use crate::storage::LogKind;
 use crate::wal::{Record, RecordError, SeriesRecords, decode};
 
-/// Segments before one in which what its first records build on may lie: earlier versions went on
-/// with a chain of columns where the host had ended a segment, and a host repeats records behind a
-/// sync that failed, perhaps in an otherwise empty segment.
+/// Number of segments before the first one read that may hold what its first records build on:
+/// earlier versions continued a chain of columns behind the end of a segment, and a host repeats
+/// records after a sync that failed, perhaps in an otherwise empty segment.
 const CHAINED_SEGMENTS: u32 = 2;
 
 impl Forwarder {
-    /// Takes the series of records, and what else is needed to read the segments behind theirs.
+    /// Reads the series of records, and the state that records of later segments build on.
     pub fn note_series<'r>(&mut self, segment: u32, records: impl Iterator<Item = &'r [u8]>) {
         for record in records {
             match decode(record) {
                 Ok(Record::Series(series)) => {
                     for series in series.flatten() {
-                        // What does not make a label set was never stored.
+                        // A record without a valid label set was never stored: no row refers to it.
                         let _ = self.series.note(segment, series.series_ref, &series.labels);
                     }
                 }
                 Ok(Record::Metadata(rows)) => self.take_metadata(rows.flatten()),
-                // Its rows are delivered, but records that are read later may build on it.
+                // Its rows are delivered, but records that are read later may build on this one.
                 Ok(Record::Columns(record)) if self.may_chain_from(segment) => {
                     let _ = self.columns.read(&record, segment);
                 }
@@ -34,7 +34,7 @@ impl Forwarder {
         }
     }
 
-    /// Whether records of the first segment that will be read may build on records of this one.
+    /// Returns whether the first records that will be read may build on this segment.
     fn may_chain_from(&self, segment: u32) -> bool {
         let first = self.shards.iter().map(|shard| shard.resume[0].segment).min().unwrap_or(0);
         let before = first.saturating_sub(CHAINED_SEGMENTS)..first;
@@ -47,8 +47,8 @@ impl Forwarder {
         self.builder.symbols_changed();
     }
 
-    /// Takes records of a log, the first of which is its segment's record of this number, until a
-    /// queue holds `capacity` rows.
+    /// Reads records of a log until a queue holds `capacity` rows; `first_record` is the number of
+    /// the first of them in its segment.
     pub fn feed<'r>(
         &mut self,
         log: LogKind,
@@ -60,6 +60,7 @@ impl Forwarder {
         let mut fed = Fed { newest_ms: i64::MIN, ..Fed::default() };
         let which = if log == LogKind::InOrder { 0 } else { 1 };
         for (record_number, record) in (first_record..).zip(records) {
+            // Checked between records, which are read whole. While detached, rows need no queue.
             fed.is_full = !self.is_detached && self.is_full(capacity);
             if fed.is_full {
                 break;
@@ -86,11 +87,10 @@ impl Forwarder {
     }
 }
 
-/// Reads one record.
 struct RecordReader<'f> {
     forwarder: &'f mut Forwarder,
     which: usize,
-    /// Of the next row.
+    /// Place of the next row.
     place: Place,
     fed: &'f mut Fed,
 }
@@ -110,7 +110,7 @@ impl RecordReader<'_> {
                             self.row(*series_ref, sample.timestamp_ms, sample.value, None);
                         }
                     }
-                    // What it builds on is damaged, or no longer there.
+                    // The record that it builds on is damaged, or no longer there.
                     Err(_) => self.lose(record.rows()),
                 }
                 self.forwarder.columns = columns;
@@ -144,6 +144,7 @@ impl RecordReader<'_> {
             Err(error) => Err(error),
         };
         if read.is_err() {
+            // The number of rows behind the fault is unknown; it counts as one.
             self.lose(1);
         }
     }
@@ -161,7 +162,7 @@ impl RecordReader<'_> {
         for series in series {
             let series = series?;
             let segment = self.place.segment;
-            // What does not make a label set was never stored.
+            // A record without a valid label set was never stored: no row refers to it.
             let _ = self.forwarder.series.note(segment, series.series_ref, &series.labels);
         }
         Ok(())
@@ -170,6 +171,7 @@ impl RecordReader<'_> {
     #[inline]
     fn row(&mut self, series_ref: u64, time_ms: i64, value: f64, histogram: Option<Value>) {
         let place = self.place;
+        // Unsent rows count, too, so that saved places stay valid if the settings change.
         self.place.row += 1;
         let number = self.forwarder.numbers[self.which] + u64::from(place.row);
         let Forwarder { series, shards, settings, gaps, extras, is_detached, has_queued, .. } =
@@ -178,7 +180,7 @@ impl RecordReader<'_> {
         let is_delivered =
             |shard: &Shard| shard.resume.get(self.which).is_some_and(|at| place < *at);
         let Some((at, series)) = at.and_then(|at| Some((at, series.get_mut(at)?))) else {
-            // Before what all shards have delivered, nothing is lost with it.
+            // The shard is unknown, too, so the row counts unless every shard has delivered it.
             self.fed.unknown += u64::from(!shards.iter().all(is_delivered));
             return;
         };
@@ -195,6 +197,7 @@ impl RecordReader<'_> {
             return;
         }
         let source = if self.which == 0 { Source::InOrder } else { Source::OutOfOrder };
+        // The store returns this row with its gap, so sending it here would duplicate it.
         if source == Source::OutOfOrder
             && gaps.iter().any(|gap| gap.gives(series.hash, time_ms, place))
         {
@@ -225,11 +228,12 @@ impl RecordReader<'_> {
         series.queued += 1;
         series.newest_ordinal = shard.next_ordinal();
         shard.push(row);
+        // A gap must not grow over queued in-order rows, which it would send again.
         *has_queued |= source == Source::InOrder;
         self.fed.rows += 1;
     }
 
-    /// Sends an exemplar along with the newest row of its series, which stands right before it.
+    /// Adds an exemplar to the newest row of its series, which precedes it in the log.
     fn exemplar(&mut self, series_ref: u64, exemplar: RowExemplar) {
         let Forwarder { series, shards, settings, extras, is_detached, .. } = &mut *self.forwarder;
         if !settings.exemplars || *is_detached {
@@ -240,6 +244,7 @@ impl RecordReader<'_> {
         let shard_at = shard_of(series.hash, shards.len());
         let shard = shards.get_mut(shard_at);
         let row = shard.and_then(|shard| shard.find(series.newest_ordinal));
+        // A series without queued rows has ordinal 0, which may be another series' row.
         let Some(row) = row.filter(|row| row.series == at) else {
             self.fed.exemplars_dropped += 1;
             return;
@@ -250,7 +255,7 @@ impl RecordReader<'_> {
     }
 }
 
-/// Hands over the rows of a record up to where it does not decode.
+/// Hands over the rows of a record up to the first that does not decode.
 fn each<R>(
     rows: impl Iterator<Item = Result<R, RecordError>>,
     mut take: impl FnMut(R),
@@ -270,10 +275,9 @@ mod tests {
     use crate::storage::LogKind::InOrder;
     use crate::wal::{ColumnWriter, put_series, series_record};
 
-    /// Rows of a record of columns.
     const ROWS: u64 = 40;
 
-    /// The series, and so many records of one chain.
+    /// Returns a record of the series, and so many column records of one chain.
     fn chain(records: i64) -> (Vec<u8>, Vec<Vec<u8>>) {
         let mut series = series_record();
         for series_ref in 1..=ROWS {
@@ -290,7 +294,7 @@ mod tests {
         (series, (1..=records).map(&mut record).collect())
     }
 
-    /// One that goes on at the front of segment 1.
+    /// Returns a forwarder that continues in segment 1 behind so many records.
     fn resumed(records: u32) -> Forwarder {
         let mut forwarder = Forwarder::new(Settings::default(), 1).expect("settings");
         let in_order = Place { segment: 1, record: records, row: 0 };
@@ -299,8 +303,7 @@ mod tests {
         forwarder
     }
 
-    /// The host had ended a segment in the middle of a chain; after a restart the first record of
-    /// the new one was of no use, was never sent, and counted as one dropped row.
+    /// Regression: the first record of a segment that continues a chain was never sent.
     #[test]
     fn a_segment_that_begins_with_a_chained_record_is_read_behind_the_one_before() {
         let (series, records) = chain(5);
@@ -313,7 +316,7 @@ mod tests {
         assert_eq!((batch.samples, batch.newest_ms), (2 * ROWS, 5000));
     }
 
-    /// Without the segment before, each row that is lost is counted, but none that was delivered.
+    /// Without the segment before, each lost row is counted, but none that was delivered.
     #[test]
     fn rows_that_cannot_be_read_are_counted_once_and_only_if_they_were_not_sent() {
         let (series, records) = chain(5);

@@ -1,8 +1,8 @@
-//! Rows to the body of a request.
+//! Encodes rows as the body of a remote-write request.
 //!
-//! Rows of one series stand together, in their order: a series' labels are written once. Of 2.0,
-//! each text is a symbol of the request, written once; a table of the strings of all requests says
-//! which symbol it is here, so that no text is compared or hashed.
+//! Rows of one series stand together, in their order, so that its labels are written once. In 2.0,
+//! each string is a symbol of the request, written once. A table over the interned strings says
+//! which symbol a string has in this request, so that none is compared or hashed.
 
 use super::row::{Extra, Extras, Row};
 use super::series::{Metadata, Series, SeriesTable, Symbols};
@@ -15,27 +15,26 @@ use crate::wire::{
 };
 use rustc_hash::FxHashMap;
 
-/// A request, and what is in it.
+/// The body of a request, and counts of its contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
-    /// The message; empty if no row was left to be sent.
+    /// The protobuf message; empty if no row was left to be sent.
     pub body: Vec<u8>,
-    /// Floats in it.
+    /// Number of float samples in the body.
     pub samples: u64,
-    /// Native histograms in it.
+    /// Number of native histograms in the body.
     pub histograms: u64,
-    /// Exemplars in it.
+    /// Number of exemplars in the body.
     pub exemplars: u64,
-    /// Samples and histograms that are too old to be sent.
+    /// Samples and histograms left out because they are too old.
     pub too_old: u64,
-    /// Time of the newest row; the smallest without any.
+    /// Time of the newest row in milliseconds; `i64::MIN` if there is none.
     pub newest_ms: i64,
 }
 
-/// How many symbols are written at a time: those of twelve labels.
+/// Number of symbols that are written at a time: those of twelve labels.
 const PART_SYMBOLS: usize = 24;
 
-/// Builds bodies; keeps what can be used again.
 #[derive(Default)]
 pub struct RequestBuilder {
     rows: Vec<Row>,
@@ -46,17 +45,16 @@ pub struct RequestBuilder {
     refs: Vec<u32>,
 }
 
-/// The symbols of the request that is being built.
 #[derive(Default)]
 struct RequestSymbols {
-    /// By symbol of the table: in which request it was met last, and as which symbol.
+    /// By symbol of the table: the last request that used it, and its symbol there.
     met: Vec<(u32, u32)>,
     request: u32,
-    /// Symbols of the table, in the request's order; the first stands for the empty text.
+    /// Symbols of the table, in the request's order; `u32::MAX` for the empty string and `others`.
     list: Vec<u32>,
-    /// Strings that only this request has, such as exemplars' labels, in its order.
+    /// Strings that only this request has, such as exemplars' labels, with their symbols.
     others: Vec<(u32, Box<str>)>,
-    /// The same by text.
+    /// Symbols of `others`, by string.
     by_text: FxHashMap<Box<str>, u32>,
 }
 
@@ -65,7 +63,7 @@ impl RequestSymbols {
         let symbols = table.len();
         self.request = self.request.wrapping_add(1);
         if self.request == 0 || self.met.len() > 4 * symbols.max(1024) {
-            // Numbers of requests are used again.
+            // Request numbers begin again: those of earlier requests would look like this one.
             self.met.clear();
             self.request = 1;
         }
@@ -74,7 +72,7 @@ impl RequestSymbols {
         self.list.push(u32::MAX);
         self.others.clear();
         self.by_text.clear();
-        // Families without a help or a unit have the empty text, which is the first anyway.
+        // Families without a help or a unit have the empty string, which is always the first.
         if let Some(met) = table.find("").and_then(|empty| self.met.get_mut(empty as usize)) {
             *met = (self.request, 0);
         }
@@ -90,8 +88,8 @@ impl RequestSymbols {
         met.1
     }
 
-    /// Appends the symbols of up to [`PART_SYMBOLS`] symbols of the table as varints. They are
-    /// gathered on the stack: twenty times a row a vector would be asked for room.
+    /// Appends the request's symbols of up to [`PART_SYMBOLS`] symbols of the table, as varints.
+    /// They are gathered on the stack: a vector would check its capacity twenty times per row.
     fn put_refs(&mut self, symbols: &[u32], out: &mut Vec<u8>) {
         let mut bytes = [0; 5 * PART_SYMBOLS];
         let mut at = 0;
@@ -112,7 +110,7 @@ impl RequestSymbols {
         out.extend_from_slice(bytes.get(..at).unwrap_or_default());
     }
 
-    /// The symbol of a text that the table may not have.
+    /// Returns the symbol of a string that the table may not have.
     fn other(&mut self, text: &str, table: &Symbols) -> u32 {
         if text.is_empty() {
             return 0;
@@ -145,12 +143,12 @@ impl RequestSymbols {
 }
 
 impl RequestBuilder {
-    /// The strings of the table have got new numbers.
+    /// Clears the cache of symbols, because the strings were renumbered.
     pub fn symbols_changed(&mut self) {
         self.symbols.met.clear();
     }
 
-    /// Builds the request of some rows, of which those before a time are left out.
+    /// Builds the request of rows; those before `not_before_ms` are counted and left out.
     pub fn build<'r>(
         &mut self,
         version: RemoteWriteVersion,
@@ -176,7 +174,7 @@ impl RequestBuilder {
         }
         self.symbols.begin(&table.symbols);
         self.content.clear();
-        // Floats and histograms do not share a message in 2.0.
+        // A `TimeSeries` of 2.0 has floats or histograms, not both.
         let kind = |row: &Row| {
             let is_histogram = extras.get(row).is_some_and(|extra| extra.histogram.is_some());
             (row.series, is_histogram)
@@ -211,6 +209,7 @@ impl RequestBuilder {
         extras: &Extras,
         batch: &mut Batch,
     ) {
+        // `prometheus.TimeSeries`: 1 labels, 2 samples, 3 exemplars, 4 histograms.
         self.series.clear();
         for pair in series.labels.as_chunks::<2>().0 {
             let [name, value] = pair.map(|symbol| table.symbols.text(symbol));
@@ -251,6 +250,7 @@ impl RequestBuilder {
             batch.samples += rows.len() as u64;
             return;
         }
+        // TimeSeries of 2.0: 1 label refs, 2 samples, 3 histograms, 4 exemplars, 5 metadata.
         self.series.clear();
         put_message_field(&mut self.series, 1, &self.part);
         self.put_values(3, rows, extras, batch);
@@ -275,12 +275,13 @@ impl RequestBuilder {
         put_message_field(&mut self.content, 5, &self.series);
     }
 
-    /// Of most series: floats behind the labels of `part`, and nothing else but metadata. Its
-    /// length is known beforehand, so that it is written where it belongs.
+    /// Writes the usual kind of series: floats behind the labels of `part`, and perhaps metadata.
+    /// The length is known beforehand, so the series is written in place.
     fn put_floats_v2(&mut self, rows: &[Row], metadata: Option<SeriesMetadata>) {
         let floats: usize = rows.iter().map(|row| float_bytes(row.time_ms)).sum();
         let metadata_bytes = metadata.map_or(0, SeriesMetadata::field_bytes);
         let series_bytes = message_field_bytes(self.part.len()) + floats + metadata_bytes;
+        // Field 5 of `io.prometheus.write.v2.Request`, length-delimited.
         self.content.push(5 << 3 | 2);
         put_uvarint(&mut self.content, series_bytes as u64);
         put_message_field(&mut self.content, 1, &self.part);

@@ -1,46 +1,43 @@
-//! A row that waits to be sent, and where it comes from.
+//! A row that waits to be sent, and its origin.
 
 use crate::model::Value;
 
-/// Where rows come from.
+/// Origin of a forwarded row: one of the logs, or the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Source {
-    /// The in-order log.
+    /// The in-order log, in the directory `wal`.
     InOrder = 0,
-    /// The out-of-order log.
+    /// The out-of-order log, in the directory `wbl`.
     OutOfOrder = 1,
-    /// Blocks and head.
+    /// Blocks and head, from which gaps are filled.
     Store = 2,
 }
 
-/// How many sources there are.
 pub const SOURCES: usize = 3;
 
-/// A row's place in a log. They are ordered as the log is.
+/// Position of a row in a log. Places compare in the order of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The segment's number.
+    /// Number of the segment in its log.
     pub segment: u32,
-    /// Whole records of the segment before this one.
+    /// Number of whole records before this one in the segment.
     pub record: u32,
-    /// Rows of the record before this one.
+    /// Number of rows before this one in the record.
     pub row: u32,
 }
 
-/// A row of a queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Number among the rows of its source; the two highest bits say which source.
+    /// Number among the rows of its source; the two highest bits hold the source.
     tagged: u64,
     pub time_ms: i64,
     pub value: f64,
     pub series: u32,
-    /// Place of what a number cannot say, plus one; 0 is nothing.
+    /// Index of the row's [`Extra`] plus one; 0 if it has none.
     pub extra: u32,
 }
 
-/// Exemplars of a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowExemplar {
     pub labels: Vec<(Box<str>, Box<str>)>,
@@ -48,15 +45,14 @@ pub struct RowExemplar {
     pub timestamp_ms: i64,
 }
 
-/// What few rows have.
+/// Parts that few rows have, stored apart to keep [`Row`] small.
 #[derive(Debug, Default)]
 pub struct Extra {
-    /// A histogram, in place of the number.
+    /// A histogram, which replaces the row's float.
     pub histogram: Option<Value>,
     pub exemplars: Vec<RowExemplar>,
 }
 
-/// The extras of all queued rows.
 #[derive(Debug, Default)]
 pub struct Extras {
     places: Vec<Option<Box<Extra>>>,
@@ -67,6 +63,7 @@ const SOURCE_SHIFT: u32 = 62;
 
 impl Row {
     pub fn new(source: Source, number: u64, time_ms: i64, series: u32) -> Row {
+        // At a billion rows per second, 2^62 numbers last for more than a century.
         let tagged = (source as u64) << SOURCE_SHIFT | number;
         Row { tagged, time_ms, value: 0.0, series, extra: 0 }
     }
@@ -79,14 +76,13 @@ impl Row {
         }
     }
 
-    /// Number among the rows of its source.
     pub fn number(&self) -> u64 {
         self.tagged & ((1 << SOURCE_SHIFT) - 1)
     }
 }
 
 impl Extras {
-    /// The extra of a row, made if it has none.
+    /// Returns the extra of a row, made if it has none.
     pub fn of(&mut self, row: &mut Row) -> Option<&mut Extra> {
         if row.extra == 0 {
             let at = self.free.pop().unwrap_or_else(|| {
@@ -106,6 +102,7 @@ impl Extras {
     pub fn free(&mut self, row: &Row) {
         if let Some(at) = row.extra.checked_sub(1)
             && let Some(place) = self.places.get_mut(at as usize)
+            // `take` keeps a row that is freed twice from giving its place to two others.
             && place.take().is_some()
         {
             self.free.push(at);

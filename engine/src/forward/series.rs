@@ -1,5 +1,5 @@
-//! The series of the logs, as they are sent: labels with external ones added and rules applied
-//! once, every text kept once.
+//! The series of the logs as they are sent: external labels are added and rules applied once, and
+//! every string is kept once.
 
 use super::ForwardError;
 use crate::codec::{hash_bytes, hash_word};
@@ -8,55 +8,51 @@ use crate::relabel::{Rule, relabel};
 use hashbrown::HashTable;
 use std::collections::BTreeMap;
 
-/// Mixed into hashes. Gaps are written down by them, so it never changes.
+/// Seed of the hashes of labels. Saved gaps contain these hashes, so the value must never change.
 const HASH_SEED: u64 = 0x7469_6465_706f_6f6c;
 
-/// Of a series: which shard it belongs to, and how gaps know it. Series of which the hashes are the
-/// same by chance share a place in a gap, which can cause duplicates, and no loss.
+/// Hash of a series' stored labels, which selects its shard and identifies it in gaps. Series whose
+/// hashes collide share an entry in a gap, which can cause duplicates but no loss.
 pub fn labels_hash(labels: &Labels) -> u64 {
     hash_bytes(HASH_SEED, labels.packed())
 }
 
-/// Which of `count` shards a series belongs to. Positions are written down by shard: whoever
-/// changes this gives their file another version.
+/// Index of the shard, of `count`, that a series belongs to. Saved positions are per shard, so a
+/// change of this function requires a new version of their file.
 ///
-/// The last bytes of the labels do not reach the low bits of a hash, so it is mixed once more and
+/// The last bytes of the labels do not reach the low bits of the hash, so it is mixed once more and
 /// the high bits choose.
 pub fn shard_of(hash: u64, count: usize) -> usize {
     let mixed = hash_word(0, hash) >> 32;
     ((mixed * count as u64) >> 32) as usize
 }
 
-/// The metadata of a metric family.
+/// The metadata of a metric family; `help` and `unit` are symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// As in log records.
+    /// Type of the metric, as in metadata records of the log.
     pub kind: u8,
-    /// Symbols.
     pub help: u32,
-    /// Symbols.
     pub unit: u32,
 }
 
 /// A series as it is sent.
 #[derive(Debug)]
 pub struct Series {
-    /// Of its labels as they are stored.
+    /// Hash of the labels as they are stored.
     pub hash: u64,
-    /// Symbols of names and values in turn. None at all if the rules drop it.
+    /// Symbols of names and values in turn; empty if the rules drop the series.
     pub labels: Box<[u32]>,
-    /// The metadata of its family.
     pub metadata: Option<Metadata>,
-    /// Where in its shard its newest row was queued.
+    /// Ordinal, in its shard, of the newest queued row.
     pub newest_ordinal: u64,
-    /// Rows of it that are queued.
+    /// Number of queued rows of the series.
     pub queued: u32,
-    /// Last segment that introduced it; `None` if it came from the store, to be dropped with its
-    /// last row.
+    /// Last segment with a record of the series. `None` if the series came from the store; it is
+    /// dropped together with its last row.
     segment: Option<u32>,
 }
 
-/// All of them.
 #[derive(Default)]
 pub struct SeriesTable {
     refs: RefTable,
@@ -68,7 +64,7 @@ pub struct SeriesTable {
     rules: Vec<Rule>,
 }
 
-/// Strings, each once.
+/// Interned strings; a symbol is an index of `strings`.
 #[derive(Default)]
 pub struct Symbols {
     strings: Vec<Box<str>>,
@@ -89,7 +85,6 @@ impl Symbols {
         at
     }
 
-    /// The symbol of a text that is there.
     pub fn find(&self, text: &str) -> Option<u32> {
         let hash = hash_bytes(HASH_SEED, text.as_bytes());
         self.places.find(hash, |at| self.text(*at) == text).copied()
@@ -124,7 +119,6 @@ impl SeriesTable {
         self.series.get_mut(at as usize)?.as_mut()
     }
 
-    /// Takes a series that a log introduces.
     pub fn note(
         &mut self,
         segment: u32,
@@ -134,6 +128,7 @@ impl SeriesTable {
         let labels = Labels::from_pairs(labels.iter().copied())
             .map_err(|error| ForwardError::Invalid(error.to_string()))?;
         let hash = labels_hash(&labels);
+        // Logs repeat series records; other labels mean that the reference was reused.
         if let Some(known) = self.refs.get(series_ref).and_then(|at| self.get_mut(at))
             && known.hash == hash
         {
@@ -146,7 +141,7 @@ impl SeriesTable {
         Ok(())
     }
 
-    /// Takes a series that the store returns, for as long as rows of it are queued.
+    /// Adds a series that the store returns, for as long as rows of it are queued.
     pub fn note_stored(&mut self, labels: &Labels, hash: u64) -> u32 {
         self.add(labels, hash, None)
     }
@@ -169,8 +164,8 @@ impl SeriesTable {
         }
     }
 
-    /// The labels as they are sent, as symbols.
     fn sent_labels(&mut self, labels: &Labels) -> Box<[u32]> {
+        // As in Prometheus, external labels are added before relabelling, so rules see them.
         let all = labels.with_others(&self.external);
         let mut sent = Vec::with_capacity(32);
         let mut put = |symbols: &mut Symbols, name: &str, value: &str| {
@@ -188,7 +183,6 @@ impl SeriesTable {
         sent.into()
     }
 
-    /// Notes that a row of a series is queued no more.
     #[inline]
     pub fn release(&mut self, at: u32) {
         let Some(series) = self.get_mut(at) else { return };
@@ -198,7 +192,6 @@ impl SeriesTable {
         }
     }
 
-    /// Drops a series of the store of which no row was queued.
     pub fn drop_if_unused(&mut self, at: u32) {
         if self.get(at).is_some_and(|series| series.queued == 0 && series.segment.is_none()) {
             self.drop_series(at);
@@ -212,12 +205,13 @@ impl SeriesTable {
         }
     }
 
-    /// Drops the series without a series record in this segment or a later one and of which nothing
-    /// is queued, and the strings that are only theirs.
+    /// Drops the series without a series record in this segment or a later one that have no queued
+    /// rows, and the strings that only they use.
     pub fn drop_before(&mut self, before_segment: u32) {
         let mut refs = RefTable::default();
         let series = &mut self.series;
         let mut is_kept = vec![false; series.len()];
+        // In order of introduction: a reference that was reused ends up with its newest series.
         self.ref_list.retain(|(series_ref, at)| {
             let found = series.get(*at as usize).and_then(Option::as_ref);
             let keeps = found.is_some_and(|series| {
@@ -232,6 +226,7 @@ impl SeriesTable {
             keeps
         });
         self.refs = refs;
+        // Series of the store have no reference and are unmarked, but queued rows keep them.
         for (at, is_kept) in is_kept.into_iter().enumerate() {
             let found = series.get(at).and_then(Option::as_ref);
             if !is_kept && found.is_some_and(|series| series.queued == 0) {
@@ -243,6 +238,7 @@ impl SeriesTable {
     }
 
     fn repack_symbols(&mut self) {
+        // Interning again in an empty table leaves out the strings of dropped series.
         let before = std::mem::take(&mut self.symbols);
         for series in self.series.iter_mut().flatten() {
             let again = |symbols: &mut Symbols, symbol: u32| symbols.intern(before.text(symbol));
@@ -256,7 +252,6 @@ impl SeriesTable {
         }
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.series.len() - self.free.len()
     }
@@ -266,7 +261,7 @@ impl SeriesTable {
 mod tests {
     use super::*;
 
-    /// Whichever bytes of their labels tell series apart, all shards get some.
+    /// All shards get series, whichever bytes of their labels differ.
     #[test]
     fn series_spread_over_shards_whatever_tells_them_apart() {
         const SERIES: usize = 1024;

@@ -1,22 +1,21 @@
-//! One queue: the rows of the series that its number selects, in the order in which they are sent.
+//! One queue: the rows of the series that belong to it, in the order in which they are sent.
 
 use super::gap::StorePlace;
 use super::row::{Place, Row, SOURCES, Source};
 use std::collections::VecDeque;
 
-/// A queue.
 #[derive(Debug, Default)]
 pub struct Shard {
     pub queue: VecDeque<Row>,
-    /// Rows at the front that are on their way.
+    /// Number of rows at the front that were taken and are not done.
     pub in_flight: usize,
-    /// Rows that left the queue since the beginning.
+    /// Number of rows that left the queue since the beginning.
     pub left: u64,
-    /// Queued rows by source.
+    /// Number of queued rows of each source.
     pub counts: [usize; SOURCES],
-    /// Rows of the logs before these are delivered, by the positions of an earlier run.
+    /// Rows of the logs before these places were delivered by an earlier run.
     pub resume: [Place; 2],
-    /// The same of the store.
+    /// Rows of the store before this place were delivered by an earlier run.
     pub resume_store: StorePlace,
 }
 
@@ -26,13 +25,13 @@ impl Shard {
         self.queue.push_back(row);
     }
 
-    /// Where in the queue a row with this ordinal is, if it may still be changed.
+    /// Returns the queued row of this ordinal if it may still be changed.
     pub fn find(&mut self, ordinal: u64) -> Option<&mut Row> {
         let at = usize::try_from(ordinal.checked_sub(self.left)?).ok()?;
+        // A row in flight may be in a request already, and a retry must send the same.
         if at < self.in_flight { None } else { self.queue.get_mut(at) }
     }
 
-    /// The ordinal of the row that is pushed next.
     pub fn next_ordinal(&self) -> u64 {
         self.left + self.queue.len() as u64
     }
@@ -44,8 +43,8 @@ impl Shard {
         Some(row)
     }
 
-    /// The oldest queued row of a source.
     pub fn first_of(&self, source: Source) -> Option<&Row> {
+        // Most queues hold no rows of the store; the count saves a search of the whole queue.
         if self.counts[source as usize] == 0 {
             return None;
         }

@@ -1,5 +1,4 @@
-//! Rows that are read from blocks and head instead of the logs: gaps, and the store windows that
-//! fill them.
+//! Rows read from blocks and head instead of the logs: gaps, and the windows that fill them.
 
 use super::gap::{Gap, StorePlace, WINDOW_MS};
 use super::place::Mark;
@@ -10,14 +9,15 @@ use crate::chunk::values;
 use crate::model::Value;
 use crate::wire::split_chunked_series;
 
-/// Most gaps; beyond, the oldest two are joined.
+/// Largest number of gaps; beyond it, the oldest two are joined.
 const GAPS_MAX: usize = 16;
 
 impl Forwarder {
-    /// From now on rows of the logs are noted in a gap. Those that are queued are moved there, too;
-    /// what was on its way counts as undelivered. Returns how many rows were moved.
+    /// Starts to note rows of the logs in a gap. Queued rows of the logs are moved to the gap as
+    /// well; those in flight count as undelivered. Returns the number of moved rows.
     pub fn detach(&mut self) -> u64 {
         self.is_detached = true;
+        // A begun gap must not grow, and one that grew over queued rows would repeat them.
         let extends = self.gaps.back().is_some_and(|gap| !gap.has_begun()) && !self.has_queued;
         if !extends {
             self.gaps.push_back(Gap::default());
@@ -26,7 +26,7 @@ impl Forwarder {
                 && let Some(next) = self.gaps.front_mut()
             {
                 next.join(oldest);
-                // Series that were taken may have more rows now.
+                // Series that were read already may have more rows in the joined gap.
                 self.store_tail = StorePlace::default();
             }
         }
@@ -36,16 +36,17 @@ impl Forwarder {
         for shard in &mut self.shards {
             shard.in_flight = 0;
             let queue = std::mem::take(&mut shard.queue);
-            // Ordinals of rows that stay change: no exemplar may find another row by them.
+            // Ordinals of rows that stay change: no exemplar may find another row by an old one.
             shard.left += queue.len() as u64;
             shard.counts = [0; SOURCES];
-            // In-order rows first: out-of-order ones between them come with them.
+            // In-order rows first: their spans then include out-of-order rows between them.
             for row in queue.iter().filter(|row| row.source() == Source::InOrder) {
                 let Some(series) = self.series.get(row.series) else { continue };
                 gap.add_in_order(series.hash, row.time_ms);
             }
             for row in queue {
                 let hash = self.series.get(row.series).map_or(0, |series| series.hash);
+                // Rows of the store belong to an older gap, whose window is still open.
                 let goes = match row.source() {
                     Source::InOrder => true,
                     Source::OutOfOrder => gap.add_out_of_order(hash, row.time_ms),
@@ -63,15 +64,15 @@ impl Forwarder {
         moved
     }
 
-    /// Ends what [`Forwarder::detach`] began: rows of the logs are queued again.
+    /// Ends [`Forwarder::detach`]: rows of the logs are queued again.
     pub fn attach(&mut self) {
         self.is_detached = false;
         self.end_gaps();
         self.prune_marks();
     }
 
-    /// Takes series of the store as `chunked-series` frames have them, those of the oldest gap's
-    /// oldest window; until a queue holds `capacity` rows. What was taken before is passed over.
+    /// Queues the rows of the oldest window that `chunked-series` frames of the store have, until a
+    /// queue holds `capacity` rows. Series that were read before are skipped.
     pub fn feed_store(&mut self, frames: &[u8], capacity: usize) -> Result<Fed, ForwardError> {
         let mut fed = Fed { newest_ms: i64::MIN, ..Fed::default() };
         let gap_at = self.gaps.iter().position(|gap| gap.first_window().is_some());
@@ -99,6 +100,7 @@ impl Forwarder {
             let mut at = None;
             let mut row_count = 0u64;
             for chunk in &stored.chunks {
+                // Chunks are whole and reach past the window; those outside are not worth decoding.
                 if chunk.max_time_ms < window_ms || chunk.min_time_ms >= window_end_ms {
                     continue;
                 }
@@ -146,6 +148,7 @@ impl Forwarder {
                     fed.newest_ms = fed.newest_ms.max(time_ms);
                 }
             }
+            // Without a queued row, `release` would never drop the series.
             if let Some(at) = at {
                 self.series.drop_if_unused(at);
             }
@@ -154,39 +157,38 @@ impl Forwarder {
                 self.store_marks.push_back(Mark { first_number, place: place.clone() });
                 self.numbers[Source::Store as usize] += row_count;
             }
+            // `i64::MAX` says that the series was read to its end, for `was_fed`.
             self.store_tail = StorePlace { time_ms: i64::MAX, ..place };
         }
         fed.bytes = (frames.len() - rest.len()) as u64;
         Ok(fed)
     }
 
-    /// Whether a series of the current window was already read: the read may start again at any
-    /// time.
+    /// Returns whether a series was read; the host may restart the read of a window at any time.
     fn was_fed(&self, place: &StorePlace) -> bool {
         let StorePlace { window_ms, labels, time_ms } = &self.store_tail;
         *window_ms == place.window_ms && *time_ms == i64::MAX && place.labels <= *labels
     }
 
-    /// The oldest window that is still to be taken from the store, and the rows it should have.
+    /// Returns the oldest window to be taken from the store, and the expected number of its rows.
     pub fn store_window(&self) -> Option<(i64, u64)> {
         self.gaps.iter().find_map(Gap::first_window)
     }
 
-    /// Begins to take the oldest window; the out-of-order log ends here, as far as it may be in the
-    /// store.
+    /// Begins the oldest window. Out-of-order rows before `out_of_order_end` may be in the store.
     pub fn begin_store_window(&mut self, out_of_order_end: Place) {
         if let Some(gap) = self.active_gap() {
             gap.begin_window(out_of_order_end);
         }
     }
 
-    /// Ends the oldest window: all of it was delivered, or it is given up.
+    /// Ends the oldest window: all of it was delivered or given up.
     pub fn end_store_window(&mut self) {
         if let Some(gap) = self.active_gap() {
             gap.end_window();
         }
         self.end_gaps();
-        // The next window may be one further back, of another gap.
+        // The next window may lie further back, in another gap: the place is set, not raised.
         let window_ms = self.store_window().map_or(i64::MIN, |(window_ms, _)| window_ms);
         self.store_tail = StorePlace { window_ms, ..StorePlace::default() };
         for shard in &mut self.shards {
@@ -194,29 +196,27 @@ impl Forwarder {
         }
     }
 
-    /// The oldest gap of which something is left to be taken.
     fn active_gap(&mut self) -> Option<&mut Gap> {
         self.gaps.iter_mut().find(|gap| gap.first_window().is_some())
     }
 
-    /// Drops gaps that hold no rows any more.
     fn end_gaps(&mut self) {
         let out_of_order = self.tails[1];
         let is_skipping = self.shards.iter().any(|shard| shard.resume[1] > out_of_order);
         self.gaps.retain(|gap| is_skipping || !gap.is_over(out_of_order));
     }
 
-    /// Whether rows of the store are queued.
+    /// Returns whether rows of the store are queued.
     pub fn has_store_rows(&self) -> bool {
         self.shards.iter().any(|shard| shard.counts[Source::Store as usize] > 0)
     }
 
-    /// Rows in gaps.
+    /// Number of rows in the windows of all gaps.
     pub fn gap_rows(&self) -> u64 {
         self.gaps.iter().map(Gap::rows).sum()
     }
 
-    /// The gaps as bytes, for [`Forwarder::resume`].
+    /// Encodes the gaps for [`Forwarder::resume`].
     pub fn encode_gaps(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.gaps.iter().for_each(|gap| gap.encode(&mut out));

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 const V1: RemoteWriteVersion = RemoteWriteVersion::V1;
 const V2: RemoteWriteVersion = RemoteWriteVersion::V2;
 
-/// What a receiver got, by series: time and bits, in the order in which they came.
+/// Rows that a receiver got, by series: time and bits, in the order of arrival.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Received(BTreeMap<String, Vec<(i64, u64)>>);
 
@@ -216,7 +216,7 @@ fn series_are_dropped_and_their_strings_with_them() {
     assert_eq!(forwarder.series_count(), 2);
 }
 
-/// A window that was given up stays so: its rows do not come along with those that it gets later.
+/// A dropped window stays dropped: its rows do not come along with those that it gets later.
 #[test]
 fn rows_of_a_dropped_window_do_not_come_back() {
     let mut forwarder = Forwarder::new(settings(), 1).expect("settings");
@@ -251,7 +251,7 @@ fn rows_of_a_dropped_window_do_not_come_back() {
     assert_eq!(received, BTreeMap::from(expected));
 }
 
-/// A log, and what was made of it until now.
+/// The records of both logs, and the rows that they hold.
 #[derive(Debug)]
 struct World {
     /// Records of both logs by segment.
@@ -261,7 +261,6 @@ struct World {
     in_order: BTreeMap<String, Vec<i64>>,
 }
 
-/// One after the other: what each request holds, and where segments end.
 fn world() -> impl Strategy<Value = World> {
     // (series, steps of 5 minutes, is out of order) and whether a segment ends.
     let row = (0usize..6, 1i64..5, prop::bool::weighted(0.15));
@@ -331,17 +330,17 @@ fn world() -> impl Strategy<Value = World> {
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Feeds some records.
+    /// Feeds the next records of both logs.
     Feed(usize),
-    /// Sends the front of a queue.
+    /// Sends the front of a queue; the receiver may not get it, or not acknowledge it.
     Send { shard: usize, rows: usize, arrives: bool, is_acknowledged: bool },
-    /// A new life, with the positions as they were written down after the last acknowledgement.
+    /// Restarts with the positions as they were saved after the last acknowledgement.
     Restart,
-    /// So many segments more have to go.
+    /// Truncates so many more segments.
     Detach(usize),
-    /// Takes some of what is missing from the store.
+    /// Takes some missing rows from the store.
     Drain(usize),
-    /// The read of the store ends; the next one begins with the first series again.
+    /// Ends the read of the store; the next one begins with the first series again.
     Reopen,
     /// Changes the number of queues, if they are empty.
     Reshard(u32),
@@ -363,17 +362,17 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A destination's life: what the host does, without its files and sockets.
+/// A destination as the host runs it, without its files and sockets.
 struct Run<'w> {
     world: &'w World,
     forwarder: Forwarder,
     /// Next record of each log.
     at: [(usize, usize); 2],
-    /// Series of the store that were taken of the window.
+    /// Number of series of the window that were taken from the store.
     store_at: usize,
     saved: (Vec<ShardPosition>, Vec<u8>),
     received: Received,
-    /// Rows that arrived without being acknowledged: they may come again.
+    /// Rows that arrived without being acknowledged; they may come again.
     unacknowledged: BTreeMap<(String, i64), usize>,
     version: RemoteWriteVersion,
 }
@@ -400,8 +399,8 @@ impl<'w> Run<'w> {
         self.saved = (self.forwarder.positions(), self.forwarder.encode_gaps());
     }
 
-    /// Feeds a record; returns whether there was one to feed and it was taken. The out-of-order log
-    /// comes when all of the in-order one was read.
+    /// Feeds a record; returns whether one was taken. The out-of-order log follows when all of the
+    /// in-order one was read.
     fn feed_one(&mut self) -> bool {
         match self.feed_one_of(0) {
             true => true,

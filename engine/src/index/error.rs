@@ -1,39 +1,39 @@
-//! Why an index cannot be written or read.
+//! Errors of writing and reading an index.
 
 use crate::storage::StorageError;
 use std::rc::Rc;
 
-/// A place in a block where the bytes are not what they must be.
+/// A place in a block whose bytes violate the format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file} of block {block} is damaged at byte {offset}: {what}")]
 pub struct Damage {
-    /// The block's ULID.
+    /// ULID of the block's directory.
     pub block: Rc<str>,
-    /// The file inside it.
+    /// Name of the file in the block.
     pub file: Rc<str>,
-    /// Where what is wrong begins.
+    /// Byte offset at which the fault begins.
     pub offset: u64,
-    /// What is wrong.
+    /// Description of the fault, for people.
     pub what: &'static str,
 }
 
-/// Why an index cannot be written or read.
+/// Reasons why an index cannot be written or read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IndexError {
-    /// The storage failed.
+    /// The storage failed to read or write.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// The file's bytes are wrong.
+    /// The bytes of the file violate the format.
     #[error(transparent)]
     Damaged(#[from] Damage),
-    /// The file is of a version that is not known here.
+    /// The file has a version that is not supported.
     #[error(
         "the index of block {block} has version {version}; only versions 1 and 2 are supported"
     )]
     UnsupportedVersion {
-        /// The block's ULID.
+        /// ULID of the block's directory.
         block: Rc<str>,
-        /// The version it has.
+        /// Version in the header of the file.
         version: u8,
     },
     /// A list of symbols does not ascend.
@@ -57,15 +57,15 @@ pub enum IndexError {
     /// A series' chunks must ascend in time, not overlap, and ascend in place within each file.
     #[error("the chunks of series {labels} are not in time order")]
     UnsortedChunks {
-        /// The series.
+        /// Labels of the series as text.
         labels: String,
     },
     /// A part of the index would not fit the format.
     #[error("{what} would need {bytes} bytes; the format allows {bytes_max}")]
     TooLarge {
-        /// The part.
+        /// Name of the part, for people.
         what: &'static str,
-        /// How long it would become.
+        /// Number of bytes that the part would have.
         bytes: u64,
         /// The limit of the format.
         bytes_max: u64,

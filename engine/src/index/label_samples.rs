@@ -1,5 +1,5 @@
-//! Label names, and of each name a sample of its values: where in the postings offset table they
-//! are. Packed, since an index may have as many names as series.
+//! Label names and samples of their values, with their offsets in the postings offset table.
+//! Packed, since an index may have as many names as series.
 
 use super::SAMPLING;
 
@@ -15,25 +15,23 @@ pub(super) struct LabelSamples {
 struct Name {
     text: Text,
     value_count: u32,
-    /// Its groups are those from here to the first of the next name.
+    /// The name's groups are those from here to the first of the next name.
     first_group: u32,
 }
 
-/// Entries that follow one another: 32 in a table that ascends, one in a table that does not.
+/// Consecutive entries: 32 in a table that ascends, one in a table that does not.
 pub(super) struct Group {
     first_value: Text,
     pub(super) offset: u32,
     pub(super) end: u32,
 }
 
-/// A place in the strings.
 #[derive(Clone, Copy)]
 struct Text {
     start: u32,
     end: u32,
 }
 
-/// The values of one name.
 #[derive(Clone, Copy)]
 pub(super) struct Values<'a> {
     strings: &'a str,
@@ -46,7 +44,6 @@ pub(super) struct Values<'a> {
 pub(super) struct TooManyStrings;
 
 impl LabelSamples {
-    /// Begins the next name.
     pub(super) fn add_name(&mut self, name: &str) -> Result<(), TooManyStrings> {
         let text = self.add_text(name)?;
         let first_group = self.groups.len() as u32;
@@ -54,7 +51,6 @@ impl LabelSamples {
         Ok(())
     }
 
-    /// Begins a group of the last name.
     pub(super) fn add_group(
         &mut self,
         first_value: &str,
@@ -66,21 +62,18 @@ impl LabelSamples {
         Ok(())
     }
 
-    /// Counts values of the last name.
     pub(super) fn add_values(&mut self, count: u32) {
         if let Some(name) = self.names.last_mut() {
             name.value_count += count;
         }
     }
 
-    /// Says where the last group ends.
     pub(super) fn end_group(&mut self, end: u32) {
         if let Some(group) = self.groups.last_mut() {
             group.end = end;
         }
     }
 
-    /// Gives back the memory that was taken in advance.
     pub(super) fn shrink(mut self) -> LabelSamples {
         self.strings.shrink_to_fit();
         self.names.shrink_to_fit();
@@ -88,14 +81,13 @@ impl LabelSamples {
         self
     }
 
-    /// Its memory.
     pub(super) fn memory_bytes(&self) -> usize {
         self.strings.capacity()
             + self.names.capacity() * size_of::<Name>()
             + self.groups.capacity() * size_of::<Group>()
     }
 
-    /// The name that was added last, and how many values it has so far.
+    /// Returns the name that was added last, and the number of its values so far.
     pub(super) fn last(&self) -> Option<(&str, u32)> {
         let name = self.names.last()?;
         Some((name.text.of(&self.strings), name.value_count))
@@ -112,13 +104,12 @@ impl LabelSamples {
         self.names.iter().map(|name| name.text.of(&self.strings))
     }
 
-    /// All names with their values.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Values<'_>)> {
         (0..self.names.len()).filter_map(|at| Some((self.name(at)?, self.values_at(at)?)))
     }
 
-    /// The values of a name, if there is that name.
     pub(super) fn values(&self, name: &str) -> Option<Values<'_>> {
+        // Names ascend: `PostingsTable::read` refuses or sorts a table in which they do not.
         let at = self.names.binary_search_by(|n| n.text.of(&self.strings).cmp(name)).ok()?;
         self.values_at(at)
     }
@@ -136,6 +127,7 @@ impl LabelSamples {
 
     fn add_text(&mut self, text: &str) -> Result<Text, TooManyStrings> {
         let start = self.strings.len();
+        // Places have 32 bits, which halves the memory of names and values.
         let end = u32::try_from(start + text.len()).map_err(|_| TooManyStrings)?;
         self.strings.push_str(text);
         Ok(Text { start: start as u32, end })
@@ -147,18 +139,19 @@ impl<'a> Values<'a> {
         group.first_value.of(self.strings)
     }
 
-    /// How many groups begin with a value that is not above this one.
+    /// Returns the number of groups whose first value is not above `value`.
     pub(super) fn groups_until(&self, value: &str) -> usize {
         self.groups.partition_point(|group| self.first_value(group) <= value)
     }
 
-    /// The group in which the first value from `start` on is, or ends before it.
+    /// Returns the group with the first value from `start` on, or a group that ends before it.
     pub(super) fn group_of(&self, start: &str) -> usize {
         self.groups_until(start).saturating_sub(1)
     }
 
-    /// How many values begin with a prefix, about: never less than there are.
+    /// Returns an upper bound of the number of values that begin with a prefix.
     pub(super) fn count_about(&self, prefix: &str) -> usize {
+        // Each group that may have such a value counts as full, so the bound is never too small.
         let is_below = |group: &Group| {
             let first = self.first_value(group);
             first < prefix || first.starts_with(prefix)

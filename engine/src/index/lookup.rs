@@ -1,4 +1,4 @@
-//! A block's index as selections and lookups of labels see it.
+//! A block's index as the source of selections and label lookups.
 
 use super::{IndexError, IndexReader, LabelIndex, SeriesRef, select};
 use crate::model::Matcher;
@@ -12,7 +12,7 @@ impl LabelIndex for IndexReader {
     type List = u64;
     type Error = IndexError;
 
-    /// Lists are read as a whole, a series with what surrounds it.
+    /// A list is read in one go, a series together with its surroundings.
     const REFS_PER_SERIES: usize = 256;
     const REFS_PER_TEST: usize = 512;
 
@@ -32,6 +32,7 @@ impl LabelIndex for IndexReader {
         prefix: &str,
         mut visit: impl FnMut(&str, u64) -> Result<ControlFlow<()>, IndexError>,
     ) -> Result<(), IndexError> {
+        // Values ascend, so the first without the prefix ends the walk.
         self.postings_table.walk(name, prefix, |value, list| match value.starts_with(prefix) {
             true => visit(value, list),
             false => Ok(ControlFlow::Break(())),
@@ -52,8 +53,8 @@ impl LabelIndex for IndexReader {
         Ok(Cow::Owned(self.all_postings()?))
     }
 
-    /// Series are in the order of their labels, and these in the order of their names.
     fn is_ordered_by(&self, name: &str) -> bool {
+        // Series ascend by their labels, and labels by name: the least name of all comes first.
         let first = self.label_names().find(|name| !name.is_empty());
         first == Some(name) && self.series_ascend()
     }
@@ -66,6 +67,7 @@ impl LabelIndex for IndexReader {
     ) -> Result<bool, IndexError> {
         self.entry(series, |numbers, _, symbols| {
             for (name_number, value_number) in numbers {
+                // The value is decoded only if the name is the wanted one.
                 symbols.load(*name_number)?;
                 if symbols.text(*name_number) == name {
                     symbols.load(*value_number)?;
@@ -78,7 +80,7 @@ impl LabelIndex for IndexReader {
 }
 
 impl IndexReader {
-    /// The series that all matchers select, in label order.
+    /// Returns the series that all matchers select, in label order.
     pub fn select(&self, matchers: &[Matcher]) -> Result<Vec<SeriesRef>, IndexError> {
         select(self, matchers)
     }
@@ -94,7 +96,7 @@ impl IndexReader {
         self.postings_table.walk(name, start, visit)
     }
 
-    /// The label names that these series have, ascending.
+    /// Returns the label names that these series have, ascending.
     pub fn names_of(&self, series: &[SeriesRef]) -> Result<Vec<String>, IndexError> {
         let count_max = self.label_names().count();
         let mut found = BTreeSet::new();
@@ -103,6 +105,7 @@ impl IndexReader {
                 found.extend(numbers.iter().map(|(name, _)| *name));
                 Ok(())
             })?;
+            // Once every name was found, the other series add none.
             if found.len() >= count_max {
                 break;
             }
@@ -110,13 +113,14 @@ impl IndexReader {
         found.iter().map(|number| self.symbol_text(*number)).collect()
     }
 
-    /// The values that these series have for a label name, as symbol numbers, ascending.
+    /// Returns the values of a label name in these series, as symbol numbers, ascending.
     pub fn values_of(&self, series: &[SeriesRef], name: &str) -> Result<Vec<u32>, IndexError> {
         let mut name_number = None;
         let mut found = Vec::new();
         for one in series {
             self.entry(*one, |numbers, _, symbols| {
                 for (number, value) in numbers {
+                    // Once the name's number is known, numbers are compared instead of texts.
                     if name_number.is_none() {
                         symbols.load(*number)?;
                         name_number = (symbols.text(*number) == name).then_some(*number);

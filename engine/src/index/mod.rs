@@ -1,5 +1,4 @@
-//! The `index` file of a block: which series there are, which labels they carry, where their
-//! chunks lie. No samples.
+//! The `index` file of a block: series, their labels, and the places of their chunks. No samples.
 //!
 //! ```text
 //! ┌────────────┬───┬─────────┬────────┬─────────────────┬───────────────────────┬─────┐
@@ -59,17 +58,16 @@ pub(crate) const MAGIC: u32 = 0xbaaa_d700;
 /// The version that is written.
 pub(crate) const VERSION: u8 = 2;
 
-/// The version of Prometheus 2.0, which is read too: series begin anywhere and are referred to by
-/// their byte offset, as symbols are; the postings offset table need not ascend.
+/// The version of Prometheus 2.0, which is only read: series begin anywhere and are referred to by
+/// byte offset, as symbols are; the postings offset table need not ascend.
 pub(crate) const VERSION_1: u8 = 1;
 
-/// Magic and version.
 pub(crate) const HEADER_BYTES: u64 = 5;
 
 /// Series entries begin at multiples of this, which lets a 32-bit reference span 64 GiB.
 pub(crate) const SERIES_ALIGN_BYTES: u64 = 16;
 
-/// Of symbols, and of each label's values, every so many are kept in memory by a reader.
+/// A reader keeps one in so many symbols, and values of each label, in memory.
 const SAMPLING: usize = 32;
 
 /// Place of a series in the index: its byte offset divided by 16 (in version 1, the byte offset
@@ -88,7 +86,7 @@ pub struct ChunkMeta {
     pub min_time_ms: i64,
     /// Time of its last sample.
     pub max_time_ms: i64,
-    /// Where its bytes lie.
+    /// File and byte offset of the chunk.
     pub chunk_ref: ChunkRef,
 }
 
@@ -98,7 +96,7 @@ impl ChunkRef {
         ChunkRef(u64::from(file) << 32 | u64::from(offset))
     }
 
-    /// Which file, from 0: `chunks/000001` is file 0.
+    /// Number of the file, from 0: `chunks/000001` is file 0.
     pub fn file(self) -> u32 {
         (self.0 >> 32) as u32
     }

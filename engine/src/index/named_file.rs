@@ -1,48 +1,48 @@
-//! Reading one file of a committed block, in pieces of a reasonable size.
+//! Reads one file of a committed block, in pieces of a reasonable size.
 
 use super::{Damage, IndexError};
 use crate::codec::{crc32c, crc32c_append};
 use crate::storage::{BlockFile, ChunkBytes, StorageError, StorageResult};
 use std::rc::Rc;
 
-/// How much is read at once when a section is read from front to back.
+/// Number of bytes read at once when a section is read from front to back.
 const SCAN_BYTES: usize = 64 * 1024;
 
-/// Longest entry of a section that is believed, in bytes.
+/// Longest entry of a section that is accepted, in bytes.
 pub(super) const ENTRY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// First read after a jump: most entries of a series, and most chunks, are shorter.
+/// Bytes of the first read after a jump: most series entries, and most chunks, are shorter.
 const AHEAD_BYTES_MIN: usize = 512;
 
-/// A file that can say which it is, for errors.
+/// A file that knows its name, for errors.
 #[derive(Clone)]
 pub(crate) struct NamedFile {
     file: Rc<dyn BlockFile>,
-    /// Files of committed blocks do not change. To ask takes a call of the host.
+    /// Length of the file. It does not change once committed, and asking takes a call of the host.
     size: u64,
     block: Rc<str>,
     name: Rc<str>,
 }
 
-/// The bytes after a place in a file, read ahead while reads move forward.
+/// The bytes behind a place in a file, read ahead while reads move forward.
 ///
-/// Each read that continues the one before (or skips a little) doubles what is read at once, up
-/// to a limit; a jump begins small again. So neighbours cost few calls and a lone look-up little.
+/// Each read that continues the one before, or skips a little, doubles the bytes read at once, up
+/// to a limit; a jump begins small again. So neighbours cost few calls and a lone look-up few
+/// bytes.
 pub(crate) struct ReadAhead {
     file: NamedFile,
     start: u64,
     bytes: Vec<u8>,
-    /// Whether these are chunks.
     has_chunks: bool,
-    /// Where chunks end in these bytes that the storage has checked, and how many of them end
-    /// before the one that was asked for last, or where it did.
+    /// Ends, in these bytes, of the chunks that the storage has checked, and the number of ends
+    /// before the chunk that was asked for last.
     ends: Vec<u32>,
     ends_passed: usize,
     ahead_bytes: usize,
     ahead_bytes_max: usize,
 }
 
-/// A section as `length u32 │ content │ checksum u32`: where the content lies.
+/// Bounds of the content of a section: `length u32 │ content │ checksum u32`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Section {
     pub(crate) start: u64,
@@ -62,12 +62,11 @@ impl NamedFile {
         self.size
     }
 
-    /// The error for wrong bytes at an offset.
     pub(crate) fn damage(&self, offset: u64, what: &'static str) -> Damage {
         Damage { block: Rc::clone(&self.block), file: Rc::clone(&self.name), offset, what }
     }
 
-    /// Exactly `len` bytes, or `None` if the file ends before.
+    /// Reads exactly `len` bytes; `None` if the file ends before.
     pub(crate) fn read(&self, offset: u64, len: usize) -> StorageResult<Option<Vec<u8>>> {
         let Some(len) = self.fitting(offset, len) else { return Ok(None) };
         let bytes = self.file.read_at(offset, len)?;
@@ -75,7 +74,7 @@ impl NamedFile {
         Ok(Some(bytes))
     }
 
-    /// The same of a file of chunks, of which one begins at the offset.
+    /// Does the same in a file of chunks; a chunk must begin at the offset.
     fn read_chunks(&self, offset: u64, len: usize) -> StorageResult<Option<ChunkBytes>> {
         let Some(len) = self.fitting(offset, len) else { return Ok(None) };
         let read = self.file.read_chunks(offset, len)?;
@@ -83,7 +82,7 @@ impl NamedFile {
         Ok(Some(read))
     }
 
-    /// A length, if the file has so many bytes there.
+    /// Returns the length if the file has so many bytes there.
     fn fitting(&self, offset: u64, len: usize) -> Option<u32> {
         let fits = offset.checked_add(len as u64).is_some_and(|end| end <= self.size());
         u32::try_from(len).ok().filter(|_| fits)
@@ -94,21 +93,20 @@ impl NamedFile {
             return Ok(());
         }
         let NamedFile { block, name, .. } = self;
+        // The file has these bytes, so a short read is the storage's failure, not damage.
         let reason = format!("{block}/{name}: {} of {len} bytes at {offset}", bytes.len());
         Err(StorageError::Io { reason })
     }
 
-    /// The summary of the file that was kept, if any.
     pub(super) fn summary(&self) -> Option<Vec<u8>> {
         self.file.summary()
     }
 
-    /// Keeps a summary of the file for the next instance that opens it.
     pub(super) fn keep_summary(&self, summary: &[u8]) {
         self.file.keep_summary(summary);
     }
 
-    /// Finds the ends of a section that begins at `offset`.
+    /// Reads the bounds of the section that begins at `offset`.
     pub(crate) fn section(&self, offset: u64) -> Result<Section, IndexError> {
         let cut_short = || self.damage(offset, "the file ends within this section");
         let len = self.read(offset, 4)?.and_then(|len| len.first_chunk::<4>().copied());
@@ -117,10 +115,10 @@ impl NamedFile {
         if section.end + 4 > self.size() { Err(cut_short().into()) } else { Ok(section) }
     }
 
-    /// Reads a section made of a count and as many entries, checking its checksum.
+    /// Reads a section of a count and as many entries, and checks its checksum.
     ///
-    /// `entry` gets an entry's offset within the section's content and the bytes from there, and
-    /// says how long the entry is; `None` asks for more bytes. Returns the number of entries.
+    /// `entry` gets the offset of an entry in the section's content, and the bytes from there; it
+    /// returns the entry's length, or `None` to get more bytes. Returns the number of entries.
     pub(crate) fn scan_section(
         &self,
         section: Section,
@@ -135,12 +133,14 @@ impl NamedFile {
         let (mut offset, mut left, mut wanted) = (section.start + 4, count, SCAN_BYTES);
         while offset < section.end {
             let bytes = window.at_least(offset, wanted)?;
+            // The window reads past the section, whose checksum is no entry.
             let in_section = usize::try_from(section.end - offset).unwrap_or(usize::MAX);
             let bytes = bytes.get(..in_section).unwrap_or(bytes);
             let mut used = 0;
             while left > 0
                 && let Some(rest) = bytes.get(used..)
             {
+                // Cannot overflow: the length of a section has 32 bits.
                 let at = (offset - section.start) as u32 + used as u32;
                 let Some(len) = entry(at, rest) else { break };
                 used += len;
@@ -150,6 +150,7 @@ impl NamedFile {
                 if left == 0 {
                     return Err(damage(offset, "bytes after the section's last entry"));
                 }
+                // More bytes would not help: the section ends, or the entry is longer than any.
                 if bytes.len() == in_section || bytes.len() >= ENTRY_BYTES_MAX {
                     return Err(damage(offset, "an entry does not decode"));
                 }
@@ -184,35 +185,34 @@ impl ReadAhead {
         }
     }
 
-    /// Of a file of chunks: where something is read, a chunk begins.
+    /// Makes a window over a file of chunks: a chunk begins wherever something is read.
     pub(crate) fn of_chunks(file: NamedFile, ahead_bytes_max: usize) -> ReadAhead {
         ReadAhead { has_chunks: true, ..ReadAhead::new(file, ahead_bytes_max) }
     }
 
-    /// Reads in large pieces from the first one on.
     fn for_scan(file: NamedFile) -> ReadAhead {
         ReadAhead { ahead_bytes: SCAN_BYTES, ..ReadAhead::new(file, SCAN_BYTES) }
     }
 
-    /// Forgets what was read, and begins small again.
+    /// Drops what was read, and begins small again.
     pub(crate) fn rest(&mut self) {
         (self.bytes, self.ends) = (Vec::new(), Vec::new());
         self.ahead_bytes = AHEAD_BYTES_MIN.min(self.ahead_bytes_max);
     }
 
-    /// Memory of what was read.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.bytes.capacity() + size_of_val(&*self.ends)
     }
 
-    /// Whether the storage has checked the chunk of this place and length. Mostly the next one is
-    /// asked for, or one that is not far behind.
+    /// Returns whether the storage has checked the chunk at this place. Mostly, the next chunk is
+    /// asked for, or one shortly behind it.
     #[inline]
     pub(crate) fn is_checked(&mut self, offset: u64, len: usize) -> bool {
         let Some(start) = offset.checked_sub(self.start) else { return false };
         let end_at = |number: usize| self.ends.get(number).map(|end| u64::from(*end));
         let begins_at = |number: usize| number.checked_sub(1).map_or(Some(0), end_at);
         let mut number = self.ends_passed;
+        // A jump back: the search begins again at the first chunk.
         if begins_at(number).is_none_or(|begin| begin > start) {
             number = 0;
         }
@@ -223,14 +223,14 @@ impl ReadAhead {
         begins_at(number) == Some(start) && end_at(number) == Some(start + len as u64)
     }
 
-    /// Exactly `len` bytes, or `None` if the file ends before.
+    /// Returns exactly `len` bytes; `None` if the file ends before.
     #[inline]
     pub(crate) fn get(&mut self, offset: u64, len: usize) -> StorageResult<Option<&[u8]>> {
         let bytes = self.at_least(offset, len)?;
         Ok(bytes.get(..len))
     }
 
-    /// `len` bytes or more, fewer only where the file ends before.
+    /// Returns `len` bytes or more; fewer only if the file ends before.
     #[inline]
     pub(crate) fn at_least(&mut self, offset: u64, len: usize) -> StorageResult<&[u8]> {
         let place = offset.checked_sub(self.start).and_then(|at| usize::try_from(at).ok());
@@ -248,7 +248,7 @@ impl ReadAhead {
 
     fn load(&mut self, offset: u64, len: usize) -> StorageResult<()> {
         let window_end = self.start + self.bytes.len() as u64;
-        // Where more is skipped than was read, reading ahead would mostly read what is skipped.
+        // After a skip longer than a read, reading ahead would mostly read skipped bytes.
         let near = self.start..=window_end.saturating_add(self.ahead_bytes as u64);
         if self.bytes.is_empty() {
             // The first read: keep the size it was made with.
@@ -259,7 +259,7 @@ impl ReadAhead {
         }
         let left = self.file.size().saturating_sub(offset);
         let len = len.max(self.ahead_bytes).min(usize::try_from(left).unwrap_or(usize::MAX));
-        // One piece is in memory at a time.
+        // Freed before the read, so that only one piece is in memory at a time.
         (self.bytes, self.ends) = (Vec::new(), Vec::new());
         if self.has_chunks {
             let ChunkBytes { bytes, ends } =

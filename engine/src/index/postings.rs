@@ -1,12 +1,13 @@
 //! Operations on ascending lists without duplicates, as postings are.
 
-/// Where one list is this many times longer, its elements are searched for instead of walked over.
+/// If one list is this many times longer, its elements are searched for instead of scanned.
 const SEARCH_RATIO: usize = 16;
 
-/// The intersection of two lists.
+/// Returns the elements that both lists have.
 pub fn intersection<T: Copy + Ord>(a: &[T], b: &[T]) -> Vec<T> {
     let (short, mut long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     let mut both = Vec::with_capacity(short.len());
+    // Many steps cost more than few searches only in a list that is much longer.
     let search = long.len() / SEARCH_RATIO > short.len();
     for element in short {
         long = skip_to(long, element, search);
@@ -19,7 +20,7 @@ pub fn intersection<T: Copy + Ord>(a: &[T], b: &[T]) -> Vec<T> {
     both
 }
 
-/// The difference: what `a` has and `b` has not.
+/// Returns the elements of `a` that `b` does not have.
 pub fn difference<T: Copy + Ord>(a: &[T], mut b: &[T]) -> Vec<T> {
     let mut left = Vec::with_capacity(a.len());
     let search = b.len() / SEARCH_RATIO > a.len();
@@ -32,7 +33,7 @@ pub fn difference<T: Copy + Ord>(a: &[T], mut b: &[T]) -> Vec<T> {
     left
 }
 
-/// Whether two ascending lists share an element.
+/// Returns whether two ascending lists share an element.
 pub fn intersects<T: Copy + Ord>(a: &[T], b: &[T]) -> bool {
     let (short, mut long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     for element in short {
@@ -46,15 +47,15 @@ pub fn intersects<T: Copy + Ord>(a: &[T], b: &[T]) -> bool {
     false
 }
 
-/// Brings lists that were appended to one another into order. Sorting what was put together costs
-/// less than a merge of many lists, and hardly more than one of two.
+/// Sorts concatenated lists into one without duplicates. This costs less than a merge of many
+/// lists, and hardly more than a merge of two.
 pub(super) fn sort_union<T: Copy + Ord>(all: &mut Vec<T>) {
     // The stable sort finds the ascending runs that the lists are.
     all.sort();
     all.dedup();
 }
 
-/// The part of a list that is not below `element`.
+/// Returns the part of a list from `element` on.
 #[inline]
 fn skip_to<'a, T: Ord>(list: &'a [T], element: &T, search: bool) -> &'a [T] {
     let below = if search {

@@ -1,4 +1,4 @@
-//! Collects which series carry which label while an index is written, and writes the postings:
+//! Collects the series of each label while an index is written, and writes the postings:
 //!
 //! ```text
 //! ┌─────────┬───────────┬─────────────────┬───────┐
@@ -6,8 +6,8 @@
 //! └─────────┴───────────┴─────────────────┴───────┘
 //! ```
 //!
-//! The first list is that of all series. Kept in memory are four bytes for each label of each
-//! series, in pages that never move; the lists themselves are put together in passes.
+//! The first list is that of all series. Memory holds four bytes for each label of each series, in
+//! pages that never move; the lists are put together in passes.
 
 use super::postings_table::put_entry;
 use super::series::LabelNumbers;
@@ -16,17 +16,16 @@ use crate::codec::hash_word;
 use crate::storage::BlockWriter;
 use hashbrown::HashTable;
 
-/// References that one pass puts together, or as many as there are series. Tests make several
-/// passes over little.
+/// Number of references that one pass puts together, unless there are more series. Small in tests,
+/// which make several passes.
 const REFS_PER_PASS_MIN: usize = if cfg!(test) { 1000 } else { 256 * 1024 };
 
-/// Most passes that a large index takes; their size grows with it.
+/// Largest number of passes for a large index; beyond it, passes grow.
 const PASSES_MAX: usize = 32;
 
-/// Labels of a page.
 const PAGE_LABELS: usize = 16 * 1024;
 
-/// Bytes of a list besides its references.
+/// Bytes of a list besides its references: length, count and checksum.
 const LIST_OVERHEAD_BYTES: u64 = 12;
 
 /// Lists begin at multiples of this.
@@ -38,11 +37,10 @@ const LAST: u32 = 1 << 31;
 /// Marks a label that is not part of the current pass.
 const NOT_NOW: u32 = u32::MAX;
 
-/// Who carries which label.
 #[derive(Default)]
 pub(super) struct PostingsBuilder {
     series: Vec<SeriesRef>,
-    /// The labels of all series, one after the other, as positions in `labels`; the last one of a
+    /// Labels of all series, one after the other, as positions in `labels`; the last label of a
     /// series is marked with [`LAST`]. All pages but the last are full.
     label_ids: Vec<Vec<u32>>,
     label_count: usize,
@@ -53,13 +51,13 @@ pub(super) struct PostingsBuilder {
 
 struct Label {
     numbers: LabelNumbers,
-    /// How many series carry it.
     series_count: u32,
 }
 
 impl PostingsBuilder {
-    /// Adds a series, whose reference is above all before.
+    /// Adds a series, whose reference must be above all before.
     pub(super) fn add(&mut self, series: SeriesRef, labels: &[LabelNumbers]) {
+        // `fill` tells series apart by their last label, so a series without one has no list.
         let Some(last) = labels.len().checked_sub(1) else { return };
         for (place, numbers) in labels.iter().enumerate() {
             let id = self.label_id(*numbers);
@@ -71,7 +69,7 @@ impl PostingsBuilder {
         self.series.push(series);
     }
 
-    /// What is kept, and what writing will add to it.
+    /// Returns the memory of the collected labels, and of the passes that write them.
     pub(super) fn memory_bytes(&self) -> u64 {
         // Buffers that grow hold up to three times their content.
         let series = 3 * self.series.len() * size_of::<SeriesRef>();
@@ -82,6 +80,7 @@ impl PostingsBuilder {
     }
 
     fn refs_per_pass(&self) -> usize {
+        // A list is never split over passes, and the longest may have all series.
         REFS_PER_PASS_MIN.max(self.label_count / PASSES_MAX).max(self.series.len())
     }
 
@@ -113,7 +112,6 @@ impl PostingsBuilder {
         id
     }
 
-    /// Writes all lists.
     pub(super) fn write_lists(
         &self,
         sink: &mut FileSink,
@@ -123,6 +121,7 @@ impl PostingsBuilder {
         let start = sink.position();
         write_list(sink, out, &self.series)?;
         let mut in_order: Vec<u32> = (0..self.labels.len() as u32).collect();
+        // Symbols ascend, so sorting by their numbers gives the order of the table.
         in_order.sort_unstable_by_key(|id| self.label(*id).map(|label| label.numbers));
         let mut cursors = vec![NOT_NOW; self.labels.len()];
         // No label has more series than there are.
@@ -144,6 +143,7 @@ impl PostingsBuilder {
                 let list;
                 (list, filled) = filled.split_at(self.series_count(*id));
                 write_list(sink, out, list)?;
+                // The next pass must leave this list out.
                 if let Some(cursor) = cursors.get_mut(*id as usize) {
                     *cursor = NOT_NOW;
                 }
@@ -152,7 +152,6 @@ impl PostingsBuilder {
         Ok(PostingsOffsets { start, in_order })
     }
 
-    /// Writes the table that says where each label's list begins.
     pub(super) fn write_table(
         &self,
         offsets: &PostingsOffsets,
@@ -161,8 +160,10 @@ impl PostingsBuilder {
         out: &mut dyn BlockWriter,
     ) -> Result<(), IndexError> {
         sink.begin_section();
+        // The list of all series has an entry, too: one without name and value.
         sink.put_u32(self.labels.len() as u32 + 1);
         put_entry(sink.buffer(), "", "", offsets.start);
+        // All lists are multiples of four bytes long, so none is padded and their lengths add up.
         let mut offset = offsets.start + list_bytes(self.series.len());
         for id in &offsets.in_order {
             let Some(Label { numbers: (name, value), .. }) = self.label(*id) else { continue };
@@ -182,7 +183,7 @@ impl PostingsBuilder {
         self.label(id).map_or(0, |label| label.series_count as usize)
     }
 
-    /// How many of these labels the next pass takes.
+    /// Returns the number of labels that the next pass takes.
     fn pass_len(&self, labels: &[u32]) -> usize {
         let refs_max = self.refs_per_pass();
         let mut refs = 0;
@@ -214,7 +215,7 @@ impl PostingsBuilder {
     }
 }
 
-/// Where the lists were written: one after the other from `start`, the one of all series first.
+/// Place of the lists: one after the other from `start`, beginning with that of all series.
 pub(super) struct PostingsOffsets {
     start: u64,
     in_order: Vec<u32>,
@@ -235,6 +236,7 @@ fn write_list(
 ) -> Result<(), IndexError> {
     sink.begin_section();
     sink.put_u32(refs.len() as u32);
+    // In pieces, since the list of all series may be larger than the buffer.
     for piece in refs.chunks(16 * 1024) {
         let buffer = sink.buffer();
         buffer.reserve(4 * piece.len());

@@ -1,4 +1,4 @@
-//! The postings offset table: where the list of each label's series begins.
+//! The postings offset table: the offset of the list of each label's series.
 //!
 //! ```text
 //! ┌─────────┬───────────┬─────────────────────────────────────────────────────────────┬───────┐
@@ -7,9 +7,9 @@
 //!                          string: len uvarint, UTF-8
 //! ```
 //!
-//! Entries ascend by name, then value (not always in version 1). The one with an empty name and
-//! value is that of all series.
-//! [`PostingsTable`] keeps every 32nd value of each name in memory and reads what is between.
+//! Entries ascend by name, then value (not always in version 1). The entry with an empty name and
+//! value is that of all series. [`PostingsTable`] keeps every 32nd value of each name in memory and
+//! reads those between.
 
 use super::label_samples::{Group, LabelSamples};
 use super::named_file::{ENTRY_BYTES_MAX, Section};
@@ -18,16 +18,15 @@ use super::{IndexError, NamedFile, ReadAhead, SAMPLING};
 use crate::codec::{put_uvarint, split_uvarint};
 use std::ops::ControlFlow;
 
-/// How much is read ahead when the values of a name are walked.
+/// Number of bytes read ahead when the values of a name are walked, at most.
 const WALK_BYTES_MAX: usize = 64 * 1024;
 
-/// Longest table that is kept whole because its entries do not ascend.
+/// Longest table, in bytes, that is kept whole because its entries do not ascend.
 const UNSORTED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Fields of an entry that name it: a label's name and value.
+/// Number of strings that name an entry: a label's name and value.
 const ENTRY_KEYS: u8 = 2;
 
-/// Appends one entry.
 pub(super) fn put_entry(out: &mut Vec<u8>, name: &str, value: &str, offset: u64) {
     out.push(ENTRY_KEYS);
     put_string(out, name.as_bytes());
@@ -35,26 +34,23 @@ pub(super) fn put_entry(out: &mut Vec<u8>, name: &str, value: &str, offset: u64)
     put_uvarint(out, offset);
 }
 
-/// Appends a string with its length.
 pub(super) fn put_string(out: &mut Vec<u8>, text: &[u8]) {
     put_uvarint(out, text.len() as u64);
     out.extend_from_slice(text);
 }
 
-/// Takes a string with its length off the front.
+/// Splits a string with its length off the front.
 pub(super) fn split_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, rest) = split_uvarint(bytes)?;
     rest.split_at_checked(usize::try_from(len).ok()?)
 }
 
-/// One entry.
 pub(crate) struct Entry<'a> {
     pub(crate) name: &'a [u8],
     pub(crate) value: &'a [u8],
     pub(crate) postings_offset: u64,
 }
 
-/// Takes an entry off the front.
 pub(crate) fn split_entry(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     let (keys, rest) = bytes.split_first()?;
     if *keys != ENTRY_KEYS {
@@ -66,20 +62,18 @@ pub(crate) fn split_entry(bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     Some((Entry { name, value, postings_offset }, rest))
 }
 
-/// The table of an index, sampled.
 pub(super) struct PostingsTable {
     file: NamedFile,
-    /// Where the section's content begins; the groups' offsets count from there.
+    /// Start of the section's content, from which the groups' offsets count.
     start: u64,
     labels: LabelSamples,
 }
 
-/// In which order a table's entries are.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryOrder {
     /// Ascending, as version 2 demands.
     Ascending,
-    /// Perhaps in no order: some of version 1 are not sorted.
+    /// Perhaps unsorted, as some of version 1.
     Any,
 }
 
@@ -101,6 +95,7 @@ impl PostingsTable {
             let is_new_name = before.is_none_or(|(name, _)| name.as_bytes() != entry.name);
             if is_new_name {
                 if before.is_some_and(|(name, _)| name.as_bytes() >= entry.name) {
+                    // An error only in version 2: tables of version 1 are sorted below.
                     unsorted_at.get_or_insert(offset);
                 }
                 labels.add_name(std::str::from_utf8(entry.name).ok()?).ok()?;
@@ -108,7 +103,7 @@ impl PostingsTable {
             let (_, count) = labels.last()?;
             let begins_group = (count as usize).is_multiple_of(SAMPLING);
             if order == EntryOrder::Any {
-                // Every entry is looked at, not just the first of each group.
+                // Every entry is checked, not just the first of each group.
                 if !is_new_name && value_before.as_slice() >= entry.value {
                     unsorted_at.get_or_insert(offset);
                 }
@@ -139,7 +134,7 @@ impl PostingsTable {
         Ok(PostingsTable { file, start: section.start, labels: labels.shrink() })
     }
 
-    /// Appends what [`PostingsTable::read`] found out of a table that ascends.
+    /// Appends the samples of a table that ascends, for [`PostingsTable::split_summary`].
     pub(super) fn put_summary(&self, summary: &mut Vec<u8>) {
         put_uvarint(summary, self.start);
         put_uvarint(summary, self.labels.names().len() as u64);
@@ -154,7 +149,7 @@ impl PostingsTable {
         }
     }
 
-    /// Takes what [`PostingsTable::put_summary`] appended off the front.
+    /// Reads a table from the front of a summary, and returns it with the rest.
     pub(super) fn split_summary(file: NamedFile, summary: &[u8]) -> Option<(PostingsTable, &[u8])> {
         let (start, summary) = split_uvarint(summary)?;
         let (name_count, mut summary) = split_uvarint(summary)?;
@@ -176,28 +171,24 @@ impl PostingsTable {
         Some((PostingsTable { file, start, labels: labels.shrink() }, summary))
     }
 
-    /// Its size in memory.
     pub(super) fn memory_bytes(&self) -> usize {
         self.labels.memory_bytes()
     }
 
-    /// All label names, ascending.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.labels.names().filter(|name| !name.is_empty())
     }
 
-    /// How many values a name has.
     pub(super) fn value_count(&self, name: &str) -> usize {
         self.labels.values(name).map_or(0, |values| values.count as usize)
     }
 
-    /// About how many values a name has that begin with a prefix: never less than there are.
+    /// Returns an upper bound of the number of values of a name that begin with a prefix.
     pub(super) fn value_count_about(&self, name: &str, prefix: &str) -> usize {
         self.labels.values(name).map_or(0, |values| values.count_about(prefix))
     }
 
-    /// Calls `found` for those of `wanted` (ascending) that the name has, with their lists'
-    /// offsets.
+    /// Calls `found` with the list offsets of those `wanted` values (ascending) that the name has.
     pub(super) fn find(
         &self,
         name: &str,
@@ -210,7 +201,7 @@ impl PostingsTable {
         while let Some(value) = wanted.peek() {
             let after = values.groups_until(value);
             let Some(group) = after.checked_sub(1).and_then(|at| values.groups.get(at)) else {
-                // It sorts before the name's first value.
+                // The value sorts before the name's first one.
                 wanted.next();
                 continue;
             };
@@ -227,7 +218,7 @@ impl PostingsTable {
             if walk.is_break() {
                 break;
             }
-            // What is still wanted before the next group does not exist.
+            // Wanted values before the next group do not exist.
             match values.groups.get(after) {
                 Some(next) => {
                     while wanted.next_if(|wanted| *wanted < values.first_value(next)).is_some() {}
@@ -268,6 +259,7 @@ impl PostingsTable {
     ) -> Result<ControlFlow<()>, IndexError> {
         let (mut offset, end) =
             (self.start + u64::from(group.offset), self.start + u64::from(group.end));
+        // Any byte: the window gives what it has, and more only for an entry that is cut.
         let mut wanted = 1;
         while offset < end {
             let mut bytes = window.at_least(offset, wanted)?;
@@ -298,7 +290,7 @@ impl PostingsTable {
     }
 }
 
-/// Reads a table that does not ascend, keeping each of its entries.
+/// Reads a table that does not ascend, and keeps each of its entries.
 fn sorted(file: &NamedFile, section: Section) -> Result<LabelSamples, IndexError> {
     let too_many = || {
         let what =
@@ -321,10 +313,12 @@ fn sorted(file: &NamedFile, section: Section) -> Result<LabelSamples, IndexError
     for (name, value, offset, end) in &entries {
         if labels.last().is_none_or(|(before, _)| before != &**name) {
             labels.add_name(name).map_err(|_| too_many())?;
+        // Only one of the two lists could ever be found.
         } else if labels.last_first_value() == Some(&**value) {
             let offset = section.start + u64::from(*offset);
             return Err(file.damage(offset, "the postings offset table has a label twice").into());
         }
+        // One entry per group, since sorted neighbours are not adjacent in the file.
         labels.add_group(value, *offset, *end).map_err(|_| too_many())?;
         labels.add_values(1);
     }

@@ -1,4 +1,4 @@
-//! Answers from an index: names, values, postings, series.
+//! Reads names, values, postings and series of an index.
 
 use super::postings_table::{EntryOrder, PostingsTable};
 use super::series::{
@@ -16,22 +16,22 @@ use crate::storage::Blocks;
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 
-/// How much is read ahead of series and of lists of postings.
+/// Number of bytes read ahead of series and of lists of postings, at most.
 const AHEAD_BYTES_MAX: usize = 128 * 1024;
 
-/// Longest list of postings that is believed, in bytes: 67 million series.
+/// Longest list of postings that is accepted, in bytes: 67 million series.
 const LIST_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Longest encoding of a 64-bit number.
 const UVARINT_BYTES_MAX: usize = 10;
 
 /// An open index. Keeps one string in 32 in memory, a bounded cache of symbols, and two bounded
-/// pieces of the file; what it reads is checked against its checksum, the tables when they are
+/// pieces of the file. All that is read is checked against its checksum; the tables when they are
 /// first read.
 pub struct IndexReader {
     file: NamedFile,
     toc: Toc,
-    /// What references to series are multiplied by.
+    /// Factor between a reference to a series and its byte offset.
     series_align_bytes: u64,
     pub(super) postings_table: PostingsTable,
     symbols: RefCell<SymbolTable>,
@@ -41,14 +41,12 @@ pub struct IndexReader {
 
 struct SeriesWindow {
     window: ReadAhead,
-    /// Kept between series for its memory.
+    /// Kept between series to reuse its memory.
     numbers: Vec<LabelNumbers>,
 }
 
-/// The beginning and the end of an index.
 struct Ends {
     file: NamedFile,
-    /// One of those that are supported.
     version: u8,
     toc: Toc,
 }
@@ -76,13 +74,13 @@ impl IndexReader {
         IndexReader::open_with(blocks, block, false)
     }
 
-    /// Opens the index of a block with the summary of its tables that was kept when it was opened
-    /// this way before, if it was: the tables are not read and checked again then.
+    /// Opens the index of a block with the summary that an earlier call kept, if there is one: the
+    /// tables are then neither read nor checked again.
     pub fn reopen(blocks: &dyn Blocks, block: &str) -> Result<IndexReader, IndexError> {
         IndexReader::open_with(blocks, block, true)
     }
 
-    /// Reads the beginning and the end of a block's index alone.
+    /// Reads and checks only the header and the table of contents of a block's index.
     pub fn check_ends(blocks: &dyn Blocks, block: &str) -> Result<(), IndexError> {
         Ends::read(blocks, block).map(drop)
     }
@@ -123,41 +121,40 @@ impl IndexReader {
         })
     }
 
-    /// What the tables take in memory, about, once they were used for a while.
+    /// Estimates the memory of the tables after long use, in bytes.
     pub fn memory_bytes_max(&self) -> u64 {
         self.symbols.borrow().memory_bytes_max() + self.postings_table.memory_bytes() as u64
     }
 
-    /// Says that no read goes on with what it read last: what was read ahead is dropped.
+    /// Drops what was read ahead, when no read will continue the last one.
     pub fn rest(&self) {
         self.postings.borrow_mut().rest();
         self.series.borrow_mut().window.rest();
         self.symbols.borrow_mut().rest();
     }
 
-    /// What it takes in memory now, about.
+    /// Estimates the memory that is in use, in bytes.
     pub fn memory_bytes(&self) -> usize {
         let windows =
             self.postings.borrow().memory_bytes() + self.series.borrow().window.memory_bytes();
         windows + self.symbols.borrow().memory_bytes() + self.postings_table.memory_bytes()
     }
 
-    /// All label names, ascending.
+    /// Returns all label names in ascending order.
     pub fn label_names(&self) -> impl Iterator<Item = &str> {
         self.postings_table.names()
     }
 
-    /// Whether series lie in the order of their labels: version 1 does not ask for it.
     pub(super) fn series_ascend(&self) -> bool {
         self.series_align_bytes == SERIES_ALIGN_BYTES
     }
 
-    /// How many values a label name has.
+    /// Returns the number of values of a label name.
     pub fn label_value_count(&self, name: &str) -> usize {
         self.postings_table.value_count(name)
     }
 
-    /// All values of a label name, ascending.
+    /// Returns all values of a label name, ascending.
     pub fn label_values(&self, name: &str) -> Result<Vec<String>, IndexError> {
         let mut values = Vec::new();
         self.each_label_value(name, |value| {
@@ -191,7 +188,7 @@ impl IndexReader {
         })
     }
 
-    /// The series that carry a label, ascending; empty if there is none.
+    /// Returns the series that carry a label, ascending; empty if there are none.
     pub fn postings_for(&self, name: &str, value: &str) -> Result<Vec<SeriesRef>, IndexError> {
         let mut all = Vec::new();
         let mut offsets = Vec::new();
@@ -202,12 +199,12 @@ impl IndexReader {
         Ok(all)
     }
 
-    /// All series, ascending.
+    /// Returns all series of the block, ascending.
     pub fn all_postings(&self) -> Result<Vec<SeriesRef>, IndexError> {
         self.postings_for("", "")
     }
 
-    /// Labels of a series, and its chunks in time order.
+    /// Returns the labels of a series, and its chunks in time order.
     pub fn series(&self, series: SeriesRef) -> Result<(Labels, Vec<ChunkMeta>), IndexError> {
         self.entry(series, |numbers, chunks, symbols| {
             let chunks = decode_chunks(chunks).map_err(|what| self.damaged_series(series, what))?;
@@ -215,9 +212,9 @@ impl IndexReader {
         })
     }
 
-    /// Labels of a series, and those of its chunks that reach into a range, in time order, in
-    /// `chunks`. Returns `None` for a series without such chunks, and does not look up its
-    /// labels then. Labels that equal `likely` are copied from there, which costs less.
+    /// Returns the labels of a series, and in `chunks` those of its chunks that reach into a range,
+    /// in time order. Without such chunks, returns `None` and does not look up the labels. Labels
+    /// that equal `likely` are cloned from it, which costs less.
     pub fn series_in(
         &self,
         series: SeriesRef,
@@ -240,33 +237,33 @@ impl IndexReader {
         })
     }
 
-    /// Labels of a series.
+    /// Returns the labels of a series alone.
     pub fn series_labels(&self, series: SeriesRef) -> Result<Labels, IndexError> {
         self.entry(series, |numbers, _, symbols| labels(numbers, symbols, None))
     }
 
-    /// How many labels a series has.
+    /// Returns the number of labels of a series.
     pub fn label_count(&self, series: SeriesRef) -> Result<usize, IndexError> {
         self.entry(series, |numbers, _, _| Ok(numbers.len()))
     }
 
-    /// The label name or value behind a symbol number.
+    /// Returns the label name or value of a symbol number.
     pub fn symbol_text(&self, number: u32) -> Result<String, IndexError> {
         let mut symbols = self.symbols.borrow_mut();
+        // Trimmed before the load, since the symbol must stay until it is copied.
         symbols.trim();
         symbols.load(number)?;
         Ok(symbols.text(number).to_owned())
     }
 
-    /// How many series a list has.
     pub(super) fn list_len(&self, offset: u64) -> Result<usize, IndexError> {
         let mut window = self.postings.borrow_mut();
+        // An estimate of costs: the checksum is verified when the list is read.
         let header = window.get(offset, 8)?.and_then(|bytes| bytes.last_chunk::<4>());
         let damage = || self.file.damage(offset, "the file ends within this list of postings");
         Ok(u32::from_be_bytes(*header.ok_or_else(damage)?) as usize)
     }
 
-    /// Appends the series of a list.
     pub(super) fn append_list(
         &self,
         offset: u64,
@@ -299,8 +296,8 @@ impl IndexReader {
         Ok(())
     }
 
-    /// Reads a series entry, and returns its labels as symbol numbers, ascending by name, and the
-    /// bytes of its chunks to `read`.
+    /// Reads a series entry, and calls `read` with its labels as symbol numbers, ascending by name,
+    /// and the bytes of its chunks.
     pub(super) fn entry<T>(
         &self,
         series: SeriesRef,
@@ -312,6 +309,7 @@ impl IndexReader {
             return Err(damage("a reference to a series points outside of the series"));
         }
         let SeriesWindow { window, numbers } = &mut *self.series.borrow_mut();
+        // A length has up to ten bytes, but the last entry may end before that.
         let head = window.at_least(offset, UVARINT_BYTES_MAX)?;
         let (len, rest) =
             split_uvarint(head).ok_or_else(|| damage("the length of a series does not decode"))?;
@@ -327,8 +325,10 @@ impl IndexReader {
         }
         let chunks = decode_labels(entry, numbers).map_err(damage)?;
         let symbols = &mut *self.symbols.borrow_mut();
+        // Trimmed before `read` loads symbols, which must stay until it returns.
         symbols.trim();
         for (name, value) in numbers.iter_mut() {
+            // Version 1 has offsets here; all readers of an entry see numbers.
             *name = symbols.number(*name)?;
             *value = symbols.number(*value)?;
         }

@@ -1,10 +1,10 @@
-//! Which series all of some matchers select, in a block or in the head.
+//! Selects the series that all of some matchers match, in a block or in the head.
 //!
-//! A matcher either names the series it wants (it refuses the empty value, so a series must carry
-//! the label), or those it does not want (it accepts the empty value, so that series without the
-//! label are selected too, and only a subtraction can say which). First the cheapest wanted lists
-//! are intersected, then the rest is looked at, and each matcher that would cost more than the
-//! candidates that are left is asked about these candidates instead.
+//! A matcher either names the series it wants (it rejects the empty value, so a series must carry
+//! the label), or those it does not want (it accepts the empty value, so series without the label
+//! match, too, and only a subtraction finds them). First the cheapest wanted lists are intersected,
+//! then the rest follows. A matcher that costs more than the remaining candidates is tested on each
+//! of them.
 
 use super::postings::sort_union;
 use super::{difference, intersection};
@@ -13,36 +13,36 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
-/// Reading a series' labels costs about as much as looking at this many values of a label.
+/// Reading a series' labels costs about as much as testing this many values of a label.
 pub(crate) const VALUES_PER_SERIES: usize = 8;
 
-/// Bringing lists in one order costs about as much as reading them so many times.
+/// Sorting lists into one costs about this many times as much as reading them.
 const SORTING_PER_READING: usize = 8;
 
-/// Labels and the series that carry them.
+/// An index from labels to the series that carry them.
 pub trait LabelIndex {
-    /// A series. Ascending ones are what lists hold.
+    /// A reference to a series; lists hold ascending ones.
     type Series: Copy + Ord;
-    /// Where the list of a label's series is.
+    /// A reference to the list of a label's series.
     type List: Copy;
-    /// Why an index gives no answer.
+    /// The error of a failed access to the index.
     type Error;
 
-    /// Reading a series' labels costs about as much as reading this many elements of a list.
+    /// Number of a list's elements that are read at the cost of one series' labels.
     const REFS_PER_SERIES: usize;
 
-    /// The same of reading one label of a series, and holding an expression against its value.
+    /// Number of a list's elements that are read at the cost of testing one label of a series.
     const REFS_PER_TEST: usize;
 
-    /// Counts work on lists of so many series together; an error ends the selection.
+    /// Accounts for work on lists of so many series; an error ends the selection.
     fn spend(&self, _series_count: usize) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// About how many values of a name begin with a prefix: never less than there are.
+    /// Returns an upper bound of the number of values of a name with a prefix.
     fn value_count(&self, name: &str, prefix: &str) -> usize;
 
-    /// The lists of those values (ascending, none empty) that a name has.
+    /// Returns the lists of those values (ascending, none empty) that a name has.
     fn find_lists(&self, name: &str, values: &[String]) -> Result<Vec<Self::List>, Self::Error>;
 
     /// Calls `visit` with each value of a name that begins with a prefix, in any order.
@@ -53,21 +53,21 @@ pub trait LabelIndex {
         visit: impl FnMut(&str, Self::List) -> Result<ControlFlow<()>, Self::Error>,
     ) -> Result<(), Self::Error>;
 
-    /// How many series a list has.
+    /// Returns the number of series of a list.
     fn list_len(&self, list: Self::List) -> Result<usize, Self::Error>;
 
-    /// The series of a list, ascending.
+    /// Returns the series of a list, ascending.
     fn list(&self, list: Self::List) -> Result<Cow<'_, [Self::Series]>, Self::Error>;
 
-    /// All series, ascending.
+    /// Returns all series of the index, ascending.
     fn all(&self) -> Result<Cow<'_, [Self::Series]>, Self::Error>;
 
-    /// Whether series ascend by this label first: those without it come last.
+    /// Returns whether series ascend by this label first, with those without it last.
     fn is_ordered_by(&self, _name: &str) -> bool {
         false
     }
 
-    /// Whether a series' value of a label (empty if it has none) passes a test.
+    /// Returns whether a series' value of a label (empty if it has none) passes a test.
     fn has_value(
         &self,
         series: Self::Series,
@@ -76,33 +76,33 @@ pub trait LabelIndex {
     ) -> Result<bool, Self::Error>;
 }
 
-/// A matcher whose wanted (or unwanted) values are known without looking at all of them.
+/// A matcher whose wanted or unwanted values are known without a scan.
 struct Listed<'m, L> {
     matcher: &'m Matcher,
     unwanted: bool,
-    /// The lists of those values that exist.
+    /// Lists of those values that exist.
     lists: Vec<L>,
-    /// How many series they have together.
     series_count: usize,
 }
 
-/// A matcher that has to look at values, and at how many.
+/// A matcher that has to scan values, and their number.
 struct Scanned<'m> {
     matcher: &'m Matcher,
     value_count: usize,
 }
 
-/// The candidates so far: all series, until a matcher has named some.
+/// The candidates so far; `None` stands for all series.
 struct Selecting<'i, I: LabelIndex> {
     index: &'i I,
     candidates: Option<Vec<I::Series>>,
 }
 
-/// The series that all matchers select, ascending.
+/// Returns the series that all matchers select, ascending.
 pub fn select<I: LabelIndex>(index: &I, matchers: &[Matcher]) -> Result<Vec<I::Series>, I::Error> {
     let mut listed = Vec::new();
     let mut scanned = Vec::new();
     for matcher in matchers {
+        // A matcher such as `=~".*"` needs no look at the index.
         match matcher.constant() {
             Some(true) => continue,
             Some(false) => return Ok(Vec::new()),
@@ -115,11 +115,11 @@ pub fn select<I: LabelIndex>(index: &I, matchers: &[Matcher]) -> Result<Vec<I::S
     }
     listed.sort_by_key(|lists| (lists.unwanted, lists.series_count));
     scanned.sort_by_key(|scan| (scan.matcher.matches_empty(), scan.value_count));
-    // What is wanted first, what is not wanted last, so that only the latter may need all series.
+    // Wanted series first, unwanted last, so that only the latter may need all series.
     let (wanted, unwanted) = listed.split_at(listed.partition_point(|lists| !lists.unwanted));
     let (wanted_scans, unwanted_scans) =
         scanned.split_at(scanned.partition_point(|scan| !scan.matcher.matches_empty()));
-    // A label that no series has.
+    // A wanted label that no series has selects nothing.
     if wanted_scans.iter().any(|scan| scan.value_count == 0) {
         return Ok(Vec::new());
     }
@@ -139,7 +139,7 @@ pub fn select<I: LabelIndex>(index: &I, matchers: &[Matcher]) -> Result<Vec<I::S
     selecting.take_or_all()
 }
 
-/// The series that one of several sets of matchers selects, ascending.
+/// Returns the series that any of several sets of matchers selects, ascending.
 pub fn select_any<I: LabelIndex>(
     index: &I,
     sets: &[impl AsRef<[Matcher]>],
@@ -155,8 +155,8 @@ pub fn select_any<I: LabelIndex>(
     Ok(selected)
 }
 
-/// How many of some series stand before the first whose value of a label, compared with another
-/// one, does not pass a test. The label is the one by which they are ordered.
+/// Returns the number of series before the first whose value of a label fails a test on its order
+/// relative to `value`. The series must be ordered by that label.
 fn partition<I: LabelIndex>(
     index: &I,
     series: &[I::Series],
@@ -168,6 +168,7 @@ fn partition<I: LabelIndex>(
     while from < to {
         let middle = from + (to - from) / 2;
         let Some(one) = series.get(middle) else { break };
+        // Series without the label come last in this order.
         let order = |own: &str| match own {
             "" => Ordering::Greater,
             own => own.cmp(value),
@@ -180,8 +181,8 @@ fn partition<I: LabelIndex>(
     Ok(from)
 }
 
-/// The lists of a matcher's literals, if these say what is wanted or what is not. They do not for
-/// `=""`, which wants what has no list, nor for `!=""`, which wants all that have one.
+/// Returns the lists of a matcher's literals if they have the wanted or the unwanted series. They
+/// do not for `=""`, which wants series in no list, nor for `!=""`, which wants those in any.
 fn list<'m, I: LabelIndex>(
     index: &I,
     matcher: &'m Matcher,
@@ -205,8 +206,8 @@ fn scan<'m, I: LabelIndex>(index: &I, matcher: &'m Matcher) -> Scanned<'m> {
     Scanned { matcher, value_count }
 }
 
-/// What the values begin with that a scan has to look at: those which the matcher sees otherwise
-/// than the empty value.
+/// Returns prefixes of the values that a scan must test: those that the matcher may treat unlike
+/// the empty value.
 fn scanned_prefixes(matcher: &Matcher) -> &[String] {
     const ALL: &[String] = &[String::new()];
     if matcher.holds("") { ALL } else { matcher.prefixes() }
@@ -217,6 +218,7 @@ impl<I: LabelIndex> Selecting<'_, I> {
         if self.is_cheaper_by_series(listed.series_count, I::REFS_PER_SERIES) {
             return self.keep_matching(listed.matcher);
         }
+        // A single list ascends already, so it is neither copied nor sorted.
         let series = match listed.lists.as_slice() {
             [one] => self.index.list(*one)?,
             several => Cow::Owned(self.read_lists(several)?),
@@ -224,13 +226,13 @@ impl<I: LabelIndex> Selecting<'_, I> {
         self.apply(series, listed.unwanted)
     }
 
-    /// Applies a matcher by looking at values of its label, or at the labels of all candidates.
+    /// Applies a matcher by testing values of its label, or the labels of all candidates.
     fn apply_scan(&mut self, scan: &Scanned<'_>) -> Result<(), I::Error> {
         let matcher = scan.matcher;
         if self.is_cheaper_by_series(scan.value_count, VALUES_PER_SERIES) {
             return self.keep_matching(matcher);
         }
-        // Only the lists that change something are read.
+        // Only the lists that change the result are read.
         let accepts_empty = matcher.matches_empty();
         let mut lists = Vec::new();
         for prefix in scanned_prefixes(matcher) {
@@ -256,8 +258,8 @@ impl<I: LabelIndex> Selecting<'_, I> {
         self.apply(Cow::Owned(series), accepts_empty)
     }
 
-    /// Whether the candidates are so few that each should be asked instead of reading `count`
-    /// others, of which `per_series` cost as much as a series.
+    /// Returns whether testing each candidate costs less than reading `count` others, of which
+    /// `per_series` cost as much as one test.
     fn is_cheaper_by_series(&self, count: usize, per_series: usize) -> bool {
         let Some(candidates) = &self.candidates else { return false };
         candidates.is_empty() || candidates.len() <= count / per_series
@@ -301,7 +303,7 @@ impl<I: LabelIndex> Selecting<'_, I> {
             && !value.is_empty()
             && self.index.is_ordered_by(matcher.name())
         {
-            // They stand together.
+            // Candidates with the value are adjacent: two binary searches find them.
             let (name, index) = (matcher.name(), self.index);
             let from = partition(index, &candidates, |order| order == Ordering::Less, name, value)?;
             let rest = candidates.get(from..).unwrap_or_default();

@@ -15,13 +15,13 @@
 use super::{ChunkMeta, ChunkRef};
 use crate::codec::{put_uvarint, put_varint, split_uvarint, split_varint};
 
-/// Longest entry that is believed, in bytes: some hundred thousand chunks.
+/// Longest entry that is accepted, in bytes: some hundred thousand chunks.
 pub(crate) const SERIES_ENTRY_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// A label as two symbol numbers: name, value.
 pub(crate) type LabelNumbers = (u32, u32);
 
-/// Appends what lies between `len` and the checksum.
+/// Appends the content of an entry, between `len` and the checksum.
 pub(super) fn encode_entry(out: &mut Vec<u8>, labels: &[LabelNumbers], chunks: &[ChunkMeta]) {
     put_uvarint(out, labels.len() as u64);
     for (name, value) in labels {
@@ -39,6 +39,7 @@ pub(super) fn encode_entry(out: &mut Vec<u8>, labels: &[LabelNumbers], chunks: &
         match before {
             None => put_uvarint(out, chunk.chunk_ref.0),
             Some(before) => {
+                // The next chunk may have a smaller reference, so the step has a sign.
                 put_varint(out, chunk.chunk_ref.0.wrapping_sub(before.chunk_ref.0) as i64);
             }
         }
@@ -46,7 +47,7 @@ pub(super) fn encode_entry(out: &mut Vec<u8>, labels: &[LabelNumbers], chunks: &
     }
 }
 
-/// Reads an entry's labels into `labels`, and returns the bytes of its chunks.
+/// Decodes an entry's labels into `labels`, and returns the bytes of its chunks.
 pub(crate) fn decode_labels<'a>(
     entry: &'a [u8],
     labels: &mut Vec<LabelNumbers>,
@@ -61,6 +62,7 @@ pub(crate) fn decode_labels<'a>(
     for _ in 0..count {
         let (name, after) = number(rest).ok_or(CUT_SHORT)?;
         let (value, after) = number(after).ok_or(CUT_SHORT)?;
+        // Repeated or unsorted names would break each comparison of labels.
         if labels.last().is_some_and(|(before, _)| *before >= name) {
             return Err("the series' label names do not ascend");
         }
@@ -70,7 +72,7 @@ pub(crate) fn decode_labels<'a>(
     Ok(rest)
 }
 
-/// Reads what [`decode_labels`] left over.
+/// Decodes the bytes that [`decode_labels`] returned.
 pub(crate) fn decode_chunks(bytes: &[u8]) -> Result<Vec<ChunkMeta>, &'static str> {
     let count = split_uvarint(bytes).map_or(0, |(count, _)| count);
     // A chunk takes three bytes or more, so a false count cannot ask for much memory.
@@ -80,7 +82,7 @@ pub(crate) fn decode_chunks(bytes: &[u8]) -> Result<Vec<ChunkMeta>, &'static str
     Ok(chunks)
 }
 
-/// Calls `visit` with each chunk of what [`decode_labels`] left over.
+/// Calls `visit` with each chunk in the bytes that [`decode_labels`] returned.
 #[inline]
 pub(super) fn each_chunk(
     bytes: &[u8],
@@ -112,13 +114,14 @@ fn split_chunk(bytes: &[u8], before: Option<ChunkMeta>) -> Option<(ChunkMeta, &[
     let (gap_ms, rest) = split_uvarint(bytes)?;
     let (length_ms, rest) = split_uvarint(rest)?;
     let (ref_step, rest) = split_varint(rest)?;
+    // Damaged bytes may hold any number: an overflow is an error.
     let min_time_ms = before.max_time_ms.checked_add_unsigned(gap_ms)?;
     let max_time_ms = min_time_ms.checked_add_unsigned(length_ms)?;
     let chunk_ref = ChunkRef(before.chunk_ref.0.wrapping_add(ref_step as u64));
     Some((ChunkMeta { min_time_ms, max_time_ms, chunk_ref }, rest))
 }
 
-/// From one time to a later one; the full range of times needs all 64 bits.
+/// Distance from one time to a later one; the full range of times needs all 64 bits.
 fn distance(from_ms: i64, to_ms: i64) -> u64 {
     to_ms.wrapping_sub(from_ms) as u64
 }

@@ -1,23 +1,23 @@
 //! Buffered writing to one file of a new block.
 //!
-//! Bytes go to a buffer; the caller calls [`FileSink::flush_full`] now and then, so that the
-//! storage sees few large writes and memory stays bounded. The buffer is also where a section's
-//! checksum is taken, in one go instead of piece by piece.
+//! Bytes go to a buffer; the caller regularly calls [`FileSink::flush_full`], so that the storage
+//! sees few large writes and memory stays bounded. A section's checksum is taken of the buffer, in
+//! one go instead of piece by piece.
 
 use super::IndexError;
 use crate::codec::crc32c_append;
 use crate::storage::{BlockWriter, StorageResult};
 
-/// The buffer is written out once it holds this much.
+/// Number of buffered bytes at which the buffer is written out.
 const FLUSH_BYTES: usize = 128 * 1024;
 
 /// One file, written from front to back.
 pub(crate) struct FileSink {
     file: String,
-    /// Length of what the storage already has.
+    /// Number of bytes that the storage already has.
     flushed: u64,
     buffer: Vec<u8>,
-    /// Where the open section's content begins.
+    /// Start of the open section's content.
     section_start: u64,
     /// Checksum of the open section's content, but for `buffer[summed..]`.
     section_crc: u32,
@@ -26,6 +26,7 @@ pub(crate) struct FileSink {
 
 impl FileSink {
     pub(crate) fn new(file: String) -> FileSink {
+        // Callers flush between entries, so the buffer grows past the limit by one entry.
         let buffer = Vec::with_capacity(FLUSH_BYTES + FLUSH_BYTES / 8);
         FileSink { file, flushed: 0, buffer, section_start: 0, section_crc: 0, summed: 0 }
     }
@@ -35,7 +36,6 @@ impl FileSink {
         self.flushed + self.buffer.len() as u64
     }
 
-    /// Where bytes are put.
     pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
@@ -54,7 +54,7 @@ impl FileSink {
         self.buffer.resize(self.buffer.len() + missing as usize, 0);
     }
 
-    /// Leaves a hole, so that what follows lies far into the file.
+    /// Leaves a hole, so that the next bytes lie far into the file.
     #[cfg(test)]
     pub(crate) fn skip(&mut self, bytes: u64, out: &mut dyn BlockWriter) -> StorageResult<()> {
         self.flush(out)?;
@@ -69,7 +69,7 @@ impl FileSink {
         (self.section_crc, self.summed) = (0, self.buffer.len());
     }
 
-    /// Ends what [`begin_section`](Self::begin_section) began, filling in its length.
+    /// Ends the open section: fills in its length, and appends its checksum.
     pub(crate) fn end_section(
         &mut self,
         out: &mut dyn BlockWriter,
@@ -80,6 +80,7 @@ impl FileSink {
         let len = u32::try_from(bytes)
             .map_err(|_| IndexError::TooLarge { what, bytes, bytes_max })?
             .to_be_bytes();
+        // Before the checksum itself is appended, which it does not cover.
         self.sum();
         self.put_u32(self.section_crc);
         let len_at = self.section_start - len.len() as u64;
@@ -95,17 +96,16 @@ impl FileSink {
         Ok(())
     }
 
-    /// Writes the buffer out if it is full.
     #[inline]
     pub(crate) fn flush_full(&mut self, out: &mut dyn BlockWriter) -> StorageResult<()> {
         if self.buffer.len() < FLUSH_BYTES { Ok(()) } else { self.flush(out) }
     }
 
-    /// Writes the buffer out.
     pub(crate) fn flush(&mut self, out: &mut dyn BlockWriter) -> StorageResult<()> {
         if self.buffer.is_empty() {
             return Ok(());
         }
+        // The checksum must include these bytes before the buffer is cleared.
         self.sum();
         out.write_at(&self.file, self.flushed, &self.buffer)?;
         self.flushed += self.buffer.len() as u64;

@@ -1,10 +1,10 @@
-//! The summary of an index: where the sampled entries of its tables lie, in few bytes, for the next
+//! The summary of an index: the places of its tables' sampled entries, in few bytes, for the next
 //! instance that opens the index.
 //!
-//! To open an index, its symbols and its postings offset table are read from front to back and
-//! checked, and one entry in 32 is kept: for a read of few series that is most of the work. A
-//! summary says where these entries are, so that the tables need not be read again. Storage keeps
-//! it as long as it likes, outside of the block; it never reaches a disk.
+//! Opening an index reads and checks its symbols and its postings offset table, and keeps one entry
+//! in 32: for a read of few series that is most of the work. A summary holds the places of these
+//! entries, so that the tables need not be read again. Storage keeps it as long as it likes,
+//! outside of the block; it never reaches a disk.
 //!
 //! ```text
 //! ┌───────────────────────┬───────────────────────────────┬─────────┬────────────────┐
@@ -18,10 +18,9 @@ use super::symbol_table::SymbolTable;
 use super::toc::Toc;
 use crate::codec::{put_uvarint, split_uvarint};
 
-/// A longer summary is not kept.
+/// Longest summary that is kept, in bytes.
 const SUMMARY_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// Leaves a summary with the file.
 pub(super) fn keep(file: &NamedFile, toc: &Toc, symbols: &SymbolTable, postings: &PostingsTable) {
     let mut summary = head(file, toc);
     symbols.put_summary(&mut summary);
@@ -31,7 +30,7 @@ pub(super) fn keep(file: &NamedFile, toc: &Toc, symbols: &SymbolTable, postings:
     }
 }
 
-/// Both tables, if there is a summary of this very file.
+/// Returns both tables, if the storage has a summary of this very file.
 pub(super) fn recall(file: &NamedFile, toc: &Toc) -> Option<(SymbolTable, PostingsTable)> {
     let summary = file.summary()?;
     let rest = summary.strip_prefix(head(file, toc).as_slice())?;
@@ -40,7 +39,7 @@ pub(super) fn recall(file: &NamedFile, toc: &Toc) -> Option<(SymbolTable, Postin
     rest.is_empty().then_some((symbols, postings))
 }
 
-/// What tells a file from another one.
+/// Identifies a file by its size and its table of contents.
 fn head(file: &NamedFile, toc: &Toc) -> Vec<u8> {
     let mut head = Vec::new();
     put_uvarint(&mut head, file.size());
@@ -48,7 +47,7 @@ fn head(file: &NamedFile, toc: &Toc) -> Vec<u8> {
     head
 }
 
-/// A number that is less than 2^32.
+/// Decodes a number that must be less than 2^32.
 pub(super) fn split_u32(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let (number, rest) = split_uvarint(bytes)?;
     Some((u32::try_from(number).ok()?, rest))

@@ -6,9 +6,9 @@
 //! └─────────┴───────────┴──────────────────────────────────┴───────┘
 //! ```
 //!
-//! A symbol's number is its place in the table, from 0. Series name symbols by their numbers; in
+//! A symbol's number is its position in the table, from 0. Series name symbols by number; in
 //! version 1, by the byte offset in the file at which the symbol begins. [`SymbolTable`] keeps the
-//! place of every 32nd symbol in memory, and a bounded cache of groups of 32 decoded ones.
+//! place of every 32nd symbol in memory, and a bounded cache of groups of 32 decoded symbols.
 
 use super::postings_table::{put_string, split_string};
 use super::summary::split_u32;
@@ -16,21 +16,20 @@ use super::{FileSink, IndexError, NamedFile, SAMPLING, SymbolList};
 use crate::codec::{put_uvarint, split_uvarint, uvarint_bytes};
 use crate::storage::BlockWriter;
 
-/// Memory that decoded symbols may take; they are dropped when it is exceeded. Tests see that.
+/// Largest memory of decoded symbols; beyond it all are dropped. Small in tests.
 const CACHE_BYTES_MAX: usize = if cfg!(test) { 32 * 1024 } else { 4 * 1024 * 1024 };
 
-/// Symbols near the one asked for are decoded with it, from about this many bytes, once this many
-/// groups were decoded alone: a narrow read needs few.
+/// Once `ALONE_MAX` groups were decoded alone, those behind a group are decoded with it, from about
+/// `READ_BYTES` bytes: a narrow read needs few.
 const READ_BYTES: u64 = 16 * 1024;
 const ALONE_MAX: usize = 16;
 
-/// Memory that decoded symbols may take from one read to the next.
+/// Largest memory of decoded symbols between two reads.
 const RESTING_BYTES_MAX: usize = 64 * 1024;
 
-/// What a group takes besides its text and ends.
+/// Memory of a group besides its text and ends.
 const GROUP_OVERHEAD_BYTES: usize = 48;
 
-/// Writes the whole section.
 pub(super) fn write_symbols(
     symbols: &SymbolList,
     sink: &mut FileSink,
@@ -45,18 +44,17 @@ pub(super) fn write_symbols(
     sink.end_section(out, "the symbol table")
 }
 
-/// The symbols of an index, read as they are needed.
 pub(crate) struct SymbolTable {
     file: NamedFile,
-    /// Where the section's content begins; the groups' offsets count from there.
+    /// Start of the section's content, from which the groups' offsets count.
     start: u64,
-    /// Where the last symbol ends.
+    /// End of the last symbol.
     end: u64,
     count: u32,
     by_offset: bool,
     groups: Vec<Group>,
     cached_bytes: usize,
-    /// How many groups the read decoded one by one.
+    /// Number of groups that the current read decoded one by one.
     alone: usize,
 }
 
@@ -72,7 +70,7 @@ struct Decoded {
 }
 
 impl SymbolTable {
-    /// Reads the section once from front to back. `by_offset`: series name symbols by offset.
+    /// Reads the section once. With `by_offset`, series name symbols by offset.
     pub(crate) fn read(
         file: NamedFile,
         offset: u64,
@@ -82,6 +80,7 @@ impl SymbolTable {
         let mut groups = Vec::new();
         let mut number = 0;
         let count = file.scan_section(section, |offset, bytes| {
+            // UTF-8 is checked when a group is decoded.
             let (_, rest) = split_string(bytes)?;
             if usize::is_multiple_of(number, SAMPLING) {
                 groups.push(Group { offset, decoded: None });
@@ -94,7 +93,7 @@ impl SymbolTable {
         Ok(SymbolTable { file, start, end, count, by_offset, groups, cached_bytes: 0, alone: 0 })
     }
 
-    /// Appends what [`SymbolTable::read`] found out.
+    /// Appends the places of the groups, for [`SymbolTable::split_summary`].
     pub(super) fn put_summary(&self, summary: &mut Vec<u8>) {
         for number in [self.start, self.end, u64::from(self.count)] {
             put_uvarint(summary, number);
@@ -106,12 +105,13 @@ impl SymbolTable {
         }
     }
 
-    /// Takes what [`SymbolTable::put_summary`] appended off the front.
+    /// Reads a table from the front of a summary, and returns it with the rest.
     pub(super) fn split_summary(file: NamedFile, summary: &[u8]) -> Option<(SymbolTable, &[u8])> {
         let (start, summary) = split_uvarint(summary)?;
         let (end, summary) = split_uvarint(summary)?;
         let (count, mut summary) = split_u32(summary)?;
         let group_count = (count as usize).div_ceil(SAMPLING);
+        // A step takes a byte or more, so a false count cannot ask for much memory.
         let mut groups = Vec::with_capacity(group_count.min(summary.len()));
         let mut offset = 0u32;
         for _ in 0..group_count {
@@ -120,6 +120,7 @@ impl SymbolTable {
             groups.push(Group { offset, decoded: None });
             summary = rest;
         }
+        // Tables of version 1 have no summary.
         let by_offset = false;
         Some((
             SymbolTable { file, start, end, count, by_offset, groups, cached_bytes: 0, alone: 0 },
@@ -127,13 +128,12 @@ impl SymbolTable {
         ))
     }
 
-    /// The number of the symbol that a series means by `reference`.
+    /// Returns the number of the symbol that a series refers to.
     #[inline]
     pub(super) fn number(&mut self, reference: u32) -> Result<u32, IndexError> {
         if self.by_offset { self.number_at(reference) } else { Ok(reference) }
     }
 
-    /// The number of the symbol that begins at an offset of the file.
     fn number_at(&mut self, offset: u32) -> Result<u32, IndexError> {
         let in_section = u64::from(offset).saturating_sub(self.start);
         let after = self.groups.partition_point(|group| u64::from(group.offset) <= in_section);
@@ -142,6 +142,7 @@ impl SymbolTable {
         self.load(first)?;
         let mut at = self.groups.get(group).map_or(0, |group| u64::from(group.offset));
         let last = self.count.min(first.saturating_add(SAMPLING as u32));
+        // Offsets between the samples are not kept, so lengths are added up.
         let found = (first..last).find(|number| {
             let is_it = at == in_section;
             let len = self.text(*number).len();
@@ -152,7 +153,7 @@ impl SymbolTable {
         found.ok_or_else(|| self.file.damage(u64::from(offset), what).into())
     }
 
-    /// What it takes in memory, about, once it was used for a while.
+    /// Estimates the memory of the table after long use, in bytes.
     pub(super) fn memory_bytes_max(&self) -> u64 {
         // Decoded, a text takes less than twice its bytes in the file.
         let decoded = 2 * (self.end - self.start);
@@ -160,12 +161,11 @@ impl SymbolTable {
         groups + decoded.min(CACHE_BYTES_MAX as u64)
     }
 
-    /// How many symbols there are.
     pub(crate) fn count(&self) -> u32 {
         self.count
     }
 
-    /// Where the section ends, its checksum not included.
+    /// End of the section's content, in front of its checksum.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
@@ -184,7 +184,7 @@ impl SymbolTable {
         }
     }
 
-    /// A loaded symbol.
+    /// Returns a loaded symbol; the empty string if it is not loaded.
     #[inline]
     pub(crate) fn text(&self, number: u32) -> &str {
         let group = self.groups.get(number as usize / SAMPLING);
@@ -192,7 +192,7 @@ impl SymbolTable {
         decoded.map_or("", |decoded| decoded.text(number as usize % SAMPLING))
     }
 
-    /// Says that a read has ended: what was decoded is dropped but for what other reads may need.
+    /// Ends a read: drops decoded symbols, unless they are few enough for the next.
     pub(super) fn rest(&mut self) {
         self.alone = 0;
         if self.cached_bytes > RESTING_BYTES_MAX {
@@ -201,12 +201,11 @@ impl SymbolTable {
         }
     }
 
-    /// What it takes in memory now, about.
     pub(super) fn memory_bytes(&self) -> usize {
         self.groups.len() * size_of::<Group>() + self.cached_bytes
     }
 
-    /// Drops what was decoded if it takes too much memory.
+    /// Drops decoded symbols if they take too much memory.
     #[inline]
     pub(crate) fn trim(&mut self) {
         if self.cached_bytes > CACHE_BYTES_MAX {
@@ -215,8 +214,8 @@ impl SymbolTable {
         }
     }
 
-    /// Decodes a group. If the whole table may stay in memory, those after it that are read in
-    /// the same go are decoded too; if not, they would only push others out.
+    /// Decodes a group. If the whole table may stay in memory, the groups behind it from the same
+    /// read are decoded, too; otherwise they would only push out others.
     #[cold]
     fn decode_from(&mut self, first: usize) -> Result<(), IndexError> {
         let place = |group: Option<&Group>| {
@@ -235,10 +234,11 @@ impl SymbolTable {
         for number in first..self.groups.len() {
             let symbols = SAMPLING.min(self.count as usize - number * SAMPLING);
             let Some((decoded, after)) = Decoded::split(rest, symbols) else {
-                // Only the group that was asked for has to be there as a whole.
+                // Only the group that was asked for has to be complete.
                 return if number == first { Err(damage().into()) } else { Ok(()) };
             };
             rest = after;
+            // A group is counted once, also when several reads cover it.
             if let Some(group) = self.groups.get_mut(number)
                 && group.decoded.is_none()
             {

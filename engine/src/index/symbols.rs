@@ -1,14 +1,14 @@
 //! The strings of a new index: collected in a first pass, numbered in a second.
 //!
-//! Strings live in pages, not one allocation each; an index may have millions. Pages never move,
-//! and sorting moves places only, so that the text is in memory once.
+//! Strings live in pages, since an index may have millions. Pages never move, and sorting moves
+//! places only, so that the text is in memory once.
 
 use super::IndexError;
 use crate::codec::{bytes_equal, hash_bytes};
 use crate::model::Labels;
 use hashbrown::HashTable;
 
-/// Bytes of a page. Tests fill several with little.
+/// Bytes of a page; small in tests, so that they fill several.
 const PAGE_BYTES: usize = if cfg!(test) { 256 } else { 64 * 1024 };
 
 /// Gathers the label names and values of the series that a block will hold.
@@ -18,21 +18,21 @@ pub struct SymbolCollector {
     spans: HashTable<Span>,
 }
 
-/// Strings, none of which goes across pages. One that is longer than a page has a long one alone.
+/// Strings that do not cross pages. One that is longer than a page has a long page alone.
 #[derive(Default)]
 struct Pages {
     pages: Vec<String>,
     bytes: usize,
 }
 
-/// Place of a text: where it begins, if every page counts as [`PAGE_BYTES`] long.
+/// Place of a string: its start, counted as if every page were [`PAGE_BYTES`] long.
 #[derive(Clone, Copy)]
 struct Span {
     start: usize,
     len: u32,
 }
 
-/// Strings in ascending order, each once; a string's place is its number.
+/// Strings in ascending order, each once; a string's position is its number.
 pub struct SymbolList {
     seed: u64,
     text: Pages,
@@ -59,14 +59,15 @@ impl Pages {
 
     fn text(&self, Span { start, len }: Span) -> &str {
         let page = self.pages.get(start / PAGE_BYTES).map_or("", String::as_str);
+        // A long page has one string, which begins at 0.
         let start = start % PAGE_BYTES;
         page.get(start..start + len as usize).unwrap_or_default()
     }
 }
 
 impl SymbolCollector {
-    /// Holds only the empty string, which upstream's indexes hold too. The seed keeps senders of
-    /// labels from crafting collisions.
+    /// Makes a collector with the empty string, which upstream's indexes have, too. The seed keeps
+    /// senders of labels from crafting collisions.
     pub fn new(seed: u64) -> SymbolCollector {
         let (text, spans) = (Pages::default(), HashTable::new());
         let mut collector = SymbolCollector { seed, text, spans };
@@ -74,7 +75,7 @@ impl SymbolCollector {
         collector
     }
 
-    /// Adds a series' label names and values.
+    /// Adds the label names and values of a series.
     pub fn add(&mut self, labels: &Labels) {
         for (name, value) in labels.iter() {
             self.add_text(name);
@@ -102,7 +103,7 @@ impl SymbolCollector {
         (self.text.bytes + table) as u64
     }
 
-    /// The strings in order.
+    /// Sorts the strings and numbers them.
     pub fn into_sorted(self) -> SymbolList {
         let SymbolCollector { seed, text, spans } = self;
         let mut spans: Vec<Span> = spans.into_iter().collect();
@@ -127,7 +128,7 @@ impl From<SymbolCollector> for SymbolList {
 }
 
 impl SymbolList {
-    /// Takes strings that already ascend strictly.
+    /// Makes a list of strings that must ascend strictly.
     pub fn from_sorted<'a>(
         seed: u64,
         symbols: impl IntoIterator<Item = &'a str>,
@@ -154,33 +155,33 @@ impl SymbolList {
         self.by_hash = by_hash;
     }
 
-    /// How many strings there are.
+    /// Returns the number of strings.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Memory of the strings.
+    /// Memory of strings and tables in bytes.
     pub fn memory_bytes(&self) -> u64 {
         let spans = self.spans.capacity() * size_of::<Span>();
         (self.text.bytes + spans + self.by_hash.allocation_size()) as u64
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no strings.
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// The string with this number; empty if there is none.
+    /// Returns the string with this number; empty if there is none.
     pub fn text(&self, number: usize) -> &str {
         self.spans.get(number).map_or("", |span| self.text.text(*span))
     }
 
-    /// The strings, ascending.
+    /// Iterates over the strings, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.len()).map(|number| self.text(number))
     }
 
-    /// The number of a string.
+    /// Returns the number of a string, if it is listed.
     #[inline]
     pub fn number_of(&self, text: &str) -> Option<u32> {
         let hash = hash_bytes(self.seed, text.as_bytes());
@@ -197,7 +198,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
-        /// Whatever the lengths, also beyond a page: each once, in order, found by its number.
+        /// Strings of any length, also beyond a page, come once, in order, and are found by number.
         #[test]
         fn strings_come_back_sorted(
             strings in prop::collection::vec(("[ab]{0,3}", 0usize..3 * PAGE_BYTES), 0..60),

@@ -7,16 +7,14 @@
 //!   six offsets of 8 bytes                                                              4 bytes
 //! ```
 //!
-//! Label indices and their table are no longer used: both are written empty, so that they begin
-//! where the next section does, and both are ignored when read.
+//! Label indices and their table are no longer used: both are written empty, beginning where the
+//! next section does, and ignored when read.
 
 use super::{HEADER_BYTES, IndexError, NamedFile};
 use crate::codec::crc32c;
 
-/// Length of the encoded table.
 pub(crate) const TOC_BYTES: usize = 6 * 8 + 4;
 
-/// Where the sections begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Toc {
     pub(super) symbols: u64,
@@ -50,7 +48,7 @@ impl Toc {
     }
 }
 
-/// The six offsets in the table's order; their checksum was right.
+/// Reads the six offsets in the table's order, and checks their checksum.
 pub(crate) fn read_offsets(file: &NamedFile) -> Result<[u64; 6], IndexError> {
     let damage = |offset, what| IndexError::from(file.damage(offset, what));
     let offset = file.size().saturating_sub(TOC_BYTES as u64);

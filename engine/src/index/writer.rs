@@ -13,10 +13,10 @@ use crate::model::Labels;
 use crate::storage::BlockWriter;
 use std::collections::BTreeMap;
 
-/// Longest index: what references of 32 bits reach, in steps of 16 bytes.
+/// Longest index in bytes: the reach of 32-bit references in steps of 16 bytes.
 const INDEX_BYTES_MAX: u64 = 16 * (u32::MAX as u64);
 
-/// An index being written to the file `index` of the block that each call is given.
+/// Writes an index to the file `index` of the block that each call is given.
 ///
 /// Memory: the symbols, four bytes for each label of each series, and buffers of fixed size.
 pub struct IndexWriter {
@@ -26,15 +26,15 @@ pub struct IndexWriter {
     symbols_at: u64,
     series_at: u64,
     last_series: Vec<LabelNumbers>,
-    /// By file of chunks, the place of its last chunk.
+    /// Offset of the last chunk of each file of chunks.
     last_chunks: BTreeMap<u32, u32>,
-    /// Kept between series for its memory.
+    /// Kept between series to reuse its memory.
     entry: Vec<u8>,
     numbers: Vec<LabelNumbers>,
 }
 
 impl IndexWriter {
-    /// What symbols and postings take, at most, until the index is finished.
+    /// Returns the largest memory of symbols and postings until the index is finished.
     pub fn memory_bytes(&self) -> u64 {
         self.symbols.memory_bytes() + self.postings.memory_bytes()
     }
@@ -60,7 +60,7 @@ impl IndexWriter {
         })
     }
 
-    /// Adds a series: after all before in label order, its chunks in time order.
+    /// Adds a series: after all before in label order, and with its chunks in time order.
     pub fn add_series(
         &mut self,
         labels: &Labels,
@@ -82,6 +82,7 @@ impl IndexWriter {
         self.check_chunks(chunks)
             .ok_or_else(|| IndexError::UnsortedChunks { labels: labels.to_string() })?;
         self.sink.pad_to(SERIES_ALIGN_BYTES);
+        // Padded to 16 bytes, so the reference loses nothing of the offset.
         let series_ref = self.next_ref()?;
         self.entry.clear();
         encode_entry(&mut self.entry, &self.numbers, chunks);
@@ -90,17 +91,18 @@ impl IndexWriter {
         self.sink.put_u32(crc32c(&self.entry));
         self.sink.flush_full(out)?;
         self.postings.add(series_ref, &self.numbers);
+        // Swapped instead of copied: the next series reuses the memory.
         std::mem::swap(&mut self.last_series, &mut self.numbers);
         Ok(series_ref)
     }
 
-    /// Leaves a hole, so that what follows lies far into the file.
+    /// Leaves a hole, so that the next bytes lie far into the file.
     #[cfg(test)]
     pub(crate) fn skip(&mut self, bytes: u64, out: &mut dyn BlockWriter) -> Result<(), IndexError> {
         Ok(self.sink.skip(bytes, out)?)
     }
 
-    /// Writes what follows the series.
+    /// Writes postings, their table, and the table of contents.
     pub fn finish(mut self, out: &mut dyn BlockWriter) -> Result<(), IndexError> {
         let postings = self.sink.position();
         let offsets = self.postings.write_lists(&mut self.sink, out)?;
@@ -113,7 +115,7 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// Nothing unless the chunks ascend in time without overlap, and those of each file in place.
+    /// Returns `None` unless the chunks ascend in time without overlap, and in place in each file.
     fn check_chunks(&mut self, chunks: &[ChunkMeta]) -> Option<()> {
         let mut last_time_ms = None;
         for chunk in chunks {

@@ -1,7 +1,7 @@
-//! What a block consists of: which labels make it large, how well its chunks are filled.
+//! The contents of a block: labels that make it large, and how well its chunks are filled.
 //!
-//! Memory: 12 bytes for each selected series, and the lists of the answer. Nothing grows with the
-//! number of label values: each list of postings is looked at on its own.
+//! Memory: 12 bytes for each selected series, and the lists of the answer. It does not grow with
+//! the number of label values, since each list of postings is read on its own.
 
 use crate::block::{BlockError, BlockReader, SeriesRef};
 use crate::chunk::{sample_count, values};
@@ -13,40 +13,39 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
 
-/// Series that one slice handles.
 const SERIES_PER_SLICE: usize = 1000;
 
-/// What to look at.
+/// Selects series and the size of the answer.
 #[derive(Clone, Debug)]
 pub struct AnalysisOptions {
-    /// All must hold; none means all series.
+    /// Matchers that must all hold; none means all series.
     pub matchers: Vec<MatcherSpec>,
-    /// Longest list of the answer.
+    /// Largest number of entries of each list in the answer.
     pub items_max: u32,
-    /// Whether chunks are looked at, too.
+    /// Whether chunks are analysed, too, which reads all of them.
     pub chunks: bool,
 }
 
-/// How often each number occurred, by number.
+/// Number of occurrences of each number.
 pub type Distribution = BTreeMap<u64, u64>;
 
-/// Something and its number, largest number first.
+/// Names and their numbers, largest number first.
 pub type Ranking = Vec<(String, u64)>;
 
-/// The report.
+/// Figures of a block, like those of `promtool tsdb analyze`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnalysisReport {
-    /// Distinct label names.
+    /// Number of distinct label names.
     pub label_names: u64,
-    /// Series that were looked at.
+    /// Number of series that were selected.
     pub series: u64,
-    /// Distinct labels.
+    /// Number of distinct labels, as name and value.
     pub label_pairs: u64,
-    /// Labels of all series together.
+    /// Number of labels of all series together.
     pub label_pair_entries: u64,
-    /// Labels whose series miss the most of the block's time, in blocks' lengths.
+    /// Labels whose series miss the most of the block's time, in lengths of the block.
     pub pairs_by_churn: Ranking,
-    /// The same for label names.
+    /// Label names whose series miss the most of it.
     pub names_by_churn: Ranking,
     /// Labels that the most series have.
     pub pairs_by_series: Ranking,
@@ -56,33 +55,33 @@ pub struct AnalysisReport {
     pub names_by_values: Ranking,
     /// Metric names with the most series.
     pub metrics_by_series: Ranking,
-    /// Chunks, if they were asked for.
+    /// Figures of chunks, if they were asked for.
     pub chunks: Option<ChunkFigures>,
 }
 
-/// How chunks are filled.
+/// Distributions of the sizes of chunks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChunkFigures {
-    /// Samples in a chunk of floats.
+    /// Number of samples in a chunk of floats.
     pub float_samples: Distribution,
-    /// Bytes of a chunk of floats.
+    /// Number of bytes of a chunk of floats.
     pub float_bytes: Distribution,
-    /// Samples in a chunk of histograms.
+    /// Number of samples in a chunk of histograms.
     pub histogram_samples: Distribution,
-    /// Bytes of a chunk of histograms.
+    /// Number of bytes of a chunk of histograms.
     pub histogram_bytes: Distribution,
-    /// Buckets of all histograms of a chunk.
+    /// Number of buckets of all histograms in a chunk.
     pub histogram_buckets: Distribution,
 }
 
-/// The result of a slice.
+/// Progress after a slice, with the report at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnalysisStep {
-    /// Work done, and all of it, in no particular unit.
+    /// Work done so far, in no particular unit.
     pub done: u64,
-    /// All of the work.
+    /// All of the work, in the same unit.
     pub total: u64,
-    /// The answer, at the end.
+    /// The figures; `None` until all work is done.
     pub report: Option<AnalysisReport>,
 }
 
@@ -92,7 +91,7 @@ pub struct Analysis {
     items_max: usize,
     has_matchers: bool,
     refs: Vec<SeriesRef>,
-    /// How much of the block's time each series misses, in milliseconds.
+    /// Part of the block's time that each series misses, in milliseconds.
     uncovered_ms: Vec<u64>,
     names: Vec<String>,
     names_done: usize,
@@ -122,6 +121,7 @@ impl Top {
 
     fn add(&mut self, number: u64, name: impl FnOnce() -> String) {
         let least = self.items.peek().map(|Reverse((least, _))| *least);
+        // The name is only made for entries that stay: most labels are not among the largest.
         if self.items.len() >= self.items_max && least.is_none_or(|least| number < least) {
             return;
         }
@@ -171,7 +171,7 @@ impl Analysis {
         })
     }
 
-    /// Looks at the next part.
+    /// Analyses the next series or the next label name.
     pub fn step(&mut self) -> Result<AnalysisStep> {
         let series_done = self.uncovered_ms.len();
         if series_done < self.refs.len() {
@@ -188,10 +188,10 @@ impl Analysis {
         Ok(self.progress())
     }
 
-    /// Looking at names costs about as much as looking at series.
     fn progress(&self) -> AnalysisStep {
         let series = self.refs.len() as u64;
         let (names, names_done) = (self.names.len() as u64, self.names_done as u64);
+        // Looking at names is assumed to cost about as much as looking at series.
         let done = self.uncovered_ms.len() as u64 + series * names_done / names.max(1);
         AnalysisStep { done, total: 2 * series, report: None }
     }
@@ -200,9 +200,11 @@ impl Analysis {
         let (labels, metas) = self.block.series(series)?;
         self.report.label_pair_entries += labels.iter().count() as u64;
         let span_ms = match (metas.first(), metas.last()) {
+            // Unsigned, so that the longest range of times fits.
             (Some(first), Some(last)) => last.max_time_ms.wrapping_sub(first.min_time_ms) as u64,
             _ => 0,
         };
+        // A chunk may reach beyond the block; like upstream's, the number then wraps.
         self.uncovered_ms.push(self.block_ms().wrapping_sub(span_ms));
         let Some(figures) = &mut self.report.chunks else { return Ok(()) };
         for meta in &metas {
@@ -210,6 +212,7 @@ impl Analysis {
             let damaged = |source| Error::Chunk { series: labels.to_string(), source };
             let samples = u64::from(sample_count(&chunk).map_err(damaged)?);
             let bytes = chunk.data.len() as u64;
+            // Floats need not be decoded: the head of the chunk has their number.
             if chunk.encoding.is_floats() {
                 *figures.float_samples.entry(samples).or_default() += 1;
                 *figures.float_bytes.entry(bytes).or_default() += 1;
@@ -241,11 +244,13 @@ impl Analysis {
         let visited = self.block.index().each_postings(name, |value, listed| {
             let (mut series, mut pair_uncovered_ms) = (0u64, 0u64);
             for listed in listed {
+                // References ascend, so a search in the selected ones needs no set of them.
                 if let Ok(at) = refs.binary_search(listed) {
                     series += 1;
                     pair_uncovered_ms = pair_uncovered_ms.wrapping_add(uncovered_ms[at]);
                 }
             }
+            // With matchers, labels of other series are no part of the answer.
             if series == 0 && *has_matchers {
                 return;
             }
@@ -274,6 +279,7 @@ impl Analysis {
     fn finish(&mut self) -> AnalysisReport {
         let mut report = std::mem::take(&mut self.report);
         let items_max = self.items_max;
+        // Replaced, since the borrowed analysis cannot give its lists away.
         let take = |top: &mut Top| std::mem::replace(top, Top::new(items_max)).into_ranking();
         let rankings = &mut self.rankings;
         report.pairs_by_churn = take(&mut rankings.pairs_by_churn);

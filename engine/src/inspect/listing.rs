@@ -1,24 +1,24 @@
-//! The list of blocks.
+//! Lists the blocks of a data directory.
 
 use crate::block::{BlockError, BlockMeta, BlockReader};
 use crate::compact::BadBlock;
 use crate::storage::{Blocks, StorageError, StorageResult};
 
-/// A block, or why it is none.
+/// The metadata of a block, or why it does not open.
 pub type ListedBlock = Result<BlockMeta, BadBlock>;
 
-/// All blocks, by time range; those that do not open come last.
+/// Returns all blocks by time range; those that do not open come last.
 pub fn list_blocks(blocks: &dyn Blocks) -> StorageResult<Vec<ListedBlock>> {
     let mut listed = Vec::new();
     for ulid in blocks.list()? {
         match BlockReader::open(blocks, &ulid) {
             Ok(block) => {
                 let mut meta = block.meta().clone();
-                // The directory's name is what storage knows the block by.
+                // Storage knows the block by the name of its directory.
                 meta.ulid = ulid;
                 listed.push(Ok(meta));
             }
-            // Deleted since it was listed.
+            // A block that was deleted since it was listed is no damage.
             Err(BlockError::Storage(StorageError::NotFound { .. }))
                 if !blocks.list()?.contains(&ulid) => {}
             Err(error) => listed.push(Err(BadBlock::of(&ulid, &error))),

@@ -1,7 +1,7 @@
 //! Inspection of blocks and logs for tools: lists, analysis and verification.
 //!
-//! Nothing here writes, and damage is reported instead of ending the work. Each job is done in
-//! slices of bounded work, so that a host can show its progress.
+//! Nothing here writes. Damage is reported instead of ending the work. Each job runs in slices of
+//! bounded work, so that a host can show its progress.
 
 mod analysis;
 mod listing;

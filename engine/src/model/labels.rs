@@ -1,4 +1,4 @@
-//! A series' label set, packed into one buffer.
+//! The label set of a series, packed into one buffer.
 //!
 //! The packing is the protobuf encoding of `repeated prometheus.Label labels = 1`, the very bytes
 //! that remote write 1.0 carries and that both remote-read answers need:
@@ -20,10 +20,10 @@ use std::hash::{Hash, Hasher};
 /// The label that holds a series' metric name.
 pub const LABEL_NAME: &str = "__name__";
 
-/// Field 1 with a length: a label of the set, and a label's name.
+/// Field 1, length-delimited: a label of the set, and the name of a label.
 const TAG_FIRST: u8 = 0x0a;
 
-/// Field 2 with a length: a label's value.
+/// Field 2, length-delimited: the value of a label.
 const TAG_SECOND: u8 = 0x12;
 
 /// A sorted, duplicate-free label set in its packed form.
@@ -32,19 +32,19 @@ pub struct Labels {
     packed: Box<[u8]>,
 }
 
-/// Why a list of labels is not a label set.
+/// Reasons why a list of labels is no label set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LabelError {
     /// Two labels carry the same name.
     #[error("label name {name:?} occurs twice")]
     DuplicateName {
-        /// How the repeated name begins.
+        /// Beginning of the repeated label name.
         name: String,
     },
     /// A label without a name.
     #[error("a label has an empty name (its value is {value:?})")]
     EmptyName {
-        /// How the value of the nameless label begins.
+        /// Beginning of the value of the nameless label.
         value: String,
     },
     /// No `__name__` label, or an empty one.
@@ -56,37 +56,37 @@ pub enum LabelError {
     /// More labels than [`LabelLimits`] allow.
     #[error("the label set has {count} labels; at most {max} are allowed")]
     TooManyLabels {
-        /// How many there are.
+        /// Number of labels in the set.
         count: usize,
-        /// The limit.
+        /// Largest number of labels that is allowed.
         max: u32,
     },
     /// A longer name than [`LabelLimits`] allow.
     #[error("the label name {start:?}… has {bytes} bytes; at most {max} are allowed")]
     NameTooLong {
-        /// How the name begins.
+        /// Beginning of the label's long name.
         start: String,
-        /// Its length in bytes.
+        /// Length of the name in bytes.
         bytes: usize,
-        /// The limit.
+        /// Largest length that is allowed, in bytes.
         max: u32,
     },
     /// A longer value than [`LabelLimits`] allow.
     #[error("the value of label {name:?} has {bytes} bytes; at most {max} are allowed")]
     ValueTooLong {
-        /// The label's name.
+        /// Name of the label with the value.
         name: String,
         /// Length of the value in bytes.
         bytes: usize,
-        /// The limit.
+        /// Largest length that is allowed, in bytes.
         max: u32,
     },
 }
 
-/// How large the label sets of new series may be. 0 is no limit.
+/// Limits of the label sets of new series; 0 stands for no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LabelLimits {
-    /// Most labels of a series, its metric name included.
+    /// Largest number of labels of a series, its metric name included.
     pub labels_max: u32,
     /// Longest label name, in bytes.
     pub name_bytes_max: u32,
@@ -95,16 +95,16 @@ pub struct LabelLimits {
 }
 
 impl LabelLimits {
-    /// Takes everything.
+    /// Limits that accept every label set.
     pub const NONE: LabelLimits =
         LabelLimits { labels_max: 0, name_bytes_max: 0, value_bytes_max: 0 };
 
-    /// Whether a text is longer than the name or the value of a label may be.
+    /// Returns whether a name or a value is longer than the limits allow.
     pub fn exceeded_by(&self, name: &[u8], value: &[u8]) -> bool {
         exceeds(name.len(), self.name_bytes_max) || exceeds(value.len(), self.value_bytes_max)
     }
 
-    /// Judges a label set.
+    /// Checks a label set; returns the first limit that it exceeds.
     pub fn check(&self, pairs: &[(&str, &str)]) -> Result<(), LabelError> {
         if exceeds(pairs.len(), self.labels_max) {
             return Err(LabelError::TooManyLabels { count: pairs.len(), max: self.labels_max });
@@ -125,17 +125,14 @@ impl LabelLimits {
     }
 }
 
-/// Whether a size is beyond a limit; 0 is none.
 fn exceeds(size: usize, max: u32) -> bool {
     max > 0 && size > max as usize
 }
 
-/// As much of a text as a message should quote.
 pub(crate) fn start_of(text: &str) -> &str {
     &text[..text.floor_char_boundary(QUOTED_BYTES_MAX)]
 }
 
-/// Bytes of a name that a message quotes.
 const QUOTED_BYTES_MAX: usize = 128;
 
 impl Labels {
@@ -148,8 +145,9 @@ impl Labels {
         Ok(Labels::from_sorted(pairs))
     }
 
-    /// Packs pairs that are known to keep the invariants, as an index or a head stores them.
+    /// Packs pairs that keep the invariants, as those of an index or a head do.
     pub fn from_sorted<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Labels {
+        // Room for most label sets, so that packing seldom grows the buffer.
         let mut packed = Vec::with_capacity(256);
         for (name, value) in pairs {
             pack_label(&mut packed, name, value);
@@ -157,8 +155,8 @@ impl Labels {
         Labels { packed: packed.into_boxed_slice() }
     }
 
-    /// Takes packed bytes as another instance of the engine returns them: `None` unless they keep
-    /// the invariants.
+    /// Copies packed bytes of another instance of the engine; `None` unless they keep the
+    /// invariants.
     pub fn from_packed(packed: &[u8]) -> Option<Labels> {
         let mut rest = packed;
         let mut name_before = "";
@@ -166,6 +164,7 @@ impl Labels {
             let ((name, value), after) = split_packed(rest)?;
             // Names ascend, and so the first is not empty either.
             let has_place = name_before < name && !value.is_empty();
+            // Only the shortest encoding is accepted: equal sets must have equal bytes.
             let bytes = label_bytes(name, value);
             let is_plain = rest.len() - after.len() == 1 + uvarint_bytes(bytes as u64) + bytes;
             if !has_place || !is_plain {
@@ -181,7 +180,7 @@ impl Labels {
         &self.packed
     }
 
-    /// The pairs, by ascending name.
+    /// Iterates over the pairs, by ascending name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let mut rest: &[u8] = &self.packed;
         std::iter::from_fn(move || {
@@ -194,20 +193,22 @@ impl Labels {
         })
     }
 
-    /// The value of the label `name`, or the empty string, which means the same as absence.
+    /// Returns the value of the label `name`; empty if there is none.
     pub fn get(&self, name: &str) -> &str {
+        // Sets are short, so a walk over the packed bytes is fast enough.
         self.iter().find(|(n, _)| *n == name).map_or("", |(_, value)| value)
     }
 
-    /// This set, and what another has besides: where both carry a name, this one's value counts.
+    /// Returns the union with another set; if both have a name, the value of this set counts.
     pub fn with_others(&self, others: &Labels) -> Labels {
         Labels::from_sorted(with_others(self.iter(), others))
     }
 
-    /// Whether it is what [`Labels::from_sorted`] makes of these pairs, without making it.
+    /// Returns whether the set equals that of [`Labels::from_sorted`] for these pairs.
     pub fn is_of<'a>(&self, pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> bool {
         let mut rest = &*self.packed;
         for (name, value) in pairs {
+            // Compared in place: most calls end at the first pairs, and packing would allocate.
             let Some((label, after)) = split_field(rest, TAG_FIRST) else { return false };
             let is_next = split_label(label).is_some_and(|(own_name, own_value)| {
                 bytes_equal(own_name, name.as_bytes()) && bytes_equal(own_value, value.as_bytes())
@@ -220,13 +221,13 @@ impl Labels {
         rest.is_empty()
     }
 
-    /// Whether the set has no label.
+    /// Returns whether the set has no label.
     pub fn is_empty(&self) -> bool {
         self.packed.is_empty()
     }
 }
 
-/// Sorted pairs, and in their places what another set has besides.
+/// Iterates over sorted pairs together with those of another set whose names are missing.
 pub fn with_others<'a>(
     pairs: impl Iterator<Item = (&'a str, &'a str)>,
     others: &'a Labels,
@@ -237,6 +238,7 @@ pub fn with_others<'a>(
             Ordering::Less => pairs.next(),
             Ordering::Greater => others.next(),
             Ordering::Equal => {
+                // The own label wins, as over upstream's external labels.
                 others.next();
                 pairs.next()
             }
@@ -246,8 +248,9 @@ pub fn with_others<'a>(
     })
 }
 
-/// Brings pairs into a label set's order: sorted by name, no empty value, no duplicate name.
+/// Sorts pairs by name, refuses empty and duplicate names, and drops empty values.
 pub(crate) fn sort_and_check(pairs: &mut Vec<(&str, &str)>) -> Result<(), LabelError> {
+    // Remote write demands sorted labels, so the check mostly saves the sort.
     if !pairs.windows(2).all(|pair| pair[0].0 < pair[1].0) {
         pairs.sort_by(|a, b| a.0.cmp(b.0));
         if let Some(pair) = pairs.windows(2).find(|pair| pair[0].0 == pair[1].0) {
@@ -259,6 +262,7 @@ pub(crate) fn sort_and_check(pairs: &mut Vec<(&str, &str)>) -> Result<(), LabelE
     {
         return Err(LabelError::EmptyName { value: start_of(value).to_owned() });
     }
+    // After the checks: an empty value does not excuse a duplicate or nameless label.
     pairs.retain(|(_, value)| !value.is_empty());
     Ok(())
 }
@@ -276,10 +280,8 @@ impl PartialEq for Labels {
 }
 
 impl Ord for Labels {
-    /// Upstream's order: pair by pair, name before value; a prefix comes first.
-    ///
-    /// Texts compare as their bytes do. What two sets have in common is skipped a whole label at a
-    /// time: the sets of neighbours are alike in most of them.
+    /// Upstream's order: pair by pair, name before value, as bytes; a prefix comes first. Equal
+    /// labels are skipped as a whole, since neighbours have most of theirs in common.
     fn cmp(&self, other: &Self) -> Ordering {
         let (mut a, mut b) = (&*self.packed, &*other.packed);
         loop {
@@ -288,6 +290,7 @@ impl Ord for Labels {
                 (None, Some(_)) => return Ordering::Less,
                 (Some(_), None) => return Ordering::Greater,
                 (Some((label_a, after_a)), Some((label_b, after_b))) => {
+                    // Packed bytes begin with lengths, so labels that differ are compared by part.
                     if !bytes_equal(label_a, label_b) {
                         return split_label(label_a).cmp(&split_label(label_b));
                     }
@@ -322,7 +325,6 @@ impl fmt::Debug for Labels {
     }
 }
 
-/// Bytes of a packed label without its own tag and length.
 fn label_bytes(name: &str, value: &str) -> usize {
     let string_bytes = |text: &str| 1 + uvarint_bytes(text.len() as u64) + text.len();
     string_bytes(name) + string_bytes(value)
@@ -349,14 +351,12 @@ fn pack_label(out: &mut Vec<u8>, name: &str, value: &str) {
     out.extend_from_slice(value.as_bytes());
 }
 
-/// Splits the first label off a packed set. `None` only where the invariants do not hold.
 fn split_packed(packed: &[u8]) -> Option<((&str, &str), &[u8])> {
     let (label, rest) = split_field(packed, TAG_FIRST)?;
     let (name, value) = split_label(label)?;
     Some(((std::str::from_utf8(name).ok()?, std::str::from_utf8(value).ok()?), rest))
 }
 
-/// Splits a field with this tag and a length off the front.
 #[inline]
 fn split_field(packed: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (first, rest) = packed.split_first()?;
@@ -364,7 +364,6 @@ fn split_field(packed: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(usize::try_from(len).ok()?)
 }
 
-/// Name and value of a label.
 #[inline]
 fn split_label(label: &[u8]) -> Option<(&[u8], &[u8])> {
     let (name, rest) = split_field(label, TAG_FIRST)?;

@@ -1,43 +1,43 @@
 //! Label matchers, as PromQL and remote read use them.
 //!
-//! A missing label is the empty string: it is the matcher, not the label's presence, that decides
-//! whether a series without the label is selected.
+//! A missing label is the empty string: the matcher, not the presence of the label, decides whether
+//! a series without the label is selected.
 
 use tidepool_model::MatchOp;
 use tidepool_relabel::{Pattern, REGEX_BYTES_MAX};
 
-/// Memory that an expression may take that is compiled while others wait, in bytes.
+/// Memory limit of an expression, in bytes, if it is compiled while other work waits.
 const REGEX_SMALL_BYTES_MAX: usize = 64 * 1024;
 
 /// A matcher as a client writes it, before its expression is compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatcherSpec {
-    /// The label's name.
+    /// Name of the label to compare.
     pub name: String,
-    /// How its value is compared.
+    /// Operator that compares the label's value.
     pub op: MatchOp,
     /// The value or regular expression (RE2 syntax).
     pub value: String,
 }
 
-/// A matcher ready for use.
+/// A compiled matcher of one label.
 pub struct Matcher {
     name: String,
     negated: bool,
     test: Test,
 }
 
-/// Why a matcher cannot be used.
+/// Reasons why a matcher cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum MatcherError {
     /// The expression does not parse, or is too large once compiled.
     #[error("invalid regular expression {expression:?} for label {name:?}: {reason}")]
     InvalidRegex {
-        /// The label it was meant for.
+        /// Name of the matcher's label.
         name: String,
-        /// The expression as given.
+        /// The expression as the client wrote it.
         expression: String,
-        /// The parser's error.
+        /// The parser's description of the fault.
         reason: String,
     },
     /// The expression is longer than [`REGEX_BYTES_MAX`].
@@ -45,9 +45,9 @@ pub enum MatcherError {
         "the regular expression for label {name:?} has {bytes} bytes; at most {REGEX_BYTES_MAX} are allowed"
     )]
     RegexTooLong {
-        /// The label it was meant for.
+        /// Name of the matcher's label.
         name: String,
-        /// Its length.
+        /// Length of the expression in bytes.
         bytes: usize,
     },
 }
@@ -58,19 +58,20 @@ enum Test {
 }
 
 impl Matcher {
-    /// Compiles a matcher.
+    /// Compiles a matcher; fails if its expression is invalid or too large.
     pub fn new(spec: &MatcherSpec) -> Result<Matcher, MatcherError> {
         Matcher::compiled(spec, Pattern::new)
     }
 
-    /// Compiles a matcher that takes little memory and time; an error for all others.
+    /// Compiles a matcher that needs little memory and time; fails for all others.
     pub fn new_small(spec: &MatcherSpec) -> Result<Matcher, MatcherError> {
         Matcher::compiled(spec, |expression| Pattern::with_limit(expression, REGEX_SMALL_BYTES_MAX))
     }
 
-    /// Whether an expression has no classes of Unicode and no flags, which take long to compile
-    /// whatever they are compiled into.
+    /// Returns whether an expression has neither Unicode classes nor flags, which take long to
+    /// compile whatever the limit of memory is.
     pub fn is_quickly_compiled(expression: &str) -> bool {
+        // `(?:` is a group without a flag.
         let has_flags = expression
             .match_indices("(?")
             .any(|(at, _)| !expression.get(at + 2..).is_some_and(|rest| rest.starts_with(':')));
@@ -90,6 +91,7 @@ impl Matcher {
         let MatcherSpec { name, value, .. } = spec;
         let test = if !regex {
             Test::Literal(value.clone())
+        // The length is checked first: parsing itself takes memory.
         } else if value.len() > REGEX_BYTES_MAX {
             return Err(MatcherError::RegexTooLong { name: name.clone(), bytes: value.len() });
         } else {
@@ -103,7 +105,7 @@ impl Matcher {
         Ok(Matcher { name: name.clone(), negated, test })
     }
 
-    /// Memory that it takes, roughly.
+    /// Estimates the memory of the matcher, in bytes.
     pub fn bytes(&self) -> usize {
         let test = match &self.test {
             Test::Literal(value) => value.len(),
@@ -112,28 +114,28 @@ impl Matcher {
         size_of::<Matcher>() + self.name.len() + test
     }
 
-    /// The label this looks at.
+    /// Returns the name of the matcher's label.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether a label with this value is selected; the empty string stands for no label.
+    /// Returns whether a label with this value is selected; empty for no label.
     pub fn matches(&self, value: &str) -> bool {
         self.holds(value) != self.negated
     }
 
-    /// Whether series without the label are selected.
+    /// Returns whether series without the label are selected.
     pub fn matches_empty(&self) -> bool {
         self.matches("")
     }
 
-    /// Whether this says which values are wanted (`=`, `=~`), not which are not.
+    /// Returns whether the operator is `!=` or `!~`.
     pub fn is_negated(&self) -> bool {
         self.negated
     }
 
-    /// The only values that can hold, where they are few and known: no scan over a label's values
-    /// is needed then. For a negated matcher these are the values that are *not* selected.
+    /// Returns the only values that hold, if they are few and known: then no scan over values is
+    /// needed. For a negated matcher these are the values that are *not* selected.
     pub fn literals(&self) -> Option<&[String]> {
         match &self.test {
             Test::Literal(value) => Some(std::slice::from_ref(value)),
@@ -141,8 +143,8 @@ impl Matcher {
         }
     }
 
-    /// Every value that holds begins with one of these: ascending, none begins with another. With
-    /// an empty prefix nothing is known.
+    /// Returns prefixes of all values that hold: ascending, none begins with another. With an empty
+    /// prefix nothing is known.
     pub fn prefixes(&self) -> &[String] {
         match &self.test {
             Test::Literal(value) => std::slice::from_ref(value),
@@ -150,7 +152,7 @@ impl Matcher {
         }
     }
 
-    /// For a matcher that looks at no value: whether it selects all series or none.
+    /// Returns whether a matcher selects all series or none, if this depends on no value.
     pub fn constant(&self) -> Option<bool> {
         match &self.test {
             Test::Pattern(pattern) if pattern.takes_all() => Some(!self.negated),
@@ -160,7 +162,7 @@ impl Matcher {
         }
     }
 
-    /// Whether `value` satisfies the un-negated comparison.
+    /// Returns whether `value` satisfies the comparison without its negation.
     pub fn holds(&self, value: &str) -> bool {
         match &self.test {
             Test::Literal(wanted) => wanted == value,
@@ -197,7 +199,7 @@ mod tests {
         assert!(!matcher(MatchOp::Regex, "foo|bar.*").matches("food"));
     }
 
-    /// As RE2 has them, which upstream uses.
+    /// Like RE2's, which upstream uses.
     #[test]
     fn classes_of_perl_are_ascii() {
         let digits = matcher(MatchOp::Regex, r"\d+");
@@ -241,8 +243,8 @@ mod tests {
         assert!(Matcher::new(&bomb).is_err());
     }
 
-    /// Groups of an expression were found for each value, though no one asks for them: 5,000 of
-    /// them took a second a value.
+    /// Regression: groups of an expression were captured for each value; 5,000 took a second per
+    /// value.
     #[test]
     fn groups_of_large_expressions_cost_nothing() {
         let alternatives: Vec<String> = (0..5_000).map(|n| format!("(x{n}.+|y)z")).collect();

@@ -1,45 +1,46 @@
-//! Several sets of matchers, of which one must hold as a whole.
+//! Several sets of matchers; all matchers of at least one set must hold.
 
 use super::{Labels, MatchOp, Matcher, MatcherError, MatcherSpec};
 
-/// What is compiled within a millisecond or two: so many matchers, so many bytes of names and
-/// values, and of expressions among them.
+/// Limits of the sets that are compiled within a millisecond or two: number of matchers, bytes of
+/// names and values, and bytes of expressions among them.
 const SLICE_MATCHERS_MAX: usize = 32;
 const SLICE_TEXT_BYTES_MAX: usize = 16 * 1024;
 const SLICE_REGEX_BYTES_MAX: usize = 512;
 
 /// Sets of matchers: a series is selected if all matchers of one set hold.
 ///
-/// Matchers that take every series are left out, and so are sets that take none.
+/// Matchers that select every series are left out, and so are sets that select none.
 pub struct MatcherSets {
     sets: Vec<Vec<Matcher>>,
 }
 
-/// What sets of matchers say of one value of a label, whatever else the series carries.
+/// Verdict of matcher sets on a value of a label, whatever other labels a series has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Every series with this value is selected.
     Selected,
-    /// It depends on the series' other labels.
+    /// The series' other labels decide whether it is selected.
     Open,
     /// No series with this value is selected.
     Refused,
 }
 
 impl MatcherSets {
-    /// Compiles sets. No set at all selects every series, as does a set without matchers.
+    /// Compiles sets. Without any set every series is selected, as by a set without matchers.
     pub fn new(specs: &[Vec<MatcherSpec>]) -> Result<MatcherSets, MatcherError> {
         let mut sets = MatcherSets { sets: Vec::with_capacity(specs.len().max(1)) };
         for spec in specs {
             sets.add(spec.iter().map(Matcher::new).collect::<Result<Vec<_>, _>>()?);
         }
+        // A request without a selector means all series.
         if specs.is_empty() {
             sets.add(Vec::new());
         }
         Ok(sets)
     }
 
-    /// One set, of compiled matchers.
+    /// Makes a single set of compiled matchers.
     pub fn of(matchers: Vec<Matcher>) -> MatcherSets {
         let mut sets = MatcherSets { sets: Vec::new() };
         sets.add(matchers);
@@ -47,13 +48,14 @@ impl MatcherSets {
     }
 
     fn add(&mut self, mut set: Vec<Matcher>) {
+        // A matcher that never holds makes its whole set unable to select.
         if set.iter().all(|matcher| matcher.constant() != Some(false)) {
             set.retain(|matcher| matcher.constant().is_none());
             self.sets.push(set);
         }
     }
 
-    /// Compiles sets if that is quickly done; `None` where it is not, or not at all.
+    /// Compiles sets if this takes a slice at most; `None` if not, or if one is invalid.
     pub fn of_a_slice(specs: &[Vec<MatcherSpec>]) -> Option<MatcherSets> {
         let all = || specs.iter().flatten();
         let bytes: usize = all().map(|spec| spec.name.len() + spec.value.len()).sum();
@@ -66,6 +68,7 @@ impl MatcherSets {
         if !is_quick {
             return None;
         }
+        // Small matchers only: others could exceed the time and memory of a slice.
         let compile = |set: &Vec<MatcherSpec>| -> Option<Vec<Matcher>> {
             set.iter().map(|spec| Matcher::new_small(spec).ok()).collect()
         };
@@ -79,30 +82,31 @@ impl MatcherSets {
         Some(sets)
     }
 
-    /// Whether a series with these labels is selected.
+    /// Returns whether a series with these labels is selected.
     pub fn select(&self, labels: &Labels) -> bool {
         let holds = |matcher: &Matcher| matcher.matches(labels.get(matcher.name()));
         self.sets.iter().any(|set| set.iter().all(holds))
     }
 
-    /// The sets.
+    /// The sets that are left, in the order given.
     pub fn sets(&self) -> &[Vec<Matcher>] {
         &self.sets
     }
 
-    /// Whether every series is selected.
+    /// Returns whether every series is selected.
     pub fn select_all(&self) -> bool {
         self.sets.iter().any(Vec::is_empty)
     }
 
-    /// The sets that look at more than this label.
+    /// Returns the sets with matchers of other labels than this one.
     pub fn beyond(&self, name: &str) -> Vec<&[Matcher]> {
         let looks_beyond = |set: &&[Matcher]| set.iter().any(|matcher| matcher.name() != name);
         self.sets.iter().map(Vec::as_slice).filter(looks_beyond).collect()
     }
 
-    /// The verdict of the sets on a value of this label.
+    /// Returns the verdict of the sets on a value of this label.
     pub fn verdict(&self, name: &str, value: &str) -> Verdict {
+        // One set suffices, so a set of this label alone settles the verdict.
         let mut verdict = Verdict::Refused;
         for set in &self.sets {
             let mut of_name = set.iter().filter(|matcher| matcher.name() == name);
@@ -116,12 +120,14 @@ impl MatcherSets {
         verdict
     }
 
-    /// Bounds of the values of a label that may be selected: none is below the first text, and
-    /// none is above the second but those that begin with it.
+    /// Returns bounds of the selected values of a label: none is below the first text, and none is
+    /// above the second unless it begins with it.
     pub fn value_bounds(&self, name: &str) -> (&str, Option<&str>) {
+        // Only a single set has bounds: several would need the union of theirs.
         let [set] = self.sets.as_slice() else { return ("", None) };
         let mut bounds = ("", None);
         for matcher in set.iter().filter(|matcher| matcher.name() == name) {
+            // A negated matcher excludes few values, which gives no bounds.
             if matcher.is_negated() {
                 continue;
             }

@@ -25,27 +25,27 @@ pub use value::Value;
 /// A span of time that includes both of its ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeRange {
-    /// First millisecond inside.
+    /// First millisecond of the span.
     pub start_ms: i64,
-    /// Last millisecond inside; smaller than `start_ms` means that nothing is inside.
+    /// Last millisecond of the span; an end before the start means an empty span.
     pub end_ms: i64,
 }
 
 impl TimeRange {
-    /// Everything that a timestamp can say.
+    /// The span of all times that a timestamp can hold.
     pub const ALL: TimeRange = TimeRange { start_ms: i64::MIN, end_ms: i64::MAX };
 
-    /// Whether this millisecond lies inside.
+    /// Returns whether the span contains this millisecond.
     pub fn contains(&self, timestamp_ms: i64) -> bool {
         self.start_ms <= timestamp_ms && timestamp_ms <= self.end_ms
     }
 
-    /// Whether the two spans share at least one millisecond.
+    /// Returns whether the two spans share at least one millisecond.
     pub fn overlaps(&self, other: &TimeRange) -> bool {
         self.start_ms <= other.end_ms && other.start_ms <= self.end_ms
     }
 
-    /// Whether all of `other` lies inside.
+    /// Returns whether the span contains all of `other`.
     pub fn covers(&self, other: &TimeRange) -> bool {
         self.start_ms <= other.start_ms && other.end_ms <= self.end_ms
     }

@@ -1,21 +1,20 @@
-//! How external labels, which are added to series of an answer that have no label of the same name,
-//! change the order of series.
+//! Effects of external labels on the order of series. They are added to each series of an answer
+//! that has no label of the same name.
 //!
-//! A series whose labels end where those of another one go on comes first; with a label added at
-//! that place it may come last. Two series with as many labels, the same external ones among them,
-//! keep their order: where they differ first, both still have a label, and whatever was added
-//! before that place was added to both. So series fall into few groups that stay sorted as they
-//! are, and have only to be merged.
+//! A series whose labels are the beginning of another's comes first; with a label added at that
+//! place it may come last. Two series with as many labels, the same external ones among them, keep
+//! their order: at the first difference both have a label, and all labels added before were added
+//! to both. So series form few groups that stay sorted, and only need to be merged.
 
 use super::Labels;
 
-/// What decides whether two series keep their order.
+/// Series with equal groups keep their order when external labels are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OrderGroup {
-    /// How many labels a series has. Of two series that become the same one, that with the larger
-    /// group stores what the other one gets.
+    /// Number of labels. If two series become equal, the one with the larger group has stored a
+    /// label that the other one is given.
     labels: usize,
-    /// Which of the external labels are among them, a bit each.
+    /// External labels that the series carries, one bit each.
     carried: u64,
 }
 
@@ -23,7 +22,7 @@ impl OrderGroup {
     /// Maximum number of external labels.
     pub const EXTERNAL_MAX: usize = u64::BITS as usize;
 
-    /// The group of a series.
+    /// Returns the group of a series with these labels.
     pub fn of<'a>(
         labels: impl IntoIterator<Item = (&'a str, &'a str)>,
         external: &Labels,
@@ -32,13 +31,14 @@ impl OrderGroup {
         for (name, _) in labels {
             group.labels += 1;
             if let Some(at) = external.iter().position(|(other, _)| other == name) {
+                // The engine refuses more external labels than there are bits.
                 group.carried |= 1 << (at % OrderGroup::EXTERNAL_MAX);
             }
         }
         group
     }
 
-    /// The group of a series of which it is known that it carries no external label.
+    /// Returns the group of a series that carries no external label.
     pub fn of_count(labels: usize) -> OrderGroup {
         OrderGroup { labels, carried: 0 }
     }

@@ -1,16 +1,16 @@
-//! Places of series by the numbers that the log knows them by.
+//! Places of series by the references that the log has for them.
 
 use rustc_hash::FxHashMap;
 
-/// The table may be so many times as long as there are series, beside a start.
+/// The dense table may be so many times as long as there are series, and at least `DENSE_MIN`.
 const DENSE_PER_SERIES: u64 = 4;
 const DENSE_MIN: u64 = 64 * 1024;
 
-/// Marks a number without a series.
+/// Marks a reference without a series.
 const NONE: u32 = u32::MAX;
 
-/// A table where numbers lie close together, as they do in all but the oldest logs; a map
-/// elsewhere.
+/// A dense table for references that lie close together, as they do in all but the oldest logs, and
+/// a map for the others.
 #[derive(Debug, Default)]
 pub struct RefTable {
     first: u64,
@@ -20,16 +20,19 @@ pub struct RefTable {
 }
 
 impl RefTable {
-    /// Gives a series a place, which is not the largest number.
+    /// Sets the place of a series, which must not be `u32::MAX`.
     pub fn insert(&mut self, series_ref: u64, place: u32) {
         if self.count == 0 {
+            // Logs number series upwards, so the table begins with the first reference.
             self.first = series_ref;
         }
         self.count += 1;
+        // A reference below the first one wraps to a large number, and goes into the map.
         let at = series_ref.wrapping_sub(self.first);
         if at < self.dense.len() as u64 || at < DENSE_MIN + DENSE_PER_SERIES * self.count {
             let at = at as usize;
             if at >= self.dense.len() {
+                // The bound above keeps a stray reference from growing the table without limit.
                 self.dense.resize(at + 1, NONE);
             }
             self.dense[at] = place;
@@ -38,12 +41,13 @@ impl RefTable {
         }
     }
 
-    /// The place of a series.
+    /// Returns the place of a series.
     #[inline]
     pub fn get(&self, series_ref: u64) -> Option<u32> {
         let at = usize::try_from(series_ref.wrapping_sub(self.first)).ok();
         match at.and_then(|at| self.dense.get(at)) {
             Some(place) if *place != NONE => Some(*place),
+            // A reference may be in the map from a time when the table was shorter.
             _ => self.sparse.get(&series_ref).copied(),
         }
     }

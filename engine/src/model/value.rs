@@ -5,10 +5,10 @@ use super::histogram::{
 };
 use std::rc::Rc;
 
-/// One measured value of any kind. Copies share the histogram.
+/// A measured value of any kind; copies share the histogram.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// A number.
+    /// A float, which may be the staleness marker.
     Float(f64),
     /// A native histogram with whole counts.
     Histogram(Rc<Histogram>),
@@ -17,10 +17,10 @@ pub enum Value {
 }
 
 impl Value {
-    /// Marks the end of a series, whatever its kind: a head stores it as the kind of the series.
+    /// The staleness marker of any series; a head stores it as a value of the series' kind.
     pub const STALE: Value = Value::Float(f64::from_bits(STALE_NAN_BITS));
 
-    /// Whether this marks the end of its series.
+    /// Returns whether the value is a staleness marker.
     pub fn is_stale(&self) -> bool {
         match self {
             Value::Float(value) => is_stale_nan(*value),
@@ -29,7 +29,7 @@ impl Value {
         }
     }
 
-    /// The same value without what it says of the one before it; a gauge stays a gauge.
+    /// Returns the value without a hint on the one before it; a gauge stays a gauge.
     pub fn without_reset_hint(self) -> Value {
         match self {
             Value::Histogram(h) => Value::Histogram(clear_hint(h)),
@@ -38,8 +38,8 @@ impl Value {
         }
     }
 
-    /// Whether the two say the same, though chunks may have kept them differently: what counts as
-    /// a duplicate. Values of different kinds never do.
+    /// Returns whether two values are duplicates, though chunks may have kept them differently.
+    /// Values of different kinds never are.
     pub fn same_observations(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
@@ -51,6 +51,7 @@ impl Value {
 }
 
 fn clear_hint<C: Count>(mut histogram: Rc<NativeHistogram<C>>) -> Rc<NativeHistogram<C>> {
+    // Shared histograms are copied only if there is a hint to clear.
     if matches!(histogram.reset_hint, ResetHint::Reset | ResetHint::NotReset) {
         Rc::make_mut(&mut histogram).reset_hint = ResetHint::Unknown;
     }
@@ -58,7 +59,6 @@ fn clear_hint<C: Count>(mut histogram: Rc<NativeHistogram<C>>) -> Rc<NativeHisto
 }
 
 impl PartialEq for Value {
-    /// Everything is compared, floats by their bits.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),

@@ -1,4 +1,4 @@
-//! An evaluation over the store, and its answer in pieces.
+//! Evaluates a query over the store, and returns the answer in pieces.
 
 use super::StoreSource;
 use crate::error::Error;
@@ -12,35 +12,33 @@ use tidepool_promql::plan::{Options, PlanError};
 use tidepool_promql::source::Source;
 use tidepool_promql::syntax::{Expr, Span, ValueType};
 
-/// Bytes that a point takes, roughly.
 const POINT_BYTES: usize = 16;
 
-/// Bytes that a native histogram takes, roughly.
 const HISTOGRAM_BYTES: usize = 300;
 
-/// The warning of an answer whose limit left series out. Upstream's text.
+/// Upstream's warning for an answer whose limit left out series.
 const TRUNCATED: &str = "results truncated due to limit";
 
-/// Why a query has no answer, or none from here on.
+/// Reasons why a query has no answer, or no more of it.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// The query asks for what has no meaning.
+    /// The query is invalid: its answer has no meaning.
     #[error("{0}")]
     Invalid(String),
-    /// The expression has no answer on these series.
+    /// The evaluation failed on these series.
     #[error("{0}")]
     Execution(String),
-    /// A limit of the query.
+    /// The query needs more than a limit allows.
     #[error("{text}")]
     Limit {
-        /// The limit, and the part of the expression that needs more.
+        /// The limit, and the part of the expression that exceeds it.
         text: String,
-        /// The name of the limit.
+        /// Name of the limit, for people.
         what: &'static str,
-        /// The limit.
+        /// Largest value that the limit allows.
         max: u64,
     },
-    /// The store failed.
+    /// The store failed to read samples.
     #[error(transparent)]
     Store(Error),
 }
@@ -52,7 +50,6 @@ pub struct Answer {
     evaluation: Evaluation,
     kind: Kind,
     time_ms: i64,
-    /// How many more series may be given.
     series_left: u64,
     is_truncated: bool,
     json: Option<Json>,
@@ -60,8 +57,8 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Begins to evaluate an expression, of which this is the text. Returns `series_max` series at
-    /// most; 0 means no limit.
+    /// Begins to evaluate an expression with this text. Returns at most `series_max` series; 0
+    /// means no limit.
     pub fn new(
         expression: String,
         parsed: &Expr,
@@ -78,6 +75,7 @@ impl Answer {
         let evaluation = query.evaluate(store);
         let evaluation = evaluation.map_err(|error| problem(error, &expression, &source))?;
         let kind = match evaluation.returns() {
+            // A range query returns a matrix, whatever the type of its expression is.
             _ if is_range => Kind::Matrix,
             ValueType::Scalar => Kind::Scalar,
             ValueType::String => Kind::String,
@@ -97,20 +95,21 @@ impl Answer {
         })
     }
 
-    /// The type of the result.
+    /// Returns the type of the result.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The text that is the answer; empty if it is none.
+    /// Returns the text of a string result; empty for other results.
     pub fn text(&self) -> &str {
         self.evaluation.text().unwrap_or_default()
     }
 
-    /// The next series: about so many bytes, but one at least; none at the end.
+    /// Returns the next series: about `bytes_max` of them, but at least one; none at the end.
     pub fn next(&mut self, bytes_max: u32) -> Result<Vec<ResultSeries>, Problem> {
         let mut all = Vec::new();
         let mut bytes = 0;
+        // At least one, since no series means the end. Sizes are estimates, which suffice here.
         while bytes < bytes_max.max(1) as usize {
             let Some(series) = self.next_series()? else { break };
             let samples = &series.samples;
@@ -122,7 +121,7 @@ impl Answer {
         Ok(all)
     }
 
-    /// The next bytes of the fields `resultType` and `result`; none at the end.
+    /// Returns the next bytes of the fields `resultType` and `result`; none at the end.
     pub fn next_json(&mut self, bytes_max: u32) -> Result<Vec<u8>, Problem> {
         let mut out = Vec::new();
         if self.is_at_end {
@@ -136,6 +135,7 @@ impl Answer {
             match self.next_series()? {
                 Some(series) => json.series(&series.labels, &series.samples, &mut out),
                 None => {
+                    // A string result is no series, so nothing of it was written before.
                     if self.kind == Kind::String {
                         json.text(self.time_ms, self.text(), &mut out);
                     }
@@ -151,7 +151,7 @@ impl Answer {
         }
     }
 
-    /// The next bytes of a `prometheus.QueryResult`; none at the end.
+    /// Returns the next bytes of a `prometheus.QueryResult`; none at the end.
     pub fn next_protobuf(&mut self, bytes_max: u32) -> Result<Vec<u8>, Problem> {
         let mut out = Vec::new();
         while out.len() < bytes_max.max(1) as usize {
@@ -161,11 +161,12 @@ impl Answer {
         Ok(out)
     }
 
-    /// Remarks of a severity until now, with their places; at most so many, then how many more
-    /// there are. With 0 all.
+    /// Returns the annotations of a severity so far, with their places: at most `texts_max`, then
+    /// the number of the others. With 0 it returns all.
     pub fn annotations(&self, severity: Severity, texts_max: usize) -> Vec<String> {
         let mut texts =
             self.evaluation.annotations().messages(severity, &self.expression, texts_max);
+        // The evaluation does not know the limit, so it has no such annotation.
         if self.is_truncated && severity == Severity::Warning {
             texts.push(TRUNCATED.to_owned());
         }
@@ -175,36 +176,35 @@ impl Answer {
         texts
     }
 
-    /// Remarks until now, for [`Answer::add_remarks`].
+    /// Encodes the annotations so far, for [`Answer::add_remarks`].
     pub fn remarks(&self) -> Vec<u8> {
         self.evaluation.annotations().to_bytes()
     }
 
-    /// Adds remarks of another evaluation of the same expression.
+    /// Adds encoded annotations of another evaluation of the same expression.
     pub fn add_remarks(&mut self, remarks: &[u8]) -> Result<(), Problem> {
         let added = self.evaluation.add_annotations(remarks);
         added.ok_or_else(|| Problem::Invalid("these bytes are no remarks".into()))
     }
 
-    /// The cost until now.
+    /// Returns the cost of the evaluation so far.
     pub fn stats(&self) -> Stats {
         self.evaluation.stats()
     }
 
-    /// Opens the selections, so that they show the store as it is now, and returns what is known of
-    /// them before they are read.
+    /// Opens the selections as of this moment, and returns estimates before they are read.
     pub fn prepare(&mut self) -> Result<Estimate, Problem> {
         let estimate = self.evaluation.prepare();
         estimate.map_err(|error| problem(error, &self.expression, &self.source))
     }
 
-    /// Whether the series of a range are in the order of their labels; known at the first one.
+    /// Returns whether the series of a range are sorted by labels; known at the first one.
     pub fn is_sorted(&self) -> bool {
         self.evaluation.comes_sorted()
     }
 
-    /// Whether the answer at a step depends on nothing but its time and samples that are not newer;
-    /// known at the end. Without a damaged block the answer would be another one.
+    /// Returns whether the answer at a step depends only on its time and on samples that are not
+    /// newer; known at the end. It is false if a damaged block was left out.
     pub fn is_stepwise(&self) -> bool {
         self.evaluation.is_stepwise() && self.source.left_out().is_empty()
     }
@@ -212,6 +212,7 @@ impl Answer {
     fn next_series(&mut self) -> Result<Option<ResultSeries>, Problem> {
         match self.evaluation.next() {
             None => Ok(None),
+            // One series beyond the limit is evaluated, to know whether any is left out.
             Some(Ok(_)) if self.series_left == 0 => {
                 self.is_truncated = true;
                 Ok(None)
@@ -225,7 +226,7 @@ impl Answer {
     }
 }
 
-/// A warning for each damaged block, at most so many, then how many more there are. With 0 all.
+/// Returns a warning for each damaged block, at most `texts_max`, then a count; 0 means all.
 fn damaged_blocks(left_out: &BTreeMap<String, String>, texts_max: usize) -> Vec<String> {
     let shown = if texts_max == 0 { left_out.len() } else { texts_max };
     let text = |(block, reason): (&String, &String)| {
@@ -241,6 +242,7 @@ fn damaged_blocks(left_out: &BTreeMap<String, String>, texts_max: usize) -> Vec<
 
 fn problem(error: EvalError, expression: &str, source: &StoreSource) -> Problem {
     match error {
+        // The evaluation has the text alone; the source has kept the store's error.
         EvalError::Source(error) => match source.take_failure() {
             Some(failure) => Problem::Store(failure),
             None => Problem::Execution(error.to_string()),
@@ -260,7 +262,7 @@ fn problem(error: EvalError, expression: &str, source: &StoreSource) -> Problem 
     }
 }
 
-/// The part of an expression, cut to a length that fits into a message.
+/// Returns a part of an expression, cut to a length that fits into a message.
 fn part(expression: &str, span: Span) -> &str {
     const BYTES_MAX: usize = 200;
     let part = expression.get(span.start as usize..span.end as usize).unwrap_or(expression);

@@ -1,9 +1,8 @@
-//! Native histograms as an evaluation computes with them.
+//! Converts native histograms to those of the query language.
 
 use crate::model::histogram::{Count, NativeHistogram, ResetHint, Side, Span};
 use tidepool_promql::model::{CounterReset, Histogram, Span as QuerySpan};
 
-/// The whole histogram.
 pub(super) fn to_histogram<C: Count + ToFloat>(histogram: &NativeHistogram<C>) -> Histogram {
     let layout = &histogram.layout;
     Histogram {
@@ -16,7 +15,7 @@ pub(super) fn to_histogram<C: Count + ToFloat>(histogram: &NativeHistogram<C>) -
     }
 }
 
-/// The histogram without its buckets, but for the zero bucket.
+/// Returns the histogram without its buckets, except the zero bucket.
 pub(super) fn count_and_sum<C: Count + ToFloat>(histogram: &NativeHistogram<C>) -> Histogram {
     let counter_reset = match histogram.reset_hint {
         ResetHint::Unknown => CounterReset::Unknown,
@@ -41,10 +40,10 @@ fn to_spans(spans: &[Span]) -> Vec<QuerySpan> {
 
 fn to_buckets<C: Count>(histogram: &NativeHistogram<C>, side: Side) -> Vec<f64> {
     let (_, kept) = histogram.side(side);
+    // Whole counts are stored as differences; the language has absolute counts.
     C::running(kept.iter().copied()).map(<C as Count>::to_float).collect()
 }
 
-/// A count as the language has it.
 pub(super) trait ToFloat {
     fn to_float(self) -> f64;
 }

@@ -1,8 +1,8 @@
 //! PromQL over this store.
 //!
-//! `tidepool-promql` evaluates; this room gives it series: [`StoreSource`] opens selections,
-//! [`series`] decodes their chunks, [`Answer`] returns it in pieces. It is left out without the
-//! feature `promql`.
+//! `tidepool-promql` evaluates; this room opens its selections in a [`StoreSource`], decodes their
+//! chunks in [`series`], and returns an [`Answer`] in pieces. It is left out without the feature
+//! `promql`.
 
 mod answer;
 mod histogram;

@@ -1,4 +1,4 @@
-//! Series of one selection: their chunks, decoded one at a time.
+//! Series of a selection, whose chunks are decoded one at a time.
 
 use super::histogram::{count_and_sum, to_histogram};
 use super::source::{Failure, failed};
@@ -13,18 +13,14 @@ use tidepool_promql::model::{
 };
 use tidepool_promql::source::{Hints, SeriesSet, SourceError};
 
-/// Series of one selection.
 pub(super) struct StoreSeries {
     source: Box<dyn SeriesSource>,
     windows: Windows,
     hints: Hints,
-    /// Memory of what was compiled to select them.
     bytes: usize,
-    /// The series that is being read.
     series: ChunkedSeries,
-    /// How many of its chunks are read.
     chunks_read: usize,
-    /// Its last histogram that was read, if histograms are given without their buckets.
+    /// The histogram read last in the series, if histograms come without their buckets.
     before: Option<Value>,
     failure: Failure,
 }
@@ -45,7 +41,7 @@ impl StoreSeries {
         while let Some(chunk) = self.series.chunks.get(self.chunks_read) {
             self.chunks_read += 1;
             if !self.windows.touch(chunk.min_time_ms, chunk.max_time_ms) {
-                // What comes next does not follow what was read.
+                // The next chunk does not follow the last one that was read.
                 self.before = None;
                 continue;
             }
@@ -89,8 +85,7 @@ impl SeriesSet for StoreSeries {
     }
 }
 
-/// Appends the samples of a chunk that lie in a range. Only chunks that others wrote have start
-/// times of counters.
+/// Appends the samples of a chunk in a range; only chunks of other writers have start times.
 fn decode(
     chunk: &Chunk,
     range: TimeRange,
@@ -101,6 +96,7 @@ fn decode(
     if chunk.encoding == Encoding::Xor {
         let point = |time_ms, value| FloatPoint { time_ms, value };
         let span = TimeRange { start_ms: chunk.min_time_ms, end_ms: chunk.max_time_ms };
+        // A chunk inside of the range needs no test for each sample.
         let cut = (!range.covers(&span)).then_some(range);
         read_floats(&chunk.data, cut, point, &mut out.floats)?;
     } else if chunk.encoding == Encoding::Xor2 {
@@ -129,11 +125,13 @@ fn decode(
                     out.histogram_starts.push(all.start_ms());
                 }
             }
+            // A staleness marker has no buckets to compare with.
             if hints.without_buckets && !value.is_stale() {
                 *before = Some(value);
             }
         }
     }
+    // The lists are parallel; 0 stands for an unknown start.
     if hints.start_times {
         out.float_starts.resize(out.floats.len(), 0);
         out.histogram_starts.resize(out.histograms.len(), 0);
@@ -141,11 +139,12 @@ fn decode(
     Ok(())
 }
 
-/// The hint of a histogram that is given without its buckets. The first one of a chunk has none,
-/// and a reset may show in the buckets alone.
+/// Returns the reset hint of a histogram without its buckets. The first histogram of a chunk has
+/// none, and a reset may show in the buckets alone.
 fn reset_of(value: &Value, hint: CounterReset, before: &Option<Value>) -> CounterReset {
     match before {
         Some(before) if hint == CounterReset::Unknown && !value.is_stale() => {
+            // The comparison needs the buckets, which the result leaves out.
             let whole = |value| histogram_of(value, Hints::default());
             match whole(value).detect_reset(&whole(before)) {
                 true => CounterReset::Reset,

@@ -1,4 +1,4 @@
-//! Selections for an evaluation.
+//! Opens selections of the store for an evaluation.
 
 use super::series::StoreSeries;
 use crate::engine::{First, Taken, View};
@@ -11,16 +11,16 @@ use std::rc::Rc;
 use tidepool_promql::source::{Selection, SeriesSet, Source, SourceError};
 use tidepool_promql::syntax;
 
-/// Gives the store in a range as it is at this moment, for a selection and others after it.
+/// Returns a view of the store in a range, for a selection and later ones.
 type Take = dyn Fn(TimeRange, First<'_>) -> Result<View>;
 
-/// The error that ended an evaluation. The evaluation itself knows no more than its text.
+/// The store's error that ended an evaluation, which itself has only the text.
 pub(super) type Failure = Rc<RefCell<Option<Error>>>;
 
 /// A store as an evaluation reads it.
 pub struct StoreSource {
     take: Box<Take>,
-    /// The store as of one moment, or the range that it will be needed in.
+    /// The view that all selections share, or the range that it will be needed in.
     state: RefCell<State>,
     failure: Failure,
     left_out: RefCell<BTreeMap<String, String>>,
@@ -28,7 +28,7 @@ pub struct StoreSource {
 
 #[derive(Default)]
 enum State {
-    /// Each selection is one for itself.
+    /// Each selection takes a view of its own.
     #[default]
     Idle,
     Begun(TimeRange),
@@ -36,8 +36,7 @@ enum State {
 }
 
 impl StoreSource {
-    /// A store of which `take` gives views, such as
-    /// [`Engine::view`](crate::engine::Engine::view).
+    /// Makes a source of the views of `take`, as [`Engine::view`](crate::engine::Engine::view).
     pub fn new(take: impl Fn(TimeRange, First<'_>) -> Result<View> + 'static) -> StoreSource {
         StoreSource {
             take: Box::new(take),
@@ -47,13 +46,14 @@ impl StoreSource {
         }
     }
 
-    /// The damaged blocks that the evaluation left out, and what is wrong with each, by ULID.
+    /// Returns the damaged blocks that the evaluation left out, by ULID, with the reasons.
     pub fn left_out(&self) -> Ref<'_, BTreeMap<String, String>> {
         self.left_out.borrow()
     }
 
     fn take(&self, range: TimeRange, first: First<'_>) -> Result<Rc<View>> {
         let view = (self.take)(range, first)?;
+        // Kept beyond the view: warnings are asked for at the end.
         let damaged = view.left_out().iter().map(|bad| (bad.block.clone(), bad.reason.clone()));
         self.left_out.borrow_mut().extend(damaged);
         Ok(Rc::new(view))
@@ -65,6 +65,7 @@ impl StoreSource {
             State::Idle => self.take(selection.range, selection),
             State::Taken(view) => Ok(Rc::clone(view)),
             State::Begun(range) => {
+                // One view for all selections, which must show the same moment.
                 let view = self.take(*range, selection)?;
                 *state = State::Taken(Rc::clone(&view));
                 Ok(view)
@@ -86,7 +87,7 @@ impl StoreSource {
         Ok(StoreSeries::new(series, windows, hints, Rc::clone(&self.failure)))
     }
 
-    /// The error of the store that ended the evaluation, if one did.
+    /// Takes the store's error that ended the evaluation, if there is one.
     pub fn take_failure(&self) -> Option<Error> {
         self.failure.take()
     }
@@ -112,7 +113,6 @@ impl Source for StoreSource {
     }
 }
 
-/// Keeps an error, and returns its text.
 pub(super) fn failed(failure: &Failure, error: Error) -> SourceError {
     let text = error.to_string();
     failure.replace(Some(error));

@@ -1,4 +1,4 @@
-//! A position in an answer, and the answer's bytes.
+//! A position in an answer, and the bytes of the answer.
 
 use super::merge::Mergeable;
 use super::samples::{Extent, SeriesWriter, extent};
@@ -14,64 +14,64 @@ use crate::wire::{
 };
 use std::rc::Rc;
 
-/// Most bytes of frames for which room is made at once.
+/// Most bytes of frames for which memory is reserved at once.
 const FRAMES_BYTES_USUAL: usize = 256 * 1024;
 
-/// What frames may take beyond the bytes that are asked for, in most cases.
+/// Bytes by which frames mostly exceed the number that is asked for.
 const OVERSHOOT_BYTES: usize = 32 * 1024;
 
-/// How a cursor writes what it finds.
+/// The format of a cursor's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameFormat {
     /// Frames of the streamed remote read.
     StreamedChunks,
     /// `timeseries` fields of a `prometheus.QueryResult`.
     Samples,
-    /// Length-delimited `prometheus.ChunkedSeries`.
+    /// Messages `prometheus.ChunkedSeries`, each after its length.
     ChunkedSeries,
     /// Frames of the streamed remote read, with zeros in place of their checksums.
     UnsealedStreamedChunks,
 }
 
-/// What to select, and how to write it.
+/// The series to select, and the format of the answer.
 #[derive(Clone, Debug)]
 pub struct Selection {
-    /// All must hold.
+    /// Matchers that must all hold.
     pub matchers: Vec<MatcherSpec>,
-    /// Both ends included.
+    /// Range of times, both ends included.
     pub range: TimeRange,
-    /// How frames are written.
+    /// Format of the answer's frames.
     pub format: FrameFormat,
-    /// Written into streamed frames.
+    /// Number of the query, written into streamed frames.
     pub query_index: u32,
     /// Largest streamed frame in bytes, but for one chunk more; 0 means the default.
     pub frame_bytes_max: u32,
-    /// Most samples given in the `Samples` format; 0 means no limit.
+    /// Largest number of samples in the `Samples` format; 0 means no limit.
     pub samples_max: u64,
-    /// Labels that each series gets unless it has one of that name.
+    /// Labels that each series gets unless it has a label of that name.
     pub external: Labels,
 }
 
-/// What [`Cursor::measure`] has gone over.
+/// The size of all series that [`Cursor::measure`] has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
-    /// Whether that was all.
+    /// Whether all series were measured.
     pub done: bool,
-    /// Bytes that `next_frames` will return for it.
+    /// Bytes that `next_frames` will return for the measured series.
     pub bytes: u64,
-    /// Samples in them, of the `Samples` format.
+    /// Samples of the measured series, in the `Samples` format.
     pub samples: u64,
 }
 
-/// What to look up: label names, label values, or series without their samples.
+/// Label names, label values, or series without their samples to look up.
 #[derive(Clone, Debug)]
 pub struct Lookup {
-    /// All matchers of one set must hold. No set at all takes every series.
+    /// Sets of matchers; all of one set must hold. Without sets, every series counts.
     pub matcher_sets: Vec<Vec<MatcherSpec>>,
-    /// Both ends included. Names and values are those of every block, and of the head, that hold
-    /// some of it; series must have a chunk that reaches into it.
+    /// Both ends included. Names and values come from each block, and from the head, that overlaps
+    /// the range; series must have a chunk that reaches into it.
     pub range: TimeRange,
-    /// Most names, values or series given; 0 means no limit.
+    /// Largest number of names, values or series; 0 means no limit.
     pub limit: u64,
 }
 
@@ -84,7 +84,6 @@ pub struct Cursor {
     frame_bytes_max: usize,
     samples_max: u64,
     samples_given: u64,
-    /// The series of which samples are being written.
     writing: Option<SeriesWriter>,
     measured: Extent,
     series_max: u64,
@@ -93,20 +92,18 @@ pub struct Cursor {
     plan: Plan,
 }
 
-/// What the plans of a cursor have named, and memory to make them in.
+/// Files that the plans of a cursor have named, and buffers for the next plan.
 #[derive(Default)]
 struct Plan {
-    /// Files of chunks, by block and number, in the order of their own numbers.
+    /// Files of chunks, by block and number; a file's position is its number in plans.
     files: Vec<(Rc<BlockReader>, u32)>,
-    /// The file that a chunk was named of last.
     last: usize,
-    /// Names of files that no plan has had yet.
     names: Vec<String>,
     chunks: Vec<PlannedChunk>,
 }
 
 impl Cursor {
-    /// Writes what a source returns as the selection asks.
+    /// Makes a cursor that writes the series of a source as the selection asks.
     pub fn new(source: Box<dyn SeriesSource<FoundChunk>>, selection: &Selection) -> Cursor {
         let frame_bytes_max = match selection.frame_bytes_max {
             0 => DEFAULT_FRAME_BYTES_MAX as usize,
@@ -129,7 +126,7 @@ impl Cursor {
         }
     }
 
-    /// Returns series that come without chunks, at most so many; 0 means no limit.
+    /// Makes a cursor of series without chunks, at most `limit`; 0 means no limit.
     pub fn of_labels(
         source: Box<dyn SeriesSource<FoundChunk>>,
         range: TimeRange,
@@ -152,12 +149,12 @@ impl Cursor {
         }
     }
 
-    /// Whether the limit left series out; known at the end.
+    /// Returns whether the limit left out series; known at the end.
     pub fn is_truncated(&self) -> bool {
         self.is_truncated
     }
 
-    /// The next series with all bytes, in encodings that all clients know.
+    /// Returns the next series with all bytes, in encodings that all clients know.
     fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
         let Some(ChunkedSeries { labels, chunks }) = self.next_found()? else { return Ok(None) };
         let chunks = chunks.into_iter().map(|chunk| chunk.into_plain(&labels));
@@ -166,10 +163,12 @@ impl Cursor {
     }
 
     fn next_found(&mut self) -> Result<Option<ChunkedSeries<FoundChunk>>> {
+        // Stays set, so that further calls return nothing, too.
         if self.is_truncated {
             return Ok(None);
         }
         let next = self.next_in_range()?;
+        // Only a series beyond the limit shows that some are left out.
         if next.is_some() && self.series_max > 0 && self.series_given >= self.series_max {
             self.is_truncated = true;
             return Ok(None);
@@ -178,13 +177,13 @@ impl Cursor {
         Ok(next)
     }
 
-    /// The source's next series. If chunks were merged, and so encoded again, some may lie outside
-    /// the range.
+    /// Returns the next series of the source. Chunks that were merged may lie outside the range.
     fn next_in_range(&mut self) -> Result<Option<ChunkedSeries<FoundChunk>>> {
         while let Some(mut series) = self.source.next_series()? {
             let had_chunks = !series.chunks.is_empty();
             let range = self.range;
             series.chunks.retain(|chunk| chunk.span().overlaps(&range));
+            // Series of a lookup come without chunks, and are kept.
             if !had_chunks || !series.chunks.is_empty() {
                 return Ok(Some(series));
             }
@@ -192,7 +191,7 @@ impl Cursor {
         Ok(None)
     }
 
-    /// Series until their chunks fill `bytes_max`: at least one, none at the end.
+    /// Returns series until their chunks fill `bytes_max`: at least one, none at the end.
     pub fn next(&mut self, bytes_max: u32) -> Result<Vec<ChunkedSeries>> {
         let mut series = Vec::new();
         let mut bytes = 0;
@@ -206,11 +205,13 @@ impl Cursor {
         Ok(series)
     }
 
-    /// Frames until they fill `bytes_max`: at least one, none at the end. They are whole, but for
-    /// series with more samples than fit, which may end after any chunk and go on the next time.
+    /// Returns frames until they fill `bytes_max`: at least one, none at the end. A frame is whole,
+    /// unless its series has more samples than fit: then it ends after a chunk and goes on in the
+    /// next call.
     pub fn next_frames(&mut self, bytes_max: u32) -> Result<Vec<u8>> {
         let room = FRAMES_BYTES_USUAL.min(bytes_max as usize) + OVERSHOOT_BYTES;
         let mut out = Vec::with_capacity(room);
+        // At least one frame, since an empty answer is the end.
         while out.len() < bytes_max.max(1) as usize {
             if let Some(writing) = &mut self.writing {
                 if !writing.put_chunk(&mut out)? {
@@ -222,6 +223,7 @@ impl Cursor {
             match self.format {
                 FrameFormat::Samples => {
                     let (writing, samples) = SeriesWriter::begin(&mut out, series, self.range)?;
+                    // Before the samples are written: an answer beyond the limit is an error.
                     self.count(samples)?;
                     self.writing = (samples > 0).then_some(writing);
                 }
@@ -231,9 +233,9 @@ impl Cursor {
         Ok(out)
     }
 
-    /// A plan of the next series, until it fills `bytes_max`: at least one, none at the end. It
-    /// gives what [`Cursor::next_frames`] would give, but where blocks have the chunks it names
-    /// their places.
+    /// Returns a plan of the next series, until it fills `bytes_max`: at least one, none at the
+    /// end. It stands for the answer of [`Cursor::next_frames`], with the places of chunks that
+    /// blocks have.
     pub fn next_plan(&mut self, bytes_max: u32) -> Result<Vec<u8>> {
         if self.format == FrameFormat::Samples {
             return Err(Error::Invalid("samples have no plan: their chunks are decoded".into()));
@@ -248,7 +250,7 @@ impl Cursor {
         Ok(out)
     }
 
-    /// A series of a plan, with the bytes of all its chunks.
+    /// Returns a series of a plan, with the bytes of all its chunks.
     pub fn read_planned(&self, series: &[u8]) -> Result<Vec<u8>> {
         let (ChunkedSeries { labels, chunks }, rest) = split_planned_series(series)?;
         let chunks = chunks.into_iter().map(|chunk| self.plan.found(chunk)?.into_plain(&labels));
@@ -266,14 +268,14 @@ impl Cursor {
         self.source.rewind()?;
         self.writing = None;
         self.measured = Extent::default();
+        // A new plan numbers the files anew.
         self.plan = Plan::default();
         (self.samples_given, self.series_given, self.is_truncated) = (0, 0, false);
         Ok(())
     }
 
-    /// Goes over the next series, until their chunks fill `bytes_max`, and counts what
-    /// [`Cursor::next_frames`] would return for all that it has gone over, up to the limit of
-    /// samples.
+    /// Passes over the next series until their chunks fill `bytes_max`, and returns the size of
+    /// what [`Cursor::next_frames`] would return for all series passed, up to the limit of samples.
     pub fn measure(&mut self, bytes_max: u32) -> Result<Measured> {
         let mut scratch = Vec::new();
         let mut bytes = 0;
@@ -300,7 +302,6 @@ impl Cursor {
         Ok(Measured { done, bytes, samples })
     }
 
-    /// A series in one of the forms that have chunks.
     fn put_frames(&self, out: &mut Vec<u8>, series: &ChunkedSeries) {
         let ChunkedSeries { labels, chunks } = series;
         let is_sealed = self.format == FrameFormat::StreamedChunks;
@@ -346,11 +347,11 @@ impl Plan {
         Ok(())
     }
 
-    /// The number of a file. Chunks follow one another in the order of their blocks, again and
-    /// again.
+    /// Returns the number of a file. Chunks come in the order of their blocks, again and again.
     #[inline]
     fn file(&mut self, block: &Rc<BlockReader>, number: u32) -> u32 {
         let is_it = |file: &(Rc<BlockReader>, u32)| file.1 == number && Rc::ptr_eq(&file.0, block);
+        // Blocks are read in turn, so the next chunk is mostly in the same file or the next.
         let next = (self.last + 1) % self.files.len().max(1);
         for near in [self.last, next] {
             if self.files.get(near).is_some_and(is_it) {
@@ -371,6 +372,7 @@ impl Plan {
             PlannedChunk::Given(chunk) => return Ok(FoundChunk::Read(chunk)),
             PlannedChunk::Stored { span, file, offset } => (span, file, offset),
         };
+        // The plan comes back from the host, which may pass any number.
         let Some((block, number)) = self.files.get(file as usize) else {
             return Err(Error::Invalid(format!("no plan of this cursor named file {file}")));
         };

@@ -1,4 +1,4 @@
-//! Exemplars: those of a head, page by page as they came, held against matchers and put in order.
+//! Exemplars of a head: fetched page by page, selected by matchers, and sorted.
 
 use crate::error::Result;
 use crate::head::{Exemplar, SeriesExemplars};
@@ -6,15 +6,15 @@ use crate::model::{Labels, Matcher};
 use crate::wire::split_series_exemplars;
 use rustc_hash::FxHashMap;
 
-/// Bytes of exemplars that are fetched from a head at a time.
+/// Number of bytes of exemplars fetched from a head at a time.
 pub const EXEMPLAR_PAGE_BYTES: u32 = 32 * 1024;
 
 /// Approximate memory of an exemplar besides its labels, in bytes.
 const EXEMPLAR_BYTES: usize = 64;
 
-/// Returns exemplars as they came.
+/// A source of exemplars, in the order of the head.
 pub trait ExemplarSource {
-    /// The next ones, by series in no order, perhaps none; `None` at the end.
+    /// Returns the next exemplars, by series in no order, perhaps none; `None` at the end.
     fn next_page(&mut self) -> Result<Option<Vec<SeriesExemplars>>>;
 }
 
@@ -24,7 +24,7 @@ pub struct RemoteExemplars<F> {
 }
 
 impl<F: FnMut(u32) -> Result<Option<Vec<u8>>>> RemoteExemplars<F> {
-    /// `fetch` returns about as many bytes of messages as it is asked for, and nothing at the end.
+    /// Makes a source; `fetch` returns about as many bytes of messages as asked, `None` at the end.
     pub fn new(fetch: F) -> RemoteExemplars<F> {
         RemoteExemplars { fetch }
     }
@@ -46,14 +46,13 @@ impl<F: FnMut(u32) -> Result<Option<Vec<u8>>>> ExemplarSource for RemoteExemplar
 
 /// A position in an answer of exemplars.
 pub struct ExemplarCursor {
-    /// By labels, each with its exemplars by time.
+    /// Selected series in label order, each with its exemplars by time.
     selected: std::vec::IntoIter<SeriesExemplars>,
-    /// A series of which exemplars are left.
     pending: Option<(Labels, std::vec::IntoIter<Exemplar>)>,
 }
 
 impl ExemplarCursor {
-    /// Reads a source to its end and keeps those of the series that one of the sets selects.
+    /// Reads a source to its end, and keeps the exemplars of series that any of the sets selects.
     pub fn select(
         mut source: Box<dyn ExemplarSource>,
         sets: &[Vec<Matcher>],
@@ -62,7 +61,7 @@ impl ExemplarCursor {
             let holds = |matcher: &Matcher| matcher.matches(labels.get(matcher.name()));
             sets.iter().any(|matchers| matchers.iter().all(holds))
         };
-        // Those that are not selected as well: each is held against the matchers once.
+        // Series that are not selected, too: each is tested against the matchers once.
         let mut found: FxHashMap<Labels, Option<Vec<Exemplar>>> = FxHashMap::default();
         while let Some(page) = source.next_page()? {
             for SeriesExemplars { labels, exemplars } in page {
@@ -82,13 +81,14 @@ impl ExemplarCursor {
         let mut selected: Vec<SeriesExemplars> = selected.collect();
         selected.sort_unstable_by(|a, b| a.labels.cmp(&b.labels));
         for series in &mut selected {
+            // Stable: exemplars of one time stay in the order of the head.
             series.exemplars.sort_by_key(|exemplar| exemplar.timestamp_ms);
         }
         Ok(ExemplarCursor { selected: selected.into_iter(), pending: None })
     }
 
-    /// Series until they fill `bytes_max`: at least one, none at the end. One that does not fit
-    /// comes again with the rest of its exemplars.
+    /// Returns series until they fill `bytes_max`: at least one, none at the end. A series that
+    /// does not fit comes again with the rest of its exemplars.
     pub fn next(&mut self, bytes_max: u32) -> Vec<SeriesExemplars> {
         let (mut page, mut bytes) = (Vec::new(), 0);
         while page.is_empty() || bytes < bytes_max as usize {

@@ -1,4 +1,4 @@
-//! Chunks that a selection found: those of blocks are not read before somebody needs their bytes.
+//! Chunks that a selection found. Those of blocks are read when their bytes are needed.
 
 use super::SeriesSource;
 use super::merge::Mergeable;
@@ -12,14 +12,14 @@ use std::rc::Rc;
 /// A chunk that a selection found.
 #[derive(Clone)]
 pub enum FoundChunk {
-    /// Its bytes are here.
+    /// A chunk whose bytes were read.
     Read(Chunk),
-    /// A block has it, just as it is to be given.
+    /// A chunk that a block has, in the form to be returned.
     InBlock(Rc<BlockReader>, ChunkMeta),
 }
 
 impl FoundChunk {
-    /// The chunk, read if need be, in an encoding that all clients know.
+    /// Returns the chunk, read if need be, in an encoding that all clients know.
     pub fn into_plain(self, labels: &Labels) -> Result<Chunk> {
         let chunk = self.into_chunk()?;
         plain(chunk).map_err(|source| Error::Chunk { series: labels.to_string(), source })
@@ -50,7 +50,7 @@ impl Mergeable for FoundChunk {
     }
 }
 
-/// A source whose chunks are all read.
+/// A source of chunks that are all read.
 pub struct AllRead(pub Box<dyn SeriesSource>);
 
 impl SeriesSource<FoundChunk> for AllRead {

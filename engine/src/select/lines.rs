@@ -8,20 +8,19 @@ use crate::model::TimeRange;
 use crate::text::{LineWriter, TextFormat};
 use crate::wire::ChunkedSeries;
 
-/// A position in an answer that is given as lines, a sample each.
+/// A position in an answer of lines, one for each sample.
 pub struct LineCursor {
     source: Box<dyn SeriesSource>,
     range: TimeRange,
     writer: LineWriter,
-    /// The damage that the source skips.
+    /// Damage that the source skips.
     damages: Damages,
-    /// The series being written, and how many of its chunks are.
     series: Option<(ChunkedSeries, usize)>,
     is_at_end: bool,
 }
 
 impl LineCursor {
-    /// Writes the samples that lie in the range, of a source that steps over these damages.
+    /// Writes the samples in the range of a source that skips these damages.
     pub fn new(
         source: Box<dyn SeriesSource>,
         damages: Damages,
@@ -32,11 +31,12 @@ impl LineCursor {
         LineCursor { source, range, writer, damages, series: None, is_at_end: false }
     }
 
-    /// Lines until they fill `bytes_max`, but for the last chunk's: at least one, none at the end.
-    /// An error tells of one place that is left out; the next call goes on behind it.
+    /// Returns lines until they fill `bytes_max`, by whole chunks: at least one, none at the end.
+    /// An error reports one place that is left out; the next call continues behind it.
     pub fn next(&mut self, bytes_max: u32) -> Result<String> {
         let mut out = String::new();
         while out.len() < bytes_max.max(1) as usize {
+            // Lines in front of damage are returned first, and the damage with the next call.
             match self.damages.is_empty() {
                 true => {}
                 false if !out.is_empty() => break,
@@ -48,7 +48,7 @@ impl LineCursor {
                         self.damages.put(damage);
                         continue;
                     }
-                    // The source may have met damage after its last series.
+                    // The source may have skipped damage behind its last series.
                     Ok(None) if self.damages.is_empty() => break,
                     Ok(None) => continue,
                     Ok(Some(series)) => {
@@ -77,7 +77,7 @@ impl LineCursor {
         Ok(out)
     }
 
-    /// The next series. What cannot be stepped over is the end, so that asking again ends.
+    /// Returns the next series. An error that cannot be skipped is the end, so the next call ends.
     fn next_series(&mut self) -> Result<Option<ChunkedSeries>> {
         if self.is_at_end {
             return Ok(None);

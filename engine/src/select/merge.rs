@@ -1,4 +1,4 @@
-//! Many sources as one: series in label order, chunks without overlap.
+//! Merges sources into one: series in label order, chunks without overlap.
 
 use super::SeriesSource;
 use crate::chunk::{Chunk, ChunkError, StartedValue, encode_started, started_values};
@@ -9,10 +9,10 @@ use std::cmp::Ordering;
 
 /// A chunk that can be merged with others.
 pub trait Mergeable: Clone + From<Chunk> {
-    /// The times of its first and last sample.
+    /// Returns the times of the chunk's first and last sample.
     fn span(&self) -> TimeRange;
 
-    /// The chunk with its bytes.
+    /// Returns the chunk with its bytes, read if need be.
     fn into_chunk(self) -> Result<Chunk>;
 }
 
@@ -27,10 +27,10 @@ impl Mergeable for Chunk {
     }
 }
 
-/// Merges sources; of samples at the same time the one of the earlier source counts.
+/// Merges sources; of samples at the same time, that of the earliest source is kept.
 pub struct Merge<C = Chunk> {
     sources: Vec<Peeked<C>>,
-    /// Which sources have the series that comes next; kept for its memory.
+    /// Sources that have the next series; kept to reuse its memory.
     holders: Vec<usize>,
 }
 
@@ -40,7 +40,7 @@ struct Peeked<C> {
 }
 
 impl<C> Merge<C> {
-    /// Sources in the order of their authority.
+    /// Merges sources, given in the order of their precedence.
     pub fn new(sources: Vec<Box<dyn SeriesSource<C>>>) -> Result<Merge<C>> {
         let peek = |mut source: Box<dyn SeriesSource<C>>| {
             let next = source.next_series()?;
@@ -50,13 +50,13 @@ impl<C> Merge<C> {
         Ok(Merge { sources, holders: Vec::new() })
     }
 
-    /// Finds the sources whose next series is the first in label order.
     fn find_holders(&mut self) {
         let Merge { sources, holders } = self;
         holders.clear();
         let mut first: Option<&Labels> = None;
         for (number, peeked) in sources.iter().enumerate() {
             let Some(ChunkedSeries { labels, .. }) = &peeked.next else { continue };
+            // Sources mostly have the same series, and equality is tested faster than order.
             let order = |first: &Labels| match labels == first {
                 true => Ordering::Equal,
                 false => labels.cmp(first),
@@ -77,6 +77,7 @@ impl<C> Merge<C> {
 impl<C> Peeked<C> {
     fn take(&mut self) -> Result<Option<ChunkedSeries<C>>> {
         let taken = self.next.take();
+        // Only a source that had a series is asked again: the end stays the end.
         if taken.is_some() {
             self.next = self.source.next_series()?;
         }
@@ -99,7 +100,7 @@ impl<C: Mergeable> SeriesSource<C> for Merge<C> {
                         has_several = true;
                     }
                 }
-                // With external labels, a source can have several that became the same.
+                // With external labels, several series of a source may have become equal.
                 let is_same = |next: &ChunkedSeries<C>| {
                     merged.as_ref().is_some_and(|merged| merged.labels == next.labels)
                 };
@@ -122,6 +123,7 @@ impl<C: Mergeable> SeriesSource<C> for Merge<C> {
     }
 
     fn estimate(&mut self) -> Result<usize> {
+        // Sources mostly have the same series, so their numbers are not added.
         self.sources
             .iter_mut()
             .map(|peeked| peeked.source.estimate())
@@ -130,10 +132,10 @@ impl<C: Mergeable> SeriesSource<C> for Merge<C> {
 }
 
 /// Brings chunks of one series into time order without overlap. Chunks that overlap no other stay
-/// as they are; the others are taken apart, and of samples at the same time the one from the
-/// chunk that was listed first stays.
+/// as they are; the others are decoded, and of samples at the same time the one from the chunk that
+/// was listed first is kept.
 pub fn merge_chunks<C: Mergeable>(labels: &Labels, chunks: Vec<C>) -> Result<Vec<C>> {
-    // Mostly each source has chunks of its own time, and the one with the newest comes first.
+    // Mostly the sources have chunks of different times, and the newest source is the first.
     let follows = |a: &C, b: &C| a.span().end_ms < b.span().start_ms;
     let runs: Vec<&[C]> = chunks.chunk_by(follows).collect();
     let is_before = |later: &[C], earlier: &[C]| match (earlier.last(), later.first()) {
@@ -143,6 +145,7 @@ pub fn merge_chunks<C: Mergeable>(labels: &Labels, chunks: Vec<C>) -> Result<Vec
     if runs.is_sorted_by(|later, earlier| is_before(later, earlier)) {
         return Ok(runs.into_iter().rev().flatten().cloned().collect());
     }
+    // The position in the list is the rank that decides between equal times.
     let mut by_time: Vec<(usize, C)> = chunks.into_iter().enumerate().collect();
     by_time.sort_by_key(|(rank, chunk)| (chunk.span().start_ms, *rank));
     if by_time.is_sorted_by(|(_, a), (_, b)| a.span().end_ms < b.span().start_ms) {
@@ -161,6 +164,7 @@ pub fn merge_chunks<C: Mergeable>(labels: &Labels, chunks: Vec<C>) -> Result<Vec
         }
         let (group, later) = rest.split_at(count);
         match group {
+            // Kept unread: its bytes may not be needed.
             [(_, alone)] => merged.push(alone.clone()),
             overlapping => merge_overlapping(labels, overlapping, &mut merged)?,
         }
@@ -182,17 +186,18 @@ fn merge_overlapping<C: Mergeable>(
     Ok(())
 }
 
-/// Of samples at the same time the one with the lowest rank stays.
+/// Encodes overlapping chunks; of samples at the same time, the lowest rank's is kept.
 fn encode_merged(labels: &Labels, group: &[(usize, Chunk)]) -> Result<Vec<Chunk>> {
     let mut ranked: Vec<(usize, StartedValue)> = Vec::new();
     for (rank, chunk) in group {
         ranked.extend(decoded(labels, chunk)?.into_iter().map(|sample| (*rank, sample)));
     }
     ranked.sort_by_key(|(rank, sample)| (sample.timestamp_ms, *rank));
+    // Keeps the first of equal times, which has the lowest rank.
     ranked.dedup_by_key(|(_, sample)| sample.timestamp_ms);
     let mut rank_before = None;
     let samples = ranked.into_iter().map(|(rank, sample)| {
-        // What a histogram says of the one before it holds only within its own chunk.
+        // A histogram's hint on the one before it holds only within its own chunk.
         let follows = rank_before.replace(rank).is_none_or(|before| before == rank);
         let StartedValue { timestamp_ms, start_ms, value } = sample;
         let value = if follows { value } else { value.without_reset_hint() };
@@ -201,7 +206,7 @@ fn encode_merged(labels: &Labels, group: &[(usize, Chunk)]) -> Result<Vec<Chunk>
     encode_started(samples).map_err(in_series(labels))
 }
 
-/// Only what lies in the range: chunks that reach out of it are taken apart.
+/// Removes samples outside of a range; chunks that reach out of it are decoded.
 pub fn clip_chunks(labels: &Labels, chunks: Vec<Chunk>, range: TimeRange) -> Result<Vec<Chunk>> {
     let mut clipped = Vec::with_capacity(chunks.len());
     for chunk in chunks {
@@ -217,7 +222,7 @@ pub fn clip_chunks(labels: &Labels, chunks: Vec<Chunk>, range: TimeRange) -> Res
     Ok(clipped)
 }
 
-/// The values of a chunk, with their times and start timestamps.
+/// Decodes the values of a chunk, with times and start timestamps.
 pub(super) fn decoded(labels: &Labels, chunk: &Chunk) -> Result<Vec<StartedValue>> {
     started_values(chunk).and_then(Iterator::collect).map_err(in_series(labels))
 }

@@ -1,10 +1,10 @@
 //! Reading: series of blocks and head, merged in label order, one at a time.
 //!
-//! A [`Cursor`] holds one series of each source and never more than one answer frame, however
-//! large the selection is. It reads the chunks of blocks last, once it is known that an answer
-//! needs their bytes: a plan only names them. Nothing here writes.
+//! A [`Cursor`] holds one series of each source and at most one answer frame, however large the
+//! selection is. It reads the chunks of blocks last, when an answer needs their bytes; a plan only
+//! names them. Nothing here writes.
 //!
-//! Duplicates: where several sources have a sample of the same series and time, the head's counts,
+//! Duplicates: if several sources have a sample of the same series and time, the head's is kept,
 //! then that of the newest block.
 //!
 //! Lookups of labels go the same way: series without chunks through a [`Cursor`], label names and

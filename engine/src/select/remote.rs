@@ -1,7 +1,7 @@
-//! Another instance's head, of which every call does a slice of work.
+//! The head of another instance, where every call does a slice of work.
 //!
-//! Where matchers cost the head more than a slice, this instance applies them: it walks over the
-//! labels of all series, page by page, and tells the head which ones to keep.
+//! If matchers cost the head more than a slice, this instance applies them: it reads the labels of
+//! all series, page by page, and tells the head which ones to keep.
 
 use super::{ExemplarSource, HeadSource, Lookup, SeriesSource, StringSource};
 use crate::error::{Error, Result};
@@ -10,45 +10,45 @@ use crate::storage::StorageError;
 use crate::wire::{ChunkedSeries, split_chunked_series};
 use std::collections::BTreeSet;
 
-/// Bytes of head series that are fetched at a time: little enough that writes do not wait long.
+/// Bytes of head series fetched at a time: few enough that writes do not wait long.
 const PAGE_BYTES: u32 = 64 * 1024;
 
-/// Bytes of names or values that are fetched at a time.
+/// Bytes of names or values fetched at a time.
 const STRINGS_BYTES: u32 = 64 * 1024;
 
-/// What opening something on a head came to.
+/// Result of opening a cursor on a head.
 pub enum Opened<T> {
-    /// It is open.
+    /// The cursor, which is open now.
     Ready(T),
-    /// A part of the work is done; the same call goes on.
+    /// A part of the work is done; repeating the call continues it.
     Again,
-    /// The matchers cost more than a slice. The caller walks over the labels of all series, and
-    /// applies them itself.
+    /// The matchers cost more than a slice. The caller reads the labels of all series, and applies
+    /// the matchers itself.
     TooCostly,
 }
 
-/// A part of the head's answer.
+/// A page of the head's answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeadPage {
-    /// `prometheus.ChunkedSeries` messages, each preceded by its length. There may be none before
-    /// the end.
+    /// `prometheus.ChunkedSeries` messages, each preceded by its length; perhaps none before the
+    /// end.
     pub series: Vec<u8>,
-    /// Whether that was all.
+    /// Whether this is the last page.
     pub is_last: bool,
 }
 
-/// The result of a slice of a deletion.
+/// Result of a slice of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadDeletion {
-    /// Series that may have had samples in the range.
+    /// Number of series that may have had samples in the range.
     pub series: u64,
-    /// Whether that was all.
+    /// Whether the deletion is complete.
     pub is_done: bool,
 }
 
 /// The head of another instance.
 pub trait RemoteHead {
-    /// A position in its series.
+    /// A position among its series.
     type Cursor: RemoteCursor + 'static;
     /// A position in its names or values.
     type Strings: RemoteStrings + 'static;
@@ -61,34 +61,34 @@ pub trait RemoteHead {
         external: &Labels,
     ) -> Result<Opened<Self::Cursor>>;
 
-    /// Opens label names.
+    /// Opens the label names of a lookup.
     fn label_names(&self, lookup: &Lookup) -> Result<Opened<Self::Strings>>;
 
     /// Opens the values of a label name.
     fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Opened<Self::Strings>>;
 
-    /// The exemplars in a range, as they came.
+    /// Returns the exemplars in a range, not sorted.
     fn exemplars(&self, range: TimeRange) -> Result<Box<dyn ExemplarSource>>;
 
-    /// The range that the next block should hold, if one is due.
+    /// Returns the range that the next block should hold, if one is due.
     fn plan_cut(&self) -> Result<Option<TimeRange>>;
 
-    /// Truncates head and log of what a committed block holds; returns whether some is left to do.
+    /// Truncates head and log up to the end of a committed block; returns whether work is left.
     fn truncate(&self, before_ms: i64) -> Result<bool>;
 
-    /// A number that is another one after samples of the head were deleted.
+    /// Returns a number that changes when samples of the head are deleted.
     fn deletion_mark(&self) -> Result<u64>;
 }
 
 /// A cursor on another instance's head.
 pub trait RemoteCursor {
-    /// The next series, about as many bytes as are asked for.
+    /// Returns the next series, about `bytes_max` of them.
     fn next(&mut self, bytes_max: u32) -> Result<HeadPage>;
 
-    /// The next series without chunks and external labels.
+    /// Returns the next series, without chunks and external labels.
     fn labels(&mut self, bytes_max: u32, only_in_range: bool) -> Result<HeadPage>;
 
-    /// Keeps series of the last page of labels.
+    /// Keeps these series of the last page of labels.
     fn keep(&mut self, positions: &[u32]) -> Result<()>;
 
     /// Starts again from the first series, with the kept ones only.
@@ -100,11 +100,11 @@ pub trait RemoteCursor {
 
 /// Names or values of another instance's head.
 pub trait RemoteStrings {
-    /// The next ones, about as many bytes as are asked for, and none at the end.
+    /// Returns the next strings, about `bytes_max` of them; none at the end.
     fn next(&mut self, bytes_max: u32) -> Result<Vec<String>>;
 }
 
-/// Calls until what is asked for is open; `None` if it costs the head too much.
+/// Repeats a call until its cursor is open; `None` if it costs the head too much.
 fn opened<T>(mut open: impl FnMut() -> Result<Opened<T>>) -> Result<Option<T>> {
     loop {
         match open()? {
@@ -115,9 +115,8 @@ fn opened<T>(mut open: impl FnMut() -> Result<Opened<T>>) -> Result<Option<T>> {
     }
 }
 
-/// A cursor of all series.
 fn open_all<R: RemoteHead>(head: &R, range: TimeRange, external: &Labels) -> Result<R::Cursor> {
-    // Without a matcher there is nothing that costs too much: a host that says so fails.
+    // Without matchers nothing costs too much: a host that refuses has failed.
     let failed = || {
         let reason = "the head's instance refused to select all series".into();
         Error::Storage(StorageError::Io { reason })
@@ -125,7 +124,6 @@ fn open_all<R: RemoteHead>(head: &R, range: TimeRange, external: &Labels) -> Res
     opened(|| head.open(&[], range, external))?.ok_or_else(failed)
 }
 
-/// A cursor of the series that any of the sets selects.
 fn open_selected<R: RemoteHead>(
     head: &R,
     specs: &[Vec<MatcherSpec>],
@@ -135,9 +133,10 @@ fn open_selected<R: RemoteHead>(
     if let Some(cursor) = opened(|| head.open(specs, range, external))? {
         return Ok(cursor);
     }
+    // Compiled only now: if the head selects, the sets are not needed.
     let sets = MatcherSets::new(specs)?;
     let mut cursor = open_all(head, range, external)?;
-    // Nothing is kept as long as nothing else is said.
+    // From the first `keep` on, only kept series remain.
     cursor.keep(&[])?;
     let mut positions = Vec::new();
     loop {
@@ -154,6 +153,7 @@ fn open_selected<R: RemoteHead>(
                 positions.push(position);
             }
         }
+        // A call of the other instance costs more than this test.
         if !positions.is_empty() {
             cursor.keep(&positions)?;
         }
@@ -185,6 +185,7 @@ impl<R: RemoteHead> HeadSource for R {
         }
         collected(RemoteLabels::open(self, lookup, false)?, |series, found| {
             for (name, _) in series.labels.iter() {
+                // Most names are known already, and insertion needs a copy.
                 if !found.contains(name) {
                     found.insert(name.to_owned());
                 }
@@ -233,12 +234,9 @@ impl<R: RemoteHead> HeadSource for R {
     }
 }
 
-/// The data that is fetched of series.
 #[derive(Clone, Copy)]
 enum What {
-    /// With their chunks.
     Series,
-    /// Their labels.
     Labels { only_in_range: bool },
 }
 
@@ -248,7 +246,6 @@ struct Pages<C> {
     what: What,
     page: HeadPage,
     read: usize,
-    /// How many pages were fetched.
     fetched: usize,
 }
 
@@ -258,6 +255,7 @@ impl<C: RemoteCursor> Pages<C> {
     }
 
     fn next(&mut self) -> Result<Option<ChunkedSeries>> {
+        // A page without series may come before the end.
         while self.read == self.page.series.len() {
             if self.page.is_last {
                 return Ok(None);
@@ -276,7 +274,7 @@ impl<C: RemoteCursor> Pages<C> {
 
     fn rewind(&mut self) -> Result<()> {
         self.read = 0;
-        // The head need not be asked again for what is here as a whole.
+        // A single page that is complete need not be fetched again.
         if self.fetched > 1 || !self.page.is_last {
             self.cursor.rewind()?;
             (self.page, self.fetched) = (HeadPage::default(), 0);
@@ -299,10 +297,9 @@ impl<C: RemoteCursor> SeriesSource for RemoteSeries<C> {
     }
 }
 
-/// Series without their chunks.
 struct RemoteLabels<C> {
     pages: Pages<C>,
-    /// The matchers that the head did not apply.
+    /// Matchers that the head did not apply.
     sets: Option<MatcherSets>,
 }
 
@@ -337,7 +334,6 @@ impl<C: RemoteCursor> SeriesSource for RemoteLabels<C> {
     }
 }
 
-/// Names or values, fetched a batch at a time.
 struct FetchedStrings<T> {
     strings: T,
     batch: std::vec::IntoIter<String>,
@@ -352,7 +348,6 @@ impl<T: RemoteStrings> StringSource for FetchedStrings<T> {
     }
 }
 
-/// Strings that were collected from series.
 struct CollectedStrings(std::collections::btree_set::IntoIter<String>);
 
 fn collected(

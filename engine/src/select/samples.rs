@@ -1,7 +1,7 @@
-//! The samples of a series that lie in a range, as a SAMPLES answer has them.
+//! Samples of a series in a range, as a SAMPLES answer has them.
 //!
-//! They are looked at twice: their size is written before they are. For most chunks of floats that
-//! needs no look at the samples, since all of them take the same number of bytes.
+//! Samples are passed twice, since their size precedes them. Most chunks of floats need no decoding
+//! for that, since all their samples take the same number of bytes.
 
 use crate::chunk::{Chunk, ChunkError, Encoding, sample_count, samples, values};
 use crate::error::Error;
@@ -10,27 +10,25 @@ use crate::wire::{
     ChunkedSeries, float_bytes, float_bytes_in, put_float, put_series_head, put_value, series_bytes,
 };
 
-/// Most bytes that a float takes.
+/// Largest number of bytes of a float sample.
 const FLOAT_BYTES_MAX: usize = 22;
 
-/// How many samples there are, and how many bytes they take.
+/// Number of samples, and of their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Extent {
     pub(super) samples: u64,
     pub(super) bytes: u64,
 }
 
-/// A series that is being written, chunk by chunk, so that a long one needs no more memory than a
-/// short one.
+/// A series that is written by chunks, so that a long one needs no more memory than a short one.
 pub(super) struct SeriesWriter {
     series: ChunkedSeries,
     range: TimeRange,
-    /// How many chunks are written.
     written: usize,
     bytes_left: u64,
 }
 
-/// What a series of the answer comes to; a series without samples takes no bytes.
+/// Returns the size of a series in the answer; a series without samples takes no bytes.
 pub(super) fn extent(series: &ChunkedSeries, range: TimeRange) -> Result<Extent, Error> {
     let content = content(series, range)?;
     let bytes = match content.samples {
@@ -40,7 +38,6 @@ pub(super) fn extent(series: &ChunkedSeries, range: TimeRange) -> Result<Extent,
     Ok(Extent { bytes, ..content })
 }
 
-/// The number and size of the samples of a series.
 fn content(series: &ChunkedSeries, range: TimeRange) -> Result<Extent, Error> {
     let mut all = Extent::default();
     for chunk in &series.chunks {
@@ -55,6 +52,7 @@ fn chunk_extent(chunk: &Chunk, range: TimeRange) -> Result<Extent, ChunkError> {
     let span = TimeRange { start_ms: chunk.min_time_ms, end_ms: chunk.max_time_ms };
     let mut extent = Extent::default();
     if chunk.encoding == Encoding::Xor {
+        // All samples take the same number of bytes, so none has to be decoded.
         if range.covers(&span)
             && let Some(bytes) = float_bytes_in(span)
         {
@@ -70,6 +68,7 @@ fn chunk_extent(chunk: &Chunk, range: TimeRange) -> Result<Extent, ChunkError> {
         }
         return Ok(extent);
     }
+    // Histograms differ in size, so each is encoded to measure it.
     let mut scratch = Vec::new();
     for value in values(chunk)? {
         let (timestamp_ms, value) = value?;
@@ -84,8 +83,7 @@ fn chunk_extent(chunk: &Chunk, range: TimeRange) -> Result<Extent, ChunkError> {
 }
 
 impl SeriesWriter {
-    /// Begins a series, and returns how many samples will follow; nothing is written of a series
-    /// without.
+    /// Begins a series, and returns its number of samples; if this is 0, nothing is written.
     pub(super) fn begin(
         out: &mut Vec<u8>,
         mut series: ChunkedSeries,
@@ -100,10 +98,11 @@ impl SeriesWriter {
         Ok((SeriesWriter { series, range, written: 0, bytes_left: extent.bytes }, extent.samples))
     }
 
-    /// Writes the next chunk; returns whether there was one.
+    /// Writes the next chunk; returns false if there is none left.
     pub(super) fn put_chunk(&mut self, out: &mut Vec<u8>) -> Result<bool, Error> {
         let ChunkedSeries { labels, chunks } = &self.series;
         let Some(chunk) = chunks.get(self.written) else {
+            // Fewer bytes than announced make the message unreadable.
             return match self.bytes_left {
                 0 => Ok(false),
                 _ => Err(in_series(labels)(ChunkError::OtherTimes)),

@@ -1,4 +1,4 @@
-//! Where series come from: blocks, and the head of this or another instance.
+//! Sources of series: blocks, and the head of this or another instance.
 
 use super::{ExemplarSource, FoundChunk, Lookup, StringSource, Windows};
 use crate::block::{BlockReader, ChunkMeta, SeriesRef};
@@ -11,22 +11,21 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-/// Returns series in label order, each with chunks in time order that touch the selected range.
+/// A source of series in label order, with chunks in time order that touch the range.
 pub trait SeriesSource<C = Chunk> {
-    /// The next series; `None` at the end.
+    /// Returns the next series; `None` at the end.
     fn next_series(&mut self) -> Result<Option<ChunkedSeries<C>>>;
 
-    /// Starts again, and returns the same series once more.
+    /// Starts again from the first series.
     fn rewind(&mut self) -> Result<()>;
 
-    /// About how many series there are, as far as that is known before they are read: those of the
-    /// block that has most of them. None are known of the head.
+    /// Estimates the number of series before they are read: that of the largest block, 0 of a head.
     fn estimate(&mut self) -> Result<usize> {
         Ok(0)
     }
 }
 
-/// A head, wherever it is.
+/// The head of this or another instance.
 pub trait HeadSource {
     /// Selects from the head. Series get external labels besides their own, and come in the order
     /// of both. While the source lives, the head truncates nothing.
@@ -37,7 +36,7 @@ pub trait HeadSource {
         external: &Labels,
     ) -> Result<Box<dyn SeriesSource>>;
 
-    /// Looks up series of the head; they come without chunks. Limits are not the head's affair.
+    /// Looks up series of the head, without chunks. The limit of the lookup is ignored.
     fn series(&self, lookup: &Lookup) -> Result<Box<dyn SeriesSource>>;
 
     /// Looks up label names of the head's series.
@@ -46,20 +45,20 @@ pub trait HeadSource {
     /// Looks up values that the head's series have for a label name.
     fn label_values(&self, name: &str, lookup: &Lookup) -> Result<Box<dyn StringSource>>;
 
-    /// Deletes the samples in a range of the series that any of the selectors selects; returns how
-    /// many series may have had some. No selector at all selects every series.
+    /// Deletes the samples in a range of the series that any selector selects; without selectors,
+    /// of all series. Returns the number of series that may have had some.
     fn delete(&self, selectors: &[Vec<MatcherSpec>], range: TimeRange) -> Result<u64>;
 
-    /// The head's exemplars in a range, as they came.
+    /// Returns the head's exemplars in a range, not sorted.
     fn exemplars(&self, range: TimeRange) -> Result<Box<dyn ExemplarSource>>;
 
-    /// The range that the next block should hold, if one is due.
+    /// Returns the range that the next block should hold, if one is due.
     fn plan_cut(&self) -> Result<Option<TimeRange>>;
 
-    /// Truncates head and log of what a committed block holds; returns whether some is left to do.
+    /// Truncates head and log up to the end of a committed block; returns whether work is left.
     fn truncate(&self, before_ms: i64) -> Result<bool>;
 
-    /// A number that is another one after samples of the head were deleted.
+    /// Returns a number that changes when samples of the head are deleted.
     fn deletion_mark(&self) -> Result<u64>;
 }
 
@@ -67,34 +66,30 @@ pub trait HeadSource {
 pub struct BlockSeries {
     block: Rc<BlockReader>,
     refs: Vec<SeriesRef>,
-    /// How many of them were looked at.
     given: usize,
     range: TimeRange,
-    /// What is looked at of the range.
+    /// Parts of the range that are needed.
     windows: Windows,
     external: Labels,
-    /// Where damage goes that is stepped over; without, it ends the read.
+    /// Collects skipped damage; without it, damage ends the read.
     damages: Option<Damages>,
-    /// Kept between series for its memory.
     metas: Vec<ChunkMeta>,
-    /// Most likely those of the next series.
+    /// The labels that the next series most likely has.
     latest: LatestLabels,
 }
 
-/// The stored labels that one of several sources found last. Blocks have the same series, for the
-/// most part, and are read in turn.
+/// Labels that one of several sources found last. Blocks mostly have the same series, and are read
+/// in turn.
 #[derive(Clone, Default)]
 pub struct LatestLabels(Rc<RefCell<Labels>>);
 
 impl LatestLabels {
-    /// Whether there is another source that may find the same.
     fn is_shared(&self) -> bool {
         Rc::strong_count(&self.0) > 1
     }
 }
 
-/// What a read that goes on behind damage could not read, in the order in which it was met; clones
-/// share it.
+/// Damage that a read has skipped, in the order of discovery; clones share it.
 #[derive(Clone, Default)]
 pub struct Damages(Rc<RefCell<VecDeque<Error>>>);
 
@@ -104,19 +99,19 @@ impl Damages {
         self.0.borrow_mut().push_back(damage.into());
     }
 
-    /// The first that was not taken yet.
+    /// Takes the oldest damage that was not taken.
     pub fn take(&self) -> Option<Error> {
         self.0.borrow_mut().pop_front()
     }
 
-    /// Whether all were taken.
+    /// Returns whether all damage was taken.
     pub fn is_empty(&self) -> bool {
         self.0.borrow().is_empty()
     }
 }
 
 impl BlockSeries {
-    /// Selects from a block.
+    /// Selects series of a block in a range.
     pub fn select(
         block: Rc<BlockReader>,
         matchers: &[Matcher],
@@ -137,31 +132,33 @@ impl BlockSeries {
         BlockSeries { block, refs, given: 0, range, windows, external, damages, metas, latest }
     }
 
-    /// Only chunks that windows touch are read, and series that have such chunks.
+    /// Limits the source to chunks that windows touch, and to series with such chunks.
     #[cfg(feature = "promql")]
     pub fn touched_by(self, windows: Windows) -> BlockSeries {
         BlockSeries { windows, ..self }
     }
 
-    /// Is read in turn with other sources that have the same series, for the most part.
+    /// Shares labels with other sources that are read in turn and mostly have the same series.
     pub fn in_turn(self, latest: &LatestLabels) -> BlockSeries {
         BlockSeries { latest: latest.clone(), ..self }
     }
 
-    /// Goes on behind what is damaged. What is remembered of it grows with the index at most: a few
-    /// words for each entry and chunk that it lists.
+    /// Skips damage. The memory of what was skipped is bounded by the index: a few words for each
+    /// entry and chunk that it lists.
     pub fn stepping_over(self, damages: &Damages) -> BlockSeries {
         BlockSeries { damages: Some(damages.clone()), ..self }
     }
 
-    /// A series' labels, the external ones included, if it has chunks that count; `metas` has these
-    /// then.
+    /// Returns the labels of a series, the external ones included, and its needed chunks in
+    /// `metas`; `None` if it has no chunk in the range.
     fn look_up(&mut self, series_ref: SeriesRef) -> Result<Option<Labels>> {
         let latest = &self.latest.0;
         let likely = latest.borrow();
         let found = self.block.series_in(series_ref, self.range, &likely, &mut self.metas)?;
         let Some(labels) = found else { return Ok(None) };
+        // Without another source, nobody would use the copy.
         let is_news = self.latest.is_shared() && *likely != labels;
+        // `replace` panics while the cell is borrowed.
         drop(likely);
         if is_news {
             latest.replace(labels.clone());
@@ -172,16 +169,17 @@ impl BlockSeries {
         Ok(Some(if has_all { labels } else { labels.with_others(&self.external) }))
     }
 
-    /// A series with its chunks, if it has any that count.
+    /// Reads a series with its chunks, if it has any that are needed.
     fn read(&mut self, series_ref: SeriesRef) -> Result<Option<ChunkedSeries>> {
         let Some(labels) = self.look_up(series_ref)? else { return Ok(None) };
         let chunks = self.read_chunks(series_ref, &labels)?;
         Ok((!chunks.is_empty()).then_some(ChunkedSeries { labels, chunks }))
     }
 
-    /// The same, but chunks are read only if samples of them may be deleted.
+    /// Like `read`, but chunks are read only if samples of them may be deleted.
     fn find(&mut self, series_ref: SeriesRef) -> Result<Option<ChunkedSeries<FoundChunk>>> {
         let Some(labels) = self.look_up(series_ref)? else { return Ok(None) };
+        // A chunk with deleted samples must be encoded again, so it cannot be named.
         let chunks: Vec<FoundChunk> = if self.block.deleted_ranges(series_ref).is_empty() {
             let found = |meta: &ChunkMeta| FoundChunk::InBlock(Rc::clone(&self.block), *meta);
             self.metas.iter().map(found).collect()
@@ -192,10 +190,10 @@ impl BlockSeries {
         Ok((!chunks.is_empty()).then_some(ChunkedSeries { labels, chunks }))
     }
 
-    /// The chunks of `metas`, without deleted samples.
     fn read_chunks(&self, series_ref: SeriesRef, labels: &Labels) -> Result<Vec<Chunk>> {
         let mut chunks: Vec<Chunk> = Vec::with_capacity(self.metas.len());
         for meta in &self.metas {
+            // With damages, chunks are decoded here, since a later error could not be skipped.
             let chunk = match &self.damages {
                 None => self.block.chunk(meta)?,
                 Some(damages) => match self.block.decodable_chunk(meta) {
@@ -220,13 +218,13 @@ impl BlockSeries {
         next
     }
 
-    /// Gives the series external labels besides their own: as several sources, since one alone
-    /// would not be in order.
+    /// Adds external labels; the result is several sources, since one alone would not be sorted.
     pub fn with_external(self, external: &Labels) -> Result<Vec<BlockSeries>> {
         if external.is_empty() {
             return Ok(vec![self]);
         }
         let carries = |(name, _): (&str, &str)| self.block.index().label_value_count(name) > 0;
+        // If the block has no such name, the number of labels suffices, which is read faster.
         let is_carried = external.iter().any(carries);
         let mut groups: BTreeMap<OrderGroup, Vec<SeriesRef>> = BTreeMap::new();
         for series in self.refs {
@@ -238,7 +236,7 @@ impl BlockSeries {
         }
         let block = &self.block;
         let source = |refs| BlockSeries::of(Rc::clone(block), refs, self.range, external.clone());
-        // What stores a label has the word before what is only given it.
+        // Series that store a label take precedence over those that are only given it.
         Ok(groups.into_values().rev().map(source).collect())
     }
 }
@@ -265,7 +263,7 @@ impl SeriesSource for BlockSeries {
     }
 }
 
-/// The series of a block, whose chunks are read by whoever needs their bytes.
+/// The series of a block; chunks are read when their bytes are needed.
 pub struct BlockChunks(pub BlockSeries);
 
 impl SeriesSource<FoundChunk> for BlockChunks {
@@ -296,7 +294,7 @@ pub struct BlockLabels {
 }
 
 impl BlockLabels {
-    /// The series that one of the sets selects and that have chunks in the range.
+    /// Selects the series that any of the sets selects and that have chunks in the range.
     pub fn select(
         block: Rc<BlockReader>,
         sets: &MatcherSets,
@@ -306,9 +304,10 @@ impl BlockLabels {
         Ok(BlockLabels { block, refs, given: 0, range })
     }
 
-    /// Whether a chunk reaches into the range and was not deleted as a whole.
+    /// Returns whether a chunk reaches into the range and is not deleted as a whole.
     fn counts(&self, series: SeriesRef, chunk: &ChunkMeta) -> bool {
         let span = TimeRange { start_ms: chunk.min_time_ms, end_ms: chunk.max_time_ms };
+        // A chunk counts if it is deleted in part: only decoding would show what is left.
         let deleted = self.block.deleted_ranges(series);
         span.overlaps(&self.range) && !deleted.iter().any(|range| range.covers(&span))
     }
@@ -332,7 +331,6 @@ impl SeriesSource for BlockLabels {
     }
 }
 
-/// The samples of chunks that lie in none of the deleted ranges.
 fn without_deleted(labels: &Labels, chunks: &[Chunk], deleted: &[TimeRange]) -> Result<Vec<Chunk>> {
     let mut kept = Vec::with_capacity(chunks.len());
     for chunk in chunks {

@@ -1,4 +1,4 @@
-//! Label names and values: of blocks, and merged.
+//! Label names and values of blocks, and their merge.
 
 use super::Lookup;
 use crate::block::{BlockReader, SeriesRef};
@@ -10,13 +10,13 @@ use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-/// Bytes of values that are taken from a block's table at a time.
+/// Bytes of values taken from a block's table at a time.
 const PAGE_BYTES: usize = 16 * 1024;
 
-/// Approximate memory of a name or value besides its text.
+/// Approximate memory of a name or value besides its text, in bytes.
 const STRING_OVERHEAD_BYTES: usize = 16;
 
-/// Strings until they fill `bytes_max`: at least one, none at the end.
+/// Collects strings until they fill `bytes_max`: at least one, none at the end.
 pub fn page_of_strings(
     bytes_max: u32,
     mut next: impl FnMut() -> Result<Option<String>>,
@@ -31,16 +31,15 @@ pub fn page_of_strings(
     Ok(page)
 }
 
-/// Returns label names or values, ascending, none twice.
+/// A source of label names or values, ascending and without duplicates.
 pub trait StringSource {
-    /// The next one; `None` at the end.
+    /// Returns the next string; `None` at the end.
     fn next_string(&mut self) -> Result<Option<String>>;
 }
 
 /// A position in an answer of label names or values.
 pub struct StringCursor {
     sources: Vec<Box<dyn StringSource>>,
-    /// The next text of each source that has one.
     pending: BinaryHeap<Reverse<(String, usize)>>,
     limit: u64,
     given: u64,
@@ -48,7 +47,7 @@ pub struct StringCursor {
 }
 
 impl StringCursor {
-    /// Merges sources, and stops at the limit; 0 is no limit.
+    /// Merges sources up to a limit; 0 means no limit.
     pub fn new(sources: Vec<Box<dyn StringSource>>, limit: u64) -> Result<StringCursor> {
         let (pending, count) = (BinaryHeap::new(), sources.len());
         let mut cursor = StringCursor { sources, pending, limit, given: 0, is_truncated: false };
@@ -58,23 +57,25 @@ impl StringCursor {
         Ok(cursor)
     }
 
-    /// Strings until they fill `bytes_max`: at least one, none at the end.
+    /// Returns strings until they fill `bytes_max`: at least one, none at the end.
     pub fn next(&mut self, bytes_max: u32) -> Result<Vec<String>> {
         page_of_strings(bytes_max, || self.next_string())
     }
 
-    /// Whether the limit left something out; known at the end.
+    /// Returns whether the limit left out strings; known at the end.
     pub fn is_truncated(&self) -> bool {
         self.is_truncated
     }
 
     fn next_string(&mut self) -> Result<Option<String>> {
         if self.limit > 0 && self.given >= self.limit {
+            // Stays set: later calls find no pending string.
             self.is_truncated |= !self.pending.is_empty();
             self.pending.clear();
         }
         let Some(Reverse((text, number))) = self.pending.pop() else { return Ok(None) };
         self.advance(number)?;
+        // Other sources may have the same string.
         while let Some(Reverse((other, _))) = self.pending.peek()
             && *other == text
             && let Some(Reverse((_, number))) = self.pending.pop()
@@ -99,7 +100,7 @@ impl StringCursor {
 pub struct BlockNames(std::vec::IntoIter<String>);
 
 impl BlockNames {
-    /// The names of the series that one of the sets selects.
+    /// Selects the names of the series that any of the sets selects.
     pub fn select(block: &BlockReader, sets: &MatcherSets) -> Result<BlockNames> {
         let index = block.index();
         let names: Vec<String> = match sets.select_all() {
@@ -116,7 +117,7 @@ impl StringSource for BlockNames {
     }
 }
 
-/// To look at so many series never costs much, while lists of a few values may be long.
+/// Reading so many series never costs much, while lists of a few values may be long.
 const FEW_SERIES: usize = if cfg!(test) { 2 } else { 64 };
 
 /// The values that a block's series have for a label name.
@@ -128,11 +129,10 @@ pub struct BlockValues {
     page: std::vec::IntoIter<String>,
 }
 
-/// Where a block's next values come from.
 enum Rest {
-    /// Of few series, as symbol numbers.
+    /// Values of few series, as symbol numbers.
     Numbers(std::vec::IntoIter<u32>),
-    /// From the table of all values, after this one.
+    /// The rest of the table of all values, behind this one.
     Table {
         series: Vec<SeriesRef>,
         after: Option<String>,
@@ -141,7 +141,7 @@ enum Rest {
 }
 
 impl BlockValues {
-    /// The values of the series that one of the sets selects.
+    /// Selects the values of the series that any of the sets selects.
     pub fn select(
         block: Rc<BlockReader>,
         name: &str,
@@ -152,9 +152,10 @@ impl BlockValues {
         let rest = if name.is_empty() || value_count == 0 {
             Rest::End
         } else {
-            // With every series wanted, none has to be known.
+            // If every series is wanted, none has to be read.
             let beyond = if sets.select_all() { Vec::new() } else { sets.beyond(name) };
             let series = select_any(index, &beyond)?;
+            // A set of this label alone selects values whatever series have them.
             let all_look_beyond = beyond.len() == sets.sets().len();
             let by_series_max = (value_count / VALUES_PER_SERIES).max(FEW_SERIES);
             if all_look_beyond && series.len() <= by_series_max {
@@ -167,7 +168,6 @@ impl BlockValues {
         Ok(BlockValues { block, name: name.to_owned(), sets, rest, page })
     }
 
-    /// Reads on in the table: some values, or the end.
     fn next_page(&mut self) -> Result<()> {
         let Rest::Table { series, after } = &mut self.rest else { return Ok(()) };
         let index = self.block.index();
@@ -177,6 +177,7 @@ impl BlockValues {
         let mut bytes = 0;
         let mut stopped_at = None;
         let walk = |value: &str, list| -> std::result::Result<ControlFlow<()>, IndexError> {
+            // The walk begins with the last value of the page before.
             if after.as_deref() == Some(value) {
                 return Ok(ControlFlow::Continue(()));
             }
@@ -227,7 +228,7 @@ impl StringSource for BlockValues {
 }
 
 impl Lookup {
-    /// Compiles the matchers.
+    /// Compiles the sets of matchers.
     pub fn sets(&self) -> Result<MatcherSets> {
         Ok(MatcherSets::new(&self.matcher_sets)?)
     }

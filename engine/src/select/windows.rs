@@ -1,35 +1,35 @@
-//! The times that a reader looks at, where these are less than a range.
+//! Windows: the times that a reader needs, if they are less than a range.
 
 use crate::model::TimeRange;
 
 /// Windows of one width at equal distances; the last one ends with the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Windows {
-    /// The range that all windows lie in.
+    /// The range that has all windows.
     pub range: TimeRange,
-    /// Milliseconds from the end of a window to that of the next; 0 if the whole range is looked
-    /// at.
+    /// Milliseconds between the ends of two windows; 0 if the whole range is needed.
     pub step_ms: i64,
-    /// Milliseconds that a window looks back from its end, which is included.
+    /// Milliseconds from the end of a window, which is included, back to its start.
     pub width_ms: i64,
 }
 
 impl Windows {
-    /// The whole range.
+    /// Makes a single window of the whole range.
     pub fn whole(range: TimeRange) -> Windows {
         Windows { range, step_ms: 0, width_ms: 0 }
     }
 
-    /// Whether a window has a time from a first to a last one, both included.
+    /// Returns whether a window has a time from `first_ms` to `last_ms`, both included.
     pub fn touch(&self, first_ms: i64, last_ms: i64) -> bool {
         let TimeRange { start_ms, end_ms } = self.range;
         if last_ms < start_ms || end_ms < first_ms {
             return false;
         }
+        // Without gaps between windows, all of the range is needed.
         if self.step_ms <= 0 || self.width_ms >= self.step_ms {
             return true;
         }
-        // The first window that ends at the first time or later.
+        // The first window that ends at the first time or later. Differences may exceed 64 bits.
         let steps_back = i128::from(end_ms).abs_diff(i128::from(first_ms)) / self.step_ms as u128;
         let window_end = i128::from(end_ms) - steps_back as i128 * i128::from(self.step_ms);
         window_end - i128::from(self.width_ms) < i128::from(last_ms)

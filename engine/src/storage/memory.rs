@@ -1,7 +1,6 @@
-//! Both storages in memory: for tests, and for embedders that need nothing to last.
+//! Both storages in memory: for tests, and for embedders that need no durability.
 //!
-//! Clones share their content, so that a test can open an engine on it, drop the engine, and open
-//! another one: a restart without a disk.
+//! Clones share their content, so a test can restart an engine on it without a disk.
 
 use super::*;
 use std::cell::RefCell;
@@ -9,11 +8,11 @@ use std::collections::BTreeMap;
 
 type Files = BTreeMap<String, Rc<Vec<u8>>>;
 
-/// A log in memory.
+/// A log in memory, shared by clones.
 #[derive(Clone, Default)]
 pub struct MemoryWal {
     log: Rc<RefCell<Log>>,
-    /// Where the next `replay` goes on: how many batches were given.
+    /// Number of batches that `replay` has returned.
     replayed: usize,
 }
 
@@ -32,7 +31,7 @@ struct MemoryCheckpoint {
     records: LogRecords,
 }
 
-/// Blocks in memory.
+/// Blocks in memory, shared by clones.
 #[derive(Clone, Default)]
 pub struct MemoryBlocks {
     blocks: Rc<RefCell<BTreeMap<String, Files>>>,
@@ -49,12 +48,12 @@ struct MemoryBlockWriter {
 }
 
 impl MemoryWal {
-    /// A second life on the same log: replay starts over.
+    /// Returns the same log for a restart: replay begins again.
     pub fn reopened(&self) -> MemoryWal {
         MemoryWal { log: Rc::clone(&self.log), replayed: 0 }
     }
 
-    /// Numbers of the segments of a log that exist, ascending.
+    /// Returns the numbers of a log's segments, ascending.
     pub fn segments(&self, log: LogKind) -> Vec<u32> {
         self.log.borrow_mut().segments(log).keys().copied().collect()
     }
@@ -68,8 +67,8 @@ impl Log {
         }
     }
 
-    /// The segment being written; its number if there is none yet.
     fn current(&mut self, log: LogKind) -> u32 {
+        // Numbers go on behind the checkpoint, so that none is used twice.
         let next = self.checkpoint.as_ref().map_or(0, |(last, _)| last + 1);
         self.segments(log).keys().next_back().copied().unwrap_or(next)
     }
@@ -83,7 +82,7 @@ impl Wal for MemoryWal {
         Ok(segment)
     }
 
-    /// Returns a record at a time, however many are allowed: the least that the contract promises.
+    /// Returns a single record at a time: the least that the contract promises.
     fn replay(&mut self, _bytes_max: u32) -> StorageResult<Option<WalBatch>> {
         let logs = self.log.borrow();
         let checkpoint = logs.checkpoint.iter().map(|(last, records)| (last, records));
@@ -93,6 +92,7 @@ impl Wal for MemoryWal {
         let mut batches = all.flat_map(|(log, (segment, records))| {
             records.iter().map(move |record| (log, *segment, record))
         });
+        // Quadratic in the number of records, of which tests have few.
         let next = batches.nth(self.replayed);
         self.replayed += 1;
         Ok(next.map(|(log, segment, record)| WalBatch {
@@ -105,6 +105,7 @@ impl Wal for MemoryWal {
     fn cut_segment(&mut self, log: LogKind) -> StorageResult<u32> {
         let mut logs = self.log.borrow_mut();
         let last = logs.current(log);
+        // Left empty, so that `current` finds the new number.
         logs.segments(log).insert(last + 1, Vec::new());
         Ok(last)
     }
@@ -135,6 +136,7 @@ impl WalCheckpoint for MemoryCheckpoint {
 
     fn commit(self: Box<Self>) -> StorageResult<()> {
         let mut log = self.log.borrow_mut();
+        // Only now: a checkpoint that is not committed leaves no trace.
         log.in_order.retain(|segment, _| *segment > self.last_segment);
         log.checkpoint = Some((self.last_segment, self.records));
         Ok(())
@@ -157,6 +159,7 @@ impl Blocks for MemoryBlocks {
 
     fn create(&self, now_ms: i64) -> StorageResult<Box<dyn BlockWriter>> {
         *self.created.borrow_mut() += 1;
+        // The counter tells ULIDs of one millisecond apart.
         let id = ulid_text(now_ms, *self.created.borrow());
         let blocks = Rc::clone(&self.blocks);
         Ok(Box::new(MemoryBlockWriter { id, files: BTreeMap::new(), linked: Files::new(), blocks }))
@@ -201,6 +204,7 @@ impl BlockWriter for MemoryBlockWriter {
     }
 
     fn write_at(&mut self, file: &str, offset: u64, bytes: &[u8]) -> StorageResult<()> {
+        // A linked file belongs to another block, too.
         if self.linked.contains_key(file) {
             return Err(taken(file));
         }
@@ -208,6 +212,7 @@ impl BlockWriter for MemoryBlockWriter {
         let hole =
             || StorageError::Io { reason: format!("write at {offset} leaves a hole in {file}") };
         let at = usize::try_from(offset).ok().filter(|at| *at <= content.len()).ok_or_else(hole)?;
+        // Sections are overwritten when their lengths become known.
         let overwritten = bytes.len().min(content.len() - at);
         content[at..at + overwritten].copy_from_slice(&bytes[..overwritten]);
         content.extend_from_slice(&bytes[overwritten..]);
@@ -228,12 +233,12 @@ impl BlockWriter for MemoryBlockWriter {
     fn commit(self: Box<Self>) -> StorageResult<()> {
         let mut files = self.linked;
         files.extend(self.files.into_iter().map(|(name, bytes)| (name, Rc::new(bytes))));
+        // One insertion, so that readers see all files or none.
         self.blocks.borrow_mut().insert(self.id, files);
         Ok(())
     }
 }
 
-/// A file that is linked is another block's, too, and never written.
 fn taken(file: &str) -> StorageError {
     StorageError::Io { reason: format!("{file} is there already, or is linked") }
 }

@@ -9,12 +9,10 @@ use std::fmt::Write as _;
 use tidepool_model::buckets::upper_bound;
 use tidepool_model::number::general;
 
-/// Counts, as they are printed.
+/// Printing of a kind of counts.
 pub(super) trait PrintedCount: Count {
-    /// Appends a count.
     fn put(self, out: &mut String);
 
-    /// Appends a bucket's count.
     fn put_bucket(count: Self::Bucket, out: &mut String);
 }
 
@@ -39,7 +37,6 @@ impl PrintedCount for f64 {
     }
 }
 
-/// Appends a histogram.
 pub(super) fn put_histogram<C: PrintedCount>(out: &mut String, histogram: &NativeHistogram<C>) {
     let layout = &histogram.layout;
     let is_custom = layout.has_custom_buckets();
@@ -50,6 +47,7 @@ pub(super) fn put_histogram<C: PrintedCount>(out: &mut String, histogram: &Nativ
     out.push_str(&general(histogram.sum));
     let used = |(_, count): &(i64, C::Bucket)| *count != C::Bucket::default();
     let mut negative: Vec<_> = histogram.counts(Side::Negative).filter(used).collect();
+    // Buckets come by absolute value, so negative ones are reversed.
     negative.reverse();
     for (index, count) in negative {
         let span = (-upper(index), -upper(index.saturating_sub(1)));
@@ -62,6 +60,7 @@ pub(super) fn put_histogram<C: PrintedCount>(out: &mut String, histogram: &Nativ
     }
     for (index, count) in histogram.counts(Side::Positive).filter(used) {
         let span = (upper(index.saturating_sub(1)), upper(index));
+        // As upstream has it, the first custom bucket includes its lower bound.
         put_bounds(out, span, (is_custom && index == 0, true));
         C::put_bucket(count, out);
     }

@@ -1,4 +1,4 @@
-//! A series' samples as lines.
+//! Writes the samples of series as lines of text.
 
 use super::histogram::put_histogram;
 use super::quote::{Quoter, is_plain_label_name, is_plain_metric_name, put_open_metrics};
@@ -7,13 +7,13 @@ use crate::model::{LABEL_NAME, Labels, Value};
 use std::fmt::Write as _;
 use tidepool_model::number::general;
 
-/// How samples are written.
+/// Format of the lines that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextFormat {
     /// As `promtool tsdb dump` prints them: labels, value, milliseconds.
     Dump,
-    /// OpenMetrics, without metadata: name, labels, value, seconds. Without what it has no words
-    /// for: native histograms, and the marks that series ended.
+    /// OpenMetrics without metadata: name, labels, value, seconds. Native histograms and staleness
+    /// markers are left out, since the format cannot express them.
     OpenMetrics,
 }
 
@@ -21,17 +21,17 @@ pub enum TextFormat {
 pub struct LineWriter {
     format: TextFormat,
     quoter: Quoter,
-    /// What each line of the series begins with.
+    /// Beginning of each line of the series.
     prefix: String,
 }
 
 impl LineWriter {
-    /// No series yet.
+    /// Makes a writer without a series.
     pub fn new(format: TextFormat) -> LineWriter {
         LineWriter { format, quoter: Quoter::default(), prefix: String::new() }
     }
 
-    /// Begins a series.
+    /// Begins the lines of a series.
     pub fn begin_series(&mut self, labels: &Labels) {
         let LineWriter { format, quoter, prefix } = self;
         prefix.clear();
@@ -72,6 +72,7 @@ impl LineWriter {
         let _ = match self.format {
             TextFormat::Dump => writeln!(out, " {timestamp_ms}"),
             TextFormat::OpenMetrics => {
+                // The sign is written apart: the whole seconds of -1 ms are 0.
                 let sign = if timestamp_ms < 0 { "-" } else { "" };
                 let (s, ms) =
                     (timestamp_ms.unsigned_abs() / 1000, timestamp_ms.unsigned_abs() % 1000);
@@ -81,7 +82,7 @@ impl LineWriter {
     }
 }
 
-/// `name{label="value",…} `, or `{"name",label="value",…} ` where the name needs quotes.
+/// Appends `name{label="value",…} `, or `{"name",label="value",…} ` if the name needs quotes.
 fn put_open_metrics_series(prefix: &mut String, labels: &Labels) {
     let metric = labels.get(LABEL_NAME);
     let is_plain = is_plain_metric_name(metric);
@@ -103,7 +104,7 @@ fn put_open_metrics_series(prefix: &mut String, labels: &Labels) {
         prefix.push('=');
         put_open_metrics(prefix, value);
     }
-    // Upstream's tools write the braces even where nothing is inside.
+    // Upstream's tools write the braces even if nothing is inside.
     prefix.push_str(if separator == "{" { "{} " } else { "} " });
 }
 

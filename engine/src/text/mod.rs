@@ -5,8 +5,8 @@
 //! OpenMetrics  up{job="node"} 1 1700000000.000
 //! ```
 //!
-//! Numbers and quoted strings are Go's: `number.rs`, `quote.rs`. Native histograms have a form in
-//! dumps only: `histogram.rs`. Source: `promtool tsdb dump` and `dump-openmetrics`.
+//! Numbers (`tidepool_model::number`) and quoted strings (`quote.rs`) are Go's. Native histograms
+//! have a form in dumps only: `histogram.rs`. Source: `promtool tsdb dump` and `dump-openmetrics`.
 
 mod histogram;
 mod lines;

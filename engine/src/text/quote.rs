@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-/// What Go takes for printable, besides the space: letters, marks, numbers, punctuation, symbols.
+/// Go's printable characters besides the space: letters, marks, numbers, punctuation, symbols.
 const PRINTABLE: &str = r"[\pL\pM\pN\pP\pS]";
 
-/// Writes quoted strings. Keeps the table of printable characters once one beyond ASCII came.
+/// Writes quoted strings. Makes the table of printable characters when it is first needed.
 #[derive(Default)]
 pub struct Quoter {
     printable: Option<Vec<(char, char)>>,
@@ -56,12 +56,12 @@ pub fn put_open_metrics(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Whether a label name needs no quotes.
+/// Returns whether a label name needs no quotes.
 pub fn is_plain_label_name(name: &str) -> bool {
     is_plain(name, |byte| byte == b'_')
 }
 
-/// Whether a metric name needs no quotes.
+/// Returns whether a metric name needs no quotes.
 pub fn is_plain_metric_name(name: &str) -> bool {
     is_plain(name, |byte| matches!(byte, b'_' | b':'))
 }
@@ -75,7 +75,7 @@ fn is_plain(name: &str, is_mark: impl Fn(u8) -> bool) -> bool {
 fn printable_ranges() -> Vec<(char, char)> {
     let class = match regex_syntax::parse(PRINTABLE).map(regex_syntax::hir::Hir::into_kind) {
         Ok(regex_syntax::hir::HirKind::Class(regex_syntax::hir::Class::Unicode(class))) => class,
-        // The expression is a constant; without the table all else is written as an escape.
+        // The expression is a constant; without the table, all others are written as escapes.
         _ => return Vec::new(),
     };
     class.ranges().iter().map(|range| (range.start(), range.end())).collect()

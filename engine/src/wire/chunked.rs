@@ -1,5 +1,4 @@
-//! Selected series to bytes: streamed frames, and the form in which one instance hands series to
-//! another.
+//! Encodes selected series: as streamed frames, and in the form that instances exchange.
 //!
 //! Streamed frames (remote read 1.0, STREAMED_XOR_CHUNKS) are laid out by
 //! `engine/remote-write/src/frames.rs`, which the host shares.
@@ -15,12 +14,12 @@ pub const DEFAULT_FRAME_BYTES_MAX: u32 = 1024 * 1024;
 
 const CHUNKED_SERIES: &str = "prometheus.ChunkedSeries";
 
-/// A series as one instance hands it to another, or with chunks of another form.
+/// A series as instances exchange it, or with chunks of another form.
 #[derive(Debug)]
 pub struct ChunkedSeries<C = Chunk> {
-    /// Its labels.
+    /// Label set that identifies the series.
     pub labels: Labels,
-    /// Its chunks in time order.
+    /// Chunks of the series in time order.
     pub chunks: Vec<C>,
 }
 
@@ -44,13 +43,12 @@ pub fn put_chunked_series(out: &mut Vec<u8>, labels: &Labels, chunks: &[Chunk]) 
     put_series_content(out, labels, chunks);
 }
 
-/// Takes a length-delimited `prometheus.ChunkedSeries` off the front.
+/// Splits a length-delimited `prometheus.ChunkedSeries` off the front.
 pub fn split_chunked_series(bytes: &[u8]) -> Result<(ChunkedSeries, &[u8]), WireError> {
     split_series(bytes, false, decode_chunk)
 }
 
-/// Takes a series off the front whose chunks `decode` knows. One of a plan may have names of files,
-/// which are skipped.
+/// Splits a series off the front; names of files, which one of a plan may have, are skipped.
 pub(super) fn split_series<C>(
     bytes: &[u8],
     is_of_plan: bool,
@@ -61,7 +59,7 @@ pub(super) fn split_series<C>(
         .and_then(|(len, rest)| rest.split_at_checked(usize::try_from(len).ok()?));
     let (message, rest) = message.ok_or_else(|| error("the message is cut short"))?;
     let mut chunks = Vec::new();
-    // Labels come first, as they are packed.
+    // Labels come first, in the form in which they are packed.
     let mut labels_end = 0;
     let mut fields = Fields::new(message);
     while let Some(field) = fields.next() {
@@ -91,6 +89,7 @@ fn chunked_series_bytes(labels: &Labels, chunks: &[Chunk]) -> usize {
 fn put_series_content(out: &mut Vec<u8>, labels: &Labels, chunks: &[Chunk]) {
     out.extend_from_slice(labels.packed());
     for chunk in chunks {
+        // Field 2 of `prometheus.ChunkedSeries`.
         out.push(0x12);
         put_uvarint(out, chunk_message_bytes(chunk) as u64);
         put_chunk_content(out, chunk);
@@ -99,6 +98,7 @@ fn put_series_content(out: &mut Vec<u8>, labels: &Labels, chunks: &[Chunk]) {
 
 pub(super) fn put_chunk_content(out: &mut Vec<u8>, chunk: &Chunk) {
     put_times(out, chunk.min_time_ms, chunk.max_time_ms);
+    // Fields 3 and 4 of `prometheus.Chunk`: type and data.
     out.push(0x18);
     out.push(chunk.encoding as u8);
     out.push(0x22);
@@ -111,9 +111,9 @@ pub(super) fn chunk_message_bytes(chunk: &Chunk) -> usize {
     times_bytes(chunk.min_time_ms, chunk.max_time_ms) + 3 + uvarint_bytes(data as u64) + data
 }
 
-/// The first two fields of a `prometheus.Chunk`.
 pub(super) fn put_times(out: &mut Vec<u8>, min_time_ms: i64, max_time_ms: i64) {
     for (tag, time_ms) in [(0x08, min_time_ms), (0x10, max_time_ms)] {
+        // Protobuf leaves out zeros.
         if time_ms != 0 {
             out.push(tag);
             put_uvarint(out, time_ms as u64);
@@ -121,7 +121,6 @@ pub(super) fn put_times(out: &mut Vec<u8>, min_time_ms: i64, max_time_ms: i64) {
     }
 }
 
-/// How many bytes [`put_times`] appends.
 pub(super) fn times_bytes(min_time_ms: i64, max_time_ms: i64) -> usize {
     let time_bytes = |time: i64| if time == 0 { 0 } else { 1 + uvarint_bytes(time as u64) };
     time_bytes(min_time_ms) + time_bytes(max_time_ms)

@@ -10,7 +10,7 @@
 //! 14, 15   reset hint, time in milliseconds          16       custom bounds
 //! ```
 //!
-//! The start timestamp (17, in 2.0) is passed over. Lists of numbers come packed or one by one.
+//! The start timestamp (17, in 2.0) is ignored. Lists of numbers come packed or one by one.
 
 use super::{Place, Value as Field, WireError};
 use crate::codec::{put_uvarint, split_uvarint, uvarint_bytes};
@@ -21,7 +21,6 @@ use tidepool_remote_write::HistogramMessage;
 
 const LIST_CUT_SHORT: &str = "a list of numbers is cut short or holds a number too long";
 
-/// What a message may hold of both kinds.
 #[derive(Default)]
 struct Message {
     timestamp_ms: i64,
@@ -39,7 +38,6 @@ struct Message {
     custom_values: Vec<f64>,
 }
 
-/// A field of which there are two kinds; the one that came last counts.
 enum Total {
     Whole(u64),
     Fraction(f64),
@@ -83,12 +81,13 @@ impl Message {
             (14, Field::Varint(hint)) => self.reset_hint = ResetHint::from_number(hint),
             (15, Field::Varint(time)) => self.timestamp_ms = time as i64,
             (16, list) => push_floats(place, list, &mut self.custom_values)?,
+            // Unknown fields are skipped, as protobuf demands.
             _ => {}
         }
         Ok(())
     }
 
-    /// Ignores fields of the kind that the count is not of.
+    /// Makes a value; fields of the kind that the count is not of are ignored.
     fn into_value(self) -> Value {
         let layout = Rc::new(BucketLayout {
             positive_spans: self.positive_spans.into(),
@@ -136,7 +135,7 @@ impl Message {
     }
 }
 
-/// A zigzag-folded number of 32 bits; protobuf leaves out the bits beyond.
+/// Decodes a zigzag number of 32 bits; protobuf drops the bits beyond.
 fn unfold_i32(folded: u64) -> i32 {
     let folded = folded as u32;
     ((folded >> 1) as i32) ^ -((folded & 1) as i32)
@@ -155,6 +154,7 @@ fn decode_span<'r>(place: &Place<'r>, message: &'r [u8]) -> Result<Span, WireErr
     place.walk(message, |number, field| {
         match (number, field) {
             (1, Field::Varint(folded)) => span.offset = unfold_i32(folded),
+            // A uint32, of which protobuf drops higher bits.
             (2, Field::Varint(length)) => span.length = length as u32,
             _ => {}
         }
@@ -165,6 +165,7 @@ fn decode_span<'r>(place: &Place<'r>, message: &'r [u8]) -> Result<Span, WireErr
 
 fn push_deltas(place: &Place<'_>, list: Field<'_>, out: &mut Vec<i64>) -> Result<(), WireError> {
     match list {
+        // A list that is not packed has a field for each number.
         Field::Varint(folded) => out.push(unfold_i64(folded)),
         Field::Bytes(packed) => {
             let mut rest = packed;
@@ -196,7 +197,6 @@ fn push_floats(place: &Place<'_>, list: Field<'_>, out: &mut Vec<f64>) -> Result
     Ok(())
 }
 
-/// How a kind of counts is written.
 pub(super) trait WireCount: Count {
     /// Field numbers of count, zero count, negative and positive buckets.
     const FIELDS: [u32; 4];
@@ -213,7 +213,6 @@ pub(super) fn put_histogram<C: WireCount>(
     put_histogram_field(out, 4, timestamp_ms, histogram);
 }
 
-/// Appends a histogram as a field of this number.
 pub(super) fn put_histogram_field<C: WireCount>(
     out: &mut Vec<u8>,
     field: u32,
@@ -230,6 +229,7 @@ fn put_content<C: WireCount>(out: &mut Vec<u8>, timestamp_ms: i64, histogram: &N
     let [count_field, zero_count_field, negative_field, positive_field] = C::FIELDS;
     C::put_total(out, count_field, histogram.count);
     put_float_field(out, 3, histogram.sum);
+    // As a sint32: a negative schema must not take 64 bits.
     put_number_field(out, 4, u64::from(fold(i64::from(layout.schema)) as u32));
     put_float_field(out, 5, layout.zero_threshold);
     C::put_total(out, zero_count_field, histogram.zero_count);
@@ -244,6 +244,7 @@ fn put_content<C: WireCount>(out: &mut Vec<u8>, timestamp_ms: i64, histogram: &N
             put_number_field(&mut message, 2, u64::from(span.length));
             put_message(out, spans_field, &message);
         }
+        // An empty list has no field.
         if !buckets.is_empty() {
             put_tag(out, buckets_field, 2);
             C::put_buckets(out, buckets);
@@ -267,7 +268,7 @@ fn put_message(out: &mut Vec<u8>, field: u32, message: &[u8]) {
     out.extend_from_slice(message);
 }
 
-/// Protobuf leaves out zeros; a negative one is kept, so that no bit is lost.
+/// Appends a float unless it is zero; a negative zero is kept, so that no bit is lost.
 fn put_float_field(out: &mut Vec<u8>, field: u32, value: f64) {
     if value.to_bits() != 0 {
         put_tag(out, field, 1);

@@ -6,12 +6,10 @@ use crate::model::histogram::testing::{Run, TestCount, any_histograms, parse, up
 use crate::model::{Labels, Sample, Value as ModelValue};
 use proptest::prelude::*;
 
-/// What a sink was given of one series.
 #[derive(Default, Debug)]
 struct Seen {
     samples: Vec<Sample>,
     histograms: Vec<(i64, ModelValue)>,
-    /// Values and times.
     exemplars: Vec<(f64, i64)>,
     pairs: Vec<Vec<(Vec<u8>, Vec<u8>)>>,
     refs: Vec<Vec<u32>>,
@@ -83,7 +81,7 @@ fn upstreams_bodies_decode() {
     }
 }
 
-/// A write body's series is a query result's, but that it holds exemplars before its histograms.
+/// A series of a write body is that of a query result, with exemplars in front of histograms.
 #[test]
 fn encoded_histograms_are_upstreams() {
     let exemplars = b"\x1a\x2a\x0a\x0f\x0a\x08trace_id\x12\x03abc\x0a\x0c\x0a\x07span_id\x12\x01d\

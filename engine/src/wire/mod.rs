@@ -1,5 +1,5 @@
-//! Selected series to remote-read bytes, native histograms both ways. Bodies of remote write are
-//! decoded and written by `engine/remote-write`, which the host shares.
+//! Encodes selected series for remote read, and native histograms both ways. Bodies of remote write
+//! are decoded and encoded by `engine/remote-write`, which the host shares.
 //!
 //! Hand-written for speed and bounded memory; the schemas are in `proto/`. Compression, sockets
 //! and HTTP are the host's.

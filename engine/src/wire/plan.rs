@@ -1,8 +1,7 @@
-//! A plan of an answer: series that name the chunks which blocks have, in place of their bytes, so
-//! that a host can copy these from its files.
+//! A plan of an answer: series with the files and offsets of the chunks that blocks have, instead
+//! of their bytes, so that a host can copy these from its files.
 //!
-//! A series is a `prometheus.ChunkedSeries`, preceded by its length, with fields that only plans
-//! have:
+//! A series is a `prometheus.ChunkedSeries` behind its length, with fields that only plans have:
 //!
 //! - 3 of the series: block and name of a file, as in `01M7YFGMMBDYF668YRHWQK6XAK/chunks/000001`.
 //!   Files are numbered from 0, in the order in which they are named; a name comes before the first
@@ -21,15 +20,15 @@ use crate::model::{Labels, TimeRange};
 /// A chunk of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlannedChunk {
-    /// It is given.
+    /// A chunk with its bytes.
     Given(Chunk),
-    /// A file has it.
+    /// A chunk that a file has.
     Stored {
-        /// The times of its first and last sample.
+        /// Times of its first and last sample.
         span: TimeRange,
-        /// The number of the file.
+        /// Number of the file in the plan.
         file: u32,
-        /// Where in the file it begins, in bytes.
+        /// Offset of the chunk in the file, in bytes.
         offset: u32,
     },
 }
@@ -47,7 +46,7 @@ impl PlannedChunk {
     }
 }
 
-/// Appends a series, and the names of files that it is the first to need.
+/// Appends a series, with the names of files that no series before it has needed.
 pub fn put_planned_series(
     out: &mut Vec<u8>,
     labels: &Labels,
@@ -59,6 +58,7 @@ pub fn put_planned_series(
     let chunks_bytes: usize = chunks.iter().map(|chunk| field_bytes(chunk.message_bytes())).sum();
     put_uvarint(out, (labels.packed().len() + names_bytes + chunks_bytes) as u64);
     out.extend_from_slice(labels.packed());
+    // Names precede the chunks, which refer to files by number.
     for name in names {
         out.push(0x1a);
         put_uvarint(out, name.len() as u64);
@@ -71,6 +71,7 @@ pub fn put_planned_series(
             PlannedChunk::Given(chunk) => put_chunk_content(out, chunk),
             PlannedChunk::Stored { span, file, offset } => {
                 put_times(out, span.start_ms, span.end_ms);
+                // Fields that only plans have.
                 out.push(0x28);
                 put_uvarint(out, u64::from(*file));
                 out.push(0x30);
@@ -80,7 +81,7 @@ pub fn put_planned_series(
     }
 }
 
-/// Takes a series of a plan off the front; the names of files are skipped.
+/// Splits a series of a plan off the front; the names of files are skipped.
 pub fn split_planned_series(
     bytes: &[u8],
 ) -> Result<(ChunkedSeries<PlannedChunk>, &[u8]), WireError> {
@@ -99,7 +100,9 @@ fn decode_planned(message: &[u8]) -> Result<PlannedChunk, &'static str> {
             _ => {}
         }
     }
+    // Without a file, the message has the bytes of the chunk.
     let Some(file) = file else { return decode_chunk(message).map(PlannedChunk::Given) };
+    // References to chunks have 32 bits for each part.
     let outside = "a chunk is outside of any file";
     let file = u32::try_from(file).map_err(|_| outside)?;
     let offset = u32::try_from(offset).map_err(|_| outside)?;

@@ -1,17 +1,18 @@
-//! The time that a request is about, for a node that cannot trust its own clock.
+//! The times of a request's samples, for a node that cannot trust its own clock.
 
 use super::{SeriesData, WriteSink};
 use crate::model::Value;
 
-/// Takes nothing of a request but the times of its samples.
+/// Collects the times of a request's samples, and ignores all else.
 #[derive(Default)]
 pub struct SampleTimes(Vec<i64>);
 
 impl SampleTimes {
-    /// The median, so that a few wrong ones do not matter; `None` without a sample.
+    /// Returns the median, so that a few wrong times do not matter; `None` without a sample.
     pub fn median_ms(mut self) -> Option<i64> {
         let middle = self.0.len() / 2;
         let is_empty = self.0.is_empty();
+        // Only the middle element is needed, so the list is not sorted.
         (!is_empty).then(|| *self.0.select_nth_unstable(middle).1)
     }
 

@@ -6,31 +6,31 @@
 //! └──────┴────────────────┴────────┴─────────────────────┴─────────────────────────┘
 //! ```
 //!
-//! Floats are written with value and time even if these are zero, so the size of many of them is
-//! known from their number and their first and last time.
+//! Floats have value and time even if these are zero, so that sizes follow from numbers and times.
 
 use super::histogram::{put_histogram, put_histogram_field};
 use crate::codec::{put_uvarint, uvarint_bytes};
 use crate::model::{Labels, TimeRange, Value};
 use tidepool_remote_write::{float_bytes, put_float};
 
-/// Begins a series of which the samples take so many bytes.
+/// Begins a series whose samples take `samples_bytes` bytes.
 pub fn put_series_head(out: &mut Vec<u8>, labels: &Labels, samples_bytes: u64) {
     out.push(0x0a);
     put_uvarint(out, labels.packed().len() as u64 + samples_bytes);
     out.extend_from_slice(labels.packed());
 }
 
-/// How many bytes a series takes in all.
+/// Returns the number of bytes of a whole series.
 pub fn series_bytes(labels: &Labels, samples_bytes: u64) -> u64 {
     let content = labels.packed().len() as u64 + samples_bytes;
     1 + uvarint_bytes(content) as u64 + content
 }
 
-/// How many bytes each float takes whose time lies in a range; `None` if they differ.
+/// Returns the bytes of each float with a time in the range; `None` if they differ.
 pub fn float_bytes_in(range: TimeRange) -> Option<usize> {
     let TimeRange { start_ms, end_ms } = range;
     let bytes = float_bytes(start_ms);
+    // The size of a float grows with its time, but negative times take ten bytes.
     let is_same = (start_ms < 0) == (end_ms < 0) && bytes == float_bytes(end_ms);
     is_same.then_some(bytes)
 }
@@ -44,8 +44,8 @@ pub fn put_value(out: &mut Vec<u8>, timestamp_ms: i64, value: &Value) {
     }
 }
 
-/// Appends a value as field of a series: floats are field 2 in both versions, histograms field 4 in
-/// 1.0 and 3 in 2.0.
+/// Appends a value as a field of a series: floats are field 2 in both versions, histograms field 4
+/// in 1.0 and 3 in 2.0.
 pub fn put_series_value(out: &mut Vec<u8>, histogram_field: u32, timestamp_ms: i64, value: &Value) {
     match value {
         Value::Float(value) => put_float(out, timestamp_ms, *value),

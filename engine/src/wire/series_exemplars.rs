@@ -1,5 +1,5 @@
-//! Series with exemplars, as one instance hands them to another: `prometheus.TimeSeries` messages
-//! with labels 1 and exemplars 3, each preceded by its length as a uvarint.
+//! Series with exemplars, as instances exchange them: `prometheus.TimeSeries` messages with labels
+//! 1 and exemplars 3, each preceded by its length as a uvarint.
 
 use super::{Fields, Value, WireError, put_exemplar_end};
 use crate::codec::{put_uvarint, split_uvarint, uvarint_bytes};
@@ -8,15 +8,15 @@ use crate::model::Labels;
 
 const TIME_SERIES: &str = "prometheus.TimeSeries";
 
-/// Tag of an exemplar in a series.
 const EXEMPLAR_TAG: u8 = 3 << 3 | 2;
 
-/// Appends a series.
+/// Appends a series with all its exemplars.
 pub fn put_series_exemplars(out: &mut Vec<u8>, series: &SeriesExemplars) {
     let field_bytes = |exemplar: &Exemplar| {
         let bytes = exemplar_bytes(exemplar);
         1 + uvarint_bytes(bytes as u64) + bytes
     };
+    // In protobuf a length precedes its content, so sizes are computed first.
     let exemplars_bytes: usize = series.exemplars.iter().map(field_bytes).sum();
     put_uvarint(out, (series.labels.packed().len() + exemplars_bytes) as u64);
     out.extend_from_slice(series.labels.packed());
@@ -33,7 +33,7 @@ fn exemplar_bytes(exemplar: &Exemplar) -> usize {
     exemplar.labels.packed().len() + 1 + size_of::<f64>() + time_bytes
 }
 
-/// Takes a series off the front.
+/// Splits a series off the front, and returns it with the rest.
 pub fn split_series_exemplars(bytes: &[u8]) -> Result<(SeriesExemplars, &[u8]), WireError> {
     let error = |reason| WireError { message: TIME_SERIES, offset: 0, reason };
     let message = split_uvarint(bytes)
@@ -41,6 +41,7 @@ pub fn split_series_exemplars(bytes: &[u8]) -> Result<(SeriesExemplars, &[u8]), 
     let (message, rest) = message.ok_or_else(|| error("the message is cut short"))?;
     let mut exemplars = Vec::new();
     let labels = leading_labels(message, |number, value| {
+        // Only engines write these messages, so an unknown field is damage.
         let (3, Value::Bytes(exemplar)) = (number, value) else {
             return Err("an unexpected field");
         };
@@ -63,7 +64,7 @@ fn take_exemplar(message: &[u8]) -> Result<Exemplar, &'static str> {
     Ok(Exemplar { labels, value, timestamp_ms })
 }
 
-/// The labels with which a message begins, packed as they are; hands over all fields behind them.
+/// Returns the labels in front of a message, packed as they are; `other` gets the other fields.
 fn leading_labels<'m>(
     message: &'m [u8],
     mut other: impl FnMut(u32, Value<'m>) -> Result<(), &'static str>,
@@ -76,6 +77,7 @@ fn leading_labels<'m>(
             (number, value) => other(number, value)?,
         }
     }
+    // Labels behind another field are refused: what is between them is no label.
     let labels = message.get(..labels_end).and_then(Labels::from_packed);
     labels.ok_or("the labels are not a valid label set")
 }

@@ -5,7 +5,6 @@ use proptest::prelude::*;
 
 type OwnedLabels = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// What a sink was given, in owned form.
 #[derive(Default, Debug, PartialEq)]
 struct Seen {
     symbols: Vec<Vec<u8>>,
@@ -44,12 +43,10 @@ impl<'r> WriteSink<'r> for Seen {
     }
 }
 
-/// A field of wire type 2.
 fn message(number: u8, content: &[u8]) -> Vec<u8> {
     [&[number << 3 | 2, content.len() as u8], content].concat()
 }
 
-/// A `Sample` as senders write it: value, then time.
 fn sample(value: f64, timestamp_ms: u8) -> Vec<u8> {
     [&[0x09], &value.to_le_bytes()[..], &[0x10, timestamp_ms]].concat()
 }
@@ -113,7 +110,6 @@ fn errors_say_which_message_and_where() {
     assert!(decode_write_v2(&first_symbol, &mut Seen::default()).is_err());
 }
 
-/// A series as a SAMPLES answer has it: floats, then histograms.
 pub(super) fn put_series(out: &mut Vec<u8>, labels: &Labels, values: &[(i64, ModelValue)]) {
     let mut samples = Vec::new();
     for is_float in [true, false] {

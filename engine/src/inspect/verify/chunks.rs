@@ -1,7 +1,7 @@
-//! The chunk files: each chunk that a series has, and what lies between them.
+//! The chunk files: each chunk of a series, and the bytes between them.
 //!
 //! Series and chunks come in the same order, so each file is read from front to back once. Bytes
-//! that no series leads to are still read as chunks, so that damage there is found.
+//! that no series refers to are still read as chunks, so that damage there is found.
 
 use super::series::SeriesEntry;
 use super::{Found, Report, chunk_file};
@@ -12,39 +12,35 @@ use crate::index::{ChunkMeta, INDEX_FILE, NamedFile, ReadAhead};
 use crate::model::TimeRange;
 use crate::storage::{Blocks, StorageError, StorageResult};
 
-/// How much is read ahead of a file.
 const AHEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Most bytes that a chunk's length and encoding take.
+/// Largest number of bytes of a chunk's length and encoding.
 const CHUNK_HEAD_BYTES_MAX: usize = 6;
 
-/// Reads the chunk files of a block.
 #[derive(Default)]
 pub struct ChunkWalk {
     files: Vec<WalkedFile>,
 }
 
-/// A chunk's encoding and data, and where it ends.
 type RawChunk = (u8, Box<[u8]>, u64);
 
 struct WalkedFile {
     name: String,
     size: u64,
     window: ReadAhead,
-    /// Where the next chunk begins; unknown after damage.
+    /// Start of the next chunk; unknown after damage.
     next: Option<u64>,
-    /// Where the last chunk that was read ends.
     read_to: u64,
 }
 
 impl ChunkWalk {
-    /// Opens all files and reads their headers.
     pub fn open(blocks: &dyn Blocks, block: &str, report: &mut Report) -> StorageResult<ChunkWalk> {
         let mut files = Vec::new();
         loop {
             let name = chunk_file(files.len());
             let file = match blocks.open(block, &name) {
                 Ok(file) => NamedFile::new(file, block, &name),
+                // Files are numbered without gaps, so the first missing one ends the list.
                 Err(StorageError::NotFound { .. }) => break,
                 Err(error) => return Err(error),
             };
@@ -71,7 +67,6 @@ impl ChunkWalk {
         self.files.iter().map(|file| file.read_to).sum()
     }
 
-    /// Checks the chunks of a series.
     pub fn check_series(
         &mut self,
         entry: &SeriesEntry,
@@ -106,6 +101,7 @@ impl ChunkWalk {
             match file.read(offset)? {
                 Err(what) => {
                     report.error(&file.name, offset, what);
+                    // Unreadable, so its end is unknown: the next chunk is found by its series.
                     file.next = None;
                 }
                 Ok((encoding, data, end)) => {
@@ -124,7 +120,7 @@ impl ChunkWalk {
         Ok(())
     }
 
-    /// Reads what no series led to.
+    /// Reads the chunks behind the last one of a series.
     pub fn check_rest(&mut self, report: &mut Report) -> StorageResult<()> {
         for file in &mut self.files {
             file.read_up_to(file.size, report)?;
@@ -134,7 +130,7 @@ impl ChunkWalk {
 }
 
 impl WalkedFile {
-    /// Reads chunks up to an offset that no series has led to.
+    /// Reads chunks up to an offset; no series has led to them.
     fn read_up_to(&mut self, offset: u64, report: &mut Report) -> StorageResult<()> {
         let Some(start) = self.next.filter(|start| *start != offset) else { return Ok(()) };
         if start > offset {
@@ -156,19 +152,21 @@ impl WalkedFile {
             }
         }
         self.next = Some(offset);
+        // Whole chunks up to here are no damage, but take space.
         if at == offset {
             report.warning(&self.name, start, "chunks that no series refers to");
         }
         Ok(())
     }
 
-    /// Encoding and data of the chunk at an offset, and where it ends.
+    /// Returns encoding and data of the chunk at an offset, and its end.
     fn read(&mut self, offset: u64) -> StorageResult<Result<RawChunk, &'static str>> {
         let head = self.window.at_least(offset, CHUNK_HEAD_BYTES_MAX)?;
         let Some((len, rest)) = split_uvarint(head).filter(|_| offset >= CHUNK_HEADER_BYTES) else {
             return Ok(Err("no chunk begins here"));
         };
         let start = head.len() - rest.len();
+        // Before the data is read: a wrong length must not ask for much memory.
         let Some(len) = usize::try_from(len).ok().filter(|len| *len <= CHUNK_BYTES_MAX) else {
             return Ok(Err("the chunk is longer than any chunk may be"));
         };
@@ -187,7 +185,7 @@ impl WalkedFile {
     }
 }
 
-/// Takes a chunk apart; returns how many samples it has, and whether they are floats.
+/// Decodes a chunk; returns its number of samples, and whether they are floats.
 fn check_chunk(encoding: u8, data: Box<[u8]>, meta: &ChunkMeta) -> Result<(u64, bool), String> {
     let ChunkMeta { min_time_ms, max_time_ms, .. } = *meta;
     let undecodable = |error: ChunkError| format!("the chunk does not decode: {error}");
@@ -205,6 +203,7 @@ fn check_chunk(encoding: u8, data: Box<[u8]>, meta: &ChunkMeta) -> Result<(u64, 
         last_ms = Some(timestamp_ms);
         count += 1;
     }
+    // The count in the chunk's header is checked against the samples that decode.
     if count != u64::from(sample_count(&chunk).map_err(undecodable)?) || count == 0 {
         return Err("the chunk does not hold as many samples as it says".to_owned());
     }

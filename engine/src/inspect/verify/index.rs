@@ -1,4 +1,4 @@
-//! The index as a file: its header, its sections, and what lies between them.
+//! The index as a file: its header, its sections, and the bytes between them.
 
 use super::Report;
 use crate::codec::crc32c;
@@ -9,16 +9,14 @@ use crate::index::{
 use crate::storage::{BlockFile, StorageResult};
 use std::rc::Rc;
 
-/// How much is read ahead of series and lists.
 const AHEAD_BYTES_MAX: usize = 256 * 1024;
 
-/// Length and checksum around a section or an entry of one.
+/// Bytes of length and checksum around a section or an entry.
 const FRAME_BYTES: u64 = 8;
 
-/// Label indices and lists of postings begin at multiples of this.
 pub const ALIGN_BYTES: u64 = 4;
 
-/// Where the sections begin, in the order of the file.
+/// Offsets of the sections, in the order of the file.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     pub symbols: u64,
@@ -30,14 +28,13 @@ pub struct Layout {
     pub toc: u64,
 }
 
-/// An index file whose table of contents makes sense.
 pub struct IndexFile {
     pub file: NamedFile,
     pub window: ReadAhead,
     pub layout: Layout,
 }
 
-/// Turns what reading ran into into findings; only storage's own failures end the check.
+/// Reports errors as findings; only failures of storage end the check.
 pub fn reported<T>(result: Result<T, IndexError>, report: &mut Report) -> StorageResult<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -50,7 +47,7 @@ pub fn reported<T>(result: Result<T, IndexError>, report: &mut Report) -> Storag
 }
 
 impl IndexFile {
-    /// Reads header and table of contents.
+    /// Reads header and table of contents; `None` if the rest cannot be checked.
     pub fn open(
         file: Rc<dyn BlockFile>,
         block: &str,
@@ -66,6 +63,7 @@ impl IndexFile {
             report.warning(INDEX_FILE, 4, what);
             return Ok(None);
         }
+        // Checking goes on: a damaged header does not move the sections.
         if header != expected {
             report.error(INDEX_FILE, 0, "this is not an index file of version 2");
         }
@@ -76,7 +74,7 @@ impl IndexFile {
             Layout { symbols, series, label_indices, postings, label_table, postings_table, toc };
         let ends =
             [HEADER_BYTES, symbols, series, label_indices, postings, label_table, postings_table];
-        // Who writes no label indices may give any place for them.
+        // Without label indices, writers may give any place for them.
         let layout = match (ends.is_sorted() && postings_table <= toc, label_indices, label_table) {
             (true, ..) => layout,
             (false, 0, 0) => {
@@ -96,7 +94,7 @@ impl IndexFile {
         self.file.size()
     }
 
-    /// Checks the symbol table; returns it if it can be used.
+    /// Checks the symbol table, and returns it if it can be used.
     pub fn check_symbols(&self, report: &mut Report) -> StorageResult<Option<SymbolTable>> {
         let layout = &self.layout;
         if layout.symbols != HEADER_BYTES {
@@ -107,9 +105,11 @@ impl IndexFile {
         if table.end() + 4 > layout.series {
             report.error(INDEX_FILE, layout.symbols, "the symbol table is longer than its section");
         }
+        // Bytes that no section has would hide damage of an offset.
         self.check_padding(table.end() + 4, layout.series, report)?;
         let mut before = String::new();
         for number in 0..table.count() {
+            // A table may be larger than the cache of decoded symbols.
             table.trim();
             if reported(table.load(number), report)?.is_none() {
                 return Ok(None);
@@ -138,6 +138,7 @@ impl IndexFile {
             match self.framed(offset, postings)? {
                 Ok(content) => offset += content.len() as u64 + FRAME_BYTES,
                 Err(what) => {
+                    // Without its length, the place of the next index is unknown.
                     report.error(INDEX_FILE, offset, format!("label index: {what}"));
                     break;
                 }
@@ -158,7 +159,7 @@ impl IndexFile {
         Ok(())
     }
 
-    /// The content of `length u32 │ content │ checksum u32`, which must end before `limit`.
+    /// Returns the content of `length u32 │ content │ checksum u32`, which must end before `limit`.
     pub fn framed(
         &mut self,
         offset: u64,
@@ -168,6 +169,7 @@ impl IndexFile {
         let Some(len) = head.map(|len| u64::from(u32::from_be_bytes(*len))) else {
             return Ok(Err("the file ends within it"));
         };
+        // Before the read, so that a wrong length does not ask for much memory.
         if offset + len + FRAME_BYTES > limit {
             return Ok(Err("it is longer than its section"));
         }
@@ -181,12 +183,12 @@ impl IndexFile {
         })
     }
 
-    /// What fills the space between two parts must be zero.
     pub fn check_padding(&self, start: u64, end: u64, report: &mut Report) -> StorageResult<()> {
         let len = usize::try_from(end.saturating_sub(start)).unwrap_or(0).min(AHEAD_BYTES_MAX);
         let bytes = self.file.read(start, len)?.unwrap_or_default();
         if let Some(at) = bytes.iter().position(|byte| *byte != 0) {
             report.error(INDEX_FILE, start + at as u64, "bytes between two parts are not zero");
+        // Padding to multiples of 16 is shorter; more is no padding.
         } else if end.saturating_sub(start) > 16 {
             report.error(INDEX_FILE, start, "a gap between two parts");
         }

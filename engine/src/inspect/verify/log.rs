@@ -2,8 +2,8 @@
 //!
 //! A sample of a series that no record introduces is lost at the next start, unless a block holds
 //! it already, or it was deleted. Both are usual after a cut: the series is dropped, and its
-//! samples stay until their segment goes. What deletes them comes behind them, so that the loss is
-//! known at the end of the log.
+//! samples stay until their segment is truncated. Tombstones come behind the samples that they
+//! delete, so the loss is known at the end of the log.
 
 use super::Severity;
 use crate::model::{Labels, Sample};
@@ -14,57 +14,55 @@ use crate::wal::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Samples without a series whose times are remembered; what comes after them counts as lost.
+/// Samples without a series whose times are kept; further ones count as lost.
 const REMEMBERED_MAX: usize = if cfg!(test) { 2 } else { 1 << 20 };
 
-/// Something that was found in a record.
+/// A fault of a record of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordFinding {
-    /// How bad it is.
+    /// Whether the record is wrong or merely unusual.
     pub severity: Severity,
-    /// Which of the records given, from 0.
+    /// Index of the record among those given, from 0.
     pub record: u32,
-    /// What is wrong.
+    /// Description of the fault, for people.
     pub what: String,
 }
 
-/// What was checked so far.
+/// Counts of the records that were checked so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogCounts {
-    /// Series with a record.
+    /// Number of series with a record.
     pub series: u64,
-    /// Records.
+    /// Number of records of both logs.
     pub records: u64,
-    /// Samples.
+    /// Number of samples in these records.
     pub samples: u64,
-    /// Samples of the in-order log that are in no block, have no series record, and were not
-    /// deleted.
+    /// Number of samples of the in-order log that are in no block, have no series record, and were
+    /// not deleted.
     pub lost_samples: u64,
 }
 
-/// The check of one data directory's logs. Memory: 8 bytes a series, some 50 if samples go by
-/// columns, and 16 MiB at most for samples without a series.
+/// The check of one data directory's logs. Memory: 8 bytes a series, some 50 with column records,
+/// and at most 16 MiB for samples without a series.
 pub struct LogCheck {
     blocks_end_ms: i64,
     known: FxHashSet<u64>,
     records: u64,
     samples: u64,
-    /// Times of samples without a series, by the number that they name.
+    /// Times of samples without a series record, by series reference.
     without_series: FxHashMap<u64, Vec<i64>>,
-    /// How many these are.
     remembered: usize,
-    /// More of them.
+    /// Samples beyond [`REMEMBERED_MAX`], which count as lost.
     lost_samples: u64,
     columns: ColumnReader,
-    /// Whether records by columns miss what they build on.
+    /// Whether the record that column records build on is missing.
     is_unchained: bool,
 }
 
-/// A row's series and time.
 type Row = (u64, i64);
 
 impl LogCheck {
-    /// Begins. Samples before `blocks_end_ms` are in blocks.
+    /// Begins a check; samples before `blocks_end_ms` are in blocks.
     pub fn new(blocks_end_ms: i64) -> LogCheck {
         LogCheck {
             blocks_end_ms,
@@ -79,7 +77,7 @@ impl LogCheck {
         }
     }
 
-    /// What was checked so far.
+    /// Returns the counts of the records checked so far.
     pub fn counts(&self) -> LogCounts {
         LogCounts {
             series: self.known.len() as u64,
@@ -149,7 +147,7 @@ impl LogCheck {
                         self.is_unchained = false;
                     }
                     Err(ColumnError::CutOff) => {}
-                    // Once for all that build on the same.
+                    // Reported once for all records that build on the missing one.
                     Err(ColumnError::Unchained) if self.is_unchained => {}
                     Err(error) => {
                         self.is_unchained = true;
@@ -161,7 +159,7 @@ impl LogCheck {
             Record::Unknown(kind) => return Err(format!("unknown record type {kind}")),
         }
         self.samples += rows.len() as u64;
-        // What is cut already stays in the out-of-order log for long.
+        // Rows that were cut stay in the out-of-order log for long, so they are not counted there.
         if log == LogKind::InOrder {
             self.remember_lost(&rows);
         }
@@ -170,6 +168,7 @@ impl LogCheck {
 
     fn remember_lost(&mut self, rows: &[Row]) {
         for (series_ref, timestamp_ms) in rows {
+            // Such a sample is in a block, or the next start knows its series.
             if *timestamp_ms < self.blocks_end_ms || self.known.contains(series_ref) {
                 continue;
             }
@@ -182,7 +181,6 @@ impl LogCheck {
         }
     }
 
-    /// Takes what a tombstone deletes out of what is lost.
     fn delete(&mut self, TombstoneRecord { series_ref, range }: TombstoneRecord) {
         let Some(times_ms) = self.without_series.get_mut(&series_ref) else { return };
         let before = times_ms.len();

@@ -1,13 +1,12 @@
-//! `meta.json` and `tombstones`.
+//! Checks of `meta.json` and `tombstones`.
 
 use super::{Found, Report};
 use crate::block::{BlockError, BlockMeta, META_FILE, TOMBSTONES_FILE, Tombstones, read_meta};
 use crate::storage::{Blocks, StorageError, StorageResult};
 
-/// Length of a ULID in its one spelling.
 const ULID_LEN: usize = 26;
 
-/// Reads `meta.json` and `tombstones`; returns what the first says, if it can be used.
+/// Reads `meta.json` and `tombstones`, and returns the first if it can be used.
 pub fn check_meta(
     blocks: &dyn Blocks,
     block: &str,
@@ -52,11 +51,12 @@ pub fn check_meta(
     Ok(Some(meta))
 }
 
-/// Compares what `meta.json` counts with what there is. Kinds of samples are counted by newer
-/// versions of upstream only.
+/// Compares the counts in `meta.json` with the block. Only newer versions of upstream count the
+/// kinds of samples.
 pub fn check_counts(meta: &BlockMeta, found: &Found, report: &mut Report) {
     let stats = &meta.stats;
     let histograms = found.samples - found.float_samples;
+    // Older versions leave both at zero, which is no contradiction.
     let counts_kinds = stats.num_float_samples + stats.num_histogram_samples > 0;
     for (what, says, is) in [
         ("samples", stats.num_samples, found.samples),
@@ -79,7 +79,7 @@ pub fn check_counts(meta: &BlockMeta, found: &Found, report: &mut Report) {
     }
 }
 
-/// Digits and capital letters but for I, L, O and U.
+/// Returns whether a text is a ULID: digits and capital letters but for I, L, O and U.
 fn is_ulid(text: &str) -> bool {
     let is_digit =
         |byte: u8| byte.is_ascii_digit() || (byte.is_ascii_uppercase() && !b"ILOU".contains(&byte));

@@ -5,12 +5,12 @@
 //!                                             label indices ─▶ postings ─▶ each series in its lists
 //! ```
 //!
-//! What is wrong is reported with its file and offset, and checking goes on behind it. Memory: four
-//! bytes a series, and some thirty for each label pair.
+//! Faults are reported with file and offset, and checking goes on behind them. Memory: four bytes a
+//! series, and some thirty for each label pair.
 //!
-//! What no check can see: numbers of `meta.json` that nothing repeats (the range within which the
-//! samples lie, the level of compaction, names of parents and sources), the names of counts that
-//! older versions do not write, and its white space.
+//! No check can see faults in numbers of `meta.json` that nothing repeats (the range within which
+//! the samples lie, the level of compaction, names of parents and sources), in names of counts that
+//! older versions do not write, and in its white space.
 
 mod chunks;
 mod index;
@@ -36,60 +36,59 @@ use std::rc::Rc;
 /// Maximum number of findings reported for one block.
 const FINDINGS_MAX: u64 = 1000;
 
-/// Entries of a section that one slice handles.
 const ENTRIES_PER_SLICE: usize = 1000;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
-    /// Something is not what it must be.
+    /// The block or log violates its format.
     Error,
-    /// Something is unusual, but nothing is lost by it.
+    /// Unusual, but nothing is lost by it.
     Warning,
 }
 
-/// Something that was found.
+/// A fault of a block, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
+    /// Whether data is wrong or merely unusual.
     pub severity: Severity,
-    /// The file inside the block.
+    /// Name of the file in the block.
     pub file: String,
-    /// Where in the file, as near as it is known.
+    /// Byte offset in the file, as near as it is known.
     pub offset: u64,
-    /// What is wrong.
+    /// Description of the fault, for people.
     pub what: String,
 }
 
-/// The result of a slice.
+/// Progress and findings of a slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckStep {
-    /// Whether all is checked.
+    /// Whether all of the block was checked.
     pub done: bool,
-    /// Bytes that were checked so far.
+    /// Number of bytes that were checked so far.
     pub bytes_done: u64,
-    /// Bytes to check.
+    /// Number of bytes that are to be checked.
     pub bytes_total: u64,
-    /// The findings of this slice.
+    /// Findings of this slice, in the order of checking.
     pub findings: Vec<Finding>,
-    /// Series, chunks and samples that were found to be there so far.
+    /// Intact series, chunks and samples of the block so far.
     pub found: Found,
 }
 
-/// The counts of a block.
+/// Counts of the intact parts of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// Series.
+    /// Number of series that can be read.
     pub series: u64,
-    /// Chunks that decode.
+    /// Number of chunks that decode completely.
     pub chunks: u64,
-    /// Samples in them.
+    /// Number of samples in those chunks.
     pub samples: u64,
-    /// The float samples among them.
+    /// Number of float samples among them.
     pub float_samples: u64,
 }
 
-/// The findings since the last slice, and the number of findings so far.
+/// Findings since the last slice, and numbers of findings so far.
 #[derive(Default)]
 struct Report {
     findings: Vec<Finding>,
@@ -104,6 +103,7 @@ impl Report {
         if self.found > FINDINGS_MAX {
             return;
         }
+        // The last finding stands for all that follow: a damaged block must not fill the memory.
         let what = match self.found == FINDINGS_MAX {
             true => "further findings are not listed".to_owned(),
             false => what.into(),
@@ -119,7 +119,7 @@ impl Report {
         self.add(Severity::Warning, file, offset, what);
     }
 
-    /// What reading ran into. Storage that fails has its say, too: the rest may still be readable.
+    /// Reports an error of reading. A failure of storage is a finding: the rest may be readable.
     fn block_error(&mut self, file: &str, error: &BlockError) {
         match error {
             BlockError::Damaged(damage) | BlockError::Index(IndexError::Damaged(damage)) => {
@@ -152,14 +152,14 @@ pub struct BlockCheck {
 enum State {
     Files,
     Series(SeriesWalk),
-    /// Chunks that no series led to.
+    /// Reads chunks that no series led to.
     Chunks(SeriesWalk),
     Postings(Box<PostingsWalk>),
     Done,
 }
 
 impl BlockCheck {
-    /// Begins; nothing is read yet.
+    /// Begins a check; nothing is read yet.
     pub fn new(blocks: Rc<dyn Blocks>, block: &str) -> BlockCheck {
         BlockCheck {
             blocks,
@@ -176,8 +176,9 @@ impl BlockCheck {
         }
     }
 
-    /// Checks the next part.
+    /// Checks the next part of the block.
     pub fn step(&mut self) -> StorageResult<CheckStep> {
+        // If a check fails, the next call finds `Done` and ends.
         let state = std::mem::replace(&mut self.state, State::Done);
         self.state = match state {
             State::Files => self.check_files()?,
@@ -196,7 +197,6 @@ impl BlockCheck {
         })
     }
 
-    /// The small files, and the parts of the index that are read at once.
     fn check_files(&mut self) -> StorageResult<State> {
         let BlockCheck { blocks, block, report, .. } = self;
         self.meta = meta::check_meta(&**blocks, block, report)?;
@@ -213,6 +213,7 @@ impl BlockCheck {
         let mut walk = SeriesWalk::default();
         if let Some(index) = &self.index {
             self.bytes_total += index.size();
+            // All bytes in front of the series section are checked by now.
             self.bytes_done = index.layout.series;
             self.symbols = index.check_symbols(report)?;
             walk = SeriesWalk::new(index);
@@ -259,12 +260,12 @@ impl BlockCheck {
         Ok(State::Postings(walk))
     }
 
-    /// What can only be said when all was read.
+    /// Checks sums that need all of the block to be read.
     fn end(&mut self, walk: Option<Box<PostingsWalk>>) -> StorageResult<State> {
         if let (Some(walk), Some(index)) = (walk, &mut self.index) {
             walk.finish(index, &mut self.report)?;
         }
-        // Counts of what could not be read would be wrong.
+        // Counts of unreadable parts would be wrong.
         if let Some(meta) = &self.meta
             && self.report.errors == 0
             && self.index.is_some()
@@ -275,7 +276,6 @@ impl BlockCheck {
     }
 }
 
-/// Name of a chunk file as findings give it.
 fn chunk_file(number: usize) -> String {
     chunk_file_name(u32::try_from(number).unwrap_or(u32::MAX))
 }

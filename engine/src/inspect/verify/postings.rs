@@ -1,8 +1,8 @@
 //! The postings offset table and the lists that it points to.
 //!
-//! That each series is in each of its lists, and in no other, is checked by comparing for every
-//! label pair how many series have it and the sum of their references' hashes, both by the series
-//! section and by the list.
+//! Each series must be in the lists of its labels and in no other. This is checked by comparing,
+//! for every label pair, the number of its series and a sum of their hashes, as the series section
+//! has them, with those of the list.
 
 use super::Report;
 use super::index::{ALIGN_BYTES, IndexFile, reported};
@@ -12,22 +12,18 @@ use crate::index::{Entry, INDEX_FILE, LabelNumbers, SeriesRef, SymbolTable, spli
 use crate::storage::StorageResult;
 use rustc_hash::FxHashMap;
 
-/// Length, count and checksum around the table's entries.
 const TABLE_HEAD_BYTES: u64 = 8;
 
-/// First read of an entry; doubled until it is whole.
+/// Bytes of the first read of an entry; doubled until it is whole.
 const ENTRY_BYTES: usize = 1024;
 
-/// Longest entry that is believed.
 const ENTRY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Walks over the table, and over each list.
 pub struct PostingsWalk {
     series: SeriesWalk,
     pairs: FxHashMap<LabelNumbers, RefSum>,
     pairs_total: usize,
     pairs_listed: usize,
-    /// Place and length of each list.
     lists: Vec<(u64, u64)>,
     offset: u64,
     end: u64,
@@ -38,7 +34,7 @@ pub struct PostingsWalk {
 }
 
 impl PostingsWalk {
-    /// Begins; `None` if there is no table to walk over.
+    /// Begins the walk; `None` if there is no table.
     pub fn new(
         index: &mut IndexFile,
         mut series: SeriesWalk,
@@ -67,7 +63,6 @@ impl PostingsWalk {
         }))
     }
 
-    /// Where in the table the walk is.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -142,10 +137,12 @@ impl PostingsWalk {
             Ok(content) => content,
             Err(what) => {
                 report.error(INDEX_FILE, offset, format!("a list of postings: {what}"));
+                // Behind a wrong length, no list of the table can be trusted.
                 self.is_damaged |= what.contains("longer");
                 return Ok(());
             }
         };
+        // Kept for `finish`, which looks for gaps and overlaps.
         self.lists.push((offset, content.len() as u64 + 8));
         let (numbers, rest) = content.as_chunks::<4>();
         let numbers: Vec<u32> = numbers.iter().map(|bytes| u32::from_be_bytes(*bytes)).collect();
@@ -188,6 +185,7 @@ impl PostingsWalk {
         let mut sum = RefSum::default();
         refs.iter().for_each(|series| sum.add(*series));
         match pair {
+            // Removed, so that a second list of the pair does not match.
             Some(pair) if self.pairs.remove(&pair) == Some(sum) => self.pairs_listed += 1,
             _ => {
                 let what = format!(
@@ -199,12 +197,12 @@ impl PostingsWalk {
         Ok(())
     }
 
-    /// Checks what all entries have to add up to.
     pub fn finish(mut self, index: &mut IndexFile, report: &mut Report) -> StorageResult<()> {
         let layout = index.layout;
         if self.is_damaged {
             return Ok(());
         }
+        // The checksum was computed along the way, entry by entry.
         let stored = index.window.get(self.end, 4)?.and_then(|bytes| bytes.first_chunk::<4>());
         let is_whole = self.offset == self.end;
         if !is_whole || stored.map(|crc| u32::from_be_bytes(*crc)) != Some(self.crc) {
@@ -212,11 +210,13 @@ impl PostingsWalk {
             report.error(INDEX_FILE, layout.postings_table, what);
             return Ok(());
         }
+        // After other damage, missing lists are its consequence.
         if self.pairs_listed < self.pairs_total && !self.series.is_damaged() && report.errors == 0 {
             let missing = self.pairs_total - self.pairs_listed;
             let what = format!("{missing} labels of series have no list of postings");
             report.error(INDEX_FILE, layout.postings_table, what);
         }
+        // In the order of the file, gaps and overlaps are between neighbours.
         self.lists.sort_unstable();
         let mut end = layout.postings;
         for (offset, len) in self.lists {

@@ -1,4 +1,4 @@
-//! The series section, entry by entry.
+//! Reads the series section, entry by entry.
 
 use super::Report;
 use super::index::{IndexFile, reported};
@@ -10,10 +10,8 @@ use crate::index::{
 use crate::storage::StorageResult;
 use rustc_hash::FxHashMap;
 
-/// Longest encoding of an entry's length.
 const LEN_BYTES_MAX: usize = 10;
 
-/// Walks over the series.
 #[derive(Default)]
 pub struct SeriesWalk {
     offset: u64,
@@ -25,14 +23,13 @@ pub struct SeriesWalk {
     is_damaged: bool,
 }
 
-/// Which series something has, as far as their number and a sum of hashes tell.
+/// A set of series, as far as their number and a sum of hashes tell it from others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RefSum {
     count: u64,
     sum: u64,
 }
 
-/// A series.
 pub struct SeriesEntry {
     pub series: SeriesRef,
     pub offset: u64,
@@ -57,12 +54,10 @@ impl SeriesWalk {
         SeriesWalk { offset: layout.series, end: layout.label_indices, ..SeriesWalk::default() }
     }
 
-    /// Where the walk is.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The series found so far, ascending.
     pub fn refs(&self) -> &[SeriesRef] {
         &self.refs
     }
@@ -71,13 +66,12 @@ impl SeriesWalk {
         self.is_damaged
     }
 
-    /// Gives what is known of label pairs away.
     pub fn take_pairs(&mut self) -> FxHashMap<LabelNumbers, RefSum> {
         std::mem::take(&mut self.pairs)
     }
 
-    /// The next series that can be read; after damage, the search goes on at the next place where
-    /// an entry may begin.
+    /// Returns the next series that can be read. After damage, the search goes on at the next place
+    /// where an entry may begin.
     pub fn next(
         &mut self,
         index: &mut IndexFile,
@@ -104,6 +98,7 @@ impl SeriesWalk {
                     return Ok(Some(SeriesEntry { series, offset: start, labels, chunks }));
                 }
                 Err(what) => {
+                    // Damage is reported once, not for each place that is searched.
                     if !is_lost {
                         report.error(INDEX_FILE, start, what);
                     }
@@ -114,7 +109,7 @@ impl SeriesWalk {
         }
     }
 
-    /// Checks a series' labels, and remembers which pairs it has.
+    /// Checks a series' labels, and counts the series for its pairs.
     pub fn check_labels(
         &mut self,
         entry: &SeriesEntry,
@@ -122,7 +117,7 @@ impl SeriesWalk {
         report: &mut Report,
     ) {
         let SeriesEntry { series, offset, labels, .. } = entry;
-        // Symbols ascend, so their numbers compare as the labels do.
+        // Numbers compare as labels do; `last` begins empty, so it may equal a first empty set.
         if *labels <= self.last && !(labels.is_empty() && self.last.is_empty()) {
             report.error(INDEX_FILE, *offset, "the series is not after the one before it");
         }
@@ -130,6 +125,7 @@ impl SeriesWalk {
             self.pairs.entry(*pair).or_default().add(*series);
         }
         if let Some(symbols) = symbols {
+            // Trimmed before the loads, so that the symbols of one label stay.
             symbols.trim();
             for (name, value) in labels {
                 for (number, what) in [(*name, "name"), (*value, "value")] {
@@ -154,7 +150,7 @@ impl SeriesWalk {
 
 type Parts = (Vec<LabelNumbers>, Vec<ChunkMeta>, u64);
 
-/// Labels and chunks of the entry at an offset, and where it ends.
+/// Returns labels and chunks of the entry at an offset, and its end.
 pub fn read_entry(
     index: &mut IndexFile,
     offset: u64,
@@ -165,6 +161,7 @@ pub fn read_entry(
         return Ok(Err("the length of a series entry does not decode"));
     };
     let start = head.len() - rest.len();
+    // Checked before the entry is read: a wrong length must not ask for much memory.
     if len > SERIES_ENTRY_BYTES_MAX || offset + start as u64 + len + 4 > end {
         return Ok(Err("a series entry is longer than its section"));
     }
@@ -179,7 +176,6 @@ pub fn read_entry(
     Ok(chunks.map(|chunks| (labels, chunks, offset + (start + len + 4) as u64)))
 }
 
-/// The label numbers of a series that was walked over.
 pub fn labels_of(
     index: &mut IndexFile,
     series: SeriesRef,

@@ -19,7 +19,6 @@ const FILES: [&str; 4] = [META_FILE, INDEX_FILE, "chunks/000001", TOMBSTONES_FIL
 
 type Files = Vec<(&'static str, Vec<u8>)>;
 
-/// The files of a small block with several chunks a series.
 fn block_files() -> TestResult<Files> {
     let blocks = MemoryBlocks::default();
     let labels = |i: u32| {
@@ -102,7 +101,7 @@ fn every_flipped_bit_is_found_in_its_file() -> TestResult {
     Ok(())
 }
 
-/// Numbers that nothing repeats, and white space, say nothing that could be checked.
+/// Nothing vouches for white space, and for numbers that no other part repeats.
 #[test]
 fn flipped_bits_of_meta_are_found_where_something_vouches_for_them() -> TestResult {
     let files = block_files()?;
@@ -235,7 +234,7 @@ fn records_are_checked() {
 }
 
 /// A sync failed, the next segment began with a copy of its records, and a checkpoint replaced the
-/// segment on which the copy builds: nothing is lost.
+/// segment that the copy builds on: nothing is lost.
 #[test]
 fn a_copy_whose_original_a_checkpoint_replaced_is_no_damage() {
     let row = |timestamp_ms| [(7, Sample { timestamp_ms, value: 1.0 })];

@@ -1,41 +1,41 @@
-//! What differs between whole and fractional counts.
+//! The difference between whole and fractional counts.
 
 use super::{HistogramError, NativeHistogram};
 use std::fmt::Debug;
 
-/// A histogram's counts: `u64` or `f64`.
+/// The type of a histogram's counts: `u64` or `f64`.
 pub trait Count: Copy + Default + PartialOrd + Debug + 'static {
-    /// How a bucket is kept: the difference to the bucket before (whole counts), or its count.
+    /// A stored bucket: the difference to the bucket before (whole counts), or its count.
     type Bucket: Copy + Default + PartialOrd + Debug;
 
-    /// A bucket's count, given that of the bucket before.
+    /// Returns a bucket's count, given that of the bucket before.
     fn bucket_count(before: Self::Bucket, kept: Self::Bucket) -> Self::Bucket;
 
-    /// How a bucket with this count is kept.
+    /// Returns the stored form of a bucket with this count.
     fn kept(before: Self::Bucket, count: Self::Bucket) -> Self::Bucket;
 
-    /// The two counts in one bucket.
+    /// Returns the sum of the counts of two buckets.
     fn bucket_sum(a: Self::Bucket, b: Self::Bucket) -> Self::Bucket;
 
-    /// Whether the bits are the same.
+    /// Returns whether two counts have the same bits.
     fn same(self, other: Self) -> bool;
 
-    /// Whether the bits are the same.
+    /// Returns whether two buckets have the same bits.
     fn same_bucket(a: Self::Bucket, b: Self::Bucket) -> bool;
 
-    /// For messages, to the precision of a float.
+    /// Converts a bucket for messages, to the precision of a float.
     fn to_float(bucket: Self::Bucket) -> f64;
 
-    /// Whether the number of observations agrees with what the buckets hold.
+    /// Checks that the number of observations agrees with the sum of the buckets.
     fn check_total(
         histogram: &NativeHistogram<Self>,
         buckets: impl Iterator<Item = Self::Bucket>,
     ) -> Result<(), HistogramError>;
 
-    /// Whether this is less than none; NaN is not.
+    /// Returns whether the count is below zero; NaN is not.
     fn is_negative(self) -> bool;
 
-    /// Counts of buckets, from how they are kept.
+    /// Iterates over the counts of stored buckets.
     fn running(kept: impl Iterator<Item = Self::Bucket>) -> impl Iterator<Item = Self::Bucket> {
         kept.scan(Self::Bucket::default(), |before, kept| {
             *before = Self::bucket_count(*before, kept);
@@ -48,6 +48,7 @@ impl Count for u64 {
     type Bucket = i64;
 
     fn bucket_count(before: i64, kept: i64) -> i64 {
+        // A hostile sum wraps, as in upstream, instead of ending the program.
         before.wrapping_add(kept)
     }
 
@@ -76,9 +77,10 @@ impl Count for u64 {
         buckets: impl Iterator<Item = i64>,
     ) -> Result<(), HistogramError> {
         let zero_count = histogram.zero_count;
+        // A negative bucket is refused before, so the sum is that of whole counts.
         let in_buckets = buckets.fold(zero_count, |sum, bucket| sum.wrapping_add(bucket as u64));
         let count = histogram.count;
-        // An observed NaN lies in no bucket, and makes the sum NaN.
+        // An observed NaN is in no bucket, and makes the sum NaN.
         if histogram.sum.is_nan() {
             if in_buckets > count {
                 return Err(HistogramError::CountNotBigEnough { count, in_buckets });
@@ -110,6 +112,7 @@ impl Count for f64 {
     }
 
     fn same(self, other: f64) -> bool {
+        // By bits, so that NaN equals itself.
         self.to_bits() == other.to_bits()
     }
 
@@ -121,7 +124,7 @@ impl Count for f64 {
         bucket
     }
 
-    /// Fractions need not add up.
+    /// Accepts any total: fractions need not add up.
     fn check_total(
         _histogram: &NativeHistogram<f64>,
         _buckets: impl Iterator<Item = f64>,

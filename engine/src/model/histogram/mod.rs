@@ -1,17 +1,17 @@
-//! Native histograms: what one says, whether it may be stored, and what makes two the same.
+//! Native histograms: contents, validity, and equality.
 //!
-//! A histogram counts observations in buckets. Its [`BucketLayout`] says which buckets there are;
-//! histograms of one chunk share it. Counts are whole numbers ([`Histogram`]) or fractions
-//! ([`FloatHistogram`]); both are one type, and [`Count`] tells what differs.
+//! A histogram counts observations in buckets. Its [`BucketLayout`] lists the buckets, and is
+//! shared by the histograms of a chunk. Counts are whole numbers ([`Histogram`]) or fractions
+//! ([`FloatHistogram`]) of one generic type; [`Count`] has the differences.
 //!
 //! ```text
 //! spans     offset 2, length 2      offset 1, length 3
 //! buckets   . . [2] [3]             .  [5] [6] [7]        an offset counts the gap before a span
 //! ```
 //!
-//! Whole counts are kept as upstream keeps them: each bucket as the difference to the bucket
-//! before it in its list. A histogram whose sum is the marker NaN [`STALE_NAN_BITS`] says that
-//! its series ended; nothing else in it counts.
+//! Whole counts are kept as upstream keeps them: each bucket as the difference to the bucket before
+//! it in its list. A histogram whose sum is the marker NaN [`STALE_NAN_BITS`] is a staleness
+//! marker, and its other fields have no meaning.
 //!
 //! Source: prometheus/prometheus, `model/histogram`. Reading order: this file, `count.rs`,
 //! `validate.rs`, `resolution.rs`.
@@ -40,39 +40,37 @@ pub const EXPONENTIAL_SCHEMA_MIN: i32 = -4;
 /// Finest exponential schema that is stored: 256 buckets for each power of two.
 pub const EXPONENTIAL_SCHEMA_MAX: i32 = 8;
 
-/// Schemas that senders and newer versions may use; the finer ones are brought down to
-/// [`EXPONENTIAL_SCHEMA_MAX`] where they come in.
+/// Exponential schemas that are received; finer ones are reduced to [`EXPONENTIAL_SCHEMA_MAX`].
 pub const EXPONENTIAL_SCHEMAS_KNOWN: std::ops::RangeInclusive<i32> = -9..=52;
 
 /// A run of neighbouring buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// Buckets left out since the span before; for the first span the index of its first bucket.
+    /// Number of buckets left out since the last span; for the first span, its first index.
     pub offset: i32,
-    /// How many buckets there are.
+    /// Number of buckets of the run.
     pub length: u32,
 }
 
-/// What is known about the counter since the histogram before. The numbers are those in the log
-/// and on the wire.
+/// Relation of a counter to the histogram before, numbered as in log and on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ResetHint {
-    /// It is not known; readers must compare.
+    /// Unknown, so that readers must compare.
     #[default]
     Unknown = 0,
     /// The counter was reset before this histogram.
     Reset = 1,
-    /// The counter went on.
+    /// The counter was not reset before.
     NotReset = 2,
-    /// Not a counter at all.
+    /// The histogram is no counter at all.
     Gauge = 3,
 }
 
-/// Which buckets a histogram has.
+/// Schema, thresholds and spans of a histogram's buckets.
 #[derive(Clone, Debug, Default)]
 pub struct BucketLayout {
-    /// How wide buckets are: -4 to 8 for powers of two, or [`CUSTOM_BUCKETS_SCHEMA`].
+    /// Width of buckets: -4 to 8 for powers of two, or [`CUSTOM_BUCKETS_SCHEMA`].
     pub schema: i32,
     /// Largest absolute value that the zero bucket counts.
     pub zero_threshold: f64,
@@ -87,19 +85,19 @@ pub struct BucketLayout {
 /// A native histogram whose counts are of the type `C`.
 #[derive(Clone, Debug)]
 pub struct NativeHistogram<C: Count> {
-    /// Which buckets there are.
+    /// Buckets that the histogram has, shared within a chunk.
     pub layout: Rc<BucketLayout>,
-    /// The counter-reset hint.
+    /// Counter-reset hint relative to the last histogram of the series.
     pub reset_hint: ResetHint,
-    /// Number of observations.
+    /// Number of observations, those in no bucket included.
     pub count: C,
-    /// Observations in the zero bucket.
+    /// Number of observations in the zero bucket.
     pub zero_count: C,
-    /// Sum of all observations.
+    /// Sum of all observed values.
     pub sum: f64,
-    /// Buckets of `layout.positive_spans`, as [`Count::Bucket`] says.
+    /// Buckets of `layout.positive_spans`, as [`Count::Bucket`] describes.
     pub positive_buckets: Vec<C::Bucket>,
-    /// Buckets of `layout.negative_spans`.
+    /// Buckets of `layout.negative_spans`, in the same form.
     pub negative_buckets: Vec<C::Bucket>,
 }
 
@@ -110,7 +108,7 @@ pub type Histogram = NativeHistogram<u64>;
 pub type FloatHistogram = NativeHistogram<f64>;
 
 impl ResetHint {
-    /// The hint with this number; an unknown number counts as no hint.
+    /// Returns the hint with this number; an unknown number counts as no hint.
     pub fn from_number(number: u64) -> ResetHint {
         match number {
             1 => ResetHint::Reset,
@@ -122,17 +120,17 @@ impl ResetHint {
 }
 
 impl BucketLayout {
-    /// Whether bucket bounds are listed one by one.
+    /// Returns whether the bounds of buckets are listed one by one.
     pub fn has_custom_buckets(&self) -> bool {
         self.schema == CUSTOM_BUCKETS_SCHEMA
     }
 
-    /// Whether the schema is one that can be stored, or be brought down to one.
+    /// Returns whether the schema can be stored, or be reduced to one that can.
     pub fn has_known_schema(&self) -> bool {
         self.has_custom_buckets() || EXPONENTIAL_SCHEMAS_KNOWN.contains(&self.schema)
     }
 
-    /// Whether the two have equal custom bounds, as numbers; NaN equals itself.
+    /// Returns whether both have equal custom bounds, as numbers; NaN equals itself.
     pub fn same_bounds(&self, other: &BucketLayout) -> bool {
         let same = |(a, b): (&f64, &f64)| a == b || a.to_bits() == b.to_bits();
         self.custom_values.len() == other.custom_values.len()
@@ -141,7 +139,6 @@ impl BucketLayout {
 }
 
 impl PartialEq for BucketLayout {
-    /// Floats are compared by their bits, so that NaN equals itself.
     fn eq(&self, other: &Self) -> bool {
         let same_bits = |a: &[f64], b: &[f64]| {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
@@ -157,7 +154,7 @@ impl PartialEq for BucketLayout {
 impl Eq for BucketLayout {}
 
 impl<C: Count> NativeHistogram<C> {
-    /// The histogram that says that its series ended.
+    /// Returns a staleness marker for a series of histograms.
     pub fn stale() -> NativeHistogram<C> {
         NativeHistogram {
             layout: Rc::default(),
@@ -170,19 +167,18 @@ impl<C: Count> NativeHistogram<C> {
         }
     }
 
-    /// Whether this says that its series ended.
+    /// Returns whether the histogram is a staleness marker.
     pub fn is_stale(&self) -> bool {
         is_stale_nan(self.sum)
     }
 
-    /// Bucket indices and counts of one side, ascending. Ends with the shorter of spans and
-    /// buckets.
+    /// Iterates over indices and counts of one side, up to the shorter of spans and buckets.
     pub fn counts(&self, side: Side) -> impl Iterator<Item = (i64, C::Bucket)> + '_ {
         let (spans, buckets) = self.side(side);
         spans::indices(spans).zip(C::running(buckets.iter().copied()))
     }
 
-    /// Spans and buckets of one side.
+    /// Returns spans and buckets of one side.
     pub fn side(&self, side: Side) -> (&[Span], &[C::Bucket]) {
         match side {
             Side::Positive => (&self.layout.positive_spans, &self.positive_buckets),
@@ -190,14 +186,16 @@ impl<C: Count> NativeHistogram<C> {
         }
     }
 
-    /// Whether the two tell of the same observations. What may differ: the reset hint, empty
-    /// buckets, and how neighbouring buckets are split into spans. A chunk does not keep these,
-    /// so this is how a histogram is compared with a stored one.
+    /// Returns whether both have the same observations. Reset hint, empty buckets and the split of
+    /// neighbouring buckets into spans may differ: a chunk does not keep these, so a histogram is
+    /// compared with a stored one in this way.
     pub fn same_observations(&self, other: &NativeHistogram<C>) -> bool {
+        // Other fields of a staleness marker have no meaning.
         if self.is_stale() || other.is_stale() {
             return self.is_stale() && other.is_stale();
         }
         let same_side = |side| {
+            // An empty bucket inside of a span equals a gap.
             let used = |(_, count): &(i64, C::Bucket)| *count != C::Bucket::default();
             let (mut these, mut those) =
                 (self.counts(side).filter(used), other.counts(side).filter(used));
@@ -211,6 +209,7 @@ impl<C: Count> NativeHistogram<C> {
         };
         let (a, b) = (&self.layout, &other.layout);
         a.schema == b.schema
+            // By value, so that 0 equals -0; by bits, so that NaN equals itself.
             && (a.zero_threshold == b.zero_threshold
                 || a.zero_threshold.to_bits() == b.zero_threshold.to_bits())
             && (!a.has_custom_buckets() || a.same_bounds(b))
@@ -223,7 +222,6 @@ impl<C: Count> NativeHistogram<C> {
 }
 
 impl<C: Count> PartialEq for NativeHistogram<C> {
-    /// Everything is compared, floats by their bits.
     fn eq(&self, other: &Self) -> bool {
         let same_buckets = |a: &[C::Bucket], b: &[C::Bucket]| {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| C::same_bucket(*a, *b))

@@ -1,7 +1,7 @@
-//! Wider buckets: a histogram of a finer schema brought down to a coarser one.
+//! Reduces the resolution of a histogram to a coarser schema.
 //!
-//! Each step down joins two neighbouring buckets, so that bounds of the coarser schema are bounds
-//! of the finer one too, and no observation has to be guessed at.
+//! Each step joins two neighbouring buckets. Bounds of the coarser schema are also bounds of the
+//! finer one, so no observation has to be estimated.
 
 use super::{
     BucketLayout, Count, EXPONENTIAL_SCHEMA_MAX, EXPONENTIAL_SCHEMAS_KNOWN, HistogramError,
@@ -10,18 +10,16 @@ use super::{
 use std::rc::Rc;
 use tidepool_model::buckets::coarser_index;
 
-/// One side's spans and buckets.
 type Wider<C> = (Box<[Span]>, Vec<<C as Count>::Bucket>);
 
 impl<C: Count> NativeHistogram<C> {
-    /// Whether the schema is known, but finer than what is stored.
+    /// Returns whether the schema is known, but finer than those that are stored.
     pub fn is_too_fine(&self) -> bool {
         let schema = self.layout.schema;
         schema > EXPONENTIAL_SCHEMA_MAX && EXPONENTIAL_SCHEMAS_KNOWN.contains(&schema)
     }
 
-    /// Brings a histogram that is finer than what is stored down to
-    /// [`EXPONENTIAL_SCHEMA_MAX`], as upstream does with what comes in. Others stay as they are.
+    /// Reduces a finer histogram to [`EXPONENTIAL_SCHEMA_MAX`], as upstream does on receipt.
     pub fn limit_resolution(&mut self) -> Result<(), HistogramError> {
         if self.is_too_fine() {
             self.reduce_resolution(EXPONENTIAL_SCHEMA_MAX)?;
@@ -29,8 +27,7 @@ impl<C: Count> NativeHistogram<C> {
         Ok(())
     }
 
-    /// Brings a histogram of exponential buckets down to a coarser schema. On an error it stays as
-    /// it was.
+    /// Reduces a histogram to a coarser exponential schema; on an error it is unchanged.
     pub fn reduce_resolution(&mut self, schema: i32) -> Result<(), HistogramError> {
         let from = self.layout.schema;
         let known = |schema| EXPONENTIAL_SCHEMAS_KNOWN.contains(&schema);
@@ -38,6 +35,7 @@ impl<C: Count> NativeHistogram<C> {
             return Err(HistogramError::NotReducible { from, to: schema });
         }
         self.check_shape()?;
+        // Both sides before any change, so that an error leaves the histogram as it was.
         let steps = from.abs_diff(schema);
         let (positive_spans, positive_buckets) = self.wider(Side::Positive, steps)?;
         let (negative_spans, negative_buckets) = self.wider(Side::Negative, steps)?;
@@ -60,6 +58,7 @@ impl<C: Count> NativeHistogram<C> {
         for (index, count) in self.counts(side) {
             let index = coarser_index(index, steps);
             match counts.last_mut() {
+                // Indices ascend, so buckets that are joined follow each other.
                 Some(joined) if last == Some(index) => *joined = C::bucket_sum(*joined, count),
                 _ => {
                     spans.push(index).ok_or(HistogramError::IndexTooLarge { side })?;
@@ -68,6 +67,7 @@ impl<C: Count> NativeHistogram<C> {
                 }
             }
         }
+        // Stored buckets are differences to the new neighbours.
         let mut before = C::Bucket::default();
         for count in &mut counts {
             let kept = C::kept(before, *count);

@@ -1,28 +1,28 @@
-//! Spans as bucket indices, and back.
+//! Conversion of spans to bucket indices and back.
 
 use super::Span;
 
-/// Indices of the buckets that spans cover. Hostile spans can cover very many: take no more than
-/// there are buckets.
+/// Returns bucket indices of spans. Hostile spans have billions: take only as many as buckets.
 pub fn indices(spans: &[Span]) -> impl Iterator<Item = i64> + '_ {
     let mut next = 0i64;
     spans.iter().flat_map(move |span| {
+        // Saturates: offsets of hostile spans may add up to anything.
         let start = next.saturating_add(i64::from(span.offset));
         next = start.saturating_add(i64::from(span.length));
         start..next
     })
 }
 
-/// How many buckets spans cover.
 pub(super) fn covered(spans: &[Span]) -> u64 {
     spans.iter().fold(0, |sum, span| sum.saturating_add(u64::from(span.length)))
 }
 
-/// The same buckets in as few spans as possible. The spans are those of a checked histogram.
+/// Returns the same buckets in as few spans as possible; the histogram must be checked.
 pub fn fewest_spans(spans: &[Span]) -> Box<[Span]> {
     let mut builder = SpanBuilder::default();
     match indices(spans).try_for_each(|index| builder.push(index)) {
         Some(()) => builder.finish(),
+        // The spans are valid, only not the fewest, so they may stay.
         None => spans.into(),
     }
 }
@@ -31,12 +31,12 @@ pub fn fewest_spans(spans: &[Span]) -> Box<[Span]> {
 #[derive(Clone, Debug, Default)]
 pub struct SpanBuilder {
     spans: Vec<Span>,
-    /// The index after the last bucket.
+    /// Index behind the last bucket.
     next: i64,
 }
 
 impl SpanBuilder {
-    /// Adds a bucket. `None` if it is too far from the one before for a span to say.
+    /// Adds a bucket; `None` if a span cannot express its distance to the one before.
     pub fn push(&mut self, index: i64) -> Option<()> {
         let gap = i32::try_from(index.checked_sub(self.next)?).ok()?;
         match self.spans.last_mut() {
@@ -47,7 +47,7 @@ impl SpanBuilder {
         Some(())
     }
 
-    /// The spans.
+    /// Returns the spans of all added buckets.
     pub fn finish(self) -> Box<[Span]> {
         self.spans.into_boxed_slice()
     }

@@ -1,40 +1,32 @@
-//! What tests of several rooms need: histograms as text, as upstream's packages gave them, and
-//! histograms at random.
+//! Test support of several rooms: upstream's histograms as text, and random ones.
 
 use super::*;
 use proptest::prelude::*;
 
-/// Made by upstream's packages; `main.go` beside it says how, and what each line is.
+/// Made by upstream's packages; `main.go` beside it has the command and the meaning of lines.
 pub const UPSTREAM: &str = include_str!("../../../tests/fixtures/histograms/histograms.txt");
 
-/// A kind of counts as tests write it.
 pub trait TestCount: Count {
-    /// The kind's name in the fixture.
     const NAME: &str;
     fn parse_total(text: &str) -> Self;
     fn parse_bucket(text: &str) -> Self::Bucket;
-    /// Counts of a number of observations.
     fn total(number: u64) -> Self;
     fn bucket(number: u64) -> Self::Bucket;
     fn value(histogram: NativeHistogram<Self>) -> crate::model::Value;
 }
 
-/// Times, and histograms as text.
 pub type Texts<'a> = Vec<(i64, &'a str)>;
 
-/// One series' samples and what upstream made of them.
 #[derive(Debug, Default)]
 pub struct Run<'a> {
     pub is_float: bool,
     pub cut: u16,
     pub samples: Texts<'a>,
-    /// Chunks, each with what it reads back as.
     pub chunks: Vec<(Vec<u8>, Texts<'a>)>,
     /// Other lines: their kind and their bytes.
     pub others: Vec<(&'a str, Vec<u8>)>,
 }
 
-/// The runs of the fixture.
 pub fn upstream_runs() -> Vec<Run<'static>> {
     let mut runs: Vec<Run<'static>> = Vec::new();
     for line in UPSTREAM.lines() {
@@ -61,20 +53,17 @@ pub fn upstream_runs() -> Vec<Run<'static>> {
     runs
 }
 
-/// The fixture's lines that begin with this word and this kind, without both.
 pub fn upstream_lines<C: TestCount>(word: &str) -> Vec<Vec<&'static str>> {
     let words = UPSTREAM.lines().map(|line| line.split(' ').collect::<Vec<_>>());
     let wanted = words.filter(|words| words[0] == word && words[1] == C::NAME);
     wanted.map(|words| words[2..].to_vec()).collect()
 }
 
-/// Bytes of hexadecimal text.
 pub fn hex(text: &str) -> Vec<u8> {
     let byte = |i| u8::from_str_radix(&text[i..i + 2], 16).expect("two digits");
     (0..text.len()).step_by(2).map(byte).collect()
 }
 
-/// A histogram of the fixture's text.
 pub fn parse<C: TestCount>(text: &str) -> NativeHistogram<C> {
     let fields: Vec<&str> = text.split(';').collect();
     let list = |i: usize| {
@@ -110,10 +99,8 @@ fn float(bits: &str) -> f64 {
     f64::from_bits(u64::from_str_radix(bits, 16).expect("sixteen digits"))
 }
 
-/// Buckets of one side: gaps and numbers of observations.
 type Buckets = Vec<(u8, u32)>;
 
-/// A histogram that passes its check: spans of any shape, some with custom buckets.
 pub fn any_histogram<C: TestCount>() -> impl Strategy<Value = NativeHistogram<C>> {
     let buckets = || prop::collection::vec((0u8..4, prop_oneof![Just(0), any::<u32>()]), 0..12);
     let schema = prop_oneof![4 => -4..=8, 1 => Just(CUSTOM_BUCKETS_SCHEMA)];
@@ -169,7 +156,6 @@ fn buckets_of<C: TestCount>(buckets: &Buckets) -> Vec<C::Bucket> {
     buckets.iter().map(kept).collect()
 }
 
-/// Histograms of a series: now a counter that goes on, now anything.
 pub fn any_histograms<C: TestCount>() -> impl Strategy<Value = Vec<(i64, NativeHistogram<C>)>> {
     let step = prop_oneof![4 => Just(15_000i64), 1 => 1i64..4_000_000];
     let each = (step, any_histogram::<C>(), 0u8..10);

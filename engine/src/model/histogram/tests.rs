@@ -2,7 +2,6 @@ use super::testing::{TestCount, any_histogram, parse, upstream_lines};
 use super::*;
 use proptest::prelude::*;
 
-/// The rule's name as the fixture has it.
 fn rule(result: Result<(), HistogramError>) -> String {
     match result {
         Ok(()) => "ok".to_owned(),
@@ -48,7 +47,6 @@ fn buckets_are_joined_as_upstream_joins_them() {
     reduces_as_upstream::<f64>();
 }
 
-/// A histogram in the words of the fixture.
 fn whole(text: &str) -> Histogram {
     parse(text)
 }
@@ -100,7 +98,7 @@ fn the_same_observations_may_be_written_differently() {
     assert!(stale.same_observations(&Histogram::stale()));
 }
 
-/// Found by fuzzing: it has to be a duplicate of itself.
+/// Found by fuzzing: such a histogram must be a duplicate of itself.
 #[test]
 fn a_threshold_that_is_no_number_equals_itself() {
     let layout = BucketLayout { zero_threshold: f64::NAN, ..BucketLayout::default() };

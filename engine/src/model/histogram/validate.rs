@@ -1,4 +1,4 @@
-//! Which histograms are accepted. The rules, and their order, are upstream's.
+//! Rules for accepting a histogram. The rules, and their order, are upstream's.
 
 use super::spans::covered;
 use super::{
@@ -9,13 +9,13 @@ use std::fmt;
 /// Observations above or below zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Above; with custom bounds, all of them.
+    /// Observations above zero; with custom bounds, all of them.
     Positive,
-    /// Below.
+    /// Observations below zero; with custom bounds, none.
     Negative,
 }
 
-/// Why a histogram is not accepted.
+/// Reasons why a histogram is refused.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum HistogramError {
     /// A schema that is not stored.
@@ -24,77 +24,77 @@ pub enum HistogramError {
          buckets -53"
     )]
     InvalidSchema {
-        /// The histogram's.
+        /// Number of the refused schema.
         schema: i32,
     },
     /// A span would begin before the one before it ends.
     #[error("{side} side: span {span} of the histogram has the negative offset {offset}")]
     SpanNegativeOffset {
-        /// Where.
+        /// Side that has the span.
         side: Side,
-        /// Position, from 1.
+        /// Position of the span, from 1.
         span: usize,
-        /// Its offset.
+        /// Offset of the span, below 0.
         offset: i32,
     },
     /// Spans and buckets differ in number.
     #[error("{side} side: the histogram's spans need {wanted} buckets, it has {given}")]
     SpansBucketsMismatch {
-        /// Where.
+        /// Side on which they differ.
         side: Side,
         /// The number of buckets of the spans.
         wanted: u64,
-        /// How many buckets there are.
+        /// Number of buckets that are given.
         given: usize,
     },
     /// A bucket index beyond 32 bits.
     #[error("{side} side: a bucket's index does not fit 32 bits")]
     IndexTooLarge {
-        /// Where.
+        /// Side that has the bucket.
         side: Side,
     },
-    /// A bucket holds less than nothing.
+    /// A bucket has a negative count.
     #[error("{side} side: bucket {bucket} has the negative observation count {count}")]
     NegativeBucketCount {
-        /// Where.
+        /// Side that has the bucket.
         side: Side,
-        /// Position, from 1.
+        /// Position of the bucket, from 1.
         bucket: usize,
-        /// Its count.
+        /// Number of observations in the bucket.
         count: f64,
     },
-    /// The zero bucket holds less than nothing.
+    /// The zero bucket has a negative count.
     #[error("the zero bucket has a negative observation count")]
     NegativeZeroCount,
-    /// There are fewer than no observations.
+    /// The number of observations is negative.
     #[error("the histogram's observation count is negative")]
     NegativeCount,
-    /// More observations in buckets than there are; the sum is NaN.
+    /// Buckets have more observations than the histogram; the sum is NaN.
     #[error("{in_buckets} observations are in buckets, but the histogram counts only {count}")]
     CountNotBigEnough {
-        /// The histogram's count.
+        /// Number of observations of the histogram.
         count: u64,
-        /// What its buckets add up to.
+        /// Sum of the counts of all buckets.
         in_buckets: u64,
     },
-    /// Another number of observations in buckets than there are; the sum is not NaN.
+    /// Buckets have another number of observations than the histogram; the sum is no NaN.
     #[error("{in_buckets} observations are in buckets, but the histogram counts {count}")]
     CountMismatch {
-        /// The histogram's count.
+        /// Number of observations of the histogram.
         count: u64,
-        /// What its buckets add up to.
+        /// Sum of the counts of all buckets.
         in_buckets: u64,
     },
     /// A custom bound is NaN.
     #[error("custom buckets: bound {bound} is NaN")]
     CustomBoundNan {
-        /// Position, from 1.
+        /// Position of the bound, from 1.
         bound: usize,
     },
     /// A custom bound is not above the one before.
     #[error("custom buckets: bound {bound} is not greater than the one before")]
     CustomBoundsNotAscending {
-        /// Position, from 1.
+        /// Position of the bound, from 1.
         bound: usize,
     },
     /// The last custom bound is infinite.
@@ -103,7 +103,7 @@ pub enum HistogramError {
     /// Spans reach beyond the last custom bucket.
     #[error("custom buckets: {bounds} bounds are too few for spans that reach over {covered}")]
     CustomBoundsTooFew {
-        /// How many bounds there are.
+        /// Number of bounds that are given.
         bounds: usize,
         /// Buckets from the first to the end of the last span.
         covered: u64,
@@ -126,9 +126,9 @@ pub enum HistogramError {
     /// Custom buckets cannot be made wider, nor exponential ones narrower.
     #[error("the histogram's resolution cannot be reduced from schema {from} to {to}")]
     NotReducible {
-        /// The histogram's schema.
+        /// Number of the histogram's schema.
         from: i32,
-        /// The wanted one.
+        /// Number of the wanted schema.
         to: i32,
     },
 }
@@ -143,14 +143,15 @@ impl fmt::Display for Side {
 }
 
 impl<C: Count> NativeHistogram<C> {
-    /// Checks everything that a sender can get wrong. Finer schemas than are stored fail too:
-    /// [`NativeHistogram::limit_resolution`] comes first.
+    /// Checks all that a sender can get wrong. Schemas finer than the stored ones fail, too: call
+    /// [`NativeHistogram::limit_resolution`] first.
     pub fn validate(&self) -> Result<(), HistogramError> {
         let layout = &*self.layout;
         let schema = layout.schema;
         if layout.has_custom_buckets() {
             self.check_custom(layout)?;
         } else if (EXPONENTIAL_SCHEMA_MIN..=EXPONENTIAL_SCHEMA_MAX).contains(&schema) {
+            // Shape first: counts are read by walking over spans and buckets in pairs.
             self.check_shape()?;
             self.check_buckets(Side::Negative)?;
             if self.zero_count.is_negative() {
@@ -170,11 +171,11 @@ impl<C: Count> NativeHistogram<C> {
         C::check_total(self, counts.map(|(_, count)| count))
     }
 
-    /// Checks that spans ascend and have as many buckets as there are: what everything that walks
-    /// over a histogram relies on.
+    /// Checks that spans ascend and have as many buckets as there are, as walks over them need.
     pub fn check_shape(&self) -> Result<(), HistogramError> {
         for side in [Side::Positive, Side::Negative] {
             let (spans, buckets) = self.side(side);
+            // The first offset is the index of a bucket, which may be negative.
             check_offsets(side, spans, 1)?;
             check_bucket_number(side, spans, buckets.len())?;
         }
@@ -205,14 +206,18 @@ impl<C: Count> NativeHistogram<C> {
             }
             before = Some(bound);
         }
+        // The bound at infinity is implied.
         if before == Some(&f64::INFINITY) {
             return Err(HistogramError::CustomBoundInfinite);
         }
         let spans = &layout.positive_spans;
+        // The first bucket has index 0, so no offset may be negative.
         check_offsets(Side::Positive, spans, 0)?;
         check_bucket_number(Side::Positive, spans, self.positive_buckets.len())?;
+        // No offset is negative, so its absolute value is the gap.
         let gaps = spans.iter().map(|span| u64::from(span.offset.unsigned_abs()));
         let covered = gaps.fold(covered(spans), u64::saturating_add);
+        // There is one more bucket than bounds: the one up to infinity.
         if (bounds.len() as u64 + 1) < covered {
             return Err(HistogramError::CustomBoundsTooFew { bounds: bounds.len(), covered });
         }
@@ -232,7 +237,6 @@ impl<C: Count> NativeHistogram<C> {
     }
 }
 
-/// The first span of exponential buckets may begin below index 0, hence `from`.
 fn check_offsets(side: Side, spans: &[Span], from: usize) -> Result<(), HistogramError> {
     let mut checked = spans.iter().enumerate().skip(from);
     match checked.find(|(_, span)| span.offset < 0) {
