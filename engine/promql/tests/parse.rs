@@ -130,6 +130,7 @@ fn what_is_beyond_the_limits_is_refused() {
         ("-".repeat(100_000), "the expression is nested too deeply"),
         (format!("a[{}", "-".repeat(100_000)), "the expression is nested too deeply"),
         (format!("a{}", "[1m:]".repeat(10_000)), "the expression has too many levels"),
+        (format!("a{}", "[1m+1m:]".repeat(10_000)), "the expression has too many levels"),
         // Upstream's case of eleven thousand errors, all of which upstream reports.
         (
             format!("({}){}", "-{}-1".repeat(10_000), "[1m:]".repeat(1_000)),

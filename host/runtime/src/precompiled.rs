@@ -128,7 +128,8 @@ impl Pages {
     fn protect(&self, ptr: *const u8, len: usize, flags: MprotectFlags) -> wasmtime::Result<()> {
         let all = self.0.as_ptr_range();
         // Other pages of the program must not become executable, whatever the runtime asks for.
-        let is_inside = ptr >= all.start && len <= all.end as usize - ptr as usize;
+        let behind = (all.end as usize).checked_sub(ptr as usize);
+        let is_inside = ptr >= all.start && behind.is_some_and(|bytes| len <= bytes);
         let page_bytes = rustix::param::page_size();
         let is_on_pages =
             (ptr as usize).is_multiple_of(page_bytes) && len.is_multiple_of(page_bytes);

@@ -1,6 +1,6 @@
 //! A query, and its evaluation series by series.
 
-use super::budget::Held;
+use super::budget::{Budget, Held};
 use super::buffer::{Buffer, Places};
 use super::column::Column;
 use super::context::{Context, Ready};
@@ -84,6 +84,18 @@ impl Query {
             memory_held: Held::default(),
         })
     }
+}
+
+/// Opens a scan, and counts the memory of its cursor.
+fn open(
+    source: &dyn Source,
+    scan: &Scan,
+    budget: &mut Budget,
+) -> Result<(Box<dyn SeriesSet>, Held), EvalError> {
+    let set = source.select(&selection(scan))?;
+    let held = Held { bytes: set.bytes(), samples: 0 };
+    budget.take(held, scan.span)?;
+    Ok((set, held))
 }
 
 /// Counts the operators, their compiled expressions, and the columns on the longest path from a
@@ -266,10 +278,8 @@ impl Evaluation {
         // All selections that follow show the store as of one moment.
         self.source.begin(start_ms, end_ms);
         for scan in scans(&self.leaves).take(OPEN_SCANS_MAX) {
-            let set = self.source.select(&selection(scan))?;
-            let held = Held { bytes: set.bytes(), samples: 0 };
-            self.context.budget.take(held, scan.span)?;
-            self.opened.push_back((set, held));
+            let opened = open(&*self.source, scan, &mut self.context.budget)?;
+            self.opened.push_back(opened);
         }
         Ok(())
     }
@@ -306,7 +316,7 @@ impl Evaluation {
             Some(Leaf::Scan(scan)) => {
                 let (set, held) = match self.opened.pop_front() {
                     Some(opened) => opened,
-                    None => (self.source.select(&selection(&scan))?, Held::default()),
+                    None => open(&*self.source, &scan, &mut self.context.budget)?,
                 };
                 self.buffer.set_without_buckets(scan.hints.without_buckets);
                 let running = RunningScan { scan, set, held, is_begun: false, is_in_series: false };

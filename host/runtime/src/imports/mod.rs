@@ -19,6 +19,7 @@ fn storage_error(error: DiskError) -> StorageError {
     match () {
         () if error.is_no_space() => StorageError::NoSpace(text),
         () if error.is_not_found() => StorageError::NotFound(text),
+        () if matches!(error, DiskError::ReadOnly { .. }) => StorageError::ReadOnly(text),
         () => StorageError::Io(text),
     }
 }

@@ -95,6 +95,8 @@ fn joins_and_steps(now_ms: i64) -> Vec<Case> {
         case("1e9 steps", "1", bad_data("exceeded maximum resolution of 11,000 points")).with(fine),
         case("11,002 steps", "1", bad_data("exceeded maximum resolution of 11,000 points"))
             .with(range(11_001)),
+        case("all of time", "1", bad_data("exceeded maximum resolution of 11,000 points"))
+            .with("start=-9e15&end=9e15&step=15".to_owned()),
         case(
             "a subquery of 3e12 steps",
             "1 + max_over_time(vector(1)[100y:1ms])",
@@ -170,6 +172,11 @@ fn texts() -> Vec<Case> {
         case(
             "subqueries behind one another",
             format!("a{}", "[1m:]".repeat(20_000)),
+            bad_data("the expression has too many levels"),
+        ),
+        case(
+            "subqueries with arithmetic behind one another",
+            format!("a{}", "[1m+1m:]".repeat(20_000)),
             bad_data("the expression has too many levels"),
         ),
         case("a long text", format!("\"{}\"", "x".repeat(1 << 20)), too_large),

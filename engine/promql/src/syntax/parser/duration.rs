@@ -78,6 +78,8 @@ impl Parser<'_> {
     fn duration_rest(&mut self, first: DurationExpr, least: u8, place: Place<'_>) -> Parsed {
         let mut lhs = first;
         let mut length = 0;
+        // A chain of subqueries stays as high as it is, whatever stands in the brackets.
+        let height = self.height;
         loop {
             let token = self.peek()?;
             let TokenKind::Operator(sign) = token.kind else { return Ok(lhs) };
@@ -97,6 +99,7 @@ impl Parser<'_> {
             length += 1;
             // Duration expressions are walked recursively, so a chain counts all its operators.
             self.grow(length, token.span())?;
+            self.height = self.height.max(height);
             self.take()?;
             let rhs = self.duration_binary(precedence + u8::from(sign != BinaryOp::Pow), place)?;
             // Upstream refuses a disabled expression once its operands are parsed.

@@ -53,7 +53,7 @@ pub async fn range(
                    integer";
         return Err(ApiError::parameter("step", why));
     }
-    if (end_ms - start_ms) / step_ms > POINTS_MAX {
+    if end_ms.saturating_sub(start_ms) / step_ms > POINTS_MAX {
         return Err(ApiError::BadData(
             "exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query \
              resolution (?step=XX)"
