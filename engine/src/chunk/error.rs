@@ -2,7 +2,7 @@
 
 use super::Encoding;
 
-/// An error in a chunk's bytes.
+/// An error in the bytes of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
     /// The bytes end before the sample count does.
@@ -13,52 +13,52 @@ pub enum ChunkError {
     CutShort {
         /// Position of that sample, from 0.
         sample: u16,
-        /// How many samples the chunk claims to hold.
+        /// Number of samples that the chunk claims to hold.
         count: u16,
     },
-    /// A value's bits would not fit 64.
+    /// A value's window claims more than 64 bits.
     #[error("sample {sample} of {count} claims {leading_zeros} zeros before {bits} bits of value")]
     ValueTooWide {
         /// Position of that sample, from 0.
         sample: u16,
-        /// How many samples the chunk claims to hold.
+        /// Number of samples that the chunk claims to hold.
         count: u16,
         /// Zero bits before the value's.
         leading_zeros: u8,
         /// Bits of the value that are given.
         bits: u8,
     },
-    /// The chunk is whole but holds no floats.
+    /// The chunk is valid but holds no floats.
     #[error("a {encoding} chunk does not hold float samples")]
     NotFloats {
-        /// The chunk's encoding.
+        /// Encoding that the chunk has instead.
         encoding: Encoding,
     },
-    /// A histogram chunk's beginning that cannot be true.
+    /// A histogram chunk with an impossible bucket layout.
     #[error("the chunk's bucket layout is damaged: {reason}")]
     BadLayout {
-        /// What is wrong.
+        /// The violated rule, as text.
         reason: &'static str,
     },
-    /// Histograms of a kind that is not known here.
+    /// Histograms of a schema that is not supported.
     #[error("the chunk's histograms have the unknown schema {schema}")]
     UnknownSchema {
-        /// Its number.
+        /// Schema number that the chunk has.
         schema: i32,
     },
-    /// Histograms of a finer schema than is used, with buckets beyond any index.
+    /// Histograms of a finer schema than is supported, with bucket indices too large to reduce.
     #[error("the chunk's histograms of schema {schema} cannot be reduced to a lower resolution")]
     NotReducible {
-        /// Its number.
+        /// Schema number that the chunk has.
         schema: i32,
     },
     /// Samples outside of the time range that the index or the head gives for the chunk.
     #[error("the chunk has samples outside of its time range")]
     OtherTimes,
-    /// An encoding that is not known here.
+    /// An encoding that is not supported.
     #[error("chunk encoding {number} is not supported")]
     UnknownEncoding {
-        /// Its number on disk.
+        /// Number of the encoding on disk.
         number: u8,
     },
 }

@@ -1,11 +1,9 @@
 //! Chunks: one series' run of samples, compressed. No files, no series.
 //!
-//! [`Chunk`] is the unit that blocks store and that reads hand out. [`XorAppender`] makes one of
-//! floats, [`XorIter`] and [`read_floats`] take it apart; [`HistogramAppender`] and
-//! [`HistogramIter`] do the same for native histograms; [`ValueAppender`] and [`values()`] serve
-//! callers that handle all kinds. The XOR layout is in `xor.rs`, the histogram layouts are in
-//! `histogram/mod.rs`, those with start timestamps in `xor2.rs` and `starts.rs`; what becomes of
-//! these is in `started.rs`.
+//! [`Chunk`] is the unit that blocks store and reads return. [`XorAppender`] encodes floats,
+//! [`XorIter`] and [`read_floats`] decode them; [`HistogramAppender`] and [`HistogramIter`] do so
+//! for histograms; [`ValueAppender`] and [`values()`] handle all kinds. Layouts are in `xor.rs` and
+//! `histogram/mod.rs`, with start timestamps in `xor2.rs` and `starts.rs`; `started.rs` converts.
 
 mod error;
 mod histogram;
@@ -37,10 +35,10 @@ pub use xor2_iter::Xor2Iter;
 use std::fmt;
 use std::rc::Rc;
 
-/// Samples after which the head, and a block of the first level, begin a new chunk.
+/// Number of samples after which the head, and a block of level 1, begins a new chunk.
 pub const SAMPLES_PER_CHUNK: usize = 120;
 
-/// How a chunk's bytes are to be read; the numbers are those on disk.
+/// Format of a chunk's bytes; the numbers are those on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Encoding {
@@ -50,29 +48,28 @@ pub enum Encoding {
     Histogram = 2,
     /// Native histograms with float counts.
     FloatHistogram = 3,
-    /// Floats with start timestamps, as upstream writes them if it is told to. Read in blocks, and
-    /// kept there; the head makes none.
+    /// Floats with start timestamps, written by upstream on demand; the head makes none.
     Xor2 = 4,
-    /// The same of native histograms with integer counts.
+    /// Native histograms with integer counts and start timestamps.
     HistogramSt = 5,
-    /// The same of native histograms with float counts.
+    /// Native histograms with float counts and start timestamps.
     FloatHistogramSt = 6,
 }
 
 /// A finished run of samples of one series, in time order.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Chunk {
-    /// How `data` is to be read.
+    /// Format by which `data` is decoded.
     pub encoding: Encoding,
-    /// Time of the first sample.
+    /// Timestamp of the first sample.
     pub min_time_ms: i64,
-    /// Time of the last sample.
+    /// Timestamp of the last sample.
     pub max_time_ms: i64,
-    /// The samples, as upstream's `chunks.md` calls `data`: no length, encoding or checksum.
+    /// The samples, called `data` in upstream's `chunks.md`: no length, encoding or checksum.
     pub data: Rc<[u8]>,
 }
 
-/// The samples of an XOR chunk.
+/// Returns the samples of an XOR chunk; other encodings give [`ChunkError::NotFloats`].
 pub fn samples(chunk: &Chunk) -> Result<XorIter<'_>, ChunkError> {
     match chunk.encoding {
         Encoding::Xor => XorIter::new(&chunk.data),
@@ -80,11 +77,12 @@ pub fn samples(chunk: &Chunk) -> Result<XorIter<'_>, ChunkError> {
     }
 }
 
-/// How many samples a chunk says it holds; every encoding begins with that number.
+/// Returns the sample count of a chunk's header, with which every encoding begins.
 pub fn sample_count(chunk: &Chunk) -> Result<u16, ChunkError> {
     let header = chunk.data.first_chunk::<2>().ok_or(ChunkError::NoHeader)?;
     let count = u16::from_be_bytes(*header);
     Ok(match chunk.encoding {
+        // The two topmost bits of this count are the counter-reset header.
         Encoding::HistogramSt | Encoding::FloatHistogramSt => {
             count & histogram::SAMPLES_MAX_WITH_STARTS
         }
@@ -93,7 +91,7 @@ pub fn sample_count(chunk: &Chunk) -> Result<u16, ChunkError> {
 }
 
 impl Encoding {
-    /// The encoding with this number on disk, if it is one of ours.
+    /// Returns the encoding with this number on disk, if it is a known one.
     pub fn try_from_u8(number: u8) -> Option<Encoding> {
         match number {
             1 => Some(Encoding::Xor),
@@ -106,12 +104,12 @@ impl Encoding {
         }
     }
 
-    /// Whether every reader knows it: it holds no start timestamps.
+    /// Returns whether every reader knows the encoding: it holds no start timestamps.
     pub fn is_plain(self) -> bool {
         matches!(self, Encoding::Xor | Encoding::Histogram | Encoding::FloatHistogram)
     }
 
-    /// Whether the samples are floats.
+    /// Returns whether the samples are floats.
     pub fn is_floats(self) -> bool {
         matches!(self, Encoding::Xor | Encoding::Xor2)
     }

@@ -1,4 +1,4 @@
-//! Chunks with start timestamps: those of upstream's packages, any, and hostile ones.
+//! Chunks with start timestamps: from upstream's packages, random, and hostile.
 
 use super::xor2::encode_xor2;
 use super::*;
@@ -7,10 +7,9 @@ use crate::model::histogram::testing::{any_histogram, hex};
 use crate::model::{Sample, TimeRange, Value};
 use proptest::prelude::*;
 
-/// Made by upstream's packages; `main.go` beside it says how, and what each line is.
+/// Made by upstream's packages; `main.go` beside it describes how, and each line.
 const UPSTREAM: &str = include_str!("../../tests/fixtures/starts/starts.txt");
 
-/// A time, a start timestamp, and the bits of a float.
 type Row = (i64, i64, u64);
 
 const WITH_STARTS: [Encoding; 3] =
@@ -152,7 +151,7 @@ fn any_step() -> impl Strategy<Value = i64> {
     prop_oneof![Just(15_000), 10_000i64..20_000, 1i64..1 << 21, 1i64..1 << 45]
 }
 
-/// Values of one series; a start timestamp that is not given is that of the value before.
+/// Values of one series; a missing start timestamp is that of the value before.
 fn any_started(
     values: impl Strategy<Value = Value>,
     len: std::ops::Range<usize>,
@@ -201,7 +200,7 @@ proptest! {
         prop_assert_eq!(rows(&chunk), all.map(bits).collect::<Vec<_>>());
     }
 
-    /// What is encoded with start timestamps has them, and has the same values without.
+    /// Values encoded with start timestamps have them, and are the same without.
     #[test]
     fn values_of_all_kinds_keep_their_starts(sent in any_started(any_value(), 1..200)) {
         let chunks = encode_started(sent.iter().cloned())?;

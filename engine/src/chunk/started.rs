@@ -1,8 +1,8 @@
 //! Values with their start timestamps, and chunks that gain or lose them.
 //!
-//! The head takes no start timestamps, and few readers know the encodings that hold them. So they
-//! stay where upstream wrote them, in blocks: chunks are copied as they are, and where one has to
-//! be taken apart, what is kept of it is written in its encoding again. Answers get plain chunks.
+//! The head accepts no start timestamps, and few readers know the encodings that hold them. They
+//! stay in the blocks that upstream wrote: chunks are copied, or, if they must be decoded, encoded
+//! with their start timestamps again. Answers get plain chunks.
 
 use super::histogram::{put_starts, take_starts};
 use super::xor2::encode_xor2;
@@ -10,21 +10,21 @@ use super::xor2_iter::has_no_starts;
 use super::{Chunk, ChunkError, Encoding, Values, Xor2Iter, XorAppender, encode, samples, values};
 use crate::model::Value;
 
-/// A value, its time, and when its counter began.
+/// A value with its time and the start timestamp of its counter.
 #[derive(Clone, Debug)]
 pub struct StartedValue {
-    /// Milliseconds since the epoch.
+    /// Timestamp in milliseconds since the epoch.
     pub timestamp_ms: i64,
-    /// Likewise; 0 if it is not known.
+    /// Start timestamp in milliseconds since the epoch; 0 if unknown.
     pub start_ms: i64,
-    /// The value.
+    /// Float or native histogram at that time.
     pub value: Value,
 }
 
-/// Gives the start timestamps together with the values.
+/// Iterator over the values of a chunk with their start timestamps.
 pub struct Started<'a>(Values<'a>);
 
-/// The values of a chunk of any encoding, with their start timestamps.
+/// Returns the values of a chunk of any encoding with their start timestamps.
 pub fn started_values(chunk: &Chunk) -> Result<Started<'_>, ChunkError> {
     Ok(Started(values(chunk)?))
 }
@@ -34,15 +34,17 @@ impl Iterator for Started<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.0.next()?;
+        // Read after `next`: the iterator keeps the start timestamp of the last value only.
         let start_ms = self.0.start_ms();
         Some(next.map(|(timestamp_ms, value)| StartedValue { timestamp_ms, start_ms, value }))
     }
 }
 
-/// As [`encode`], but a chunk of values of which any has a start timestamp keeps them.
+/// Like [`encode`], but a chunk in which any value has a start timestamp keeps them.
 pub fn encode_started(
     values: impl Iterator<Item = StartedValue>,
 ) -> Result<Vec<Chunk>, ChunkError> {
+    // `encode` decides where chunks end, so start timestamps are collected and added afterwards.
     let mut starts_ms = Vec::new();
     let mut chunks = encode(values.map(|StartedValue { timestamp_ms, start_ms, value }| {
         starts_ms.push(start_ms);
@@ -61,7 +63,7 @@ pub fn encode_started(
     Ok(chunks)
 }
 
-/// Gives each sample of a plain chunk its start timestamp, if any has one.
+/// Adds start timestamps to a plain chunk, unless all of them are unknown.
 fn with_starts(chunk: &mut Chunk, starts_ms: &[i64]) -> Result<(), ChunkError> {
     if starts_ms.iter().all(|start_ms| *start_ms == 0) {
         return Ok(());
@@ -76,15 +78,17 @@ fn with_starts(chunk: &mut Chunk, starts_ms: &[i64]) -> Result<(), ChunkError> {
         Encoding::FloatHistogram => {
             (Encoding::FloatHistogramSt, put_starts::<f64>(&chunk.data, starts_ms)?)
         }
+        // Never made by `encode`.
         Encoding::Xor2 | Encoding::HistogramSt | Encoding::FloatHistogramSt => return Ok(()),
     };
+    // A histogram chunk of too many samples for the encoding stays plain.
     if let Some(data) = data {
         *chunk = Chunk { encoding, data: data.into(), ..*chunk };
     }
     Ok(())
 }
 
-/// The same samples in an encoding that every reader knows: without start timestamps.
+/// Converts a chunk to an encoding that every reader knows, without start timestamps.
 pub fn plain(chunk: Chunk) -> Result<Chunk, ChunkError> {
     let (encoding, data) = match chunk.encoding {
         Encoding::Xor | Encoding::Histogram | Encoding::FloatHistogram => return Ok(chunk),
@@ -102,7 +106,7 @@ pub fn plain(chunk: Chunk) -> Result<Chunk, ChunkError> {
     Ok(Chunk { encoding, data: data.into(), ..chunk })
 }
 
-/// Whether the chunk holds floats without start timestamps: an XOR chunk can say all that it says.
+/// Returns whether the chunk holds floats without start timestamps, as an XOR chunk would.
 pub fn is_plain_floats(chunk: &Chunk) -> bool {
     match chunk.encoding {
         Encoding::Xor => true,

@@ -1,8 +1,6 @@
-//! Start timestamps: when the counter of a sample began. Encodings 4 to 6 put them between the
-//! samples.
+//! Start timestamps, at which counters began; encodings 4 to 6 put them between the samples.
 //!
-//! Owns what upstream's `tsdb/docs/format/chunks.md` ("Start timestamp encoding") and
-//! `tsdb/chunkenc/st.go` give:
+//! Source: upstream's `tsdb/docs/format/chunks.md` ("Start timestamp encoding"), `chunkenc/st.go`:
 //!
 //! ```text
 //! header byte      top bit: the first sample has a start timestamp
@@ -19,13 +17,12 @@
 use super::varbit::{BitBuffer, take_varbit_int, take_varint};
 use crate::codec::BitReader;
 
-/// The header's bit that says that the first sample has a start timestamp.
+/// Header bit: the first sample has a start timestamp.
 const FIRST_IS_KNOWN: u8 = 0x80;
 
 /// Largest position that the header can name.
 const POSITION_MAX: u16 = 0x7f;
 
-/// Reads start timestamps, a sample at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StartReader {
     is_first_known: bool,
@@ -34,7 +31,6 @@ pub struct StartReader {
     distance_ms: i64,
 }
 
-/// Writes start timestamps, a sample at a time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StartWriter {
     is_first_known: bool,
@@ -43,13 +39,12 @@ pub struct StartWriter {
     distance_ms: i64,
 }
 
-/// Whether a header byte says that no sample has a start timestamp.
+/// Returns whether a header byte states that no sample has a start timestamp.
 pub fn are_starts_unknown(header: u8) -> bool {
     header == 0
 }
 
 impl StartReader {
-    /// For a chunk with this header byte.
     pub fn new(header: u8) -> StartReader {
         StartReader {
             is_first_known: header & FIRST_IS_KNOWN != 0,
@@ -58,7 +53,7 @@ impl StartReader {
         }
     }
 
-    /// Reads what follows a sample; `None` if the bits end before.
+    /// Reads the bits after the sample at `position`; `None` if they end before.
     #[inline]
     pub fn read(
         &mut self,
@@ -69,6 +64,7 @@ impl StartReader {
     ) -> Option<()> {
         if position == 0 {
             if self.is_first_known {
+                // Wraps as upstream's arithmetic does: damaged bytes must not panic.
                 self.start_ms = time_ms.wrapping_sub(take_varint(bits)?);
             }
         } else if self.given_from > 0 && position >= self.given_from {
@@ -82,7 +78,7 @@ impl StartReader {
         Some(())
     }
 
-    /// The start timestamp of the sample that was read last; 0 if it is not known.
+    /// Returns the start timestamp of the sample read last; 0 if unknown.
     #[inline]
     pub fn start_ms(&self) -> i64 {
         self.start_ms
@@ -90,7 +86,7 @@ impl StartReader {
 }
 
 impl StartWriter {
-    /// Writes what follows a sample.
+    /// Writes the start timestamp that follows the sample at `position`.
     pub fn put(
         &mut self,
         out: &mut BitBuffer,
@@ -104,10 +100,12 @@ impl StartWriter {
                 out.put_varint(time_ms.wrapping_sub(start_ms));
             }
         } else if self.given_from > 0 {
+            // The header names only the first such sample, so all later ones must have theirs.
             let distance_ms = time_before_ms.wrapping_sub(start_ms);
             out.put_varbit_int(distance_ms.wrapping_sub(self.distance_ms));
             self.distance_ms = distance_ms;
         } else if start_ms != self.start_ms || position == POSITION_MAX {
+            // The header can name no position beyond 127, so a later change could not be marked.
             self.given_from = position;
             self.distance_ms = time_before_ms.wrapping_sub(start_ms);
             out.put_varbit_int(self.distance_ms);
@@ -115,7 +113,6 @@ impl StartWriter {
         self.start_ms = start_ms;
     }
 
-    /// The header byte for what was written.
     pub fn header(&self) -> u8 {
         let known = if self.is_first_known { FIRST_IS_KNOWN } else { 0 };
         known | (self.given_from & POSITION_MAX) as u8

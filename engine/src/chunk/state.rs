@@ -1,10 +1,11 @@
-//! The state of an appender of any encoding, from which another run can continue the chunk.
+//! State of an appender of any encoding, from which a later process can continue the chunk.
 
 use super::{Encoding, HistogramAppender, ValueAppender, XorAppender};
 
 impl ValueAppender {
-    /// Appends all of the appender's state.
+    /// Appends the complete state of the appender.
     pub fn put_state(&self, out: &mut Vec<u8>) {
+        // The bytes of a histogram chunk imply its appender's state; those of an XOR chunk do not.
         let data = match self {
             ValueAppender::Float(appender) => return appender.put_state(out),
             ValueAppender::Histogram(appender) => appender.data(),
@@ -14,8 +15,7 @@ impl ValueAppender {
         out.extend_from_slice(data);
     }
 
-    /// Takes the state of an appender of this encoding off the front; `None` if it is none that an
-    /// appender can have.
+    /// Takes a state of this encoding off the front; `None` if no appender can have it.
     #[inline]
     pub fn split_state(encoding: Encoding, bytes: &[u8]) -> Option<(ValueAppender, &[u8])> {
         if encoding == Encoding::Xor {
@@ -31,7 +31,7 @@ impl ValueAppender {
             Encoding::Histogram => {
                 ValueAppender::Histogram(Box::new(HistogramAppender::resume(data)?))
             }
-            // No appender makes these.
+            // Encodings that no appender makes.
             Encoding::Xor | Encoding::Xor2 => return None,
             Encoding::HistogramSt | Encoding::FloatHistogramSt => return None,
         };
@@ -56,8 +56,7 @@ mod tests {
     }
 
     proptest! {
-        /// After each value the appender is taken apart and put together again; the chunks are
-        /// those of one that never was.
+        /// An appender rebuilt from its state after each value makes the same chunks.
         #[test]
         fn a_chunk_goes_on_where_it_was(
             rows in prop::collection::vec((value(), 1i64..9, 1usize..30), 1..40),

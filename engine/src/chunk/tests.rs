@@ -93,8 +93,8 @@ fn the_bytes_are_upstreams() -> TestResult {
     Ok(())
 }
 
-/// Prometheus, going on with a chunk after a restart, takes its window for "all 64 bits" when no
-/// value had differed yet, and writes `10` without ever having written `11`.
+/// Prometheus, continuing a chunk after a restart, takes its window for "all 64 bits" if no value
+/// has differed yet, and writes `10` without ever having written `11`.
 #[test]
 fn a_window_that_was_never_set_means_all_bits() -> TestResult {
     let mut data = encode(&[Sample { timestamp_ms: 0, value: 1.0 }]).data();
@@ -137,7 +137,7 @@ fn an_appender_stays_small() {
     assert_eq!(XorAppender::new().to_chunk(), None);
 }
 
-/// The most that a sample can take, at every position in a page.
+/// The largest sample, at every position in a page.
 #[test]
 fn the_widest_samples_fit_at_every_bit() {
     for regular in 0..500i64 {

@@ -4,14 +4,13 @@ use super::histogram::{Appended, CounterHeader, HistogramAppender, HistogramIter
 use super::{Chunk, ChunkError, Encoding, SAMPLES_PER_CHUNK, Xor2Iter, XorAppender, XorIter};
 use crate::model::{Sample, Value};
 
-/// Bytes after which a chunk of histograms is full, as upstream has it: histograms differ so much
-/// in size that their number says little.
+/// Size of a full chunk of histograms, as upstream's: their number says little about their size.
 const HISTOGRAM_CHUNK_BYTES: usize = 1024;
 
-/// Fewest histograms of a chunk that ends because it is full.
+/// Smallest number of histograms in a chunk that ends because it is full.
 const HISTOGRAMS_PER_CHUNK_MIN: usize = 10;
 
-/// The values of a chunk, first to last, with their times in milliseconds.
+/// Iterator over a chunk's values, first to last, with their times in milliseconds.
 #[derive(Clone, Debug)]
 pub enum Values<'a> {
     /// The values of an XOR chunk.
@@ -24,24 +23,24 @@ pub enum Values<'a> {
     FloatHistograms(Box<HistogramIter<'a, f64>>),
 }
 
-/// A chunk that values of one kind are added to; it holds at least one. Hardly larger than an
+/// A chunk under construction with at least one value, all of one kind. Hardly larger than an
 /// [`XorAppender`], since most series hold floats.
 #[derive(Debug)]
 pub enum ValueAppender {
-    /// Makes an XOR chunk.
+    /// Appends floats to an XOR chunk.
     Float(XorAppender),
-    /// Makes a chunk of histograms with whole counts.
+    /// Appends histograms with integer counts.
     Histogram(Box<HistogramAppender<u64>>),
-    /// Makes a chunk of histograms with fractional counts.
+    /// Appends histograms with float counts.
     FloatHistogram(Box<HistogramAppender<f64>>),
 }
 
-/// The values of a chunk.
+/// Returns an iterator over the values of a chunk.
 pub fn values(chunk: &Chunk) -> Result<Values<'_>, ChunkError> {
     values_of(chunk.encoding, &chunk.data)
 }
 
-/// The values of a chunk's data.
+/// Returns an iterator over the values in a chunk's data.
 pub fn values_of(encoding: Encoding, data: &[u8]) -> Result<Values<'_>, ChunkError> {
     Ok(match encoding {
         Encoding::Xor => Values::Floats(XorIter::new(data)?),
@@ -55,14 +54,15 @@ pub fn values_of(encoding: Encoding, data: &[u8]) -> Result<Values<'_>, ChunkErr
     })
 }
 
-/// Chunks of these values, which ascend in time; a new one where the kind changes, after
-/// [`ValueAppender::is_full`], and where histograms ask for it.
+/// Encodes values, which ascend in time, as chunks. A new one begins where the kind changes, after
+/// [`ValueAppender::is_full`], and where histograms require it.
 pub fn encode(values: impl Iterator<Item = (i64, Value)>) -> Vec<Chunk> {
     let mut chunks = Vec::new();
     let mut open: Option<ValueAppender> = None;
     for (timestamp_ms, value) in values {
         let next = match &mut open {
             Some(appender) if !appender.is_full() => appender.append(timestamp_ms, &value),
+            // The full chunk's last histogram decides the header of the next one.
             before => Some(ValueAppender::new(timestamp_ms, &value, before.as_ref())),
         };
         if let Some(next) = next {
@@ -74,8 +74,8 @@ pub fn encode(values: impl Iterator<Item = (i64, Value)>) -> Vec<Chunk> {
 }
 
 impl ValueAppender {
-    /// A chunk that begins with this value. `before` is the chunk that the series' earlier values
-    /// are in, if the new one was begun because that one is full or its time is over.
+    /// Creates a chunk that begins with this value. `before` is the chunk of the series' earlier
+    /// values, if the new one begins because that one is full or its time is over.
     pub fn new(timestamp_ms: i64, value: &Value, before: Option<&ValueAppender>) -> ValueAppender {
         match (value, before) {
             (Value::Float(value), _) => {
@@ -102,8 +102,7 @@ impl ValueAppender {
         }
     }
 
-    /// Adds a value, which must be later than the one before; gives a new chunk if the value had
-    /// to begin one. This one is finished then.
+    /// Adds a later value. If it must begin a chunk, returns that one; this chunk is finished then.
     #[inline]
     pub fn append(&mut self, timestamp_ms: i64, value: &Value) -> Option<ValueAppender> {
         let header = match (&mut *self, value) {
@@ -117,6 +116,7 @@ impl ValueAppender {
             (ValueAppender::FloatHistogram(appender), Value::FloatHistogram(histogram)) => {
                 appender.append(timestamp_ms, histogram)
             }
+            // After a change of kind there is nothing to compare a counter with.
             _ => return Some(ValueAppender::new(timestamp_ms, value, None)),
         };
         match (header, value) {
@@ -132,7 +132,7 @@ impl ValueAppender {
         }
     }
 
-    /// The chunk of floats that one more can be added to.
+    /// Returns the chunk of floats if one more can be added to it.
     #[inline]
     pub fn open_floats(&mut self) -> Option<&mut XorAppender> {
         match self {
@@ -143,9 +143,8 @@ impl ValueAppender {
         }
     }
 
-    /// Whether the next value should begin a new chunk: after [`SAMPLES_PER_CHUNK`] floats, or
-    /// when histograms, of which there are at least [`HISTOGRAMS_PER_CHUNK_MIN`], take
-    /// [`HISTOGRAM_CHUNK_BYTES`].
+    /// Returns whether the next value should begin a new chunk: after [`SAMPLES_PER_CHUNK`] floats,
+    /// or when at least [`HISTOGRAMS_PER_CHUNK_MIN`] histograms take [`HISTOGRAM_CHUNK_BYTES`].
     #[inline]
     pub fn is_full(&self) -> bool {
         let count = usize::from(self.count());
@@ -160,9 +159,10 @@ impl ValueAppender {
         }
     }
 
-    /// The value at exactly this time, if there is one.
+    /// Returns the value at exactly this time, if any.
     pub fn value_at(&self, timestamp_ms: i64) -> Result<Option<Value>, ChunkError> {
         match self {
+            // A sample that is sent again is mostly the last one, which need not be decoded.
             ValueAppender::Float(appender)
                 if appender.last_timestamp_ms() == Some(timestamp_ms) =>
             {
@@ -175,7 +175,7 @@ impl ValueAppender {
         }
     }
 
-    /// What kind of chunk this makes.
+    /// Returns the encoding of the chunk under construction.
     pub fn encoding(&self) -> Encoding {
         match self {
             ValueAppender::Float(_) => Encoding::Xor,
@@ -184,7 +184,7 @@ impl ValueAppender {
         }
     }
 
-    /// How many values were appended.
+    /// Number of values appended so far.
     #[inline]
     pub fn count(&self) -> u16 {
         match self {
@@ -194,7 +194,7 @@ impl ValueAppender {
         }
     }
 
-    /// The chunk so far as one to hand out.
+    /// Returns the chunk so far, with a copy of its bytes.
     pub fn to_chunk(&self) -> Option<Chunk> {
         match self {
             ValueAppender::Float(appender) => appender.to_chunk(),
@@ -203,7 +203,7 @@ impl ValueAppender {
         }
     }
 
-    /// Time of the first value.
+    /// Returns the time of the first value.
     pub fn first_timestamp_ms(&self) -> Option<i64> {
         match self {
             ValueAppender::Float(appender) => appender.first_timestamp_ms(),
@@ -212,7 +212,7 @@ impl ValueAppender {
         }
     }
 
-    /// Time of the last value.
+    /// Returns the time of the last value.
     pub fn last_timestamp_ms(&self) -> Option<i64> {
         match self {
             ValueAppender::Float(appender) => appender.last_timestamp_ms(),
@@ -223,7 +223,7 @@ impl ValueAppender {
 }
 
 impl Values<'_> {
-    /// The start timestamp of the value that was given last, in milliseconds; 0 if it is not known.
+    /// Returns the start timestamp of the value returned last, in milliseconds; 0 if unknown.
     pub fn start_ms(&self) -> i64 {
         match self {
             Values::Floats(_) => 0,
@@ -233,10 +233,11 @@ impl Values<'_> {
         }
     }
 
-    /// The value at exactly this time, if there is one. Reads on from where the iteration stands.
+    /// Returns the value at exactly this time, if any, from the current position on.
     pub fn at(self, timestamp_ms: i64) -> Result<Option<Value>, ChunkError> {
         for value in self {
             let (held_ms, value) = value?;
+            // Values ascend in time, so a later one proves that there is none.
             if held_ms >= timestamp_ms {
                 return Ok((held_ms == timestamp_ms).then_some(value));
             }

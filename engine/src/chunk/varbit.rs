@@ -13,24 +13,22 @@
 //! 11111111   64                  anything               anything
 //! ```
 //!
-//! Source: prometheus/prometheus, `tsdb/docs/format/chunks.md` (`varbit_int`, `varbit_uint`) and
-//! `tsdb/chunkenc/varbit.go`.
+//! Source: prometheus/prometheus, `tsdb/docs/format/chunks.md` and `tsdb/chunkenc/varbit.go`.
 
 use crate::codec::{BitReader, BitWriter, put_varint};
 
-/// Bits after a prefix of as many ones as the position says.
+/// Number of bits after a prefix of as many ones as the index.
 const WIDTHS: [u32; 9] = [0, 3, 6, 9, 12, 18, 25, 56, 64];
 
 /// Longest prefix; it ends without a zero.
 const PREFIX_BITS_MAX: u32 = 8;
 
-/// The buffer grows by this much, or by half.
+/// Least growth of the buffer in bytes; a large one grows by half.
 const GROWTH_BYTES_MIN: usize = 128;
 
-/// A growing buffer of bits.
 #[derive(Clone, Debug, Default)]
 pub struct BitBuffer {
-    /// Longer than what is written, so that bits are stored eight bytes at a time.
+    /// Longer than the written bits, so that eight bytes can be stored at a time.
     bytes: Vec<u8>,
     position_bits: u32,
 }
@@ -48,7 +46,7 @@ impl BitBuffer {
         self.position_bits = writer.position_bits();
     }
 
-    /// Makes room for this many bytes in all.
+    /// Reserves room for this many bytes in total.
     pub fn reserve(&mut self, bytes: usize) {
         let needed = bytes + BitWriter::SPARE_BYTES;
         if self.bytes.len() < needed {
@@ -60,11 +58,11 @@ impl BitBuffer {
     fn grow(&mut self, needed: usize) {
         let growth = GROWTH_BYTES_MIN.max(self.bytes.len() / 2);
         let len = needed.max(self.bytes.len() + growth);
+        // `resize` alone would double the capacity, which every open histogram series pays for.
         self.bytes.reserve_exact(len - self.bytes.len());
         self.bytes.resize(len, 0);
     }
 
-    /// Adds a signed number.
     pub fn put_varbit_int(&mut self, value: i64) {
         // A width's largest value is the power of two that its topmost bit alone would mean.
         let magnitude = if value > 0 { value as u64 - 1 } else { value.unsigned_abs() };
@@ -72,12 +70,11 @@ impl BitBuffer {
         self.put_varbit(value as u64, needed);
     }
 
-    /// Adds an unsigned number.
     pub fn put_varbit_uint(&mut self, value: u64) {
         self.put_varbit(value, 64 - value.leading_zeros());
     }
 
-    /// Adds a signed number in whole bytes, which need not begin where a byte does.
+    /// Adds a signed number in whole bytes, at any bit position.
     pub fn put_varint(&mut self, value: i64) {
         let mut bytes = Vec::with_capacity(10);
         put_varint(&mut bytes, value);
@@ -85,12 +82,14 @@ impl BitBuffer {
     }
 
     fn put_varbit(&mut self, value: u64, needed: u32) {
+        // `i64::MIN` needs 65 by the rule of lopsided ranges; the widest class takes any number.
         let needed = needed.min(64);
         let ones = WIDTHS.iter().take_while(|width| **width < needed).count() as u32;
         let prefix_bits = (ones + 1).min(PREFIX_BITS_MAX);
         let all_ones = (1u64 << ones) - 1;
         let prefix = all_ones << (prefix_bits - ones);
         let width = WIDTHS[ones as usize];
+        // One put takes up to 64 bits; only the widest class needs more.
         if prefix_bits + width <= 64 {
             let low = value & ((1u64 << width) - 1);
             self.put(prefix << width | low, prefix_bits + width);
@@ -100,22 +99,20 @@ impl BitBuffer {
         }
     }
 
-    /// Bits written.
     pub fn position_bits(&self) -> u32 {
         self.position_bits
     }
 
-    /// The written bits, with zeros up to the next byte.
+    /// Returns the written bits, with zeros up to the next byte.
     pub fn data(&self) -> &[u8] {
         self.bytes.get(..self.position_bits.div_ceil(8) as usize).unwrap_or_default()
     }
 
-    /// The written bytes, to change them in place.
     pub fn data_mut(&mut self) -> &mut [u8] {
         self.bytes.get_mut(..self.position_bits.div_ceil(8) as usize).unwrap_or_default()
     }
 
-    /// Bytes that the buffer takes, used or not.
+    /// Number of bytes allocated, used or not.
     pub fn capacity_bytes(&self) -> usize {
         self.bytes.capacity()
     }
@@ -135,16 +132,17 @@ pub fn take_varbit_int(bits: &mut BitReader<'_>) -> Option<i64> {
         return Some(0);
     }
     let value = bits.take(width)?;
+    // The ranges are lopsided: the topmost bit alone is the largest positive number.
     let is_negative = width < 64 && value > 1 << (width - 1);
     Some(if is_negative { value.wrapping_sub(1 << width) as i64 } else { value as i64 })
 }
 
-/// Reads an unsigned number in whole bytes, which need not begin where a byte does; `None` if the
-/// bits end before it does, or it overflows 64 bits.
+/// Reads an unsigned number in whole bytes; `None` if it is cut short or exceeds 64 bits.
 pub fn take_uvarint(bits: &mut BitReader<'_>) -> Option<u64> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {
         let byte = bits.take(8)?;
+        // The tenth byte has room for the topmost bit only.
         if shift == 63 && byte > 1 {
             return None;
         }
@@ -156,7 +154,7 @@ pub fn take_uvarint(bits: &mut BitReader<'_>) -> Option<u64> {
     None
 }
 
-/// Reads a signed number likewise.
+/// Reads a zigzag-folded number in whole bytes; `None` as for [`take_uvarint`].
 pub fn take_varint(bits: &mut BitReader<'_>) -> Option<i64> {
     let folded = take_uvarint(bits)?;
     Some(((folded >> 1) as i64) ^ -((folded & 1) as i64))
@@ -165,6 +163,7 @@ pub fn take_varint(bits: &mut BitReader<'_>) -> Option<i64> {
 #[inline]
 fn take_width(bits: &mut BitReader<'_>) -> Option<u32> {
     bits.fill();
+    // Behind the end the window holds zeros, which end the prefix; then `take` fails.
     let ones = bits.peek().leading_ones().min(PREFIX_BITS_MAX);
     bits.take((ones + 1).min(PREFIX_BITS_MAX))?;
     WIDTHS.get(ones as usize).copied()
@@ -175,7 +174,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The edges of every width, and their neighbours.
     fn edges() -> Vec<i64> {
         let powers = (0..63).map(|bits| 1i64 << bits);
         let around = powers.flat_map(|p| [p - 1, p, p + 1, 1 - p, -p, -p - 1]);

@@ -1,11 +1,10 @@
-//! A chunk without some of its values.
+//! Removes deleted time ranges from a chunk.
 
 use super::xor_iter::before;
 use super::{Chunk, ChunkError, Encoding, StartedValue, encode_started, started_values};
 use crate::model::TimeRange;
 
-/// The values of a chunk that lie in none of these spans of time, as chunks. One that is not
-/// touched stays as it is.
+/// Returns the values of a chunk outside the deleted ranges; shares its bytes if none overlaps.
 pub fn without(chunk: &Chunk, deleted: &[TimeRange]) -> Result<Vec<Chunk>, ChunkError> {
     let span = TimeRange { start_ms: chunk.min_time_ms, end_ms: chunk.max_time_ms };
     if !deleted.iter().any(|range| range.overlaps(&span)) {
@@ -14,7 +13,7 @@ pub fn without(chunk: &Chunk, deleted: &[TimeRange]) -> Result<Vec<Chunk>, Chunk
     if deleted.iter().any(|range| range.covers(&span)) {
         return Ok(Vec::new());
     }
-    // So reads leave out what came after they began.
+    // Reads take this path to hide samples appended after they began; nothing is re-encoded.
     if let [TimeRange { start_ms, end_ms }] = *deleted
         && end_ms >= chunk.max_time_ms
         && chunk.encoding == Encoding::Xor
@@ -29,7 +28,7 @@ pub fn without(chunk: &Chunk, deleted: &[TimeRange]) -> Result<Vec<Chunk>, Chunk
             follows_gap = true;
             continue;
         }
-        // What a histogram says of the one before it does not hold for an earlier one.
+        // A hint compares a histogram with the one before, so it does not hold after a gap.
         let value = if follows_gap { value.without_reset_hint() } else { value };
         follows_gap = false;
         kept.push(StartedValue { timestamp_ms, start_ms, value });
@@ -63,7 +62,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is cut off at the end leaves the same bytes as encoding the rest.
+        /// Removing the end leaves the same bytes as encoding the remaining samples.
         #[test]
         fn an_end_that_goes_leaves_what_would_be_encoded(
             samples in proptest::collection::vec((1i64..100_000, any::<u64>(), 0u32..64), 2..=120),

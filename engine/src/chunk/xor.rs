@@ -1,4 +1,4 @@
-//! The XOR chunk, and the appender that makes it.
+//! The XOR chunk and its appender.
 //!
 //! Owns the layout that upstream's `tsdb/docs/format/chunks.md` ("XOR chunk data") gives:
 //!
@@ -21,8 +21,8 @@
 //!   11   + 5 bits leading zeros + 6 bits width (0 is 64) + the bits   a new window
 //! ```
 //!
-//! Invariants: the count is up to date after every append, so the bytes so far are a chunk at any
-//! time. Times may go anywhere (upstream's arithmetic wraps), but callers append in order. Our
+//! Invariants: the count is up to date after every append, so the bytes so far are a valid chunk.
+//! Times may jump in any direction (upstream's arithmetic wraps), but callers append in order. The
 //! bytes equal upstream's for the same samples.
 
 mod state;
@@ -30,26 +30,24 @@ mod state;
 use super::{Chunk, Encoding};
 use crate::codec::{put_uvarint, put_varint, split_varint};
 
-/// Most samples that a chunk can count.
+/// Largest sample count that a chunk's header can hold.
 pub const SAMPLES_PER_CHUNK_MAX: u16 = u16::MAX;
 
-/// Bytes of the sample count.
 const HEADER_BYTES: usize = 2;
 
-/// Bytes of a page. With the link beside them they fill an allocation of 64 on wasm32, header
-/// included.
+/// Bytes of a page; with its link it fills a wasm32 allocation of 64 bytes, header included.
 const PAGE_BYTES: usize = 56;
 
-/// Bits of a page: whole words, which is what is written at a time.
+/// Bits of a page: whole words, since bits are written by words.
 const PAGE_BITS: usize = 8 * PAGE_BYTES;
 
-/// Largest count of leading zeros that the five bits for it can say.
+/// Largest number of leading zeros that five bits can express.
 const LEADING_ZEROS_MAX: u32 = 31;
 
 /// Compresses samples of one series into a chunk.
 ///
-/// Every head series holds one, and those of a node grow in step. A buffer that grows by moving
-/// would leave holes that no other series needs, so full pages stay where they are.
+/// Every head series holds one appender, and the series of a node grow in step. A buffer that moves
+/// to grow would leave holes that fit no other series, so full pages stay where they are.
 #[derive(Debug)]
 pub struct XorAppender {
     last_timestamp_ms: i64,
@@ -59,18 +57,17 @@ pub struct XorAppender {
     pages: Option<Box<Page>>,
     page_count: u16,
     count: u16,
-    /// Where the next bit goes in the tail: below [`PAGE_BITS`].
+    /// Position of the next bit in the tail, below [`PAGE_BITS`].
     tail_bits: u16,
-    /// Whether a window of value bits is set; it has these numbers of zeros before and after it.
+    /// Whether a window of value bits is set, with the zeros before and after it given below.
     has_window: bool,
     leading_zeros: u8,
     trailing_zeros: u8,
-    /// What fills no page yet.
+    /// Bytes that fill no page yet.
     tail: [u8; PAGE_BYTES],
 }
 
-/// An appender at work: what changes with each sample stays in registers from one to the next.
-/// [`Pen::keep`] writes it back.
+/// An appender at work, with the changing fields in registers until [`Pen::keep`].
 struct Pen<'a> {
     appender: &'a mut XorAppender,
     last_timestamp_ms: i64,
@@ -79,11 +76,11 @@ struct Pen<'a> {
     has_window: bool,
     leading_zeros: u32,
     trailing_zeros: u32,
-    /// Where the word being filled begins in the tail.
+    /// Offset in the tail of the word being filled.
     word_at: usize,
     /// The word: bits from the top, zeros below.
     word: u64,
-    /// How many bits it has, at most 63.
+    /// Number of bits in the word, at most 63.
     word_bits: u32,
 }
 
@@ -100,7 +97,7 @@ impl Default for XorAppender {
 }
 
 impl XorAppender {
-    /// An empty chunk.
+    /// Creates an appender of an empty chunk.
     pub fn new() -> XorAppender {
         XorAppender {
             last_timestamp_ms: 0,
@@ -138,6 +135,7 @@ impl XorAppender {
         assert!(samples.len() <= room, "a chunk counts at most 65535 samples");
         let mut pen = Pen::of(self);
         let mut rest = samples;
+        // The first two samples have layouts of their own; the loop below stays free of that check.
         while pen.appender.count < 2
             && let [(timestamp_ms, value), after @ ..] = rest
         {
@@ -147,6 +145,7 @@ impl XorAppender {
         for (timestamp_ms, value) in rest {
             pen.put(*timestamp_ms, *value);
         }
+        // Cannot overflow: the assertion above bounds the length.
         pen.appender.count += rest.len() as u16;
         pen.keep();
     }
@@ -157,16 +156,17 @@ impl XorAppender {
         self.page_count += 1;
     }
 
-    /// How many samples were appended.
+    /// Number of samples appended so far.
     #[inline]
     pub fn count(&self) -> u16 {
         self.count
     }
 
-    /// The chunk so far: valid bytes at any time.
+    /// Returns the bytes of the chunk so far, which are valid at any time.
     pub fn data(&self) -> Vec<u8> {
         let mut data = vec![0; self.data_bytes()];
         self.copy_data(&mut data);
+        // The page that the header is in may lie deep in the list, so the count is kept apart.
         if let Some(header) = data.first_chunk_mut::<HEADER_BYTES>() {
             *header = self.count.to_be_bytes();
         }
@@ -177,17 +177,18 @@ impl XorAppender {
         usize::from(self.page_count) * PAGE_BYTES + usize::from(self.tail_bits.div_ceil(8))
     }
 
-    /// Fills [`XorAppender::data_bytes`] with the chunk, but for the sample count.
+    /// Fills [`XorAppender::data_bytes`] bytes with the chunk, except for the sample count.
     fn copy_data(&self, data: &mut [u8]) {
         let (pages, tail) = data.split_at_mut(usize::from(self.page_count) * PAGE_BYTES);
         tail.copy_from_slice(&self.tail[..tail.len()]);
+        // Pages are linked from the last to the first, so the places are filled from the end.
         let from_the_last = std::iter::successors(self.pages.as_deref(), |p| p.before.as_deref());
         for (place, page) in pages.rchunks_exact_mut(PAGE_BYTES).zip(from_the_last) {
             place.copy_from_slice(&page.bytes);
         }
     }
 
-    /// The chunk so far as one to hand out; `None` while it is empty.
+    /// Returns the chunk so far; `None` while it is empty.
     pub fn to_chunk(&self) -> Option<Chunk> {
         let data = self.data();
         let (min_time_ms, _) = split_varint(data.get(HEADER_BYTES..)?)?;
@@ -195,21 +196,22 @@ impl XorAppender {
         Some(Chunk { encoding: Encoding::Xor, min_time_ms, max_time_ms, data: data.into() })
     }
 
-    /// Time of the first sample.
+    /// Returns the time of the first sample.
     pub fn first_timestamp_ms(&self) -> Option<i64> {
         let all = std::iter::successors(self.pages.as_deref(), |page| page.before.as_deref());
         let start = all.last().map_or(&self.tail[..], |first| &first.bytes);
         let first = split_varint(start.get(HEADER_BYTES..)?).map(|(timestamp_ms, _)| timestamp_ms);
+        // The zeros of an empty tail would decode as time 0.
         first.filter(|_| self.count > 0)
     }
 
-    /// Time of the last sample.
+    /// Returns the time of the last sample.
     #[inline]
     pub fn last_timestamp_ms(&self) -> Option<i64> {
         (self.count > 0).then_some(self.last_timestamp_ms)
     }
 
-    /// Value of the last sample.
+    /// Returns the value of the last sample.
     #[inline]
     pub fn last_value(&self) -> Option<f64> {
         (self.count > 0).then_some(self.last_value)
@@ -222,7 +224,7 @@ impl<'a> Pen<'a> {
         let word_at = usize::from(appender.tail_bits) / 64 * 8;
         let word_bits = u32::from(appender.tail_bits) % 64;
         let held = appender.tail.get(word_at..).and_then(|rest| rest.first_chunk());
-        // What lies behind the last bit is of another page.
+        // The bits behind the last one are remains of an earlier page.
         let word = u64::from_be_bytes(*held.unwrap_or(&[0; 8])) & !(u64::MAX >> word_bits);
         Pen {
             last_timestamp_ms: appender.last_timestamp_ms,
@@ -272,7 +274,7 @@ impl<'a> Pen<'a> {
         }
     }
 
-    /// Writes bits of which all but the last `over` (at most 63) fill the word.
+    /// Writes bits that fill the word; the last `over` of them (at most 63) begin the next.
     #[inline]
     fn put_over(&mut self, bits: u64, over: u32) {
         self.word |= bits >> over;
@@ -282,12 +284,12 @@ impl<'a> Pen<'a> {
             self.appender.turn_page();
             self.word_at = 0;
         }
-        // In two steps, since all 64 bits may have to go.
+        // Two shifts, since all 64 bits may have to go.
         self.word = bits << 1 << (63 - over);
         self.word_bits = over;
     }
 
-    /// The first two samples begin with numbers of whole bytes.
+    /// Writes the first or second sample, whose time takes whole bytes.
     #[cold]
     fn put_early(&mut self, timestamp_ms: i64, value: f64) {
         let step_ms = timestamp_ms.wrapping_sub(self.last_timestamp_ms) as u64;
@@ -312,7 +314,7 @@ impl<'a> Pen<'a> {
         self.appender.count += 1;
     }
 
-    /// Writes the third sample, or a later one.
+    /// Writes the third or a later sample.
     #[inline(always)]
     fn put(&mut self, timestamp_ms: i64, value: f64) {
         let step_ms = timestamp_ms.wrapping_sub(self.last_timestamp_ms) as u64;
@@ -322,8 +324,8 @@ impl<'a> Pen<'a> {
         self.last_timestamp_ms = timestamp_ms;
     }
 
-    /// The bits that say the step, to be written together with the value's first ones. The rare
-    /// escape of 68 bits is written at once and leaves nothing over.
+    /// Returns the bits of the step, to be written with the first bits of the value. The rare
+    /// escape of 68 bits is written at once, and no bits are returned.
     #[inline(always)]
     fn put_step(&mut self, step_ms: u64) -> (u64, u32) {
         let change_ms = step_ms.wrapping_sub(self.last_step_ms) as i64;
@@ -341,7 +343,7 @@ impl<'a> Pen<'a> {
         }
     }
 
-    /// Writes the `width` bits (at most 24) that say the time, then the value.
+    /// Writes the `width` bits (at most 24) of the time, then the value.
     #[inline(always)]
     fn put_value(&mut self, mut bits: u64, mut width: u32, value: f64) {
         let difference = value.to_bits() ^ self.last_value_bits;
@@ -351,6 +353,7 @@ impl<'a> Pen<'a> {
         self.last_value_bits = value.to_bits();
         let leading_zeros = difference.leading_zeros().min(LEADING_ZEROS_MAX);
         let trailing_zeros = difference.trailing_zeros();
+        // Like upstream, a window that fits is reused however wide it is; the bytes depend on it.
         let fits = self.has_window
             && leading_zeros >= self.leading_zeros
             && trailing_zeros >= self.trailing_zeros;
@@ -358,6 +361,7 @@ impl<'a> Pen<'a> {
             (bits, width) = (bits << 2 | 0b10, width + 2);
         } else {
             let significant_bits = 64 - leading_zeros - trailing_zeros;
+            // Six bits cannot express 64; since no window is empty, 0 stands for 64.
             let window = u64::from(leading_zeros) << 6 | u64::from(significant_bits & 63);
             (bits, width) = (bits << 13 | 0b11 << 11 | window, width + 13);
             self.has_window = true;
@@ -366,6 +370,7 @@ impl<'a> Pen<'a> {
         }
         let value_width = 64 - self.leading_zeros - self.trailing_zeros;
         let value_bits = difference >> self.trailing_zeros;
+        // One write serves most samples; together the bits may exceed a word.
         if width + value_width <= 64 {
             self.put_bits(bits << value_width | value_bits, width + value_width);
         } else {
@@ -376,7 +381,7 @@ impl<'a> Pen<'a> {
 }
 
 impl Drop for XorAppender {
-    /// One page after the other: a long chain would end itself by recursion.
+    /// Frees page after page: recursion over a long chain would overflow the stack.
     fn drop(&mut self) {
         let mut next = self.pages.take();
         while let Some(mut page) = next {

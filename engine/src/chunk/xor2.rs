@@ -26,8 +26,7 @@
 //! changed value:  0 + the window's bits, or 1 + window + the bits
 //! ```
 //!
-//! Unlike in `xor.rs`, the differences of steps are two's complement. Our bytes equal upstream's
-//! for the same samples.
+//! Unlike in `xor.rs`, step changes are two's complement. The bytes equal upstream's.
 
 use super::SAMPLES_PER_CHUNK_MAX;
 use super::starts::StartWriter;
@@ -36,27 +35,24 @@ use crate::codec::put_uvarint;
 use crate::model::Sample;
 use crate::model::histogram::is_stale_nan;
 
-/// Bytes of the sample count and of the header of start timestamps.
+/// Bytes of the sample count and the start-timestamp header.
 pub(super) const HEADER_BYTES: usize = 3;
 
-/// Largest count of leading zeros that the five bits for it can say.
 const LEADING_ZEROS_MAX: u32 = 31;
 
-/// Takes samples with their start timestamps.
 struct Writer {
     out: BitBuffer,
     starts: StartWriter,
     count: u16,
     time_ms: i64,
     step_ms: i64,
-    /// Bits of the last value that was no stale marker.
+    /// Bits of the last value that was not a stale marker.
     value_bits: u64,
-    /// Zeros before and after the window, once there is one.
+    /// Zeros before and after the window of value bits, once one is set.
     window: Option<(u32, u32)>,
 }
 
-/// The data of a chunk of samples, each with its start timestamp (0 if it is not known); at most
-/// as many as a chunk can count, the others are left out.
+/// Encodes samples with their start timestamps (0 if unknown), as many as a chunk can count.
 pub(super) fn encode_xor2(samples: impl Iterator<Item = (Sample, i64)>) -> Vec<u8> {
     let mut writer = Writer {
         out: BitBuffer::default(),
@@ -67,6 +63,7 @@ pub(super) fn encode_xor2(samples: impl Iterator<Item = (Sample, i64)>) -> Vec<u
         value_bits: 0,
         window: None,
     };
+    // Room for the header, which is known only after the last sample.
     writer.out.put(0, 8 * HEADER_BYTES as u32);
     for (sample, start_ms) in samples.take(usize::from(SAMPLES_PER_CHUNK_MAX)) {
         writer.put(sample, start_ms);
@@ -99,11 +96,14 @@ impl Writer {
                 self.step_ms = step_ms;
             }
         }
+        // A stale marker has a code of its own; as a base, it would make two differences wide.
         if !is_stale_nan(value) {
             self.value_bits = value.to_bits();
         }
+        // A start timestamp refers to the time of the sample before, so `time_ms` changes after it.
         self.starts.put(&mut self.out, self.count, (timestamp_ms, self.time_ms), start_ms);
         self.time_ms = timestamp_ms;
+        // Cannot overflow: the encoder takes no more samples than a `u16` counts.
         self.count += 1;
     }
 
@@ -116,6 +116,7 @@ impl Writer {
                 return match difference {
                     0 => self.out.put(0, 1),
                     _ => {
+                        // A change is certain here, so one bit fewer suffices than elsewhere.
                         self.out.put(0b10, 2);
                         self.put_difference(difference, (0, 1), (1, 1));
                     }
@@ -139,7 +140,7 @@ impl Writer {
         }
     }
 
-    /// Writes differing bits, after one of two prefixes with their lengths.
+    /// Writes the bits of a difference after one of two prefixes, given with their lengths in bits.
     fn put_difference(&mut self, difference: u64, same: (u64, u32), new: (u64, u32)) {
         let leading_zeros = difference.leading_zeros().min(LEADING_ZEROS_MAX);
         let trailing_zeros = difference.trailing_zeros();

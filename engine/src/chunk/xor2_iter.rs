@@ -1,6 +1,4 @@
-//! Takes an XOR2 chunk apart; the layout is in `xor2.rs`.
-//!
-//! Any bytes are survived: what does not decode gives one error, then the iterator is at its end.
+//! Decodes XOR2 chunks (`xor2.rs`). Bytes that do not decode end the iterator with an error.
 
 use super::ChunkError;
 use super::starts::{StartReader, are_starts_unknown};
@@ -10,36 +8,36 @@ use crate::codec::BitReader;
 use crate::model::Sample;
 use crate::model::histogram::{STALE_NAN_BITS, is_stale_nan};
 
-/// The samples of an XOR2 chunk, first to last.
+/// Iterator over the samples of an XOR2 chunk, first to last.
 #[derive(Clone, Debug)]
 pub struct Xor2Iter<'a> {
     bits: BitReader<'a>,
     count: u16,
     next: u16,
     starts: StartReader,
-    /// The window of value bits; all of them until one is set.
+    /// Window of value bits; all 64 until one is set.
     leading_zeros: u8,
     value_width: u8,
     timestamp_ms: i64,
     step_ms: u64,
     value_bits: u64,
-    /// Bits of the last value that was no stale marker.
+    /// Bits of the last value that was not a stale marker.
     base_bits: u64,
 }
 
-/// Why a sample does not decode; [`Xor2Iter::explain`] says which one.
+/// Reason why a sample does not decode; [`Xor2Iter::explain`] adds the sample's position.
 enum Cause {
     CutShort,
     TooWide,
 }
 
-/// Whether no sample of an XOR2 chunk has a start timestamp.
+/// Returns whether no sample of an XOR2 chunk has a start timestamp.
 pub(super) fn has_no_starts(data: &[u8]) -> bool {
     data.get(HEADER_BYTES - 1).is_some_and(|header| are_starts_unknown(*header))
 }
 
 impl<'a> Xor2Iter<'a> {
-    /// Reads a chunk's data: no length, encoding or checksum around it.
+    /// Creates an iterator over a chunk's data, without length, encoding or checksum.
     pub fn new(data: &'a [u8]) -> Result<Xor2Iter<'a>, ChunkError> {
         let (header, bits) =
             data.split_first_chunk::<HEADER_BYTES>().ok_or(ChunkError::NoHeader)?;
@@ -58,12 +56,12 @@ impl<'a> Xor2Iter<'a> {
         })
     }
 
-    /// How many samples the chunk claims to hold.
+    /// Number of samples that the chunk claims to hold.
     pub fn count(&self) -> u16 {
         self.count
     }
 
-    /// The start timestamp of the sample that was given last; 0 if it is not known.
+    /// Returns the start timestamp of the sample returned last; 0 if unknown.
     #[inline]
     pub fn start_ms(&self) -> i64 {
         self.starts.start_ms()
@@ -83,7 +81,7 @@ impl<'a> Xor2Iter<'a> {
         self.bits.take(bits).ok_or(Cause::CutShort)
     }
 
-    /// How many ones follow, of at most `max`; passes over them and the zero that ends them.
+    /// Counts the ones that follow, up to `max`; skips them and the zero that ends them.
     #[inline]
     fn take_ones(&mut self, max: u32) -> Result<u32, Cause> {
         self.bits.fill();
@@ -117,6 +115,7 @@ impl<'a> Xor2Iter<'a> {
         let width = match self.take_ones(5)? {
             0 => {
                 self.pass_step();
+                // The sample before may be a stale marker, which is no base for "the same value".
                 self.value_bits = self.base_bits;
                 return Ok(());
             }
@@ -135,7 +134,7 @@ impl<'a> Xor2Iter<'a> {
             }
         };
         let bits = self.take(width)?;
-        // The topmost bit is the sign.
+        // Unlike in `xor.rs`, the topmost bit is the sign.
         let change_ms = (bits << (64 - width)) as i64 >> (64 - width);
         self.step_ms = self.step_ms.wrapping_add(change_ms as u64);
         self.pass_step();
@@ -178,6 +177,7 @@ impl<'a> Xor2Iter<'a> {
 
     fn set_value(&mut self, value_bits: u64) {
         self.value_bits = value_bits;
+        // A stale marker as the first value is no base: the first difference is to zero then.
         if !is_stale_nan(f64::from_bits(value_bits)) {
             self.base_bits = value_bits;
         }
@@ -203,7 +203,7 @@ impl Iterator for Xor2Iter<'_> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        // The count is the chunk's own claim, so the lower bound is only good for one item.
+        // The count is the chunk's own claim, so the lower bound holds for one item only.
         let left = usize::from(self.count - self.next);
         (left.min(1), Some(left))
     }

@@ -1,6 +1,4 @@
-//! Takes an XOR chunk apart; the layout is in `xor.rs`.
-//!
-//! Any bytes are survived: what does not decode gives one error, then the iterator is at its end.
+//! Decodes XOR chunks (`xor.rs`). After bytes that do not decode, the iterator ends with an error.
 
 mod bulk;
 
@@ -11,16 +9,16 @@ use crate::codec::{BitReader, split_uvarint, split_varint};
 use crate::model::Sample;
 use std::rc::Rc;
 
-/// The samples of an XOR chunk, first to last.
+/// Iterator over the samples of an XOR chunk, first to last.
 #[derive(Clone, Debug)]
 pub struct XorIter<'a> {
-    /// Bits after the first two times and the first value, once these are read.
+    /// Bits after the first two times and the first value, once both are read.
     bits: BitReader<'a>,
-    /// What is left of the part made of whole bytes.
+    /// Rest of the part that is made of whole bytes.
     bytes: &'a [u8],
     count: u16,
     next: u16,
-    /// The window of value bits. A chunk that upstream went on with after a restart may use one
+    /// Window of value bits. A chunk that upstream continued after a restart may use a window
     /// without setting it; all 64 bits are meant then.
     leading_zeros: u8,
     value_width: u8,
@@ -30,7 +28,7 @@ pub struct XorIter<'a> {
 }
 
 impl<'a> XorIter<'a> {
-    /// Reads a chunk's data: no length, encoding or checksum around it.
+    /// Creates an iterator over a chunk's data, without length, encoding or checksum.
     pub fn new(data: &'a [u8]) -> Result<XorIter<'a>, ChunkError> {
         let (header, bytes) = data.split_first_chunk::<2>().ok_or(ChunkError::NoHeader)?;
         Ok(XorIter {
@@ -46,12 +44,12 @@ impl<'a> XorIter<'a> {
         })
     }
 
-    /// How many samples the chunk claims to hold.
+    /// Number of samples that the chunk claims to hold.
     pub fn count(&self) -> u16 {
         self.count
     }
 
-    /// Bits after the sample that was read last.
+    /// Number of bits after the sample read last.
     fn left_bits(&self) -> usize {
         match self.next {
             0 | 1 => 8 * self.bytes.len(),
@@ -63,7 +61,7 @@ impl<'a> XorIter<'a> {
         ChunkError::CutShort { sample: self.next, count: self.count }
     }
 
-    /// The first sample is made of whole bytes.
+    /// Reads the first sample, which is made of whole bytes.
     fn read_first(&mut self) -> Option<()> {
         let (timestamp_ms, rest) = split_varint(self.bytes)?;
         let (value, rest) = rest.split_first_chunk::<8>()?;
@@ -73,7 +71,7 @@ impl<'a> XorIter<'a> {
         Some(())
     }
 
-    /// So is the first step; the bits begin after it.
+    /// Reads the first step, also of whole bytes; bits begin after it.
     fn read_first_step(&mut self) -> Option<()> {
         let (step_ms, rest) = split_uvarint(self.bytes)?;
         self.step_ms = step_ms;
@@ -83,12 +81,13 @@ impl<'a> XorIter<'a> {
         Some(())
     }
 
-    /// How much the step changes. At least 20 bits are in the window afterwards, or all there are.
+    /// Reads the step. The window holds at least 20 bits afterwards, or all that are left.
     #[inline]
     fn read_step(&mut self) -> Option<()> {
         self.bits.fill();
         let window = self.bits.peek();
         if window >> 63 == 0 {
+            // A zero behind the end of the bits is no code.
             if self.bits.filled() == 0 {
                 return None;
             }
@@ -110,6 +109,7 @@ impl<'a> XorIter<'a> {
             _ => {
                 self.bits.take(4)?;
                 let change_ms = self.bits.take(64)? as i64;
+                // The escape used up the window, from which `read_value` peeks without filling.
                 self.bits.fill();
                 return Some(change_ms);
             }
@@ -137,6 +137,7 @@ impl<'a> XorIter<'a> {
             let width = (head & 63) as u8;
             self.leading_zeros = (head >> 6 & 31) as u8;
             self.value_width = if width == 0 { 64 } else { width };
+            // Only damage makes a window this wide; the shift below would overflow.
             if self.leading_zeros + self.value_width > 64 {
                 return Err(ChunkError::ValueTooWide {
                     sample: self.next,
@@ -163,9 +164,9 @@ impl<'a> XorIter<'a> {
     }
 }
 
-/// The samples of a chunk of floats before a time; `None` if there are none. The bytes up to any
-/// sample are a chunk but for the count, so no sample is encoded again. Fails if a sample before
-/// that time, or the one that ends it, does not decode.
+/// Returns the samples of a chunk of floats before a time; `None` if there are none. The bytes up
+/// to any sample are a valid chunk except for the count, so nothing is re-encoded. Fails if one of
+/// these samples, or the first one after them, does not decode.
 pub(super) fn before(chunk: &Chunk, time_ms: i64) -> Result<Option<Chunk>, ChunkError> {
     let data = &*chunk.data;
     let mut samples = XorIter::new(data)?;
@@ -180,8 +181,9 @@ pub(super) fn before(chunk: &Chunk, time_ms: i64) -> Result<Option<Chunk>, Chunk
     let Some((last_ms, count, left_bits)) = end else { return Ok(None) };
     let bits = 8 * data.len() - left_bits;
     let mut kept: Rc<[u8]> = data.get(..bits.div_ceil(8)).unwrap_or(data).into();
+    // `kept` was made here and has no other owner, so `get_mut` succeeds.
     if let Some([header @ .., last]) = Rc::get_mut(&mut kept) {
-        // The end is padded with zeros.
+        // Bits of the next sample give way to the padding of zeros.
         *last &= u8::MAX << (8 * (header.len() + 1) - bits);
         for (byte, counted) in header.iter_mut().zip(count.to_be_bytes()) {
             *byte = counted;
@@ -208,7 +210,7 @@ impl Iterator for XorIter<'_> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        // The count is the chunk's own claim, so the lower bound is only good for one item.
+        // The count is the chunk's own claim, so the lower bound holds for one item only.
         let left = usize::from(self.count - self.next);
         (left.min(1), Some(left))
     }

@@ -7,25 +7,22 @@
 //! └─────────────────┴─────────────────┘
 //! ```
 //!
-//! Both sides move up to 64 bits at a time; neither loops over bits, nor over bytes except at a
-//! stream's end.
+//! Both sides move up to 64 bits at a time and loop over bytes only at the end of a stream.
 
 /// Reads bits from a byte slice through a window of 64 bits.
 #[derive(Clone, Debug)]
 pub struct BitReader<'a> {
     /// Bytes that are not wholly in the window yet.
     rest: &'a [u8],
-    /// The next bits, at the top. Bits below `valid` are either zero or already what follows.
+    /// The next bits, topmost first. Bits beyond `valid` are zero or already those of `rest`.
     window: u64,
-    /// How many bits of the window count, at most 63.
+    /// Number of valid bits in the window, at most 63.
     valid: u32,
 }
 
-/// Writes bits into a buffer it borrows, so that the owner decides what is kept between
-/// uses: a million head series each hold a half-filled chunk.
-///
-/// At least [`SPARE_BYTES`](Self::SPARE_BYTES) must follow the position of every
-/// [`put`](Self::put), so that one store does for any number of bits.
+/// Writes bits into a borrowed buffer, so that the owner decides what is kept between uses: a
+/// million head series each hold a half-filled chunk. At least [`SPARE_BYTES`](Self::SPARE_BYTES)
+/// must follow the position of every [`put`](Self::put), so that one store suffices for any bits.
 #[derive(Debug)]
 pub struct BitWriter<'a> {
     bytes: &'a mut [u8],
@@ -33,7 +30,7 @@ pub struct BitWriter<'a> {
 }
 
 impl<'a> BitReader<'a> {
-    /// A reader at the first bit of `bytes`.
+    /// Returns a reader at the first bit of `bytes`.
     pub fn new(bytes: &'a [u8]) -> BitReader<'a> {
         BitReader { rest: bytes, window: 0, valid: 0 }
     }
@@ -43,6 +40,7 @@ impl<'a> BitReader<'a> {
     pub fn fill(&mut self) {
         match self.rest.first_chunk::<8>() {
             Some(word) => {
+                // `rest` moves by whole bytes that fit; bits that are loaded again are the same.
                 self.window |= u64::from_be_bytes(*word) >> self.valid;
                 self.rest = &self.rest[(63 - self.valid as usize) >> 3..];
                 self.valid |= 56;
@@ -62,24 +60,24 @@ impl<'a> BitReader<'a> {
         }
     }
 
-    /// How many bits follow.
+    /// Returns the number of bits left in the stream.
     pub fn left(&self) -> usize {
         self.rest.len() * 8 + self.valid as usize
     }
 
-    /// How many bits can be skipped or peeked at before the next [`fill`](Self::fill).
+    /// Number of bits that can be skipped or peeked at before the next [`fill`](Self::fill).
     #[inline]
     pub fn filled(&self) -> u32 {
         self.valid
     }
 
-    /// The next bits, the first one topmost. Only the topmost [`filled`](Self::filled) count.
+    /// Returns the next bits, topmost first. Only the first [`filled`](Self::filled) are valid.
     #[inline]
     pub fn peek(&self) -> u64 {
         self.window
     }
 
-    /// Moves past bits that were peeked at: at most [`filled`](Self::filled).
+    /// Skips bits that were peeked at, at most [`filled`](Self::filled).
     #[inline]
     pub fn skip(&mut self, bits: u32) {
         debug_assert!(bits <= self.valid);
@@ -87,7 +85,7 @@ impl<'a> BitReader<'a> {
         self.valid -= bits;
     }
 
-    /// The next `bits` bits (at most 64) as a number, or `None` if the stream ends before.
+    /// Returns the next `bits` bits (at most 64) as a number; `None` if the stream ends before.
     #[inline]
     pub fn take(&mut self, bits: u32) -> Option<u64> {
         if bits > self.valid {
@@ -96,17 +94,19 @@ impl<'a> BitReader<'a> {
                 return self.take_in_two(bits);
             }
         }
+        // Two shifts, since one by 64 (for `bits` of 0) would overflow.
         let value = (self.window >> 1) >> (63 - bits);
         self.skip(bits);
         Some(value)
     }
 
-    /// More bits than the window can promise; or the end of the stream.
+    /// Reads more bits than the window is sure to hold, unless the stream ends before.
     #[cold]
     fn take_in_two(&mut self, bits: u32) -> Option<u64> {
         if bits as usize > self.left() {
             return None;
         }
+        // The window was filled to at least 56 bits, so `bits` is larger and cannot underflow.
         let low_bits = bits - 32;
         let high = self.take(32)?;
         Some(high << low_bits | self.take(low_bits)?)
@@ -114,24 +114,23 @@ impl<'a> BitReader<'a> {
 }
 
 impl<'a> BitWriter<'a> {
-    /// What a write may touch, counted from the byte that the position is in: 64 bits that begin
-    /// within a byte end within the ninth.
+    /// Bytes that a put may touch, from that of the position on: 64 bits may end in the ninth.
     pub const SPARE_BYTES: usize = 9;
 
-    /// Goes on at a bit of `bytes`; this bit and those after it in its byte are zero.
+    /// Continues at a bit of `bytes`; that bit and those after it in its byte must be zero.
     #[inline]
     pub fn resume(bytes: &'a mut [u8], position_bits: u32) -> BitWriter<'a> {
         BitWriter { bytes, position_bits }
     }
 
-    /// Where the next bit goes.
+    /// Returns the position of the next bit.
     #[inline]
     pub fn position_bits(&self) -> u32 {
         self.position_bits
     }
 
-    /// Writes the low `bits` bits (1 to 64) of `value`, whose other bits are zero, and zeros up to
-    /// the next byte or further.
+    /// Writes the low `bits` bits (1 to 64) of `value`, whose others are 0, and zeros to a whole
+    /// byte.
     ///
     /// # Panics
     ///

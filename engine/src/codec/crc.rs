@@ -1,26 +1,25 @@
 //! CRC-32C (Castagnoli), the checksum of every upstream format.
 //!
-//! Machines have instructions for it, WebAssembly has none. There, sixteen bytes at a time are
-//! looked up in as many tables: the look-ups do not wait for one another, so that a step takes
-//! little longer than one of eight bytes.
+//! WebAssembly has no instruction for it: there, sixteen bytes at a time are looked up in sixteen
+//! tables. The look-ups are independent, so a step takes little longer than one of eight bytes.
 
 /// The polynomial, lowest bit first.
 #[cfg(any(target_arch = "wasm32", test))]
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
-/// Table `n` tells what a byte does to the checksum that is followed by `n` bytes more.
+/// Table `n` maps a byte to its effect on a checksum after which `n` more bytes follow.
 #[cfg(any(target_arch = "wasm32", test))]
 static TABLES: [[u32; 256]; 16] = tables();
 
-/// The checksum of some bytes.
+/// Returns the CRC-32C of `bytes`.
 pub fn crc32c(bytes: &[u8]) -> u32 {
     crc32c_append(0, bytes)
 }
 
-/// The checksum of what `crc` is of, followed by more.
+/// Extends `crc`, the checksum of earlier bytes, by more bytes.
 pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
     match () {
-        // A fuzzer guesses no checksum; where there are none it gets at what lies behind them.
+        // A fuzzer guesses no checksum; without the check it reaches the code behind it.
         () if cfg!(fuzzing) => 0,
         #[cfg(target_arch = "wasm32")]
         () => append_by_tables(crc, bytes),
@@ -35,6 +34,7 @@ fn append_by_tables(crc: u32, bytes: &[u8]) -> u32 {
     let look_up = |followed_by: usize, byte: u64| TABLES[followed_by][(byte & 0xff) as usize];
     let crc = blocks.iter().fold(!crc, |crc, block| {
         let block = u128::from_le_bytes(*block);
+        // The checksum so far only affects the first four bytes of a block.
         let (first, second) = (block as u64 ^ u64::from(crc), (block >> 64) as u64);
         let first = (look_up(15, first) ^ look_up(14, first >> 8))
             ^ (look_up(13, first >> 16) ^ look_up(12, first >> 24))
@@ -68,6 +68,7 @@ const fn tables() -> [[u32; 256]; 16] {
         let mut byte = 0;
         while byte < 256 {
             let before = tables[table - 1][byte];
+            // One table further, the byte's effect is moved on by one zero byte.
             tables[table][byte] = before >> 8 ^ tables[0][(before & 0xff) as usize];
             byte += 1;
         }
@@ -90,7 +91,7 @@ mod tests {
         }
     }
 
-    /// RFC 3720, section B.4.
+    /// Test vectors of RFC 3720, section B.4.
     #[test]
     fn known_answers() {
         for (bytes, crc) in [([0u8; 32], 0x8a91_36aa), ([0xff; 32], 0x62a8_ab43)] {

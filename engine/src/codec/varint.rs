@@ -7,7 +7,7 @@ pub fn put_varint(out: &mut Vec<u8>, value: i64) {
     put_uvarint(out, ((value << 1) ^ (value >> 63)) as u64);
 }
 
-/// Takes a zigzag-folded value off the front. `None` if it is cut short or overflows 64 bits.
+/// Takes a zigzag-folded value off the front; `None` if it is cut short or exceeds 64 bits.
 #[inline]
 pub fn split_varint(bytes: &[u8]) -> Option<(i64, &[u8])> {
     let (folded, rest) = split_uvarint(bytes)?;

@@ -1,7 +1,7 @@
 //! One batch on its way into the head: checked row by row, logged as a whole, then applied.
 //!
-//! Nothing of a batch is visible before it is applied. Series that it created are taken out again
-//! if the log refuses it, so that a batch either reaches the log or leaves no trace.
+//! Nothing of a batch is visible before it is applied. Series that it created are removed if the
+//! log refuses it, so that a batch either reaches the log or leaves no trace.
 
 use super::exemplars::Exemplar;
 use super::label_budget::LabelBudget;
@@ -9,13 +9,13 @@ use super::series::{NO_ROW, Slot};
 use crate::model::{Sample, Value};
 use rustc_hash::FxHashMap;
 
-/// How many refusals are described in words.
+/// Largest number of refusals that are described in words.
 pub const REFUSALS_DESCRIBED_MAX: usize = 10;
 
 /// Longest description of one refusal, in bytes.
 pub const REFUSAL_DETAIL_BYTES_MAX: usize = 512;
 
-/// Why a row is not written.
+/// Reason why a row is not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalReason {
     /// The series has another value at this time.
@@ -26,11 +26,11 @@ pub enum RefusalReason {
     TooOld,
     /// Further ahead of the clock than allowed.
     TooFarInFuture,
-    /// The labels are no label set.
+    /// The labels are not a valid label set.
     InvalidLabels,
     /// A reference points outside the request's symbols.
     InvalidSymbolRef,
-    /// Neither samples nor histograms.
+    /// The series has neither samples nor histograms.
     NoSamples,
     /// The series is new, and the head holds as many as it may.
     SeriesLimit,
@@ -40,12 +40,12 @@ pub enum RefusalReason {
     InvalidHistogram,
     /// An exemplar with more labels than one may have.
     InvalidExemplar,
-    /// Exemplars are not kept.
+    /// Exemplars are disabled in this head.
     ExemplarsOff,
 }
 
 impl RefusalReason {
-    /// Whether the row may be taken when it comes again.
+    /// Returns whether the row may be accepted when it is sent again.
     fn may_clear(self) -> bool {
         matches!(self, RefusalReason::SeriesLimit | RefusalReason::MemoryLimit)
     }
@@ -54,28 +54,28 @@ impl RefusalReason {
 /// One refused row in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Why.
+    /// The rule that refused the row.
     pub reason: RefusalReason,
-    /// The series and what is wrong.
+    /// The series and the reason of the refusal.
     pub detail: String,
     /// Time of the row, or 0 for a whole series.
     pub timestamp_ms: i64,
 }
 
-/// What became of a batch.
+/// Result of a batch: rows written and rows refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WriteOutcome {
     /// Floats stored, exact duplicates of stored ones included.
     pub samples_written: u64,
     /// Native histograms stored, duplicates included.
     pub histograms_written: u64,
-    /// Exemplars stored, duplicates included.
+    /// Exemplars that were stored, duplicates included.
     pub exemplars_written: u64,
     /// Of samples and histograms, those that were stored already.
     pub samples_duplicate: u64,
     /// Rows (or whole series) refused.
     pub refused: u64,
-    /// The first of them, in words.
+    /// Descriptions of the first refusals.
     pub refusals: Vec<Refusal>,
 }
 
@@ -90,12 +90,13 @@ impl WriteOutcome {
     ) {
         self.refused += rows;
         if self.refusals.len() >= REFUSALS_DESCRIBED_MAX {
-            // Whether the sender is to come again hangs on it.
+            // It tells the sender to retry, so it must be among those described.
             if !reason.may_clear() || self.refusals.iter().any(|other| other.reason.may_clear()) {
                 return;
             }
             self.refusals.pop();
         }
+        // Made only now, as the details of most refusals are never shown.
         let mut detail = detail();
         detail.truncate(detail.floor_char_boundary(REFUSAL_DETAIL_BYTES_MAX));
         self.refusals.push(Refusal { reason, detail, timestamp_ms });
@@ -111,42 +112,40 @@ impl WriteOutcome {
     }
 }
 
-/// A row that passed the checks. Most are floats, which is why histograms lie elsewhere.
+/// A row that passed the checks. Most are floats, so histograms are stored elsewhere.
 #[derive(Clone, Copy)]
 pub(super) struct Row {
     pub slot: Slot,
-    /// The number by which the log knows the series.
+    /// Number by which the log refers to the series.
     pub series_ref: u64,
-    /// Earlier row of the same series in this batch, or `NO_ROW`; of an out-of-order row only if it
-    /// was the first.
+    /// Earlier row of the same series in this batch, or `NO_ROW`; out of order only at the end.
     pub previous: u32,
-    /// Of a histogram only the time counts.
+    /// Of a histogram only the time is valid.
     pub sample: Sample,
     /// Place in [`Batch::histograms`], or [`IS_FLOAT`].
     pub histogram: u32,
-    /// Whether it goes to the out-of-order samples of its series.
     pub is_out_of_order: bool,
 }
 
-/// Stands in [`Row::histogram`] of a float.
+/// Value of [`Row::histogram`] for a float.
 pub(super) const IS_FLOAT: u32 = u32::MAX;
 
-/// The running batch; its buffers are used again by the next one.
+/// The running batch; its buffers are reused by the next one.
 #[derive(Default)]
 pub struct Batch {
     pub(super) rows: Vec<Row>,
     pub(super) histograms: Vec<Value>,
     pub(super) exemplars: Vec<(Slot, Exemplar)>,
     pub(super) created: Vec<Slot>,
-    /// Places of rows: of out-of-order ones, or of all once that is asked for.
+    /// Row numbers by series and time: of out-of-order rows, or of all once that is needed.
     pub(super) by_time: FxHashMap<(Slot, i64), u32>,
-    /// Whether it has all.
+    /// Whether `by_time` has all rows.
     pub(super) is_indexed: bool,
-    /// Floats newer than all of their series come in order within these times, ends included.
+    /// Bounds, both included, within which a float newer than its series is in order.
     pub(super) in_order_ms: (i64, i64),
     pub(super) outcome: WriteOutcome,
     pub(super) label_budget: LabelBudget,
-    /// Why the last row was refused, until that is taken.
+    /// Reason of the last refusal, until it is taken.
     refused: Option<RefusalReason>,
 }
 
@@ -167,14 +166,12 @@ impl Batch {
         self.is_indexed = false;
     }
 
-    /// Enters all rows by their times.
     pub(super) fn index_by_time(&mut self) {
         let rows = self.rows.iter().zip(0..);
         self.by_time.extend(rows.map(|(row, place)| ((row.slot, row.sample.timestamp_ms), place)));
         self.is_indexed = true;
     }
 
-    /// Takes a row in.
     #[inline]
     pub(super) fn push(
         &mut self,
@@ -191,6 +188,7 @@ impl Batch {
                 (0.0, self.histograms.len() as u32 - 1)
             }
         };
+        // In-order rows are found by their series' list until the batch is indexed.
         if is_out_of_order || self.is_indexed {
             self.by_time.insert((slot, timestamp_ms), self.rows.len() as u32);
         }
@@ -198,23 +196,23 @@ impl Batch {
         self.rows.push(Row { slot, series_ref, previous, sample, histogram, is_out_of_order });
     }
 
-    /// Takes a float in that comes in order and is the first row of its series.
+    /// Adds a float that is in order and the first row of its series.
     #[inline]
     pub(super) fn push_float(&mut self, slot: Slot, series_ref: u64, sample: Sample) {
         let (previous, histogram, is_out_of_order) = (NO_ROW, IS_FLOAT, false);
         self.rows.push(Row { slot, series_ref, previous, sample, histogram, is_out_of_order });
     }
 
-    /// What a row stores.
     #[inline]
     pub(super) fn value(&self, row: &Row) -> Value {
+        // [`IS_FLOAT`] is beyond the last histogram, so the look-up tells the kinds apart.
         match self.histograms.get(row.histogram as usize) {
             None => Value::Float(row.sample.value),
             Some(histogram) => histogram.clone(),
         }
     }
 
-    /// Counts a refusal and, among the first few, describes it.
+    /// Counts a refusal; describes it if it is among the first few.
     pub(crate) fn refuse(
         &mut self,
         reason: RefusalReason,
@@ -226,7 +224,7 @@ impl Batch {
         self.outcome.refuse(reason, timestamp_ms, rows, detail);
     }
 
-    /// Why a row was refused since the last call.
+    /// Returns the reason of a refusal since the last call.
     pub fn take_refused(&mut self) -> Option<RefusalReason> {
         self.refused.take()
     }

@@ -1,21 +1,21 @@
-//! Which metrics and labels the head's series are made of: where its memory goes.
+//! Metrics and labels that the head's series consist of, and so its memory.
 //!
-//! A walk goes over the index in slices, between which the head takes writes. Hash tables cannot be
-//! walked in pieces while they grow, but symbols keep their numbers: names are met in the order of
-//! their numbers, and so are the values of a name that has too many for one slice.
+//! A walk visits the index in slices, between which the head accepts writes. Hash tables cannot be
+//! walked in pieces while they grow, but symbols keep their numbers: names are visited by their
+//! numbers, and so are the values of a name that has too many for one slice.
 
 use super::postings::Postings;
 use super::symbols::{SymbolId, Symbols};
 use crate::model::LABEL_NAME;
 use std::cmp::Ordering;
 
-/// Numbers and values that one slice looks at, about.
+/// Numbers and values that one slice visits, about.
 const SLICE_STEPS: usize = 8 * 1024;
 
-/// What an item of a list takes besides its name, about, in bytes.
+/// Approximate size of a list's item in bytes, besides its name.
 const ITEM_BYTES: usize = 16;
 
-/// A list of the largest numbers of something.
+/// A ranking by number of series, of values or of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CardinalityList {
     /// Metric names and how many series they have.
@@ -30,12 +30,12 @@ pub enum CardinalityList {
     PairsBySeries,
 }
 
-/// A walk over the index. It holds nothing in the head: if series are dropped, so that numbers of
-/// symbols may mean others, it starts over.
+/// A walk over the index. It holds nothing in the head: if series are dropped, so that symbol
+/// numbers may mean other texts, the walk starts over.
 pub struct CardinalityWalk {
     /// Number of the next symbol that may be a name.
     next_name: u32,
-    /// The name whose values are met in pieces.
+    /// The name whose values are visited in pieces.
     name: Option<PartlyWalked>,
     label_pairs: u64,
     metrics_by_series: Top<SymbolId>,
@@ -48,7 +48,7 @@ pub struct CardinalityWalk {
     series_removed: u64,
 }
 
-/// A name, and what of it was met so far.
+/// A name, and the counts of its values visited so far.
 struct PartlyWalked {
     name: SymbolId,
     met: Met,
@@ -56,7 +56,7 @@ struct PartlyWalked {
     next_value: u32,
 }
 
-/// What was met of a name.
+/// Counts of the values of a name.
 #[derive(Clone, Copy, Default)]
 struct Met {
     series: u64,
@@ -64,14 +64,14 @@ struct Met {
     value_bytes: u64,
 }
 
-/// The largest numbers, of which the older symbol comes first among equals.
+/// The largest numbers; among equals the older symbol comes first.
 struct Top<N> {
-    /// Up to twice as many as are wanted, so that they need not be kept in order.
+    /// Up to twice as many as wanted, so that they need not be kept in order.
     items: Vec<(u64, N)>,
     items_max: usize,
-    /// Whatever is smaller is none of the largest.
+    /// Smaller numbers are not among the largest.
     least: u64,
-    /// How many were given, once they are in order.
+    /// Number of items returned, once they are in order.
     given: Option<usize>,
 }
 
@@ -81,6 +81,7 @@ impl<N: Ord + Copy> Top<N> {
     }
 
     fn add(&mut self, number: u64, of: N) {
+        // An equal number still enters, as its symbol may be older.
         if number < self.least || self.items_max == 0 {
             return;
         }
@@ -91,15 +92,15 @@ impl<N: Ord + Copy> Top<N> {
         }
     }
 
-    /// Leaves as many as are wanted, the smallest of them at the end.
+    /// Keeps as many as wanted, the smallest of them at the end.
     fn keep_largest(&mut self) {
         if self.items.len() > self.items_max && self.items_max > 0 {
+            // A selection takes linear time, and the order is needed only once, in `next`.
             self.items.select_nth_unstable_by(self.items_max - 1, larger_first);
             self.items.truncate(self.items_max);
         }
     }
 
-    /// The next items, about so many bytes of them.
     fn next(&mut self, bytes_max: usize, name: impl Fn(N) -> String) -> Vec<(String, u64)> {
         let mut given = self.given.unwrap_or_else(|| {
             self.keep_largest();
@@ -125,7 +126,6 @@ fn larger_first<N: Ord>(a: &(u64, N), b: &(u64, N)) -> Ordering {
 }
 
 impl CardinalityWalk {
-    /// Takes a label that so many series have.
     fn add(&mut self, name: SymbolId, is_metric: bool, value: SymbolId, series: u64) {
         self.label_pairs += 1;
         self.pairs_by_series.add(series, (name, value));
@@ -141,17 +141,16 @@ impl CardinalityWalk {
     }
 }
 
-/// What a walk goes over.
 #[derive(Clone, Copy)]
 pub(super) struct WalkedIndex<'h> {
     pub postings: &'h Postings,
     pub symbols: &'h Symbols,
-    /// Series that the head has dropped.
+    /// Number of series that the head has dropped.
     pub series_removed: u64,
 }
 
 impl WalkedIndex<'_> {
-    /// Begins a walk that returns lists of at most so many items.
+    /// Begins a walk whose lists have at most `items_max` items.
     pub fn begin(&self, items_max: usize) -> CardinalityWalk {
         CardinalityWalk {
             next_name: 0,
@@ -169,6 +168,7 @@ impl WalkedIndex<'_> {
 
     /// Does the next slice of a walk; returns the number of distinct labels once it is done.
     pub fn walk(&self, walk: &mut CardinalityWalk) -> Option<u64> {
+        // A reused number of a symbol would be counted as the old text.
         if self.has_dropped_since(walk) {
             *walk = self.begin(walk.pairs_by_series.items_max);
         }
@@ -186,7 +186,7 @@ impl WalkedIndex<'_> {
         walk.series_removed != self.series_removed
     }
 
-    /// Looks at the next symbol. A name with few values is done at once. Returns how much it did.
+    /// Visits the next symbol, and all values of a name that has few. Returns the steps done.
     fn walk_next_name(&self, walk: &mut CardinalityWalk) -> usize {
         if walk.next_name >= self.symbols.end() {
             walk.is_done = true;
@@ -205,10 +205,11 @@ impl WalkedIndex<'_> {
         1
     }
 
-    /// Goes on among the values of a name, so many steps at most. Returns how much it did.
+    /// Continues with a name's values, for at most `steps` steps. Returns the steps done.
     fn walk_on(&self, walk: &mut CardinalityWalk, partly: PartlyWalked, steps: usize) -> usize {
         let PartlyWalked { name, met, next_value } = partly;
         let end = self.symbols.end().min(next_value.saturating_add(steps as u32));
+        // Looked up one by one, since the table of values may have grown since the last slice.
         let values = (next_value..end).map(SymbolId);
         let met = self.meet(walk, name, met, self.postings.series_with(name, values));
         if end >= self.symbols.end() {
@@ -216,6 +217,7 @@ impl WalkedIndex<'_> {
         } else {
             walk.name = Some(PartlyWalked { name, met, next_value: end });
         }
+        // At least one step, so that the loop over the slice ends.
         ((end - next_value) as usize).max(1)
     }
 
@@ -237,7 +239,7 @@ impl WalkedIndex<'_> {
         met
     }
 
-    /// The next items of a list of a walk that is done, about so many bytes of them; `None` if
+    /// Returns the next items of a finished walk's list, about `bytes_max` bytes of them; `None` if
     /// series were dropped since.
     pub fn next_items(
         &self,

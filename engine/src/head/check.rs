@@ -1,8 +1,8 @@
-//! The check of a row: whether it is accepted, and as what, by its series, its batch and the
+//! Checks a row: whether it is accepted, in order or out of order, by its series, its batch and the
 //! out-of-order rule (`window/out_of_order_rule`, which lists the steps).
 //!
-//! The float that marks the end of a series becomes a histogram with that mark where the series
-//! holds histograms, as upstream has it: senders do not know what a series held.
+//! A stale marker that comes as a float becomes a histogram if the series holds histograms, as
+//! upstream does: senders do not know the kind of a series.
 
 use super::batch::{IS_FLOAT, Row};
 use super::series::{NO_ROW, Series};
@@ -11,12 +11,11 @@ use crate::chunk::{ChunkError, Encoding};
 use crate::model::histogram::is_stale_nan;
 use crate::model::{FloatHistogram, Histogram, Sample, Value};
 
-/// Rows of a series that are looked through one by one for an equal time.
+/// Rows of a series that are compared one by one before the batch is indexed by time.
 const PENDING_WALK_MAX: usize = 64;
 
 impl Head {
-    /// [`Head::check`] of a float. Nearly all are the first of their series in a batch, and come in
-    /// order.
+    /// Like [`Head::check`], for a float; most are in order and the first of their series.
     #[inline]
     pub fn check_float(
         &mut self,
@@ -25,6 +24,7 @@ impl Head {
         time_ms: i64,
         value: f64,
     ) -> Result<(), ChunkError> {
+        // The usual row passes by bounds that were computed once for the batch.
         let (from_ms, until_ms) = batch.in_order_ms;
         if let Some(series) = self.table.get_mut(slot)
             && series.pending_row == NO_ROW
@@ -44,7 +44,7 @@ impl Head {
         self.check(batch, slot, time_ms, Value::Float(value))
     }
 
-    /// Checks one row, and takes it into the batch or counts its refusal.
+    /// Checks one row; adds it to the batch or counts its refusal.
     #[inline(never)]
     pub fn check(
         &mut self,
@@ -56,6 +56,7 @@ impl Head {
         let series = self.table.at_mut(slot);
         let newest_ms = batch.newest_of(series);
         let is_newest = newest_ms.is_none_or(|newest_ms| time_ms > newest_ms);
+        // An older row may repeat a stored one, which counts as written whatever the clock says.
         if is_newest && time_ms > self.window.clock_limit_ms() {
             self.refuse(batch, slot, time_ms, RefusalReason::TooFarInFuture);
             return Ok(());
@@ -69,7 +70,7 @@ impl Head {
             batch.accept(slot, series, time_ms, value, false);
             return Ok(());
         }
-        // Not newer than all of its series, or older than what blocks hold, or held.
+        // Not newer than its series, in the range of a block, or held as out-of-order.
         match batch.value_at(slot, series, time_ms)? {
             Some(stored) if same(&stored, &value) => {
                 batch.outcome.count_written(&value);
@@ -84,7 +85,7 @@ impl Head {
         Ok(())
     }
 
-    /// Whether a series has a value in its order at a time or after it.
+    /// Returns whether a series has an in-order value at a time or later, the batch included.
     pub fn has_value_since(&self, batch: &Batch, slot: Slot, time_ms: i64) -> bool {
         batch.newest_of(self.table.at(slot)).is_some_and(|newest_ms| newest_ms >= time_ms)
     }
@@ -110,8 +111,7 @@ impl Batch {
     ) {
         let row = self.rows.len() as u32;
         let pending_row = &mut series.pending_row;
-        // Out-of-order rows are found by their time. Among the others they would only be in the
-        // way.
+        // Out-of-order rows are found by their time; in this list they would only slow the others.
         let previous = match is_out_of_order && *pending_row != NO_ROW {
             true => NO_ROW,
             false => std::mem::replace(pending_row, row),
@@ -119,15 +119,16 @@ impl Batch {
         self.push((slot, series.series_ref), previous, time_ms, value, is_out_of_order);
     }
 
-    /// Time of the newest in-order value of a series, those of the batch included.
+    /// Returns the time of a series' newest in-order value, the batch included.
     #[inline]
     fn newest_of(&self, series: &Series) -> Option<i64> {
         let pending = self.pending(series).find(|row| !row.is_out_of_order);
         pending.map(|row| row.sample.timestamp_ms).or_else(|| series.newest_ms())
     }
 
-    /// The mark of a series' end, as a value of the kind that the series holds.
+    /// Returns a stale marker of the kind of values that the series holds.
     fn stale_value(&self, series: &Series, float: f64) -> Value {
+        // Rows of the batch are newer than the stored chunk, so they decide first.
         let pending = self.pending(series).find(|row| !row.is_out_of_order);
         let kind = match pending.map(|row| (row.histogram, self.value(row))) {
             Some((IS_FLOAT, _)) => None,
@@ -144,7 +145,7 @@ impl Batch {
         }
     }
 
-    /// The value a series has at a time, in the batch or stored.
+    /// Returns the value of a series at a time, from the batch or stored.
     fn value_at(
         &mut self,
         slot: Slot,
@@ -157,8 +158,9 @@ impl Batch {
         }
     }
 
-    /// The batch's row of a series at a time.
+    /// Returns the batch's row of a series at a time.
     fn pending_at(&mut self, slot: Slot, series: &Series, time_ms: i64) -> Option<u32> {
+        // Has the out-of-order rows, and after indexing all of them.
         if let Some(row) = self.by_time.get(&(slot, time_ms)) {
             return Some(*row);
         }
@@ -173,28 +175,27 @@ impl Batch {
             }
             row = *previous;
         }
-        // A request that says thousands of times what it said before must not take the square of
-        // their number.
+        // Thousands of rows of one series must not cost the square of their number.
         self.index_by_time();
         self.by_time.get(&(slot, time_ms)).copied()
     }
 
-    /// The batch's rows of a series that came in order, latest first, and at their end one that
-    /// came out of order, if it was the first.
+    /// Returns the in-order rows of a series in the batch, latest first, and at the end an
+    /// out-of-order row, if that was the first.
     fn pending(&self, series: &Series) -> impl Iterator<Item = &Row> {
         let latest = self.rows.get(series.pending_row as usize);
         std::iter::successors(latest, |row| self.rows.get(row.previous as usize))
     }
 }
 
-/// Whether an out-of-order sample of this time is held, although all that came in order is older:
-/// what was newer was deleted, or is behind a cut that never came to be.
+/// Returns whether an out-of-order sample of this time is held although all in-order ones are
+/// older: newer ones were deleted, or belong to a cut that was never done.
 fn holds_out_of_order(series: &Series, time_ms: i64) -> Result<bool, ChunkError> {
     Ok(series.out_of_order_may_reach(time_ms) && series.value_at(time_ms)?.is_some())
 }
 
-/// Whether a row says what is stored. An end is an end: which kind of value marks it depends on
-/// what its series held when it came.
+/// Returns whether a row equals the stored value. Stale markers are equal: their kind depends on
+/// the series at the time when they came.
 fn same(stored: &Value, given: &Value) -> bool {
     stored.same_observations(given) || (stored.is_stale() && given.is_stale())
 }

@@ -1,19 +1,19 @@
-//! What the head counts.
+//! Counters that the head keeps.
 
 use super::RefusalReason;
 
 /// Counts since the head was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeadCounters {
-    /// Series that came to be.
+    /// Number of series that were created.
     pub series_created: u64,
-    /// Series that were dropped.
+    /// Number of series that were dropped.
     pub series_removed: u64,
-    /// Samples stored.
+    /// Number of new samples that were stored.
     pub samples_appended: u64,
-    /// Of those, the ones that came out of order.
+    /// Of those, the out-of-order samples.
     pub samples_out_of_order: u64,
-    /// Samples that were there already.
+    /// Samples that were stored already.
     pub samples_duplicate: u64,
     /// Refused: another value is stored at this time.
     pub samples_refused_duplicate: u64,
@@ -25,7 +25,7 @@ pub struct HeadCounters {
     pub samples_refused_in_future: u64,
     /// Refused: the labels of their series are not valid, or too large.
     pub samples_refused_labels: u64,
-    /// Refused: their series is new, and there are as many as there may be.
+    /// Refused: their series is new, and the limit is reached.
     pub samples_refused_series_limit: u64,
     /// Refused: their series is new, and memory is short.
     pub samples_refused_memory: u64,
@@ -34,7 +34,7 @@ pub struct HeadCounters {
 }
 
 impl HeadCounters {
-    /// Counts samples that are refused. Of what is no sample, nothing is counted.
+    /// Counts refused samples. Refusals of anything else are not counted.
     pub(crate) fn count_refused(&mut self, reason: RefusalReason, samples: u64) {
         *match reason {
             RefusalReason::DuplicateSample => &mut self.samples_refused_duplicate,

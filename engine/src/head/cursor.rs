@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Samples that come while a cursor is prepared are noted by its [`Watch`], so that the newest
-//! sample of each series is that of the moment at which the cursor was opened.
+//! sample of each series is that of the cursor's epoch.
 
 mod newest;
 mod open;
@@ -29,26 +29,26 @@ use crate::model::{Labels, TimeRange, with_others};
 pub(super) use open::OpenCursor;
 use std::rc::Rc;
 
-/// Series of which the newest sample is looked up in one slice.
+/// Series whose newest sample is looked up in one slice.
 const PREPARED_PER_SLICE: usize = if cfg!(test) { 4 } else { 4 * 1024 };
 
-/// Series that one slice passes over without giving them.
+/// Series that one slice skips without returning any.
 const PASSED_PER_SLICE: usize = if cfg!(test) { 3 } else { 4 * 1024 };
 
-/// Walks over selected series in label order, as often as it is wanted, and sees what was there
-/// when it was opened. While it lives, the head truncates nothing, so the slots it holds stay
-/// valid.
+/// Iterates over selected series in label order, any number of times, and sees the samples that
+/// were there when it was opened. While a cursor exists, the head truncates nothing, so its slots
+/// stay valid.
 pub struct HeadCursor {
-    /// In label order.
+    /// Selected series in label order.
     slots: Vec<Slot>,
-    /// Time of the newest in-order sample of each series, of as many as are prepared.
+    /// Time of the newest in-order sample of each series that is prepared.
     newest: Newest,
     sequence: Sequence,
     range: TimeRange,
     epoch: u64,
-    /// Labels that the series are given besides their own.
+    /// Labels added to those of the series.
     external: Labels,
-    /// While the cursor is prepared.
+    /// Present until all series are prepared.
     watch: Option<Rc<Watch>>,
     /// Indices of the series of the last page of labels.
     page: Vec<u32>,
@@ -57,27 +57,27 @@ pub struct HeadCursor {
     _open: OpenCursor,
 }
 
-/// What a slice of a cursor gave.
+/// Result of a slice of a cursor's work.
 pub enum Slice<T> {
-    /// The next one.
+    /// The next item of the cursor.
     Next(T),
-    /// Nothing yet: the next call goes on.
+    /// Nothing yet: the next call continues.
     Again,
-    /// That was all.
+    /// All items have been returned.
     End,
 }
 
 /// A series as a cursor returns it.
 pub struct HeadSeries {
-    /// Its labels, the external ones included.
+    /// Labels of the series, the external ones included.
     pub labels: Labels,
-    /// Its chunks, the in-order ones in time order.
+    /// Chunks of the series, the in-order ones in time order.
     pub chunks: Vec<Chunk>,
-    /// Whether chunks may overlap.
+    /// Whether chunks may overlap each other.
     pub may_overlap: bool,
 }
 
-/// What a cursor may see of one series.
+/// Bounds of what a cursor may see of one series.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     /// In-order samples up to this time.
@@ -87,7 +87,7 @@ pub(super) struct Seen {
 }
 
 impl HeadCursor {
-    /// Starts over, with the series that were kept, if [`HeadCursor::keep`] was called.
+    /// Starts over, with the kept series only if [`HeadCursor::keep`] was called.
     pub fn rewind(&mut self) {
         self.page.clear();
         match self.kept.take() {
@@ -95,17 +95,19 @@ impl HeadCursor {
             Some(kept) => {
                 self.slots = kept.iter().map(|at| self.slots[*at as usize]).collect();
                 self.newest = self.newest.only(&kept);
+                // The kept series are in their final order, which needs no groups.
                 self.sequence = Sequence::default();
             }
         }
     }
 
-    /// Keeps series for the time after the next rewind: positions in the last page of labels,
-    /// ascending. Returns whether all of them are positions there.
+    /// Keeps series for the time after the next rewind, by ascending positions in the last page of
+    /// labels. Returns whether all positions are valid.
     pub fn keep(&mut self, positions: &[u32]) -> bool {
         let kept = self.kept.get_or_insert_default();
         for position in positions {
             let Some(at) = self.page.get(*position as usize) else { return false };
+            // A position given twice would return its series twice.
             if kept.last().is_some_and(|last| last == at) {
                 return false;
             }
@@ -119,21 +121,21 @@ impl HeadCursor {
         self.page.clear();
     }
 
-    /// The next series, at most so many, for a cursor without external labels.
+    /// Returns at most `count_max` further series, for a cursor without external labels.
     pub(super) fn next_slots(&mut self, count_max: usize) -> &[Slot] {
         let from = self.sequence.skip(self.slots.len(), count_max);
         &self.slots[from]
     }
 
-    /// Whether it gave all series.
+    /// Returns whether all series were returned.
     pub fn is_at_end(&self) -> bool {
         self.sequence.given() >= self.slots.len()
     }
 }
 
 impl HeadCursor {
-    /// A cursor over series in label order that are given external labels, in a range that does not
-    /// reach beyond `newest_ms`, the newest time that the head holds.
+    /// Opens a cursor over series in label order with external labels, in a range that ends at
+    /// `newest_ms`, the newest time that the head holds, or before.
     pub(super) fn open(
         slots: Vec<Slot>,
         range: TimeRange,
@@ -156,6 +158,7 @@ impl HeadCursor {
             _open: observers.open_at(bytes as u64, epoch),
             slots,
         };
+        // A small selection is prepared at once and needs no watch.
         cursor.prepare_some(table);
         if !cursor.is_prepared() {
             cursor.watch = Some(observers.watch(&cursor.slots));
@@ -173,6 +176,7 @@ impl HeadCursor {
         let to = self.slots.len().min(from + PREPARED_PER_SLICE);
         for at in from..to {
             let slot = self.slots[at];
+            // The watch has the time before samples that came since the cursor was opened.
             let noted = self.watch.as_ref().and_then(|watch| watch.newest_before(slot));
             let newest_ms = noted.or_else(|| table.at(slot).newest_ms()).unwrap_or(i64::MIN);
             self.newest.push(newest_ms);
@@ -183,11 +187,11 @@ impl HeadCursor {
         }
     }
 
-    /// Does a slice of what has to be done before the first series; returns whether that is all.
+    /// Does a slice of preparation; returns whether none was left to do.
     fn prepare(&mut self, table: &SeriesTable) -> bool {
         let is_prepared = self.is_prepared();
         if !is_prepared {
-            // What comes next is another slice.
+            // Returning series is the work of another slice.
             self.prepare_some(table);
         }
         is_prepared
@@ -201,7 +205,7 @@ impl HeadCursor {
         sequence.next(slots.len(), labels)
     }
 
-    /// The next series with chunks that share some time with the range.
+    /// Returns the next series with chunks that overlap the range.
     pub(super) fn next(
         &mut self,
         table: &SeriesTable,
@@ -209,6 +213,7 @@ impl HeadCursor {
         if !self.prepare(table) {
             return Ok(Slice::Again);
         }
+        // Series without chunks in the range cost work, too, so a slice skips only so many.
         for _ in 0..PASSED_PER_SLICE {
             let Some(at) = self.next_at(table) else { return Ok(Slice::End) };
             let (slot, newest_ms) = (self.slots[at], self.newest.get(at));
@@ -226,8 +231,8 @@ impl HeadCursor {
         Ok(Slice::Again)
     }
 
-    /// The labels of the next series without the external ones: of series with chunks that share
-    /// some time with the range, or of all.
+    /// Returns the labels of the next series without the external ones: of series with chunks that
+    /// overlap the range, or of all.
     pub(super) fn next_labels(
         &mut self,
         table: &SeriesTable,

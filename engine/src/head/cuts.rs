@@ -1,34 +1,34 @@
 //! Cuts: when a block is due, and which one is being made.
 //!
 //! In-order samples are cut once they span more than one and a half blocks. Out-of-order samples of
-//! a range that is cut already get a block of their own, which overlaps the first: once nothing
-//! more can come out of order for that range, or when the next in-order cut is due, so that cuts
-//! proceed from the oldest to the newest and truncating needs only a time.
+//! a range that is cut already get a block of their own, which overlaps the first: once no more of
+//! them can come for that range, or when the next in-order cut is due, so that cuts proceed from
+//! the oldest to the newest and truncating needs only a time.
 //!
-//! When memory is short, all that there is is cut, however recent; while the log is read, too.
+//! When memory is short, everything is cut, however recent, also while the log is read.
 //!
 //! If a clock ran ahead and samples came with its times, they stay in the head until their time has
-//! come. What comes meanwhile with the right time is out of order for the series that have such
-//! samples; it is cut as what is out of order is cut.
+//! come. Samples with the right time are then out of order for series that have such samples, and
+//! are cut like other out-of-order samples.
 
 use super::series::{block_end, block_start};
 use super::window::Window;
 use crate::memory::MemoryBudget;
 use crate::model::TimeRange;
 
-/// The cuts that were planned, and what decides about the next.
+/// Planned cuts, and the state that decides about the next.
 pub struct Cuts {
     memory: MemoryBudget,
-    /// How many cuts were planned; it distinguishes out-of-order samples.
+    /// Number of planned cuts, which tells generations of out-of-order samples apart.
     generation: u64,
     /// Whether everything is due to be cut.
     is_all_due: bool,
     /// Memory in use after the last cut.
     left_bytes: u64,
-    /// The cut that was planned and not truncated yet.
+    /// The cut that is planned and not truncated yet.
     planned: Option<PlannedCut>,
-    /// Longest span of a block that is cut while the log is read, in milliseconds, if it may be
-    /// longer than one that is cut later.
+    /// Longest span in milliseconds of a block that is cut while the log is read, if it may be
+    /// longer than a usual one.
     replay_span_ms: i64,
 }
 
@@ -38,14 +38,13 @@ struct PlannedCut {
     range: TimeRange,
     /// Out-of-order samples of this generation and later came after the plan.
     generation: u64,
-    /// [`Cuts::floor_ms`] as long as the plan stands: where it was, until the range is truncated.
+    /// Value of [`Cuts::floor_ms`] while the plan stands: the floor before it.
     floor_ms: i64,
-    /// Whether the head held more by then that was new and can be cut next.
+    /// Whether the head then held newer samples that can be cut next.
     has_more: bool,
 }
 
 impl Cuts {
-    /// None was planned yet.
     pub fn new(memory: MemoryBudget) -> Cuts {
         Cuts {
             memory,
@@ -57,17 +56,17 @@ impl Cuts {
         }
     }
 
-    /// From now on all that there is is due to be cut.
+    /// Makes everything due to be cut.
     pub fn cut_all(&mut self) {
         self.is_all_due = true;
     }
 
-    /// Lets blocks that are cut while the log is read be as long as a merged one.
+    /// Allows blocks that are cut while the log is read to be as long as a merged one.
     pub fn set_replay_span_ms(&mut self, span_ms: i64) {
         self.replay_span_ms = span_ms;
     }
 
-    /// The range of the cut that was planned and is not truncated yet.
+    /// Returns the range of the cut that is planned and not truncated yet.
     pub fn planned(&self) -> Option<TimeRange> {
         self.planned.map(|planned| planned.range)
     }
@@ -77,14 +76,17 @@ impl Cuts {
         let block = window.block_duration_ms();
         let held = window.held();
         let is_all_due = self.is_all_due || self.memory.cut_is_due(self.left_bytes);
+        // Samples ahead of the clock do not make usual ones due.
         let span_ms = span_ms(held.oldest_ms, held.newest_ms.min(window.clock_limit_ms()));
         let in_order_is_due =
             span_ms.is_some_and(|span_ms| is_all_due || span_ms > span_ms_max(window));
         let out_of_order_end_ms = block_end(held.oldest_out_of_order_ms, block);
+        // In-order samples ahead of the clock make no cut of this range due, so none is waited for.
         let is_cut_already = out_of_order_end_ms <= window.min_valid_ms()
             || (window.is_ahead_of_clock() && out_of_order_end_ms <= held.oldest_ms);
         let newest_ms = window.newest_ms().min(window.clock_limit_ms());
         let over_ms = newest_ms.saturating_sub(window.out_of_order_window_ms());
+        // Once the window has passed, no more can be accepted for the range.
         let is_over = is_cut_already && out_of_order_end_ms <= over_ms;
         let out_of_order_is_due =
             held.oldest_out_of_order_ms != i64::MAX && (is_all_due || is_over);
@@ -94,7 +96,7 @@ impl Cuts {
         let oldest_ms = held.oldest_ms.min(held.oldest_out_of_order_ms);
         let mut end_ms = block_end(oldest_ms, block);
         if is_all_due {
-            // The rest of the last block's time stays free for what comes in order later.
+            // The rest of the last block's time stays free for later in-order samples.
             let newest_end_ms = window.newest_ms().min(window.now_ms()).saturating_add(1);
             end_ms = end_ms.min(newest_end_ms.max(oldest_ms.saturating_add(1)));
         }
@@ -102,11 +104,12 @@ impl Cuts {
         Some(self.plan(TimeRange { start_ms, end_ms: end_ms.saturating_sub(1) }, window))
     }
 
-    /// Plans a cut while the log is read, up to where no row belongs that is as recent as
-    /// `recent_ms`. To save a merge it may reach as far as a block of the next level.
+    /// Plans a cut while the log is read, up to where no row as recent as `recent_ms` belongs. To
+    /// save a merge it may be as long as a block of the next level.
     pub fn plan_replayed(&mut self, window: &mut Window, recent_ms: i64) -> Option<TimeRange> {
         let block = window.block_duration_ms();
         let held = window.held();
+        // Rows up to half a block behind the newest still come in order.
         let quiet_until_ms = held.newest_ms.saturating_sub(block / 2).min(recent_ms);
         let next_level_end_ms = block_end(held.oldest_ms, self.replay_span_ms.max(block));
         let end_ms = block_start(quiet_until_ms, block).min(next_level_end_ms);
@@ -117,13 +120,13 @@ impl Cuts {
         Some(self.plan(TimeRange { start_ms, end_ms: end_ms.saturating_sub(1) }, window))
     }
 
-    /// Whether memory is so short while the log is read that recent samples have to be cut, too.
+    /// Returns whether memory is so short while the log is read that recent samples must be cut.
     pub fn must_cut_replayed(&self) -> bool {
         self.memory.refuses_series() && self.memory.cut_is_due(self.left_bytes)
     }
 
-    /// Plans a cut while the log is read and memory is short, however recent the samples are. What
-    /// the log has further on for this range is kept as out-of-order.
+    /// Plans a cut while the log is read and memory is short, however recent the samples are. Later
+    /// rows of the log for this range are kept as out-of-order.
     pub fn plan_replayed_recent(&mut self, window: &mut Window) -> Option<TimeRange> {
         let block = window.block_duration_ms();
         let held = window.held();
@@ -139,6 +142,7 @@ impl Cuts {
         let floor_ms = window.min_valid_ms();
         let has_more =
             range.end_ms >= floor_ms && window.newest_ms().min(window.now_ms()) > range.end_ms;
+        // Closed to in-order samples at once, so that the block holds all of them.
         window.leave_to_blocks(range.end_ms.saturating_add(1));
         self.generation += 1;
         let generation = self.generation;
@@ -146,39 +150,39 @@ impl Cuts {
         range
     }
 
-    /// In-order samples before this time are in committed blocks, or in nothing at all, once the
-    /// log is read. A cut that is planned has no block before it is truncated.
+    /// Returns the time before which in-order samples are in committed blocks, or nowhere, once the
+    /// log is read. A planned cut has no block before it is truncated.
     pub fn floor_ms(&self, window: &Window) -> i64 {
         self.planned.map_or(window.min_valid_ms(), |planned| planned.floor_ms)
     }
 
-    /// Whether a time is the end of the cut that is planned.
+    /// Returns whether a time is the end of the planned cut.
     pub fn ends_before(&self, before_ms: i64) -> bool {
         self.planned.is_some_and(|cut| cut.range.end_ms.saturating_add(1) == before_ms)
     }
 
-    /// The generation from which on out-of-order samples are not part of the cut that was planned.
+    /// Returns the first generation of out-of-order samples that the planned cut does not hold.
     pub fn planned_generation(&self) -> u64 {
         self.planned.map_or(0, |planned| planned.generation)
     }
 
-    /// The generation of out-of-order samples that come now.
+    /// Returns the generation of out-of-order samples that come now.
     #[inline]
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Raises the floor of the plan: what lies before has a block now, whether or not the log can
-    /// drop it soon.
+    /// Raises the floor of the plan: samples before it have a block now, whether or not the log can
+    /// drop them soon.
     pub fn note_block_before(&mut self, before_ms: i64) {
         if let Some(planned) = &mut self.planned {
             planned.floor_ms = planned.floor_ms.max(before_ms);
         }
     }
 
-    /// Notes how much memory is left in use by a truncation.
+    /// Notes the memory that is in use after a truncation.
     pub fn note_left_bytes(&mut self) {
-        // A cut ends where a block does: what came after that may be nearly all.
+        // A cut ends with its block: samples after that may use nearly all memory.
         self.left_bytes = match self.planned {
             Some(PlannedCut { has_more: true, .. }) => 0,
             _ => (self.memory.used_bytes)(),
@@ -191,19 +195,19 @@ impl Cuts {
     }
 }
 
-/// Whether in-order samples span more than the head should hold, whatever the clock.
+/// Returns whether in-order samples span more than the head should hold, whatever the clock.
 pub fn spans_too_much(window: &Window) -> bool {
     let held = window.held();
     span_ms(held.oldest_ms, held.newest_ms).is_some_and(|span_ms| span_ms > span_ms_max(window))
 }
 
-/// The head is cut when it spans more milliseconds than this.
+/// Returns the span in milliseconds beyond which the head is cut.
 fn span_ms_max(window: &Window) -> u64 {
     let block = window.block_duration_ms().unsigned_abs();
     block.saturating_add(block / 2)
 }
 
-/// From the oldest to the newest sample. Without any the smallest and the largest time are swapped.
+/// Returns the span between two samples; `None` without any, when both times are swapped.
 fn span_ms(oldest_ms: i64, newest_ms: i64) -> Option<u64> {
     (oldest_ms <= newest_ms).then(|| newest_ms.abs_diff(oldest_ms))
 }

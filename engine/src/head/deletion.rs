@@ -1,14 +1,14 @@
-//! Deleting samples of the head.
+//! Deletes samples of the head.
 //!
-//! A deletion takes out what is stored at that moment: chunks are rewritten without it. What is
-//! written later counts, wherever it lies in time; a sample that was deleted can be sent again.
-//! That is how blocks behave too, whose tombstones say nothing of what the head holds.
+//! A deletion removes what is stored at that moment: chunks are rewritten without it. Samples that
+//! are written later count, wherever they lie in time; a deleted sample can be sent again. Blocks
+//! behave likewise: their tombstones do not concern what the head holds.
 //!
-//! The log gets a record of tombstones before anything is taken out. In the in-order log a
-//! tombstone deletes what stands before it, so that replay ends where the head was. The log of
-//! out-of-order samples has no place for tombstones that others would heed; it is rewritten instead
-//! (`engine/log.rs`). Upstream's own tombstones hide out-of-order samples whenever they come; so do
-//! those that it left in the log, for what was in its out-of-order log then.
+//! The log gets a record of tombstones before anything is removed. In the in-order log a tombstone
+//! deletes what precedes it, so that replay ends where the head was. The out-of-order log has no
+//! place for tombstones that others would respect; it is rewritten instead (`engine/log.rs`).
+//! Upstream's own tombstones hide out-of-order samples whenever they come; so do those that it left
+//! in the log, for what was in its out-of-order log then.
 
 use super::series_table::SeriesTable;
 use super::slab::Place as _;
@@ -16,36 +16,33 @@ use super::window::HeldTimes;
 use super::{HeadCursor, Slot};
 use crate::model::TimeRange;
 
-/// Series from which one slice deletes.
+/// Number of series from which one slice deletes.
 const DELETED_PER_SLICE: usize = if cfg!(test) { 2 } else { 256 };
 
-/// Places of the table of series in which one slice looks for the oldest and newest samples.
+/// Places of the table of series that one slice searches for the oldest and newest samples.
 const TIMES_PER_SLICE: u32 = 8 * 1024;
 
-/// A span of time to be deleted from a series.
+/// A range to be deleted from a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeletedSpan {
-    /// The series.
+    /// Slot of the series concerned.
     pub slot: Slot,
-    /// Both ends included.
+    /// Range to delete, both ends included.
     pub range: TimeRange,
 }
 
-/// The times of the oldest and newest samples, being found a slice at a time after some were taken
-/// out. Samples that come meanwhile count as well.
+/// Search for the times of the oldest and newest samples after some were removed, a slice at a
+/// time. Samples that come meanwhile are counted.
 pub(super) struct TimesScan {
-    /// Place in the table of series.
     next: u32,
     held: HeldTimes,
 }
 
 impl TimesScan {
-    /// Nothing was looked at yet.
     pub(super) fn new() -> TimesScan {
         TimesScan { next: 0, held: HeldTimes::NONE }
     }
 
-    /// A sample came.
     pub(super) fn add(&mut self, timestamp_ms: i64, is_out_of_order: bool) {
         match is_out_of_order {
             true => self.held.add_out_of_order(timestamp_ms),
@@ -53,8 +50,9 @@ impl TimesScan {
         }
     }
 
-    /// Does a slice; returns the times once all series were looked at.
+    /// Does a slice; returns the times once all series were visited.
     pub(super) fn step(&mut self, table: &SeriesTable) -> Option<HeldTimes> {
+        // By number, since series may come and go between two slices.
         let end = table.places().place_count();
         let to = end.min(self.next.saturating_add(TIMES_PER_SLICE));
         for place in self.next..to {
@@ -65,7 +63,6 @@ impl TimesScan {
         (to >= end).then_some(self.held)
     }
 
-    /// The times, found at once.
     pub(super) fn all(table: &SeriesTable) -> HeldTimes {
         let mut scan = TimesScan::new();
         loop {
@@ -76,9 +73,9 @@ impl TimesScan {
     }
 }
 
-/// What the deletion of a range takes out of the next series of a cursor: for each that may have
-/// samples there, the range up to its newest sample. The range's start stays as it is, since the
-/// log may still hold older samples than the head.
+/// Returns what the deletion of a range removes from the next series of a cursor: for each that may
+/// have samples there, the range up to its newest sample. The range's start is kept, since the log
+/// may still hold older samples than the head.
 pub(super) fn next_spans(
     table: &SeriesTable,
     cursor: &mut HeadCursor,

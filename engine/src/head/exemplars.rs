@@ -1,9 +1,9 @@
-//! The newest exemplars, of all series together: a ring that drops the oldest arrival.
+//! The newest exemplars of all series together: a ring that drops the oldest arrival.
 //!
 //! Rules, row by row: an exemplar that is kept already counts as written and changes nothing, so
-//! that a batch may be sent twice. Later ones of a series are taken, and those that come out of
-//! order within the out-of-order window. Older ones are refused, as are those further ahead of the
-//! clock than a sample may be and those with more label text than OpenMetrics allows.
+//! that a batch may be sent twice. Later exemplars of a series are accepted, and those that are out
+//! of order within the out-of-order window. Older ones are refused, as are those further ahead of
+//! the clock than a sample may be and those with more label text than OpenMetrics allows.
 
 mod state;
 
@@ -19,22 +19,22 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Most characters of an exemplar's label names and values together (OpenMetrics 1.0,
+/// Largest number of characters in an exemplar's label names and values together (OpenMetrics 1.0,
 /// "Exemplars").
 pub const EXEMPLAR_LABELS_CHARS_MAX: usize = 128;
 
-/// Exemplars that one call of a scan looks at, at most.
+/// Largest number of exemplars that one call of a scan visits.
 const SCANNED_MAX: usize = 8 * 1024;
 
-/// What an exemplar takes besides its labels, about, in bytes.
+/// Approximate size of an exemplar in bytes, besides its labels.
 const EXEMPLAR_BYTES: usize = 32;
 
 /// One observation with labels of its own, such as the trace it was part of.
 #[derive(Clone, Debug)]
 pub struct Exemplar {
-    /// Its own labels, not those of its series.
+    /// Labels of the exemplar, not those of its series.
     pub labels: Labels,
-    /// What was observed.
+    /// Observed value that the exemplar stands for.
     pub value: f64,
     /// Milliseconds since the Unix epoch.
     pub timestamp_ms: i64,
@@ -43,28 +43,27 @@ pub struct Exemplar {
 /// A series with its exemplars, by ascending time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeriesExemplars {
-    /// The series.
+    /// Labels of the series itself.
     pub labels: Labels,
-    /// Its exemplars.
+    /// Exemplars of the series, by ascending time.
     pub exemplars: Vec<Exemplar>,
 }
 
-/// A position among the exemplars that were kept when it was made, by the numbers in which they
-/// came.
+/// Position among the exemplars that were kept when the scan began, by arrival number.
 pub struct ExemplarScan {
     range: TimeRange,
     next: u64,
     end: u64,
 }
 
-/// The ring.
+/// Ring of the newest exemplars, with an index by content.
 pub struct Exemplars {
     max: u64,
     seed: u64,
     entries: VecDeque<Entry>,
-    /// Number of the first entry; they are numbered as they come.
+    /// Number of the first entry; entries are numbered as they arrive.
     first: u64,
-    /// Numbers of entries by content, which tells what is kept already.
+    /// Numbers of entries by content, to find exemplars that are kept already.
     by_content: HashTable<u64>,
     series: FxHashMap<Labels, Rc<RingSeries>>,
 }
@@ -82,7 +81,7 @@ struct RingSeries {
 }
 
 impl Exemplars {
-    /// An empty ring for `max` exemplars; 0 keeps none.
+    /// Creates an empty ring for `max` exemplars; 0 keeps none.
     pub fn new(max: u64, seed: u64) -> Exemplars {
         Exemplars {
             max,
@@ -94,17 +93,17 @@ impl Exemplars {
         }
     }
 
-    /// How many are kept.
+    /// Number of exemplars that are kept.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether none is kept.
+    /// Returns whether no exemplar is kept.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Adds an exemplar unless it is there already, dropping the oldest if the ring is full.
+    /// Adds an exemplar unless it is kept already; drops the oldest if the ring is full.
     pub fn add(&mut self, series: &Labels, exemplar: Exemplar) {
         if self.max == 0 || self.contains(series, &exemplar) {
             return;
@@ -136,7 +135,7 @@ impl Exemplars {
             entry.remove();
         }
         self.first += 1;
-        // The table's own, and the one at hand.
+        // Two references are left: the table's and the one at hand.
         if Rc::strong_count(&oldest.series) == 2 {
             self.series.remove(&oldest.series.labels);
         }
@@ -161,28 +160,30 @@ impl Exemplars {
         hash_word(hash, exemplar.value.to_bits())
     }
 
-    /// A position before the oldest arrival of those that are kept now.
+    /// Returns a position before the oldest arrival that is kept now.
     pub fn scan(&self, range: TimeRange) -> ExemplarScan {
         ExemplarScan { range, next: self.first, end: self.first + self.entries.len() as u64 }
     }
 
-    /// The next exemplars of a scan, about so many bytes of them, by series in no order; `None` at
-    /// the end. There may be none among the many that one call looks at.
+    /// Returns the next exemplars of a scan, about `bytes_max` bytes of them, by series in no
+    /// order; `None` at the end. A page may be empty, since one call visits a limited number.
     pub fn next_page(
         &self,
         scan: &mut ExemplarScan,
         bytes_max: u32,
     ) -> Option<Vec<SeriesExemplars>> {
-        // Some may have made room for new ones.
+        // Entries of the scan may have been dropped for newer ones.
         let first = scan.next.max(self.first);
         if first >= scan.end {
             return None;
         }
         let mut page: Vec<SeriesExemplars> = Vec::new();
+        // Entries of a series share one allocation, so its address identifies the series.
         let mut places: FxHashMap<*const RingSeries, usize> = FxHashMap::default();
         let (mut bytes, mut looked_at) = (0, 0);
         let entries = self.entries.range((first - self.first) as usize..);
         for Entry { series, exemplar, .. } in entries.take((scan.end - first) as usize) {
+            // A page has one exemplar at least, or a scan with a small bound would never end.
             let is_full = bytes >= bytes_max as usize && !page.is_empty();
             if is_full || looked_at == SCANNED_MAX {
                 break;
@@ -208,7 +209,7 @@ impl Exemplars {
 }
 
 impl Exemplars {
-    /// Checks an exemplar of a series, and takes it into the batch or counts its refusal.
+    /// Checks an exemplar of a series; adds it to the batch or counts its refusal.
     pub(super) fn check(
         &self,
         window: &Window,
@@ -224,6 +225,7 @@ impl Exemplars {
             return;
         }
         batch.outcome.exemplars_written += 1;
+        // A repeated exemplar counts as written and is not logged again.
         if !self.contains(series, &exemplar) {
             batch.exemplars.push((slot, exemplar));
         }

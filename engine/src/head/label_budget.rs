@@ -1,20 +1,20 @@
-//! How many bytes of label text one batch may lead to.
+//! The bytes of label text that one batch may use.
 //!
 //! A reference takes a byte or two in a request and may mean a text of megabytes; an exemplar costs
-//! its series' labels again. Checking, sorting, hashing and logging such texts takes their length
-//! each time. So a batch has a budget, which is asked before a text is looked at: what a reference
-//! ordinarily means is free, and the rest is bounded for the batch as a whole.
+//! its series' labels again. Checking, sorting, hashing and logging a text costs its length each
+//! time. So a batch has a budget, which is asked before a text is read: the usual length of a
+//! reference's text is free, and the rest is bounded for the batch as a whole.
 
-/// Bytes that each reference to a text may mean without counting.
+/// Bytes of text that each reference may mean without counting.
 const FREE_BYTES: usize = 64;
 
 /// References that an exemplar counts as, for the labels of its series.
 const REFS_PER_EXEMPLAR: usize = 8;
 
-/// Bytes beyond the free ones that one batch may lead to.
+/// Bytes beyond the free ones that one batch may use.
 pub(super) const EXCESS_BYTES_MAX: usize = 16 << 20;
 
-/// What is left of the budget of a batch.
+/// Remaining budget of a batch.
 pub(super) struct LabelBudget {
     excess_left: usize,
 }
@@ -26,7 +26,7 @@ impl Default for LabelBudget {
 }
 
 impl LabelBudget {
-    /// Whether so many references may mean so many bytes. What may not is not counted.
+    /// Returns whether this many references may mean this many bytes. Refused bytes do not count.
     pub fn take(&mut self, refs: usize, bytes: usize) -> bool {
         let excess = bytes.saturating_sub(refs.saturating_mul(FREE_BYTES));
         let left = self.excess_left.checked_sub(excess);
@@ -34,7 +34,7 @@ impl LabelBudget {
         left.is_some()
     }
 
-    /// Whether an exemplar may come with a series whose labels have so many bytes.
+    /// Returns whether an exemplar may come with a series of this many label bytes.
     pub fn take_exemplar(&mut self, series_bytes: usize) -> bool {
         self.take(REFS_PER_EXEMPLAR, series_bytes)
     }

@@ -1,31 +1,28 @@
-//! The label names of series, each list stored once: a target's series share a few of them.
+//! Label names of series, each list stored once: the series of a target share a few lists.
 
 use super::symbols::SymbolId;
 use std::collections::HashSet;
 use std::rc::Rc;
 
-/// Names by ascending text. Behind one pointer, of which every series holds one.
+/// Names by ascending text, behind a single pointer, as every series holds one.
 pub type NameList = Rc<Box<[SymbolId]>>;
 
-/// A series' labels.
 pub struct SeriesLabels {
     names: NameList,
     values: Box<[SymbolId]>,
 }
 
-/// The lists in use.
 #[derive(Default)]
 pub struct NameLists {
     lists: HashSet<NameList, rustc_hash::FxBuildHasher>,
 }
 
 impl NameLists {
-    /// Labels with these names and values, as many of one as of the other.
+    /// Returns labels with these names and as many values.
     pub fn labels(&mut self, names: Box<[SymbolId]>, values: Box<[SymbolId]>) -> SeriesLabels {
         SeriesLabels { names: self.list(names), values }
     }
 
-    /// The list of these names.
     pub fn list(&mut self, names: Box<[SymbolId]>) -> NameList {
         let names = Rc::new(names);
         match self.lists.get(&names) {
@@ -39,7 +36,7 @@ impl NameLists {
 
     /// Drops a list after its last series.
     pub fn release(&mut self, labels: SeriesLabels) {
-        // One here, one in the table.
+        // Two references are left: the one at hand and the one in the table.
         if Rc::strong_count(&labels.names) == 2 {
             self.lists.remove(&labels.names);
         }
@@ -47,23 +44,19 @@ impl NameLists {
 }
 
 impl SeriesLabels {
-    /// Labels with names of a list in use, and as many values.
     pub fn new(names: &NameList, values: Box<[SymbolId]>) -> SeriesLabels {
         SeriesLabels { names: Rc::clone(names), values }
     }
 
-    /// The list of the names.
     pub fn names(&self) -> &NameList {
         &self.names
     }
 
-    /// How many there are.
     #[inline]
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// (name, value) by ascending name.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (SymbolId, SymbolId)> + '_ {
         self.names.iter().copied().zip(self.values.iter().copied())

@@ -10,17 +10,17 @@ use crate::model::{MatcherSets, Verdict};
 use rustc_hash::FxHashSet;
 use std::rc::Rc;
 
-/// Most names or values that are put in order for one read alone, within one slice.
+/// Largest number of names or values that are sorted for one read alone, within a slice.
 const NAMES_SORTED_MAX: usize = if cfg!(test) { 4 } else { 4096 };
 
-/// What looking up a series' value costs, in elements of lists.
+/// Cost of looking up a series' value, in elements of lists.
 const LOOKUP_ELEMENTS: usize = 16;
 
-/// A test of a short value costs as much as one of so many bytes.
+/// Bytes of a value whose test costs as much as that of any shorter one.
 const TEST_BYTES: usize = 16;
 
-/// A position in a list of label names or values, ascending by text. While it lives, the head
-/// drops nothing, so that the symbols it holds stay valid.
+/// Position in a list of label names or values, ascending by text. While the list exists, the head
+/// drops nothing, so its symbols stay valid.
 pub struct HeadStrings {
     symbols: Rc<Vec<SymbolId>>,
     next: usize,
@@ -28,13 +28,11 @@ pub struct HeadStrings {
 }
 
 impl HeadStrings {
-    /// Nothing was given yet.
     pub(super) fn new(symbols: Rc<Vec<SymbolId>>, observers: &Observers) -> HeadStrings {
         let bytes = size_of_val(symbols.as_slice()) as u64;
         HeadStrings { symbols, next: 0, _open: observers.open(bytes) }
     }
 
-    /// The next name or value.
     pub(super) fn next<'h>(&mut self, symbols: &'h Symbols) -> Option<&'h str> {
         let symbol = self.symbols.get(self.next)?;
         self.next += 1;
@@ -43,7 +41,7 @@ impl HeadStrings {
 }
 
 impl HeadIndex<'_> {
-    /// The label names of the series that one of the sets selects, ascending by text.
+    /// Returns the label names of the series that one of the sets selects, ascending by text.
     pub fn names_where(&self, sets: &MatcherSets) -> Result<Vec<SymbolId>, NotNow> {
         let mut names = FxHashSet::default();
         if sets.select_all() {
@@ -57,6 +55,7 @@ impl HeadIndex<'_> {
                 }
             }
         }
+        // A sort cannot be interrupted, so a bounded slice takes only a small one.
         if self.work.is_bounded() && names.len() > NAMES_SORTED_MAX {
             return Err(NotNow::TooMuch);
         }
@@ -65,8 +64,7 @@ impl HeadIndex<'_> {
         Ok(names)
     }
 
-    /// The values of a label name that the series have which one of the sets selects, ascending by
-    /// text.
+    /// Returns the values of a label name in the selected series, ascending by text.
     pub fn values_where(
         &self,
         name: &str,
@@ -80,7 +78,7 @@ impl HeadIndex<'_> {
     }
 }
 
-/// The values of a name that selected series have, ascending by text.
+/// Returns the values of a name that selected series have, ascending by text.
 fn values_where(
     index: &HeadIndex<'_>,
     (name, id): (&str, SymbolId),
@@ -90,6 +88,7 @@ fn values_where(
     let series = select_any(index, &beyond)?;
     let sorted = index.sorted_values(name)?;
     if beyond.len() == sets.sets().len() && series.len() <= sorted.len() {
+        // With fewer series than values, the values of the series are looked up instead of tested.
         let mut values = FxHashSet::default();
         for slot in &series {
             index.work.read_elements(LOOKUP_ELEMENTS)?;
@@ -110,6 +109,8 @@ fn values_where(
         let is_selected = match sets.verdict(name, text) {
             Verdict::Selected => true,
             Verdict::Open => {
+                // Matchers of other labels decide: some series must have both the value and those
+                // labels.
                 let slots = index.slots(name, *value);
                 index.work.read_elements(slots.len())?;
                 intersects(slots, &series)

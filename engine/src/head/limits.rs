@@ -1,7 +1,7 @@
-//! Whether the head may have one more series.
+//! Decides whether the head may have one more series.
 //!
 //! A scrape reports itself with series of its own, such as `up`. These may exceed both limits by a
-//! little: a target whose other series are all refused still says that it is up.
+//! little: a target whose other series are all refused still reports that it is up.
 
 use super::HeadOptions;
 use super::series_table::LookupError;
@@ -20,13 +20,13 @@ const REPORT_METRICS: [&str; 8] = [
     "scrape_body_size_bytes",
 ];
 
-/// Of all series, the part by which those of reports may exceed the limit.
+/// Report series may exceed the limit by the limit divided by this.
 const REPORT_PART: u64 = 8;
-/// So many of them there may always be beyond it.
+/// Number of report series that may always exceed the limit.
 const REPORT_SERIES_MIN: u64 = 64;
 
 impl HeadOptions {
-    /// Judges a new series with these labels, beside so many others.
+    /// Checks a new series with these labels, given the number of others.
     pub(super) fn check_new_series(
         &self,
         series_count: usize,
@@ -34,6 +34,7 @@ impl HeadOptions {
     ) -> Result<(), LookupError> {
         let HeadOptions { series_max: max, memory, .. } = *self;
         let is_within = |max: u64| self.series_max == 0 || (series_count as u64) < max;
+        // Evaluated only at a limit, so that names are not compared for every new series.
         let is_report = || {
             let mut names = pairs.iter().filter(|(name, _)| *name == LABEL_NAME);
             names.any(|(_, name)| REPORT_METRICS.contains(name))

@@ -1,8 +1,8 @@
-//! Type, help and unit of metric families, as senders tell them.
+//! Type, help and unit of metric families, as senders declare them.
 //!
-//! 1.0 senders tell it of families, 2.0 senders of series; a series' family is its metric name
-//! without what histograms and summaries append to it. The log keeps it with a series of the
-//! family, since upstream's records know only series; a family without any is kept in memory.
+//! 1.0 senders declare families, 2.0 senders series; a series' family is its metric name without
+//! the suffixes of histograms and summaries. The log keeps metadata with a series of the family,
+//! since upstream's records know only series; metadata of a family without any is kept in memory.
 
 mod state;
 
@@ -14,10 +14,10 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// Most metric families that metadata is kept for; later ones are not.
+/// Largest number of metric families with metadata; further ones are ignored.
 pub const METADATA_FAMILIES_MAX: usize = 100_000;
 
-/// Longest help or unit text that is kept, in bytes; the rest is cut off. Also the longest name.
+/// Longest help or unit text in bytes; the rest is truncated. Also the longest name.
 const TEXT_BYTES_MAX: usize = 1024;
 
 /// Numbers of types in `prometheus.MetricMetadata.MetricType`, which is also upstream's in the log.
@@ -26,34 +26,33 @@ const GAUGE_HISTOGRAM: u32 = 4;
 const SUMMARY: u32 = 5;
 const STATE_SET: u32 = 7;
 
-/// What the series of a family have after its name.
+/// Suffixes that the series of a family have after its name.
 const SUFFIXES: [&str; 9] =
     ["", "_total", "_bucket", "_count", "_sum", "_info", "_gcount", "_gsum", "_created"];
 
-/// Longest of them, in bytes.
+/// Longest of these suffixes in bytes.
 const SUFFIX_BYTES_MAX: usize = 8;
 
-/// Longest character, in bytes.
+/// Longest UTF-8 character in bytes.
 const CHAR_BYTES_MAX: usize = 4;
 
-/// What a sender says of a metric family.
+/// Metadata of a metric family, as its sender declares it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// Number of the type as in `prometheus.MetricMetadata.MetricType`; 0 is unknown.
     pub metric_type: u32,
-    /// What the metric means.
+    /// Help text of the family; may be empty.
     pub help: Box<str>,
-    /// Its unit.
+    /// Unit of the family; may be empty.
     pub unit: Box<str>,
 }
 
 struct Entry {
     metadata: Metadata,
-    /// Whether the log has it.
     is_logged: Cell<bool>,
 }
 
-/// Metadata by family name.
+/// Metadata of metric families by name.
 #[derive(Default)]
 pub struct MetadataTable {
     families: BTreeMap<Box<str>, Entry>,
@@ -62,9 +61,9 @@ pub struct MetadataTable {
 }
 
 impl MetadataTable {
-    /// Takes what a sender says of a family; the newest word counts. Text that is not UTF-8 is
-    /// mended. Senders of 2.0 that know nothing say so with every series: that is no news. What
-    /// has too long a name to be a family is passed over.
+    /// Stores what a sender declares of a family; the newest declaration counts. Invalid UTF-8 is
+    /// replaced. Empty metadata, which some 2.0 senders send with every series, and names too long
+    /// for a family are ignored.
     pub fn set(&mut self, family: &[u8], metric_type: u32, help: &[u8], unit: &[u8]) {
         if family.len() > TEXT_BYTES_MAX {
             return;
@@ -75,15 +74,15 @@ impl MetadataTable {
             return;
         }
         let must_log = self.take(&family, metadata);
-        // Only while the log takes nothing could the list outgrow the table.
+        // Only while the log accepts nothing could the list outgrow the table.
         if must_log && self.unlogged.len() < METADATA_FAMILIES_MAX {
             self.unlogged.push(family.into());
         }
     }
 
-    /// Takes what a sender says of the series of a metric name.
+    /// Stores what a sender declares of the series with a metric name.
     pub fn set_of_series(&mut self, name: &[u8], metric_type: u32, help: &[u8], unit: &[u8]) {
-        // What a suffix takes away does not make it short enough.
+        // Removing a suffix cannot make it short enough.
         if name.len() > TEXT_BYTES_MAX + SUFFIX_BYTES_MAX {
             return;
         }
@@ -91,10 +90,11 @@ impl MetadataTable {
         self.set(family_of(&name, metric_type).as_bytes(), metric_type, help, unit);
     }
 
-    /// Returns whether it must be logged.
+    /// Stores metadata; returns whether the log must get it.
     fn take(&mut self, family: &str, metadata: Metadata) -> bool {
         if let Some(known) = self.families.get_mut(family) {
             if known.metadata == metadata {
+                // Not logged so far, if the family had no series then.
                 return !known.is_logged.get();
             }
             *known = Entry { metadata, is_logged: Cell::new(false) };
@@ -107,7 +107,7 @@ impl MetadataTable {
         has_room
     }
 
-    /// Families by name, from this one on.
+    /// Returns the families by name, from this one on.
     pub fn from(&self, first: &str) -> impl Iterator<Item = (&str, &Metadata)> {
         let families = self.families.range::<str, _>((Bound::Included(first), Bound::Unbounded));
         families.map(|(family, entry)| (&**family, &entry.metadata))
@@ -121,7 +121,7 @@ impl Metadata {
     }
 }
 
-/// Where the series of a family are looked for.
+/// Index in which the series of a family are looked up.
 #[derive(Clone, Copy)]
 pub(super) struct Families<'h> {
     pub postings: &'h Postings,
@@ -141,13 +141,13 @@ impl Families<'_> {
 }
 
 impl MetadataTable {
-    /// What came since the log last took it, each with a series of its family.
+    /// Returns metadata that came since the log last took it, each with a series of its family.
     pub(super) fn unlogged(&self, living: Families<'_>) -> Vec<(Slot, &str, &Metadata)> {
         self.of_living(living, self.unlogged.iter().map(|family| &**family))
     }
 
-    /// The log has what [`MetadataTable::unlogged`] gave. Of families without a series it has
-    /// nothing; they are asked for again when their senders repeat themselves.
+    /// Notes that the log has [`MetadataTable::unlogged`]. It has no families without a series;
+    /// these are offered again when their senders repeat themselves.
     pub(super) fn note_logged(&mut self, living: Families<'_>) {
         for family in std::mem::take(&mut self.unlogged) {
             let has_series = living.series_of(&family).is_some();
@@ -157,10 +157,11 @@ impl MetadataTable {
         }
     }
 
-    /// All metadata of families that have a series, for a checkpoint of the log. The log loses
-    /// that of the others.
+    /// Returns metadata of all families with a series, for a checkpoint; other metadata is not
+    /// logged.
     pub(super) fn checkpoint(&self, living: Families<'_>) -> Vec<(Slot, &str, &Metadata)> {
         let of_living = self.of_living(living, self.families.keys().map(|family| &**family));
+        // A checkpoint replaces the log, so other families are not logged any more.
         self.families.values().for_each(|entry| entry.is_logged.set(false));
         for (_, family, _) in &of_living {
             if let Some(entry) = self.families.get(*family) {
@@ -183,8 +184,8 @@ impl MetadataTable {
         with_series.collect()
     }
 
-    /// Takes metadata back from the log. `family` is empty if the record does not name it, as
-    /// upstream's do not; then it is that of the metric name.
+    /// Restores metadata from the log. If `family` is empty, as in upstream's records, the family
+    /// is derived from the metric name.
     pub(super) fn replay<'a>(
         &mut self,
         family: &str,
@@ -205,7 +206,7 @@ impl MetadataTable {
     }
 }
 
-/// The family of a series with this metric name.
+/// Returns the family of a series with this metric name.
 fn family_of(name: &str, metric_type: u32) -> &str {
     let suffixes: &[&str] = match metric_type {
         HISTOGRAM => &["_bucket", "_count", "_sum"],
@@ -218,7 +219,7 @@ fn family_of(name: &str, metric_type: u32) -> &str {
 }
 
 fn text(bytes: &[u8]) -> Box<str> {
-    // Of what comes behind, only that matters which completes the last character.
+    // Bytes beyond the limit matter only if they complete the last character.
     let start = bytes.get(..TEXT_BYTES_MAX + CHAR_BYTES_MAX).unwrap_or(bytes);
     let mut text = String::from_utf8_lossy(start).into_owned();
     let mut end = text.len().min(TEXT_BYTES_MAX);
@@ -233,7 +234,7 @@ fn text(bytes: &[u8]) -> Box<str> {
 mod tests {
     use super::*;
 
-    /// A help text of a megabyte that 2,000 series referred to was mended 2,000 times as a whole.
+    /// A help text of a megabyte that 2,000 series referred to was once converted 2,000 times.
     #[test]
     fn the_start_of_a_long_text_is_that_of_the_whole_mended_text() {
         for unit in

@@ -1,8 +1,8 @@
 //! Recent samples in memory, and the rules by which new ones are accepted.
 //!
-//! [`Head`] is made of parts that own their state and know nothing of each other, but for what they
-//! are given in a call. It knows nothing of the log or of blocks: the engine writes the log between
-//! [`Head::check`] and [`Head::apply`].
+//! [`Head`] consists of parts that own their state and reach each other only through arguments. The
+//! head does not know the log or blocks: the engine writes the log between [`Head::check`] and
+//! [`Head::apply`].
 //!
 //! | part | owns | files |
 //! | --- | --- | --- |
@@ -11,13 +11,13 @@
 //! | window | the times that are held and accepted | `window`; the out-of-order rule is `window/out_of_order_rule` |
 //! | cuts | when a block is due, the plan of a cut | `cuts` |
 //! | observers | open cursors, the search after a deletion | `observers`, `cursor`, `deletion` |
-//! | replay | what is known while the log is read | `replay`, `waiting` |
-//! | metadata, exemplars, counters | what their names say | `metadata`, `exemplars`, `counters` |
+//! | replay | state while the log is read | `replay`, `waiting` |
+//! | metadata, exemplars, counters | as their names say | `metadata`, `exemplars`, `counters` |
 //!
 //! Where several parts change together, a method of [`Head`] borrows each of them: `write` finds
-//! series (`next_series`), checks rows (`check`) and applies them; `removal` cuts, deletes
-//! and truncates; `replay` takes rows back from the log; `read` answers (`cursor`, `labels`,
-//! `cardinality`); `saved` makes bytes of it all.
+//! series (`next_series`), checks rows (`check`) and applies them; `removal` cuts, deletes and
+//! truncates; `replay` restores rows from the log; `read` answers (`cursor`, `labels`,
+//! `cardinality`); `saved` encodes everything.
 
 mod batch;
 mod cardinality;
@@ -77,7 +77,7 @@ use series_table::SeriesTable;
 use std::cell::Cell;
 use window::Window;
 
-/// The head.
+/// Recent samples in memory, with an index over their labels.
 pub struct Head {
     options: HeadOptions,
     table: SeriesTable,
@@ -85,20 +85,20 @@ pub struct Head {
     window: Window,
     cuts: Cuts,
     observers: Observers,
-    /// Until the log is read to its end, from its first series on.
+    /// Present from the log's first series until the log is read to its end.
     replay: Option<Box<Replay>>,
-    /// What is known of metric families.
+    /// Type, help and unit of metric families.
     pub metadata: MetadataTable,
-    /// The newest exemplars.
+    /// Newest exemplars of all series together.
     pub exemplars: Exemplars,
     /// Counts since the head was made.
     pub counters: HeadCounters,
-    /// Time of the oldest sample that was stored since that was asked; the largest time without.
+    /// Oldest sample stored since the last call that took it; the largest time without any.
     oldest_stored_ms: Cell<i64>,
 }
 
 impl Head {
-    /// An empty head that leaves everything before `min_valid_ms` to blocks.
+    /// Creates an empty head that leaves everything before `min_valid_ms` to blocks.
     pub fn new(options: HeadOptions, min_valid_ms: i64) -> Head {
         Head {
             options,
@@ -115,17 +115,17 @@ impl Head {
         }
     }
 
-    /// The bounds that it was given.
+    /// Returns the options that the head was made with.
     pub fn options(&self) -> &HeadOptions {
         &self.options
     }
 
-    /// Number of series.
+    /// Number of series in the head.
     pub fn series_count(&self) -> usize {
         self.table.len()
     }
 
-    /// Number of chunks.
+    /// Number of in-order chunks of all series.
     pub fn chunk_count(&self) -> usize {
         self.table.chunk_count()
     }
@@ -135,80 +135,80 @@ impl Head {
         self.table.symbols().len()
     }
 
-    /// Times of the oldest and newest in-order sample; without any, the range ends before it
-    /// starts.
+    /// Returns the times of the oldest and newest in-order sample; without any, the range ends
+    /// before it starts.
     pub fn range(&self) -> TimeRange {
         let held = self.window.held();
         TimeRange { start_ms: held.oldest_ms, end_ms: held.newest_ms }
     }
 
-    /// Time of the newest sample that the head or a block holds; the smallest time without any.
+    /// Returns the newest time that the head or a block holds; the smallest time without any.
     pub fn newest_time_ms(&self) -> i64 {
         self.window.newest_ms()
     }
 
-    /// Time of the oldest sample that batches stored since the last call; the largest time if none
-    /// did.
+    /// Returns the oldest time stored since the last call; the largest time without any.
     pub fn take_oldest_stored_ms(&self) -> i64 {
         self.oldest_stored_ms.replace(i64::MAX)
     }
 
-    /// Whether neither the head nor a block holds anything.
+    /// Returns whether neither the head nor a block holds anything.
     pub fn is_empty(&self) -> bool {
         self.window.is_empty()
     }
 
-    /// The clock at the last write.
+    /// Returns the clock at the last write; the largest time before the first write.
     pub fn now_ms(&self) -> i64 {
         self.window.now_ms()
     }
 
-    /// Slots in use, ascending.
+    /// Returns the slots in use, ascending.
     pub fn slots(&self) -> impl Iterator<Item = Slot> + '_ {
         self.table.places().iter()
     }
 
-    /// How many labels a series has, and what they are, by ascending name.
+    /// Returns the number of a series' labels, and the labels by ascending name.
     pub fn labels(&self, slot: Slot) -> (usize, impl Iterator<Item = (&str, &str)>) {
         self.table.labels(slot)
     }
 
-    /// A series' labels in packed form.
+    /// Returns a series' labels in packed form.
     pub fn packed_labels(&self, slot: Slot) -> Labels {
         self.table.packed_labels(slot)
     }
 
-    /// The number by which the log knows a series.
+    /// Returns the number by which the log refers to a series.
     pub fn series_ref(&self, slot: Slot) -> u64 {
         self.table.at(slot).series_ref
     }
 
-    /// The slot of a series that [`Head::remember_ref`] was given.
+    /// Returns the slot of a series that [`Head::remember_ref`] was given.
     pub fn by_ref(&self, series_ref: u64) -> Option<Slot> {
         self.table.by_ref(series_ref)
     }
 
-    /// Makes a series known by its number.
+    /// Makes a series available to [`Head::by_ref`].
     pub fn remember_ref(&mut self, slot: Slot) {
         self.table.remember_ref(slot);
     }
 
-    /// Makes sure that no new series gets a number that records of a dropped series still carry.
+    /// Ensures that no new series gets a number that records of a dropped series still have.
     pub fn retire_ref(&mut self, series_ref: u64) {
         self.table.retire_ref(series_ref);
     }
 
-    /// The series with these labels.
     pub(super) fn slot_of(&self, labels: &Labels) -> Option<Slot> {
         let pairs: Vec<_> = labels.iter().collect();
         self.table.find_sorted(&pairs).ok()
     }
 
-    /// The number of the series with these labels; a new one, retired at once, if there is none.
+    /// Returns the number of the series with these labels; if none, a new number, retired at once.
     pub fn ref_by_labels(&mut self, labels: &Labels) -> u64 {
         match self.slot_of(labels) {
             Some(slot) => self.series_ref(slot),
             None => {
+                // A series that was dropped may still have exemplars, whose records need a number
+                // of their own.
                 let series_ref = self.table.next_ref();
                 self.table.retire_ref(series_ref);
                 series_ref
@@ -216,7 +216,7 @@ impl Head {
         }
     }
 
-    /// The largest number that a series has, or had.
+    /// Returns the largest number that a series has or had.
     pub fn last_ref(&self) -> u64 {
         self.table.next_ref().saturating_sub(1)
     }
@@ -231,12 +231,12 @@ impl Head {
         (self.options.memory.used_bytes)()
     }
 
-    /// Whether memory is so short that floats go to the log without columns.
+    /// Returns whether memory is so short that floats are logged without columns.
     pub fn columns_go(&self) -> bool {
         self.options.memory.columns_go()
     }
 
-    /// Whether memory is so short that no write can be taken before a cut frees some.
+    /// Returns whether memory is so short that writes are refused until a cut frees some.
     pub fn is_out_of_memory(&self) -> bool {
         self.options.memory.refuses_writes()
     }

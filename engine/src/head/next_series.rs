@@ -1,9 +1,9 @@
-//! Guessing the series of a request from the one before.
+//! Predicts the series of a request from the one before.
 //!
-//! Senders name their series in the same order again and again, if not in the same requests, and
-//! slots were given to them in that order. So the next slot's series is held against the labels
-//! that come: no hash is computed and no table is searched. A wrong guess costs a comparison and
-//! changes nothing.
+//! Senders name their series in the same order again and again, though not in the same requests,
+//! and slots were assigned in that order. So the labels that come are compared with the series of
+//! the next slot: no hash is computed and no table is searched. A wrong guess costs a comparison
+//! and changes nothing.
 
 use super::series::Slot;
 use super::series_table::{RequestSymbols, SeriesTable};
@@ -13,9 +13,8 @@ use crate::codec::bytes_equal;
 /// Guesses the series that follows the last one of a request.
 #[derive(Default)]
 pub struct NextSeriesPredictor<'r> {
-    /// The series that was found last.
     last: Option<Slot>,
-    /// By place in the label set, a label of this request that is known to be these symbols.
+    /// By position in the label set, a label of this request with its symbols.
     known: Vec<KnownLabel<'r>>,
 }
 
@@ -26,8 +25,8 @@ struct KnownLabel<'r> {
 }
 
 impl<'r> NextSeriesPredictor<'r> {
-    /// The next series, if it has these labels in this very order. Labels that are the very slices
-    /// of an earlier call are not compared again.
+    /// Returns the next series, if it has these labels in this order. Labels that are the same
+    /// slices as in an earlier call are not compared again.
     #[inline]
     pub(super) fn guess_pairs(
         &mut self,
@@ -37,7 +36,7 @@ impl<'r> NextSeriesPredictor<'r> {
         self.guess().filter(|guess| self.has_pairs(table, *guess, pairs))
     }
 
-    /// The next series, if its labels are these references, name and value in turn.
+    /// Returns the next series, if its labels are these references, alternating names and values.
     #[inline]
     pub(super) fn guess_refs(
         &self,
@@ -48,7 +47,7 @@ impl<'r> NextSeriesPredictor<'r> {
         self.guess().filter(|guess| has_refs(table, *guess, request, refs))
     }
 
-    /// The series that was found, or made, after a guess or without one.
+    /// Sets the series that was found or made, after a guess or without one.
     #[inline]
     pub(super) fn set_last(&mut self, slot: Slot) {
         self.last = Some(slot);
@@ -70,12 +69,13 @@ impl<'r> NextSeriesPredictor<'r> {
             return false;
         }
         for (place, (ids, pair)) in series.labels.iter().zip(pairs).enumerate() {
+            // All slices borrow from one request, so equal pointers mean equal texts.
             let known = self.known.get_mut(place);
             if let Some(known) = &known
                 && std::ptr::eq(known.pair.0, pair.0)
                 && std::ptr::eq(known.pair.1, pair.1)
             {
-                // A text has one symbol.
+                // A text has one symbol, so other numbers are other texts.
                 if known.ids == ids {
                     continue;
                 }

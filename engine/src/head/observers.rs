@@ -1,7 +1,6 @@
-//! Those who must notice what changes while they work: open cursors, and the search for the oldest
-//! and newest samples after a deletion.
+//! Observers of changes: open cursors, and the search for times after a deletion.
 //!
-//! Nearly always there is no observer of samples; one flag says so.
+//! Nearly always nothing observes samples; one flag states that.
 
 use super::Slot;
 use super::cursor::{OpenCursor, OpenCursors, Watch, Watches};
@@ -9,23 +8,22 @@ use super::deletion::TimesScan;
 use super::series::out_of_order_samples::Arrival;
 use std::rc::Rc;
 
-/// The observers of a head.
 pub struct Observers {
-    /// How many cursors were ever opened; it distinguishes out-of-order samples.
+    /// Number of cursors ever opened, which tells epochs of out-of-order samples apart.
     epoch: u64,
     open_cursors: Rc<OpenCursors>,
     /// Cursors that note the samples which come while they are prepared.
     watches: Watches,
-    /// After a deletion.
+    /// The search that follows a deletion.
     times_scan: Option<Box<TimesScan>>,
-    /// Whether one of the two must see each sample.
+    /// Whether a watch or the search must see each sample.
     is_observed: bool,
-    /// Another number after each deletion, and in each life.
+    /// Differs after each deletion, and in each run.
     deletion_mark: u64,
 }
 
 impl Observers {
-    /// None; deletions are counted from a number that differs in each life.
+    /// Has no observers yet; deletions are counted from a number that differs in each run.
     pub fn new(deletion_mark: u64) -> Observers {
         Observers {
             epoch: 0,
@@ -37,13 +35,13 @@ impl Observers {
         }
     }
 
-    /// Whether [`Observers::note_sample`] must be called for each sample.
+    /// Returns whether [`Observers::note_sample`] must be called for each sample.
     #[inline]
     pub fn is_observed(&self) -> bool {
         self.is_observed
     }
 
-    /// A sample is about to be stored in a series with this newest in-order one.
+    /// Notes a sample that is about to be stored in a series with this newest in-order one.
     #[cold]
     pub fn note_sample(
         &mut self,
@@ -52,21 +50,22 @@ impl Observers {
         timestamp_ms: i64,
         is_out_of_order: bool,
     ) {
+        // Cursors tell out-of-order samples apart by their epochs instead.
         if !is_out_of_order {
             self.watches.note(slot, newest_ms);
         }
         if let Some(scan) = &mut self.times_scan {
             scan.add(timestamp_ms, is_out_of_order);
         }
+        // Cleared here, since a cursor that is dropped does not report it.
         self.is_observed = self.times_scan.is_some() || !self.watches.is_empty();
     }
 
-    /// How an out-of-order sample that comes now differs from others, with the generation of cuts.
+    /// Returns the arrival of an out-of-order sample that comes now.
     pub fn arrival(&self, generation: u64) -> Arrival<'_> {
         Arrival { generation, epoch: self.epoch, cursors: &self.open_cursors }
     }
 
-    /// How many cursors are open.
     pub fn open_cursors(&self) -> u64 {
         self.open_cursors.count()
     }
@@ -76,12 +75,12 @@ impl Observers {
         self.open_cursors.take_too_much(memory_bytes_max)
     }
 
-    /// Counts as an open cursor of so many bytes until it is dropped.
+    /// Counts as an open cursor of this size until the value is dropped.
     pub fn open(&self, bytes: u64) -> OpenCursor {
         OpenCursor::new(&self.open_cursors, bytes, None)
     }
 
-    /// Counts as an open cursor that sees what came before this epoch, until it is dropped.
+    /// Counts as an open cursor that sees samples from before this epoch, until dropped.
     pub fn open_at(&self, bytes: u64, epoch: u64) -> OpenCursor {
         OpenCursor::new(&self.open_cursors, bytes, Some(epoch))
     }
@@ -92,34 +91,31 @@ impl Observers {
         self.epoch
     }
 
-    /// Begins to note samples for a cursor.
     pub fn watch(&mut self, slots: &[Slot]) -> Rc<Watch> {
         self.is_observed = true;
         self.watches.begin(slots)
     }
 
-    /// Begins to look for the oldest and the newest samples.
+    /// Begins the search for the oldest and the newest samples.
     pub fn begin_scan(&mut self) {
         self.times_scan = Some(Box::new(TimesScan::new()));
         self.is_observed = true;
     }
 
-    /// The search that is not done, for a slice of work.
+    /// Takes the unfinished search, for a slice of work.
     pub fn take_scan(&mut self) -> Option<Box<TimesScan>> {
         self.times_scan.take()
     }
 
-    /// Puts a search back that has more to do.
+    /// Puts back a search that has more to do.
     pub fn resume_scan(&mut self, scan: Box<TimesScan>) {
         self.times_scan = Some(scan);
     }
 
-    /// Another number after each deletion, and in each life of a head.
     pub fn deletion_mark(&self) -> u64 {
         self.deletion_mark
     }
 
-    /// Samples were deleted.
     pub fn note_deletion(&mut self) {
         self.deletion_mark = self.deletion_mark.wrapping_add(1);
     }

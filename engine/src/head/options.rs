@@ -1,34 +1,33 @@
-//! The bounds that a head is given.
+//! The options that bound a head.
 
 use crate::memory::MemoryBudget;
 use crate::model::LabelLimits;
 
-/// The settings of a head.
+/// Limits of a head, fixed when it is made.
 #[derive(Clone, Copy, Debug)]
 pub struct HeadOptions {
     /// Span of one block in milliseconds.
     pub block_duration_ms: i64,
-    /// How far ahead of the clock a sample may be, in milliseconds.
+    /// Milliseconds that a sample may be ahead of the clock.
     pub future_limit_ms: i64,
-    /// How far behind the newest sample an out-of-order one may be, in milliseconds. With 0,
-    /// samples are accepted in order only.
+    /// Milliseconds that an out-of-order sample may be behind the newest one; 0 accepts none.
     pub out_of_order_window_ms: i64,
-    /// Most series held at a time; 0 means no limit.
+    /// Largest number of series held at a time; 0 means no limit.
     pub series_max: u64,
-    /// Most exemplars kept, the newest; 0 keeps none.
+    /// Largest number of exemplars kept, the newest ones; 0 keeps none.
     pub exemplars_max: u64,
-    /// How much memory may be in use.
+    /// Memory limit, and the memory in use.
     pub memory: MemoryBudget,
-    /// How large the label sets of new series may be.
+    /// Limits for the label sets of new series.
     pub label_limits: LabelLimits,
     /// Mixed into every hash of labels.
     pub hash_seed: u64,
 }
 
 impl HeadOptions {
-    /// Prometheus' block of two hours and its ten minutes ahead of the clock, two hours for
-    /// out-of-order samples, no exemplars and no limits. The seed is any number that senders cannot
-    /// guess.
+    /// Options with Prometheus' block of two hours and limit of ten minutes ahead of the clock, two
+    /// hours for out-of-order samples, no exemplars and no limits. The seed is any number that
+    /// senders cannot guess.
     pub fn new(hash_seed: u64) -> HeadOptions {
         HeadOptions {
             block_duration_ms: 2 * 60 * 60 * 1000,

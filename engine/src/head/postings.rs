@@ -1,9 +1,9 @@
-//! Which series carry which label: for every name, for every value, the series' slots.
+//! The inverted index: for every label name and value, the slots of the series that have it.
 //!
-//! Slots are used again, so that a new series may belong into the middle of long lists. It is put
-//! at their ends, and the next read sorts them: a node with churn sees far more new series than
-//! reads. Series by their labels and values by their text are kept in order from the
-//! first read on that needs it.
+//! Slots are reused, so that a new series may belong into the middle of long lists. It is appended
+//! to them, and the next read sorts them: a node with churn sees far more new series than reads.
+//! Series by their labels and values by their text are kept in order from the first read on that
+//! needs it.
 
 use super::label_names::SeriesLabels;
 use super::series::{Series, Slot};
@@ -19,42 +19,40 @@ use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-/// The head's inverted index.
 #[derive(Default)]
 pub struct Postings {
     by_name: FxHashMap<SymbolId, Values>,
     all: Vec<Slot>,
-    /// Labels whose lists do not ascend; the same for the list of all.
+    /// Labels whose lists do not ascend; the flag is that of the list of all.
     unsorted: FxHashSet<(SymbolId, SymbolId)>,
     all_is_unsorted: bool,
     /// Series by their labels, from the first read of many.
     by_labels: RefCell<Option<Sorted<Slot>>>,
 }
 
-/// Series that are put in the order of their labels for one read alone: fewer than so many, and
-/// less than this part of all. More of them make use of the order of all.
+/// Series are sorted by labels for a single read if they are fewer than this, and fewer than this
+/// part of all. Larger selections use the order of all.
 const SORTED_ALONE_MAX: usize = if cfg!(test) { 8 } else { 2048 };
 const SORTED_ALONE_PART: usize = 16;
 
-/// The values of one name.
 #[derive(Default)]
 struct Values {
     slots: FxHashMap<SymbolId, Vec<Slot>>,
-    /// By their text. Kept from the first read that needs the order until a value is dropped.
+    /// Values by their text, from the first read that needs it until a value is dropped.
     order: RefCell<Option<Sorted<SymbolId>>>,
 }
 
-/// The inverted index, with what its numbers mean.
+/// The inverted index, with the tables that its numbers refer to.
 pub struct HeadIndex<'h> {
     pub postings: &'h Postings,
     pub symbols: &'h Symbols,
     pub series: &'h Slab<Slot, Series>,
-    /// What the question may still cost.
+    /// Remaining work of the question.
     pub work: &'h WorkLeft,
 }
 
 impl Postings {
-    /// Enters a series under all of its labels.
+    /// Adds a series under all of its labels.
     pub fn insert(&mut self, slot: Slot, labels: &SeriesLabels) {
         self.all_is_unsorted |= push(&mut self.all, slot);
         if let Some(order) = self.by_labels.get_mut() {
@@ -63,6 +61,7 @@ impl Postings {
         for (name, value) in labels.iter() {
             let Values { slots, order } = self.by_name.entry(name).or_default();
             let slots = slots.entry(value).or_default();
+            // The first series of a value makes the value new to the order as well.
             if slots.is_empty()
                 && let Some(order) = order.get_mut()
             {
@@ -74,7 +73,7 @@ impl Postings {
         }
     }
 
-    /// Of series by label, each list ascending, and of all series. `None` if a label has two lists.
+    /// Builds the index from ascending lists by label and of all. `None` if a label has two lists.
     pub fn from_lists(
         lists: impl Iterator<Item = ((SymbolId, SymbolId), Vec<Slot>)>,
         all: Vec<Slot>,
@@ -89,7 +88,7 @@ impl Postings {
         Some(postings)
     }
 
-    /// All labels with their series, in no order.
+    /// Returns all labels with their series, in no order.
     pub fn lists(&self) -> impl Iterator<Item = ((SymbolId, SymbolId), &[Slot])> {
         let by_name = self.by_name.iter();
         by_name.flat_map(|(name, values)| {
@@ -97,8 +96,8 @@ impl Postings {
         })
     }
 
-    /// Sorts the lists that are not sorted; to be called before reading. A list that is sorted
-    /// stays so if the next call has to go on.
+    /// Sorts the lists that do not ascend; to be called before reading. Sorted lists stay so if
+    /// another call has to continue.
     pub fn sort(&mut self, work: &WorkLeft) -> Result<(), NotNow> {
         // The stable sort finds runs that are sorted already.
         if std::mem::take(&mut self.all_is_unsorted) {
@@ -106,6 +105,7 @@ impl Postings {
             work.read_elements(self.all.len()).map_err(|_| NotNow::Again)?;
         }
         while let Some((name, value)) = self.unsorted.iter().next().copied() {
+            // Removed first: the list is sorted even if the slice ends with it.
             self.unsorted.remove(&(name, value));
             let values = self.by_name.get_mut(&name);
             if let Some(slots) = values.and_then(|values| values.slots.get_mut(&value)) {
@@ -116,7 +116,7 @@ impl Postings {
         Ok(())
     }
 
-    /// Takes series out again that are still in their table, each list once however many they are.
+    /// Removes series that are still in their table, visiting each list once however many they are.
     pub fn remove(&mut self, removed: &[Slot], series: &Slab<Slot, Series>) {
         let gone = SlotSet::of(removed);
         let count_before = self.all.len();
@@ -126,7 +126,7 @@ impl Postings {
             order.retain(|slot| !gone.contains(*slot));
         }
         if removed.len() > count_before / 8 {
-            // Walking all lists needs no memory, which may be why they go.
+            // Visiting all lists allocates nothing; memory may be the reason for the removal.
             self.by_name.retain(|_, values| {
                 values.remove_from_all(&gone);
                 !values.slots.is_empty()
@@ -134,6 +134,7 @@ impl Postings {
             return;
         }
         let removed = removed.iter().filter_map(|slot| series.get(*slot));
+        // Series that end together share most labels, whose lists are visited once.
         let labels: FxHashSet<_> = removed.flat_map(|series| series.labels.iter()).collect();
         for (name, value) in labels {
             let Some(values) = self.by_name.get_mut(&name) else { continue };
@@ -144,24 +145,24 @@ impl Postings {
         }
     }
 
-    /// A series that carries this label, if there is one.
+    /// Returns a series that has this label, if any.
     pub fn first_with(&self, symbols: &Symbols, name: &str, value: &str) -> Option<Slot> {
         let values = self.by_name.get(&find(symbols, name)?)?;
         values.slots.get(&find(symbols, value)?)?.first().copied()
     }
 
-    /// How many values a label name has; 0 if it is none.
+    /// Number of values of a label name; 0 if unknown.
     pub fn value_count_of(&self, name: SymbolId) -> usize {
         self.by_name.get(&name).map_or(0, |values| values.slots.len())
     }
 
-    /// The values of a label name, each with how many series have it, in no order.
+    /// Returns the values of a label name, each with its number of series, in no order.
     pub fn values_of(&self, name: SymbolId) -> impl Iterator<Item = (SymbolId, usize)> {
         let values = self.by_name.get(&name).into_iter();
         values.flat_map(|values| values.slots.iter().map(|(value, slots)| (*value, slots.len())))
     }
 
-    /// How many series have each of some values of a label name.
+    /// Returns the number of series for each of some values of a label name.
     pub fn series_with(
         &self,
         name: SymbolId,
@@ -171,7 +172,7 @@ impl Postings {
         values.filter_map(move |value| Some((value, held?.slots.get(&value)?.len())))
     }
 
-    /// Gives back what answers memory only keeps for the next question.
+    /// Drops orders that only make the next question faster.
     pub fn drop_caches(&mut self) {
         for values in self.by_name.values_mut() {
             values.order.take();
@@ -179,22 +180,18 @@ impl Postings {
         self.by_labels.take();
     }
 
-    /// How many label names there are.
     pub fn name_count(&self) -> usize {
         self.by_name.len()
     }
 
-    /// All label names, in no order.
     pub fn names(&self) -> impl Iterator<Item = SymbolId> {
         self.by_name.keys().copied()
     }
 }
 
-/// A set of slots, a bit each.
 pub struct SlotSet(Vec<u64>);
 
 impl SlotSet {
-    /// Of these.
     pub fn of(slots: &[Slot]) -> SlotSet {
         let last = slots.iter().map(|slot| slot.number()).max();
         let mut words = vec![0; last.map_or(0, |last| last as usize / 64 + 1)];
@@ -204,7 +201,6 @@ impl SlotSet {
         SlotSet(words)
     }
 
-    /// Whether this is one of them.
     pub fn contains(&self, slot: Slot) -> bool {
         let word = self.0.get(slot.number() as usize / 64).copied().unwrap_or(0);
         word >> (slot.number() % 64) & 1 == 1
@@ -217,7 +213,7 @@ impl Values {
         slots.retain(|slot| !gone.contains(*slot));
         if slots.is_empty() {
             self.slots.remove(&value);
-            // The number may soon mean another text.
+            // The symbol's number may soon mean another text.
             self.order.take();
         }
     }
@@ -243,7 +239,7 @@ impl<'h> HeadIndex<'h> {
         self.postings.by_name.get(&find(self.symbols, name)?)
     }
 
-    /// The values of a name, ascending by their text.
+    /// Returns the values of a name, ascending by their text.
     pub fn sorted_values(&self, name: &str) -> Result<Rc<Vec<SymbolId>>, NotNow> {
         self.values(name).map_or(Ok(Rc::default()), |values| self.sorted(values))
     }
@@ -255,13 +251,13 @@ impl<'h> HeadIndex<'h> {
         order.all(self.work.sorted_max(), compare).ok_or(NotNow::Again)
     }
 
-    /// The series that carry a label, ascending.
+    /// Returns the series that have a label, ascending.
     pub fn slots(&self, name: &str, value: SymbolId) -> &'h [Slot] {
         let slots = self.values(name).and_then(|values| values.slots.get(&value));
         slots.map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// All series in the order of their labels.
+    /// Returns all series in the order of their labels.
     pub fn by_labels(&self) -> Result<Rc<Vec<Slot>>, NotNow> {
         let Postings { all, by_labels, .. } = self.postings;
         let mut order = by_labels.borrow_mut();
@@ -270,21 +266,23 @@ impl<'h> HeadIndex<'h> {
         order.all(self.work.sorted_max(), compare).ok_or(NotNow::Again)
     }
 
-    /// Brings series in the order of their labels.
+    /// Sorts series in the order of their labels.
     pub fn sort_by_labels(&self, slots: &mut Vec<Slot>) -> Result<(), NotNow> {
+        // A bounded slice must not sort many; for a large part of all, a filter is cheaper.
         let is_few = !self.work.is_bounded() || slots.len() <= SORTED_ALONE_MAX;
         if is_few && slots.len() * SORTED_ALONE_PART < self.postings.all.len() {
             slots.sort_by(|a, b| self.compare_labels(*a, *b));
             return Ok(());
         }
         let all = self.by_labels()?;
+        // The order of all is kept, so a filter replaces a sort.
         let wanted = SlotSet::of(slots);
         slots.clear();
         slots.extend(all.iter().filter(|slot| wanted.contains(**slot)));
         Ok(())
     }
 
-    /// Compares series as their labels compare. Of symbols, only the ones that differ are read.
+    /// Compares series as their labels compare. Only symbols that differ are read.
     fn compare_labels(&self, a: Slot, b: Slot) -> Ordering {
         let text = |id| self.symbols.text(id);
         let (mut a, mut b) = (self.labels(a), self.labels(b));
@@ -293,6 +291,7 @@ impl<'h> HeadIndex<'h> {
                 (None, None) => return Ordering::Equal,
                 (None, Some(_)) => return Ordering::Less,
                 (Some(_), None) => return Ordering::Greater,
+                // Each text has one symbol, so equal numbers need no comparison of texts.
                 (Some((name_a, _)), Some((name_b, _))) if name_a != name_b => {
                     return text(name_a).cmp(text(name_b));
                 }
@@ -304,17 +303,16 @@ impl<'h> HeadIndex<'h> {
         }
     }
 
-    /// A series' labels, ascending by name.
+    /// Returns a series' labels, ascending by name.
     pub fn labels(&self, slot: Slot) -> impl Iterator<Item = (SymbolId, SymbolId)> + use<'h> {
         self.series.get(slot).into_iter().flat_map(|series| series.labels.iter())
     }
 
-    /// Brings symbols in order.
     pub fn sort_by_text(&self, ids: &mut [SymbolId]) {
         sort_by_text(ids, self.symbols);
     }
 
-    /// Those of the sorted values that are not below the first bound, nor above the second unless
+    /// Returns the sorted values that are not below the first bound, nor above the second unless
     /// they begin with it.
     pub fn between<'v>(
         &self,
@@ -330,7 +328,7 @@ impl<'h> HeadIndex<'h> {
         rest.get(..rest.partition_point(is_inside)).unwrap_or_default()
     }
 
-    /// A series' value of a name.
+    /// Returns a series' value of a name.
     pub fn value_of(&self, slot: Slot, name: SymbolId) -> Option<SymbolId> {
         self.labels(slot).find(|(other, _)| *other == name).map(|(_, value)| value)
     }
@@ -350,7 +348,7 @@ impl<'h> LabelIndex for HeadIndex<'h> {
         if prefix.is_empty() {
             return values.slots.len();
         }
-        // All of them are never less.
+        // The number of all values is an upper bound, which suffices while the order is incomplete.
         let Ok(sorted) = self.sorted(values) else { return values.slots.len() };
         self.between(&sorted, (prefix, Some(prefix))).len()
     }
@@ -371,6 +369,7 @@ impl<'h> LabelIndex for HeadIndex<'h> {
         mut visit: impl FnMut(&str, &'h [Slot]) -> Result<ControlFlow<()>, NotNow>,
     ) -> Result<(), NotNow> {
         let Some(values) = self.values(name) else { return Ok(()) };
+        // Every value is visited, so the order, which would have to be made first, is of no use.
         if prefix.is_empty() {
             for (value, slots) in &values.slots {
                 let text = self.symbols.text(*value);
@@ -416,6 +415,7 @@ impl<'h> LabelIndex for HeadIndex<'h> {
         test: impl Fn(&str) -> bool,
     ) -> Result<bool, NotNow> {
         let value = find(self.symbols, name).and_then(|name| self.value_of(series, name));
+        // Matchers see a missing label as the empty value.
         let text = value.map_or("", |value| self.symbols.text(value));
         self.work.test_value(text.len())?;
         Ok(test(text))
@@ -433,12 +433,12 @@ fn sort_by_text(ids: &mut [SymbolId], symbols: &Symbols) {
     ids.sort_by(|a, b| symbols.text(*a).cmp(symbols.text(*b)));
 }
 
-/// The number of a text, if some series uses it.
+/// Returns the number of a text, if some series uses it.
 pub fn find(symbols: &Symbols, text: &str) -> Option<SymbolId> {
     symbols.find(text.as_bytes(), symbols.hash(text.as_bytes()))
 }
 
-/// Adds a slot at the end; returns whether the list does not ascend any more.
+/// Appends a slot; returns whether the list no longer ascends.
 fn push(slots: &mut Vec<Slot>, slot: Slot) -> bool {
     let is_unsorted = slots.last().is_some_and(|last| *last > slot);
     slots.push(slot);

@@ -1,7 +1,7 @@
-//! What the head is asked: series, label names and values, cardinality, metadata.
+//! Reads of the head: series, label names and values, cardinality, metadata.
 //!
-//! The work is done by `cursor`, `labels`, `cardinality` and `metadata`; here they are given the
-//! parts of the head that they read.
+//! The work is done by `cursor`, `labels`, `cardinality` and `metadata`; here they get the parts of
+//! the head that they read.
 
 use super::cardinality::WalkedIndex;
 use super::metadata::Families;
@@ -16,8 +16,8 @@ use crate::model::{MatcherSets, TimeRange, Value};
 use std::rc::Rc;
 
 impl Head {
-    /// Selects series by one of several sets of matchers and gives them external labels. Those
-    /// without samples in the range are left out as the cursor meets them.
+    /// Selects series by one of several sets of matchers and adds external labels. The cursor skips
+    /// series without samples in the range.
     pub fn select(
         &mut self,
         sets: &MatcherSets,
@@ -25,6 +25,7 @@ impl Head {
         external: &Labels,
         work: &WorkLeft,
     ) -> Result<HeadCursor, NotNow> {
+        // The index needs ascending lists, and new series may have broken their order.
         self.postings.sort(work)?;
         let mut slots = Vec::new();
         if self.window.touches(range) {
@@ -36,42 +37,41 @@ impl Head {
                 index.sort_by_labels(&mut slots)?;
             }
         }
-        // Later samples than those of the cursor's epoch are not part of the answer.
+        // Samples newer than the cursor's epoch are not part of the answer.
         let newest_ms = self.window.newest_ms();
         let range = TimeRange { end_ms: range.end_ms.min(newest_ms), ..range };
         let Head { table, observers, .. } = self;
         Ok(HeadCursor::open(slots, range, external, newest_ms, table, observers))
     }
 
-    /// The index, for one question that may cost so much.
+    /// Returns the index, for one question that may cost this work.
     fn index<'h>(&'h self, work: &'h WorkLeft) -> HeadIndex<'h> {
         let Head { postings, table, .. } = self;
         HeadIndex { postings, symbols: table.symbols(), series: table.places(), work }
     }
 
-    /// How many cursors are open; while there are any, nothing may be truncated.
+    /// Number of open cursors; while there are any, nothing may be truncated.
     pub fn open_cursors(&self) -> u64 {
         self.observers.open_cursors()
     }
 
-    /// Whether open cursors take more memory than they may.
+    /// Returns whether open cursors take more memory than they may.
     pub fn has_too_many_cursors(&self) -> bool {
         self.observers.take_too_much(self.memory_bytes_max())
     }
 
-    /// The next series with chunks that share some time with the range.
+    /// Returns the next series with chunks that overlap the range.
     pub fn next(&self, cursor: &mut HeadCursor) -> Result<Slice<HeadSeries>, (Labels, ChunkError)> {
         cursor.next(&self.table)
     }
 
-    /// The labels of the next series without the external ones: of series with chunks that share
-    /// some time with the range, or of all.
+    /// Returns the labels of the next series without the external ones: of series with chunks that
+    /// overlap the range, or of all.
     pub fn next_labels(&self, cursor: &mut HeadCursor, only_in_range: bool) -> Slice<Labels> {
         cursor.next_labels(&self.table, only_in_range)
     }
 
-    /// The label names of the series that one of the sets selects, if the head holds some of the
-    /// range.
+    /// Returns the label names of the selected series, if the head has samples in the range.
     pub fn label_names(
         &mut self,
         sets: &MatcherSets,
@@ -79,6 +79,7 @@ impl Head {
         work: &WorkLeft,
     ) -> Result<HeadStrings, NotNow> {
         self.postings.sort(work)?;
+        // The index has no times, so it answers for all samples of the head or for none.
         let names = match self.window.touches(range) {
             true => Rc::new(self.index(work).names_where(sets)?),
             false => Rc::default(),
@@ -86,8 +87,8 @@ impl Head {
         Ok(HeadStrings::new(names, &self.observers))
     }
 
-    /// The values of a label name that the series have which one of the sets selects, if the head
-    /// holds some of the range.
+    /// Returns the values of a label name in the selected series, if the head has samples in the
+    /// range.
     pub fn label_values(
         &mut self,
         name: &str,
@@ -103,12 +104,12 @@ impl Head {
         Ok(HeadStrings::new(values, &self.observers))
     }
 
-    /// The next name or value.
+    /// Returns the next name or value; `None` at the end.
     pub fn next_string(&self, strings: &mut HeadStrings) -> Option<&str> {
         strings.next(self.table.symbols())
     }
 
-    /// The out-of-order samples of a series, by time.
+    /// Returns the out-of-order samples of a series, by time.
     pub fn out_of_order_values(
         &self,
         slot: Slot,
@@ -116,7 +117,7 @@ impl Head {
         Ok(self.table.at(slot).out_of_order_values()?.into_iter())
     }
 
-    /// Begins a walk that returns lists of at most so many items.
+    /// Begins a walk whose lists have at most `items_max` items.
     pub fn cardinality(&self, items_max: usize) -> CardinalityWalk {
         self.walked().begin(items_max)
     }
@@ -126,7 +127,7 @@ impl Head {
         self.walked().walk(walk)
     }
 
-    /// The next items of a list of a walk that is done, about so many bytes of them; `None` if
+    /// Returns the next items of a finished walk's list, about `bytes_max` bytes of them; `None` if
     /// series were dropped since.
     pub fn next_of_cardinality(
         &self,
@@ -145,20 +146,20 @@ impl Head {
         }
     }
 
-    /// Metadata that came since the log last took it, each with a series of its family.
+    /// Returns metadata that came since the log last took it, each with a series of its family.
     pub fn unlogged_metadata(&self) -> Vec<(Slot, &str, &Metadata)> {
         self.metadata.unlogged(self.families())
     }
 
-    /// The log has what [`Head::unlogged_metadata`] gave. Of families without a series it has
-    /// nothing; they are asked for again when their senders repeat themselves.
+    /// Notes that the log has [`Head::unlogged_metadata`]. It has no families without a series;
+    /// these are offered again when their senders repeat themselves.
     pub fn metadata_is_logged(&mut self) {
         let Head { metadata, postings, table, .. } = self;
         metadata.note_logged(Families { postings, symbols: table.symbols() });
     }
 
-    /// All metadata of families that have a series, for a checkpoint of the log. The log loses
-    /// that of the others.
+    /// Returns the metadata of all families that have a series, for a checkpoint of the log. The
+    /// log loses that of the others.
     pub fn metadata_of_living(&self) -> Vec<(Slot, &str, &Metadata)> {
         self.metadata.checkpoint(self.families())
     }

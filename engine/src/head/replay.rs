@@ -1,14 +1,13 @@
-//! Taking rows back from the log.
+//! Restores rows from the log.
 //!
-//! Floats wait until a few of their series are there and are then appended in one go: that fetches
-//! a series and its chunk from memory once for all of them. What else comes for a series comes
-//! after its floats that wait.
+//! Floats wait until a few of their series are there and are then appended together: a series and
+//! its chunk are fetched from memory once for all of them. Other rows of a series are applied after
+//! its waiting floats.
 //!
 //! A log may hold far more than a head should. Then blocks are cut while it is read, but only up to
-//! where nothing recent belongs, and what comes *behind* a cut all the same is kept as what comes
-//! out-of-order is. Nothing is lost of a series without samples either: rows that follow name it by
-//! the number that it has. The cut's blocks count only once the log was read to its end: the
-//! caller commits them then.
+//! where no recent row belongs, and rows *behind* a cut are kept as out-of-order samples are.
+//! Series without samples are kept, too: rows that follow refer to them by number. The cut's blocks
+//! count only once the log was read to its end: the caller commits them then.
 
 use super::deletion::TimesScan;
 use super::metadata::Metadata;
@@ -18,17 +17,17 @@ use super::{Batch, Exemplar, Head, LookupError, Slot};
 use crate::chunk::ChunkError;
 use crate::model::{LABEL_NAME, Labels, RefTable, Sample, TimeRange, Value};
 
-/// Rows of the log that count as recent: so many parts, of so many rows for each series, on
+/// Rows of the log that count as recent: this many parts, each of this many rows for each series on
 /// average.
 const RECENT_PARTS: usize = 16;
 const PART_ROWS_PER_SERIES: usize = 4;
 
-/// What is known while the log is read.
+/// State while the log is read.
 #[derive(Default)]
 pub(super) struct Replay {
-    /// Numbers of slots.
+    /// Slots by the number of their series in the log.
     refs: RefTable,
-    /// Numbers that series had before the one that they have now, with their slots.
+    /// Earlier numbers of series that have another one now, with their slots.
     earlier_refs: Vec<(u64, Slot)>,
     waiting: WaitingFloats,
     /// Times of the oldest rows of the last parts, and of the one being read.
@@ -36,13 +35,13 @@ pub(super) struct Replay {
     part: usize,
     part_rows: usize,
     series: usize,
-    /// Samples that were new.
+    /// Number of samples that were new.
     samples: u64,
-    /// Whether any came behind a cut.
+    /// Whether any sample came behind a cut.
     has_behind: bool,
 }
 
-/// Takes the floats of a record; dropped without [`FloatReplay::end`], what waits is lost.
+/// Takes the floats of a record; if dropped without [`FloatReplay::end`], waiting floats are lost.
 pub struct FloatReplay<'h> {
     head: &'h mut Head,
     replay: Box<Replay>,
@@ -51,13 +50,13 @@ pub struct FloatReplay<'h> {
     rows: usize,
 }
 
-/// The smallest and the largest time stand for none, though a foreign log may have them.
+/// The smallest and the largest time mean "none", though a foreign log may have them.
 fn is_time(timestamp_ms: i64) -> bool {
     timestamp_ms != i64::MIN && timestamp_ms != i64::MAX
 }
 
 impl FloatReplay<'_> {
-    /// Takes a row.
+    /// Takes a row; skips the row if its series is unknown.
     #[inline(always)]
     pub fn take(&mut self, series_ref: u64, sample: Sample) {
         let Sample { timestamp_ms, value } = sample;
@@ -69,6 +68,7 @@ impl FloatReplay<'_> {
         self.rows += 1;
         let replay = &mut *self.replay;
         let Some(slot) = replay.refs.get(series_ref) else {
+            // The series was dropped, but the log still has its number.
             return self.head.retire_ref(series_ref);
         };
         let row = (timestamp_ms, value);
@@ -90,19 +90,19 @@ impl FloatReplay<'_> {
 }
 
 impl Replay {
-    /// Makes a series known by the number that it has in the log.
+    /// Registers a series under its number in the log.
     fn add_series(&mut self, series_ref: u64, slot: Slot) {
         self.refs.insert(series_ref, slot.number());
         self.series += 1;
         self.waiting.add_series(slot.number() as usize);
     }
 
-    /// Time of the oldest of the recent rows.
+    /// Returns the time of the oldest of the recent rows.
     pub(super) fn recent_ms(&self) -> Option<i64> {
         self.recent.iter().flatten().min().copied()
     }
 
-    /// Notes rows, of which this is the oldest.
+    /// Notes rows, the oldest of which has this time.
     fn see(&mut self, oldest_ms: i64, rows: usize) {
         let recent = &mut self.recent[self.part % RECENT_PARTS];
         *recent = Some(recent.map_or(oldest_ms, |known| known.min(oldest_ms)));
@@ -116,7 +116,7 @@ impl Replay {
 }
 
 impl Head {
-    /// Takes a series back from the log, under the number it has there.
+    /// Restores a series from the log, under its number there.
     pub fn replay_series(
         &mut self,
         batch: &mut Batch,
@@ -128,9 +128,10 @@ impl Head {
             Some(slot) => slot,
             None => self.unusual_series(batch, labels.iter().copied(), true)?,
         };
+        // The log has the series already.
         batch.created.clear();
         let earlier_ref = known.map(|slot| self.table.at(slot).series_ref);
-        // Of several numbers for one series the last is the one that newer records use.
+        // Of several numbers of one series, newer records use the last.
         self.table.at_mut(slot).series_ref = series_ref;
         self.table.retire_ref(series_ref);
         let replay = self.replay.get_or_insert_default();
@@ -140,14 +141,14 @@ impl Head {
         Ok(())
     }
 
-    /// The slot of a series that [`Head::replay_series`] took.
+    /// Returns the slot of a series that [`Head::replay_series`] took.
     #[inline]
     pub fn replayed(&self, series_ref: u64) -> Option<Slot> {
         self.replay.as_ref()?.refs.get(series_ref).map(Slot::of)
     }
 
-    /// The numbers that series had earlier in the log, each behind the number that the series has
-    /// now; ascending.
+    /// Returns the numbers that series had earlier in the log, each after the series' present
+    /// number; ascending.
     pub fn take_earlier_refs(&mut self) -> Vec<(u64, u64)> {
         let Some(replay) = &mut self.replay else { return Vec::new() };
         let earlier_refs = std::mem::take(&mut replay.earlier_refs).into_iter();
@@ -158,8 +159,9 @@ impl Head {
         pairs
     }
 
-    /// Takes floats back from the in-order log.
+    /// Begins to restore floats from the in-order log.
     pub fn replay_floats(&mut self) -> FloatReplay<'_> {
+        // Taken out, so that head and replay can change together; `end` puts it back.
         let replay = self.replay.take().unwrap_or_default();
         FloatReplay { head: self, replay, oldest_ms: i64::MAX, newest_ms: i64::MIN, rows: 0 }
     }
@@ -168,6 +170,7 @@ impl Head {
     fn append_run(&mut self, replay: &mut Replay, slot: Slot, rows: &[(i64, f64)]) {
         let mut rest = rows;
         while let [(first_ms, value), after @ ..] = rest {
+            // Rows in the range of blocks or behind a cut take the slow path.
             let is_in_order = *first_ms >= self.window.min_valid_ms();
             let series = self.table.get_mut(slot).filter(|_| is_in_order);
             let taken = series.map_or(0, |series| series.append_floats(rest));
@@ -182,8 +185,8 @@ impl Head {
         }
     }
 
-    /// Takes a value back from the in-order log. What is not newer than all of its
-    /// series was logged twice, or is in a block.
+    /// Restores a value from the in-order log. A value not newer than its series was logged twice,
+    /// or is in a block.
     fn append_replayed(
         &mut self,
         replay: &mut Replay,
@@ -207,16 +210,17 @@ impl Head {
         }
     }
 
-    /// Takes a value of any kind back from the in-order log.
+    /// Restores a value of any kind from the in-order log.
     pub fn replay_in_order(&mut self, slot: Slot, timestamp_ms: i64, value: &Value) {
         let mut replay = self.replay.take().unwrap_or_default();
+        // Waiting floats of the series are older than this value.
         self.settle_rows(&mut replay, slot);
         self.append_replayed(&mut replay, slot, timestamp_ms, value);
         replay.see(timestamp_ms, 1);
         self.replay = Some(replay);
     }
 
-    /// Takes a value back from the out-of-order log; of the same time the last one counts.
+    /// Restores a value from the out-of-order log; of the same time the last one counts.
     pub fn replay_out_of_order(&mut self, slot: Slot, timestamp_ms: i64, value: Value) {
         if !is_time(timestamp_ms) {
             return;
@@ -227,13 +231,13 @@ impl Head {
         }
     }
 
-    /// Takes an exemplar back from the log.
+    /// Restores an exemplar from the log.
     pub fn replay_exemplar(&mut self, slot: Slot, exemplar: Exemplar) {
         let series = self.table.packed_labels(slot);
         self.exemplars.add(&series, exemplar);
     }
 
-    /// Appends what waits of one series.
+    /// Appends the waiting floats of one series.
     #[inline(never)]
     fn settle_rows(&mut self, replay: &mut Replay, slot: Slot) {
         if let Some((rows, count)) = replay.waiting.take(slot.number() as usize) {
@@ -250,7 +254,7 @@ impl Head {
         self.replay = Some(replay);
     }
 
-    /// Gives back what only makes the replay faster, if memory is short. Called between records:
+    /// Frees memory that only makes the replay faster, if memory is short. Called between records:
     /// the series of one may take a good part of a small head.
     pub fn spare_replay(&mut self) {
         let spares = |replay: &Replay| replay.waiting.is_open();
@@ -263,21 +267,22 @@ impl Head {
         }
     }
 
-    /// How many samples of the log were new so far, but for those that wait.
+    /// Number of samples of the log that were new so far, except for those that wait.
     pub fn replayed_samples(&self) -> u64 {
         self.replay.as_ref().map_or(0, |replay| replay.samples)
     }
 
-    /// Takes samples out that came in order, as a tombstone says that the log holds.
+    /// Removes the in-order samples that a tombstone of the log deletes.
     pub fn replay_deletion(&mut self, slot: Slot, range: TimeRange) -> Result<(), ChunkError> {
+        // The waiting floats precede the tombstone in the log.
         self.settle_replay();
         self.window.set_stale();
         self.observers.note_deletion();
         self.table.delete_in_order(slot, range)
     }
 
-    /// Takes out what a block's tombstone deletes of what the in-order log gave; returns the number
-    /// of the series, if there is such a series.
+    /// Removes what a block's tombstone deletes from samples of the in-order log; returns the
+    /// number of the series, if it exists.
     pub fn replay_block_deletion(
         &mut self,
         labels: &Labels,
@@ -285,15 +290,16 @@ impl Head {
     ) -> Result<Option<u64>, ChunkError> {
         let Some(slot) = self.slot_of(labels) else { return Ok(None) };
         self.replay_deletion(slot, range)?;
-        // What came behind a cut.
+        // Samples behind a cut are kept as out-of-order.
         self.table.at_mut(slot).delete_out_of_order(range)?;
         Ok(Some(self.table.at(slot).series_ref))
     }
 
-    /// Takes back from the log that in-order samples before this time are in blocks, or were
-    /// deleted with them.
+    /// Restores from the log that in-order samples before this time are in blocks, or were deleted
+    /// with them.
     pub fn replay_floor(&mut self, floor_ms: i64) -> Result<(), ChunkError> {
         let Some(end_ms) = floor_ms.checked_sub(1) else { return Ok(()) };
+        // Waiting floats may be older than the floor.
         self.settle_replay();
         self.observers.note_deletion();
         let slots: Vec<Slot> = self.slots().collect();
@@ -304,8 +310,8 @@ impl Head {
         Ok(())
     }
 
-    /// Takes metadata back from the log. `family` is empty if the record does not name it, as
-    /// upstream's do not.
+    /// Restores metadata from the log. `family` is empty if the record does not name it, as in
+    /// upstream's.
     pub fn replay_metadata(&mut self, slot: Slot, family: &str, metadata: Metadata) {
         let table = &self.table;
         self.metadata.replay(family, metadata, || {
@@ -314,13 +320,13 @@ impl Head {
         });
     }
 
-    /// Whether samples came behind a cut, so that no block has them and no log as out-of-order
-    /// ones.
+    /// Returns whether samples came behind a cut; neither blocks nor the out-of-order log have
+    /// them.
     pub fn has_behind(&self) -> bool {
         self.replay.as_ref().is_some_and(|replay| replay.has_behind)
     }
 
-    /// Ends the replay: drops what only the log used, and series without samples.
+    /// Ends the replay: drops state that only the log needed, and series without samples.
     pub fn end_replay(&mut self) -> Result<(), ChunkError> {
         self.settle_replay();
         self.replay = None;
@@ -328,6 +334,7 @@ impl Head {
         // cut's range: it has no block yet.
         self.truncate_before(self.floor_ms(), 0)?;
         if self.window.is_stale() {
+            // A search that a deletion began is superseded.
             self.observers.take_scan();
             self.window.set_held(TimesScan::all(&self.table));
         }

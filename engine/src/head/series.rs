@@ -13,12 +13,12 @@ use crate::codec::hash_word;
 use crate::model::{TimeRange, Value};
 use out_of_order_samples::{Arrival, OutOfOrderSamples, value_in};
 
-/// Place of a series in the head. Given to another series once this one is dropped.
+/// Place of a series in the head, reused after the series is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(u32);
 
 impl Slot {
-    /// The place behind this one.
+    /// Returns the place after this one.
     #[inline]
     pub fn next(self) -> Option<Slot> {
         self.0.checked_add(1).map(Slot)
@@ -35,21 +35,20 @@ impl Place for Slot {
     }
 }
 
-/// Marks that no row of the running batch belongs to a series.
+/// Marks that a series has no row in the running batch.
 pub(super) const NO_ROW: u32 = u32::MAX;
 
-/// Half of a hash of labels: enough to find a series, as its labels are compared anyway.
+/// Half of a hash of labels, enough to find a series, as labels are compared anyway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SeriesKey(u32);
 
 impl SeriesKey {
-    /// Of a hash of labels.
     #[inline]
     pub fn of(hash: u64) -> SeriesKey {
         SeriesKey((hash >> 32) as u32)
     }
 
-    /// As the table of series wants it: well mixed in its highest and lowest bits.
+    /// Returns a hash for the table of series, well mixed in its highest and lowest bits.
     #[inline]
     pub fn table_hash(self) -> u64 {
         hash_word(0, u64::from(self.0))
@@ -58,17 +57,16 @@ impl SeriesKey {
 
 /// A series with recent samples.
 pub struct Series {
-    /// The number by which the log knows it; never used again.
+    /// Number by which the log refers to the series; never used for another.
     pub(super) series_ref: u64,
-    /// Its key in the table of series, by its labels.
     pub(super) key: SeriesKey,
     pub(super) labels: SeriesLabels,
-    /// Latest row of the running batch that is meant for this series, or [`NO_ROW`].
+    /// Latest row of the running batch for this series, or [`NO_ROW`].
     pub(super) pending_row: u32,
     /// Full chunks, in time order.
     sealed: Vec<Chunk>,
     open: Option<Box<OpenChunk>>,
-    /// Time of the newest value ever appended in order; while a chunk is open, of its last one.
+    /// Time of the newest value ever appended in order; while a chunk is open, of its last value.
     /// The smallest time if there was none.
     newest_ms: i64,
     out_of_order: Option<Box<OutOfOrderSamples>>,
@@ -76,8 +74,8 @@ pub struct Series {
 
 struct OpenChunk {
     appender: ValueAppender,
-    /// First millisecond of the next block: no chunk reaches across, so that a block is cut
-    /// without taking chunks apart.
+    /// First millisecond of the next block: no chunk spans two blocks, so that a block is cut
+    /// without decoding chunks.
     block_end_ms: i64,
 }
 
@@ -95,18 +93,18 @@ impl Series {
         }
     }
 
-    /// Time of the newest value that came in order.
+    /// Returns the time of the newest in-order value.
     #[inline]
     pub(super) fn newest_ms(&self) -> Option<i64> {
         Some(self.newest_ms).filter(|newest_ms| *newest_ms != i64::MIN)
     }
 
-    /// What the chunk being filled holds.
+    /// Returns the encoding of the chunk being filled, if any.
     pub(super) fn open_encoding(&self) -> Option<Encoding> {
         self.open.as_ref().map(|open| open.appender.encoding())
     }
 
-    /// Adds a value newer than all before; returns whether that began a chunk.
+    /// Adds a value newer than all before; returns whether it began a chunk.
     pub(super) fn append(
         &mut self,
         timestamp_ms: i64,
@@ -118,6 +116,7 @@ impl Series {
             && !open.appender.is_full()
             && timestamp_ms < open.block_end_ms
         {
+            // Within a block a histogram needs a new chunk after a reset or for another layout.
             let Some(next) = open.appender.append(timestamp_ms, value) else { return false };
             let full = std::mem::replace(&mut open.appender, next);
             self.sealed.extend(full.to_chunk());
@@ -127,7 +126,7 @@ impl Series {
         true
     }
 
-    /// [`Series::append`] of a float, which nearly all values are.
+    /// Like [`Series::append`], for a float, as nearly all values are.
     #[inline]
     pub(super) fn append_float(
         &mut self,
@@ -146,17 +145,19 @@ impl Series {
         self.append(timestamp_ms, &Value::Float(value), block_duration_ms)
     }
 
-    /// Adds the first of these floats to the chunk that is being filled, as long as they ascend
-    /// from the newest value and belong there; returns how many.
+    /// Adds the first of these floats to the open chunk, as long as they ascend from the newest
+    /// value and belong there; returns their number.
     #[inline]
     pub(super) fn append_floats(&mut self, rows: &[(i64, f64)]) -> usize {
         let Some(open) = &mut self.open else { return 0 };
         let ValueAppender::Float(xor) = &mut open.appender else { return 0 };
+        // A full chunk ends the run; the caller appends the next row, which begins a chunk.
         let room = SAMPLES_PER_CHUNK.saturating_sub(usize::from(xor.count()));
         let (mut newest_ms, block_end_ms) = (self.newest_ms, open.block_end_ms);
         let mut fitting = 0;
         for (timestamp_ms, _) in &rows[..rows.len().min(room)] {
             if *timestamp_ms <= newest_ms || *timestamp_ms >= block_end_ms {
+                // Such a row needs the caller's checks, or a chunk of the next block.
                 break;
             }
             newest_ms = *timestamp_ms;
@@ -168,6 +169,7 @@ impl Series {
     }
 
     fn begin_chunk(&mut self, timestamp_ms: i64, value: &Value, block_duration_ms: i64) {
+        // The full chunk is sealed last: its last histogram decides the header of the next one.
         let full = self.open.take();
         let before = full.as_ref().map(|open| &open.appender);
         let appender = ValueAppender::new(timestamp_ms, value, before);
@@ -176,7 +178,7 @@ impl Series {
         self.sealed.extend(full.and_then(|open| open.appender.to_chunk()));
     }
 
-    /// Adds a value that is not newer than all before, or older than what blocks hold.
+    /// Adds a value that is not newer than its series, or is in the range of a block.
     pub(super) fn append_out_of_order(
         &mut self,
         timestamp_ms: i64,
@@ -186,7 +188,7 @@ impl Series {
         self.out_of_order.get_or_insert_default().insert(timestamp_ms, value, arrival);
     }
 
-    /// Adds several of them, by time.
+    /// Adds several out-of-order values, ascending by time.
     pub(super) fn append_all_out_of_order(
         &mut self,
         samples: Vec<(i64, Value)>,
@@ -195,8 +197,9 @@ impl Series {
         self.out_of_order.get_or_insert_default().insert_all(samples, arrival);
     }
 
-    /// The value stored at exactly this time, if there is one.
+    /// Returns the value stored at exactly this time, if any.
     pub(super) fn value_at(&self, timestamp_ms: i64) -> Result<Option<Value>, ChunkError> {
+        // Sealed chunks are disjoint and ascend, so only one of them can hold the time.
         let at = self.sealed.partition_point(|chunk| chunk.max_time_ms < timestamp_ms);
         let in_order = match (self.sealed.get(at), &self.open) {
             (Some(chunk), _) => value_in(chunk, timestamp_ms)?,
@@ -209,21 +212,20 @@ impl Series {
         }
     }
 
-    /// Whether an out-of-order sample may be held at this time, or a newer one.
+    /// Returns whether an out-of-order sample may be held at this time or a later one.
     #[inline]
     pub(super) fn out_of_order_may_reach(&self, timestamp_ms: i64) -> bool {
         self.out_of_order.as_ref().is_some_and(|out_of_order| out_of_order.may_reach(timestamp_ms))
     }
 
-    /// Whether out-of-order samples are held, so that [`Series::chunks`] may overlap.
+    /// Returns whether out-of-order samples are held, so that [`Series::chunks`] may overlap.
     pub(super) fn has_out_of_order(&self) -> bool {
         self.out_of_order.is_some()
     }
 
-    /// Chunks that share some time with the range, of what was there when a cursor was opened:
-    /// in-order ones in time order, then those of out-of-order samples, which may overlap any
-    /// other. Of the same time, what is listed first counts. Only what came since is taken out of
-    /// chunks.
+    /// Returns the chunks that overlap the range, as a cursor may see them: in-order ones in time
+    /// order, then those of out-of-order samples, which may overlap any other. Of samples at one
+    /// time, the first listed counts. Only samples newer than the cursor are removed from chunks.
     pub(super) fn chunks(&self, range: TimeRange, seen: Seen) -> Result<Vec<Chunk>, ChunkError> {
         let until_ms = range.end_ms.min(seen.newest_ms);
         let from = self.sealed.partition_point(|chunk| chunk.max_time_ms < range.start_ms);
@@ -235,6 +237,7 @@ impl Series {
             let chunk = open.appender.to_chunk();
             chunks.extend(chunk.filter(|chunk| chunk.min_time_ms <= until_ms));
         }
+        // Chunks that began later are left out above, so only the last one can hold newer samples.
         if let Some(grown) = chunks.pop_if(|last| last.max_time_ms > seen.newest_ms) {
             let start_ms = seen.newest_ms.saturating_add(1);
             chunks.extend(without(&grown, &[TimeRange { start_ms, end_ms: i64::MAX }])?);
@@ -247,7 +250,7 @@ impl Series {
         Ok(chunks)
     }
 
-    /// Whether [`Series::chunks`] returns any.
+    /// Returns whether [`Series::chunks`] returns any.
     pub(super) fn touches(&self, range: TimeRange) -> bool {
         let from = self.sealed.partition_point(|chunk| chunk.max_time_ms < range.start_ms);
         let sealed = self.sealed.get(from).is_some_and(|c| c.min_time_ms <= range.end_ms);
@@ -260,8 +263,8 @@ impl Series {
             || self.out_of_order.as_ref().is_some_and(|out_of_order| out_of_order.touches(range))
     }
 
-    /// Drops chunks that end before this time, and out-of-order samples before it unless they are
-    /// of this generation or later; returns how many ordered chunks went.
+    /// Drops chunks that end before this time, and out-of-order samples before it of earlier
+    /// generations; returns the number of in-order chunks dropped.
     pub(super) fn truncate(
         &mut self,
         before_ms: i64,
@@ -276,13 +279,14 @@ impl Series {
         let gone = self.sealed.partition_point(|chunk| chunk.max_time_ms < before_ms);
         self.sealed.drain(..gone);
         if self.sealed.is_empty() {
+            // A series stays after a cut, so its empty list should take no memory.
             self.sealed.shrink_to_fit();
         }
         let open_is_old = self.open.is_some() && self.newest_ms < before_ms;
         if open_is_old {
             self.open = None;
         }
-        // Chunks end where blocks do, but for a cut that had to come early.
+        // Chunks end with their block; only an early cut leaves one that spans its end.
         if self.min_time_ms().is_some_and(|min_ms| min_ms < before_ms)
             && let Some(end_ms) = before_ms.checked_sub(1)
         {
@@ -291,29 +295,27 @@ impl Series {
         Ok(gone + usize::from(open_is_old))
     }
 
-    /// Time of the oldest out-of-order sample.
     pub(super) fn out_of_order_min_time_ms(&self) -> Option<i64> {
         self.out_of_order.as_ref()?.min_time_ms()
     }
 
-    /// Time of the oldest in-order sample that is still held.
     pub(super) fn min_time_ms(&self) -> Option<i64> {
         let sealed = self.sealed.first().map(|chunk| chunk.min_time_ms);
         sealed.or_else(|| self.open.as_ref()?.appender.first_timestamp_ms())
     }
 
-    /// How many chunks are held.
+    /// Number of in-order chunks, the open one included.
     pub(super) fn chunk_count(&self) -> usize {
         self.sealed.len() + usize::from(self.open.is_some())
     }
 }
 
-/// First millisecond after the block that a time belongs to.
+/// Returns the first millisecond after the block that a time belongs to.
 pub(super) fn block_end(timestamp_ms: i64, block_duration_ms: i64) -> i64 {
     block_start(timestamp_ms, block_duration_ms).saturating_add(block_duration_ms)
 }
 
-/// First millisecond of the block that a time belongs to. Blocks are aligned to the epoch.
+/// Returns the first millisecond of a time's block. Blocks are aligned to the epoch.
 pub(super) fn block_start(timestamp_ms: i64, block_duration_ms: i64) -> i64 {
     timestamp_ms.saturating_sub(timestamp_ms.rem_euclid(block_duration_ms))
 }

@@ -1,28 +1,23 @@
-//! A table whose places have numbers, in pages: it grows without moving what it holds, and a page
-//! that holds nothing any more is given back.
+//! A table of numbered places in pages, which grows without moving items and frees empty pages.
 
 use std::marker::PhantomData;
 
-/// Places of a page.
 const PAGE_PLACES: usize = 256;
 
-/// A kind of places: their number and nothing else.
+/// A newtype of place numbers, one for each kind of table.
 pub trait Place: Copy {
-    /// The place of this number.
     fn of(number: u32) -> Self;
-    /// Its number.
     fn number(self) -> u32;
 }
 
-/// A table that holds so much has more room than it needs if it has room for more than this.
+/// Returns the capacity above which a table of `len` items is shrunk.
 pub fn shrink_above(len: usize) -> usize {
     4 * len.max(PAGE_PLACES)
 }
 
-/// The table.
 pub struct Slab<P, T> {
     pages: Vec<Page<T>>,
-    /// Pages with free places, each once.
+    /// Pages with free places, each listed once.
     open: Vec<u32>,
     len: usize,
     places: PhantomData<P>,
@@ -44,31 +39,27 @@ impl<P, T> Default for Slab<P, T> {
 }
 
 impl<P: Place, T> Slab<P, T> {
-    /// How many places are in use.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Places have numbers below this one.
     pub fn place_count(&self) -> u32 {
         (self.pages.len() * PAGE_PLACES) as u32
     }
 
-    /// What a place holds, if anything.
     #[inline]
     pub fn get(&self, place: P) -> Option<&T> {
         let place = place.number() as usize;
         self.pages.get(place / PAGE_PLACES)?.places.get(place % PAGE_PLACES)?.as_ref()
     }
 
-    /// What a place holds, if anything.
     #[inline]
     pub fn get_mut(&mut self, place: P) -> Option<&mut T> {
         let place = place.number() as usize;
         self.pages.get_mut(place / PAGE_PLACES)?.places.get_mut(place % PAGE_PLACES)?.as_mut()
     }
 
-    /// Gives something a place.
+    /// Stores an item and returns its place.
     pub fn insert(&mut self, held: T) -> P {
         let number = match self.open.last() {
             Some(number) => *number,
@@ -82,6 +73,7 @@ impl<P: Place, T> Slab<P, T> {
         };
         let page = &mut self.pages[number as usize];
         if page.places.is_empty() {
+            // A page that became empty gave its memory back.
             page.places = (0..PAGE_PLACES).map(|_| None).collect();
             page.free_from = 0;
         }
@@ -94,12 +86,12 @@ impl<P: Place, T> Slab<P, T> {
         self.len += 1;
         if page.used as usize == PAGE_PLACES {
             page.is_open = false;
+            // This is the last of the list, from which `number` was taken.
             self.open.pop();
         }
         P::of(number * PAGE_PLACES as u32 + at as u32)
     }
 
-    /// Empties a place.
     pub fn remove(&mut self, place: P) -> Option<T> {
         let place = place.number();
         let (number, at) = (place as usize / PAGE_PLACES, place as usize % PAGE_PLACES);
@@ -111,6 +103,7 @@ impl<P: Place, T> Slab<P, T> {
         if page.used == 0 {
             page.places = Box::default();
         }
+        // A page is listed once, however many of its places are free.
         if !page.is_open {
             page.is_open = true;
             self.open.push(number as u32);
@@ -118,17 +111,15 @@ impl<P: Place, T> Slab<P, T> {
         Some(held)
     }
 
-    /// No place has this number or a higher one.
+    /// Upper bound of place numbers, exclusive.
     pub fn end(&self) -> u32 {
         (self.pages.len() * PAGE_PLACES) as u32
     }
 
-    /// Places in use, ascending.
     pub fn iter(&self) -> impl Iterator<Item = P> + '_ {
         self.all().filter(|place| self.get(*place).is_some())
     }
 
-    /// Places in use or not, ascending.
     pub fn all(&self) -> impl Iterator<Item = P> + use<P, T> {
         (0..self.end()).map(P::of)
     }

@@ -1,10 +1,10 @@
-//! Items that are kept in an order, and taken in a few at a time: to sort a million at once would
+//! Items that are kept in an order, and sorted in a few at a time: sorting a million at once would
 //! delay writes for seconds.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-/// Items in order, and those that came since they were put in order. No two compare as equal.
+/// Items in order, and those that came since the last sort. No two compare as equal.
 pub struct Sorted<T> {
     /// Shared with the readers that walk over it.
     sorted: Rc<Vec<T>>,
@@ -12,24 +12,22 @@ pub struct Sorted<T> {
 }
 
 impl<T: Copy> Sorted<T> {
-    /// Items in no order.
     pub fn of(items: Vec<T>) -> Sorted<T> {
         Sorted { sorted: Rc::default(), new: items }
     }
 
-    /// There is another item.
     pub fn insert(&mut self, item: T) {
         self.new.push(item);
     }
 
-    /// Keeps some of the items.
     pub fn retain(&mut self, mut keeps: impl FnMut(&T) -> bool) {
+        // Readers that share the list keep it as it is: the list is copied then.
         Rc::make_mut(&mut self.sorted).retain(&mut keeps);
         self.new.retain(&mut keeps);
     }
 
-    /// All items in order, if `count_max` of the new ones are all that there are; otherwise so
-    /// many are put in order, and the next call goes on.
+    /// Returns all items in order, if at most `count_max` are new; otherwise sorts that many of
+    /// them in, and the next call continues.
     pub fn all(
         &mut self,
         count_max: usize,
@@ -40,15 +38,16 @@ impl<T: Copy> Sorted<T> {
             some.sort_by(|a, b| compare(*a, *b));
             self.merge(&some, compare);
             if self.new.is_empty() {
+                // Frees the buffer, which may have held all items.
                 self.new = Vec::new();
             }
         }
         self.new.is_empty().then(|| Rc::clone(&self.sorted))
     }
 
-    /// Looks for the place of each new one, and compares no others.
+    /// Merges new items, comparing only to find the place of each.
     fn merge(&mut self, new: &[T], compare: impl Fn(T, T) -> Ordering) {
-        // Room for all that is left, too: lists of one size take each other's place in memory.
+        // Room for all that are left, too: lists of one size can take each other's place in memory.
         let mut merged = Vec::with_capacity(self.sorted.len() + new.len() + self.new.len());
         let mut rest = self.sorted.as_slice();
         for item in new {
@@ -69,7 +68,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever comes and goes in between, and however few are taken in at a time.
+        /// Items come and go between calls, and few are sorted in at a time.
         #[test]
         fn order_is_that_of_sorting(
             steps in proptest::collection::vec((0..4, 0u32..200, 1u32..200), 1..60),

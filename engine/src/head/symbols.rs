@@ -1,6 +1,6 @@
 //! The head's label names and values, each stored once.
 //!
-//! A symbol lives as long as a series uses it; its number is then given to another one.
+//! A symbol lives as long as a series uses it; then its number is reused.
 
 use super::slab::{Place, Slab, shrink_above};
 use crate::codec::{bytes_equal, hash_bytes};
@@ -26,7 +26,6 @@ struct Symbol {
     uses: u32,
 }
 
-/// The table of symbols.
 pub struct Symbols {
     seed: u64,
     symbols: Slab<SymbolId, Symbol>,
@@ -39,31 +38,29 @@ impl Symbols {
         Symbols { seed, symbols: Slab::default(), by_hash: HashTable::new() }
     }
 
-    /// What is mixed into every hash.
     #[inline]
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// Hash of a string, of which series hashes are made.
+    /// Hash of a string, of which the hashes of series are made.
     #[inline]
     pub fn hash(&self, text: &[u8]) -> u64 {
         hash_bytes(self.seed, text)
     }
 
-    /// The number of a string, if some series uses it.
+    /// Returns the number of a string, if some series uses it.
     pub fn find(&self, text: &[u8], hash: u64) -> Option<SymbolId> {
         let is_it = |id: &SymbolId| bytes_equal(self.text(*id).as_bytes(), text);
         self.by_hash.find(hash, is_it).copied()
     }
 
-    /// The string behind a number.
     #[inline]
     pub fn text(&self, id: SymbolId) -> &str {
         self.symbols.get(id).map_or("", |symbol| &symbol.text)
     }
 
-    /// Counts one more use of a string, storing it if it is new.
+    /// Counts one more use of a string, which is stored if it is new.
     pub fn acquire(&mut self, text: &str) -> SymbolId {
         let hash = self.hash(text.as_bytes());
         if let Some(id) = self.find(text.as_bytes(), hash) {
@@ -73,14 +70,14 @@ impl Symbols {
             return id;
         }
         let id = self.symbols.insert(Symbol { text: text.into(), hash, uses: 1 });
+        // A table that grows takes the stored hashes, so that no text is read again.
         let symbols = &self.symbols;
         let hash_of = |id: &SymbolId| symbols.get(*id).map_or(0, |symbol| symbol.hash);
         self.by_hash.insert_unique(hash, id, hash_of);
         id
     }
 
-    /// Stores a string that nothing uses yet, under the next number; `None` if it is stored
-    /// already.
+    /// Stores a string that nothing uses yet under the next number; `None` if it is stored already.
     pub fn add_unused(&mut self, text: &str) -> Option<SymbolId> {
         let hash = self.hash(text.as_bytes());
         if self.find(text.as_bytes(), hash).is_some() {
@@ -93,30 +90,26 @@ impl Symbols {
         Some(id)
     }
 
-    /// Counts more uses of a string.
     pub fn use_more(&mut self, id: SymbolId, uses: u32) {
         if let Some(symbol) = self.symbols.get_mut(id) {
             symbol.uses += uses;
         }
     }
 
-    /// Whether there is a string with this number.
     pub fn holds(&self, id: SymbolId) -> bool {
         self.symbols.get(id).is_some()
     }
 
-    /// Whether every string is used.
     pub fn are_all_used(&self) -> bool {
         let mut symbols = self.symbols.iter().filter_map(|id| self.symbols.get(id));
         symbols.all(|symbol| symbol.uses > 0)
     }
 
-    /// The hash of the string behind a number.
     pub fn hash_of(&self, id: SymbolId) -> u64 {
         self.symbols.get(id).map_or(0, |symbol| symbol.hash)
     }
 
-    /// Counts one use less, dropping the string after its last.
+    /// Counts one use less; drops the string after its last.
     pub fn release(&mut self, id: SymbolId) {
         let Some(symbol) = self.symbols.get_mut(id) else { return };
         symbol.uses -= 1;
@@ -125,12 +118,13 @@ impl Symbols {
         }
         let hash = symbol.hash;
         self.symbols.remove(id);
+        // The text is gone by now, so the entry is found by its number.
         if let Ok(entry) = self.by_hash.find_entry(hash, |other| *other == id) {
             entry.remove();
         }
     }
 
-    /// Gives back what many strings took that are dropped.
+    /// Frees what the table took for many strings that were dropped.
     pub fn shrink(&mut self) {
         let symbols = &self.symbols;
         let hash_of = |id: &SymbolId| symbols.get(*id).map_or(0, |symbol| symbol.hash);
@@ -139,12 +133,11 @@ impl Symbols {
         }
     }
 
-    /// No string has this number or a higher one.
+    /// Upper bound of symbol numbers, exclusive.
     pub fn end(&self) -> u32 {
         self.symbols.end()
     }
 
-    /// How many strings are in use.
     pub fn len(&self) -> usize {
         self.symbols.len()
     }

@@ -14,7 +14,7 @@ const OPTIONS: HeadOptions = HeadOptions {
     hash_seed: 9,
 };
 
-/// Appends one row per call and tells what became of it.
+/// Appends one row per call and returns its outcome.
 struct Writer {
     head: Head,
     batch: Batch,
@@ -191,7 +191,6 @@ fn a_block_is_due_after_one_and_a_half_and_then_truncated() {
     assert_eq!((writer.head.chunk_count(), writer.head.range().start_ms), (2, 1200));
 }
 
-/// No external labels.
 fn none() -> Labels {
     Labels::default()
 }
@@ -256,7 +255,7 @@ fn what_comes_out_of_order_during_a_cut_outlives_it() {
     assert_eq!(writer.head.plan_cut().map(|range| range.start_ms), Some(1000));
 }
 
-/// The order of a name's values is kept between questions; it must follow what comes and goes.
+/// The order of a name's values is kept between questions, while values come and are dropped.
 #[test]
 fn prefixes_find_values_that_came_and_not_those_that_went() {
     let mut writer = Writer::new(OPTIONS);
@@ -359,7 +358,7 @@ fn floats_wait_only_while_there_is_memory_for_caches() {
     assert_eq!(head.range(), TimeRange { start_ms: 1100, end_ms: 1120 });
 }
 
-/// Memory ran short soon after a block's time began: a cut of what came before frees next to
+/// Memory ran short soon after the start of a block: a cut of the samples before it frees next to
 /// nothing.
 #[test]
 fn short_memory_is_cut_over_the_end_of_a_block() {

@@ -1,31 +1,30 @@
-//! Floats that wait while the log is read, until several of their series are there.
+//! Floats that wait during replay until several of their series are there.
 //!
 //! ```text
 //! pages ─▶ 256 series ─▶ 24 rows each
 //! ```
 //!
 //! They only make the replay faster. A head that was accepted under a limit must come back under
-//! it, so they take nothing that the head may need: a page is made while there is memory for
-//! caches, never moved, and given back once there is not.
+//! it, so waiting floats take no memory that the head may need: a page is made while there is
+//! memory for caches, is never moved, and is freed once there is not.
 
-/// Floats of a series that wait, at most. Chunks are full after a multiple of it.
+/// Most floats of a series that wait. A full chunk has a multiple of them.
 const ROWS: usize = 24;
 
-/// Series of a page.
 const PAGE_SERIES: usize = 256;
 
-/// Series whose floats wait: those of a larger head would take too much memory, and come too
+/// Series whose floats may wait: those of a larger head would take too much memory, and come too
 /// rarely for several to be there soon.
 const SERIES_MAX: usize = 64 * 1024;
 
-/// Time and value.
+/// Time in milliseconds, and value.
 pub type Row = (i64, f64);
 
-/// The floats that wait, by the number of their slot.
+/// Waiting floats, by the number of their slot.
 #[derive(Default)]
 pub struct WaitingFloats {
     pages: Vec<Option<Page>>,
-    /// Whether no page is made any more.
+    /// Whether no further page is made.
     is_closed: bool,
 }
 
@@ -34,13 +33,11 @@ struct Page {
     counts: [u8; PAGE_SERIES],
 }
 
-/// What became of a row.
 pub enum Waits {
-    /// It waits.
     Yes,
-    /// It waits, and no other of its series can.
+    /// The row waits, and its series has no room for another.
     Full,
-    /// There is no place for it.
+    /// The row has no place to wait.
     No,
 }
 
@@ -52,7 +49,7 @@ impl Page {
 }
 
 impl WaitingFloats {
-    /// Makes places for a series' floats, unless there are enough.
+    /// Makes room for a series' floats, if the series is one of the first.
     pub fn add_series(&mut self, at: usize) {
         let page = at / PAGE_SERIES;
         if self.is_closed || at >= SERIES_MAX {
@@ -64,7 +61,6 @@ impl WaitingFloats {
         self.pages[page].get_or_insert_with(Page::new);
     }
 
-    /// Lets a row wait.
     #[inline(always)]
     pub fn push(&mut self, at: usize, row: Row) -> Waits {
         let Some(Some(page)) = self.pages.get_mut(at / PAGE_SERIES) else { return Waits::No };
@@ -77,7 +73,7 @@ impl WaitingFloats {
         if usize::from(*count) == ROWS { Waits::Full } else { Waits::Yes }
     }
 
-    /// Takes what waits of a series: that many of these rows.
+    /// Takes the waiting rows of a series: as many of the array as the number says.
     pub fn take(&mut self, at: usize) -> Option<([Row; ROWS], usize)> {
         let page = self.pages.get_mut(at / PAGE_SERIES)?.as_mut()?;
         let at = at % PAGE_SERIES;
@@ -85,17 +81,16 @@ impl WaitingFloats {
         (count > 0).then_some((page.rows[at], count))
     }
 
-    /// Numbers of the slots that may have rows are below this one.
+    /// Upper bound of slot numbers that may have rows, exclusive.
     pub fn end(&self) -> usize {
         self.pages.len() * PAGE_SERIES
     }
 
-    /// Whether there are places.
     pub fn is_open(&self) -> bool {
         !self.is_closed
     }
 
-    /// Gives all memory back, and makes no places any more. What waits is lost.
+    /// Frees all memory for good. Waiting rows are lost.
     pub fn close(&mut self) {
         *self = WaitingFloats { pages: Vec::new(), is_closed: true };
     }

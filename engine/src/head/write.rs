@@ -12,19 +12,19 @@ use super::{
 use crate::model::{LABEL_NAME, LabelError, Sample, Value, sort_and_check};
 use rustc_hash::FxHashSet;
 
-/// Out-of-order samples of a series that are merged at a time.
+/// Largest number of out-of-order samples of a series that are merged at once.
 const LATE_SAMPLES_MAX: usize = 8192;
 
 impl Head {
-    /// Begins a batch.
+    /// Begins a batch at a time of the clock; drops the rows of the batch before.
     pub fn begin(&mut self, batch: &mut Batch, now_ms: i64) {
         self.window.set_now(now_ms);
         batch.begin();
         batch.in_order_ms = (self.window.in_order_from_ms(), self.window.clock_limit_ms());
     }
 
-    /// The series with these labels, given in any order. Labels that are the very slices of an
-    /// earlier call are not compared again.
+    /// Returns or creates the series with these labels, given in any order. Labels that are the
+    /// same slices as in an earlier call are not compared again.
     #[inline]
     pub fn next_by_pairs<'r>(
         &mut self,
@@ -40,7 +40,7 @@ impl Head {
         Ok(slot)
     }
 
-    /// The series whose labels are these references, name and value in turn.
+    /// Returns or creates the series whose labels are these references, names and values in turn.
     #[inline]
     pub fn next_by_refs<'r>(
         &mut self,
@@ -57,7 +57,7 @@ impl Head {
         Ok(slot)
     }
 
-    /// The series with these labels, given in any order.
+    /// Returns or creates the series with these labels, given in any order.
     pub fn series_by_pairs(
         &mut self,
         batch: &mut Batch,
@@ -69,7 +69,7 @@ impl Head {
         }
     }
 
-    /// The series whose labels are these references, name and value in turn.
+    /// Returns or creates the series whose labels are these references, names and values in turn.
     pub fn series_by_refs(
         &mut self,
         batch: &mut Batch,
@@ -79,6 +79,7 @@ impl Head {
         match self.table.find_by_refs(request, refs)? {
             Some(slot) => Ok(slot),
             None => {
+                // Lengths and budget are checked before any text is validated, sorted or hashed.
                 let limits = &self.options.label_limits;
                 request.check_lengths(self.table.symbols(), limits, refs)?;
                 let bytes = request.text_bytes(refs);
@@ -91,7 +92,7 @@ impl Head {
         }
     }
 
-    /// The series with a label set that keeps its invariants already.
+    /// Returns or creates the series with a label set, which is valid.
     pub fn series_by_labels(
         &mut self,
         batch: &mut Batch,
@@ -102,8 +103,8 @@ impl Head {
         self.series_by_pairs(batch, &pairs)
     }
 
-    /// Labels that are not stored in this very order: new, unsorted, or no label set at all. No
-    /// limit refuses what the log has.
+    /// Handles labels that are not stored in this order: new, unsorted, or not a label set. No
+    /// limit refuses labels from the log.
     pub(super) fn unusual_series<'r>(
         &mut self,
         batch: &mut Batch,
@@ -127,11 +128,12 @@ impl Head {
         if !pairs.iter().any(|(name, _)| *name == LABEL_NAME) {
             return Err(LabelError::NoMetricName.into());
         }
+        // Labels in another order may still be those of a stored series.
         let hash = match self.table.find_sorted(&pairs) {
             Ok(slot) => return Ok(slot),
             Err(hash) => hash,
         };
-        // What was acknowledged comes back, whatever the limits are now.
+        // Acknowledged series come back from the log, whatever the limits are now.
         if !is_from_log {
             self.options.label_limits.check(&pairs)?;
             self.options.check_new_series(self.series_count(), &pairs)?;
@@ -145,8 +147,9 @@ impl Head {
         Ok(slot)
     }
 
-    /// Checks an exemplar of a series, and takes it into the batch or counts its refusal.
+    /// Checks an exemplar of a series; adds it to the batch or counts its refusal.
     pub fn check_exemplar(&mut self, batch: &mut Batch, slot: Slot, exemplar: Exemplar) {
+        // The labels of the series are packed and hashed for each exemplar, so they count, too.
         let series_bytes = self.table.label_bytes(slot);
         if !batch.label_budget.take_exemplar(series_bytes) {
             batch.refuse(RefusalReason::InvalidExemplar, exemplar.timestamp_ms, 1, || {
@@ -161,8 +164,8 @@ impl Head {
         self.exemplars.check(&self.window, batch, (slot, &series), exemplar);
     }
 
-    /// What the log must hold of a batch of floats before it is applied, as (series reference,
-    /// sample): those that come in order, or those that come out of order.
+    /// Returns the floats of a batch that the log must hold before the batch is applied, as (series
+    /// reference, sample): the in-order or the out-of-order ones.
     pub fn rows<'a>(
         &'a self,
         batch: &'a Batch,
@@ -174,13 +177,13 @@ impl Head {
         rows.map(|row| (row.series_ref, row.sample))
     }
 
-    /// Whether a batch has histograms; nearly all have none.
+    /// Returns whether a batch has histograms; nearly all have none.
     pub fn has_histograms(&self, batch: &Batch) -> bool {
         !batch.histograms.is_empty()
     }
 
-    /// What the log must hold of a batch with histograms, in the order in which it came, as
-    /// (series reference, time, value).
+    /// Returns the rows of a batch with histograms, for the log, in the order in which they came,
+    /// as (series reference, time, value).
     pub fn value_rows<'a>(
         &'a self,
         batch: &'a Batch,
@@ -190,7 +193,7 @@ impl Head {
         rows.map(|row| (row.series_ref, row.sample.timestamp_ms, batch.value(row)))
     }
 
-    /// Exemplars that the log must hold, as (series reference, exemplar).
+    /// Returns the exemplars that the log must hold, as (series reference, exemplar).
     pub fn exemplar_rows<'a>(
         &'a self,
         batch: &'a Batch,
@@ -198,7 +201,7 @@ impl Head {
         batch.exemplars.iter().map(|(slot, exemplar)| (self.series_ref(*slot), exemplar))
     }
 
-    /// Series that the batch created, for the log.
+    /// Returns the series that the batch created, for the log.
     pub fn created<'a>(&self, batch: &'a Batch) -> &'a [Slot] {
         &batch.created
     }
@@ -210,6 +213,7 @@ impl Head {
         for (place, row) in (0..).zip(&batch.rows) {
             let Row { slot, sample: Sample { timestamp_ms, value }, is_out_of_order, .. } = *row;
             oldest_ms = oldest_ms.min(timestamp_ms);
+            // Most rows are in-order floats, which need no copy of their value.
             if row.histogram == IS_FLOAT && !is_out_of_order {
                 batch.outcome.samples_written += 1;
                 self.append_float(slot, timestamp_ms, value);
@@ -232,13 +236,15 @@ impl Head {
         batch.clear();
         let outcome = std::mem::take(&mut batch.outcome);
         let written = outcome.samples_written + outcome.histograms_written;
+        // A duplicate counts as written for its sender, but nothing was appended.
         self.counters.samples_duplicate += outcome.samples_duplicate;
         self.counters.samples_appended += written - outcome.samples_duplicate;
         outcome
     }
 
-    /// Undoes what checking a batch left behind.
+    /// Removes the rows of a checked batch and the series that it created.
     pub fn abort(&mut self, batch: &mut Batch) {
+        // Row numbers of this batch would be taken for rows of the next one.
         for row in &batch.rows {
             self.table.at_mut(row.slot).pending_row = NO_ROW;
         }
@@ -246,9 +252,10 @@ impl Head {
         batch.clear();
     }
 
-    /// Takes those series out again that a batch created and of which it took no row: what is
-    /// refused must not take memory. Their exemplars go with them.
+    /// Removes series that a batch created and of which it took no row, with their exemplars:
+    /// refused rows must not take memory.
     pub fn drop_unused(&mut self, batch: &mut Batch) {
+        // The first row taken of a series is always noted in `pending_row`.
         let is_unused = |slot: &Slot| self.table.at(*slot).pending_row == NO_ROW;
         let unused: FxHashSet<Slot> =
             batch.created.extract_if(.., |slot| is_unused(slot)).collect();
@@ -256,6 +263,7 @@ impl Head {
             return;
         }
         for (slot, exemplar) in batch.exemplars.extract_if(.., |(slot, _)| unused.contains(slot)) {
+            // The exemplar was counted as written when it was checked.
             batch.outcome.exemplars_written -= 1;
             batch.outcome.refuse(RefusalReason::NoSamples, exemplar.timestamp_ms, 1, || {
                 let labels = self.table.packed_labels(slot);
@@ -267,6 +275,7 @@ impl Head {
 
     #[inline]
     fn append_float(&mut self, slot: Slot, timestamp_ms: i64, value: f64) {
+        // Noted before the append, while the series still has its previous newest time.
         if self.observers.is_observed() {
             self.note_sample(slot, timestamp_ms, false);
         }
@@ -289,12 +298,13 @@ impl Head {
         }
     }
 
-    /// Adds the out-of-order rows of a batch. By time each chunk that they belong to is made anew
-    /// once, in whatever order they came.
+    /// Adds the out-of-order rows of a batch, ascending by time: each affected chunk is encoded
+    /// once, in whatever order the rows came.
     fn append_late(&mut self, batch: &Batch, mut late: Vec<u32>) {
         let key = |place: &u32| {
             batch.rows.get(*place as usize).map(|row| (row.slot, row.sample.timestamp_ms))
         };
+        // No two rows share series and time, so the order of equal keys does not matter.
         late.sort_unstable_by_key(key);
         let mut rows = late.iter().filter_map(|place| batch.rows.get(*place as usize)).peekable();
         while let Some(first) = rows.next() {
@@ -324,7 +334,7 @@ impl Head {
         self.window.add_out_of_order(timestamp_ms);
     }
 
-    /// Tells the observers that a sample is about to be stored.
+    /// Informs the observers that a sample is about to be stored.
     #[cold]
     fn note_sample(&mut self, slot: Slot, timestamp_ms: i64, is_out_of_order: bool) {
         let newest_ms = self.table.at(slot).newest_ms();

@@ -1,4 +1,4 @@
-//! Bytes to records, without copying.
+//! Decodes records in place; texts are not copied.
 
 use super::others::{
     self, ExemplarRecords, MetadataRecord, MmapMarkerRecord, Rows, TombstoneRecord,
@@ -14,31 +14,31 @@ use crate::model::Sample;
 
 /// A record as replay sees it.
 pub enum Record<'a> {
-    /// New series.
+    /// Series that later records refer to by number.
     Series(SeriesRecords<'a>),
     /// Samples of series that earlier records introduced.
     Samples(SampleRecords<'a>),
-    /// Spans of time that were deleted.
+    /// Deleted time ranges of series.
     Tombstones(Rows<'a, TombstoneRecord>),
-    /// Exemplars.
+    /// Exemplars of series that earlier records introduced.
     Exemplars(ExemplarRecords<'a>),
-    /// Which out-of-order samples are in files of chunks already.
+    /// Positions of out-of-order samples that files of chunks hold already.
     MmapMarkers(Rows<'a, MmapMarkerRecord>),
-    /// Metadata of metrics.
+    /// Types, units and help texts of metrics.
     Metadata(Rows<'a, MetadataRecord<'a>>),
-    /// Histograms with whole counts.
+    /// Native histograms with integer counts.
     Histograms(HistogramRecords<'a, u64>),
-    /// Histograms with fractional counts.
+    /// Native histograms with float counts.
     FloatHistograms(HistogramRecords<'a, f64>),
-    /// Samples as upstream writes them together with start timestamps.
+    /// Float samples that upstream wrote together with start timestamps.
     SamplesV2(SampleV2Records<'a>),
-    /// Samples by columns; a [`ColumnReader`](super::ColumnReader) makes rows of it.
+    /// Samples by columns, of which a [`ColumnReader`](super::ColumnReader) makes rows.
     Columns(ColumnRecord<'a>),
-    /// All deletions before are done; the number is a time in milliseconds, see `own_records.rs`.
+    /// All earlier deletions are applied; the number is a time in milliseconds (`own_records.rs`).
     DeletionsApplied(i64),
     /// No new series may get a number up to this one.
     Retired(u64),
-    /// A kind that this version has never heard of.
+    /// A type that this version does not know.
     Unknown(u8),
 }
 
@@ -46,9 +46,9 @@ pub enum Record<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a WAL record of type {kind} is damaged at byte {offset}")]
 pub struct RecordError {
-    /// The record's type.
+    /// Type of the damaged record.
     pub kind: u8,
-    /// Where decoding stopped.
+    /// Offset in the record at which decoding stopped.
     pub offset: usize,
 }
 
@@ -58,9 +58,9 @@ pub type LabelPairs<'a> = Vec<(&'a str, &'a str)>;
 /// One series of a record.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SeriesRecord<'a> {
-    /// The number by which sample records know it.
+    /// Number by which sample records refer to the series.
     pub series_ref: u64,
-    /// Its labels, in the writer's order.
+    /// Labels in the order of the writer.
     pub labels: LabelPairs<'a>,
 }
 
@@ -78,8 +78,9 @@ pub struct SampleRecords<'a> {
     first_timestamp_ms: i64,
 }
 
-/// Reads a record's head; its content is decoded by the iterators inside.
+/// Decodes a record's head; the iterators inside decode the content.
 pub fn decode(record: &[u8]) -> Result<Record<'_>, RecordError> {
+    // An empty record has no type; replay skips it like an unknown one.
     let Some((kind, rest)) = record.split_first() else { return Ok(Record::Unknown(0)) };
     match *kind {
         SERIES => Ok(Record::Series(SeriesRecords { record, rest })),
@@ -127,8 +128,7 @@ pub fn decode(record: &[u8]) -> Result<Record<'_>, RecordError> {
     }
 }
 
-/// The reference and time that a record's rows are relative to, and the rows. A record without
-/// any row may lack them.
+/// Splits off the reference and time that rows are relative to, absent only without rows.
 fn heads(record: &[u8]) -> Result<(RowHeads, &[u8]), RecordError> {
     let rest = record.get(1..).unwrap_or_default();
     if rest.is_empty() {
@@ -141,7 +141,7 @@ fn heads(record: &[u8]) -> Result<(RowHeads, &[u8]), RecordError> {
 }
 
 impl RecordError {
-    /// The error for what is left of a record; nothing more is read from it.
+    /// Returns the error at the beginning of `rest`, and clears `rest` so that iteration ends.
     pub(super) fn at(record: &[u8], rest: &mut &[u8]) -> RecordError {
         let offset = record.len() - rest.len();
         *rest = &[];
@@ -167,8 +167,7 @@ impl<'a> Iterator for SeriesRecords<'a> {
 }
 
 impl SampleRecords<'_> {
-    /// Hands over all rows, as (series reference, sample): the same as the iterator returns, in a
-    /// loop that replay spends its time in.
+    /// Passes all rows to `take`, as the iterator returns them, in a loop that dominates replay.
     #[inline(always)]
     pub fn each(mut self, mut take: impl FnMut(u64, Sample)) -> Result<(), RecordError> {
         loop {
@@ -180,7 +179,7 @@ impl SampleRecords<'_> {
                     let series_ref = self.first_ref.wrapping_add(ref_delta as u64);
                     (series_ref, Sample { timestamp_ms, value: f64::from_bits(bits) })
                 }
-                // What is longer than most, or the last.
+                // A row with longer differences, or close to the record's end.
                 None => match self.next_far() {
                     Some(row) => row?,
                     None => return Ok(()),
@@ -222,10 +221,10 @@ fn split_series(bytes: &[u8]) -> Option<(SeriesRecord<'_>, &[u8])> {
     Some((SeriesRecord { series_ref, labels }, rest))
 }
 
-/// Label names and values in turn, after their number.
+/// Splits off label names and values in turn, after their number.
 pub(super) fn split_labels(bytes: &[u8]) -> Option<(LabelPairs<'_>, &[u8])> {
     let (count, mut rest) = split_uvarint(bytes)?;
-    // Two length bytes are the least that a label takes, which bounds what is allocated.
+    // A label takes at least two length bytes, which bounds the memory.
     let count = usize::try_from(count).ok().filter(|count| *count <= rest.len() / 2)?;
     let mut labels = Vec::with_capacity(count);
     for _ in 0..count {
@@ -245,12 +244,13 @@ fn split_sample(bytes: &[u8]) -> Option<(i64, i64, f64, &[u8])> {
     Some((ref_delta, time_delta, f64::from_bits(bits), rest))
 }
 
-/// Bytes within which a row lies if its differences take three bytes each at most.
+/// Bytes of a row whose differences take three bytes each, the longest that `each` reads at once.
 const NEAR_BYTES: usize = 3 + 3 + 8;
 
-/// Takes a row off that lies within so many bytes: reference, time and value, and its length.
+/// Splits off a near row: differences of reference and time, bits of the value, and its length.
 #[inline(always)]
 fn near_sample(bytes: &[u8; NEAR_BYTES]) -> Option<(i64, i64, u64, usize)> {
+    // Both differences take at most six bytes, so one word holds them.
     let word = u64::from_le_bytes(*bytes.first_chunk()?);
     let (ref_delta, ref_bytes) = near_varint(word)?;
     let (time_delta, time_bytes) = near_varint(word >> (8 * ref_bytes))?;
@@ -259,9 +259,10 @@ fn near_sample(bytes: &[u8; NEAR_BYTES]) -> Option<(i64, i64, u64, usize)> {
     Some((ref_delta, time_delta, bits, len + 8))
 }
 
-/// The zigzag-folded value of at most three bytes with which a word begins, and how many they are.
+/// Decodes a zigzag-folded value of at most three bytes at a word's beginning, with its length.
 #[inline(always)]
 fn near_varint(word: u64) -> Option<(i64, usize)> {
+    // The seven bits of each byte move down over the continuation bits before them.
     let low = (word & 0x7f) as u32;
     let middle = (word >> 1 & 0x7f << 7) as u32;
     let high = (word >> 2 & 0x7f << 14) as u32;

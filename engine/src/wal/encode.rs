@@ -1,15 +1,15 @@
-//! Records to bytes.
+//! Encodes records of series and of float samples.
 
 use super::{SAMPLES, SERIES};
 use crate::codec::{put_uvarint, put_varint};
 use crate::model::Sample;
 
-/// An empty record of new series, for [`put_series`].
+/// Creates an empty record of new series, for [`put_series`].
 pub fn series_record() -> Vec<u8> {
     vec![SERIES]
 }
 
-/// Adds a series to a record. `labels` are sorted, and as many as `label_count` says.
+/// Adds a series to a record, with its `label_count` sorted labels.
 pub fn put_series<'a>(
     record: &mut Vec<u8>,
     series_ref: u64,
@@ -20,7 +20,6 @@ pub fn put_series<'a>(
     put_labels(record, label_count, labels);
 }
 
-/// Adds names and values after their number.
 pub(super) fn put_labels<'a>(
     record: &mut Vec<u8>,
     label_count: usize,
@@ -35,8 +34,9 @@ pub(super) fn put_labels<'a>(
     }
 }
 
-/// A record of samples, with room for `count` of them, that starts at this reference and time.
+/// Creates a record with room for `count` samples, relative to this reference and time.
 pub fn samples_record(first_ref: u64, first_timestamp_ms: i64, count: usize) -> Vec<u8> {
+    // A head of 17 bytes; the differences of most rows take two bytes each.
     let mut record = Vec::with_capacity(17 + count * 12);
     record.push(SAMPLES);
     record.extend_from_slice(&first_ref.to_be_bytes());
@@ -47,6 +47,7 @@ pub fn samples_record(first_ref: u64, first_timestamp_ms: i64, count: usize) -> 
 /// Adds a sample to a record that [`samples_record`] began with the same `first` values.
 #[inline]
 pub fn put_samples(record: &mut Vec<u8>, first: (u64, i64), series_ref: u64, sample: Sample) {
+    // Differences wrap, as they do in `decode`, so any references and times are possible.
     put_varint(record, series_ref.wrapping_sub(first.0) as i64);
     put_varint(record, sample.timestamp_ms.wrapping_sub(first.1));
     record.extend_from_slice(&sample.value.to_bits().to_be_bytes());

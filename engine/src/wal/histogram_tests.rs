@@ -1,4 +1,4 @@
-//! Records of the types 3 to 13, against upstream's own and at random.
+//! Records of types 3 to 13: upstream's own and random ones.
 
 use super::*;
 use crate::model::histogram::testing::{
@@ -10,7 +10,6 @@ use proptest::prelude::*;
 
 type Histograms<C> = Vec<HistogramRecord<C>>;
 
-/// Picks the iterator of a kind of counts.
 trait Pick: TestCount + WalCount {
     fn pick(record: Record<'_>) -> Result<Histograms<Self>, RecordError>;
 }
@@ -198,7 +197,7 @@ fn records_without_rows_are_sound() {
     assert_eq!(decode(&[7, 0]).err(), Some(RecordError { kind: 7, offset: 1 }));
 }
 
-/// Reads all that a record holds, whatever it is.
+/// Reads everything that a record holds.
 fn drain(record: &[u8]) {
     match decode(record) {
         Ok(Record::Series(rows)) => rows.for_each(drop),

@@ -27,33 +27,33 @@ use crate::model::histogram::{BucketLayout, Count, NativeHistogram, ResetHint, S
 use std::marker::PhantomData;
 use std::rc::Rc;
 
-/// How a kind of counts is kept in records.
+/// Encoding of a kind of counts in records.
 pub trait WalCount: Count {
-    /// Type of the record of exponential histograms.
+    /// Type of records of exponential histograms.
     const KIND: u8;
-    /// Type of the record of histograms with custom buckets.
+    /// Type of records of histograms with custom buckets.
     const CUSTOM_KIND: u8;
-    /// Fewest bytes of a bucket.
+    /// Smallest number of bytes that a bucket takes.
     const BUCKET_BYTES_MIN: usize;
 
-    /// Writes a count.
+    /// Appends a count of observations, or of the zero bucket.
     fn put_total(record: &mut Vec<u8>, total: Self);
-    /// Writes a bucket.
+    /// Appends the stored number of one bucket.
     fn put_bucket(record: &mut Vec<u8>, bucket: Self::Bucket);
-    /// Takes a count off the front.
+    /// Takes a count of observations off the front.
     fn split_total(bytes: &[u8]) -> Option<(Self, &[u8])>;
-    /// Takes a bucket off the front.
+    /// Takes a bucket's number off the front.
     fn split_bucket(bytes: &[u8]) -> Option<(Self::Bucket, &[u8])>;
 }
 
 /// One histogram of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistogramRecord<C: Count> {
-    /// The series' number.
+    /// Reference of the series in the log.
     pub series_ref: u64,
     /// Milliseconds since the Unix epoch.
     pub timestamp_ms: i64,
-    /// Spans and buckets of it agree in number; nothing else of it is checked.
+    /// Spans and buckets agree in number; nothing else is checked.
     pub histogram: NativeHistogram<C>,
 }
 
@@ -65,8 +65,7 @@ pub struct HistogramRecords<'a, C> {
     counts: PhantomData<C>,
 }
 
-/// A record of histograms that starts at this reference and time. Exponential and custom buckets
-/// go in separate records.
+/// Creates an empty record of exponential or custom histograms, relative to this first row.
 pub fn histograms_record<C: WalCount>(
     has_custom_buckets: bool,
     first_ref: u64,
@@ -117,7 +116,7 @@ pub fn put_histogram<C: WalCount>(
 }
 
 impl<'a, C: WalCount> HistogramRecords<'a, C> {
-    /// `heads` reads what comes before each histogram of `rest`, the end of `record`.
+    /// Creates an iterator over `rest`, the end of `record`; `heads` decodes the rows' beginnings.
     pub(super) fn new(record: &'a [u8], rest: &'a [u8], heads: RowHeads) -> Self {
         HistogramRecords { record, rest, heads, counts: PhantomData }
     }
@@ -140,11 +139,13 @@ impl<C: WalCount> Iterator for HistogramRecords<'_, C> {
                 return Some(Err(RecordError::at(self.record, &mut self.rest)));
             };
             if !row.histogram.layout.has_known_schema() {
+                // Like upstream: of a newer version's record only the unknown histograms are lost.
                 continue;
             }
             let is_sound =
                 row.histogram.check_shape().and_then(|()| row.histogram.limit_resolution());
             if is_sound.is_err() {
+                // The error is to name the offset at which the row begins.
                 self.rest = before;
                 return Some(Err(RecordError::at(self.record, &mut self.rest)));
             }
@@ -161,6 +162,7 @@ fn split_histogram<C: WalCount>(bytes: &[u8]) -> Option<(NativeHistogram<C>, &[u
     let (zero_count, rest) = C::split_total(rest)?;
     let (count, rest) = C::split_total(rest)?;
     let (sum, rest) = split_float(rest)?;
+    // A span takes two bytes at least.
     let (positive_spans, rest) = split_list(rest, 2, split_span)?;
     let (negative_spans, rest) = split_list(rest, 2, split_span)?;
     let (positive_buckets, rest) = split_list(rest, C::BUCKET_BYTES_MIN, C::split_bucket)?;
@@ -190,7 +192,7 @@ fn split_histogram<C: WalCount>(bytes: &[u8]) -> Option<(NativeHistogram<C>, &[u
     Some((histogram, rest))
 }
 
-/// A list after its length. `bytes_min`, the fewest bytes of an item, bounds what is allocated.
+/// Splits off a list after its length. `bytes_min`, the size of the least item, bounds the memory.
 fn split_list<'a, T>(
     bytes: &'a [u8],
     bytes_min: usize,

@@ -14,7 +14,6 @@
 //!
 //! Fixed-width numbers are big-endian. The differences of samples are to the record's first
 //! reference and time, not to the sample before; the first sample is repeated with differences 0.
-
 //!
 //! The other types: `others.rs` for tombstones, exemplars, markers and metadata (3 to 6),
 //! `histograms.rs` (7 to 10), `samples_v2.rs` for those with start timestamps (11 to 13),

@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Labels are those of a series record. Of metadata's fields `UNIT` and `HELP` are upstream's, and
-//! `FAMILY` is ours: upstream passes over fields it does not know, as we do. Markers stand only in
-//! the out-of-order log, and say that samples of a series up to there are in a file of chunks.
+//! `FAMILY` is ours: upstream skips fields that it does not know, as we do. Markers occur only in
+//! the out-of-order log; the samples of a series up to there are in a file of chunks.
 
 use super::decode::{LabelPairs, RecordError, split_be_u64, split_labels, split_string};
 use super::encode::put_labels;
@@ -27,61 +27,59 @@ const UNIT: &str = "UNIT";
 const HELP: &str = "HELP";
 const FAMILY: &str = "FAMILY";
 
-/// A span of time that was deleted from a series.
+/// A deleted time range of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TombstoneRecord {
-    /// The series' number.
+    /// Reference of the series in the log.
     pub series_ref: u64,
-    /// Both ends included.
+    /// Deleted time, both ends included.
     pub range: TimeRange,
 }
 
 /// One exemplar of a record.
 #[derive(Clone, Debug)]
 pub struct ExemplarRecord<'a> {
-    /// The number of the series that it belongs to.
+    /// Reference of the series that the exemplar belongs to.
     pub series_ref: u64,
     /// Milliseconds since the Unix epoch.
     pub timestamp_ms: i64,
-    /// The observed value.
+    /// Value of the example observation.
     pub value: f64,
-    /// Its own labels.
+    /// Labels of the exemplar itself, such as a trace id.
     pub labels: LabelPairs<'a>,
 }
 
-/// Marks what a file of chunks holds of a series.
+/// Marks the part of a series that a file of chunks holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MmapMarkerRecord {
-    /// The series' number.
+    /// Reference of the series in the log.
     pub series_ref: u64,
     /// File number in the high half, position in the low half.
     pub chunk_position: u64,
 }
 
-/// The metadata of a series' metric.
+/// Metadata of the metric that a series belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetadataRecord<'a> {
-    /// The series' number.
+    /// Reference of the series in the log.
     pub series_ref: u64,
-    /// 0 unknown, 1 counter, 2 gauge, 3 histogram, 4 gauge histogram, 5 summary, 6 info,
-    /// 7 stateset.
+    /// 0 unknown, 1 counter, 2 gauge, 3 histogram, 4 gaugehistogram, 5 summary, 6 info, 7 stateset.
     pub kind: u8,
-    /// Its unit.
+    /// Unit of the metric; may be empty.
     pub unit: &'a str,
-    /// Its description.
+    /// Help text of the metric; may be empty.
     pub help: &'a str,
-    /// The metric family; empty if the record does not say.
+    /// Name of the metric family; empty if the record does not have it.
     pub family: &'a str,
 }
 
-/// Iterates over the rows of a record whose rows need no more than their own bytes.
+/// Iterates over the rows of a record in which each row is decoded by itself.
 pub struct Rows<'a, R> {
     record: &'a [u8],
     rest: &'a [u8],
     split: SplitRow<'a, R>,
 }
 
-/// Takes a row off the front.
 type SplitRow<'a, R> = fn(&'a [u8]) -> Option<(R, &'a [u8])>;
 
 /// Iterates over the exemplars of a record.
@@ -91,7 +89,7 @@ pub struct ExemplarRecords<'a> {
     heads: RowHeads,
 }
 
-/// A record of tombstones.
+/// Encodes a record of these tombstones.
 pub fn tombstones_record(tombstones: impl IntoIterator<Item = TombstoneRecord>) -> Vec<u8> {
     let mut record = vec![TOMBSTONES];
     for TombstoneRecord { series_ref, range } in tombstones {
@@ -102,7 +100,7 @@ pub fn tombstones_record(tombstones: impl IntoIterator<Item = TombstoneRecord>) 
     record
 }
 
-/// A record of exemplars that starts at this reference and time.
+/// Creates an empty record of exemplars, relative to this reference and time.
 pub fn exemplars_record(first_ref: u64, first_timestamp_ms: i64) -> Vec<u8> {
     let mut record = vec![EXEMPLARS];
     record.extend_from_slice(&first_ref.to_be_bytes());
@@ -118,7 +116,7 @@ pub fn put_exemplar(record: &mut Vec<u8>, first: (u64, i64), exemplar: &Exemplar
     put_labels(record, exemplar.labels.len(), exemplar.labels.iter().copied());
 }
 
-/// A record of markers.
+/// Encodes a record of these markers.
 pub fn mmap_markers_record(markers: impl IntoIterator<Item = MmapMarkerRecord>) -> Vec<u8> {
     let mut record = vec![MMAP_MARKERS];
     for MmapMarkerRecord { series_ref, chunk_position } in markers {
@@ -128,7 +126,7 @@ pub fn mmap_markers_record(markers: impl IntoIterator<Item = MmapMarkerRecord>) 
     record
 }
 
-/// An empty record of metadata, for [`put_metadata`].
+/// Creates an empty record of metadata, for [`put_metadata`].
 pub fn metadata_record() -> Vec<u8> {
     vec![METADATA]
 }
@@ -138,6 +136,7 @@ pub fn put_metadata(record: &mut Vec<u8>, metadata: &MetadataRecord<'_>) {
     put_uvarint(record, metadata.series_ref);
     record.push(metadata.kind);
     let fields = [(UNIT, metadata.unit), (HELP, metadata.help), (FAMILY, metadata.family)];
+    // Upstream writes the first two always; ours is added only if it has a text.
     let count = if metadata.family.is_empty() { 2 } else { 3 };
     put_labels(record, count, fields.into_iter().take(count));
 }
@@ -224,6 +223,7 @@ fn split_metadata(bytes: &[u8]) -> Option<(MetadataRecord<'_>, &[u8])> {
     let (kind, rest) = rest.split_first()?;
     let (fields, mut rest) = split_uvarint(rest)?;
     let (mut unit, mut help, mut family) = ("", "", "");
+    // Each turn takes some bytes, so a false number costs nothing.
     for _ in 0..fields {
         let (name, after) = split_string(rest)?;
         let (text, after) = split_string(after)?;
@@ -231,6 +231,7 @@ fn split_metadata(bytes: &[u8]) -> Option<(MetadataRecord<'_>, &[u8])> {
             UNIT => unit = text,
             HELP => help = text,
             FAMILY => family = text,
+            // Later versions may add fields; upstream skips them likewise.
             _ => {}
         }
         rest = after;

@@ -1,5 +1,5 @@
-//! Two records that upstream does not have, of one number each. Upstream passes over types that it
-//! does not know, and leaves them out of its checkpoints.
+//! Two records that upstream does not have, of one number each. Upstream skips types that it does
+//! not know, and leaves them out of its checkpoints.
 //!
 //! ```text
 //! applied   ┌──────────┬───────────────┐     retired   ┌──────────┬──────────────┐
@@ -7,36 +7,33 @@
 //!           └──────────┴───────────────┘               └──────────┴──────────────┘
 //! ```
 //!
-//! A record of retired numbers says that no new series may get a number up to this one. It is part
-//! of a checkpoint, which may leave out the series that had the largest: other parts of the log,
-//! and copies that a destination still reads, name it.
+//! A retired record states that no new series may get a number up to its own. A checkpoint has one,
+//! since other parts of the log and copies that a destination reads may name series it omits.
 //!
-//! A deletions-applied record follows tombstones and says of all that stands before it in the
-//! in-order log:
+//! A deletions-applied record follows tombstones. Of what precedes it in the in-order log, it says:
 //!
-//! - What the tombstones delete is gone from the out-of-order log, too; what that log holds
-//!   from now on came later and counts.
-//! - Samples before the floor are in blocks, or were deleted with the blocks that held them. Replay
-//!   knows the former by the blocks; of the latter nothing else would be left to tell.
+//! - Samples that the tombstones delete are gone from the out-of-order log, too; samples that this
+//!   log holds from now on are newer than the tombstones and count.
+//! - Samples before the floor are in blocks, or were deleted with their blocks. Replay finds the
+//!   former in the blocks; nothing else records the latter.
 
 use super::decode::{RecordError, split_be_u64};
 use super::{DELETIONS_APPLIED, RETIRED};
 
-/// The deletions-applied record.
+/// Encodes a deletions-applied record with its floor in milliseconds.
 pub fn deletions_applied_record(floor_ms: i64) -> Vec<u8> {
     let mut record = vec![DELETIONS_APPLIED];
     record.extend_from_slice(&floor_ms.to_be_bytes());
     record
 }
 
-/// The record of retired numbers.
+/// Encodes a retired record with the largest number that must not be used again.
 pub fn retired_record(last_ref: u64) -> Vec<u8> {
     let mut record = vec![RETIRED];
     record.extend_from_slice(&last_ref.to_be_bytes());
     record
 }
 
-/// The number of either.
 pub(super) fn number(record: &[u8], mut rest: &[u8]) -> Result<u64, RecordError> {
     match split_be_u64(rest) {
         Some((number, _)) => Ok(number),

@@ -1,5 +1,4 @@
-//! Type 11: samples with start timestamps, as upstream writes them when it keeps these. They are
-//! read, never written; the start timestamps are passed over.
+//! Type 11, read only: samples with start timestamps, which are skipped.
 //!
 //! ```text
 //! ┌─────────┬────────────┬───────────┬─────────────────┬──────────┐
@@ -16,24 +15,22 @@ use super::decode::{RecordError, split_be_u64};
 use crate::codec::split_varint;
 use crate::model::Sample;
 
-/// Marks a start timestamp that is absent, or known already.
+/// Marks of rows whose start timestamp is absent or that of the row before.
 const START_NOT_GIVEN: std::ops::RangeInclusive<u8> = 0..=1;
 
-/// Reads what comes before each row's value: the series' number and the time.
+/// Decoder of the series reference and the time with which a row begins.
 pub(super) enum RowHeads {
     /// Differences to this reference and time.
     ToFirst(u64, i64),
     /// Types 11 to 13: differences to the reference before, and to the first time.
     WithStart {
-        /// The reference of the row before.
         series_ref: u64,
-        /// The first row's time, once it is read.
+        /// Time of the first row, once it is read.
         first_timestamp_ms: Option<i64>,
     },
 }
 
 impl RowHeads {
-    /// For a record of type 11 to 13.
     pub fn with_start() -> RowHeads {
         RowHeads::WithStart { series_ref: 0, first_timestamp_ms: None }
     }
@@ -51,11 +48,13 @@ impl RowHeads {
                 match first_timestamp_ms {
                     None => {
                         *first_timestamp_ms = Some(time);
+                        // The first row has no mark: its start timestamp is always there.
                         let (_start, rest) = split_varint(rest)?;
                         Some(((*series_ref, time), rest))
                     }
                     Some(first) => {
                         let (mark, mut rest) = rest.split_first()?;
+                        // Only the length of a start timestamp counts, as none is stored.
                         if !START_NOT_GIVEN.contains(mark) {
                             (_, rest) = split_varint(rest)?;
                         }
@@ -90,6 +89,7 @@ impl Iterator for SampleV2Records<'_> {
         let head = self.heads.split(self.rest);
         let row = head.and_then(|(head, rest)| Some((head, split_be_u64(rest)?)));
         let Some(((series_ref, timestamp_ms), (bits, rest))) = row else {
+            // A row has no length of its own, so nothing behind a damaged one can be read.
             return Some(Err(RecordError::at(self.record, &mut self.rest)));
         };
         self.rest = rest;

@@ -1,4 +1,4 @@
-//! Compresses histograms of one series into a chunk.
+//! Appender that compresses histograms of one series into a chunk.
 
 mod resume;
 
@@ -13,12 +13,11 @@ use crate::model::histogram::{
 };
 use std::rc::Rc;
 
-/// A chunk takes no further sample beyond this; the bits of many more could not be counted.
+/// Bits beyond which a chunk takes no further sample, so that positions fit 32 bits.
 const CHUNK_BITS_MAX: u32 = 1 << 30;
 
-/// A chunk that histograms are added to. It always holds at least one.
-///
-/// What is appended must have passed [`NativeHistogram::validate`].
+/// A histogram chunk under construction, with at least one sample. Histograms must have passed
+/// [`NativeHistogram::validate`] before they are appended.
 #[derive(Clone, Debug)]
 pub struct HistogramAppender<C: ChunkCount> {
     layout: Rc<BucketLayout>,
@@ -34,33 +33,34 @@ pub struct HistogramAppender<C: ChunkCount> {
     out: BitBuffer,
 }
 
-/// What became of an append.
+/// Outcome of an append: stored, or to be stored in a new chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Appended {
     /// The histogram is in the chunk.
     Yes,
-    /// It belongs in a new chunk that begins with it and has this header.
+    /// The histogram must begin a new chunk, which has this header.
     NeedsNewChunk(CounterHeader),
 }
 
-/// What the chunk's layout and the sample have to become.
+/// Changes of the chunk's layout and of the sample that an append needs.
 struct Change {
     positive: SideMerge,
     negative: SideMerge,
 }
 
 impl<C: ChunkCount> HistogramAppender<C> {
-    /// A chunk that begins with this histogram.
+    /// Creates a chunk that begins with this histogram.
     ///
     /// # Panics
     ///
-    /// If the histogram's spans and buckets differ in number, which its check would have found.
+    /// If spans and buckets differ in number, which [`NativeHistogram::validate`] would have found.
     pub fn new(
         timestamp_ms: i64,
         histogram: &NativeHistogram<C>,
         header: CounterHeader,
     ) -> HistogramAppender<C> {
+        // A stale histogram may come with buckets and counts; a stale marker in a chunk has none.
         let stale;
         let histogram = match histogram.is_stale() {
             true => {
@@ -98,11 +98,12 @@ impl<C: ChunkCount> HistogramAppender<C> {
         appender
     }
 
-    /// Adds a histogram, which must be later than the one before, or says that a new chunk must
-    /// begin: the counter was reset, the buckets are others, the kind is another, or the chunk can
-    /// take no more. Buckets that are only new are added to the whole chunk.
+    /// Adds a histogram, which must be later than the one before, or reports that it needs a new
+    /// chunk: the counter was reset, the layout or the kind differs, or the chunk is full. Buckets
+    /// that are only new are added to the whole chunk.
     pub fn append(&mut self, timestamp_ms: i64, histogram: &NativeHistogram<C>) -> Appended {
         let change = match self.fit(histogram) {
+            // A histogram that does not fit decides the header, even if the chunk is also full.
             Ok(_) if self.is_full() => {
                 return Appended::NeedsNewChunk(self.header_of_next(histogram));
             }
@@ -111,6 +112,7 @@ impl<C: ChunkCount> HistogramAppender<C> {
         };
         let Change { positive, negative } = &change;
         if positive.chunk_lacks || negative.chunk_lacks {
+            // All samples share one layout, so the earlier ones are re-encoded.
             let layout = self.widened_layout(histogram, &change);
             let Some(recoded) = self.recoded(layout) else {
                 return Appended::NeedsNewChunk(CounterHeader::Unknown);
@@ -126,8 +128,7 @@ impl<C: ChunkCount> HistogramAppender<C> {
         Appended::Yes
     }
 
-    /// The header of a chunk that follows this one and begins with this histogram, for a reason
-    /// that lies in neither: this chunk is full, or its time is over.
+    /// Returns the header of the next chunk, when this one is full or its time is over.
     pub fn header_of_next(&self, histogram: &NativeHistogram<C>) -> CounterHeader {
         match CounterHeader::of_first(histogram.reset_hint) {
             CounterHeader::Unknown => match self.fit(histogram) {
@@ -138,22 +139,22 @@ impl<C: ChunkCount> HistogramAppender<C> {
         }
     }
 
-    /// The counter-reset hint of the chunk's first sample.
+    /// Returns the counter-reset hint of the chunk's first sample.
     pub fn header(&self) -> CounterHeader {
         self.header
     }
 
-    /// How many samples were appended.
+    /// Number of samples appended so far.
     pub fn count(&self) -> u16 {
         self.samples
     }
 
-    /// The chunk so far: valid bytes at any time.
+    /// Returns the bytes of the chunk so far, which are valid at any time.
     pub fn data(&self) -> &[u8] {
         self.out.data()
     }
 
-    /// The chunk so far as one to hand out.
+    /// Returns the chunk so far, with a copy of its bytes.
     pub fn to_chunk(&self) -> Chunk {
         Chunk {
             encoding: C::ENCODING,
@@ -163,17 +164,17 @@ impl<C: ChunkCount> HistogramAppender<C> {
         }
     }
 
-    /// Time of the first sample.
+    /// Returns the time of the first sample.
     pub fn first_timestamp_ms(&self) -> i64 {
         self.first_timestamp_ms
     }
 
-    /// Time of the last sample.
+    /// Returns the time of the last sample.
     pub fn last_timestamp_ms(&self) -> i64 {
         self.time.value()
     }
 
-    /// Bytes on the heap, used or not.
+    /// Number of bytes on the heap, used or not.
     pub fn capacity_bytes(&self) -> usize {
         let cells = self.positive.capacity() + self.negative.capacity();
         self.out.capacity_bytes() + cells * size_of::<C::BucketCell>()
@@ -183,11 +184,11 @@ impl<C: ChunkCount> HistogramAppender<C> {
         self.samples == SAMPLES_PER_CHUNK_MAX || self.out.position_bits() > CHUNK_BITS_MAX
     }
 
-    /// Whether the histogram can follow, and with which change of layout; the new chunk's header
-    /// if not.
+    /// Returns the changes with which the histogram can follow; otherwise the new chunk's header.
     fn fit(&self, histogram: &NativeHistogram<C>) -> Result<Change, CounterHeader> {
         let is_gauge = histogram.reset_hint == ResetHint::Gauge;
         let other = if is_gauge { CounterHeader::Gauge } else { CounterHeader::Unknown };
+        // The order is upstream's (`appendable`): the first check that fails decides the header.
         if is_gauge != (self.header == CounterHeader::Gauge) {
             return Err(CounterHeader::of_first(histogram.reset_hint));
         }
@@ -195,6 +196,7 @@ impl<C: ChunkCount> HistogramAppender<C> {
             return Err(CounterHeader::Reset);
         }
         if histogram.is_stale() {
+            // A stale marker has no buckets, so every layout suits it.
             return Ok(Change { positive: SideMerge::SAME, negative: SideMerge::SAME });
         }
         if is_stale_nan(self.sum.value()) {
@@ -209,6 +211,7 @@ impl<C: ChunkCount> HistogramAppender<C> {
         }
         let reset = if is_gauge { other } else { CounterHeader::Reset };
         if before.has_custom_buckets() && !before.same_bounds(after) {
+            // Upstream treats other custom bounds as a reset, but not another schema.
             return Err(reset);
         }
         if !is_gauge && histogram.zero_count < self.zero_count.value() {
@@ -236,6 +239,7 @@ impl<C: ChunkCount> HistogramAppender<C> {
         let counts = C::running(cells.iter().map(Cell::value));
         let same_spans = **spans == *histogram.side(side).0;
         if same_spans {
+            // The usual case: counts are compared, and no union of spans is made.
             let after = histogram.counts(side).map(|(_, count)| count);
             return match is_gauge || goes_on(counts, after) {
                 true => Ok(SideMerge::SAME),
@@ -246,8 +250,7 @@ impl<C: ChunkCount> HistogramAppender<C> {
         merge_sides::<C>(before, histogram.counts(side), is_gauge)
     }
 
-    /// The layout for both. Spans are the sample's own wherever they have all buckets, as
-    /// upstream's are.
+    /// Returns the layout for both: the sample's own spans if they have all buckets, as upstream.
     fn widened_layout(&self, histogram: &NativeHistogram<C>, change: &Change) -> Rc<BucketLayout> {
         let Change { positive, negative } = change;
         let sample = &histogram.layout;
@@ -270,7 +273,7 @@ impl<C: ChunkCount> HistogramAppender<C> {
         })
     }
 
-    /// The same samples in a layout with more buckets.
+    /// Re-encodes the samples in a layout with more buckets; `None` if one does not decode.
     fn recoded(&self, layout: Rc<BucketLayout>) -> Option<HistogramAppender<C>> {
         let mut samples = HistogramIter::<C>::new(self.data()).ok()?;
         let (timestamp_ms, first) = samples.next()?.ok()?;
@@ -284,7 +287,7 @@ impl<C: ChunkCount> HistogramAppender<C> {
         Some(recoded)
     }
 
-    /// Writes a histogram of the chunk's own layout.
+    /// Writes a histogram that has the chunk's layout.
     fn put(&mut self, timestamp_ms: i64, histogram: &NativeHistogram<C>) {
         let out = &mut self.out;
         self.samples += 1;
@@ -318,7 +321,7 @@ impl<C: ChunkCount> HistogramAppender<C> {
     }
 }
 
-/// A histogram with the buckets of a wider layout.
+/// Returns the histogram in a wider layout.
 fn in_layout<C: ChunkCount>(
     histogram: &NativeHistogram<C>,
     layout: &Rc<BucketLayout>,

@@ -1,5 +1,4 @@
-//! The numbers that change from sample to sample, each with what its next difference is taken
-//! from: appender and iterator keep the same ones.
+//! Numbers that change from sample to sample, with the bases of their next differences.
 
 use crate::chunk::Encoding;
 use crate::chunk::varbit::{BitBuffer, take_varbit_int, take_varbit_uint};
@@ -7,56 +6,47 @@ use crate::codec::BitReader;
 use crate::model::histogram::Count;
 use std::fmt::Debug;
 
-/// Largest count of leading zeros that the five bits for it can say.
 const LEADING_ZEROS_MAX: u32 = 31;
 
-/// Stands in `leading_zeros` until the first window is set; no value has that many.
+/// Value of `leading_zeros` until the first window is set; no value has that many.
 const NO_WINDOW: u8 = 0xff;
 
-/// Why a number does not decode.
+/// Reason why a number does not decode.
 #[derive(Clone, Copy, Debug)]
 pub enum CellError {
-    /// The bits end within it.
     CutShort,
-    /// Its bits would not fit 64.
+    /// A value's window claims more than 64 bits.
     TooWide {
-        /// Zero bits before the value's.
         leading_zeros: u8,
-        /// Bits of the value that are given.
         bits: u8,
     },
 }
 
-/// A number of a sample.
 pub trait Cell<T>: Clone + Debug {
-    /// Writes a chunk's first value.
     fn first(out: &mut BitBuffer, value: T) -> Self;
 
-    /// Writes a later value.
     fn put(&mut self, out: &mut BitBuffer, value: T);
 
-    /// Writes that nothing is said, in a sample that ends its series.
+    /// Writes a placeholder, in a stale marker.
     fn put_nothing(&mut self, out: &mut BitBuffer);
 
-    /// Reads a chunk's first value.
     fn read_first(bits: &mut BitReader<'_>) -> Result<Self, CellError>;
 
-    /// Reads a later value.
     fn read(&mut self, bits: &mut BitReader<'_>) -> Result<(), CellError>;
 
     /// The value last written or read.
     fn value(&self) -> T;
 }
 
-/// How a kind of counts is kept in chunks.
+/// Storage of a kind of counts in chunks.
 pub trait ChunkCount: Count {
-    /// The chunk encoding.
+    /// Encoding of chunks with these counts.
     const ENCODING: Encoding;
-    /// Fewest bits that a bucket takes in a chunk's first sample.
+    /// Smallest number of bits that a bucket takes in a chunk's first sample.
     const FIRST_BUCKET_BITS_MIN: u64;
-    /// Keeps the observation count and the zero bucket.
+    /// Cell of the observation count and the zero bucket.
     type TotalCell: Cell<Self>;
-    /// Keeps a bucket.
+    /// Cell of the count of one bucket.
     type BucketCell: Cell<Self::Bucket>;
 }
 
@@ -74,7 +64,7 @@ impl ChunkCount for f64 {
     type BucketCell = XorCell;
 }
 
-/// A whole number: how much its step differs from the step before.
+/// A whole number, stored as the change of its step.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StepCell {
     value: i64,
@@ -97,6 +87,7 @@ impl StepCell {
 
     fn put_no_change(&mut self, out: &mut BitBuffer) {
         out.put_varbit_int(0);
+        // As upstream: the bits say "no change", but the next step is taken from 0.
         *self = StepCell { value: 0, step: self.value.wrapping_neg() };
     }
 }
@@ -131,7 +122,7 @@ impl Cell<i64> for StepCell {
     }
 }
 
-/// Totals differ from buckets only in their first value, which has no sign.
+/// Totals differ from buckets only in their first value, which is unsigned.
 impl Cell<u64> for StepCell {
     fn first(out: &mut BitBuffer, value: u64) -> StepCell {
         out.put_varbit_uint(value);
@@ -160,7 +151,7 @@ impl Cell<u64> for StepCell {
     }
 }
 
-/// A float: its bits XORed with those before, in a window of its own; as in `xor.rs`.
+/// A float, XORed with the value before, in a window of its own as in `xor.rs`.
 #[derive(Clone, Copy, Debug)]
 pub struct XorCell {
     value_bits: u64,
@@ -216,6 +207,7 @@ impl Cell<f64> for XorCell {
             let head = bits.take(11).ok_or(CellError::CutShort)?;
             let leading_zeros = (head >> 6) as u8;
             let width = if head & 63 == 0 { 64 } else { (head & 63) as u8 };
+            // Neither summand exceeds 64, so their sum fits a byte; only damage makes it exceed 64.
             let trailing_zeros = 64u8.checked_sub(leading_zeros + width);
             self.trailing_zeros =
                 trailing_zeros.ok_or(CellError::TooWide { leading_zeros, bits: width })?;

@@ -1,7 +1,5 @@
-//! Takes a histogram chunk apart, with start timestamps or without; the layout is in `mod.rs`.
-//!
-//! Any bytes are survived: what does not decode gives one error, then the iterator is at its end.
-//! Nothing is allocated for buckets that the chunk has no bits for.
+//! Decodes histogram chunks, with start timestamps or without; the layout is in `mod.rs`. Bytes
+//! that do not decode give one error, then the iterator ends; none causes a large allocation.
 
 use super::cells::{Cell, CellError, ChunkCount, StepCell, XorCell};
 use super::layout::take_layout;
@@ -12,23 +10,23 @@ use crate::codec::BitReader;
 use crate::model::histogram::{BucketLayout, NativeHistogram, Span, is_stale_nan};
 use std::rc::Rc;
 
-/// The histograms of a chunk, first to last, with their times in milliseconds.
+/// Iterator over the histograms of a chunk, first to last, with their times in milliseconds.
 #[derive(Clone, Debug)]
 pub struct HistogramIter<'a, C: ChunkCount> {
     bits: BitReader<'a>,
-    /// Bits of the whole chunk, which bound what it can hold.
+    /// Bits of the whole chunk, which bound the number of its buckets.
     bits_max: u64,
     count: u16,
     next: u16,
     header: CounterHeader,
     state: Option<State<C>>,
-    /// In a chunk with start timestamps.
+    /// `None` in a chunk without start timestamps.
     starts: Option<StartReader>,
-    /// Bits that were left between the last sample and its start timestamp.
+    /// Number of bits left between the last sample and its start timestamp.
     left_before_start: usize,
 }
 
-/// What differences are added to, once the first sample is read.
+/// Bases of the next differences, once the first sample is read.
 #[derive(Clone, Debug)]
 struct State<C: ChunkCount> {
     layout: Rc<BucketLayout>,
@@ -41,7 +39,7 @@ struct State<C: ChunkCount> {
 }
 
 impl<'a, C: ChunkCount> HistogramIter<'a, C> {
-    /// Reads a chunk's data: no length, encoding or checksum around it.
+    /// Creates an iterator over a chunk's data, without length, encoding or checksum.
     pub fn new(data: &'a [u8]) -> Result<HistogramIter<'a, C>, ChunkError> {
         let (header, bits) =
             data.split_first_chunk::<HEADER_BYTES>().ok_or(ChunkError::NoHeader)?;
@@ -50,7 +48,7 @@ impl<'a, C: ChunkCount> HistogramIter<'a, C> {
         Ok(HistogramIter::of(bits, count, CounterHeader::from_byte(flags), None))
     }
 
-    /// Reads the data of a chunk with start timestamps.
+    /// Creates an iterator over the data of a chunk with start timestamps.
     pub fn with_starts(data: &'a [u8]) -> Result<HistogramIter<'a, C>, ChunkError> {
         let (header, bits) =
             data.split_first_chunk::<HEADER_BYTES>().ok_or(ChunkError::NoHeader)?;
@@ -78,24 +76,23 @@ impl<'a, C: ChunkCount> HistogramIter<'a, C> {
         }
     }
 
-    /// The start timestamp of the sample that was given last; 0 if it is not known.
+    /// Returns the start timestamp of the sample returned last; 0 if unknown.
     pub fn start_ms(&self) -> i64 {
         self.starts.map_or(0, |starts| starts.start_ms())
     }
 
-    /// Bits that follow the sample that was given last, and how many of them are its start
-    /// timestamp.
+    /// Returns the bits left after the sample returned last, and the part that its start takes.
     pub(super) fn left_bits(&self) -> (usize, usize) {
         let left = self.left_before_start;
         (left, left - self.bits.left())
     }
 
-    /// How many samples the chunk claims to hold.
+    /// Number of samples that the chunk claims to hold.
     pub fn count(&self) -> u16 {
         self.count
     }
 
-    /// The counter-reset hint before the chunk's first sample.
+    /// Returns the counter-reset hint of the chunk's first sample.
     pub fn header(&self) -> CounterHeader {
         self.header
     }
@@ -133,19 +130,21 @@ impl<'a, C: ChunkCount> HistogramIter<'a, C> {
         if !histogram.is_stale() {
             histogram.reset_hint = self.header.hint_at(self.next);
             let schema = histogram.layout.schema;
+            // Like upstream, a schema finer than supported is reduced when read.
             histogram.limit_resolution().map_err(|_| ChunkError::NotReducible { schema })?;
         }
         Ok((time_ms, histogram))
     }
 }
 
-/// How many positive and negative buckets a layout has, if the chunk can hold that many.
+/// Returns the numbers of positive and negative buckets, if the chunk can hold that many.
 fn bucket_numbers<C: ChunkCount>(
     layout: &BucketLayout,
     bits_max: u64,
 ) -> Result<[usize; 2], ChunkError> {
     let covered = |spans: &[Span]| spans.iter().map(|span| u64::from(span.length)).sum::<u64>();
     let buckets = [covered(&layout.positive_spans), covered(&layout.negative_spans)];
+    // Checked before anything is allocated, since the lengths are the chunk's claim.
     if buckets.iter().sum::<u64>() > bits_max / C::FIRST_BUCKET_BITS_MIN {
         return Err(ChunkError::BadLayout { reason: "there are more buckets than bits for them" });
     }
@@ -216,7 +215,7 @@ impl<C: ChunkCount> Iterator for HistogramIter<'_, C> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        // The count is the chunk's own claim, so the lower bound is only good for one item.
+        // The count is the chunk's own claim, so the lower bound holds for one item only.
         let left = usize::from(self.count - self.next);
         (left.min(1), Some(left))
     }

@@ -1,27 +1,25 @@
-//! The bucket layout at a histogram chunk's beginning; its bytes are drawn in `mod.rs`.
+//! The bucket layout at the beginning of a histogram chunk; `mod.rs` shows its bytes.
 
 use crate::chunk::ChunkError;
 use crate::chunk::varbit::{BitBuffer, take_varbit_int, take_varbit_uint};
 use crate::codec::BitReader;
 use crate::model::histogram::{BucketLayout, CUSTOM_BUCKETS_SCHEMA, Span};
 
-/// Thousandths up to this number are kept in at most four bytes.
+/// Largest number of thousandths that is stored in short form, in at most four bytes.
 const CUSTOM_THOUSANDTHS_MAX: f64 = 33_554_430.0;
 
-/// Marks a zero threshold that follows in full.
+/// Byte before a zero threshold that is stored in full.
 const ZERO_THRESHOLD_IN_FULL: u64 = 255;
 
-/// What is added to the exponent of a zero threshold that is a power of two. The exponent is that
-/// of a mantissa of 0.5, so that 2^-243, the least one, gives 1.
+/// Added to the exponent of a zero threshold that is a power of two. The exponent is that of a
+/// mantissa of 0.5, so that 2^-243, the least one, gives 1.
 const ZERO_THRESHOLD_BIAS: i32 = 244;
 
-/// Exponents (of a mantissa of 1) that one byte can say.
+/// Exponents (of a mantissa of 1) that one byte can express.
 const ZERO_THRESHOLD_EXPONENTS: std::ops::RangeInclusive<i32> = -243..=10;
 
-/// Bias of an IEEE 754 double's exponent.
 const DOUBLE_BIAS: i32 = 1023;
 
-/// Bits of an IEEE 754 double's mantissa.
 const DOUBLE_MANTISSA_BITS: u32 = 52;
 
 pub fn put_layout(out: &mut BitBuffer, layout: &BucketLayout) {
@@ -42,7 +40,7 @@ pub fn put_layout(out: &mut BitBuffer, layout: &BucketLayout) {
     }
 }
 
-/// `None` if the bits end before the layout does.
+/// Reads a layout; `None` if the bits end before.
 pub fn take_layout(bits: &mut BitReader<'_>) -> Option<Result<BucketLayout, ChunkError>> {
     let zero_threshold = take_zero_threshold(bits)?;
     let schema = take_varbit_int(bits)?;
@@ -55,7 +53,7 @@ pub fn take_layout(bits: &mut BitReader<'_>) -> Option<Result<BucketLayout, Chun
     };
     let mut custom_values = Vec::new();
     if schema == CUSTOM_BUCKETS_SCHEMA {
-        // Each turn takes some bits, so that the number, if it is a lie, costs nothing.
+        // Each turn takes some bits, so a false number costs nothing.
         for _ in 0..take_varbit_uint(bits)? {
             custom_values.push(take_custom_bound(bits)?);
         }
@@ -70,6 +68,7 @@ fn take_spans(bits: &mut BitReader<'_>) -> Option<Result<Box<[Span]>, ChunkError
         let length = u32::try_from(take_varbit_uint(bits)?);
         let offset = i32::try_from(take_varbit_int(bits)?);
         match (length, offset) {
+            // A negative offset after the first span would make spans overlap.
             (Ok(length), Ok(offset)) if i == 0 || offset >= 0 => {
                 spans.push(Span { offset, length });
             }
@@ -92,7 +91,7 @@ fn put_zero_threshold(out: &mut BitBuffer, threshold: f64) {
     }
 }
 
-/// The one byte for zero, and for powers of two that are not far out.
+/// Returns the single byte for zero and for powers of two within its range.
 fn threshold_byte(threshold: f64) -> Option<u64> {
     if threshold == 0.0 {
         return Some(0);
@@ -119,6 +118,7 @@ fn take_zero_threshold(bits: &mut BitReader<'_>) -> Option<f64> {
 fn put_custom_bound(out: &mut BitBuffer, bound: f64) {
     let thousandths = bound * 1000.0;
     let rounded = thousandths.round();
+    // Short only if the division on reading gives exactly this bound again.
     let is_short =
         (0.0..=CUSTOM_THOUSANDTHS_MAX).contains(&thousandths) && rounded / 1000.0 == bound;
     if is_short {

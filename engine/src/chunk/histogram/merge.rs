@@ -1,34 +1,31 @@
-//! Bucket layouts of a chunk and of a sample that is to follow, made one.
+//! Merges the bucket layouts of a chunk and of the sample that is to follow.
 
 use crate::model::histogram::{Count, NativeHistogram, Side, Span, SpanBuilder};
 
-/// What one side of a chunk's layout and of a sample's have that the other lacks.
+/// Difference between one side of a chunk's layout and the same side of a sample's.
 #[derive(Debug)]
 pub struct SideMerge {
-    /// The sample has buckets that the chunk lacks.
     pub chunk_lacks: bool,
-    /// The chunk has buckets that the sample lacks.
     pub sample_lacks: bool,
-    /// The buckets of both, unless their spans are the same.
+    /// Buckets of both, unless their spans are the same.
     pub union: Option<Box<[Span]>>,
 }
 
 impl SideMerge {
-    /// Both have the same buckets.
     pub const SAME: SideMerge = SideMerge { chunk_lacks: false, sample_lacks: false, union: None };
 }
 
-/// Why layouts cannot be made one.
+/// Reason why layouts cannot be merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// A bucket holds less than it did, or one that held something is gone.
+    /// A bucket's count decreased, or a bucket that was not empty is missing.
     CounterReset,
     /// The union's gaps are too wide for spans.
     TooWide,
 }
 
-/// Walks over bucket indices and counts of a chunk's last sample and of the one to follow. Counts
-/// of gauges may go down, those of counters not.
+/// Merges the buckets of a chunk's last sample and of the sample to follow, given as indices and
+/// counts. Counts of counters must not decrease; those of gauges may.
 pub fn merge_sides<C: Count>(
     chunk: impl Iterator<Item = (i64, C::Bucket)>,
     sample: impl Iterator<Item = (i64, C::Bucket)>,
@@ -50,6 +47,7 @@ pub fn merge_sides<C: Count>(
                 i
             }
             (Some((i, before)), after) if after.is_none_or(|(j, _)| i < j) => {
+                // A bucket may disappear if it was empty: its count did not decrease.
                 if !is_gauge && before != C::Bucket::default() {
                     return Err(Mismatch::CounterReset);
                 }
@@ -62,6 +60,7 @@ pub fn merge_sides<C: Count>(
                 sample.next();
                 j
             }
+            // Unreachable, as the guard above holds whenever the sample is at its end.
             (Some(_), None) => break,
         };
         union.push(index).ok_or(Mismatch::TooWide)?;
@@ -69,16 +68,16 @@ pub fn merge_sides<C: Count>(
     Ok(SideMerge { chunk_lacks, sample_lacks, union: Some(union.finish()) })
 }
 
-/// Whether no count goes down, of two samples with the same buckets.
+/// Returns whether no count decreases between two samples with the same buckets.
 pub fn goes_on<B: PartialOrd>(
     chunk: impl Iterator<Item = B>,
     mut sample: impl Iterator<Item = B>,
 ) -> bool {
-    // Written so that NaN, which compares with nothing, does not count as a reset.
+    // Written so that NaN, which compares with nothing, is no reset.
     !chunk.into_iter().any(|before| sample.next().is_some_and(|after| before > after))
 }
 
-/// A side's buckets in the order of wider spans, empty ones added.
+/// Returns a side's buckets in the layout of wider spans, with empty ones added.
 pub fn widened<C: Count>(
     histogram: &NativeHistogram<C>,
     side: Side,
@@ -94,6 +93,7 @@ pub fn widened<C: Count>(
         for index in start..next {
             let count = counts.next_if(|(i, _)| *i == index);
             let count = count.map_or(C::Bucket::default(), |(_, count)| count);
+            // Whole counts are differences to the neighbour, so an added bucket changes the next.
             buckets.push(C::kept(before, count));
             before = count;
         }

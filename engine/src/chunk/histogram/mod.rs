@@ -1,8 +1,7 @@
-//! Histogram chunks: encodings 2 (whole counts) and 3 (fractional counts), and 5 and 6, which are
-//! the same with start timestamps.
+//! Histogram chunks: encodings 2 (whole counts), 3 (fractions), 5 and 6 (with start timestamps).
 //!
 //! Owns the layout that upstream's `tsdb/docs/format/chunks.md` ("Histogram chunk data", "Float
-//! histogram chunk data") gives. Bits from the third byte on; `int` and `uint` as in
+//! histogram chunk data") gives. Bits from the third byte on; `int`, `uint` as in
 //! `chunk/varbit.rs`.
 //!
 //! ```text
@@ -28,10 +27,10 @@
 //! the second sample is 0); `xor` is that of `xor.rs`, with a window for each number. Buckets of
 //! whole counts are themselves differences, each to its neighbour's.
 //!
-//! A sample that ends its series has the marker NaN as its sum, no buckets, and says nothing in
-//! its counts (whole: dod 0; fractions: 0). Only further ones can follow in the chunk.
+//! A stale marker has the marker NaN as its sum, no buckets, and placeholders as its counts (whole:
+//! dod 0; fractions: 0). Only further stale markers can follow in the chunk.
 //!
-//! Encodings 5 and 6 differ in the header, and in that `starts.rs` puts bits after each sample:
+//! Encodings 5 and 6 differ in the header, and in the bits of `starts.rs` after each sample:
 //!
 //! ```text
 //! ┌────────────────────────────────────┬─────────────┬───
@@ -41,9 +40,9 @@
 //! ```
 //!
 //! Invariants: all samples of a chunk share one bucket layout; new buckets cause it to be
-//! rewritten. Counters never go down within a chunk. The count is up to date after every append.
-//! Our bytes equal upstream's for the same samples, but for the header where upstream claims that a
-//! counter went on without having compared (see [`CounterHeader`]).
+//! re-encoded. Counters never decrease within a chunk. The count is up to date after every append.
+//! The bytes equal upstream's for the same samples, except for the header where upstream claims
+//! that a counter continued without having compared (see [`CounterHeader`]).
 
 mod append;
 mod cells;
@@ -67,16 +66,16 @@ use crate::model::histogram::ResetHint;
 /// Bytes before the bits: the count and the header byte.
 const HEADER_BYTES: usize = 3;
 
-/// Most samples that a chunk with start timestamps can count.
+/// Largest sample count of a chunk with start timestamps.
 pub(super) const SAMPLES_MAX_WITH_STARTS: u16 = 0x3fff;
 
-/// What a chunk says about the counter between the chunk before and its own first sample.
+/// Statement of a chunk about the counter between the chunk before and its own first sample.
 ///
 /// | | header |
 /// | --- | --- |
 /// | a gauge | `Gauge` |
 /// | the sample itself says that the counter was reset, or its counts show it | `Reset` |
-/// | the chunk before was full, and the counter went on | `NotReset` |
+/// | the chunk before was full, and the counter continued | `NotReset` |
 /// | anything else: no chunk before, another layout, after a stale marker, after a gauge | `Unknown` |
 ///
 /// In two of these last cases upstream says `NotReset`: whole counts after a gauge chunk, and
@@ -84,19 +83,19 @@ pub(super) const SAMPLES_MAX_WITH_STARTS: u16 = 0x3fff;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum CounterHeader {
-    /// Readers must compare.
+    /// Nothing is known; readers must compare.
     #[default]
     Unknown = 0b00,
-    /// The counter went on.
+    /// The counter continued from the chunk before.
     NotReset = 0b01,
-    /// The counter was reset.
+    /// The counter was reset before the first sample.
     Reset = 0b10,
-    /// Not a counter.
+    /// The samples are gauges, not counters.
     Gauge = 0b11,
 }
 
 impl CounterHeader {
-    /// What is known of a histogram that follows nothing it can be compared with.
+    /// Returns the header for a histogram that has no predecessor to be compared with.
     pub fn of_first(hint: ResetHint) -> CounterHeader {
         match hint {
             ResetHint::Gauge => CounterHeader::Gauge,
@@ -118,8 +117,8 @@ impl CounterHeader {
         (self as u8) << 6
     }
 
-    /// What is known of a sample by its position. Of a chunk's first one nothing, whatever the
-    /// header says: the chunk before may have been deleted, or another have come between.
+    /// Returns the hint of the sample at a position. Of a counter's first one nothing is known,
+    /// whatever the header says: the chunk before may be deleted, or another may lie between.
     fn hint_at(self, position: u16) -> ResetHint {
         match (self, position) {
             (CounterHeader::Gauge, _) => ResetHint::Gauge,

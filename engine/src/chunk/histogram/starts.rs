@@ -1,5 +1,4 @@
-//! Puts start timestamps between the samples of a chunk, or takes them out. The bits of the samples
-//! are copied.
+//! Inserts or removes start timestamps between a chunk's samples, whose bits are copied.
 
 use super::{ChunkCount, HEADER_BYTES, HistogramIter, SAMPLES_MAX_WITH_STARTS};
 use crate::chunk::ChunkError;
@@ -7,11 +6,12 @@ use crate::chunk::starts::StartWriter;
 use crate::chunk::varbit::BitBuffer;
 use crate::codec::BitReader;
 
-/// The data of a chunk of encoding 5 or 6 as that of 2 or 3.
+/// Converts the data of encoding 5 or 6 to encoding 2 or 3, without start timestamps.
 pub fn take_starts<C: ChunkCount>(data: &[u8]) -> Result<Vec<u8>, ChunkError> {
     let mut samples = HistogramIter::<C>::with_starts(data)?;
     let mut copy = Copy::new(data);
     while let Some(sample) = samples.next() {
+        // Samples are decoded only to find where their bits end.
         sample?;
         let (left, start_bits) = samples.left_bits();
         copy.copy_until(left);
@@ -21,8 +21,8 @@ pub fn take_starts<C: ChunkCount>(data: &[u8]) -> Result<Vec<u8>, ChunkError> {
     Ok(copy.finish([high, low, samples.header().to_byte()]))
 }
 
-/// The data of a chunk of encoding 2 or 3 as that of 5 or 6, with a start timestamp for each sample
-/// (0 if it is not known). `None` if there are too many samples.
+/// Converts the data of encoding 2 or 3 to encoding 5 or 6, with a start timestamp for each sample
+/// (0 if unknown). `None` if there are too many samples.
 pub fn put_starts<C: ChunkCount>(
     data: &[u8],
     starts_ms: &[i64],
@@ -30,6 +30,7 @@ pub fn put_starts<C: ChunkCount>(
     let mut samples = HistogramIter::<C>::new(data)?;
     let count = HistogramIter::count(&samples);
     if count > SAMPLES_MAX_WITH_STARTS {
+        // The count has 14 bits there, as it shares its two bytes with the counter-reset header.
         return Ok(None);
     }
     let mut copy = Copy::new(data);
@@ -49,7 +50,6 @@ pub fn put_starts<C: ChunkCount>(
     Ok(Some(copy.finish([header | high, low, starts.header()])))
 }
 
-/// Copies bits of a chunk's data.
 struct Copy<'a> {
     bits: BitReader<'a>,
     out: BitBuffer,
@@ -63,7 +63,7 @@ impl Copy<'_> {
         Copy { bits: BitReader::new(data.get(HEADER_BYTES..).unwrap_or_default()), out }
     }
 
-    /// Copies bits until so many are left.
+    /// Copies bits until `left` of them remain.
     fn copy_until(&mut self, left: usize) {
         while let Some(bits) = self.bits.left().checked_sub(left).filter(|bits| *bits > 0) {
             let bits = bits.min(64) as u32;
@@ -72,7 +72,7 @@ impl Copy<'_> {
         }
     }
 
-    /// Passes over bits: at most 80, as a start timestamp takes.
+    /// Skips bits: at most 80, the size of a start timestamp.
     fn pass(&mut self, bits: usize) {
         let left = self.bits.left().saturating_sub(bits);
         while let Some(bits) = self.bits.left().checked_sub(left).filter(|bits| *bits > 0)

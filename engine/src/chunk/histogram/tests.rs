@@ -8,7 +8,6 @@ use proptest::prelude::*;
 
 type Rows<C> = Vec<(i64, NativeHistogram<C>)>;
 
-/// Chunks of these histograms as a head would cut them.
 fn encoded<C: ChunkCount>(rows: &Rows<C>) -> Vec<HistogramAppender<C>> {
     let mut chunks: Vec<HistogramAppender<C>> = Vec::new();
     for (timestamp_ms, histogram) in rows {
@@ -62,7 +61,7 @@ fn damage_is_survived<C: ChunkCount>(rows: &Rows<C>, at: usize, bit: u8, cut: us
     }
 }
 
-/// Nothing after a cut is taken for a sample, but for what the cut byte's free bits may hold.
+/// No sample is made of bits after a cut, except of the cut byte's free bits.
 fn a_cut_is_noticed<C: ChunkCount>(rows: &Rows<C>, cut: usize) -> Result<(), TestCaseError> {
     for chunk in encoded(rows) {
         let kept = cut % chunk.data().len();
@@ -130,7 +129,6 @@ proptest! {
     }
 }
 
-/// A counter with one bucket at each of these indices.
 fn counter(buckets: &[(i32, u64)], hint: u8) -> Histogram {
     let mut next = 0;
     let mut spans = Vec::new();
@@ -228,7 +226,6 @@ fn a_full_chunk_takes_no_more() {
     );
 }
 
-/// A layout with these bits after the header byte and a zero threshold of zero.
 fn hostile(put: impl Fn(&mut BitBuffer)) -> Vec<u8> {
     let mut out = BitBuffer::default();
     out.put(1 << 8, 24);

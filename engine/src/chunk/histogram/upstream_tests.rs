@@ -3,7 +3,7 @@
 use super::*;
 use crate::model::histogram::testing::{Run, TestCount, UPSTREAM, parse, upstream_runs};
 
-/// As a head does it: a chunk is cut after so many samples, or when the appender asks for it.
+/// Like a head, cuts a chunk after a number of samples, or when the appender asks for it.
 fn chunks_of<C: ChunkCount + TestCount>(run: &Run<'_>) -> Vec<Vec<u8>> {
     let mut done = Vec::new();
     let mut open: Option<HistogramAppender<C>> = None;
@@ -24,7 +24,7 @@ fn chunks_of<C: ChunkCount + TestCount>(run: &Run<'_>) -> Vec<Vec<u8>> {
     done
 }
 
-/// Where upstream claims more than it knows, as [`CounterHeader`] says.
+/// Whether upstream claims more than it knows, as [`CounterHeader`] describes.
 fn is_bolder(upstream: CounterHeader, ours: CounterHeader) -> bool {
     ours == upstream || (upstream, ours) == (CounterHeader::NotReset, CounterHeader::Unknown)
 }

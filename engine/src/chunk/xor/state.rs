@@ -1,16 +1,15 @@
-//! An appender's state as bytes, from which another run can continue the chunk; the layout is in
-//! `engine/docs/format/head.md`.
+//! State of an appender, from which a later process continues (`engine/docs/format/head.md`).
 
 use super::{LEADING_ZEROS_MAX, PAGE_BITS, PAGE_BYTES, Page, SAMPLES_PER_CHUNK_MAX, XorAppender};
 
-/// Bytes before those of the chunk.
+/// Bytes of a state before those of the chunk.
 const STATE_BYTES: usize = 33;
 
-/// What a sample adds at most: earlier versions turned a page before the next one only.
+/// Most bits that a sample adds: earlier versions turned a page only before the next sample.
 const SAMPLE_BITS_MAX: usize = 145;
 
 impl XorAppender {
-    /// Appends the state, of which all but the chunk's own bytes is [`STATE_BYTES`] long.
+    /// Appends the state; all but the chunk's own bytes is [`STATE_BYTES`] long.
     pub fn put_state(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.last_timestamp_ms.to_le_bytes());
         out.extend_from_slice(&self.last_step_ms.to_le_bytes());
@@ -24,15 +23,17 @@ impl XorAppender {
         self.copy_data(&mut out[start..]);
     }
 
-    /// Takes a state off the front; `None` if it is none that an appender can have.
+    /// Takes a state off the front; `None` if no appender can have it.
     pub fn split_state(bytes: &[u8]) -> Option<(XorAppender, &[u8])> {
         let (state, bytes) = bytes.split_first_chunk::<STATE_BYTES>()?;
         let word = |at: usize| Some(u64::from_le_bytes(*state.get(at..)?.first_chunk()?));
         let short = |at: usize| Some(u16::from_le_bytes(*state.get(at..)?.first_chunk()?));
         let (count, page_count, tail_bits) = (short(24)?, short(26)?, short(28)?);
         let (has_window, leading_zeros, trailing_zeros) = (state[30] == 1, state[31], state[32]);
+        // Earlier versions saved tails that exceed a page; such a page is turned here.
         let turned = usize::from(tail_bits) / PAGE_BITS;
         let data_bytes = usize::from(page_count) * PAGE_BYTES + usize::from(tail_bits.div_ceil(8));
+        // The bytes may be damaged: these bounds keep every later shift and slice in range.
         let is_possible = (1..=SAMPLES_PER_CHUNK_MAX).contains(&count)
             && usize::from(tail_bits) < PAGE_BITS + SAMPLE_BITS_MAX
             && data_bytes > super::HEADER_BYTES
@@ -40,6 +41,7 @@ impl XorAppender {
             && u32::from(leading_zeros) <= LEADING_ZEROS_MAX
             && trailing_zeros < 64 - leading_zeros;
         let (data, rest) = bytes.split_at_checked(data_bytes).filter(|_| is_possible)?;
+        // `turned` is at most 1, as the tail is shorter than two pages.
         let page_count = page_count.checked_add(turned as u16)?;
         let tail_bits = tail_bits - (turned * PAGE_BITS) as u16;
         let (full, last) = data.split_at(usize::from(page_count) * PAGE_BYTES);

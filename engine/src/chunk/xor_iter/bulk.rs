@@ -1,22 +1,19 @@
-//! Takes an XOR chunk apart at once.
-//!
-//! The iterator's state goes through memory after each sample. Here it stays in registers, and one
-//! load serves most samples. What does not decode is left to the iterator, which knows what to say
-//! of it.
+//! Decodes a whole XOR chunk at once. Unlike the iterator's, the state stays in registers, and one
+//! load serves most samples. Chunks that do not decode are left to the iterator, for its error.
 
 use super::XorIter;
 use crate::chunk::ChunkError;
 use crate::model::TimeRange;
 
-/// Bits that a load gives at least, wherever it begins.
+/// Number of valid bits that a load gives at least, at any bit position.
 const LOAD_BITS: u32 = 57;
 
-/// Bits before those of a value: one of its time, and its head with a window.
+/// Bits of a load before those of a value: one of time, and the value's prefix with a window.
 const HEAD_BITS_MAX: u32 = 1 + 13;
 
-/// Appends the samples of an XOR chunk in a range, or all, each as `make` has it of its time in
-/// milliseconds and its value. If one does not decode, those before it are appended; what is later
-/// than the range is not looked at.
+/// Appends the samples of an XOR chunk in a range, or all, as `make` makes them of time in
+/// milliseconds and value. Samples before an error are appended; those after the range are not
+/// read.
 pub fn read_floats<T: Copy>(
     data: &[u8],
     range: Option<TimeRange>,
@@ -25,14 +22,16 @@ pub fn read_floats<T: Copy>(
 ) -> Result<(), ChunkError> {
     let begin = out.len();
     let mut samples = XorIter::new(data)?;
+    // Whole bytes make up the first two samples, which `Rest` does not decode.
     one_by_one(samples.by_ref().take(2), range, &make, out)?;
     let left = usize::from(samples.count - samples.next);
     let rest = Rest::of(&samples, data);
-    // A sample takes two bits at least, whatever the chunk says.
+    // A sample takes at least two bits, whatever the chunk claims.
     if left > rest.left_bits() / 2 {
         return one_by_one(samples, range, &make, out);
     }
     let kept = out.len();
+    // Slots instead of `push`, which would check the capacity for each sample.
     out.resize(kept + left, make(0, 0.0));
     let slots = out.get_mut(kept..).unwrap_or_default();
     let found = match range {
@@ -47,6 +46,7 @@ pub fn read_floats<T: Copy>(
             Ok(())
         }
         None => {
+            // The iterator meets the same fault and appends the samples before it.
             out.truncate(begin);
             one_by_one(XorIter::new(data)?, range, &make, out)
         }
@@ -68,15 +68,15 @@ fn one_by_one<T>(
     Ok(())
 }
 
-/// A chunk behind its first two samples.
+/// Decoder of the samples after a chunk's first two.
 struct Rest<'a> {
     data: &'a [u8],
-    /// The next bit.
+    /// Position of the next bit.
     at: usize,
     time_ms: i64,
     step_ms: u64,
     value_bits: u64,
-    /// The window of value bits: what is before it, and its bits, topmost first.
+    /// Window of value bits: the zeros before it, and its width.
     leading_zeros: u32,
     width: u32,
 }
@@ -98,9 +98,9 @@ impl<'a> Rest<'a> {
         8 * self.data.len() - self.at
     }
 
-    /// Reads as many samples as there are slots, or up to the end of the range, and puts those in
-    /// the range, or all, into the first slots; gives their number, or nothing if a sample does not
-    /// decode. Not inlined: what it knows between two samples just fits into the registers.
+    /// Reads as many samples as there are slots, or up to the end of the range, and writes those in
+    /// the range, or all, into the first slots. Returns their number; `None` if a sample does not
+    /// decode. Not inlined: the state between two samples just fits into the registers.
     #[inline(never)]
     fn read<T, const ALL: bool>(
         self,
@@ -139,6 +139,7 @@ impl<'a> Rest<'a> {
                         return None;
                     }
                 }
+                // What is left of the load holds a narrow value; a wide one needs its own load.
                 window = match width <= LOAD_BITS - HEAD_BITS_MAX {
                     true => window << head,
                     false => load_wide(data, at + head as usize),
@@ -148,6 +149,7 @@ impl<'a> Rest<'a> {
             }
             if !ALL {
                 if time_ms > range.end_ms {
+                    // Samples ascend in time, so none after this one is in the range.
                     break;
                 }
                 if time_ms < range.start_ms {
@@ -160,11 +162,12 @@ impl<'a> Rest<'a> {
             found += usize::from(!ALL);
         }
         let found = if ALL { count } else { found };
+        // Behind the end zeros decode as samples; one check of the position finds that out.
         (at <= 8 * data.len()).then_some(found)
     }
 }
 
-/// The bits from a place on, topmost first: [`LOAD_BITS`] at least. There are zeros behind the end.
+/// Returns the bits from `at` on, topmost first, at least [`LOAD_BITS`]; zeros follow the end.
 #[inline]
 fn load(data: &[u8], at: usize) -> u64 {
     match data.get(at / 8..at / 8 + 8).and_then(<[u8]>::first_chunk::<8>) {
@@ -181,13 +184,13 @@ fn load_at_end(data: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(bytes) << (at % 8)
 }
 
-/// All 64 bits.
+/// Like [`load`], but all 64 bits are valid.
 #[inline]
 fn load_wide(data: &[u8], at: usize) -> u64 {
     load(data, at) & (u64::MAX << 32) | load(data, at + 32) >> 32
 }
 
-/// How much the step changes, and how many bits say so. They begin with a one.
+/// Returns the change of the step and the number of bits for it, of which the first is a one.
 #[inline]
 fn step_change(data: &[u8], at: usize, window: u64) -> (i64, usize) {
     let (prefix, width) = match window.leading_ones() {
@@ -208,7 +211,7 @@ mod tests {
     use crate::chunk::XorAppender;
     use proptest::prelude::*;
 
-    /// What the iterator gives of a chunk, within a range.
+    /// Returns the samples and the error that the iterator gives for a range.
     fn expected(
         data: &[u8],
         range: Option<TimeRange>,

@@ -2,32 +2,30 @@
 
 use rustc_hash::FxHashMap;
 
-/// An age that is kept elsewhere.
+/// Marks an age that is kept in `older`.
 const OLDER: u32 = u32::MAX;
 
 /// Times of the newest in-order samples of series, by their position.
 pub struct Newest {
-    /// No series has a newer sample.
     head_ms: i64,
-    /// Milliseconds before `head_ms`.
+    /// Ages in milliseconds before `head_ms`.
     ages: Vec<u32>,
     /// Times that lie 49 days or more before `head_ms`.
     older: FxHashMap<u32, i64>,
 }
 
 impl Newest {
-    /// Of so many series of a head with this newest sample.
     pub fn new(head_ms: i64, count: usize) -> Newest {
         Newest { head_ms, ages: Vec::with_capacity(count), older: FxHashMap::default() }
     }
 
-    /// Of how many series the time is known.
+    /// Number of series whose time is known.
     pub fn len(&self) -> usize {
         self.ages.len()
     }
 
-    /// Adds the time of the next series.
     pub fn push(&mut self, newest_ms: i64) {
+        // In 128 bits, since the difference of two times may exceed 64.
         let age = u32::try_from(i128::from(self.head_ms) - i128::from(newest_ms));
         let age = age.unwrap_or(OLDER);
         if age == OLDER {
@@ -36,7 +34,7 @@ impl Newest {
         self.ages.push(age);
     }
 
-    /// The time of a series; `i64::MIN` for none.
+    /// Returns the time of a series; `i64::MIN` for none.
     pub fn get(&self, at: usize) -> i64 {
         match self.ages.get(at) {
             None | Some(&OLDER) => self.older.get(&(at as u32)).copied().unwrap_or(i64::MIN),
@@ -44,7 +42,7 @@ impl Newest {
         }
     }
 
-    /// Only those at some positions, in their order.
+    /// Returns the times at some positions only, in that order.
     pub fn only(&self, positions: &[u32]) -> Newest {
         let mut kept = Newest::new(self.head_ms, positions.len());
         for at in positions {

@@ -1,19 +1,17 @@
-//! The cursors that are open on a head: how many, and the memory that they take.
+//! The cursors that are open on a head: their number, their memory and their epochs.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// Of the memory that a head may use, the part that open cursors may take.
+/// Divisor of a head's memory limit: the part that open cursors may take.
 const CURSORS_PER_MEMORY: u64 = 8;
 
-/// The cursors that are open on a head.
 #[derive(Default)]
 pub struct OpenCursors {
     count: Cell<u64>,
-    /// Memory that they take.
     bytes: Cell<u64>,
-    /// Before which those see samples that see only some of them.
+    /// Epochs of cursors; each sees only samples from before its own.
     epochs: RefCell<BTreeSet<u64>>,
 }
 
@@ -25,26 +23,26 @@ pub struct OpenCursor {
 }
 
 impl OpenCursors {
-    /// Whether some cursor sees samples of an older epoch and does not see those of a newer one.
+    /// Returns whether some cursor sees samples of the older epoch but not of the newer one.
     pub fn separate(&self, older: u64, newer: u64) -> bool {
+        // A cursor of epoch n sees samples of epochs below n only.
         let first_not_seen = older.saturating_add(1);
         first_not_seen <= newer
             && self.epochs.borrow().range(first_not_seen..=newer).next().is_some()
     }
 
-    /// How many there are.
     pub fn count(&self) -> u64 {
         self.count.get()
     }
 
-    /// Whether they take more than their part of a head's memory; 0 is no limit.
+    /// Returns whether cursors take more than their part of a head's memory; 0 is no limit.
     pub fn take_too_much(&self, memory_bytes_max: u64) -> bool {
         memory_bytes_max > 0 && self.bytes.get() > memory_bytes_max / CURSORS_PER_MEMORY
     }
 }
 
 impl OpenCursor {
-    /// Counts one that takes so much memory, and sees what came before an epoch, which is its own.
+    /// Counts a cursor of this size, which sees only samples from before its epoch.
     pub fn new(all: &Rc<OpenCursors>, bytes: u64, epoch: Option<u64>) -> OpenCursor {
         let all = Rc::clone(all);
         all.count.set(all.count.get() + 1);

@@ -5,12 +5,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
 
-/// Indices of series that lie in the order of their own labels, in the order of the labels that
-/// they are given.
+/// Orders indices of series, which are sorted by their own labels, by the labels that the series
+/// are given.
 #[derive(Default)]
 pub struct Sequence {
     given: usize,
-    /// Where external labels may change the order.
+    /// Present if external labels may change the order.
     groups: Option<Groups>,
 }
 
@@ -18,13 +18,12 @@ pub struct Sequence {
 #[derive(Default)]
 struct Groups {
     members: BTreeMap<OrderGroup, Vec<u32>>,
-    /// The next series of each group, the first of all on top. Of two that become the same, the
-    /// one that stores a label has the word before the one that is only given it.
+    /// The next series of each group, the first of all on top. Of two series whose labels become
+    /// equal, the one that stores a label precedes the one that is given it.
     next: BinaryHeap<Reverse<(Labels, Reverse<OrderGroup>, usize)>>,
 }
 
 impl Sequence {
-    /// Of series that are given these labels.
     pub fn new(external: &Labels) -> Sequence {
         let groups = (!external.is_empty()).then(Groups::default);
         Sequence { given: 0, groups }
@@ -43,7 +42,6 @@ impl Sequence {
         }
     }
 
-    /// Starts over.
     pub fn rewind(&mut self) {
         self.given = 0;
         if let Some(groups) = &mut self.groups {
@@ -51,27 +49,28 @@ impl Sequence {
         }
     }
 
-    /// How many were given.
     pub fn given(&self) -> usize {
         self.given
     }
 
-    /// Passes over the next ones, at most so many, where the order is that of the indices.
+    /// Skips up to `skipped_max` series where the order is that of the indices.
     pub fn skip(&mut self, count: usize, skipped_max: usize) -> Range<usize> {
         let from = self.given.min(count);
         self.given = count.min(from.saturating_add(skipped_max));
         from..self.given
     }
 
-    /// The next of so many series; `labels` returns those that a series has in the end.
+    /// Returns the next of `count` series; `labels` returns the labels that a series is given.
     pub fn next(&mut self, count: usize, labels: impl Fn(u32) -> Labels) -> Option<usize> {
         if self.given >= count {
             return None;
         }
         let Some(Groups { members, next }) = &mut self.groups else {
+            // Without external labels, the order is that of the indices.
             self.given += 1;
             return Some(self.given - 1);
         };
+        // Begun on the first call, once the members of all groups are known.
         if self.given == 0 {
             for (group, members) in members.iter() {
                 let first = members.first().map(|at| labels(*at));
@@ -80,6 +79,7 @@ impl Sequence {
         }
         let Reverse((_, Reverse(group), member)) = next.pop()?;
         let members = members.get(&group)?;
+        // Members of a group keep their order, so one candidate of each group suffices.
         if let Some(at) = members.get(member + 1) {
             next.push(Reverse((labels(*at), Reverse(group), member + 1)));
         }

@@ -1,4 +1,4 @@
-//! Samples that come while a cursor is prepared: what the newest sample of their series was before.
+//! Samples that come while a cursor is prepared, and the newest sample of their series before.
 
 use crate::head::Slot;
 use crate::head::postings::SlotSet;
@@ -6,11 +6,10 @@ use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
-/// What one cursor notes of its own series.
+/// Notes of one cursor about its own series.
 pub struct Watch {
     slots: SlotSet,
-    /// Time of the newest in-order sample of a series before the first that came; nothing if there
-    /// was none.
+    /// Newest in-order time of a series before the first sample that came; `None` without any.
     newest_ms: RefCell<FxHashMap<Slot, Option<i64>>>,
 }
 
@@ -19,7 +18,7 @@ pub struct Watch {
 pub struct Watches(Vec<Weak<Watch>>);
 
 impl Watch {
-    /// The newest sample of a series when the watch began, if one came since.
+    /// Returns the newest sample of a series when the watch began, if one came since.
     pub fn newest_before(&self, slot: Slot) -> Option<i64> {
         let noted = self.newest_ms.borrow();
         noted.get(&slot).map(|newest_ms| newest_ms.unwrap_or(i64::MIN))
@@ -27,25 +26,27 @@ impl Watch {
 }
 
 impl Watches {
-    /// Begins to note what comes for some series.
+    /// Begins to note the samples that come for some series.
     pub fn begin(&mut self, slots: &[Slot]) -> Rc<Watch> {
         let watch = Rc::new(Watch { slots: SlotSet::of(slots), newest_ms: RefCell::default() });
         self.0.push(Rc::downgrade(&watch));
         watch
     }
 
-    /// Whether there are no watches, as nearly always.
+    /// Returns whether there are no watches, the usual case.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// A sample is about to be appended to a series with this newest one.
+    /// Notes that a sample is about to be appended to a series with this newest one.
     #[cold]
     pub fn note(&mut self, slot: Slot, newest_ms: Option<i64>) {
         self.0.retain(|watch| {
+            // This cursor is prepared by now, or closed.
             let Some(watch) = watch.upgrade() else { return false };
             if watch.slots.contains(slot) {
+                // Only the first sample of a series finds the time from before the watch.
                 watch.newest_ms.borrow_mut().entry(slot).or_insert(newest_ms);
             }
             true

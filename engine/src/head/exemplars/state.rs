@@ -6,10 +6,10 @@ use crate::model::Labels;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// The series that exemplars refer to, numbered.
+/// The numbered series that exemplars refer to.
 pub(in crate::head) struct RingSaver {
     series: Vec<Rc<RingSeries>>,
-    /// By the address of the series.
+    /// Numbers by the address of the series.
     numbers: FxHashMap<*const RingSeries, u32>,
 }
 
@@ -29,7 +29,6 @@ impl RingSaver {
         self.series.len()
     }
 
-    /// Appends a series.
     pub fn put_series(&self, number: usize, out: &mut Vec<u8>) {
         let Some(series) = self.series.get(number) else { return };
         out.extend_from_slice(&series.newest_ms.get().to_le_bytes());
@@ -54,14 +53,12 @@ pub(in crate::head) struct RingLoader {
 }
 
 impl RingLoader {
-    /// Takes a series back.
     pub fn take_series(&mut self, bytes: &mut Bytes<'_>) -> Result<(), SavedHeadError> {
         let newest_ms = bytes.i64()?;
         self.series.push((take_labels(bytes)?, newest_ms));
         Ok(())
     }
 
-    /// Takes an exemplar back.
     pub fn take_exemplar(
         &self,
         ring: &mut Exemplars,
@@ -71,6 +68,7 @@ impl RingLoader {
         let (labels, newest_ms) = self.series.get(bytes.u32()? as usize).ok_or(unknown)?;
         let (timestamp_ms, value) = (bytes.i64()?, f64::from_bits(bytes.u64()?));
         ring.add(labels, Exemplar { labels: take_labels(bytes)?, value, timestamp_ms });
+        // The newest exemplar of the series may no longer be in the ring.
         if let Some(series) = ring.series.get(labels) {
             series.newest_ms.set(series.newest_ms.get().max(*newest_ms));
         }

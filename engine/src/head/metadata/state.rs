@@ -5,7 +5,7 @@ use crate::head::saved::{Bytes, SavedHeadError};
 use std::cell::Cell;
 
 impl MetadataTable {
-    /// Appends what is known of a family.
+    /// Appends the metadata of a family.
     pub(in crate::head) fn put_state(&self, family: &str, out: &mut Vec<u8>) {
         let Some(Entry { metadata, is_logged }) = self.families.get(family) else { return };
         out.push(u8::from(is_logged.get()));
@@ -16,7 +16,7 @@ impl MetadataTable {
         }
     }
 
-    /// Takes what was known of a family back.
+    /// Restores the metadata of a family.
     pub(in crate::head) fn take_state(
         &mut self,
         bytes: &mut Bytes<'_>,

@@ -1,4 +1,4 @@
-//! Putting a head together.
+//! Builds a head from the pieces of a snapshot.
 
 use super::{Bytes, SavedHeadError, damaged, kind};
 use crate::head::exemplars::RingLoader;
@@ -7,7 +7,7 @@ use crate::head::series_table::TableLoader;
 use crate::head::window::HeldTimes;
 use crate::head::{Exemplars, Head, HeadOptions};
 
-/// Takes pieces of a head, in the order in which they were given. The head comes to be at the end;
+/// Takes pieces of a head in the order in which they were saved. The head is built at the end;
 /// after an error the loader is of no further use.
 pub struct HeadLoader {
     options: HeadOptions,
@@ -22,7 +22,7 @@ pub struct HeadLoader {
 }
 
 impl HeadLoader {
-    /// Nothing was taken yet.
+    /// Creates a loader for a head with these options.
     pub fn new(options: HeadOptions) -> HeadLoader {
         HeadLoader {
             options,
@@ -40,6 +40,7 @@ impl HeadLoader {
     pub fn take(&mut self, piece: &[u8]) -> Result<bool, SavedHeadError> {
         let mut piece = Bytes(piece);
         let kind = piece.u8()?;
+        // Pieces refer only to pieces of earlier kinds, so a kind never follows a later one.
         let is_next = match self.kind {
             0 => kind == kind::FIRST,
             before => before <= kind && before != kind::END && kind != kind::FIRST,
@@ -73,7 +74,7 @@ impl HeadLoader {
         Ok(false)
     }
 
-    /// Makes an empty head the one that was saved. Returns what is wrong if it cannot be.
+    /// Makes an empty head the saved one; fails if the pieces contradict each other.
     pub fn finish(self, head: &mut Head) -> Result<(), SavedHeadError> {
         let (table, postings, oldest) = self.table.finish()?;
         head.counters.series_created += table.len() as u64;
@@ -84,7 +85,7 @@ impl HeadLoader {
         let valid_ms = head.window.min_valid_ms();
         head.window.set_held(HeldTimes { newest_ms: self.newest_ms, ..oldest });
         head.window.leave_to_blocks(self.floor_ms);
-        // A cut whose block was committed just before: what the block holds goes, as in a replay.
+        // A cut's block may have been committed just before: its samples are dropped.
         let min_valid_ms = head.window.min_valid_ms();
         if oldest.oldest_ms < min_valid_ms
             && head.replay_floor(min_valid_ms).and_then(|()| head.end_replay()).is_err()

@@ -1,12 +1,12 @@
-//! The head as bytes: all that a replay of the log would have to build again.
+//! The head as bytes: everything that a replay of the log would have to build again.
 //!
-//! [`HeadSaver`] takes a head apart into pieces, [`HeadLoader`] puts one together. The layout is in
-//! `engine/docs/format/head.md`. The caller keeps the pieces whole and from the same moment as the
-//! log. Other bytes return an error, and nothing of them is loaded. Loading needs no more memory
-//! than a small multiple of what the pieces hold.
+//! [`HeadSaver`] splits a head into pieces, [`HeadLoader`] builds one of them. The layout is in
+//! `engine/docs/format/head.md`. The caller keeps the pieces complete and from the same moment as
+//! the log. Other bytes return an error, and nothing of them is loaded. Loading needs no more
+//! memory than a small multiple of the pieces.
 //!
-//! Chunks are copied as they are, the one being filled with its appender's state. Labels go as
-//! numbers of (name, value) pairs, so that lists of series by label are filled without any search.
+//! Chunks are copied as they are, the one being filled with its appender's state. Labels are saved
+//! as numbers of (name, value) pairs, so that lists by label are filled without a search.
 
 mod bytes;
 mod load;
@@ -16,28 +16,28 @@ pub use bytes::Bytes;
 pub use load::HeadLoader;
 pub use save::HeadSaver;
 
-/// Why pieces make no head.
+/// Reason why pieces make no head.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SavedHeadError {
     /// A piece ends too early.
     #[error("a piece of the saved head is cut short")]
     CutShort,
-    /// Something contradicts itself.
+    /// The pieces contradict each other or themselves.
     #[error("the saved head is damaged: {what}")]
     Damaged {
-        /// What is wrong.
+        /// The contradiction that was found.
         what: &'static str,
     },
-    /// Another version made it.
+    /// The snapshot has an unknown version.
     #[error("the saved head has the unknown version {version}")]
     Version {
-        /// Its version.
+        /// Version number of the snapshot.
         version: u32,
     },
-    /// A replay would build something else today.
+    /// A replay would build another head today.
     #[error("the saved head no longer fits: {what}")]
     Outdated {
-        /// What has changed since.
+        /// The change since the snapshot was made.
         what: &'static str,
     },
 }
@@ -65,7 +65,7 @@ fn put_text(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(text);
 }
 
-/// The error for what contradicts itself.
+/// Returns the error for contradictory bytes.
 pub fn damaged(what: &'static str) -> SavedHeadError {
     SavedHeadError::Damaged { what }
 }

@@ -1,4 +1,4 @@
-//! Taking a head apart.
+//! Splits a head into the pieces of a snapshot.
 
 use super::{kind, put_text, put_u32};
 use crate::head::exemplars::RingSaver;
@@ -8,20 +8,20 @@ use crate::head::{Head, Slot};
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// Returns a head piece by piece. The head must stay as it is meanwhile. Needs a few bytes for each
+/// Returns a head piece by piece. The head must not change meanwhile. Needs a few bytes for each
 /// series, each distinct label and each metric family, and one piece.
 pub struct HeadSaver {
     /// Kind of the next piece.
     kind: u8,
-    /// How much of this kind has been given.
+    /// Number of items of this kind that were returned.
     next: usize,
     symbols: Vec<SymbolId>,
-    /// By symbol.
+    /// Numbers in the snapshot by symbol.
     symbol_numbers: Vec<u32>,
     pairs: Vec<(SymbolId, SymbolId)>,
     pair_numbers: FxHashMap<(SymbolId, SymbolId), u32>,
     name_lists: Vec<NameList>,
-    /// By the address of the list.
+    /// Numbers by the address of the list.
     list_numbers: FxHashMap<*const Box<[SymbolId]>, u32>,
     /// Series that have samples; a replay drops all others.
     slots: Vec<Slot>,
@@ -30,13 +30,15 @@ pub struct HeadSaver {
 }
 
 impl HeadSaver {
-    /// Numbers all that others refer to.
+    /// Assigns numbers to everything that later pieces refer to.
     pub fn new(head: &Head) -> HeadSaver {
         let has_samples = |slot: &Slot| head.table.at(*slot).has_samples();
         let slots: Vec<Slot> = head.slots().filter(has_samples).collect();
+        // Labels of series without samples are left out, since the loader refuses unused labels.
         let lists = head.postings.lists();
         let of_series = lists.filter(|(_, slots)| slots.iter().any(has_samples));
         let mut pairs: Vec<(SymbolId, SymbolId)> = of_series.map(|(pair, _)| pair).collect();
+        // The order of hash tables must not show in the snapshot.
         pairs.sort_unstable();
         let mut symbols: Vec<SymbolId> = pairs.iter().flat_map(|(n, v)| [*n, *v]).collect();
         symbols.sort_unstable();
@@ -50,6 +52,7 @@ impl HeadSaver {
         let mut list_numbers = FxHashMap::default();
         for slot in &slots {
             let names = head.table.at(*slot).labels.names();
+            // Lists are shared, so their address identifies them without comparing names.
             list_numbers.entry(Rc::as_ptr(names)).or_insert_with(|| {
                 name_lists.push(Rc::clone(names));
                 name_lists.len() as u32 - 1
@@ -70,7 +73,7 @@ impl HeadSaver {
         }
     }
 
-    /// The next piece, about `bytes_max` long, but with at least one thing in it; empty at the end.
+    /// Returns the next piece, about `bytes_max` long, with one item at least; empty at the end.
     pub fn next(&mut self, head: &Head, bytes_max: usize) -> Vec<u8> {
         while self.kind <= kind::END {
             let len = self.len(head);
@@ -88,7 +91,7 @@ impl HeadSaver {
         Vec::new()
     }
 
-    /// How many things of the present kind there are.
+    /// Number of items of the current kind.
     fn len(&self, head: &Head) -> usize {
         match self.kind {
             kind::SYMBOLS => self.symbols.len(),
@@ -102,7 +105,7 @@ impl HeadSaver {
         }
     }
 
-    /// Adds one thing of the present kind.
+    /// Adds one item of the current kind.
     fn put(&self, head: &Head, number: usize, out: &mut Vec<u8>) {
         match self.kind {
             kind::TIMES => {
@@ -138,7 +141,7 @@ impl HeadSaver {
     fn put_series(&self, head: &Head, slot: Slot, out: &mut Vec<u8>) {
         let series = head.table.at(slot);
         let list = self.list_numbers.get(&Rc::as_ptr(series.labels.names()));
-        // All labels of all these series were numbered.
+        // The labels of all these series were numbered, so the defaults are never written.
         put_u32(out, list.copied().unwrap_or(u32::MAX) as usize);
         for pair in series.labels.iter() {
             put_u32(out, self.pair_numbers.get(&pair).copied().unwrap_or(u32::MAX) as usize);

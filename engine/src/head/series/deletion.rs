@@ -1,4 +1,4 @@
-//! Taking samples out of a series.
+//! Removes samples from a series.
 
 use super::Series;
 use crate::chunk::{ChunkError, without};
@@ -6,25 +6,26 @@ use crate::model::{TimeRange, Value};
 use std::collections::BTreeMap;
 
 impl Series {
-    /// Time of the newest sample of any kind that is held.
+    /// Returns the time of the newest sample of any kind.
     pub(in crate::head) fn max_time_ms(&self) -> Option<i64> {
         let out_of_order =
             self.out_of_order.as_ref().and_then(|out_of_order| out_of_order.max_time_ms());
         self.newest_ms().into_iter().chain(out_of_order).max()
     }
 
-    /// Out-of-order samples by time.
+    /// Returns the out-of-order samples by time.
     pub(in crate::head) fn out_of_order_values(&self) -> Result<BTreeMap<i64, Value>, ChunkError> {
         self.out_of_order.as_ref().map_or(Ok(BTreeMap::new()), |out_of_order| out_of_order.all())
     }
 
-    /// Takes the in-order samples of a span of time out. The newest sample that stays is what the
-    /// next one must be newer than, so that what was deleted can be sent again.
+    /// Removes the in-order samples of a range. The next sample must be newer than the newest one
+    /// that stays, so that deleted samples can be sent again.
     pub(in crate::head) fn delete_in_order(&mut self, range: TimeRange) -> Result<(), ChunkError> {
         if let Some(open) = &self.open
             && open.appender.first_timestamp_ms().is_some_and(|first_ms| first_ms <= range.end_ms)
             && self.newest_ms >= range.start_ms
         {
+            // Only finished chunks can be rewritten, so an affected open chunk is sealed first.
             self.sealed.extend(open.appender.to_chunk());
             self.open = None;
         }
@@ -33,6 +34,7 @@ impl Series {
         if from >= to {
             return Ok(());
         }
+        // All are decoded before any is replaced, so that a damaged chunk loses no others.
         let mut kept = Vec::new();
         for chunk in &self.sealed[from..to] {
             kept.extend(without(chunk, &[range])?);
@@ -44,7 +46,7 @@ impl Series {
         Ok(())
     }
 
-    /// Takes the out-of-order samples of a span of time out.
+    /// Removes the out-of-order samples of a range.
     pub(in crate::head) fn delete_out_of_order(
         &mut self,
         range: TimeRange,

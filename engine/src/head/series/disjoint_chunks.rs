@@ -1,8 +1,8 @@
-//! Chunks of which no two of a kind share time, so that a sample is found by a search for its time.
+//! Chunks of which no two of a kind overlap in time, so that a sample is found by a binary search.
 //!
-//! Samples come in any order, and floats and native histograms may take turns. So each kind has a
-//! row of chunks of its own, ascending by time; new samples go into the chunk whose time they
-//! share, or beside it. What becomes too large is divided evenly: no order of arrival makes many
+//! Samples come in any order, and floats and native histograms may alternate. So each kind has a
+//! row of chunks of its own, ascending by time; new samples go into the chunk that they overlap, or
+//! beside it. A chunk that becomes too large is divided evenly: no order of arrival makes many
 //! small chunks, and a sample costs the work of one chunk.
 
 use super::out_of_order_samples::value_in;
@@ -13,40 +13,37 @@ use std::ops::Range;
 
 type Samples = Vec<(i64, Value)>;
 
-/// The chunks of one series; a time has one sample.
+/// The chunks of one series; each time has one sample.
 #[derive(Default)]
 pub struct DisjointChunks {
-    /// Floats, native histograms, those with float counts.
+    /// Floats, native histograms with integer counts, and those with float counts.
     kinds: [Vec<Chunk>; 3],
 }
 
 impl DisjointChunks {
-    /// The chunks of each kind in turn, by time.
+    /// Returns the chunks of each kind in turn, by time.
     pub fn iter(&self) -> impl Iterator<Item = &Chunk> {
         self.kinds.iter().flatten()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.kinds.iter().all(Vec::is_empty)
     }
 
-    /// The chunks that share some time with a range.
+    /// Returns the chunks that overlap a range.
     pub fn within(&self, range: TimeRange) -> impl Iterator<Item = &Chunk> {
         self.kinds.iter().flat_map(move |chunks| &chunks[overlapping(chunks, range)])
     }
 
-    /// Time of the oldest sample.
     pub fn min_time_ms(&self) -> Option<i64> {
         self.kinds.iter().filter_map(|chunks| Some(chunks.first()?.min_time_ms)).min()
     }
 
-    /// Time of the newest sample.
     pub fn max_time_ms(&self) -> Option<i64> {
         self.kinds.iter().filter_map(|chunks| Some(chunks.last()?.max_time_ms)).max()
     }
 
-    /// The value at exactly this time, if there is one.
+    /// Returns the value at exactly this time, if any.
     pub fn value_at(&self, timestamp_ms: i64) -> Result<Option<Value>, ChunkError> {
         for chunk in self.within(TimeRange { start_ms: timestamp_ms, end_ms: timestamp_ms }) {
             if let Some(value) = value_in(chunk, timestamp_ms)? {
@@ -56,7 +53,7 @@ impl DisjointChunks {
         Ok(None)
     }
 
-    /// Puts a chunk in that shares no time with others of its kind; gives any other back.
+    /// Adds a chunk that overlaps no other of its kind; returns any other chunk.
     pub fn put(&mut self, chunk: Chunk) -> Option<Chunk> {
         let chunks = &mut self.kinds[kind_of(chunk.encoding)];
         let TimeRange { start_ms, end_ms } = span(&chunk);
@@ -68,7 +65,7 @@ impl DisjointChunks {
         None
     }
 
-    /// Adds samples, which ascend by time; they replace those of the same time. After an error some
+    /// Adds samples, which ascend by time and replace those of the same time. After an error some
     /// are added and nothing is lost.
     pub fn merge(&mut self, samples: &[(i64, Value)]) -> Result<(), ChunkError> {
         let mut by_kind: [Samples; 3] = Default::default();
@@ -76,6 +73,7 @@ impl DisjointChunks {
             by_kind[kind_of_value(value)].push((*timestamp_ms, value.clone()));
         }
         for (kind, samples) in by_kind.iter().enumerate() {
+            // A time has one sample of any kind, so a new one replaces those of other kinds.
             for (other, chunks) in self.kinds.iter_mut().enumerate() {
                 if other != kind && !chunks.is_empty() {
                     remove_times(chunks, samples)?;
@@ -86,7 +84,7 @@ impl DisjointChunks {
         Ok(())
     }
 
-    /// Adds all samples of others, which replace those of the same time.
+    /// Adds all samples of `newer`, which replace those of the same time.
     pub fn absorb(&mut self, newer: &DisjointChunks) -> Result<(), ChunkError> {
         for chunks in &newer.kinds {
             let mut samples = Samples::new();
@@ -98,7 +96,7 @@ impl DisjointChunks {
         Ok(())
     }
 
-    /// Takes the samples of a span of time out.
+    /// Removes the samples of a range.
     pub fn delete(&mut self, range: TimeRange) -> Result<(), ChunkError> {
         for chunks in &mut self.kinds {
             let touched = overlapping(chunks, range);
@@ -132,7 +130,7 @@ fn span(chunk: &Chunk) -> TimeRange {
     TimeRange { start_ms: chunk.min_time_ms, end_ms: chunk.max_time_ms }
 }
 
-/// Places of the chunks that share some time with a range. If there are none, where they would be.
+/// Returns the places of the chunks that overlap a range; if none, where one would be inserted.
 fn overlapping(chunks: &[Chunk], range: TimeRange) -> Range<usize> {
     let from = chunks.partition_point(|chunk| chunk.max_time_ms < range.start_ms);
     let count = chunks[from..].partition_point(|chunk| chunk.min_time_ms <= range.end_ms);
@@ -142,7 +140,7 @@ fn overlapping(chunks: &[Chunk], range: TimeRange) -> Range<usize> {
 fn read_into(chunk: &Chunk, samples: &mut Samples) -> Result<(), ChunkError> {
     for next in values(chunk)? {
         let (timestamp_ms, value) = next?;
-        // What a histogram says of the one before it does not hold for one that comes between.
+        // A reset hint compares with the sample before, which may be another one afterwards.
         samples.push((timestamp_ms, value.without_reset_hint()));
     }
     Ok(())
@@ -152,7 +150,7 @@ fn is_smaller(chunk: &Chunk, count: usize) -> bool {
     sample_count(chunk).is_ok_and(|held| usize::from(held) < count)
 }
 
-/// Adds samples of one kind, group by group: those that belong to the same chunk.
+/// Adds samples of one kind, in groups that belong to the same chunk.
 fn merge_kind(chunks: &mut Vec<Chunk>, mut samples: &[(i64, Value)]) -> Result<(), ChunkError> {
     while let Some((first_ms, _)) = samples.first() {
         let target = target(chunks, *first_ms);
@@ -160,7 +158,7 @@ fn merge_kind(chunks: &mut Vec<Chunk>, mut samples: &[(i64, Value)]) -> Result<(
             Some(next) => samples.partition_point(|(time_ms, _)| *time_ms < next.min_time_ms),
             None => samples.len(),
         };
-        // The target ends behind the first sample; a loop must not hang on damaged times.
+        // The target ends after the first sample, but damaged times must not make the loop endless.
         let (group, rest) = samples.split_at(end.max(1));
         let mut held = Samples::new();
         for chunk in &chunks[target.clone()] {
@@ -172,12 +170,13 @@ fn merge_kind(chunks: &mut Vec<Chunk>, mut samples: &[(i64, Value)]) -> Result<(
     Ok(())
 }
 
-/// The chunks that a sample is to be put into: the one whose time it shares, or a small one beside
-/// it, and what is small behind that. If there are none, where a new one belongs.
+/// Returns the chunks that a sample goes into: the one that it overlaps, or a small one beside it,
+/// and a small one after that. If there are none, the place of a new one.
 fn target(chunks: &[Chunk], time_ms: i64) -> Range<usize> {
     let at = chunks.partition_point(|chunk| chunk.max_time_ms < time_ms);
     let is_small = |at: usize, count| chunks.get(at).is_some_and(|chunk| is_smaller(chunk, count));
     let is_inside = chunks.get(at).is_some_and(|chunk| chunk.min_time_ms <= time_ms);
+    // Without filling small chunks, descending times would make a chunk of each sample.
     let mut target = if is_inside {
         at..at + 1
     } else if at > 0 && is_small(at - 1, SAMPLES_PER_CHUNK / 2) {
@@ -191,7 +190,7 @@ fn target(chunks: &[Chunk], time_ms: i64) -> Range<usize> {
     target
 }
 
-/// Both by time; of the same time the newer.
+/// Merges both by time; of the same time, the newer sample stays.
 fn merged(held: Samples, newer: &[(i64, Value)]) -> Samples {
     let mut all = Samples::with_capacity(held.len() + newer.len());
     let mut newer = newer.iter().peekable();
@@ -207,14 +206,15 @@ fn merged(held: Samples, newer: &[(i64, Value)]) -> Samples {
     all
 }
 
-/// As few chunks as hold the samples, alike in size.
+/// Encodes the samples as few chunks of about equal size.
 fn encode_evenly(samples: Samples) -> Vec<Chunk> {
     let pieces = samples.len().div_ceil(SAMPLES_PER_CHUNK).max(1);
+    // Not 0, on which `slice::chunks` panics.
     let per_chunk = samples.len().div_ceil(pieces).max(1);
     samples.chunks(per_chunk).flat_map(|piece| encode(piece.iter().cloned())).collect()
 }
 
-/// Takes out what has the times of these samples.
+/// Removes the samples that have the times of these.
 fn remove_times(chunks: &mut Vec<Chunk>, samples: &[(i64, Value)]) -> Result<(), ChunkError> {
     let mut rest = samples;
     while let Some((first_ms, _)) = rest.first() {
@@ -223,6 +223,7 @@ fn remove_times(chunks: &mut Vec<Chunk>, samples: &[(i64, Value)]) -> Result<(),
         let before = rest.partition_point(|(time_ms, _)| *time_ms < chunk.min_time_ms);
         let until = rest.partition_point(|(time_ms, _)| *time_ms <= chunk.max_time_ms);
         let inside = &rest[before..until.max(before)];
+        // Each turn consumes a sample, so that damaged times cannot make the loop endless.
         rest = &rest[until.max(before).max(1)..];
         if inside.is_empty() {
             continue;
@@ -234,6 +235,7 @@ fn remove_times(chunks: &mut Vec<Chunk>, samples: &[(i64, Value)]) -> Result<(),
                 taken.push(TimeRange { start_ms: time_ms, end_ms: time_ms });
             }
         }
+        // A chunk that loses nothing is not encoded again.
         if !taken.is_empty() {
             let kept = without(chunk, &taken)?;
             chunks.splice(at..at + 1, kept);
@@ -267,9 +269,9 @@ mod tests {
         all
     }
 
-    /// Out-of-order samples lay in chunks in the order of their arrival, and each sample was looked
-    /// for in all of them: newest first, 1.5 million took a minute. Floats and histograms in turn
-    /// made a chunk of each sample.
+    /// Out-of-order samples once lay in chunks by arrival, and each sample was looked for in all of
+    /// them: newest first, 1.5 million took a minute. Alternating floats and histograms made a
+    /// chunk of each sample.
     #[test]
     fn no_order_of_arrival_makes_many_small_chunks() {
         const COUNT: i64 = 6000;

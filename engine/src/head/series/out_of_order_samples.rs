@@ -1,20 +1,19 @@
-//! Samples of one series that came out of order: older than its newest, or than what blocks already
-//! hold.
+//! Out-of-order samples of one series: older than its newest sample, or in the range of a block.
 //!
 //! They are kept apart from the in-order chunks, so that in-order appends stay cheap, and merged
-//! with them when read. They gather in a short list; when that is full it goes into the chunks of
-//! the latest part, whose samples are found by time. So a sample costs the same however many there
-//! are and in whatever order they come. Parts may overlap in time; where two hold the same time,
-//! the later part has the word. That happens only after a restart: the log still has what was cut
-//! and dropped, and what was written after that.
+//! with them when read. Samples gather in a short list; a full list goes into the chunks of the
+//! latest part, where samples are found by time. So a sample costs the same whatever their number
+//! and order. Parts may overlap in time; where two hold the same time, the later part counts. That
+//! happens only after a restart: the log still has samples that were cut and dropped, and those
+//! written after that.
 //!
-//! A cut reads out-of-order samples while more of them arrive. Each part therefore knows its
-//! generation: the number of cuts that were planned when its last sample came. Truncating a cut's
-//! range drops only parts of earlier generations; newer parts wait for the next cut of that range.
+//! A cut reads out-of-order samples while more of them arrive. Each part therefore has a
+//! generation: the number of cuts planned when its last sample came. Truncating a cut's range drops
+//! only parts of earlier generations; newer parts wait for the next cut of that range.
 //!
-//! In the same way each part knows the epoch of its samples, so that a cursor sees those only that
+//! In the same way each part has the epoch of its samples, so that a cursor sees only samples that
 //! were there when it was opened. Parts are joined as soon as no open cursor tells them apart:
-//! there are no more than open cursors, and a few generations.
+//! there are no more parts than open cursors, and a few generations.
 
 use super::disjoint_chunks::DisjointChunks;
 use crate::chunk::{Chunk, ChunkError, SAMPLES_PER_CHUNK, encode, values};
@@ -22,31 +21,30 @@ use crate::head::cursor::OpenCursors;
 use crate::model::{TimeRange, Value};
 use std::collections::BTreeMap;
 
-/// Parts above which those of different generations are joined, too. Samples then stay until the
-/// cut after the one that they could go with.
+/// Number of parts above which those of different generations are joined, too. Samples then stay
+/// until the cut after the one that could drop them.
 const PARTS_MAX: usize = 8;
 
-/// When out-of-order samples came.
+/// Arrival of out-of-order samples, relative to cuts and cursors.
 #[derive(Clone, Copy)]
 pub struct Arrival<'a> {
-    /// How many cuts were planned before.
+    /// Number of cuts planned before.
     pub generation: u64,
-    /// How many cursors were opened before.
+    /// Number of cursors opened before.
     pub epoch: u64,
-    /// Those of them that are open, and must not see the samples.
+    /// Open cursors, which must not see the samples.
     pub cursors: &'a OpenCursors,
 }
 
 /// Out-of-order samples of one series.
 #[derive(Default)]
 pub struct OutOfOrderSamples {
-    /// By time. Sealed when full.
     open: Vec<(i64, Value)>,
     open_generation: u64,
     open_epoch: u64,
-    /// The oldest first.
+    /// The oldest part comes first.
     parts: Vec<Part>,
-    /// Nothing is newer; it may be that nothing is that new any more.
+    /// Upper bound of all times; the newest sample may have been dropped since.
     newest_ms: i64,
 }
 
@@ -58,9 +56,10 @@ struct Part {
 }
 
 impl OutOfOrderSamples {
-    /// Adds a value, which from now on is the one of its time.
+    /// Adds a value, which replaces one of the same time.
     pub fn insert(&mut self, timestamp_ms: i64, value: Value, arrival: Arrival<'_>) {
         let is_seen = arrival.cursors.separate(self.open_epoch, arrival.epoch);
+        // A cursor that sees the gathered samples must not see this one, so they become a part.
         if self.open.len() >= SAMPLES_PER_CHUNK || (is_seen && !self.open.is_empty()) {
             self.seal(arrival.cursors);
         }
@@ -76,6 +75,7 @@ impl OutOfOrderSamples {
     /// Adds values that ascend by time.
     pub fn insert_all(&mut self, samples: Vec<(i64, Value)>, arrival: Arrival<'_>) {
         if samples.len() < SAMPLES_PER_CHUNK {
+            // A merge encodes whole chunks again, so few samples are gathered first.
             let samples = samples.into_iter();
             return samples.for_each(|(time_ms, value)| self.insert(time_ms, value, arrival));
         }
@@ -85,7 +85,6 @@ impl OutOfOrderSamples {
         self.add_part(&samples, arrival.generation, arrival.epoch, arrival.cursors);
     }
 
-    /// Whether there may be a sample at this time, or a newer one.
     #[inline]
     pub fn may_reach(&self, timestamp_ms: i64) -> bool {
         timestamp_ms <= self.newest_ms
@@ -93,6 +92,7 @@ impl OutOfOrderSamples {
 
     fn seal(&mut self, cursors: &OpenCursors) {
         let samples = std::mem::take(&mut self.open);
+        // Cursors that kept parts separate may be closed by now.
         self.join_parts(cursors);
         self.add_part(&samples, self.open_generation, self.open_epoch, cursors);
     }
@@ -116,7 +116,7 @@ impl OutOfOrderSamples {
             (last.generation, last.epoch) = (generation, epoch);
             return;
         }
-        // Also beside chunks that are damaged.
+        // Damaged chunks refuse a merge; the samples then form a part of their own.
         let mut part = Part { generation, epoch, ..Part::default() };
         if part.chunks.merge(samples).is_ok() {
             self.parts.push(part);
@@ -142,11 +142,12 @@ impl OutOfOrderSamples {
         }
     }
 
-    /// The value held at exactly this time, if there is one.
+    /// Returns the value held at exactly this time, if any.
     pub fn value_at(&self, timestamp_ms: i64) -> Result<Option<Value>, ChunkError> {
         if let Ok(at) = self.open.binary_search_by_key(&timestamp_ms, |(held_ms, _)| *held_ms) {
             return Ok(Some(self.open[at].1.clone()));
         }
+        // Of several parts that hold the time, the latest counts.
         for Part { chunks, .. } in self.parts.iter().rev() {
             if let Some(value) = chunks.value_at(timestamp_ms)? {
                 return Ok(Some(value));
@@ -155,8 +156,8 @@ impl OutOfOrderSamples {
         Ok(None)
     }
 
-    /// Chunks that share some time with the range, of parts from before an epoch, the latest part
-    /// first; they may overlap.
+    /// Returns the chunks that overlap the range, of parts from before an epoch, the latest part
+    /// first; they may overlap each other.
     pub fn chunks(&self, range: TimeRange, before: u64) -> impl Iterator<Item = Chunk> + '_ {
         let parts = self.parts.iter().rev().filter(move |part| part.epoch < before);
         let sealed = parts.flat_map(move |part| part.chunks.within(range)).cloned();
@@ -168,14 +169,14 @@ impl OutOfOrderSamples {
         open.chain(sealed)
     }
 
-    /// All chunks, the oldest part first. [`OutOfOrderSamples::from_parts`] makes the same samples
-    /// of them, of the first generation.
+    /// Returns all chunks, the oldest part first. [`OutOfOrderSamples::from_parts`] makes the same
+    /// samples of them, with the first generation.
     pub fn parts(&self) -> Vec<Chunk> {
         let sealed = self.parts.iter().flat_map(|part| part.chunks.iter()).cloned();
         sealed.chain(open_chunks(&self.open)).collect()
     }
 
-    /// Samples of these chunks; of the same time, what is listed last counts.
+    /// Makes samples of these chunks; of the same time, the last listed counts.
     pub fn from_parts(chunks: Vec<Chunk>) -> OutOfOrderSamples {
         let newest_ms = chunks.iter().map(|chunk| chunk.max_time_ms).max().unwrap_or(0);
         let mut parts = vec![Part::default()];
@@ -184,6 +185,7 @@ impl OutOfOrderSamples {
                 Some(last) => last.chunks.put(chunk),
                 None => Some(chunk),
             };
+            // A part has disjoint chunks; a later part has precedence, as it had when it was saved.
             if let Some(chunk) = overlapping {
                 let mut next = Part::default();
                 next.chunks.put(chunk);
@@ -193,8 +195,8 @@ impl OutOfOrderSamples {
         OutOfOrderSamples { parts, newest_ms, ..OutOfOrderSamples::default() }
     }
 
-    /// Whether [`OutOfOrderSamples::chunks`] returns any (where kinds of values alternate, it may
-    /// not).
+    /// Returns whether [`OutOfOrderSamples::chunks`] returns any; if kinds of values alternate, it
+    /// may not.
     pub fn touches(&self, range: TimeRange) -> bool {
         let is_open = || {
             let ((start_ms, _), (end_ms, _)) = (self.open.first()?, self.open.last()?);
@@ -217,7 +219,7 @@ impl OutOfOrderSamples {
         Ok(())
     }
 
-    /// Takes the samples of a span of time out.
+    /// Removes the samples of a range.
     pub fn delete(&mut self, range: TimeRange) -> Result<(), ChunkError> {
         self.open.retain(|(held_ms, _)| !range.contains(*held_ms));
         self.parts.iter_mut().try_for_each(|part| part.chunks.delete(range))?;
@@ -225,9 +227,10 @@ impl OutOfOrderSamples {
         Ok(())
     }
 
-    /// All samples by time, of each time the one that counts.
+    /// Returns all samples by time, of each time the one that counts.
     pub fn all(&self) -> Result<BTreeMap<i64, Value>, ChunkError> {
         let mut all = BTreeMap::new();
+        // Later parts overwrite earlier ones, and gathered samples overwrite both.
         for chunk in self.parts.iter().flat_map(|part| part.chunks.iter()) {
             for next in values(chunk)? {
                 all.extend([next?]);
@@ -237,20 +240,18 @@ impl OutOfOrderSamples {
         Ok(all)
     }
 
-    /// Time of the newest sample.
     pub fn max_time_ms(&self) -> Option<i64> {
         let open = self.open.last().map(|(held_ms, _)| *held_ms);
         self.parts.iter().filter_map(|part| part.chunks.max_time_ms()).chain(open).max()
     }
 
-    /// Time of the oldest sample.
     pub fn min_time_ms(&self) -> Option<i64> {
         let open = self.open.first().map(|(held_ms, _)| *held_ms);
         self.parts.iter().filter_map(|part| part.chunks.min_time_ms()).chain(open).min()
     }
 }
 
-/// Chunks of samples that are not sealed: of each kind its own, as those that are.
+/// Encodes samples that are not sealed, each kind separately, as sealed ones are.
 fn open_chunks(open: &[(i64, Value)]) -> impl Iterator<Item = Chunk> {
     let is_float = |value: &Value| matches!(value, Value::Float(_));
     let (floats, others): (Vec<_>, Vec<_>) =
@@ -258,7 +259,7 @@ fn open_chunks(open: &[(i64, Value)]) -> impl Iterator<Item = Chunk> {
     encode(floats.into_iter()).into_iter().chain(encode(others.into_iter()))
 }
 
-/// The value that a chunk holds at exactly this time.
+/// Returns the value that a chunk holds at exactly this time.
 pub fn value_in(chunk: &Chunk, timestamp_ms: i64) -> Result<Option<Value>, ChunkError> {
     values(chunk)?.at(timestamp_ms)
 }
@@ -269,8 +270,8 @@ mod tests {
     use crate::head::cursor::OpenCursor;
     use std::rc::Rc;
 
-    /// Each read that was open sealed the samples before it, so a late sender whose series were
-    /// read often had a chunk of each sample.
+    /// Every open read once sealed the samples before it, so a lagging sender whose series were
+    /// read often got a chunk for each sample.
     #[test]
     fn reads_divide_samples_only_while_they_are_open() -> Result<(), ChunkError> {
         let cursors = Rc::<OpenCursors>::default();

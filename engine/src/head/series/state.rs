@@ -5,16 +5,16 @@ use super::{OpenChunk, Series, SeriesKey, SeriesLabels, block_end};
 use crate::chunk::{Chunk, Encoding, ValueAppender};
 use crate::head::saved::{Bytes, SavedHeadError};
 
-/// Stands for the encoding of the chunk being filled where there is none.
+/// Encoding number that means that no chunk is being filled.
 const NO_CHUNK: u8 = 0;
 
 impl Series {
-    /// Whether anything is held.
+    /// Returns whether any sample is held.
     pub(in crate::head) fn has_samples(&self) -> bool {
         !self.sealed.is_empty() || self.open.is_some() || self.out_of_order.is_some()
     }
 
-    /// Appends all but the labels.
+    /// Appends the state of the series without its labels.
     pub(in crate::head) fn put_state(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.series_ref.to_le_bytes());
         out.extend_from_slice(&self.newest_ms.to_le_bytes());
@@ -31,7 +31,7 @@ impl Series {
         }
     }
 
-    /// Takes a series back.
+    /// Decodes a series whose labels were decoded before.
     #[inline]
     pub(in crate::head) fn take_state(
         key: SeriesKey,
@@ -56,6 +56,7 @@ impl Series {
             let block_end_ms = block_end(series.newest_ms, block_duration_ms);
             series.open = Some(Box::new(OpenChunk { appender, block_end_ms }));
         }
+        // Only series with samples are saved.
         match series.has_samples() {
             true => Ok(series),
             false => Err(SavedHeadError::Damaged { what: "a series has no samples" }),
@@ -78,13 +79,13 @@ fn put_chunks(out: &mut Vec<u8>, chunks: &[Chunk]) {
 }
 
 fn take_chunks(bytes: &mut Bytes<'_>) -> Result<Vec<Chunk>, SavedHeadError> {
-    /// Encoding, times, length.
+    /// Bytes of encoding, times and length before a chunk's data.
     const HEADER_BYTES: usize = 1 + 8 + 8 + 4;
     let count = bytes.u32()? as usize;
-    // What is claimed beyond what the piece can hold takes no memory.
+    // A false count must not allocate more than the piece can hold.
     let mut chunks = Vec::with_capacity(count.min(bytes.0.len() / HEADER_BYTES));
     for _ in 0..count {
-        // The head makes no others.
+        // The head makes plain chunks only.
         let encoding = Encoding::try_from_u8(bytes.u8()?).filter(|encoding| encoding.is_plain());
         let unknown = SavedHeadError::Damaged { what: "a chunk has an unknown encoding" };
         let encoding = encoding.ok_or(unknown)?;

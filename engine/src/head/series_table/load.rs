@@ -1,4 +1,4 @@
-//! Putting a table of series together from a saved head, with the lists of series by label.
+//! Builds a table of series from a head snapshot, with the lists of series by label.
 
 use super::SeriesTable;
 use crate::codec::hash_word;
@@ -27,18 +27,16 @@ pub struct TableLoader {
     held: HeldTimes,
 }
 
-/// A label that series have.
 struct Pair {
     name: SymbolId,
     value: SymbolId,
     name_hash: u64,
     value_hash: u64,
-    /// How many series have it.
+    /// Number of series that have the label.
     series: u32,
 }
 
 impl TableLoader {
-    /// Nothing was taken yet.
     pub fn new(hash_seed: u64, block_duration_ms: i64) -> TableLoader {
         TableLoader {
             block_duration_ms,
@@ -54,18 +52,15 @@ impl TableLoader {
         }
     }
 
-    /// Number of series so far.
     pub fn len(&self) -> usize {
         self.series.len()
     }
 
-    /// Takes the number of the next series.
     pub fn take_next_ref(&mut self, piece: &mut Bytes<'_>) -> Result<(), SavedHeadError> {
         self.next_ref = piece.u64()?;
         Ok(())
     }
 
-    /// Takes a symbol.
     pub fn take_symbol(&mut self, piece: &mut Bytes<'_>) -> Result<(), SavedHeadError> {
         let new = self.symbols.add_unused(piece.text()?);
         new.map(|_| ()).ok_or(damaged("a symbol occurs twice"))
@@ -76,7 +71,6 @@ impl TableLoader {
         self.symbols.holds(id).then_some(id).ok_or(damaged("a label refers to no symbol"))
     }
 
-    /// Takes a label that series have.
     pub fn take_pair(&mut self, piece: &mut Bytes<'_>) -> Result<(), SavedHeadError> {
         let (name, value) = (self.symbol(piece.u32()?)?, self.symbol(piece.u32()?)?);
         let (name_hash, value_hash) = (self.symbols.hash_of(name), self.symbols.hash_of(value));
@@ -89,6 +83,7 @@ impl TableLoader {
         let names = piece.u32s()?.map(|number| self.symbol(number));
         let names = names.collect::<Result<Box<[SymbolId]>, _>>()?;
         let strings = || names.iter().map(|name| self.symbols.text(*name));
+        // A series is looked up by sorted names, so an unsorted list would never be found.
         if !strings().is_sorted_by(|a, b| a < b) || strings().any(str::is_empty) {
             return Err(damaged("label names are out of order"));
         }
@@ -96,7 +91,6 @@ impl TableLoader {
         Ok(())
     }
 
-    /// Takes a series.
     #[inline]
     pub fn take_series(&mut self, piece: &mut Bytes<'_>) -> Result<(), SavedHeadError> {
         let names = self.name_lists.get(piece.u32()? as usize);
@@ -104,10 +98,11 @@ impl TableLoader {
         let (numbers, _) = piece.part(4 * names.len())?.as_chunks::<4>();
         self.series_pairs.reserve(names.len());
         let mut values = Vec::with_capacity(names.len());
-        // As `SeriesTable::find_by_pairs` has it.
+        // Folded as in `SeriesTable::find_by_pairs`.
         let mut hash = self.symbols.seed();
         for (name, number) in names.iter().zip(numbers) {
             let number = u32::from_le_bytes(*number);
+            // A pair with another name would make the label set unsorted.
             let Some(pair) = self.pairs.get_mut(number as usize).filter(|p| p.name == *name) else {
                 return Err(damaged("a series refers to no label"));
             };
@@ -119,6 +114,7 @@ impl TableLoader {
         let labels = SeriesLabels::new(names, values.into());
         let series =
             Series::take_state(SeriesKey::of(hash), labels, self.block_duration_ms, piece)?;
+        // A new series would get the same number.
         if series.series_ref >= self.next_ref {
             return Err(damaged("a series has a number that is still to be given"));
         }
@@ -128,7 +124,7 @@ impl TableLoader {
         Ok(())
     }
 
-    /// The table, the lists of series by label, and the oldest samples.
+    /// Returns the table, the lists of series by label, and the oldest samples.
     pub fn finish(mut self) -> Result<(SeriesTable, Postings, HeldTimes), SavedHeadError> {
         let postings = self.postings()?;
         let mut by_key = HashTable::with_capacity(self.series.len());
@@ -150,9 +146,10 @@ impl TableLoader {
         Ok((table, postings, self.held))
     }
 
-    /// Lists of series by label. All series have got slots one after the other.
+    /// Builds the lists of series by label. All slots were assigned in ascending order.
     fn postings(&mut self) -> Result<Postings, SavedHeadError> {
         for pair in &self.pairs {
+            // A label or symbol without series would never be released.
             if pair.series == 0 {
                 return Err(damaged("no series has a label"));
             }
@@ -162,6 +159,7 @@ impl TableLoader {
         if !self.symbols.are_all_used() {
             return Err(damaged("no series has a symbol"));
         }
+        // The numbers of series are known, so that no list has to grow.
         let with_room = |pair: &Pair| Vec::with_capacity(pair.series as usize);
         let mut lists: Vec<Vec<Slot>> = self.pairs.iter().map(with_room).collect();
         let mut pairs = std::mem::take(&mut self.series_pairs).into_iter();

@@ -1,7 +1,7 @@
-//! From a request's labels to a series of the table.
+//! Finds a series of the table by the labels of a request.
 //!
 //! Labels arrive as strings (remote write 1.0) or as references into a table of symbols (2.0). A
-//! series' hash is folded from the hashes of its names and values, so that both ways lead to the
+//! series' hash is folded from the hashes of its names and values, so that both forms lead to the
 //! same entry, and 2.0 hashes each symbol at most once a request. A hit is verified label by label
 //! against the stored set, which is sorted and valid; only a miss needs sorting and checks.
 
@@ -12,31 +12,31 @@ use crate::head::slab::Place;
 use crate::head::symbols::{SymbolId, Symbols};
 use crate::model::{LabelError, LabelLimits};
 
-/// The symbols of one 2.0 request, with what the head knows of each.
+/// Symbols of a remote write 2.0 request, with their numbers in the head as far as known.
 #[derive(Default)]
 pub struct RequestSymbols<'r> {
     symbols: Vec<RequestSymbol<'r>>,
-    /// The texts of those that were found to be UTF-8; empty until a series asks for one.
+    /// Texts of symbols that were found to be UTF-8; empty until a series needs one.
     checked: Vec<Option<&'r str>>,
 }
 
-/// Names and values of labels as a request gives them.
+/// Label names and values as a request gives them.
 pub type Pairs<'r> = Vec<(&'r [u8], &'r [u8])>;
 
-/// Names and values that are UTF-8.
+/// Label names and values that are UTF-8.
 pub type TextPairs<'r> = Vec<(&'r str, &'r str)>;
 
 struct RequestSymbol<'r> {
     text: &'r [u8],
-    /// Once it was needed.
+    /// Valid once the hash was needed.
     hash: u64,
-    /// The number that it has in the head, or one of the two below.
+    /// Number of the symbol in the head, or one of the two constants below.
     known_as: u32,
 }
 
-/// Nothing is known of a symbol.
+/// Neither hash nor number are known.
 const UNHASHED: u32 = u32::MAX;
-/// A symbol that the head did not have when it was last looked for.
+/// The head did not have the symbol when it was last looked up.
 const UNKNOWN: u32 = u32::MAX - 1;
 
 impl RequestSymbol<'_> {
@@ -49,7 +49,7 @@ impl RequestSymbol<'_> {
         self.hash
     }
 
-    /// Looks for a symbol in the head; returns whether it is this one.
+    /// Looks a symbol up in the head; returns whether it has this number.
     #[inline(never)]
     fn is_found(&mut self, table: &Symbols, id: SymbolId) -> bool {
         let hash = self.hash(table);
@@ -58,66 +58,66 @@ impl RequestSymbol<'_> {
     }
 }
 
-/// Why labels lead to no series.
+/// Reason why labels lead to no series.
 #[derive(Debug, thiserror::Error)]
 pub enum LookupError {
-    /// They are no label set.
+    /// The labels are not a valid label set.
     #[error(transparent)]
     Labels(#[from] LabelError),
     /// A reference points outside the table of symbols.
     #[error("symbol reference {symbol_ref} is outside the request's table of {symbols} symbols")]
     SymbolRef {
-        /// The reference.
+        /// The reference that the series contains.
         symbol_ref: u32,
-        /// Length of the table.
+        /// Number of symbols in the table.
         symbols: usize,
     },
-    /// References come in pairs of name and value.
+    /// The references are not pairs of name and value.
     #[error("the list of label references has the odd length {count}")]
     OddRefs {
-        /// Its length.
+        /// Number of references of the series.
         count: usize,
     },
-    /// The references of the request mean more text than one request may lead to.
+    /// The references mean more label text than one request may use.
     #[error(
         "the labels have {bytes} bytes, and those of this request's new or unsorted series may have \
          {max} together, beyond the usual length; send fewer of them in a request"
     )]
     LabelBytes {
-        /// Bytes of these labels.
+        /// Bytes of the refused labels.
         bytes: usize,
-        /// The limit of a request.
+        /// Limit of a request in bytes.
         max: usize,
     },
-    /// The head is full.
+    /// The head holds as many series as it may.
     #[error("the series is new, and the head has reached the limit of {max} series")]
     SeriesLimit {
-        /// The limit.
+        /// Largest number of series allowed.
         max: u64,
     },
-    /// Memory is short.
+    /// Memory is too short for a new series.
     #[error(
         "the series is new, and memory is short: the head has nearly used its limit of {max} bytes"
     )]
     MemoryLimit {
-        /// The head's memory in bytes.
+        /// Memory limit of the head in bytes.
         max: u64,
     },
 }
 
 impl<'r> RequestSymbols<'r> {
-    /// The symbols of a request. Each is hashed when it is first needed.
+    /// Wraps the symbols of a request. Each is hashed when it is first needed.
     pub fn new(strings: &[&'r [u8]]) -> RequestSymbols<'r> {
         let symbol = |text: &&'r [u8]| RequestSymbol { text, hash: 0, known_as: UNHASHED };
         RequestSymbols { symbols: strings.iter().map(symbol).collect(), checked: Vec::new() }
     }
 
-    /// The bytes of a symbol.
+    /// Returns the bytes of a symbol; `None` if it is not in the table.
     pub fn text(&self, symbol_ref: u32) -> Option<&'r [u8]> {
         self.symbols.get(symbol_ref as usize).map(|symbol| symbol.text)
     }
 
-    /// Names and values that references mean, which come in turn.
+    /// Returns the names and values that alternating references mean.
     pub fn pairs(&self, refs: &[u32]) -> Result<Pairs<'r>, LookupError> {
         let (pairs, odd) = refs.as_chunks::<2>();
         if !odd.is_empty() {
@@ -130,14 +130,14 @@ impl<'r> RequestSymbols<'r> {
         pairs.iter().map(|[name, value]| Ok((text(*name)?, text(*value)?))).collect()
     }
 
-    /// Bytes of the texts that references mean.
+    /// Returns the total bytes of the texts that references mean.
     pub fn text_bytes(&self, refs: &[u32]) -> usize {
         let bytes = |symbol_ref: &u32| self.text(*symbol_ref).map_or(0, <[u8]>::len);
         refs.iter().map(bytes).fold(0, usize::saturating_add)
     }
 
-    /// Refuses labels of a new series that are too long by their lengths alone. Those that the head
-    /// has as symbols may be of a series that is stored.
+    /// Refuses labels of a new series that are too long, by their lengths alone. Labels whose texts
+    /// the head has as symbols may belong to a stored series.
     pub(in crate::head) fn check_lengths(
         &mut self,
         table: &Symbols,
@@ -148,10 +148,11 @@ impl<'r> RequestSymbols<'r> {
         for [name_ref, value_ref] in pairs {
             let text = |symbol_ref: &u32| self.text(*symbol_ref).unwrap_or_default();
             let (name, value) = (text(name_ref), text(value_ref));
-            // A label without a value is none.
+            // A label without a value does not exist.
             if value.is_empty() || !limits.exceeded_by(name, value) {
                 continue;
             }
+            // A stored series has only texts that the head has.
             if !self.is_held(table, *name_ref) || !self.is_held(table, *value_ref) {
                 limits.check(&[(self.checked(*name_ref)?, self.checked(*value_ref)?)])?;
             }
@@ -159,7 +160,7 @@ impl<'r> RequestSymbols<'r> {
         Ok(())
     }
 
-    /// Texts that references mean which [`SeriesTable::find_by_refs`] has taken.
+    /// Returns the texts of references that [`SeriesTable::find_by_refs`] has accepted.
     pub(in crate::head) fn known_texts(
         &mut self,
         refs: &[u32],
@@ -169,9 +170,10 @@ impl<'r> RequestSymbols<'r> {
         pairs.map(|[name, value]| Ok((self.checked(*name)?, self.checked(*value)?))).collect()
     }
 
-    /// The text of a symbol, which is validated once.
+    /// Returns the text of a symbol, which is validated once.
     fn checked(&mut self, symbol_ref: u32) -> Result<&'r str, LabelError> {
         if self.checked.is_empty() {
+            // Most requests have no new or unsorted series and never need this list.
             self.checked = vec![None; self.symbols.len()];
         }
         let bytes = self.text(symbol_ref).unwrap_or_default();
@@ -184,9 +186,9 @@ impl<'r> RequestSymbols<'r> {
         Ok(text)
     }
 
-    /// Whether the head has a symbol.
     fn is_held(&mut self, table: &Symbols, symbol_ref: u32) -> bool {
         let Some(symbol) = self.symbols.get_mut(symbol_ref as usize) else { return false };
+        // Looked up again if unknown: an earlier series of the request may have added it.
         if symbol.known_as >= UNKNOWN {
             let hash = symbol.hash(table);
             symbol.known_as = table.find(symbol.text, hash).map_or(UNKNOWN, Place::number);
@@ -194,7 +196,7 @@ impl<'r> RequestSymbols<'r> {
         symbol.known_as < UNKNOWN
     }
 
-    /// Whether a reference means a symbol of the head.
+    /// Returns whether a reference means a symbol of the head.
     #[inline(always)]
     pub(in crate::head) fn is(&mut self, table: &Symbols, symbol_ref: u32, id: SymbolId) -> bool {
         let Some(symbol) = self.symbols.get_mut(symbol_ref as usize) else { return false };
@@ -203,9 +205,10 @@ impl<'r> RequestSymbols<'r> {
 }
 
 impl SeriesTable {
-    /// The series with these labels, if they are stored in this very order.
+    /// Returns the series with these labels, if they are stored in this order.
     #[inline]
     pub fn find_by_pairs(&self, pairs: &[(&[u8], &[u8])]) -> Option<Slot> {
+        // Folded as in `find_by_refs` and `find_sorted`, so that all find the same entry.
         let hash = pairs.iter().fold(self.symbols.seed(), |hash, (name, value)| {
             let hash = hash_word(hash, self.symbols.hash(name));
             hash_word(hash, self.symbols.hash(value))
@@ -219,8 +222,7 @@ impl SeriesTable {
         })
     }
 
-    /// The series whose labels are these references, name and value in turn, if they are stored in
-    /// this very order.
+    /// Returns the series whose labels are these references, in this order.
     #[inline]
     pub fn find_by_refs(
         &self,
@@ -242,6 +244,7 @@ impl SeriesTable {
         }
         Ok(self.find(hash, |slot| {
             let Some(series) = self.series.get(slot) else { return false };
+            // Symbols are compared by number, so most texts are never read.
             let mut is = |id, symbol_ref: &u32| request.is(&self.symbols, *symbol_ref, id);
             let mut both = series.labels.iter().zip(pairs);
             series.labels.len() == pairs.len()
@@ -249,8 +252,8 @@ impl SeriesTable {
         }))
     }
 
-    /// The series with these labels, which are sorted and valid; otherwise their hash, under which
-    /// [`SeriesTable::insert`] adds it.
+    /// Returns the series with these labels, which are sorted and valid; otherwise their hash, with
+    /// which [`SeriesTable::insert`] adds the series.
     #[inline]
     pub fn find_sorted(&self, pairs: &[(&str, &str)]) -> Result<Slot, u64> {
         let mut hash = self.symbols.seed();

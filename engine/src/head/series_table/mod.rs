@@ -1,8 +1,8 @@
-//! The series of the head: by place, by labels and by the number that the log knows them by.
+//! The series of the head: by place, by labels and by the number that they have in the log.
 //!
-//! A slot, a key and the labels of a series come and go together. Which label is carried by which
-//! series stands beside the table, in `postings`: [`SeriesTable::insert`] and
-//! [`SeriesTable::remove`] are followed and preceded by a call there.
+//! A slot, a key and the labels of a series are added and removed together. The index by label is
+//! beside the table, in `postings`: [`SeriesTable::insert`] is followed, and
+//! [`SeriesTable::remove`] preceded, by a call there.
 
 mod load;
 mod lookup;
@@ -21,31 +21,28 @@ use crate::model::{Labels, TimeRange, Value};
 use hashbrown::HashTable;
 use rustc_hash::FxHashMap;
 
-/// The table.
 pub struct SeriesTable {
-    /// Label names and values.
     symbols: Symbols,
     series: Slab<Slot, Series>,
     by_key: HashTable<Slot>,
     name_lists: NameLists,
-    /// Series that embedders know by their number.
+    /// Series that embedders look up by their number.
     by_ref: FxHashMap<u64, Slot>,
-    /// The number of the next series.
     next_ref: u64,
     /// In-order chunks of all series.
     chunk_count: usize,
 }
 
-/// What a truncation leaves.
+/// Samples and series that a truncation leaves.
 pub struct Truncated {
     /// Oldest samples that are left.
     pub held: HeldTimes,
-    /// Series without any sample.
+    /// Series that have no sample left.
     pub empty: Vec<Slot>,
 }
 
 impl SeriesTable {
-    /// An empty table whose hashes are mixed with `seed`.
+    /// Creates an empty table whose hashes are mixed with `seed`.
     pub fn new(seed: u64) -> SeriesTable {
         SeriesTable {
             symbols: Symbols::new(seed),
@@ -58,43 +55,37 @@ impl SeriesTable {
         }
     }
 
-    /// Number of series.
     pub fn len(&self) -> usize {
         self.series.len()
     }
 
-    /// Number of in-order chunks.
     pub fn chunk_count(&self) -> usize {
         self.chunk_count
     }
 
-    /// Label names and values.
     #[inline]
     pub fn symbols(&self) -> &Symbols {
         &self.symbols
     }
 
-    /// Series by place.
     #[inline]
     pub fn places(&self) -> &Slab<Slot, Series> {
         &self.series
     }
 
-    /// The series in a slot, if there is one.
     #[inline]
     pub fn get(&self, slot: Slot) -> Option<&Series> {
         self.series.get(slot)
     }
 
-    /// The series in a slot, if there is one. Chunks begin and go through the table only, which
-    /// counts them.
+    /// Returns the series in a slot, if any. Only the table adds or removes its chunks.
     #[inline]
     pub fn get_mut(&mut self, slot: Slot) -> Option<&mut Series> {
         self.series.get_mut(slot)
     }
 
-    /// The series in a slot. Slots come from the head's own tables, which drop a slot together
-    /// with its series.
+    /// Returns the series in a slot. Slots come from the head's own tables, which drop a slot
+    /// together with its series.
     #[inline]
     pub fn at(&self, slot: Slot) -> &Series {
         match self.series.get(slot) {
@@ -103,7 +94,6 @@ impl SeriesTable {
         }
     }
 
-    /// [`SeriesTable::at`], to be changed.
     #[inline]
     pub fn at_mut(&mut self, slot: Slot) -> &mut Series {
         match self.series.get_mut(slot) {
@@ -112,24 +102,22 @@ impl SeriesTable {
         }
     }
 
-    /// How many labels a series has, and what they are, by ascending name.
+    /// Returns the number of a series' labels, and the labels by ascending name.
     pub fn labels(&self, slot: Slot) -> (usize, impl Iterator<Item = (&str, &str)>) {
         let labels = &self.at(slot).labels;
         let strings = labels.iter().map(|(n, v)| (self.symbols.text(n), self.symbols.text(v)));
         (labels.len(), strings)
     }
 
-    /// Bytes of a series' label names and values.
     pub fn label_bytes(&self, slot: Slot) -> usize {
         self.labels(slot).1.map(|(name, value)| name.len() + value.len()).sum()
     }
 
-    /// A series' labels in packed form.
     pub fn packed_labels(&self, slot: Slot) -> Labels {
         Labels::from_sorted(self.labels(slot).1)
     }
 
-    /// Adds a series with these labels, sorted and valid, of which it has none yet.
+    /// Adds a series with these labels, which are sorted, valid and not in the table yet.
     pub fn insert(&mut self, hash: u64, pairs: &[(&str, &str)]) -> Slot {
         let symbols = &mut self.symbols;
         let names = pairs.iter().map(|(name, _)| symbols.acquire(name)).collect();
@@ -137,6 +125,7 @@ impl SeriesTable {
         let labels = self.name_lists.labels(names, values);
         let key = SeriesKey::of(hash);
         let slot = self.series.insert(Series::new(self.next_ref, key, labels));
+        // Numbers are never reused, so that older records cannot mean a newer series.
         self.next_ref += 1;
         let all = &self.series;
         let hash_of = |slot: &Slot| all.get(*slot).map_or(0, |series| series.key.table_hash());
@@ -149,6 +138,7 @@ impl SeriesTable {
         for slot in slots {
             let Some(series) = self.series.remove(*slot) else { continue };
             self.chunk_count -= series.chunk_count();
+            // Several series may have the same key, so the slot decides.
             if let Ok(entry) = self.by_key.find_entry(series.key.table_hash(), |s| s == slot) {
                 entry.remove();
             }
@@ -160,42 +150,41 @@ impl SeriesTable {
         }
         let series = &self.series;
         let hash_of = |slot: &Slot| series.get(*slot).map_or(0, |series| series.key.table_hash());
+        // Only far below the capacity, so that churn does not rehash all series again and again.
         if self.by_key.capacity() > shrink_above(self.by_key.len()) {
             self.by_key.shrink_to(2 * self.by_key.len(), hash_of);
         }
         self.symbols.shrink();
     }
 
-    /// The slot of a series that [`SeriesTable::remember_ref`] was given.
     pub fn by_ref(&self, series_ref: u64) -> Option<Slot> {
         self.by_ref.get(&series_ref).copied()
     }
 
-    /// Makes a series known by its number.
+    /// Makes a series available to [`SeriesTable::by_ref`].
     pub fn remember_ref(&mut self, slot: Slot) {
         self.by_ref.insert(self.at(slot).series_ref, slot);
     }
 
-    /// Drops the numbers of series that are gone.
+    /// Drops the numbers of dropped series from [`SeriesTable::by_ref`].
     pub fn drop_dead_refs(&mut self) {
         let series = &self.series;
         self.by_ref.retain(|series_ref, slot| {
+            // The slot may belong to another series by now.
             series.get(*slot).is_some_and(|series| series.series_ref == *series_ref)
         });
     }
 
-    /// Makes sure that no new series gets a number that records of a dropped series still carry.
+    /// Ensures that no new series gets a number that records of a dropped series still have.
     pub fn retire_ref(&mut self, series_ref: u64) {
         self.next_ref = self.next_ref.max(series_ref.saturating_add(1));
     }
 
-    /// The number of the next series.
     pub fn next_ref(&self) -> u64 {
         self.next_ref
     }
 
-    /// Appends a float that is newer than all of its series; returns whether there is such a
-    /// series.
+    /// Appends a float that is newer than all of its series; returns whether the series exists.
     #[inline]
     pub fn append_float(
         &mut self,
@@ -205,13 +194,14 @@ impl SeriesTable {
         block_duration_ms: i64,
     ) -> bool {
         let Some(series) = self.series.get_mut(slot) else { return false };
+        // The batch is applied: its row numbers would mean rows of the next one.
         series.pending_row = NO_ROW;
         let begins_chunk = series.append_float(timestamp_ms, value, block_duration_ms);
         self.chunk_count += usize::from(begins_chunk);
         true
     }
 
-    /// [`SeriesTable::append_float`] of any value.
+    /// Like [`SeriesTable::append_float`], for any value.
     pub fn append(
         &mut self,
         slot: Slot,
@@ -226,7 +216,6 @@ impl SeriesTable {
         true
     }
 
-    /// Adds an out-of-order sample.
     pub fn append_out_of_order(
         &mut self,
         slot: Slot,
@@ -239,7 +228,7 @@ impl SeriesTable {
         series.append_out_of_order(timestamp_ms, value, arrival);
     }
 
-    /// Adds out-of-order samples of one series, by time.
+    /// Adds out-of-order samples of one series, ascending by time.
     pub fn append_all_out_of_order(
         &mut self,
         slot: Slot,
@@ -251,18 +240,19 @@ impl SeriesTable {
         series.append_all_out_of_order(samples, arrival);
     }
 
-    /// Takes the in-order samples of a span of time out of a series.
+    /// Removes the in-order samples of a range from a series.
     pub fn delete_in_order(&mut self, slot: Slot, range: TimeRange) -> Result<(), ChunkError> {
         let series = self.at_mut(slot);
         let before = series.chunk_count();
         let deleted = series.delete_in_order(range);
         let after = series.chunk_count();
+        // The sum comes first: a deletion within a chunk can increase the number of chunks.
         self.chunk_count = self.chunk_count + after - before;
         deleted
     }
 
-    /// Drops samples before a time; of out-of-order ones those of earlier generations than this.
-    /// Lists series that have none left, if they are to be removed.
+    /// Drops samples before a time, of out-of-order ones those of generations before this one.
+    /// Lists series without samples if they are to be removed.
     pub fn truncate(
         &mut self,
         before_ms: i64,
@@ -273,6 +263,7 @@ impl SeriesTable {
         for slot in self.series.all() {
             let Some(series) = self.series.get_mut(slot) else { continue };
             self.chunk_count -= series.truncate(before_ms, generation)?;
+            // Called for every series, since it also collects the oldest times.
             if !truncated.held.add_oldest_of(series) && lists_empty {
                 truncated.empty.push(slot);
             }

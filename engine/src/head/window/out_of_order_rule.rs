@@ -1,38 +1,38 @@
-//! The out-of-order rule: which times are accepted, and as what.
+//! The out-of-order rule: which times are accepted, in order or out of order.
 //!
 //! Row by row, in this order:
 //! 1. A row that is stored already, with the same bits (of a histogram: the same observations),
-//!    counts as written and changes nothing; another value is refused. This looks at all that the
-//!    head holds.
-//! 2. Newer than all of its series, not older than what blocks hold, and not further behind the
-//!    newest sample of the head than the out-of-order window, or half a block if that is longer:
-//!    appended in order.
+//!    counts as written and changes nothing; another value is refused. The row is compared with
+//!    everything that the head holds.
+//! 2. Newer than all of its series, not in the range of blocks, and not further behind the newest
+//!    sample of the head than the out-of-order window, or half a block if that is longer: appended
+//!    in order.
 //! 3. Within the out-of-order window behind the newest sample of the head: kept as an out-of-order
-//!    sample. If a block holds the same time already, the block's sample counts no more once both
-//!    are merged: the later write has the word, and an equal one changes nothing.
-//! 4. All else is refused: too old, out of order, or too far in the future.
+//!    sample. If a block holds the same time already, the later write replaces the block's sample
+//!    once both are merged; an equal one changes nothing.
+//! 4. Everything else is refused: too old, out of order, or too far in the future.
 //!
-//! Age is measured against what is stored, since all senders may lag, and a clock may be wrong. A
-//! store that holds nothing takes rows of any age, but for times that only a clock shows that was
-//! never set: from the beginning of time up to [`FIRST_AGE_MS_MAX`] ago. The smallest and the
-//! largest time are no times: they stand for none, and no block's range reaches beyond the latter.
+//! Age is measured against stored samples, since all senders may lag, and a clock may be wrong. An
+//! empty store accepts rows of any age, except times of a clock that was never set: those more than
+//! [`FIRST_AGE_MS_MAX`] ago. The smallest and the largest time mean "none"; no block's range
+//! reaches beyond the latter.
 //!
 //! This file has the times of points 2 to 4; `check` looks a row up in its series and its batch,
-//! and applies them. Where accepted out-of-order samples are kept: `series/out_of_order_samples`.
+//! and applies them. Accepted out-of-order samples are kept by `series/out_of_order_samples`.
 
 use super::Window;
 use crate::head::RefusalReason;
 
-/// Ten years, in milliseconds: the oldest that a row may be by the clock while nothing is stored.
+/// Ten years, in milliseconds: the largest age by the clock that an empty store accepts.
 const FIRST_AGE_MS_MAX: i64 = 10 * 365 * 24 * 3_600_000;
 
 impl Window {
-    /// Oldest time at which a row can be appended in order.
+    /// Returns the oldest time at which a row can be appended in order.
     pub fn in_order_from_ms(&self) -> i64 {
         if self.is_empty() {
             return self.first_from_ms();
         }
-        // What lags must not stretch the head beyond what the next cut takes.
+        // Lagging rows must not stretch the head beyond what the next cut takes.
         let half_block = self.block_duration_ms / 2;
         let window_ms = self.out_of_order_window_ms;
         let newest_ms = match window_ms {
@@ -43,7 +43,7 @@ impl Window {
         self.min_valid_ms.max(newest_ms.saturating_sub(window_ms.max(half_block)))
     }
 
-    /// Oldest time that a store without samples accepts. Without a clock that is any.
+    /// Returns the oldest time that an empty store accepts: any, without a clock.
     fn first_from_ms(&self) -> i64 {
         match self.now_ms {
             i64::MAX => i64::MIN,
@@ -51,8 +51,9 @@ impl Window {
         }
     }
 
-    /// Oldest time at which an out-of-order row is accepted. What came while some clock ran ahead
-    /// does not shut the door: then the clock of now counts, and half a block at least.
+    /// Returns the oldest time at which an out-of-order row is accepted. If a clock once ran ahead,
+    /// the present clock counts, with half a block at least: stored samples must not shut out new
+    /// ones.
     pub fn out_of_order_from_ms(&self) -> i64 {
         let window_ms = self.out_of_order_window_ms;
         match window_ms {
@@ -66,27 +67,29 @@ impl Window {
         }
     }
 
-    /// Newest time that is accepted by the clock.
+    /// Returns the newest time that the clock allows.
     pub fn clock_limit_ms(&self) -> i64 {
+        // The largest time means that there is none.
         self.now_ms.saturating_add(self.future_limit_ms).min(i64::MAX - 1)
     }
 
-    /// Whether the head or a block holds samples that the clock of now would refuse.
+    /// Returns whether the head or a block holds samples that the present clock would refuse.
     pub fn is_ahead_of_clock(&self) -> bool {
         self.newest_ms() > self.clock_limit_ms()
     }
 
-    /// Whether a row that is newer than all of its series is appended in order, if the clock's
-    /// limit allows its time.
+    /// Returns whether a row newer than its series is appended in order, if the clock allows its
+    /// time.
     pub fn takes_in_order(&self, time_ms: i64) -> bool {
-        // The smallest time stands for none.
+        // The smallest time means that there is none.
         time_ms >= self.in_order_from_ms() && time_ms != i64::MIN
     }
 
-    /// Whether a row that cannot be appended in order, and whose time its series does not hold, is
-    /// kept as an out-of-order sample; otherwise why it is refused.
+    /// Returns whether a row that is neither in order nor stored in its series is kept as an
+    /// out-of-order sample; otherwise the reason of its refusal.
     pub fn check_out_of_order(&self, time_ms: i64) -> Result<(), RefusalReason> {
         let from_ms = self.out_of_order_from_ms();
+        // Without a window, a row is out of order unless it is too old even for an in-order one.
         if time_ms > self.clock_limit_ms() {
             Err(RefusalReason::TooFarInFuture)
         } else if time_ms >= from_ms && time_ms != i64::MIN {
@@ -98,7 +101,7 @@ impl Window {
         }
     }
 
-    /// Why a row is refused, in words.
+    /// Returns the reason of a refusal in words.
     pub fn why(&self, reason: RefusalReason) -> String {
         match reason {
             RefusalReason::DuplicateSample => {

@@ -1,4 +1,4 @@
-//! Records to rows.
+//! Decodes column records to rows.
 
 use super::{Chain, ONES_MAX, ROWS_MAX, SCALES, Series, scaled, unfold, values_201};
 use crate::codec::{BitReader, split_uvarint, split_varint};
@@ -7,13 +7,13 @@ use crate::wal::decode::split_be_u64;
 use crate::wal::{COLUMNS_201, RecordError};
 use rustc_hash::FxHashMap;
 
-/// Chains that are remembered at once, and as many again.
+/// Size of each of the two generations of ended chains that are remembered.
 const ENDED_MAX: usize = 1024;
 
-/// Where a chain ends with which the log begins, but not with its first record.
+/// End of a chain of which the log lacks the first record.
 const CUT_OFF: u64 = u64::MAX;
 
-/// A record's head, and what is behind it.
+/// Head of a record, and the bytes behind it.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnRecord<'a> {
     record: &'a [u8],
@@ -23,12 +23,11 @@ pub struct ColumnRecord<'a> {
     rows: u64,
 }
 
-/// Reads records in their log's order.
+/// Reads records in the order of their log.
 #[derive(Debug, Default)]
 pub struct ColumnReader {
     /// `None` before the log's first chain.
     chain: Option<Chain>,
-    /// The chains before it.
     ended: Ended,
     /// Segment in which the chain begins.
     first_segment: u32,
@@ -36,24 +35,22 @@ pub struct ColumnReader {
     rows: Vec<(u64, Sample)>,
 }
 
-/// Why a record yields no rows.
+/// Reason why a record yields no rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ColumnError {
-    /// It is damaged.
+    /// The bytes of the record are damaged.
     #[error(transparent)]
     Damaged(#[from] RecordError),
-    /// The record before it is missing.
+    /// The record before this one is missing.
     #[error("the preceding record, on which its values depend, is missing")]
     Unchained,
-    /// The log begins behind the record before it. If nothing before this one is damaged, it is a
-    /// copy that was made after a failed sync, and the checkpoint that replaced the original has
-    /// its rows.
+    /// The log begins behind the record before this one. If nothing earlier is damaged, this one is
+    /// a copy made after a failed sync, and the checkpoint that replaced the original has its rows.
     #[error("the log begins behind the preceding record, on which its values depend")]
     CutOff,
 }
 
-/// Where chains ended, of the last thousand or two: after failed syncs, records of several are
-/// there again and again.
+/// Ends of the last thousand or two chains, as records may occur again after failed syncs.
 #[derive(Debug, Default)]
 struct Ended {
     recent: FxHashMap<u64, u64>,
@@ -68,19 +65,18 @@ impl Ended {
         self.recent.insert(epoch, seq);
     }
 
-    /// The first record of this chain that was not read.
+    /// Returns the number of the first record of this chain that was not read.
     fn get(&self, epoch: u64) -> Option<u64> {
         self.recent.get(&epoch).or_else(|| self.older.get(&epoch)).copied()
     }
 }
 
 impl<'a> ColumnRecord<'a> {
-    /// How many rows it says that it has.
+    /// Number of rows that the record claims to have.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Reads a record's head.
     pub(in crate::wal) fn split(
         record: &'a [u8],
         rest: &'a [u8],
@@ -97,7 +93,7 @@ impl<'a> ColumnRecord<'a> {
 }
 
 impl ColumnReader {
-    /// The rows of a record, as (series reference, sample): none if it was read before.
+    /// Returns a record's rows as (series reference, sample); none if it was read before.
     pub fn read(
         &mut self,
         record: &ColumnRecord<'_>,
@@ -110,8 +106,7 @@ impl ColumnReader {
             return Err(ColumnError::CutOff);
         };
         if record.seq == 0 {
-            // Even if it is there twice: what follows is, too, and says the same once more. No name
-            // of a chain is so rare that another one could not have it.
+            // Even of a repeated record: the next ones are repeated, too, and names may coincide.
             self.ended.note(chain.epoch, chain.seq);
             chain.begin(record.epoch);
             self.first_segment = segment;
@@ -119,19 +114,21 @@ impl ColumnReader {
         let is_other = record.epoch != chain.epoch;
         if is_other && let Some(end) = self.ended.get(record.epoch).filter(|end| record.seq < *end)
         {
+            // A copy of a record that was read, or that the log's checkpoint replaces.
             self.chain = Some(chain);
             return if end == CUT_OFF { Err(ColumnError::CutOff) } else { Ok(&self.rows) };
         }
         if is_other || chain.seq < record.seq {
-            // It may still go on: what is missing may be of another chain.
+            // The chain may still continue: the missing record may be of another one.
             self.chain = Some(chain);
             return Err(ColumnError::Unchained);
         }
+        // A smaller number is that of a record that was read already.
         if chain.seq == record.seq {
             let mut rest = record.rest;
             if self.read_rows(&mut chain, record, &mut rest).is_none() {
                 self.rows.clear();
-                // What follows misses this one.
+                // The records after this one depend on it.
                 self.chain = Some(Chain::default());
                 return Err(RecordError::at(record.record, &mut rest).into());
             }
@@ -141,7 +138,7 @@ impl ColumnReader {
         Ok(&self.rows)
     }
 
-    /// The segment in which the records begin that the last one builds on.
+    /// Returns the segment in which the records begin that the last one depends on.
     pub fn first_segment(&self) -> u32 {
         self.first_segment
     }
@@ -155,6 +152,7 @@ impl ColumnReader {
         let rows = usize::try_from(record.rows).ok()?;
         self.read_series(chain, rows, rest)?;
         self.read_times(chain, rows, rest)?;
+        // Type 201 differs in its values only.
         match record.record.first() {
             Some(&COLUMNS_201) => self.read_values(chain, rest, values_201::take_value),
             _ => self.read_values(chain, rest, take_value),
@@ -167,6 +165,7 @@ impl ColumnReader {
         while self.places.len() < rows {
             let known = take_uvarint(rest)?;
             let left = (rows - self.places.len()) as u64;
+            // A false number must not make more rows than the head announces.
             if known > left {
                 return None;
             }
@@ -200,6 +199,7 @@ impl ColumnReader {
                 let from_ms = if series.has_time { series.time_ms } else { before_ms };
                 before_ms = from_ms.wrapping_add(step_ms);
                 (series.time_ms, series.has_time) = (before_ms, true);
+                // The value follows in a column of its own.
                 let sample = Sample { timestamp_ms: before_ms, value: 0.0 };
                 self.rows.push((series.series_ref, sample));
             }
@@ -235,6 +235,7 @@ fn take_value(bits: &mut BitReader<'_>, series: &mut Series) -> Option<u64> {
     let was_change = std::mem::take(&mut series.is_change);
     let is_likely = bits.take(1)? == 0;
     if is_likely || bits.take(1)? == 0 {
+        // `0` repeats the kind of the row before: a difference after one, else the same bits.
         if is_likely != was_change {
             return Some(series.value_bits);
         }
@@ -255,7 +256,7 @@ fn take_value(bits: &mut BitReader<'_>, series: &mut Series) -> Option<u64> {
     take_scaled(series, unfold(folded).wrapping_shl(u32::from(shift)))
 }
 
-/// The differing bits, in the series' window or in a new one.
+/// Decodes differing bits, in the series' window or in a new one.
 #[inline]
 pub(super) fn take_xored(
     bits: &mut BitReader<'_>,
@@ -268,6 +269,7 @@ pub(super) fn take_xored(
             0 => 64,
             width => width,
         };
+        // Only damage makes a window wider than 64 bits.
         series.trailing_zeros = 64u8.checked_sub(leading_zeros)?.checked_sub(width)?;
         series.leading_zeros = leading_zeros;
         series.has_window = true;
@@ -280,9 +282,10 @@ pub(super) fn take_xored(
     Some(series.value_bits)
 }
 
-/// A value that lies so far from the one before, at the series' scale.
+/// Decodes a value from its scaled difference to the one before.
 #[inline]
 pub(super) fn take_scaled(series: &mut Series, step: i64) -> Option<u64> {
+    // Only damage has a difference to a value that is not exact.
     let before = scaled(series.value_bits, series.scale).filter(|_| series.is_exact)?;
     let scale = SCALES.get(usize::from(series.scale))?;
     series.value_bits = (before.wrapping_add(step) as f64 / scale).to_bits();
@@ -303,7 +306,6 @@ fn take_folded(bits: &mut BitReader<'_>, series: &mut Series) -> Option<u64> {
     Some(folded)
 }
 
-/// A number whose width is written out.
 fn take_wide(bits: &mut BitReader<'_>) -> Option<u64> {
     let width = bits.take(6)? as u32 + 1;
     bits.take(width)

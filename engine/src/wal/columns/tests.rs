@@ -17,7 +17,7 @@ fn row(series_ref: u64, timestamp_ms: i64, bits: u64) -> (u64, Sample) {
     (series_ref, Sample { timestamp_ms, value: f64::from_bits(bits) })
 }
 
-/// What the head of the module says, byte by byte.
+/// The bytes that the module's head describes.
 #[test]
 fn the_documented_bytes() {
     let mut writer = ColumnWriter::new(1);
@@ -109,8 +109,7 @@ fn regular_rows_take_few_bytes_however_requests_are_cut() {
     assert!(per_row < 2.0, "{per_row} bytes a row");
 }
 
-/// Steps are random numbers of nine bits, so two of them differ by a signed number of ten bits, of
-/// which two bits say how wide it is, at most: twelve bits and the kind of row.
+/// Steps of nine random bits differ by ten bits, with two for the width: twelve and the row's kind.
 #[test]
 fn widths_follow_the_series_and_whole_pages_cost_nothing_more() {
     for page in [1u64, 4096] {
@@ -165,8 +164,7 @@ fn a_restart_needs_nothing_from_before() {
     assert_eq!(read(&mut ColumnReader::default(), &record).as_deref(), Ok(&rows[..]));
 }
 
-/// What was read before was told by the names of chains alone: of two with one name the second was
-/// lost.
+/// Repeated records were once recognized by chain names alone: of two equal ones, one was lost.
 #[test]
 fn another_chain_with_the_same_name_is_read() {
     let mut reader = ColumnReader::default();
@@ -224,7 +222,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Rows come back bit by bit, or not at all where what they build on is missing.
+    /// Rows come back bit by bit, or not at all if a record that they depend on is missing.
     #[test]
     fn rows_come_back(seed: u64, steps in prop::collection::vec(step(), 1..40)) {
         let mut writer = ColumnWriter::new(seed);

@@ -16,6 +16,7 @@ use super::reader::{take_scaled, take_xored};
 use crate::codec::BitReader;
 
 pub(super) fn take_value(bits: &mut BitReader<'_>, series: &mut Series) -> Option<u64> {
+    // Taken out, since any row but a difference sets it to 0.
     let step_before = std::mem::take(&mut series.step);
     if bits.take(1)? == 0 {
         return Some(series.value_bits);

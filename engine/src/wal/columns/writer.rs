@@ -1,4 +1,4 @@
-//! Rows to records.
+//! Encodes rows as column records.
 
 #[cfg(doc)]
 use super::ROWS_MAX;
@@ -7,69 +7,67 @@ use crate::codec::{BitWriter, hash_word, put_uvarint, put_varint};
 use crate::model::Sample;
 use crate::wal::COLUMNS;
 
-/// Rows of an epoch for each of its series, on average: what a series' first row costs is spread
-/// over so many, and damage costs so many at most.
+/// Rows of an epoch per series, on average: as many share a first row's cost, or are lost together.
 const ROWS_PER_SERIES: u64 = 64;
 
-/// Fewest rows of an epoch: a small store gains nothing from many.
+/// Smallest number of rows in an epoch: a small store gains nothing from more epochs.
 const ROWS_MIN: u64 = 64 * 1024;
 
-/// Most bits of a value: with a new scale and shift.
+/// Bits of the longest value, which has a new scale and shift.
 const VALUE_BITS_MAX: usize = 4 + 3 + 6 + 6 + 64;
 
-/// How often a scale is looked for: values without one are many in most series that have any.
+/// Failed searches for a scale after which no more are made: such values rarely come alone.
 const MISSES_MAX: u8 = 3;
 
-/// Makes records.
+/// Encoder of column records, with the state of their chain.
 #[derive(Debug)]
 pub struct ColumnWriter {
     pub(super) chain: Chain,
-    /// Rows of the epoch so far; none if the next record begins one.
+    /// Rows of the epoch so far; 0 if the next record begins one.
     rows: u64,
-    /// Mixed into the names of epochs, which no other life may have.
+    /// Mixed into the names of epochs, which must differ between runs.
     seed: u64,
     epochs: u64,
-    /// Series of the record's rows.
     places: Vec<u32>,
 }
 
 impl ColumnWriter {
-    /// Begins an epoch with the first record. No two writers of a log may have the same seed.
+    /// Creates a writer without a chain. No two writers of a log may have the same seed.
     pub fn new(seed: u64) -> ColumnWriter {
         ColumnWriter { chain: Chain::default(), rows: 0, seed, epochs: 0, places: Vec::new() }
     }
 
-    /// Lets the next record begin an epoch: the last one did not reach the log, or lies in another
-    /// segment than the ones before.
+    /// Makes the next record begin an epoch: the last one is not in the log, or in another segment.
     pub fn restart(&mut self) {
         self.rows = 0;
     }
 
-    /// Gives back the memory for series. The next record begins an epoch.
+    /// Frees the memory for series. The next record begins an epoch.
     pub fn give_back(&mut self) {
         self.rows = 0;
         self.places = Vec::new();
         self.chain.give_back();
     }
 
-    /// Whether the next record needs the ones before it.
+    /// Returns whether the next record depends on the ones before it.
     pub fn is_chained(&self) -> bool {
         self.rows > 0
     }
 
-    /// The record of these rows, of which there are 1 to [`ROWS_MAX`]; `None` if they have too many
-    /// series to go by columns.
+    /// Encodes 1 to [`ROWS_MAX`] rows; `None` if they have too many series for columns.
     pub fn record(&mut self, rows: &[(u64, Sample)]) -> Option<Vec<u8>> {
         let due = (ROWS_PER_SERIES * self.chain.series.len() as u64).max(ROWS_MIN);
         if self.rows == 0 || self.rows >= due {
             self.begin();
         }
+        // An epoch may be too full of other series for these; a new one is empty.
         let record = self.chained_record(rows).or_else(|| {
             self.begin();
             self.chained_record(rows)
         });
         match &record {
             Some(_) => self.rows += rows.len() as u64,
+            // The unfinished record has changed the chain, which no reader could follow.
             None => self.rows = 0,
         }
         record
@@ -77,11 +75,12 @@ impl ColumnWriter {
 
     fn begin(&mut self) {
         self.epochs += 1;
+        // Hashed, as a sum of seed and number would soon be that of another writer.
         self.chain.begin(hash_word(hash_word(0, self.seed), self.epochs));
         self.rows = 0;
     }
 
-    /// `None` if there are too many series; the chain is of no use then.
+    /// Encodes a record; `None` if there are too many series, which makes the chain unusable.
     fn chained_record(&mut self, rows: &[(u64, Sample)]) -> Option<Vec<u8>> {
         let mut out = Vec::with_capacity(64 + 4 * rows.len());
         out.push(COLUMNS);
@@ -126,6 +125,7 @@ impl ColumnWriter {
     fn put_times(&mut self, out: &mut Vec<u8>, rows: &[(u64, Sample)]) {
         let (mut run, mut step_ms, mut before_ms) = (0u64, 0i64, 0i64);
         for (place, (_, sample)) in self.places.iter().zip(rows) {
+            // Never missing: `put_series` has just found these places.
             let Some(series) = self.chain.series.get_mut(*place as usize) else { continue };
             let from_ms = if series.has_time { series.time_ms } else { before_ms };
             let this_ms = sample.timestamp_ms.wrapping_sub(from_ms);
@@ -145,6 +145,7 @@ impl ColumnWriter {
 
     fn put_values(&mut self, out: &mut Vec<u8>, rows: &[(u64, Sample)]) {
         let start = out.len();
+        // Room for the longest values, since the bit writer does not grow its buffer.
         let bits_max = rows.len() * VALUE_BITS_MAX;
         out.resize(start + bits_max.div_ceil(8) + BitWriter::SPARE_BYTES, 0);
         let mut writer = BitWriter::resume(&mut out[start..], 0);
@@ -167,9 +168,11 @@ fn put_value(writer: &mut BitWriter<'_>, series: &mut Series, value_bits: u64) {
     }
     let scaled_value = scaled(value_bits, series.scale);
     if let Some(value) = scaled_value.filter(|_| series.is_exact) {
+        // Both values lie below 2^53, so no difference overflows.
         let step = value - scaled(before_bits, series.scale).unwrap_or_default();
         let change = step - step_before;
         if change.trailing_zeros() < u32::from(series.shift) {
+            // A shift would lose bits of this change.
             return put_step(writer, series, series.scale, step);
         }
         (series.step, series.is_change) = (step, true);
@@ -187,9 +190,10 @@ fn put_value(writer: &mut BitWriter<'_>, series: &mut Series, value_bits: u64) {
     put_xored(writer, series, value_bits ^ before_bits);
 }
 
-/// A difference to the value before, with the scale and shift from here on.
+/// Writes a difference to the value before, with its scale and shift.
 #[cold]
 fn put_step(writer: &mut BitWriter<'_>, series: &mut Series, scale: u8, step: i64) {
+    // `step` is not 0: different bits give different integers at an exact scale.
     let shift = step.trailing_zeros() as u8;
     let folded = fold(step >> shift);
     let width = width(folded);
@@ -216,6 +220,7 @@ fn put_change(writer: &mut BitWriter<'_>, series: &mut Series, was_change: bool,
     let ones_bits = ones as u32 + 1;
     let head = kind << ones_bits | ((2 << ones) - 2);
     let low = folded & !(u64::MAX << low_bits);
+    // Together the head and so many low bits may exceed a word.
     if low_bits > 32 {
         writer.put(head, kind_bits + ones_bits);
         return writer.put(low, low_bits);
@@ -243,7 +248,7 @@ fn put_xored(writer: &mut BitWriter<'_>, series: &mut Series, difference: u64) {
     series.trailing_zeros = trailing_zeros as u8;
 }
 
-/// A finer scale at which two values are exact, and their difference there.
+/// Returns a finer scale at which two values are exact, and their difference there.
 #[cold]
 fn new_scale(scale: u8, before_bits: u64, value_bits: u64) -> Option<(u8, i64)> {
     (scale + 1..SCALES.len() as u8).find_map(|scale| {

@@ -1,10 +1,10 @@
-//! Going on with a chunk of which only the bytes are left.
+//! Continues a chunk of which only the bytes are left.
 
 use super::{ChunkCount, HistogramAppender};
 use crate::chunk::histogram::HistogramIter;
 
 impl<C: ChunkCount> HistogramAppender<C> {
-    /// The appender that made these bytes; `None` if no appender makes them.
+    /// Rebuilds the appender that made these bytes; `None` if no appender makes them.
     pub fn resume(data: &[u8]) -> Option<HistogramAppender<C>> {
         let mut samples = HistogramIter::<C>::new(data).ok()?;
         let header = samples.header();
@@ -15,12 +15,14 @@ impl<C: ChunkCount> HistogramAppender<C> {
         appender.out.reserve(data.len());
         for sample in samples {
             let (timestamp_ms, histogram) = sample.ok()?;
+            // `put` requires the layout that all samples of the chunk share.
             if !histogram.is_stale() && histogram.layout != layout {
                 return None;
             }
             appender.put(timestamp_ms, &histogram);
         }
         appender.write_header();
+        // Damaged bytes may decode too; only bytes that encode to themselves can be continued.
         (appender.data() == data).then_some(appender)
     }
 }
