@@ -229,18 +229,18 @@ impl Source for Store {
         let found = self.series.iter().filter(|(labels, _)| is_selected(labels));
         let found: Vec<_> = found.cloned().collect();
         let (start_ms, end_ms) = (selection.start_ms, selection.end_ms);
-        Ok(Box::new(Found { rest: found.into_iter(), now: Samples::default(), start_ms, end_ms }))
+        Ok(Box::new(SelectedSeries { rest: found.into_iter(), now: Samples::default(), start_ms, end_ms }))
     }
 }
 
-struct Found {
+struct SelectedSeries {
     rest: std::vec::IntoIter<(Labels, Samples)>,
     now: Samples,
     start_ms: i64,
     end_ms: i64,
 }
 
-impl SeriesSet for Found {
+impl SeriesSet for SelectedSeries {
     fn next(&mut self) -> Result<Option<Labels>, SourceError> {
         let Some((labels, mut samples)) = self.rest.next() else { return Ok(None) };
         let range = self.start_ms..=self.end_ms;

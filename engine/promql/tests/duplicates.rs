@@ -59,17 +59,21 @@ impl Source for Store {
         let fits = |labels: &&Labels| conditions.iter().all(|holds| holds(labels));
         let rest: Vec<Labels> = self.0.iter().filter(fits).cloned().collect();
         let minutes = selection.start_ms.div_euclid(60_000) + 1..=selection.end_ms / 60_000;
-        Ok(Box::new(Found { rest: rest.into_iter(), minutes: minutes.clone(), left: None }))
+        Ok(Box::new(SelectedSeries {
+            rest: rest.into_iter(),
+            minutes: minutes.clone(),
+            left: None,
+        }))
     }
 }
 
-struct Found {
+struct SelectedSeries {
     rest: std::vec::IntoIter<Labels>,
     minutes: std::ops::RangeInclusive<i64>,
     left: Option<std::ops::RangeInclusive<i64>>,
 }
 
-impl SeriesSet for Found {
+impl SeriesSet for SelectedSeries {
     fn next(&mut self) -> Result<Option<Labels>, SourceError> {
         self.left = Some(self.minutes.clone());
         Ok(self.rest.next())

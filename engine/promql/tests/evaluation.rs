@@ -233,7 +233,7 @@ impl Source for Store {
             selection.matchers.iter().all(holds)
         };
         let series: Vec<_> = self.0.iter().filter(|it| fits(&it.0)).cloned().collect();
-        Ok(Box::new(Found {
+        Ok(Box::new(SelectedSeries {
             rest: series.into_iter(),
             start_ms: selection.start_ms,
             end_ms: selection.end_ms,
@@ -243,7 +243,7 @@ impl Source for Store {
     }
 }
 
-struct Found {
+struct SelectedSeries {
     rest: std::vec::IntoIter<Rc<(Labels, Samples)>>,
     start_ms: i64,
     end_ms: i64,
@@ -251,7 +251,7 @@ struct Found {
     histograms: Peekable<IntoIter<HistogramPoint>>,
 }
 
-impl SeriesSet for Found {
+impl SeriesSet for SelectedSeries {
     fn next(&mut self) -> Result<Option<Labels>, SourceError> {
         let Some(series) = self.rest.next() else { return Ok(None) };
         let is_in = |time_ms| (self.start_ms..=self.end_ms).contains(&time_ms);

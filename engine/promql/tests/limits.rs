@@ -30,18 +30,18 @@ impl Source for Store {
         };
         let (start_ms, end_ms) = (selection.start_ms, selection.end_ms);
         let rest = labels.filter(has).collect::<Vec<_>>().into_iter();
-        Ok(Box::new(Found { rest, start_ms, end_ms, at_ms: 0 }))
+        Ok(Box::new(SelectedSeries { rest, start_ms, end_ms, at_ms: 0 }))
     }
 }
 
-struct Found {
+struct SelectedSeries {
     rest: std::vec::IntoIter<Labels>,
     start_ms: i64,
     end_ms: i64,
     at_ms: i64,
 }
 
-impl SeriesSet for Found {
+impl SeriesSet for SelectedSeries {
     fn next(&mut self) -> Result<Option<Labels>, SourceError> {
         self.at_ms = self.start_ms.clamp(0, 1 << 50).div_euclid(GAP_MS) * GAP_MS + GAP_MS;
         Ok(self.rest.next())

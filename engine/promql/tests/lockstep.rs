@@ -51,7 +51,7 @@ impl Source for Store {
         if !selection.hints.labels_only {
             self.selections.set(self.selections.get() + 1);
         }
-        Ok(Box::new(Found {
+        Ok(Box::new(SelectedSeries {
             rest: found.into_iter(),
             seed: 0,
             at_ms: 0,
@@ -61,7 +61,7 @@ impl Source for Store {
     }
 }
 
-struct Found {
+struct SelectedSeries {
     rest: std::vec::IntoIter<Labels>,
     seed: u64,
     at_ms: i64,
@@ -69,7 +69,7 @@ struct Found {
     reads: Rc<Cell<usize>>,
 }
 
-impl SeriesSet for Found {
+impl SeriesSet for SelectedSeries {
     fn next(&mut self) -> Result<Option<Labels>, SourceError> {
         let Some(labels) = self.rest.next() else { return Ok(None) };
         self.seed = labels.iter().flat_map(|(_, value)| value.bytes()).map(u64::from).sum();

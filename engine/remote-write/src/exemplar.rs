@@ -1,8 +1,8 @@
 //! Exemplars as protobuf messages: labels or references to them in field 1, value 2, time 3.
 
 use super::WireError;
+use super::body_position::BodyPosition;
 use super::fields::Value;
-use super::place::Place;
 use super::series_parts::{label_pair, narrow_ref, packed_refs};
 
 /// An observation with labels of its own, such as its trace.
@@ -34,7 +34,7 @@ impl PartialEq for Exemplar<'_> {
 }
 
 pub(super) fn decode_exemplar_v1<'r>(
-    place: &Place<'r>,
+    place: &BodyPosition<'r>,
     message: &'r [u8],
 ) -> Result<Exemplar<'r>, WireError> {
     let mut pairs = Vec::new();
@@ -48,7 +48,7 @@ pub(super) fn decode_exemplar_v1<'r>(
 }
 
 pub(super) fn decode_exemplar_v2<'r>(
-    place: &Place<'r>,
+    place: &BodyPosition<'r>,
     message: &'r [u8],
 ) -> Result<Exemplar<'r>, WireError> {
     let mut refs = Vec::new();
@@ -65,7 +65,7 @@ pub(super) fn decode_exemplar_v2<'r>(
 
 /// Returns value and time, and passes each value of field 1 to `labels`.
 fn walk<'r>(
-    place: &Place<'r>,
+    place: &BodyPosition<'r>,
     message: &'r [u8],
     mut labels: impl FnMut(Value<'r>) -> Result<(), WireError>,
 ) -> Result<(f64, i64), WireError> {

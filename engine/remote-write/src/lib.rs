@@ -12,11 +12,11 @@
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
+mod body_position;
 mod bytes;
 mod exemplar;
 mod fields;
 mod frames;
-mod place;
 mod request;
 mod sample;
 mod series_parts;
@@ -24,11 +24,11 @@ mod stored_chunk;
 mod varint;
 mod write;
 
+pub use body_position::BodyPosition;
 pub use bytes::{bytes_equal, hash_bytes, hash_word};
 pub use exemplar::{Exemplar, ExemplarLabels};
 pub use fields::{Fields, Malformed, Value};
 pub use frames::{Crc32c, FrameOptions, FrameWriter, seal_frames};
-pub use place::Place;
 pub use request::{
     LABELS, SAMPLES, SeriesMetadata, message_field_bytes, put_exemplar_end, put_family_metadata,
     put_label, put_label_refs, put_message_field, put_series_metadata, put_symbol, v1, v2,
@@ -40,7 +40,8 @@ pub use stored_chunk::{
 };
 pub use varint::{put_uvarint, split_uvarint, uvarint_bytes, uvarint_of_six};
 pub use write::{
-    EncodedSeries, HistogramMessage, SeriesData, Taken, WriteSink, decode_write_v1, decode_write_v2,
+    Consumed, EncodedSeries, HistogramMessage, SeriesData, WriteSink, decode_write_v1,
+    decode_write_v2,
 };
 
 /// A protobuf message that cannot be decoded.

@@ -1,9 +1,9 @@
 //! Parts of a series in a remote-write request: labels, references to symbols, samples.
 
 use super::WireError;
+use super::body_position::BodyPosition;
 use super::bytes::bytes_equal;
 use super::fields::Value;
-use super::place::Place;
 use super::sample::Sample;
 use super::varint::{split_uvarint, uvarint_of_six};
 
@@ -29,7 +29,7 @@ impl<'r> Labels<'r> {
     }
 
     #[inline]
-    pub fn push(&mut self, place: &Place<'r>, message: &'r [u8]) -> Result<(), WireError> {
+    pub fn push(&mut self, place: &BodyPosition<'r>, message: &'r [u8]) -> Result<(), WireError> {
         match self.messages.get_mut(self.count) {
             Some(before) if bytes_equal(before, message) => {}
             Some(before) => {
@@ -49,7 +49,7 @@ impl<'r> Labels<'r> {
 
 #[inline]
 pub(super) fn label_pair<'r>(
-    place: &Place<'r>,
+    place: &BodyPosition<'r>,
     label: &'r [u8],
 ) -> Result<(&'r [u8], &'r [u8]), WireError> {
     // All senders write this form: both strings, each shorter than 128 bytes.
@@ -121,7 +121,10 @@ fn usual_sample(message: &[u8; 16]) -> Option<Sample> {
 
 /// Decodes a sample: value 1, timestamp 2, in both versions.
 #[inline]
-pub(super) fn float_sample<'r>(place: &Place<'r>, message: &'r [u8]) -> Result<Sample, WireError> {
+pub(super) fn float_sample<'r>(
+    place: &BodyPosition<'r>,
+    message: &'r [u8],
+) -> Result<Sample, WireError> {
     // All senders write this form; protobuf leaves out a field that is zero.
     if let Ok(message) = message.try_into()
         && let Some(sample) = usual_sample(message)
@@ -149,7 +152,7 @@ pub(super) fn float_sample<'r>(place: &Place<'r>, message: &'r [u8]) -> Result<S
 
 #[inline]
 pub(super) fn packed_refs(
-    place: &Place<'_>,
+    place: &BodyPosition<'_>,
     packed: &[u8],
     refs: &mut Vec<u32>,
 ) -> Result<(), WireError> {

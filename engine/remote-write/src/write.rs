@@ -4,9 +4,9 @@
 //! `proto/`. Unknown fields are skipped, as protobuf requires.
 
 use super::WireError;
+use super::body_position::BodyPosition;
 use super::exemplar::{Exemplar, decode_exemplar_v1, decode_exemplar_v2};
 use super::fields::Value;
-use super::place::Place;
 use super::series_parts::{
     Labels, UsualSeries, float_sample, narrow_ref, only_sample, packed_refs, usual_series,
 };
@@ -49,7 +49,7 @@ pub struct EncodedSeries<'r> {
 
 /// Part of an encoded series that a sink has taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum Consumed {
     /// The sink does not know these bytes.
     Nothing,
     /// The sink took samples, histograms and exemplars, but not the metadata.
@@ -60,12 +60,12 @@ pub enum Taken {
 /// The type to which a native histogram is decoded.
 pub trait HistogramMessage<'r>: Sized {
     /// Decodes the message and returns its time in milliseconds, too. The content is not checked.
-    fn decode(place: &Place<'r>, message: &'r [u8]) -> Result<(i64, Self), WireError>;
+    fn decode(place: &BodyPosition<'r>, message: &'r [u8]) -> Result<(i64, Self), WireError>;
 }
 
 /// Keeps the encoded message. Its time is not decoded and 0.
 impl<'r> HistogramMessage<'r> for &'r [u8] {
-    fn decode(_: &Place<'r>, message: &'r [u8]) -> Result<(i64, Self), WireError> {
+    fn decode(_: &BodyPosition<'r>, message: &'r [u8]) -> Result<(i64, Self), WireError> {
         Ok((0, message))
     }
 }
@@ -88,8 +88,8 @@ pub trait WriteSink<'r> {
         &mut self,
         _series: EncodedSeries<'r>,
         _data: SeriesData<'_, Self::Histogram>,
-    ) -> Taken {
-        Taken::Nothing
+    ) -> Consumed {
+        Consumed::Nothing
     }
 
     /// Receives a series of a 1.0 request; labels are (name, value) in the sender's order. A label
@@ -163,7 +163,12 @@ impl Decoded {
     }
 
     #[inline]
-    fn take(&mut self, place: &Place<'_>, part: &[u8], bytes: usize) -> Result<(), WireError> {
+    fn take(
+        &mut self,
+        place: &BodyPosition<'_>,
+        part: &[u8],
+        bytes: usize,
+    ) -> Result<(), WireError> {
         match self.bytes_left.checked_sub(bytes) {
             Some(left) => {
                 self.bytes_left = left;
@@ -173,7 +178,7 @@ impl Decoded {
         }
     }
 
-    fn take_other(&mut self, place: &Place<'_>, part: &[u8]) -> Result<(), WireError> {
+    fn take_other(&mut self, place: &BodyPosition<'_>, part: &[u8]) -> Result<(), WireError> {
         self.take(place, part, cost::OTHER + part.len() * cost::OTHER_BYTE)
     }
 }
@@ -183,7 +188,7 @@ pub fn decode_write_v1<'r, S: WriteSink<'r>>(
     body: &'r [u8],
     sink: &mut S,
 ) -> Result<(), WireError> {
-    let place = Place::new(V1, body);
+    let place = BodyPosition::new(V1, body);
     let mut decoded = Decoded::of(body, sink.memory_bytes_max());
     let mut labels = Labels::default();
     // Reused for all series, so that decoding allocates little.
@@ -271,7 +276,7 @@ pub fn decode_write_v2<'r, S: WriteSink<'r>>(
     body: &'r [u8],
     sink: &mut S,
 ) -> Result<(), WireError> {
-    let place = Place::new(V2, body);
+    let place = BodyPosition::new(V2, body);
     let mut decoded = Decoded::of(body, sink.memory_bytes_max());
     // Protobuf lets symbols follow the series that refer to them, hence two passes.
     let mut symbols: Vec<&'r [u8]> = Vec::with_capacity(256);
@@ -368,22 +373,22 @@ struct EncodedRefs<'a, 'r> {
 /// Passes a series of a 2.0 request to the sink, encoded if the sink knows the bytes.
 #[inline]
 fn give_series<'r, S: WriteSink<'r>>(
-    place: &Place<'r>,
+    place: &BodyPosition<'r>,
     sink: &mut S,
     EncodedRefs { only_packed, refs }: EncodedRefs<'_, 'r>,
     metadata: Option<&'r [u8]>,
     data: SeriesData<'_, S::Histogram>,
 ) -> Result<(), WireError> {
-    let mut taken = Taken::Nothing;
+    let mut taken = Consumed::Nothing;
     if let Some(packed) = only_packed {
         taken = sink.series_by_bytes(EncodedSeries { refs: packed, metadata }, data);
         // Neither labels nor metadata need to be decoded then.
-        if taken == Taken::All {
+        if taken == Consumed::All {
             return Ok(());
         }
         packed_refs(place, packed, refs)?;
     }
-    if taken == Taken::Nothing {
+    if taken == Consumed::Nothing {
         sink.series_by_refs(refs, data);
     }
     let Some(metadata) = metadata else { return Ok(()) };

@@ -6,7 +6,8 @@ use super::bindings::tidepool::tsdb::types as wit;
 use super::bindings::tidepool::tsdb::wal::Log;
 use super::convert::to_labels;
 use crate::forward::{
-    Batch, Fed, ForwardError, Forwarder, Place, Settings, ShardPosition, StorePlace, WINDOW_MS,
+    Batch, Fed, ForwardError, Forwarder, RowPosition, Settings, ShardPosition, StorePlace,
+    WINDOW_MS,
 };
 use crate::model::Labels;
 use crate::relabel::{Action, RuleSpec};
@@ -224,15 +225,15 @@ impl From<ShardPosition> for forward::ShardPosition {
     }
 }
 
-impl From<Place> for forward::Place {
-    fn from(place: Place) -> forward::Place {
+impl From<RowPosition> for forward::Place {
+    fn from(place: RowPosition) -> forward::Place {
         forward::Place { segment: place.segment, record: place.record, row: place.row }
     }
 }
 
-impl From<forward::Place> for Place {
-    fn from(place: forward::Place) -> Place {
-        Place { segment: place.segment, record: place.record, row: place.row }
+impl From<forward::Place> for RowPosition {
+    fn from(place: forward::Place) -> RowPosition {
+        RowPosition { segment: place.segment, record: place.record, row: place.row }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::model::histogram::Count;
 use crate::model::{
     HistogramError, LABEL_NAME, LabelError, Labels, NativeHistogram, Sample, Value, start_of,
 };
-use crate::wire::{self, EncodedSeries, ExemplarLabels, SeriesData, Taken, WriteSink};
+use crate::wire::{self, Consumed, EncodedSeries, ExemplarLabels, SeriesData, WriteSink};
 use rustc_hash::FxHashSet;
 use std::rc::Rc;
 
@@ -255,23 +255,23 @@ impl<'r> WriteSink<'r> for Ingest<'_, 'r> {
     }
 
     #[inline]
-    fn series_by_bytes(&mut self, series: EncodedSeries<'r>, data: SeriesData<'_>) -> Taken {
+    fn series_by_bytes(&mut self, series: EncodedSeries<'r>, data: SeriesData<'_>) -> Consumed {
         if let TemplateState::Begins(symbols) = self.template_state {
             self.template_state = self.templates.begin(self.head, symbols, series);
         }
         self.encoded = Some(series);
         let TemplateState::Matching(matching) = &mut self.template_state else {
-            return Taken::Nothing;
+            return Consumed::Nothing;
         };
         // A series without rows is refused, which only the slow path does.
         let known = matching.next(series).filter(|_| data.rows() > 0);
         let Some((slot, says_metadata)) = known else {
             // The template is dropped; the next request may record it again.
             self.template_state = TemplateState::Off;
-            return Taken::Nothing;
+            return Consumed::Nothing;
         };
         self.rows(slot, data);
-        if says_metadata { Taken::Data } else { Taken::All }
+        if says_metadata { Consumed::Data } else { Consumed::All }
     }
 
     fn series_by_pairs(&mut self, labels: &[(&'r [u8], &'r [u8])], data: SeriesData<'_>) {

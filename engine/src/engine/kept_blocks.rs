@@ -34,7 +34,7 @@ struct Known {
 }
 
 /// State of a block for a read of a range.
-pub(super) enum Kept {
+pub(super) enum CachedBlock {
     Open(Rc<BlockReader>),
     /// The block holds nothing of the range.
     Elsewhere,
@@ -64,13 +64,13 @@ impl KeptBlocks {
     }
 
     /// Returns the state of a block, and notes that the running read uses it.
-    pub fn get(&mut self, id: &str, range: TimeRange) -> Kept {
-        let Some(known) = self.known.get_mut(id) else { return Kept::Nothing };
+    pub fn get(&mut self, id: &str, range: TimeRange) -> CachedBlock {
+        let Some(known) = self.known.get_mut(id) else { return CachedBlock::Nothing };
         if !range.overlaps(&known.range) {
-            return Kept::Elsewhere;
+            return CachedBlock::Elsewhere;
         }
         known.read = self.reads;
-        known.reader.clone().map_or(Kept::Nothing, Kept::Open)
+        known.reader.clone().map_or(CachedBlock::Nothing, CachedBlock::Open)
     }
 
     #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Lookups of labels, and the blocks that reads need.
 
-use super::kept_blocks::Kept;
+use super::kept_blocks::CachedBlock;
 use super::{Engine, Owned, Role};
 use crate::block::{BlockError, BlockReader, read_meta};
 use crate::compact::BadBlock;
@@ -139,9 +139,9 @@ impl Engine {
     fn open_if_in(&self, id: &str, range: TimeRange) -> Opened {
         let mut kept = self.kept_blocks.borrow_mut();
         match kept.get(id, range) {
-            Kept::Open(block) => return Ok(Some(block)),
-            Kept::Elsewhere => return Ok(None),
-            Kept::Nothing => {}
+            CachedBlock::Open(block) => return Ok(Some(block)),
+            CachedBlock::Elsewhere => return Ok(None),
+            CachedBlock::Nothing => {}
         }
         // `meta.json` is cheaper to read than the index, and shows whether the index is needed.
         let meta = read_meta(&*self.blocks, id)?;

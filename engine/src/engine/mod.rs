@@ -52,7 +52,7 @@ pub use saved::SavedHead;
 pub use status::{HeadCardinality, HeadExemplars};
 pub use upkeep::{CommittedBlock, DeletedFor, Room, UpkeepProgress};
 #[cfg(feature = "promql")]
-pub use view::{First, Taken, View};
+pub use view::{First, Projection, View};
 
 /// Shortest range of a block, in milliseconds.
 pub const BLOCK_DURATION_MS_MIN: i64 = 1000;

@@ -50,12 +50,12 @@ pub struct First<'a> {
     /// Time range, both ends included.
     pub range: TimeRange,
     /// Content to read of each series.
-    pub taken: Taken,
+    pub taken: Projection,
 }
 
 /// Content that a selection takes of each series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum Projection {
     /// Labels, and the chunks that windows touch.
     Series,
     /// The labels alone, without any chunks.
@@ -87,8 +87,8 @@ fn in_head(
     First { matchers, range, taken }: First<'_>,
 ) -> Result<Box<dyn SeriesSource>> {
     match taken {
-        Taken::Series => head.select(matchers, range, &Labels::default()),
-        Taken::Labels => {
+        Projection::Series => head.select(matchers, range, &Labels::default()),
+        Projection::Labels => {
             head.series(&Lookup { matcher_sets: vec![matchers.to_vec()], range, limit: 0 })
         }
     }
@@ -109,8 +109,11 @@ impl View {
     ) -> Result<(Box<dyn SeriesSource>, usize)> {
         let matchers = compile(specs)?;
         let bytes = matchers.iter().map(Matcher::bytes).sum();
-        let head =
-            self.in_head(First { matchers: specs, range: windows.range, taken: Taken::Series })?;
+        let head = self.in_head(First {
+            matchers: specs,
+            range: windows.range,
+            taken: Projection::Series,
+        })?;
         let blocks = self.blocks_in(windows.range).cloned().collect();
         let head = Some(head);
         Ok((Box::new(Selected { head, blocks, matchers, windows, begun: None }), bytes))
@@ -120,7 +123,7 @@ impl View {
     pub fn labels(&self, specs: &[MatcherSpec], range: TimeRange) -> Result<Box<dyn SeriesSource>> {
         let sets = MatcherSets::of(compile(specs)?);
         let mut sources =
-            vec![self.in_head(First { matchers: specs, range, taken: Taken::Labels })?];
+            vec![self.in_head(First { matchers: specs, range, taken: Projection::Labels })?];
         for block in self.blocks_in(range) {
             sources.push(Box::new(BlockLabels::select(Rc::clone(block), &sets, range)?));
         }

@@ -13,7 +13,7 @@
 //! Invariants: the rows that the store has of a series in (from, upto], and at its points, are its
 //! undelivered ones; each row of a gap lies in one of its windows.
 
-use super::row::Place;
+use super::row::RowPosition;
 use crate::codec::{put_uvarint, put_varint, split_uvarint, split_varint};
 use crate::model::Labels;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -48,7 +48,7 @@ pub struct Gap {
     windows: BTreeMap<i64, u64>,
     /// Windows that were begun, with the end of the out-of-order log at that moment; its beginning
     /// for windows that were given up before.
-    begun: BTreeMap<i64, Place>,
+    begun: BTreeMap<i64, RowPosition>,
 }
 
 impl Default for StorePlace {
@@ -118,7 +118,7 @@ impl Gap {
     }
 
     /// Returns whether an out-of-order row of the log was or will be read from the store.
-    pub fn gives(&self, hash: u64, time_ms: i64, place: Place) -> bool {
+    pub fn gives(&self, hash: u64, time_ms: i64, place: RowPosition) -> bool {
         let window_ms = window_of(time_ms);
         let in_window = match self.begun.get(&window_ms) {
             Some(out_of_order_end) => place < *out_of_order_end,
@@ -128,7 +128,7 @@ impl Gap {
     }
 
     /// Begins the oldest window, with the current end of the out-of-order log.
-    pub fn begin_window(&mut self, out_of_order_end: Place) {
+    pub fn begin_window(&mut self, out_of_order_end: RowPosition) {
         if let Some(window_ms) = self.windows.keys().next() {
             // A window that begins again keeps its first place: later rows come from the log.
             self.begun.entry(*window_ms).or_insert(out_of_order_end);
@@ -143,7 +143,7 @@ impl Gap {
 
     /// Returns whether all windows were taken, and the out-of-order log was read past the place of
     /// each.
-    pub fn is_over(&self, out_of_order: Place) -> bool {
+    pub fn is_over(&self, out_of_order: RowPosition) -> bool {
         self.windows.is_empty()
             && self.begun.values().all(|out_of_order_end| *out_of_order_end <= out_of_order)
     }
@@ -184,7 +184,7 @@ impl Gap {
     /// Appends the gap as bytes, for [`Gap::decode`].
     pub fn encode(&self, out: &mut Vec<u8>) {
         put_uvarint(out, self.begun.len() as u64);
-        for (window_ms, Place { segment, record, row }) in &self.begun {
+        for (window_ms, RowPosition { segment, record, row }) in &self.begun {
             put_varint(out, *window_ms);
             [segment, record, row].into_iter().for_each(|part| put_uvarint(out, u64::from(*part)));
         }
@@ -212,7 +212,7 @@ impl Gap {
         for _ in 0..take(&mut rest, split_uvarint)? {
             let window_ms = take(&mut rest, split_varint)?;
             let mut part = || u32::try_from(take(&mut rest, split_uvarint)?).ok();
-            let place = Place { segment: part()?, record: part()?, row: part()? };
+            let place = RowPosition { segment: part()?, record: part()?, row: part()? };
             gap.begun.insert(window_ms, place);
         }
         for _ in 0..take(&mut rest, split_uvarint)? {

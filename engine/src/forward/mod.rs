@@ -32,7 +32,7 @@ mod tests;
 
 pub use gap::{Gap, StorePlace, WINDOW_MS, window_of};
 pub use request::Batch;
-pub use row::{Place, Source};
+pub use row::{RowPosition, Source};
 
 use crate::engine::RemoteWriteVersion;
 use crate::model::Labels;
@@ -114,9 +114,9 @@ pub struct Fed {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShardPosition {
     /// First undelivered row of the in-order log.
-    pub in_order: Place,
+    pub in_order: RowPosition,
     /// First undelivered row of the out-of-order log.
-    pub out_of_order: Place,
+    pub out_of_order: RowPosition,
     /// First undelivered row of the store's current window.
     pub store: StorePlace,
 }
@@ -128,9 +128,9 @@ pub struct Forwarder {
     shards: Vec<Shard>,
     extras: Extras,
     /// Place behind the last row read of each log.
-    tails: [Place; 2],
+    tails: [RowPosition; 2],
     store_tail: StorePlace,
-    log_marks: [VecDeque<Mark<Place>>; 2],
+    log_marks: [VecDeque<Mark<RowPosition>>; 2],
     store_marks: VecDeque<Mark<StorePlace>>,
     /// Number that the next row of each source gets.
     numbers: [u64; SOURCES],
@@ -154,7 +154,7 @@ impl Forwarder {
             series,
             shards: Vec::new(),
             extras: Extras::default(),
-            tails: [Place::default(); 2],
+            tails: [RowPosition::default(); 2],
             store_tail: StorePlace::default(),
             log_marks: [VecDeque::new(), VecDeque::new()],
             store_marks: VecDeque::new(),
@@ -240,7 +240,7 @@ impl Forwarder {
     /// Notes the end of a segment: the position of an empty queue moves past the segment.
     pub fn end_segment(&mut self, log: LogKind, segment: u32) {
         let which = if log == LogKind::InOrder { 0 } else { 1 };
-        let after = Place { segment: segment.saturating_add(1), record: 0, row: 0 };
+        let after = RowPosition { segment: segment.saturating_add(1), record: 0, row: 0 };
         self.tails[which] = self.tails[which].max(after);
     }
 

@@ -1,7 +1,7 @@
 //! Positions of delivery: the first row of each queue and source that is not delivered.
 
 use super::gap::StorePlace;
-use super::row::{Place, Row, Source};
+use super::row::{Row, RowPosition, Source};
 use super::shard::Shard;
 use super::{Forwarder, ShardPosition};
 use std::collections::VecDeque;
@@ -26,7 +26,7 @@ impl Forwarder {
                 match marks.get(after.wrapping_sub(1)) {
                     Some(mark) => {
                         let row = row.number() - mark.first_number;
-                        Place { row: u32::try_from(row).unwrap_or(u32::MAX), ..mark.place }
+                        RowPosition { row: u32::try_from(row).unwrap_or(u32::MAX), ..mark.place }
                     }
                     None => shard.resume[which],
                 }

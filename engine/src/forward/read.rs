@@ -1,7 +1,7 @@
 //! Reads records of the logs: their rows go into queues, or are noted in a gap.
 
 use super::place::Mark;
-use super::row::{Place, Row, RowExemplar, Source};
+use super::row::{Row, RowExemplar, RowPosition, Source};
 use super::series::shard_of;
 use super::{Fed, Forwarder, Shard};
 use crate::model::Value;
@@ -38,7 +38,7 @@ impl Forwarder {
     fn may_chain_from(&self, segment: u32) -> bool {
         let first = self.shards.iter().map(|shard| shard.resume[0].segment).min().unwrap_or(0);
         let before = first.saturating_sub(CHAINED_SEGMENTS)..first;
-        self.tails[0] == Place::default() && before.contains(&segment)
+        self.tails[0] == RowPosition::default() && before.contains(&segment)
     }
 
     /// Drops series without a series record in this segment or a later one.
@@ -68,18 +68,18 @@ impl Forwarder {
             let mut reader = RecordReader {
                 forwarder: self,
                 which,
-                place: Place { segment, record: record_number, row: 0 },
+                place: RowPosition { segment, record: record_number, row: 0 },
                 fed: &mut fed,
             };
             reader.read(record);
             let rows = reader.place.row;
             if rows > 0 {
-                let place = Place { segment, record: record_number, row: 0 };
+                let place = RowPosition { segment, record: record_number, row: 0 };
                 let first_number = self.numbers[which];
                 self.log_marks[which].push_back(Mark { first_number, place });
                 self.numbers[which] += u64::from(rows);
             }
-            let after = Place { segment, record: record_number.saturating_add(1), row: 0 };
+            let after = RowPosition { segment, record: record_number.saturating_add(1), row: 0 };
             self.tails[which] = self.tails[which].max(after);
             fed.records += 1;
         }
@@ -91,7 +91,7 @@ struct RecordReader<'f> {
     forwarder: &'f mut Forwarder,
     which: usize,
     /// Place of the next row.
-    place: Place,
+    place: RowPosition,
     fed: &'f mut Fed,
 }
 
@@ -297,7 +297,7 @@ mod tests {
     /// Returns a forwarder that continues in segment 1 behind so many records.
     fn resumed(records: u32) -> Forwarder {
         let mut forwarder = Forwarder::new(Settings::default(), 1).expect("settings");
-        let in_order = Place { segment: 1, record: records, row: 0 };
+        let in_order = RowPosition { segment: 1, record: records, row: 0 };
         let position = ShardPosition { in_order, ..ShardPosition::default() };
         forwarder.resume(&[position], &[]).expect("a position");
         forwarder

@@ -18,7 +18,7 @@ pub const SOURCES: usize = 3;
 
 /// Position of a row in a log. Places compare in the order of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct RowPosition {
     /// Number of the segment in its log.
     pub segment: u32,
     /// Number of whole records before this one in the segment.

@@ -1,7 +1,7 @@
 //! One queue: the rows of the series that belong to it, in the order in which they are sent.
 
 use super::gap::StorePlace;
-use super::row::{Place, Row, SOURCES, Source};
+use super::row::{Row, RowPosition, SOURCES, Source};
 use std::collections::VecDeque;
 
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub struct Shard {
     /// Number of queued rows of each source.
     pub counts: [usize; SOURCES],
     /// Rows of the logs before these places were delivered by an earlier run.
-    pub resume: [Place; 2],
+    pub resume: [RowPosition; 2],
     /// Rows of the store before this place were delivered by an earlier run.
     pub resume_store: StorePlace,
 }

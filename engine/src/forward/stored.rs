@@ -2,7 +2,7 @@
 
 use super::gap::{Gap, StorePlace, WINDOW_MS};
 use super::place::Mark;
-use super::row::{Place, Row, SOURCES, Source};
+use super::row::{Row, RowPosition, SOURCES, Source};
 use super::series::{labels_hash, shard_of};
 use super::{Fed, ForwardError, Forwarder};
 use crate::chunk::values;
@@ -176,7 +176,7 @@ impl Forwarder {
     }
 
     /// Begins the oldest window. Out-of-order rows before `out_of_order_end` may be in the store.
-    pub fn begin_store_window(&mut self, out_of_order_end: Place) {
+    pub fn begin_store_window(&mut self, out_of_order_end: RowPosition) {
         if let Some(gap) = self.active_gap() {
             gap.begin_window(out_of_order_end);
         }

@@ -239,7 +239,7 @@ fn rows_of_a_dropped_window_do_not_come_back() {
     }
     let mut received = BTreeMap::new();
     while forwarder.store_window().is_some() {
-        forwarder.begin_store_window(Place::default());
+        forwarder.begin_store_window(RowPosition::default());
         forwarder.feed_store(&frames, 1000).expect("frames");
         let batch = forwarder.take(0, V2, 100, i64::MIN).expect("rows");
         received.extend(decoded(V2, &batch.body).received.0);
@@ -430,10 +430,10 @@ impl<'w> Run<'w> {
     }
 
     /// The end of the out-of-order log.
-    fn out_of_order_end(&self) -> Place {
+    fn out_of_order_end(&self) -> RowPosition {
         let segments = &self.world.logs[1];
         let record = segments.last().map_or(0, Vec::len) as u32;
-        Place { segment: segments.len() as u32 - 1, record, row: 0 }
+        RowPosition { segment: segments.len() as u32 - 1, record, row: 0 }
     }
 
     fn step(&mut self, step: Step) {

@@ -79,7 +79,7 @@ pub struct HeadSeries {
 
 /// Bounds of what a cursor may see of one series.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
+pub(super) struct Visibility {
     /// In-order samples up to this time.
     pub newest_ms: i64,
     /// Out-of-order samples that came before this epoch.
@@ -218,7 +218,7 @@ impl HeadCursor {
             let Some(at) = self.next_at(table) else { return Ok(Slice::End) };
             let (slot, newest_ms) = (self.slots[at], self.newest.get(at));
             let series = table.at(slot);
-            let seen = Seen { newest_ms, epoch: self.epoch };
+            let seen = Visibility { newest_ms, epoch: self.epoch };
             let chunks = series.chunks(self.range, seen);
             let chunks = chunks.map_err(|error| (table.packed_labels(slot), error))?;
             if !chunks.is_empty() {

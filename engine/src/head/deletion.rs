@@ -11,7 +11,7 @@
 //! in the log, for what was in its out-of-order log then.
 
 use super::series_table::SeriesTable;
-use super::slab::Place as _;
+use super::slab::SlabIndex as _;
 use super::window::HeldTimes;
 use super::{HeadCursor, Slot};
 use crate::model::TimeRange;

@@ -7,7 +7,7 @@
 
 use super::label_names::SeriesLabels;
 use super::series::{Series, Slot};
-use super::slab::{Place, Slab, shrink_above};
+use super::slab::{Slab, SlabIndex, shrink_above};
 use super::sorted::Sorted;
 use super::symbols::{SymbolId, Symbols};
 use super::work::{NotNow, WorkLeft};

@@ -11,7 +11,7 @@
 
 use super::deletion::TimesScan;
 use super::metadata::Metadata;
-use super::slab::Place;
+use super::slab::SlabIndex;
 use super::waiting::{WaitingFloats, Waits};
 use super::{Batch, Exemplar, Head, LookupError, Slot};
 use crate::chunk::ChunkError;

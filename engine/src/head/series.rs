@@ -5,9 +5,9 @@ mod disjoint_chunks;
 pub(super) mod out_of_order_samples;
 mod state;
 
-use super::cursor::Seen;
+use super::cursor::Visibility;
 use super::label_names::SeriesLabels;
-use super::slab::Place;
+use super::slab::SlabIndex;
 use crate::chunk::{Chunk, ChunkError, Encoding, SAMPLES_PER_CHUNK, ValueAppender, without};
 use crate::codec::hash_word;
 use crate::model::{TimeRange, Value};
@@ -25,7 +25,7 @@ impl Slot {
     }
 }
 
-impl Place for Slot {
+impl SlabIndex for Slot {
     fn of(number: u32) -> Slot {
         Slot(number)
     }
@@ -226,7 +226,11 @@ impl Series {
     /// Returns the chunks that overlap the range, as a cursor may see them: in-order ones in time
     /// order, then those of out-of-order samples, which may overlap any other. Of samples at one
     /// time, the first listed counts. Only samples newer than the cursor are removed from chunks.
-    pub(super) fn chunks(&self, range: TimeRange, seen: Seen) -> Result<Vec<Chunk>, ChunkError> {
+    pub(super) fn chunks(
+        &self,
+        range: TimeRange,
+        seen: Visibility,
+    ) -> Result<Vec<Chunk>, ChunkError> {
         let until_ms = range.end_ms.min(seen.newest_ms);
         let from = self.sealed.partition_point(|chunk| chunk.max_time_ms < range.start_ms);
         let sealed = self.sealed[from..].iter().take_while(|c| c.min_time_ms <= until_ms);

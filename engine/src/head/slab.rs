@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 const PAGE_PLACES: usize = 256;
 
 /// A newtype of place numbers, one for each kind of table.
-pub trait Place: Copy {
+pub trait SlabIndex: Copy {
     fn of(number: u32) -> Self;
     fn number(self) -> u32;
 }
@@ -38,7 +38,7 @@ impl<P, T> Default for Slab<P, T> {
     }
 }
 
-impl<P: Place, T> Slab<P, T> {
+impl<P: SlabIndex, T> Slab<P, T> {
     pub fn len(&self) -> usize {
         self.len
     }
@@ -129,7 +129,7 @@ impl<P: Place, T> Slab<P, T> {
 mod tests {
     use super::*;
 
-    impl Place for u32 {
+    impl SlabIndex for u32 {
         fn of(number: u32) -> u32 {
             number
         }

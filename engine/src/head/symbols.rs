@@ -2,7 +2,7 @@
 //!
 //! A symbol lives as long as a series uses it; then its number is reused.
 
-use super::slab::{Place, Slab, shrink_above};
+use super::slab::{Slab, SlabIndex, shrink_above};
 use crate::codec::{bytes_equal, hash_bytes};
 use hashbrown::HashTable;
 
@@ -10,7 +10,7 @@ use hashbrown::HashTable;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SymbolId(pub(super) u32);
 
-impl Place for SymbolId {
+impl SlabIndex for SymbolId {
     fn of(number: u32) -> SymbolId {
         SymbolId(number)
     }

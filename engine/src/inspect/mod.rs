@@ -12,5 +12,5 @@ pub use analysis::{
 };
 pub use listing::{ListedBlock, list_blocks};
 pub use verify::{
-    BlockCheck, CheckStep, Finding, Found, LogCheck, LogCounts, RecordFinding, Severity,
+    BlockCheck, BlockCounts, CheckStep, Finding, LogCheck, LogCounts, RecordFinding, Severity,
 };

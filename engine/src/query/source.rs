@@ -1,7 +1,7 @@
 //! Opens selections of the store for an evaluation.
 
 use super::series::StoreSeries;
-use crate::engine::{First, Taken, View};
+use crate::engine::{First, Projection, View};
 use crate::error::{Error, Result};
 use crate::model::{MatcherSpec, TimeRange};
 use crate::select::Windows;
@@ -78,7 +78,7 @@ impl StoreSource {
         let range = TimeRange { start_ms: selection.start_ms, end_ms: selection.end_ms };
         let hints = selection.hints;
         let windows = Windows { range, step_ms: hints.step_ms, width_ms: hints.range_ms };
-        let taken = if hints.labels_only { Taken::Labels } else { Taken::Series };
+        let taken = if hints.labels_only { Projection::Labels } else { Projection::Series };
         let view = self.view(First { matchers: &specs, range, taken })?;
         let series = match hints.labels_only {
             true => (view.labels(&specs, range)?, 0),

@@ -1,6 +1,6 @@
 //! Decodes records in place; texts are not copied.
 
-use super::others::{
+use super::rare_records::{
     self, ExemplarRecords, MetadataRecord, MmapMarkerRecord, Rows, TombstoneRecord,
 };
 use super::samples_v2::{RowHeads, SampleV2Records};
@@ -95,13 +95,13 @@ pub fn decode(record: &[u8]) -> Result<Record<'_>, RecordError> {
                 header.ok_or(RecordError { kind: SAMPLES, offset: 1 })?;
             Ok(Record::Samples(SampleRecords { record, rest, first_ref, first_timestamp_ms }))
         }
-        TOMBSTONES => Ok(Record::Tombstones(others::tombstones(record, rest))),
+        TOMBSTONES => Ok(Record::Tombstones(rare_records::tombstones(record, rest))),
         EXEMPLARS => {
             let (heads, rest) = heads(record)?;
             Ok(Record::Exemplars(ExemplarRecords::new(record, rest, heads)))
         }
-        MMAP_MARKERS => Ok(Record::MmapMarkers(others::mmap_markers(record, rest))),
-        METADATA => Ok(Record::Metadata(others::metadata(record, rest))),
+        MMAP_MARKERS => Ok(Record::MmapMarkers(rare_records::mmap_markers(record, rest))),
+        METADATA => Ok(Record::Metadata(rare_records::metadata(record, rest))),
         u64::KIND | u64::CUSTOM_KIND => {
             let (heads, rest) = heads(record)?;
             Ok(Record::Histograms(HistogramRecords::new(record, rest, heads)))

@@ -15,7 +15,7 @@
 //! Fixed-width numbers are big-endian. The differences of samples are to the record's first
 //! reference and time, not to the sample before; the first sample is repeated with differences 0.
 //!
-//! The other types: `others.rs` for tombstones, exemplars, markers and metadata (3 to 6),
+//! The other types: `rare_records.rs` for tombstones, exemplars, markers and metadata (3 to 6),
 //! `histograms.rs` (7 to 10), `samples_v2.rs` for those with start timestamps (11 to 13),
 //! `own_records.rs` and `columns/` for those that are not upstream's (200 and 202; 201 and 203).
 
@@ -23,8 +23,8 @@ pub mod columns;
 mod decode;
 mod encode;
 mod histograms;
-mod others;
 mod own_records;
+mod rare_records;
 mod samples_v2;
 
 pub use columns::{ColumnError, ColumnReader, ColumnRecord, ColumnWriter};
@@ -35,12 +35,12 @@ pub use encode::{put_samples, put_series, samples_record, series_record};
 pub use histograms::{
     HistogramRecord, HistogramRecords, WalCount, histograms_record, put_histogram,
 };
-pub use others::{
+pub use own_records::{deletions_applied_record, retired_record};
+pub use rare_records::{
     ExemplarRecord, ExemplarRecords, MetadataRecord, MmapMarkerRecord, Rows, TombstoneRecord,
     exemplars_record, metadata_record, mmap_markers_record, put_exemplar, put_metadata,
     tombstones_record,
 };
-pub use own_records::{deletions_applied_record, retired_record};
 pub use samples_v2::SampleV2Records;
 
 const SERIES: u8 = 1;

@@ -12,7 +12,7 @@
 //!
 //! The start timestamp (17, in 2.0) is ignored. Lists of numbers come packed or one by one.
 
-use super::{Place, Value as Field, WireError};
+use super::{BodyPosition, Value as Field, WireError};
 use crate::codec::{put_uvarint, split_uvarint, uvarint_bytes};
 use crate::model::Value;
 use crate::model::histogram::{BucketLayout, Count, NativeHistogram, ResetHint, Span};
@@ -50,7 +50,7 @@ impl Default for Total {
 }
 
 impl<'r> HistogramMessage<'r> for Value {
-    fn decode(place: &Place<'r>, message: &'r [u8]) -> Result<(i64, Value), WireError> {
+    fn decode(place: &BodyPosition<'r>, message: &'r [u8]) -> Result<(i64, Value), WireError> {
         let mut read = Message::default();
         place.walk(message, |number, field| read.field(place, number, field))?;
         Ok((read.timestamp_ms, read.into_value()))
@@ -60,7 +60,7 @@ impl<'r> HistogramMessage<'r> for Value {
 impl Message {
     fn field<'r>(
         &mut self,
-        place: &Place<'r>,
+        place: &BodyPosition<'r>,
         number: u32,
         field: Field<'r>,
     ) -> Result<(), WireError> {
@@ -149,7 +149,7 @@ fn fold(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
-fn decode_span<'r>(place: &Place<'r>, message: &'r [u8]) -> Result<Span, WireError> {
+fn decode_span<'r>(place: &BodyPosition<'r>, message: &'r [u8]) -> Result<Span, WireError> {
     let mut span = Span::default();
     place.walk(message, |number, field| {
         match (number, field) {
@@ -163,7 +163,11 @@ fn decode_span<'r>(place: &Place<'r>, message: &'r [u8]) -> Result<Span, WireErr
     Ok(span)
 }
 
-fn push_deltas(place: &Place<'_>, list: Field<'_>, out: &mut Vec<i64>) -> Result<(), WireError> {
+fn push_deltas(
+    place: &BodyPosition<'_>,
+    list: Field<'_>,
+    out: &mut Vec<i64>,
+) -> Result<(), WireError> {
     match list {
         // A list that is not packed has a field for each number.
         Field::Varint(folded) => out.push(unfold_i64(folded)),
@@ -182,7 +186,11 @@ fn push_deltas(place: &Place<'_>, list: Field<'_>, out: &mut Vec<i64>) -> Result
     Ok(())
 }
 
-fn push_floats(place: &Place<'_>, list: Field<'_>, out: &mut Vec<f64>) -> Result<(), WireError> {
+fn push_floats(
+    place: &BodyPosition<'_>,
+    list: Field<'_>,
+    out: &mut Vec<f64>,
+) -> Result<(), WireError> {
     match list {
         Field::Fixed64(bits) => out.push(f64::from_bits(bits)),
         Field::Bytes(packed) => {

@@ -7,7 +7,7 @@ use crate::model::{Labels, Sample, Value as ModelValue};
 use proptest::prelude::*;
 
 #[derive(Default, Debug)]
-struct Seen {
+struct Collected {
     samples: Vec<Sample>,
     histograms: Vec<(i64, ModelValue)>,
     exemplars: Vec<(f64, i64)>,
@@ -15,7 +15,7 @@ struct Seen {
     refs: Vec<Vec<u32>>,
 }
 
-impl Seen {
+impl Collected {
     fn take(&mut self, data: SeriesData<'_>) {
         self.samples.extend_from_slice(data.samples);
         self.histograms.extend_from_slice(data.histograms);
@@ -32,7 +32,7 @@ impl Seen {
     }
 }
 
-impl<'r> WriteSink<'r> for Seen {
+impl<'r> WriteSink<'r> for Collected {
     type Histogram = ModelValue;
 
     fn series_by_pairs(&mut self, _: &[(&'r [u8], &'r [u8])], data: SeriesData<'_>) {
@@ -60,7 +60,7 @@ fn upstreams_bodies_decode() {
             false => values_of::<u64>(&run),
         };
         for (kind, body) in &run.others {
-            let mut seen = Seen::default();
+            let mut seen = Collected::default();
             match *kind {
                 "write1" => assert_eq!(decode_write_v1(body, &mut seen), Ok(())),
                 "write2" => assert_eq!(decode_write_v2(body, &mut seen), Ok(())),
@@ -115,12 +115,12 @@ fn a_message_may_be_unusual() {
         \x11\0\0\0\0\0\0\xf0\x3f\x08\x03";
     let series = [&[0x22, histogram.len() as u8], &histogram[..]].concat();
     let body = [&[0x0a, series.len() as u8], &series[..]].concat();
-    let mut seen = Seen::default();
+    let mut seen = Collected::default();
     assert_eq!(decode_write_v1(&body, &mut seen), Ok(()));
     let wanted = parse::<u64>("0;0;0;0;3;0;[0:2];[];[2,-1];[];[]");
     assert_eq!(seen.histograms, [(5, wanted.into())]);
     let cut = [&[0x0a, 4, 0x22, 2, 0x62, 1], &body[..]].concat();
-    let error = decode_write_v1(&cut, &mut Seen::default()).err();
+    let error = decode_write_v1(&cut, &mut Collected::default()).err();
     assert_eq!(error.map(|error| error.offset), Some(4));
 }
 
@@ -141,18 +141,18 @@ proptest! {
         let values: Vec<_> = histograms.iter().cloned().chain(floats).collect();
         let mut out = Vec::new();
         put_series(&mut out, &labels(), &values);
-        let mut seen = Seen::default();
+        let mut seen = Collected::default();
         prop_assert_eq!(decode_write_v1(&out, &mut seen), Ok(()));
         prop_assert_eq!(&seen.histograms, &histograms);
         prop_assert_eq!(&seen.samples, &samples);
         let (at, bit, cut) = damage;
         let bytes = out.len();
         out[at % bytes] ^= 1 << (bit % 8);
-        let _ = decode_write_v1(&out, &mut Seen::default());
+        let _ = decode_write_v1(&out, &mut Collected::default());
         out.truncate(cut % bytes);
-        let _ = decode_write_v1(&out, &mut Seen::default());
+        let _ = decode_write_v1(&out, &mut Collected::default());
         // As a 2.0 body the series is field 5, and its histograms are field 3.
         out.first_mut().into_iter().for_each(|tag| *tag = 0x2a);
-        let _ = decode_write_v2(&out, &mut Seen::default());
+        let _ = decode_write_v2(&out, &mut Collected::default());
     }
 }

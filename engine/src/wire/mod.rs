@@ -20,8 +20,8 @@ pub use sample_time::SampleTimes;
 pub use samples::{float_bytes_in, put_series_head, put_series_value, put_value, series_bytes};
 pub use series_exemplars::{put_series_exemplars, split_series_exemplars};
 pub use tidepool_remote_write::{
-    Crc32c, EncodedSeries, Exemplar, ExemplarLabels, Fields, FrameOptions, Place, SeriesMetadata,
-    Taken, Value, WireError, WriteSink, decode_write_v1, decode_write_v2, float_bytes,
+    BodyPosition, Consumed, Crc32c, EncodedSeries, Exemplar, ExemplarLabels, Fields, FrameOptions,
+    SeriesMetadata, Value, WireError, WriteSink, decode_write_v1, decode_write_v2, float_bytes,
     message_field_bytes, put_exemplar_end, put_family_metadata, put_float, put_label,
     put_label_refs, put_message_field, put_series_metadata, put_symbol,
 };

@@ -6,14 +6,14 @@ use proptest::prelude::*;
 type OwnedLabels = Vec<(Vec<u8>, Vec<u8>)>;
 
 #[derive(Default, Debug, PartialEq)]
-struct Seen {
+struct Collected {
     symbols: Vec<Vec<u8>>,
     series: Vec<(OwnedLabels, Vec<Sample>, u64, u64)>,
     refs: Vec<(Vec<u32>, Vec<Sample>)>,
     metadata: Vec<(Vec<u8>, u32)>,
 }
 
-impl<'r> WriteSink<'r> for Seen {
+impl<'r> WriteSink<'r> for Collected {
     type Histogram = ModelValue;
 
     fn symbols(&mut self, symbols: &[&'r [u8]], _: &'r [u8]) {
@@ -67,7 +67,7 @@ fn a_1_0_body_gives_labels_samples_and_counts() {
     ];
     let metadata = [&[0x08, 1][..], &message(2, b"up"), &message(4, b"help")].concat();
     let body = [message(1, &series.concat()), message(3, &metadata)].concat();
-    let mut seen = Seen::default();
+    let mut seen = Collected::default();
     assert_eq!(decode_write_v1(&body, &mut seen), Ok(()));
     let samples = [(7, 1.5), (9, -0.0)].map(|(timestamp_ms, value)| Sample { timestamp_ms, value });
     let labels = vec![(b"__name__".to_vec(), b"up".to_vec())];
@@ -80,7 +80,7 @@ fn a_2_0_body_may_give_its_symbols_last() {
     let series = [message(1, &[1, 2]), message(2, &sample(3.0, 4)), message(5, &[0x18, 2])];
     let body = [message(5, &series.concat()), message(4, b""), message(4, b"a"), message(4, b"b")]
         .concat();
-    let mut seen = Seen::default();
+    let mut seen = Collected::default();
     assert_eq!(decode_write_v2(&body, &mut seen), Ok(()));
     assert_eq!(seen.symbols, [b"".to_vec(), b"a".to_vec(), b"b".to_vec()]);
     assert_eq!(seen.refs, [(vec![1, 2], vec![Sample { timestamp_ms: 4, value: 3.0 }])]);
@@ -92,22 +92,22 @@ fn a_body_of_the_other_version_is_not_an_empty_one() {
     let v1 = message(1, &message(1, &label(b"a", b"b")));
     let v2 = [message(4, b""), message(5, &message(1, &[1, 2]))].concat();
     let told = |error: Option<WireError>| error.is_some_and(|e| e.reason.contains("content type"));
-    assert!(told(decode_write_v2(&v1, &mut Seen::default()).err()));
-    assert!(told(decode_write_v1(&v2, &mut Seen::default()).err()));
+    assert!(told(decode_write_v2(&v1, &mut Collected::default()).err()));
+    assert!(told(decode_write_v1(&v2, &mut Collected::default()).err()));
     // Unknown fields beside known ones are no matter.
     let both = [v1, v2].concat();
-    assert!(decode_write_v1(&both, &mut Seen::default()).is_ok());
-    assert!(decode_write_v2(&both, &mut Seen::default()).is_ok());
+    assert!(decode_write_v1(&both, &mut Collected::default()).is_ok());
+    assert!(decode_write_v2(&both, &mut Collected::default()).is_ok());
 }
 
 #[test]
 fn errors_say_which_message_and_where() {
     let body = [message(1, &message(1, &label(b"a", b"b"))), vec![0x0a, 0x7f, 1]].concat();
-    let error = decode_write_v1(&body, &mut Seen::default()).err();
+    let error = decode_write_v1(&body, &mut Collected::default()).err();
     let offset = error.as_ref().map(|error| (error.message, error.offset));
     assert_eq!(offset, Some(("prometheus.WriteRequest", body.len() - 3)));
     let first_symbol = message(4, b"not empty");
-    assert!(decode_write_v2(&first_symbol, &mut Seen::default()).is_err());
+    assert!(decode_write_v2(&first_symbol, &mut Collected::default()).is_err());
 }
 
 pub(super) fn put_series(out: &mut Vec<u8>, labels: &Labels, values: &[(i64, ModelValue)]) {
@@ -168,8 +168,8 @@ fn frames_are_checksummed_and_cut_at_their_bound() {
 proptest! {
     #[test]
     fn hostile_bodies_are_survived(body: Vec<u8>) {
-        let _ = decode_write_v1(&body, &mut Seen::default());
-        let _ = decode_write_v2(&body, &mut Seen::default());
+        let _ = decode_write_v1(&body, &mut Collected::default());
+        let _ = decode_write_v2(&body, &mut Collected::default());
         let _ = split_chunked_series(&body);
     }
 
@@ -182,8 +182,8 @@ proptest! {
             body[at] ^= bits;
             body.truncate(200 - at);
             let _ = match decode_as_v2 {
-                true => decode_write_v2(&body, &mut Seen::default()),
-                false => decode_write_v1(&body, &mut Seen::default()),
+                true => decode_write_v2(&body, &mut Collected::default()),
+                false => decode_write_v1(&body, &mut Collected::default()),
             };
         }
     }
@@ -198,7 +198,7 @@ proptest! {
         let values: Vec<_> = samples.iter().map(|s| (s.timestamp_ms, s.value.into())).collect();
         put_series(&mut out, &labels, &values);
         // A query result's series looks like a write request's: the same field numbers.
-        let mut seen = Seen::default();
+        let mut seen = Collected::default();
         prop_assert_eq!(decode_write_v1(&out, &mut seen), Ok(()));
         prop_assert_eq!(&seen.series[0].1, &samples);
     }

@@ -29,7 +29,7 @@
 //! Names that end in `.tmp`, `.tmp-for-creation` or `.tmp-for-deletion` are unfinished work. A
 //! rename finishes the work, so entries that still have such a name at a start are removed.
 //!
-//! Read on in [`fs`] (assumptions about disks), [`wal`], [`blocks`], [`wear`], [`error`].
+//! Read on in [`fs`] (assumptions about disks), [`wal`], [`blocks`], [`write_accounts`], [`error`].
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -50,7 +50,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 pub mod wal;
-pub mod wear;
+pub mod write_accounts;
 
 pub use blocks::{BlockDirs, BlockFile, BlockWriter, OpenFileFigures, OpenFiles};
 pub use error::{DiskError, Result};
@@ -60,13 +60,13 @@ pub use record_format::{FormatReason, RecordFormat};
 pub use snapshot::SnapshotWriter;
 pub use staging::Staging;
 pub use wal::{Compression, ReplayBatch, SyncPolicy, Wal, WalOptions};
-pub use wear::{Wear, WrittenFor};
+pub use write_accounts::{WriteAccounts, WrittenFor};
 
 use error::Action;
 use fs::{Disk, Lock, RealDisk};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use wear::CountingDisk;
+use write_accounts::CountingDisk;
 
 const LOCK_FILE: &str = "lock";
 const WAL_DIR: &str = "wal";
@@ -265,7 +265,7 @@ impl DataDir {
     }
 
     /// Bytes written to the directory since it was opened.
-    pub fn wear(&self) -> Arc<Wear> {
+    pub fn wear(&self) -> Arc<WriteAccounts> {
         self.disk.wear()
     }
 

@@ -2,7 +2,7 @@
 
 use super::error::{Action, DiskError, Result};
 use super::fs::Disk;
-use super::{DataDir, wear::WrittenFor};
+use super::{DataDir, write_accounts::WrittenFor};
 use std::io;
 use std::path::Path;
 

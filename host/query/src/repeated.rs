@@ -2,7 +2,7 @@
 
 use super::Shared;
 use super::expression::Expression;
-use super::results::{Answer, Kept, Key, Known, Reader, Results, Steps};
+use super::results::{Answer, CachedAnswer, Key, Known, Reader, Results, Steps};
 use std::sync::Arc;
 use tidepool_runtime::{QueryTimes, ResultFormat};
 use tidepool_store::{StoreError, millis};
@@ -122,7 +122,7 @@ impl<'a> Repeated<'a> {
     /// Joins the new pieces and the cached steps between them.
     fn join(
         &self,
-        kept: &Kept,
+        kept: &CachedAnswer,
         right: Steps,
         new: &[Option<(Answer, Steps)>],
     ) -> Option<Arc<Answer>> {

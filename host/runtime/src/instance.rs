@@ -4,10 +4,10 @@ use super::bindings::EngineWithQueries;
 use super::bindings::exports::tidepool::tsdb::store::Guest;
 use super::deadline::{Ends, epoch_ticks};
 use super::memory::MemoryBound;
+use super::messages::with_flags;
 use super::state::InstanceState;
 use super::watch::Running;
 use super::watchdog::{CallLimit, Overdue};
-use super::words::with_flags;
 use super::{
     BriefFigures, Columns, ColumnsOutcome, CompactProgress, Damage, Deletion, Error, Figures,
     FirstPage, HeadLost, Label, Lookup, Matcher, Measured, Options, RemoteWriteVersion,

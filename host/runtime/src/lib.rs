@@ -23,6 +23,7 @@ mod imports;
 mod inspect;
 mod instance;
 mod memory;
+mod messages;
 mod precompiled;
 mod query;
 mod runtime;
@@ -33,7 +34,6 @@ mod tuning;
 mod wasi;
 mod watch;
 mod watchdog;
-mod words;
 
 pub use bindings::exports::tidepool::tsdb::backfill::{AppendStep, PassStep, Rows, WrittenBlock};
 pub use bindings::exports::tidepool::tsdb::forward::{
@@ -64,6 +64,7 @@ pub use instance::{
     CallError, CursorHandle, Instance, LinesHandle, SavedHeadHandle, StringsHandle,
 };
 pub use memory::{INSTANCE_BYTES_MAX, INSTANCE_BYTES_MIN, MemoryBound, MemoryPool, PoolShare};
+pub use messages::{in_words, nothing_written};
 pub use precompiled::Image;
 pub use query::{
     Annotation, Estimate, EvaluationHandle, ParseError, QueryError, QueryOptions, QueryStats,
@@ -73,7 +74,6 @@ pub use runtime::{InstanceLimits, Runtime};
 pub use state::{InstanceLogs, InstanceStorage};
 pub use status::{ExemplarsHandle, ScanHandle, WalkHandle};
 pub use watchdog::{CallLimit, EPOCH_TICK, Overdue};
-pub use words::{in_words, nothing_written};
 
 impl Options {
     /// Options without any limit, without exemplars and without out-of-order samples.

@@ -54,19 +54,19 @@ impl MemoryBound {
     }
 
     /// Creates a holder of no bytes.
-    pub fn holder(&self) -> Held {
-        Held { of: self.clone(), bytes: 0 }
+    pub fn holder(&self) -> MemoryShare {
+        MemoryShare { of: self.clone(), bytes: 0 }
     }
 }
 
 /// Memory of one holder, such as a target. Dropping it gives the memory back.
 #[derive(Debug)]
-pub struct Held {
+pub struct MemoryShare {
     of: MemoryBound,
     bytes: u64,
 }
 
-impl Held {
+impl MemoryShare {
     /// Sets the number of held bytes. If it grows and there is no memory, returns an error; the
     /// bytes count all the same until fewer are set.
     pub fn set(&mut self, bytes: u64) -> Result<(), ScrapeError> {
@@ -89,7 +89,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for MemoryShare {
     fn drop(&mut self) {
         self.of.0.held_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
     }

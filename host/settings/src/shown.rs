@@ -57,7 +57,7 @@ fn write_entries<'a>(
     let mut writer = Writer { text: String::new(), bytes_max };
     for entry in entries {
         writer.indent(indent);
-        writer.entry(entry, indent, Place::default())?;
+        writer.entry(entry, indent, KeyContext::default())?;
     }
     Ok(writer.text)
 }
@@ -94,7 +94,7 @@ struct Writer {
 
 /// The context of a value.
 #[derive(Clone, Copy, Default)]
-struct Place<'a> {
+struct KeyContext<'a> {
     /// The key of the value; items of a list have that of the list.
     within: &'a str,
     is_hidden: bool,
@@ -106,7 +106,12 @@ impl Writer {
     }
 
     /// Writes a key with its value, after the indent of its line.
-    fn entry(&mut self, entry: &Entry, indent: usize, place: Place<'_>) -> Result<(), TooLong> {
+    fn entry(
+        &mut self,
+        entry: &Entry,
+        indent: usize,
+        place: KeyContext<'_>,
+    ) -> Result<(), TooLong> {
         let Entry { key, value, .. } = entry;
         // The lists above have underscores, some keys of the file dashes.
         let within = key.replace('-', "_");
@@ -116,11 +121,11 @@ impl Writer {
             || SECRETS_WITHIN.contains(&(place.within, within.as_str()));
         self.text += &if is_plain_key(key) { key.clone() } else { quoted(key) };
         self.text.push(':');
-        self.value(value, indent, Place { within: &within, is_hidden })
+        self.value(value, indent, KeyContext { within: &within, is_hidden })
     }
 
     /// Writes a value after its key or dash, including the end of its last line.
-    fn value(&mut self, node: &Node, indent: usize, place: Place<'_>) -> Result<(), TooLong> {
+    fn value(&mut self, node: &Node, indent: usize, place: KeyContext<'_>) -> Result<(), TooLong> {
         match &node.data {
             Data::List(items) if !items.is_empty() => {
                 self.text.push('\n');
@@ -156,7 +161,7 @@ impl Writer {
     }
 
     /// Writes an item after its dash: the first entry of a mapping is on the same line.
-    fn item(&mut self, item: &Node, indent: usize, place: Place<'_>) -> Result<(), TooLong> {
+    fn item(&mut self, item: &Node, indent: usize, place: KeyContext<'_>) -> Result<(), TooLong> {
         let Data::Map(entries) = &item.data else { return self.value(item, indent, place) };
         if entries.is_empty() {
             return self.value(item, indent, place);
@@ -173,7 +178,7 @@ impl Writer {
 }
 
 /// Prints a scalar after a space.
-fn scalar(data: &Data, text: &str, place: Place<'_>) -> String {
+fn scalar(data: &Data, text: &str, place: KeyContext<'_>) -> String {
     if place.is_hidden && !text.is_empty() {
         return format!(" {HIDDEN}");
     }

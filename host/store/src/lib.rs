@@ -89,7 +89,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tasks::{Task, TaskSender, task_queue};
-use tidepool_disk::{BlockDirs, DataDir, Quarantine, RecordFormat, Wear};
+use tidepool_disk::{BlockDirs, DataDir, Quarantine, RecordFormat, WriteAccounts};
 use tidepool_lifecycle::open_files;
 use tidepool_protocol::prom::selection::SelectionCount;
 use tidepool_runtime::{
@@ -113,7 +113,7 @@ struct Shared {
     record_format: RecordFormat,
     blocks: BlockDirs,
     space: Space,
-    wear: Arc<Wear>,
+    wear: Arc<WriteAccounts>,
     live: Mutex<Live>,
     quarantine: Quarantine,
     head: HeadHandle,

@@ -3,7 +3,7 @@
 use super::{Store, StoreCounters};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tidepool_disk::wal::WalStats;
-use tidepool_disk::{OpenFileFigures, Wear, WrittenFor};
+use tidepool_disk::{OpenFileFigures, WriteAccounts, WrittenFor};
 use tidepool_runtime::Figures;
 use tidepool_telemetry::MetricsText;
 
@@ -177,7 +177,7 @@ async fn space(text: &mut MetricsText, store: &Store) {
     );
 }
 
-fn wear(text: &mut MetricsText, wear: &Wear) {
+fn wear(text: &mut MetricsText, wear: &WriteAccounts) {
     let written = WrittenFor::ALL.map(|account| {
         let purpose = match account {
             WrittenFor::Log => "for=\"log\"",

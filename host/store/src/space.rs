@@ -13,7 +13,7 @@ use super::StoreError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tidepool_disk::{DataDir, Wear};
+use tidepool_disk::{DataDir, WriteAccounts};
 
 /// The default reserve is the smaller of this and [`RESERVE_PERCENT_DEFAULT`].
 pub const RESERVE_BYTES_DEFAULT: u64 = 100 * 1024 * 1024;
@@ -67,7 +67,7 @@ pub struct SpaceFigures {
 /// Watches the free space of a data directory.
 pub(super) struct Space {
     data: DataDir,
-    wear: Arc<Wear>,
+    wear: Arc<WriteAccounts>,
     reserve: Mutex<Option<DiskShare>>,
     is_paused: AtomicBool,
     total_bytes: AtomicU64,

@@ -2,14 +2,14 @@
 //!
 //! Source: prometheus/prometheus, `promql/functions.go` (`funcHistogramQuantile` and others).
 
-use super::budget::Held;
+use super::budget::Usage;
 use super::column::Column;
 use super::context::Context;
 use super::key::KeyIndex;
 use super::pipeline::{Operator, Out};
 use super::scalars::Scalars;
 use super::series::Series;
-use super::unite::Unite;
+use super::series_union::SeriesUnion;
 use crate::annotations::Note;
 use crate::error::EvalError;
 use crate::functions::Dropped;
@@ -33,8 +33,8 @@ pub struct OfBuckets {
     by: KeyLabels,
     index: KeyIndex,
     groups: Vec<Group>,
-    unite: Unite,
-    held: Held,
+    unite: SeriesUnion,
+    held: Usage,
 }
 
 /// A histogram: classic buckets, native values, or both.
@@ -62,8 +62,8 @@ impl OfBuckets {
             by: KeyLabels::all_but(UPPER),
             index: KeyIndex::default(),
             groups: Vec::new(),
-            unite: Unite::default(),
-            held: Held::default(),
+            unite: SeriesUnion::default(),
+            held: Usage::default(),
         }
     }
 
@@ -76,7 +76,7 @@ impl OfBuckets {
     fn buffer(&mut self, series: Series, context: &mut Context) -> Result<(), EvalError> {
         let mut column = series.column;
         let held =
-            Held { bytes: column.bytes() + series.labels.bytes(), samples: column.samples() };
+            Usage { bytes: column.bytes() + series.labels.bytes(), samples: column.samples() };
         self.held.bytes += held.bytes;
         self.held.samples += held.samples;
         context.budget.take(held, self.span)?;

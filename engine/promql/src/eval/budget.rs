@@ -14,7 +14,7 @@ pub struct Budget {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct Usage {
     pub bytes: usize,
     pub samples: u64,
 }
@@ -25,7 +25,7 @@ impl Budget {
     }
 
     /// Adds to the amount held; the error names `span`, the part of the expression.
-    pub fn take(&mut self, held: Held, span: Span) -> Result<(), EvalError> {
+    pub fn take(&mut self, held: Usage, span: Span) -> Result<(), EvalError> {
         // Added even if refused: the evaluation ends with the error, and the peak shows the demand.
         self.bytes += held.bytes;
         self.samples += held.samples;
@@ -40,13 +40,13 @@ impl Budget {
         Ok(())
     }
 
-    pub fn give(&mut self, held: Held) {
+    pub fn give(&mut self, held: Usage) {
         self.bytes = self.bytes.saturating_sub(held.bytes);
         self.samples = self.samples.saturating_sub(held.samples);
     }
 
     /// Replaces the amount stored in `place`.
-    pub fn set(&mut self, place: &mut Held, held: Held, span: Span) -> Result<(), EvalError> {
+    pub fn set(&mut self, place: &mut Usage, held: Usage, span: Span) -> Result<(), EvalError> {
         // Given first: a buffer that grows must not count twice.
         self.give(*place);
         *place = held;
@@ -54,12 +54,12 @@ impl Budget {
     }
 
     /// Returns whether an amount is more than may wait for sorting: a quarter of the limits.
-    pub fn is_too_much_to_sort(&self, held: Held) -> bool {
+    pub fn is_too_much_to_sort(&self, held: Usage) -> bool {
         held.bytes > self.limits.bytes_max / 4 || held.samples > self.limits.samples_max / 4
     }
 
-    pub fn peak(&self) -> Held {
-        Held { bytes: self.bytes_peak, samples: self.samples_peak }
+    pub fn peak(&self) -> Usage {
+        Usage { bytes: self.bytes_peak, samples: self.samples_peak }
     }
 }
 
@@ -72,7 +72,7 @@ mod tests {
         let limits = Limits { bytes_max: 100, ..Limits::default() };
         let mut budget = Budget::new(limits);
         let span = Span { start: 4, end: 7 };
-        let held = Held { bytes: 60, samples: 1 };
+        let held = Usage { bytes: 60, samples: 1 };
         budget.take(held, span).unwrap();
         budget.give(held);
         budget.take(held, span).unwrap();

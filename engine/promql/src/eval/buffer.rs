@@ -1,6 +1,6 @@
 //! Samples of one series between the store and the folds.
 
-use super::budget::Held;
+use super::budget::Usage;
 use super::column::{Column, histogram_held};
 use crate::error::EvalError;
 use crate::model::{CounterReset, FloatPoint, Histogram, HistogramPoint, Samples, is_stale_nan};
@@ -21,7 +21,7 @@ pub struct Buffer {
     /// Newest time up to which all samples are known.
     pub known_ms: i64,
     /// Memory and samples of the histograms in the buffer.
-    histograms: Held,
+    histograms: Usage,
     read: u64,
     /// Whether histograms lose their buckets, and the histogram before, with its buckets.
     is_without_buckets: bool,
@@ -57,7 +57,7 @@ impl Buffer {
         self.stale.clear();
         self.base = Places::default();
         self.known_ms = i64::MIN;
-        self.histograms = Held::default();
+        self.histograms = Usage::default();
         self.read = 0;
     }
 
@@ -91,9 +91,9 @@ impl Buffer {
     }
 
     /// Returns the memory that the values of a subquery need in a buffer.
-    pub fn held_of(column: &Column) -> Held {
+    pub fn held_of(column: &Column) -> Usage {
         let floats = column.present().count();
-        let mut held = Held { bytes: floats * size_of::<FloatPoint>(), samples: floats as u64 };
+        let mut held = Usage { bytes: floats * size_of::<FloatPoint>(), samples: floats as u64 };
         if column.has_histograms() {
             for histogram in (0..column.len()).filter_map(|step| column.histogram(step)) {
                 let one = histogram_held(histogram);
@@ -209,8 +209,8 @@ impl Buffer {
         self.read
     }
 
-    pub fn held(&self) -> Held {
-        Held {
+    pub fn held(&self) -> Usage {
+        Usage {
             bytes: self.samples.floats.capacity() * 16
                 + self.samples.float_starts.capacity() * 8
                 + self.samples.histograms.capacity() * size_of::<HistogramPoint>()

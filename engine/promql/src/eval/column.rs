@@ -1,6 +1,6 @@
 //! Values of one series at all steps.
 
-use super::budget::Held;
+use super::budget::Usage;
 use crate::model::{Histogram, Value};
 use std::rc::Rc;
 
@@ -182,14 +182,14 @@ impl Column {
 const HISTOGRAM_BYTES: usize = 168;
 
 /// Returns the memory of a histogram; it counts as many samples as fit into this memory.
-pub fn histogram_held(histogram: &Histogram) -> Held {
+pub fn histogram_held(histogram: &Histogram) -> Usage {
     let spans = histogram.positive_spans.len() + histogram.negative_spans.len();
     let numbers = histogram.positive_buckets.len()
         + histogram.negative_buckets.len()
         + histogram.custom_values.len();
     let bytes = HISTOGRAM_BYTES + (spans + numbers) * 8;
     // Upstream adds 8 bytes for the timestamp and divides by the 16 bytes of a float sample.
-    Held { bytes, samples: (bytes as u64 + 8) / 16 }
+    Usage { bytes, samples: (bytes as u64 + 8) / 16 }
 }
 
 /// A bit for each step. Binary operations take sets of equal length.

@@ -1,7 +1,7 @@
 //! State shared by all operators of a query.
 
 use super::Stats;
-use super::budget::{Budget, Held};
+use super::budget::{Budget, Usage};
 use super::column::Column;
 use super::series::Series;
 use crate::annotations::Annotations;
@@ -34,7 +34,7 @@ pub struct Context {
     pub is_lockstep: bool,
     /// Deferred calls of operators, which keep the stack small.
     pub deferred: VecDeque<Deferred>,
-    results: VecDeque<(Ready, Held)>,
+    results: VecDeque<(Ready, Usage)>,
     spare: Vec<Column>,
     spare_steps_max: usize,
 }
@@ -43,7 +43,7 @@ pub struct Context {
 pub struct Deferred {
     pub place: (NodeId, Port),
     /// The series and its memory; `None` at the end of the port.
-    pub series: Option<(Series, Held)>,
+    pub series: Option<(Series, Usage)>,
 }
 
 /// A series of the answer, before it is delivered.
@@ -98,7 +98,7 @@ impl Context {
             Ready::Column(series, _) => series.held(),
             Ready::Samples(labels, samples) => {
                 // 16 bytes: a time and a value.
-                Held { bytes: labels.bytes() + samples.len() * 16, samples: samples.len() as u64 }
+                Usage { bytes: labels.bytes() + samples.len() * 16, samples: samples.len() as u64 }
             }
         };
         self.budget.take(held, span)?;

@@ -1,6 +1,6 @@
 //! A query, and its evaluation series by series.
 
-use super::budget::{Budget, Held};
+use super::budget::{Budget, Usage};
 use super::buffer::{Buffer, Places};
 use super::column::Column;
 use super::context::{Context, Ready};
@@ -8,8 +8,8 @@ use super::key::HashSet;
 use super::operators::pipeline;
 use super::pipeline::Pipeline;
 use super::series::{ResultSeries, Series};
+use super::series_union::HASH_BYTES;
 use super::stats::Stats;
-use super::unite::HASH_BYTES;
 use crate::annotations::{Annotations, Note};
 use crate::error::EvalError;
 use crate::model::{
@@ -80,8 +80,8 @@ impl Query {
             has_metadata: false,
             running: None,
             buffer: Buffer::default(),
-            buffer_held: Held::default(),
-            memory_held: Held::default(),
+            buffer_held: Usage::default(),
+            memory_held: Usage::default(),
         })
     }
 }
@@ -91,9 +91,9 @@ fn open(
     source: &dyn Source,
     scan: &Scan,
     budget: &mut Budget,
-) -> Result<(Box<dyn SeriesSet>, Held), EvalError> {
+) -> Result<(Box<dyn SeriesSet>, Usage), EvalError> {
     let set = source.select(&selection(scan))?;
-    let held = Held { bytes: set.bytes(), samples: 0 };
+    let held = Usage { bytes: set.bytes(), samples: 0 };
     budget.take(held, scan.span)?;
     Ok((set, held))
 }
@@ -113,7 +113,7 @@ fn take_nodes(nodes: &[Node], context: &mut Context) -> Result<(), EvalError> {
         // Only the growth of the maximum is new: one series at a time is on its way.
         let more = NODE_BYTES + compiled + bytes.saturating_sub(most);
         most = most.max(bytes);
-        context.budget.take(Held { bytes: more, samples: 0 }, node.span)?;
+        context.budget.take(Usage { bytes: more, samples: 0 }, node.span)?;
     }
     Ok(())
 }
@@ -139,14 +139,14 @@ pub struct Evaluation {
     context: Context,
     leaves: VecDeque<Leaf>,
     /// Series of the scans that have not run yet, in the order of the scans.
-    opened: VecDeque<(Box<dyn SeriesSet>, Held)>,
+    opened: VecDeque<(Box<dyn SeriesSet>, Usage)>,
     is_begun: bool,
     /// Whether a check found series with types or units.
     has_metadata: bool,
     running: Option<Running>,
     buffer: Buffer,
-    buffer_held: Held,
-    memory_held: Held,
+    buffer_held: Usage,
+    memory_held: Usage,
 }
 
 enum Running {
@@ -157,7 +157,7 @@ enum Running {
 struct RunningScan {
     scan: Scan,
     set: Box<dyn SeriesSet>,
-    held: Held,
+    held: Usage,
     is_begun: bool,
     is_in_series: bool,
 }
@@ -167,7 +167,7 @@ struct RunningCheck {
     set: Box<dyn SeriesSet>,
     /// Hashes of label sets without name, type and unit.
     seen: HashSet,
-    held: Held,
+    held: Usage,
 }
 
 impl Evaluation {
@@ -308,7 +308,7 @@ impl Evaluation {
                     return Ok(true);
                 }
                 let set = self.source.select(&labels_of(&check))?;
-                let held = Held { bytes: set.bytes(), samples: 0 };
+                let held = Usage { bytes: set.bytes(), samples: 0 };
                 self.context.budget.take(held, check.span)?;
                 let seen = HashSet::default();
                 self.running = Some(Running::Check(RunningCheck { check, set, seen, held }));
@@ -360,7 +360,7 @@ impl Evaluation {
                 // The hash suffices: a collision only delays the answer.
                 let named = labels.iter().filter(|(name, _)| !is_metadata(name));
                 if running.seen.insert(hash_labels(named)) {
-                    let more = Held { bytes: HASH_BYTES, samples: 0 };
+                    let more = Usage { bytes: HASH_BYTES, samples: 0 };
                     running.held.bytes += more.bytes;
                     budget.take(more, running.check.span)?;
                     self.running = Some(Running::Check(running));
@@ -401,7 +401,7 @@ impl Evaluation {
         let has_more = self.buffer.read(set.as_mut())?;
         context.budget.set(&mut self.buffer_held, self.buffer.held(), scan.span)?;
         let mut needed: Option<Places> = None;
-        let mut memory = Held::default();
+        let mut memory = Usage::default();
         for node in &scan.consumers {
             let Some(fold) = self.pipeline.fold(*node) else { continue };
             if fold.is_done() {

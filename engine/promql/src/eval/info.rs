@@ -2,13 +2,13 @@
 //!
 //! Source: prometheus/prometheus, `promql/info.go`.
 
-use super::budget::Held;
+use super::budget::Usage;
 use super::column::Column;
 use super::context::Context;
 use super::key::KeyIndex;
 use super::pipeline::{Operator, Out};
 use super::series::Series;
-use super::unite::Unite;
+use super::series_union::SeriesUnion;
 use crate::error::EvalError;
 use crate::model::{KeyLabels, Labels, NAME};
 use crate::plan::{InfoPlan, Port};
@@ -28,8 +28,8 @@ pub struct Info {
     index: KeyIndex,
     /// Series of each info metric by name, for each key.
     groups: Vec<BTreeMap<String, Vec<InfoSeries>>>,
-    unite: Unite,
-    held: Held,
+    unite: SeriesUnion,
+    held: Usage,
     span: Span,
 }
 
@@ -46,8 +46,8 @@ impl Info {
             by: KeyLabels::with(&IDENTIFYING.map(String::from)),
             index: KeyIndex::default(),
             groups: Vec::new(),
-            unite: Unite::default(),
-            held: Held::default(),
+            unite: SeriesUnion::default(),
+            held: Usage::default(),
             span,
         }
     }

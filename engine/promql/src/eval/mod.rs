@@ -22,12 +22,12 @@ mod root;
 mod scalar;
 mod scalars;
 mod series;
+mod series_union;
 mod sort;
 mod stats;
 mod step_annotations;
 mod subquery;
 mod transform;
-mod unite;
 
 pub use evaluation::{Estimate, Evaluation, Query};
 pub use series::ResultSeries;

@@ -8,7 +8,7 @@
 //! ports are filled in the order of their numbers; series for a later port wait until all earlier
 //! ports have ended. Only joins in lockstep take them at once (see `plan::lockstep`).
 
-use super::budget::Held;
+use super::budget::Usage;
 use super::context::{Context, Deferred};
 use super::fold::Fold;
 use super::series::Series;
@@ -43,7 +43,7 @@ pub struct State {
     ended: Vec<bool>,
     open: Port,
     waiting: Vec<(Port, Series)>,
-    waiting_held: Held,
+    waiting_held: Usage,
 }
 
 impl State {
@@ -63,7 +63,7 @@ impl State {
             ended: vec![false; ports],
             open: 0,
             waiting: Vec::new(),
-            waiting_held: Held::default(),
+            waiting_held: Usage::default(),
         }
     }
 
@@ -133,7 +133,7 @@ impl Out<'_> {
         let (below, above) = self.above.split_at_mut(node + 1 - self.base);
         let Some(state) = below.last_mut() else { return Ok(()) };
         if self.depth == DEPTH_MAX {
-            let held = series.as_ref().map_or(Held::default(), Series::held);
+            let held = series.as_ref().map_or(Usage::default(), Series::held);
             // A deferred series is held by nobody else, so it counts here.
             self.context.budget.take(held, state.span)?;
             let series = series.map(|series| (series, held));

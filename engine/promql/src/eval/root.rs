@@ -1,10 +1,10 @@
 //! The end of the pipeline: series become the answer.
 
-use super::budget::Held;
+use super::budget::Usage;
 use super::context::Ready;
 use super::pipeline::{Operator, Out};
 use super::series::Series;
-use super::unite::Unite;
+use super::series_union::SeriesUnion;
 use crate::error::EvalError;
 use crate::model::{drop_metadata, has_metadata};
 use crate::plan::{self, Grid, Names, Port, Sorting};
@@ -13,13 +13,13 @@ use crate::syntax::Span;
 /// Drops names whose removal was delayed.
 pub struct Cleanup {
     names: Names,
-    unite: Unite,
+    unite: SeriesUnion,
     span: Span,
 }
 
 impl Cleanup {
     pub fn new(names: Names, span: Span) -> Cleanup {
-        Cleanup { names, unite: Unite::default(), span }
+        Cleanup { names, unite: SeriesUnion::default(), span }
     }
 }
 
@@ -43,14 +43,14 @@ pub struct Root {
     grid: Grid,
     span: Span,
     waiting: Vec<Series>,
-    held: Held,
+    held: Usage,
 }
 
 impl Root {
     /// Delivers values at the times of `grid`. All series wait if a later one may make the query
     /// fail, or to be sorted; sorting is given up if that would take too much memory.
     pub fn new(plan: plan::Root, grid: Grid, span: Span) -> Root {
-        Root { plan, grid, span, waiting: Vec::new(), held: Held::default() }
+        Root { plan, grid, span, waiting: Vec::new(), held: Usage::default() }
     }
 
     fn release(&mut self, out: &mut Out<'_>) -> Result<(), EvalError> {

@@ -1,6 +1,6 @@
 //! Series inside the pipeline, and series of the answer.
 
-use super::budget::Held;
+use super::budget::Usage;
 use super::column::Column;
 use crate::functions::Dropped;
 use crate::model::{Labels, NAME, Samples, drop_metadata};
@@ -19,8 +19,8 @@ impl Series {
         Series { column, ..Series::default() }
     }
 
-    pub fn held(&self) -> Held {
-        Held {
+    pub fn held(&self) -> Usage {
+        Usage {
             bytes: size_of::<Series>() + self.labels.bytes() + self.column.bytes(),
             samples: self.column.samples(),
         }

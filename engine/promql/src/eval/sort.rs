@@ -1,6 +1,6 @@
 //! `sort` and its variants, which hold all series of an instant query.
 
-use super::budget::Held;
+use super::budget::Usage;
 use super::pipeline::{Operator, Out};
 use super::series::Series;
 use crate::error::EvalError;
@@ -14,12 +14,12 @@ pub struct Sorter {
     grid: Grid,
     span: Span,
     series: Vec<Series>,
-    held: Held,
+    held: Usage,
 }
 
 impl Sorter {
     pub fn new(plan: Sort, grid: Grid, span: Span) -> Sorter {
-        Sorter { plan, grid, span, series: Vec::new(), held: Held::default() }
+        Sorter { plan, grid, span, series: Vec::new(), held: Usage::default() }
     }
 
     fn compare(&self, a: &Series, b: &Series) -> Ordering {

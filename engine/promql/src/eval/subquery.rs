@@ -1,6 +1,6 @@
 //! Range functions over the values of a subquery.
 
-use super::budget::Held;
+use super::budget::Usage;
 use super::buffer::Buffer;
 use super::fold::Fold;
 use super::pipeline::{Operator, Out};
@@ -15,16 +15,16 @@ pub struct SubqueryFold {
     inner: Grid,
     series_port: Port,
     buffer: Buffer,
-    buffer_held: Held,
-    memory_held: Held,
+    buffer_held: Usage,
+    memory_held: Usage,
     span: Span,
 }
 
 impl SubqueryFold {
     pub fn new(plan: FoldPlan, grid: Grid, inner: Grid, series_port: Port, span: Span) -> Self {
         let fold = Fold::new(plan, grid, span);
-        let (buffer, buffer_held) = (Buffer::default(), Held::default());
-        let memory_held = Held::default();
+        let (buffer, buffer_held) = (Buffer::default(), Usage::default());
+        let memory_held = Usage::default();
         SubqueryFold { fold, inner, series_port, buffer, buffer_held, memory_held, span }
     }
 }
@@ -44,7 +44,7 @@ impl Operator for SubqueryFold {
         out.context.recycle(series.column);
         self.fold.begin(series.labels, out.context);
         self.fold.advance(&self.buffer, out.context)?;
-        let memory = Held { bytes: self.fold.memory_bytes(), samples: 0 };
+        let memory = Usage { bytes: self.fold.memory_bytes(), samples: 0 };
         out.context.budget.set(&mut self.memory_held, memory, self.span)?;
         let mut series = self.fold.finish(out.context)?;
         // `finish` makes a new series, which would lose the mark of the inner expression.

@@ -4,8 +4,8 @@ use super::column::Column;
 use super::pipeline::{Operator, Out};
 use super::scalars::Scalars;
 use super::series::Series;
+use super::series_union::SeriesUnion;
 use super::step_annotations::StepAnnotations;
-use super::unite::Unite;
 use crate::binop;
 use crate::error::EvalError;
 use crate::functions::{Body, Dropped, Entry};
@@ -37,15 +37,15 @@ pub struct Transform<C> {
     names: Names,
     may_unite: bool,
     scalars: Scalars,
-    unite: Unite,
+    unite: SeriesUnion,
     span: Span,
 }
 
 impl<C: Change> Transform<C> {
-    /// Wraps a change; `may_unite` says whether the change affects labels.
+    /// Wraps a change; `may_series_union` says whether the change affects labels.
     pub fn new(change: C, args: &[ScalarArg], may_unite: bool, names: Names, span: Span) -> Self {
         let scalars = Scalars::new(args);
-        Transform { change, names, may_unite, scalars, unite: Unite::default(), span }
+        Transform { change, names, may_unite, scalars, unite: SeriesUnion::default(), span }
     }
 }
 

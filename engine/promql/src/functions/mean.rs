@@ -43,13 +43,13 @@ pub(super) fn floats(floats: &[FloatPoint]) -> f64 {
 
 /// Properties of the histograms that were added.
 #[derive(Default)]
-struct Seen {
+struct InputKinds {
     has_reset: bool,
     has_no_reset: bool,
     has_other_bounds: bool,
 }
 
-impl Seen {
+impl InputKinds {
     fn histogram(&mut self, histogram: &Histogram) {
         self.has_reset |= histogram.counter_reset == CounterReset::Reset;
         self.has_no_reset |= histogram.counter_reset == CounterReset::NotReset;
@@ -132,9 +132,9 @@ pub(super) fn histograms(
 
 fn finish(
     context: &mut Context<'_>,
-    compute: impl FnOnce(&mut Seen) -> Result<Histogram, Incompatible>,
+    compute: impl FnOnce(&mut InputKinds) -> Result<Histogram, Incompatible>,
 ) -> Option<Histogram> {
-    let mut seen = Seen::default();
+    let mut seen = InputKinds::default();
     match compute(&mut seen) {
         Ok(histogram) => {
             seen.note(context);

@@ -21,7 +21,7 @@ pub struct Bucket {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum BucketPosition {
     Negative(i32),
     Zero,
     Positive(i32),
@@ -31,26 +31,26 @@ impl Histogram {
     /// Iterates over all buckets by ascending bounds, cut off at the threshold of the zero bucket.
     pub fn buckets(&self) -> impl DoubleEndedIterator<Item = Bucket> + '_ {
         // Spans can only be walked forward, so the iterator needs the places of both sides.
-        let mut places: Vec<(Place, f64)> =
+        let mut places: Vec<(BucketPosition, f64)> =
             Vec::with_capacity(self.negative_buckets.len() + self.positive_buckets.len() + 1);
         let negative = indexed(&self.negative_spans, &self.negative_buckets);
-        places.extend(negative.map(|(index, count)| (Place::Negative(index), count)));
+        places.extend(negative.map(|(index, count)| (BucketPosition::Negative(index), count)));
         places.reverse();
         if self.zero_count > 0.0 {
-            places.push((Place::Zero, self.zero_count));
+            places.push((BucketPosition::Zero, self.zero_count));
         }
         let positive = indexed(&self.positive_spans, &self.positive_buckets);
-        places.extend(positive.map(|(index, count)| (Place::Positive(index), count)));
+        places.extend(positive.map(|(index, count)| (BucketPosition::Positive(index), count)));
         places.into_iter().map(|(place, count)| match place {
-            Place::Zero => self.zero_bucket(),
-            Place::Negative(index) => {
+            BucketPosition::Zero => self.zero_bucket(),
+            BucketPosition::Negative(index) => {
                 let mut bucket = self.negative_bucket(index, count);
                 if bucket.upper < 0.0 && bucket.upper > -self.zero_threshold {
                     bucket.upper = -self.zero_threshold;
                 }
                 bucket
             }
-            Place::Positive(index) => {
+            BucketPosition::Positive(index) => {
                 let mut bucket = self.positive_bucket(index, count);
                 if bucket.lower > 0.0 && bucket.lower < self.zero_threshold {
                     bucket.lower = self.zero_threshold;

@@ -13,13 +13,13 @@ pub enum Keep {
 }
 
 #[derive(Clone, Copy)]
-struct Kept {
+struct Remainder {
     count: f64,
     /// Contribution of each kept observation to the sum.
     middle: f64,
 }
 
-const NOTHING: Kept = Kept { count: 0.0, middle: 0.0 };
+const NOTHING: Remainder = Remainder { count: 0.0, middle: 0.0 };
 
 impl Histogram {
     /// Removes observations on one side of a value; the count of the bucket that contains the value
@@ -78,14 +78,14 @@ fn differ(before: &[f64], after: &[f64]) -> bool {
 }
 
 impl Bucket {
-    fn kept(&self, value: f64, keep: Keep, is_positive: bool, is_custom: bool) -> Kept {
+    fn kept(&self, value: f64, keep: Keep, is_positive: bool, is_custom: bool) -> Remainder {
         let (is_kept, is_split) = match keep {
             Keep::Below => (self.upper <= value, self.lower < value),
             Keep::Above => (self.lower >= value, self.upper > value),
         };
         let middle = |lower, upper| middle(lower, upper, is_positive, is_custom);
         if is_kept {
-            return Kept { count: self.count, middle: middle(self.lower, self.upper) };
+            return Remainder { count: self.count, middle: middle(self.lower, self.upper) };
         }
         if !is_split {
             return NOTHING;
@@ -105,42 +105,45 @@ impl Bucket {
             self.count * self.fraction_below(value, is_custom)
         };
         match keep {
-            Keep::Below => Kept { count: below, middle: middle(self.lower, value) },
-            Keep::Above => Kept { count: self.count - below, middle: middle(value, self.upper) },
+            Keep::Below => Remainder { count: below, middle: middle(self.lower, value) },
+            Keep::Above => {
+                Remainder { count: self.count - below, middle: middle(value, self.upper) }
+            }
         }
     }
 
     /// Returns the part of a bucket that begins at negative infinity. With a positive upper bound
     /// it is assumed to begin at zero; otherwise the position of its observations is unknown.
-    fn kept_from_infinity(&self, value: f64, keep: Keep) -> Kept {
+    fn kept_from_infinity(&self, value: f64, keep: Keep) -> Remainder {
         let upper = self.upper;
         let is_finite = upper != f64::INFINITY;
         match keep {
-            Keep::Below if value >= upper => Kept { count: self.count, middle: 0.0 },
+            Keep::Below if value >= upper => Remainder { count: self.count, middle: 0.0 },
             Keep::Below if value > 0.0 && upper > 0.0 && is_finite => {
-                Kept { count: self.count * value / upper, middle: value / 2.0 }
+                Remainder { count: self.count * value / upper, middle: value / 2.0 }
             }
-            Keep::Below if upper <= 0.0 => Kept { count: self.count, middle: value },
-            Keep::Above if value <= self.lower => Kept { count: self.count, middle: 0.0 },
-            Keep::Above if value >= 0.0 && upper > value && is_finite => {
-                Kept { count: self.count * (1.0 - value / upper), middle: (value + upper) / 2.0 }
-            }
+            Keep::Below if upper <= 0.0 => Remainder { count: self.count, middle: value },
+            Keep::Above if value <= self.lower => Remainder { count: self.count, middle: 0.0 },
+            Keep::Above if value >= 0.0 && upper > value && is_finite => Remainder {
+                count: self.count * (1.0 - value / upper),
+                middle: (value + upper) / 2.0,
+            },
             _ => NOTHING,
         }
     }
 
     /// Returns the part of a bucket that ends at infinity: all of it above a value, nothing below.
-    fn kept_to_infinity(&self, value: f64, keep: Keep) -> Kept {
+    fn kept_to_infinity(&self, value: f64, keep: Keep) -> Remainder {
         match keep {
-            Keep::Above if value >= self.lower => Kept { count: self.count, middle: value },
+            Keep::Above if value >= self.lower => Remainder { count: self.count, middle: value },
             _ => NOTHING,
         }
     }
 
-    fn kept_of_zero(&self, value: f64, keep: Keep) -> Kept {
+    fn kept_of_zero(&self, value: f64, keep: Keep) -> Remainder {
         let (lower, upper) = (self.lower, self.upper);
-        let all = Kept { count: self.count, middle: (lower + upper) / 2.0 };
-        let part = |from: f64, to: f64| Kept {
+        let all = Remainder { count: self.count, middle: (lower + upper) / 2.0 };
+        let part = |from: f64, to: f64| Remainder {
             count: self.count * ((to - from) / (upper - lower)),
             middle: (from + to) / 2.0,
         };

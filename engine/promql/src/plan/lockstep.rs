@@ -64,7 +64,7 @@ pub(super) fn merge(nodes: &mut [Node], leaves: &mut Vec<Leaf>) {
     }
 }
 
-struct Found {
+struct LockstepScan {
     /// Consumers in the order in which each series is given to them.
     consumers: Vec<NodeId>,
     joins: Vec<NodeId>,
@@ -89,7 +89,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Merges two scans into one that runs in the place of the later one, if possible.
-    fn lockstep(&self, earlier: usize, later: usize) -> Option<Found> {
+    fn lockstep(&self, earlier: usize, later: usize) -> Option<LockstepScan> {
         let (Leaf::Scan(a), Leaf::Scan(b)) = (&self.leaves[earlier], &self.leaves[later]) else {
             return None;
         };
@@ -124,7 +124,7 @@ impl<'a> Plan<'a> {
                 }
             }
         }
-        let found = Found { consumers, joins, between };
+        let found = LockstepScan { consumers, joins, between };
         self.does_none_wait(earlier, later, &found).then_some(found)
     }
 
@@ -176,7 +176,7 @@ impl<'a> Plan<'a> {
 
     /// Returns whether series of the leaves between two scans have to wait for no others if the
     /// earlier scan runs in the place of the later one.
-    fn does_none_wait(&self, earlier: usize, later: usize, found: &Found) -> bool {
+    fn does_none_wait(&self, earlier: usize, later: usize, found: &LockstepScan) -> bool {
         let place = |leaf: usize| if leaf == earlier { later } else { leaf };
         let filled_by = |leaf: &Leaf| match leaf {
             Leaf::Scan(scan) => scan.consumers.clone(),

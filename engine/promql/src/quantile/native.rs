@@ -35,7 +35,7 @@ pub fn histogram_quantile(q: f64, histogram: &Histogram) -> (f64, Skew) {
     let rank = if from_below { q * histogram.count } else { (1.0 - q) * histogram.count };
     let mut buckets = histogram.buckets();
     let next = move || if from_below { buckets.next() } else { buckets.next_back() };
-    let found = Found::by_rank(rank, next);
+    let found = RankBucket::by_rank(rank, next);
     let mut bucket = found.bucket;
     if histogram.has_custom_buckets() {
         if bucket.lower == f64::NEG_INFINITY {
@@ -72,7 +72,7 @@ pub fn histogram_quantile(q: f64, histogram: &Histogram) -> (f64, Skew) {
 }
 
 /// The bucket of a rank, with the counts around it.
-struct Found {
+struct RankBucket {
     bucket: Bucket,
     /// Observations up to this bucket, included.
     count: f64,
@@ -81,11 +81,11 @@ struct Found {
     last: Option<Bucket>,
 }
 
-impl Found {
-    fn by_rank(rank: f64, mut next: impl FnMut() -> Option<Bucket>) -> Found {
+impl RankBucket {
+    fn by_rank(rank: f64, mut next: impl FnMut() -> Option<Bucket>) -> RankBucket {
         let bucket =
             Bucket { lower: 0.0, upper: 0.0, has_lower: false, has_upper: false, count: 0.0 };
-        let mut found = Found { bucket, count: 0.0, total: 0.0, last: None };
+        let mut found = RankBucket { bucket, count: 0.0, total: 0.0, last: None };
         while let Some(bucket) = next() {
             // Set before the test, so that a rank beyond all buckets ends in the last one.
             found.bucket = bucket;

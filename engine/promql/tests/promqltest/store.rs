@@ -108,7 +108,7 @@ fn is_one_chunk(previous: &Histogram, next: &Histogram) -> bool {
         && !next.detect_reset(previous)
 }
 
-struct Found {
+struct SelectedSeries {
     rest: std::vec::IntoIter<(Labels, Rc<Entries>)>,
     current: Option<Rc<Entries>>,
     start_ms: i64,
@@ -140,7 +140,7 @@ impl Source for Store {
         };
         let found = self.series.iter().filter(|(labels, _)| fits(labels));
         let found: Vec<_> = found.map(|(labels, all)| (labels.clone(), all.clone())).collect();
-        Ok(Box::new(Found {
+        Ok(Box::new(SelectedSeries {
             rest: found.into_iter(),
             current: None,
             start_ms: selection.start_ms,
@@ -150,7 +150,7 @@ impl Source for Store {
     }
 }
 
-impl SeriesSet for Found {
+impl SeriesSet for SelectedSeries {
     fn next(&mut self) -> Result<Option<Labels>, SourceError> {
         let Some((labels, entries)) = self.rest.next() else { return Ok(None) };
         self.current = Some(entries);

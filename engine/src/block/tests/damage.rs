@@ -5,19 +5,19 @@ use crate::codec::crc32c;
 use crate::model::{MatchOp, Matcher, MatcherSpec};
 use proptest::prelude::*;
 
-struct Whole {
+struct IntactBlock {
     series: Vec<SeriesSamples>,
     files: Vec<(&'static str, Vec<u8>)>,
 }
 
-fn whole() -> TestResult<Whole> {
+fn whole() -> TestResult<IntactBlock> {
     let series = many_series(60, 3)?;
     let blocks = MemoryBlocks::default();
     let meta = write(&blocks, &series)?;
-    Ok(Whole { series, files: files_of(&blocks, &meta.ulid)? })
+    Ok(IntactBlock { series, files: files_of(&blocks, &meta.ulid)? })
 }
 
-impl Whole {
+impl IntactBlock {
     fn read_with(&self, replaced: &str, bytes: &[u8]) -> TestResult<Vec<SeriesSamples>> {
         let files: Vec<(&str, &[u8])> = self
             .files

@@ -8,11 +8,11 @@ use crate::wire::{SeriesData, WriteSink, decode_write_v1};
 use proptest::prelude::*;
 
 /// A series: labels, times and bits of its floats, and the number of its histograms.
-type Found = (String, Vec<(i64, u64)>, usize);
+type AnswerSeries = (String, Vec<(i64, u64)>, usize);
 
 /// Series of a SAMPLES answer, in their order.
 #[derive(Debug, Default, PartialEq)]
-struct Answer(Vec<Found>);
+struct Answer(Vec<AnswerSeries>);
 
 impl<'r> WriteSink<'r> for Answer {
     type Histogram = Value;

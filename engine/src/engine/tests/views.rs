@@ -12,7 +12,7 @@ use tidepool_promql::syntax::{MatchOp, Matcher, ParserOptions, parse};
 
 type TestResult<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-type Found = Vec<(String, Vec<i64>)>;
+type SeriesTimes = Vec<(String, Vec<i64>)>;
 
 fn shared(node: Node) -> (Rc<RefCell<Node>>, StoreSource) {
     let node = Rc::new(RefCell::new(node));
@@ -30,7 +30,7 @@ fn selection(name: &str, end_ms: i64, hints: Hints) -> Selection {
     Selection { matchers, start_ms: 0, end_ms, hints }
 }
 
-fn read(series: &mut dyn SeriesSet) -> Found {
+fn read(series: &mut dyn SeriesSet) -> SeriesTimes {
     let mut found = Vec::new();
     while let Some(labels) = series.next().expect("series") {
         let mut samples = Samples::default();

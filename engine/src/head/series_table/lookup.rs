@@ -8,7 +8,7 @@
 use super::SeriesTable;
 use crate::codec::{bytes_equal, hash_word};
 use crate::head::series::{SeriesKey, Slot};
-use crate::head::slab::Place;
+use crate::head::slab::SlabIndex;
 use crate::head::symbols::{SymbolId, Symbols};
 use crate::model::{LabelError, LabelLimits};
 
@@ -53,7 +53,7 @@ impl RequestSymbol<'_> {
     #[inline(never)]
     fn is_found(&mut self, table: &Symbols, id: SymbolId) -> bool {
         let hash = self.hash(table);
-        self.known_as = table.find(self.text, hash).map_or(UNKNOWN, Place::number);
+        self.known_as = table.find(self.text, hash).map_or(UNKNOWN, SlabIndex::number);
         self.known_as == id.number()
     }
 }
@@ -191,7 +191,7 @@ impl<'r> RequestSymbols<'r> {
         // Looked up again if unknown: an earlier series of the request may have added it.
         if symbol.known_as >= UNKNOWN {
             let hash = symbol.hash(table);
-            symbol.known_as = table.find(symbol.text, hash).map_or(UNKNOWN, Place::number);
+            symbol.known_as = table.find(symbol.text, hash).map_or(UNKNOWN, SlabIndex::number);
         }
         symbol.known_as < UNKNOWN
     }

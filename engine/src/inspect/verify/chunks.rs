@@ -4,7 +4,7 @@
 //! that no series refers to are still read as chunks, so that damage there is found.
 
 use super::series::SeriesEntry;
-use super::{Found, Report, chunk_file};
+use super::{BlockCounts, Report, chunk_file};
 use crate::block::{CHUNK_BYTES_MAX, CHUNK_HEADER_BYTES, CHUNK_MAGIC, CHUNK_VERSION};
 use crate::chunk::{Chunk, ChunkError, Encoding, sample_count, values};
 use crate::codec::{crc32c, split_uvarint};
@@ -71,7 +71,7 @@ impl ChunkWalk {
         &mut self,
         entry: &SeriesEntry,
         range: Option<TimeRange>,
-        found: &mut Found,
+        found: &mut BlockCounts,
         report: &mut Report,
     ) -> StorageResult<()> {
         let mut last_ms = None;

@@ -1,6 +1,6 @@
 //! Checks of `meta.json` and `tombstones`.
 
-use super::{Found, Report};
+use super::{BlockCounts, Report};
 use crate::block::{BlockError, BlockMeta, META_FILE, TOMBSTONES_FILE, Tombstones, read_meta};
 use crate::storage::{Blocks, StorageError, StorageResult};
 
@@ -53,7 +53,7 @@ pub fn check_meta(
 
 /// Compares the counts in `meta.json` with the block. Only newer versions of upstream count the
 /// kinds of samples.
-pub fn check_counts(meta: &BlockMeta, found: &Found, report: &mut Report) {
+pub fn check_counts(meta: &BlockMeta, found: &BlockCounts, report: &mut Report) {
     let stats = &meta.stats;
     let histograms = found.samples - found.float_samples;
     // Older versions leave both at zero, which is no contradiction.

@@ -72,12 +72,12 @@ pub struct CheckStep {
     /// Findings of this slice, in the order of checking.
     pub findings: Vec<Finding>,
     /// Intact series, chunks and samples of the block so far.
-    pub found: Found,
+    pub found: BlockCounts,
 }
 
 /// Counts of the intact parts of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct BlockCounts {
     /// Number of series that can be read.
     pub series: u64,
     /// Number of chunks that decode completely.
@@ -146,7 +146,7 @@ pub struct BlockCheck {
     chunks: ChunkWalk,
     bytes_done: u64,
     bytes_total: u64,
-    found: Found,
+    found: BlockCounts,
 }
 
 enum State {
@@ -172,7 +172,7 @@ impl BlockCheck {
             chunks: ChunkWalk::default(),
             bytes_done: 0,
             bytes_total: 0,
-            found: Found::default(),
+            found: BlockCounts::default(),
         }
     }
 

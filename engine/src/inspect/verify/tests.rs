@@ -48,7 +48,7 @@ fn block_files() -> TestResult<Files> {
     FILES.into_iter().map(read).collect()
 }
 
-fn check(files: &[(&str, Vec<u8>)]) -> TestResult<(Vec<Finding>, Found)> {
+fn check(files: &[(&str, Vec<u8>)]) -> TestResult<(Vec<Finding>, BlockCounts)> {
     let blocks = MemoryBlocks::default();
     let mut writer = blocks.create(START_MS)?;
     for (name, bytes) in files {

@@ -31,7 +31,7 @@ struct Listed {
 }
 
 /// A lock that keeps this process from changing blocks, and the time of the last change.
-pub(super) struct Look<'a> {
+pub(super) struct NamesGuard<'a> {
     names: &'a Names,
     changed_at: Option<SystemTime>,
     _turn: RwLockReadGuard<'a, ()>,
@@ -39,11 +39,11 @@ pub(super) struct Look<'a> {
 
 impl Names {
     /// Locks the names against changes during a listing.
-    pub(super) fn look(&self, disk: &dyn Disk, dir: &Path) -> Look<'_> {
+    pub(super) fn look(&self, disk: &dyn Disk, dir: &Path) -> NamesGuard<'_> {
         let turn = self.turns.read().unwrap_or_else(PoisonError::into_inner);
         // Without a time nothing is kept, and every listing reads the directory.
         let changed_at = disk.names_changed_at(dir).ok().flatten();
-        Look { names: self, changed_at, _turn: turn }
+        NamesGuard { names: self, changed_at, _turn: turn }
     }
 
     pub(super) fn rename(&self, disk: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {
@@ -64,7 +64,7 @@ impl Names {
     }
 }
 
-impl Look<'_> {
+impl NamesGuard<'_> {
     /// Returns the kept listing, if it is still valid.
     pub(super) fn kept(&self, dir: &Path) -> Option<Arc<[String]>> {
         let listed = self.names.listed.lock().unwrap_or_else(PoisonError::into_inner);

@@ -13,7 +13,7 @@ use super::segment::WalListing;
 use crate::DataDir;
 use crate::error::{Action, Result};
 use crate::fs::{Disk, remove_tree, tree_bytes};
-use crate::wear::WrittenFor;
+use crate::write_accounts::WrittenFor;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

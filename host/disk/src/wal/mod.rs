@@ -73,7 +73,7 @@ use super::DataDir;
 use super::error::{Action, DiskError, Result};
 use super::fs::{Disk, Lock};
 use super::quarantine::Quarantine;
-use super::wear::WrittenFor;
+use super::write_accounts::WrittenFor;
 use ahead::ReadAhead;
 use checkpoint::BusyFlag;
 use committed::Committed;

@@ -103,7 +103,7 @@ struct Damage {
 }
 
 /// A fragment by its position in the window, which avoids a borrow of the window.
-enum Found {
+enum ParsedFragment {
     Fragment { kind: FragmentKind, compression: Option<Compression>, data: Range<usize>, end: u64 },
     Padding,
     Damaged(DamageCause),
@@ -168,14 +168,14 @@ impl SegmentReader {
         while self.at < self.size_bytes {
             let page_end = (self.at / PAGE_BYTES as u64 + 1) * PAGE_BYTES as u64;
             match self.find() {
-                Found::Padding => self.at = page_end,
-                Found::Damaged(cause) => {
+                ParsedFragment::Padding => self.at = page_end,
+                ParsedFragment::Damaged(cause) => {
                     // Searched while the window still holds this page.
                     let next = self.find_behind();
                     self.lose(self.at, cause);
                     self.at = next.unwrap_or(page_end);
                 }
-                Found::Fragment { kind, compression, data, end } => {
+                ParsedFragment::Fragment { kind, compression, data, end } => {
                     let start = self.at;
                     self.at = end;
                     if self.take(kind, compression, data, start, unpacker, out) {
@@ -326,25 +326,25 @@ impl SegmentReader {
     }
 
     /// Reads the fragment or padding at `at`, which is inside the file.
-    fn find(&mut self) -> Found {
+    fn find(&mut self) -> ParsedFragment {
         let page_start = self.at - self.at % PAGE_BYTES as u64;
         let window_end = self.window_start + self.window.len() as u64;
         if !(self.window_start..window_end).contains(&page_start) && !self.fetch(page_start) {
-            return Found::Damaged(DamageCause::Unreadable);
+            return ParsedFragment::Damaged(DamageCause::Unreadable);
         }
         // Both differences are below the window's length.
         let page_at = (page_start - self.window_start) as usize;
         let in_page = (self.at - page_start) as usize;
         let page = &self.window[page_at..self.window.len().min(page_at + PAGE_BYTES)];
         match parse(page, in_page) {
-            Parsed::Padding => Found::Padding,
-            Parsed::Damaged(cause) => Found::Damaged(cause),
+            Parsed::Padding => ParsedFragment::Padding,
+            Parsed::Damaged(cause) => ParsedFragment::Damaged(cause),
             Parsed::Fragment(fragment) => {
                 let data_end = page_at + fragment.end;
                 let data = data_end - fragment.data.len()..data_end;
                 let end = page_start + fragment.end as u64;
                 let (kind, compression) = (fragment.kind, fragment.compression);
-                Found::Fragment { kind, compression, data, end }
+                ParsedFragment::Fragment { kind, compression, data, end }
             }
         }
     }

@@ -59,7 +59,7 @@ pub struct SegmentWriter {
     /// A retired segment whose sync failed, until a call that requests a sync has reported it.
     unreported: Option<u32>,
     /// Set while buffered records cannot be written.
-    held: Option<Held>,
+    held: Option<WriteFailure>,
     /// Records since the last completed sync; `None` if the writer does not rewrite records.
     unsynced: Option<Unsynced>,
     /// Whether the unsynced records must be written again, to the open segment.
@@ -96,7 +96,7 @@ struct OpenSegment {
 }
 
 /// Reason and time of a failed write of buffered records.
-struct Held {
+struct WriteFailure {
     kind: io::ErrorKind,
     reason: String,
     at: Instant,
@@ -350,7 +350,7 @@ impl SegmentWriter {
     fn pause_appends(&mut self, source: io::Error) -> DiskError {
         self.counters.writes_failed.fetch_add(1, Relaxed);
         let (kind, reason) = (source.kind(), source.to_string());
-        self.held = Some(Held { kind, reason, at: Instant::now() });
+        self.held = Some(WriteFailure { kind, reason, at: Instant::now() });
         self.held_error(source)
     }
 

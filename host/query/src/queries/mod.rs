@@ -95,7 +95,7 @@ pub struct QueryTurns {
 }
 
 /// A place in the queue, freed on drop.
-struct Place<'a>(&'a AtomicUsize);
+struct QueueTicket<'a>(&'a AtomicUsize);
 
 impl QueryTurns {
     pub fn new(running_max: usize) -> QueryTurns {
@@ -146,9 +146,9 @@ impl QueryTurns {
         self.running.close();
     }
 
-    fn place(&self) -> Result<Place<'_>, StoreError> {
+    fn place(&self) -> Result<QueueTicket<'_>, StoreError> {
         // Made before the count is checked, so that its drop also undoes a refused increment.
-        let place = Place(&self.waiting);
+        let place = QueueTicket(&self.waiting);
         match self.waiting.fetch_add(1, Relaxed) {
             waiting if waiting < self.waiting_max => Ok(place),
             _ => Err(StoreError::TooManyQueries { waiting_max: self.waiting_max }),
@@ -156,7 +156,7 @@ impl QueryTurns {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueueTicket<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Relaxed);
     }

@@ -22,12 +22,12 @@ struct Piece<'a> {
     part: Vec<u8>,
     /// Offset behind the next series.
     at: usize,
-    next: Option<Place>,
+    next: Option<SeriesRanges>,
     is_begun: bool,
 }
 
 /// Offsets of a series in a part: labels, and points without the brackets around them.
-struct Place {
+struct SeriesRanges {
     metric: Range<usize>,
     floats: Range<usize>,
     histograms: Range<usize>,
@@ -96,7 +96,7 @@ impl<'a> Joined<'a> {
         &self,
         holders: &[usize],
         name: &[u8],
-        points: fn(&Place) -> &Range<usize>,
+        points: fn(&SeriesRanges) -> &Range<usize>,
         out: &mut Vec<u8>,
     ) {
         let mut has_any = false;
@@ -141,7 +141,7 @@ impl Piece<'_> {
     }
 
     /// Finds the next series of the part; `Some(None)` at the end of the answer.
-    fn read(&mut self, has_series: bool) -> Option<Option<Place>> {
+    fn read(&mut self, has_series: bool) -> Option<Option<SeriesRanges>> {
         let part = self.part.as_slice();
         let mut rest = Rest(&part[self.at..]);
         let at = |rest: &Rest<'_>| part.len() - rest.0.len();
@@ -185,6 +185,6 @@ impl Piece<'_> {
         }
         rest.expect(b"}")?;
         self.at = at(&rest);
-        Some(Some(Place { metric, floats, histograms }))
+        Some(Some(SeriesRanges { metric, floats, histograms }))
     }
 }

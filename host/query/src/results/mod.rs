@@ -67,7 +67,7 @@ pub struct Key {
 
 /// A cached answer, and the moment to which its validity is compared.
 #[derive(Clone)]
-pub struct Kept {
+pub struct CachedAnswer {
     pub answer: Arc<Answer>,
     /// Taken before the evaluation; a change after it may be missing in the answer.
     moment: Moment,
@@ -80,7 +80,7 @@ pub struct Known {
     /// The moment before the evaluation begins.
     pub moment: Moment,
     /// An answer with its steps that are still valid, if any requested step is among them.
-    pub found: Option<(Kept, Steps)>,
+    pub found: Option<(CachedAnswer, Steps)>,
 }
 
 pub struct Results {
@@ -97,7 +97,7 @@ pub struct Results {
 /// Cached answers by key and by last use.
 #[derive(Default)]
 struct Answers {
-    by_key: HashMap<Arc<Key>, (u64, Kept)>,
+    by_key: HashMap<Arc<Key>, (u64, CachedAnswer)>,
     by_use: BTreeMap<u64, Arc<Key>>,
     uses: u64,
     bytes: usize,
@@ -184,7 +184,7 @@ impl Results {
             dropped.push(answers.remove(&oldest));
             self.evictions.fetch_add(1, Relaxed);
         }
-        answers.insert(key, Kept { answer, moment, widest });
+        answers.insert(key, CachedAnswer { answer, moment, widest });
         // Answers may be large, so they are freed after the lock.
         drop(answers);
         drop(dropped);
@@ -244,7 +244,7 @@ impl Results {
 }
 
 impl Answers {
-    fn get(&mut self, key: &Key) -> Option<Kept> {
+    fn get(&mut self, key: &Key) -> Option<CachedAnswer> {
         let (used, kept) = self.by_key.get_mut(key)?;
         self.uses += 1;
         if let Some(key) = self.by_use.remove(used) {
@@ -254,7 +254,7 @@ impl Answers {
         Some(kept.clone())
     }
 
-    fn insert(&mut self, key: Key, kept: Kept) {
+    fn insert(&mut self, key: Key, kept: CachedAnswer) {
         self.uses += 1;
         self.bytes += entry_bytes(&key, &kept.answer);
         self.shared_bytes += kept.answer.shared_bytes();
@@ -263,7 +263,7 @@ impl Answers {
         self.by_key.insert(key, (self.uses, kept));
     }
 
-    fn remove(&mut self, key: &Key) -> Option<Kept> {
+    fn remove(&mut self, key: &Key) -> Option<CachedAnswer> {
         let (used, kept) = self.by_key.remove(key)?;
         self.by_use.remove(&used);
         self.bytes -= entry_bytes(key, &kept.answer);
@@ -283,7 +283,7 @@ fn entry_bytes(key: &Key, answer: &Answer) -> usize {
     MAPS_BYTES
         + size_of::<Key>()
         + key.text.capacity()
-        + size_of::<Kept>()
+        + size_of::<CachedAnswer>()
         + size_of::<Answer>()
         + answer.bytes()
 }

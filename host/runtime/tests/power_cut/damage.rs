@@ -1,7 +1,7 @@
 //! Bits flip in files that were written long ago: the store starts, serves the undamaged data,
 //! returns no data that was never written, and continues.
 
-use crate::model::{Found, Model, Promise};
+use crate::model::{Model, Promise, StoredSamples};
 use crate::node::DATA_DIR;
 use crate::run::Run;
 use crate::sim_disk::SimDisk;
@@ -26,7 +26,7 @@ const STEPS_AFTER: usize = 8;
 const ULID_LEN: usize = 26;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum DataArea {
     Logs,
     Blocks,
 }
@@ -36,19 +36,23 @@ fn top(path: &Path) -> Option<&str> {
     path.strip_prefix(DATA_DIR).ok()?.iter().next()?.to_str()
 }
 
-impl Place {
+impl DataArea {
     fn holds(self, path: &Path) -> bool {
         let is_log = |name| matches!(name, "wal" | "wbl");
         match self {
-            Place::Logs => top(path).is_some_and(is_log),
-            Place::Blocks => top(path).is_some_and(|name| name.len() == ULID_LEN),
+            DataArea::Logs => top(path).is_some_and(is_log),
+            DataArea::Blocks => top(path).is_some_and(|name| name.len() == ULID_LEN),
         }
     }
 }
 
 /// Data that a store serves without its logs and without some blocks: with these damaged, it must
 /// serve at least as much.
-fn left_without(runtime: &Runtime, disk: &SimDisk, damaged: &[String]) -> TestResult<Found> {
+fn left_without(
+    runtime: &Runtime,
+    disk: &SimDisk,
+    damaged: &[String],
+) -> TestResult<StoredSamples> {
     let disk = disk.fork();
     for gone in damaged.iter().map(String::as_str).chain(["wal", "wbl"]) {
         remove_tree(&disk, &Path::new(DATA_DIR).join(gone))?;
@@ -56,7 +60,7 @@ fn left_without(runtime: &Runtime, disk: &SimDisk, damaged: &[String]) -> TestRe
     Run::start(runtime, disk, INTERVAL, Model::default(), 0)?.read_by_series()?.whole()
 }
 
-fn damage(place: Place, seed: u64) -> TestResult {
+fn damage(place: DataArea, seed: u64) -> TestResult {
     let runtime = runtime()?;
     let disk = SimDisk::new(seed);
     let mut run = Run::start(&runtime, disk, INTERVAL, Model::default(), seed)?;
@@ -78,7 +82,7 @@ fn damage(place: Place, seed: u64) -> TestResult {
         let damaged: Vec<String> =
             paths.iter().filter_map(|path| top(path).map(str::to_owned)).collect();
         let left = left_without(&runtime, &disk, &damaged)?;
-        let damaged = if place == Place::Blocks { damaged } else { Vec::new() };
+        let damaged = if place == DataArea::Blocks { damaged } else { Vec::new() };
         go_on(&runtime, disk, &model, &left, &damaged, seed)
             .map_err(|e| format!("seed {seed:#x}, {about:?}: {e}"))?;
     }
@@ -89,7 +93,7 @@ fn go_on(
     runtime: &Runtime,
     disk: SimDisk,
     model: &Model,
-    left: &Found,
+    left: &StoredSamples,
     damaged: &[String],
     seed: u64,
 ) -> TestResult {
@@ -121,10 +125,10 @@ fn go_on(
 
 #[test]
 fn damaged_logs_cost_only_themselves() -> TestResult {
-    seeds(2).try_for_each(|seed| damage(Place::Logs, seed))
+    seeds(2).try_for_each(|seed| damage(DataArea::Logs, seed))
 }
 
 #[test]
 fn damaged_blocks_cost_only_themselves() -> TestResult {
-    seeds(2).try_for_each(|seed| damage(Place::Blocks, seed))
+    seeds(2).try_for_each(|seed| damage(DataArea::Blocks, seed))
 }

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 const LINES_MAX: usize = 8;
 
 /// Content of a store: bits of values by time, by series.
-pub type Found = BTreeMap<String, BTreeMap<i64, u64>>;
+pub type StoredSamples = BTreeMap<String, BTreeMap<i64, u64>>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
@@ -121,7 +121,7 @@ impl Model {
     }
 
     /// Describes missing and surplus data of a store, if there is any.
-    pub fn check(&self, found: &Found, promise: Promise) -> Result<(), String> {
+    pub fn check(&self, found: &StoredSamples, promise: Promise) -> Result<(), String> {
         let histories = self.histories(promise);
         let deletions = self.deletions();
         let newest_ms = self.sent().map(|sent| sent.timestamp_ms).max().unwrap_or(i64::MIN);
@@ -156,7 +156,7 @@ impl Model {
     }
 
     /// Describes found samples that were never sent, if there are any.
-    pub fn check_nothing_invented(&self, found: &Found) -> Result<(), String> {
+    pub fn check_nothing_invented(&self, found: &StoredSamples) -> Result<(), String> {
         let histories = self.histories(Promise::Acknowledged);
         for (series, samples) in found {
             for (timestamp_ms, bits) in samples {
@@ -173,7 +173,7 @@ impl Model {
     /// Describes promised samples that are missing, except in some series.
     pub fn check_what_is_promised(
         &self,
-        found: &Found,
+        found: &StoredSamples,
         is_left_out: impl Fn(&str) -> bool,
     ) -> Result<(), String> {
         let deletions = self.deletions();

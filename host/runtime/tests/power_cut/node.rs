@@ -1,7 +1,7 @@
 //! A store on a simulated disk, as `host/store/src` runs it, but on one thread and call by call: a
 //! head instance with the logs, and a new instance of the component for each compaction and read.
 
-use crate::model::Found;
+use crate::model::StoredSamples;
 use crate::sim_disk::SimDisk;
 use crate::{BLOCK_MS, RETENTION_MS, TestResult, WINDOW_MS};
 use prost::Message as _;
@@ -163,7 +163,7 @@ impl Node {
     }
 
     /// Reads the selected series; values are compared by their bits.
-    pub fn read(&self, matchers: Vec<Matcher>) -> TestResult<Found> {
+    pub fn read(&self, matchers: Vec<Matcher>) -> TestResult<StoredSamples> {
         let mut instance = self.instance(Role::Query, self.blocks.clone())?;
         let cursor = instance.select(&Selection {
             matchers,
@@ -183,7 +183,7 @@ impl Node {
             answer.extend(frames);
         }
         instance.close_cursor(cursor)?;
-        let mut found = Found::new();
+        let mut found = StoredSamples::new();
         for series in QueryResult::decode(&*answer)?.timeseries {
             let pair = |label: &tidepool_tests::proto::prometheus::Label| {
                 format!("{}={:?}", label.name, label.value)

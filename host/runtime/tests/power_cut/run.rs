@@ -1,7 +1,7 @@
 //! A store at work: seeded writes and maintenance, step by step, with a record of all requests and
 //! answers.
 
-use crate::model::{Deletion, Event, Found, Model, Promise, Sent};
+use crate::model::{Deletion, Event, Model, Promise, Sent, StoredSamples};
 use crate::node::Node;
 use crate::sim_disk::SimDisk;
 use crate::{START_MS, TestResult, WINDOW_MS};
@@ -420,7 +420,7 @@ impl<'a> Run<'a> {
     }
 
     /// Reads everything back and compares.
-    pub fn check(&mut self, promise: Promise) -> TestResult<Found> {
+    pub fn check(&mut self, promise: Promise) -> TestResult<StoredSamples> {
         let disk = self.disk.clone();
         let node = self.node()?;
         let found = node.read(Vec::new())?;
@@ -445,13 +445,13 @@ impl<'a> Run<'a> {
 /// The samples that were read, and the series that could not be read.
 #[derive(Default)]
 pub struct Read {
-    pub found: Found,
+    pub found: StoredSamples,
     pub errors: BTreeMap<String, String>,
 }
 
 impl Read {
     /// Returns all samples; an error if any series could not be read.
-    pub fn whole(self) -> TestResult<Found> {
+    pub fn whole(self) -> TestResult<StoredSamples> {
         match self.errors.first_key_value() {
             None => Ok(self.found),
             Some((series, why)) => Err(format!("{series}: {why}").into()),

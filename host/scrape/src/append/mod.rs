@@ -23,7 +23,7 @@ use crate::cache::{Cache, Ended, Families, Lookup, Slot, StoredExemplar, Timeles
 use crate::error::{ScrapeError, beginning};
 use crate::histogram::{limit_buckets, limit_schema};
 use crate::labels::Labels;
-use crate::memory::{Held, MemoryBound};
+use crate::memory::{MemoryBound, MemoryShare};
 use crate::metrics::Metrics;
 use crate::report::{REPORT_SERIES, Totals};
 use crate::series_text::{Form, Series};
@@ -117,7 +117,7 @@ pub struct Appender {
     /// Samples that are not stored, if a person looks at them.
     refusals: Option<Box<Refusals>>,
     /// Share of the memory of all targets.
-    held: Held,
+    held: MemoryShare,
 }
 
 /// The scrape that is under way.

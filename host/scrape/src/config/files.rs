@@ -66,7 +66,7 @@ pub(super) fn patterns(node: &yaml::Node, directory: &Path) -> Result<Vec<Patter
 /// Adds the jobs of all files that the patterns match. `place` is that of the section.
 pub(super) fn read_all(
     patterns: &[Pattern],
-    place: yaml::Place,
+    place: yaml::Position,
     global: &GlobalConfig,
     jobs: &mut Vec<ScrapeConfig>,
 ) -> Result<(), ConfigError> {
@@ -106,10 +106,10 @@ pub(super) fn read_all(
 fn read(
     path: &Path,
     global: &GlobalConfig,
-) -> Result<Vec<(ScrapeConfig, yaml::Place)>, ConfigError> {
+) -> Result<Vec<(ScrapeConfig, yaml::Position)>, ConfigError> {
     let content = read_file(KEY, path).map_err(ConfigError::File)?;
     let further = |source| ConfigError::Further { path: path.to_owned(), source };
-    let start = yaml::Place { line: 1, column: 1 };
+    let start = yaml::Position { line: 1, column: 1 };
     let text = String::from_utf8(content)
         .map_err(|_| further(yaml::Error::new(start, "", "it is not text")))?;
     let node = yaml::load(&text).map_err(further)?;

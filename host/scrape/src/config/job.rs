@@ -36,7 +36,7 @@ const PROTOCOLS: [Protocol; 5] = [
 ];
 
 /// A job: the keys of all HTTP clients, and its own.
-pub(super) type Whole = yaml::With<HttpClientConfig, Section>;
+pub(super) type FullSection = yaml::With<HttpClientConfig, Section>;
 
 #[derive(Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -136,7 +136,7 @@ pub(super) fn read_all(
     global: &GlobalConfig,
 ) -> Result<Vec<ScrapeConfig>, yaml::Error> {
     check_discovery(KEY, node)?;
-    let items: Vec<At<Option<Whole>>> = yaml::read(KEY, node)?;
+    let items: Vec<At<Option<FullSection>>> = yaml::read(KEY, node)?;
     let mut names = HashSet::new();
     let mut jobs = Vec::with_capacity(items.len());
     for (number, At { place, value }) in items.into_iter().enumerate() {
@@ -182,7 +182,7 @@ fn check_addresses(section: &Section) -> Result<(), String> {
 }
 
 /// Resolves a job with the settings that it inherits.
-pub(super) fn resolved(whole: Whole, global: &GlobalConfig) -> Result<ScrapeConfig, String> {
+pub(super) fn resolved(whole: FullSection, global: &GlobalConfig) -> Result<ScrapeConfig, String> {
     let yaml::With { part: client, rest: section } = whole;
     let name = section.job_name;
     if name.is_empty() {

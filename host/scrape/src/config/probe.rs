@@ -3,7 +3,7 @@
 
 use super::discovery::{DnsSection, FileSection, HttpSection, StaticSection};
 use super::effective::untold;
-use super::job::{Section, Whole, check_discovery, resolved};
+use super::job::{FullSection, Section, check_discovery, resolved};
 use super::{GlobalConfig, ScrapeConfig};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ fn probed(
         metric_relabel_configs: section.metric_relabel_configs,
         ..Section::default()
     };
-    let mut config = resolved(Whole { part: HttpClientConfig::default(), rest }, global)?;
+    let mut config = resolved(FullSection { part: HttpClientConfig::default(), rest }, global)?;
     config.job.probe = Some(Arc::clone(module));
     Ok(config)
 }

@@ -21,13 +21,13 @@ pub(super) struct FileDiscovery {
     figures: Arc<DiscoveryFigures>,
     memory: MemoryBound,
     /// Files of the last look, with their groups.
-    files: BTreeMap<PathBuf, Seen>,
+    files: BTreeMap<PathBuf, FileState>,
     has_looked: bool,
 }
 
 /// A file as it was last read.
 #[derive(Clone, Default)]
-struct Seen {
+struct FileState {
     /// Hash of the content; `None` if it could not be read, or found no memory.
     hash: Option<u64>,
     /// Last fault of the file.
@@ -73,7 +73,7 @@ impl FileDiscovery {
     }
 }
 
-fn lists(files: &BTreeMap<PathBuf, Seen>) -> Vec<Arc<List>> {
+fn lists(files: &BTreeMap<PathBuf, FileState>) -> Vec<Arc<List>> {
     files.values().filter_map(|seen| seen.list.clone()).collect()
 }
 
@@ -81,8 +81,8 @@ fn look(
     config: &FileConfig,
     figures: &DiscoveryFigures,
     memory: &MemoryBound,
-    before: &BTreeMap<PathBuf, Seen>,
-) -> BTreeMap<PathBuf, Seen> {
+    before: &BTreeMap<PathBuf, FileState>,
+) -> BTreeMap<PathBuf, FileState> {
     let mut after = BTreeMap::new();
     for pattern in &config.files {
         match matching(pattern) {
@@ -107,7 +107,12 @@ fn look(
 }
 
 /// Reads a file, and keeps its list if the content has not changed.
-fn read(path: &Path, before: Seen, figures: &DiscoveryFigures, memory: &MemoryBound) -> Seen {
+fn read(
+    path: &Path,
+    before: FileState,
+    figures: &DiscoveryFigures,
+    memory: &MemoryBound,
+) -> FileState {
     let raw = raw(path, memory);
     let hash = raw.as_ref().ok().map(Raw::hash);
     if hash.is_some() && hash == before.hash {
@@ -117,7 +122,7 @@ fn read(path: &Path, before: Seen, figures: &DiscoveryFigures, memory: &MemoryBo
         Ok(list) => {
             // An equal list keeps its identity, by which changes are found.
             let same = before.list.filter(|before| before.is_same(&list));
-            Seen { hash, wrong: None, list: Some(same.unwrap_or_else(|| Arc::new(list))) }
+            FileState { hash, wrong: None, list: Some(same.unwrap_or_else(|| Arc::new(list))) }
         }
         Err(wrong) => {
             figures.file_read_errors.fetch_add(1, Relaxed);
@@ -131,7 +136,7 @@ fn read(path: &Path, before: Seen, figures: &DiscoveryFigures, memory: &MemoryBo
             }
             // Without a hash the file is read again: there may be memory next time.
             let hash = hash.filter(|_| !wrong.is_memory);
-            Seen { hash, wrong: Some(wrong), list: before.list }
+            FileState { hash, wrong: Some(wrong), list: before.list }
         }
     }
 }

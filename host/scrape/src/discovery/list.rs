@@ -12,7 +12,7 @@
 
 use super::LIST_BYTES_MAX;
 use crate::error::{ScrapeError, beginning};
-use crate::memory::{Held, MemoryBound};
+use crate::memory::{MemoryBound, MemoryShare};
 use crate::target::TargetGroup;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Read;
@@ -117,7 +117,7 @@ pub struct NoRoom {
 /// Share of one list in the memory of targets.
 #[derive(Debug)]
 pub(super) struct Room {
-    held: Held,
+    held: MemoryShare,
     bytes: u64,
     is_refused: bool,
 }

@@ -80,7 +80,7 @@ enum Discoverer {
 }
 
 /// Result of one look of a discoverer.
-struct Found {
+struct DiscoveryUpdate {
     /// Index of the discoverer in the configuration.
     number: usize,
     /// All lists of the discoverer, if any has changed.
@@ -140,7 +140,9 @@ impl Discovery {
                 tasks.spawn(discoverer.run(number, send.clone()));
             }
             tasks.spawn(async move {
-                while let Some(Found { number, groups, has_answered }) = found.recv().await {
+                while let Some(DiscoveryUpdate { number, groups, has_answered }) =
+                    found.recv().await
+                {
                     if let (Some(part), Some(groups)) = (parts.get_mut(number), groups) {
                         *part = groups;
                         publish.send_replace(parts.concat());
@@ -204,7 +206,7 @@ impl Discoverer {
         }
     }
 
-    async fn run(mut self, number: usize, send: mpsc::Sender<Found>) {
+    async fn run(mut self, number: usize, send: mpsc::Sender<DiscoveryUpdate>) {
         let mut ticks = interval(self.interval());
         // A look that takes long is followed by a whole interval.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -214,7 +216,8 @@ impl Discoverer {
             let groups = self.refresh().await;
             let has_answered = self.has_answered();
             let is_new = groups.is_some() || has_answered != had_answered;
-            if is_new && send.send(Found { number, groups, has_answered }).await.is_err() {
+            if is_new && send.send(DiscoveryUpdate { number, groups, has_answered }).await.is_err()
+            {
                 return;
             }
         }

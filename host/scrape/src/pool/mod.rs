@@ -16,7 +16,7 @@ use crate::error::ScrapeError;
 use crate::failure_log::FailureLog;
 use crate::job::Job;
 use crate::labels::Labels;
-use crate::memory::{Held, MemoryBound};
+use crate::memory::{MemoryBound, MemoryShare};
 use crate::metrics::Metrics;
 use crate::probe::ProbeSource;
 use crate::request::HttpSource;
@@ -82,9 +82,9 @@ pub struct Pool<S> {
     cycles: BTreeMap<Identity, Handle>,
     shared: Arc<Shared>,
     /// Memory of the targets, without their caches.
-    held: Held,
+    held: MemoryShare,
     /// Memory of the dropped targets that are listed.
-    held_by_dropped: Held,
+    held_by_dropped: MemoryShare,
 }
 
 /// A target by labels and URL: targets that are equal in both are one.
@@ -113,7 +113,7 @@ impl Eq for Identity {}
 
 /// Targets of all lists after relabeling.
 #[derive(Default)]
-struct Found {
+struct TargetChanges {
     targets: BTreeSet<Identity>,
     dropped: Vec<Labels>,
     dropped_total: usize,
@@ -123,7 +123,7 @@ struct Found {
 
 /// Selects the dropped targets that are listed: as many as the job says, as far as memory allows.
 struct DroppedRoom {
-    held: Held,
+    held: MemoryShare,
     bytes: u64,
     bytes_max: u64,
     /// Number of targets that may still be listed.
@@ -277,7 +277,7 @@ impl<S: Store> Pool<S> {
     /// meanwhile.
     pub async fn sync(&mut self, lists: &[Arc<List>]) {
         let start = Instant::now();
-        let Found { targets, dropped, dropped_total, failed } = self.found(lists).await;
+        let TargetChanges { targets, dropped, dropped_total, failed } = self.found(lists).await;
         let job = self.settings.job.clone();
         let mut pace = Pace::begin();
         let mut gone = Vec::new();
@@ -332,9 +332,9 @@ impl<S: Store> Pool<S> {
     }
 
     /// Relabels each target of the lists, and counts the memory of all of them.
-    async fn found(&mut self, lists: &[Arc<List>]) -> Found {
+    async fn found(&mut self, lists: &[Arc<List>]) -> TargetChanges {
         let job = self.settings.job.clone();
-        let mut found = Found::default();
+        let mut found = TargetChanges::default();
         let (mut held_bytes, mut without_room, mut wrong) = (0, 0, 0);
         let mut dropped_room = DroppedRoom::of(&job, &self.context.memory);
         let mut pace = Pace::begin();

@@ -42,12 +42,12 @@ pub struct HttpSource {
     body_limit: u64,
     metrics: Arc<Metrics>,
     /// Copy of the answer, if a person looks at it.
-    seen: Option<Arc<Mutex<Seen>>>,
+    seen: Option<Arc<Mutex<ResponseSummary>>>,
 }
 
 /// Answer of a target, for a person who looks at one scrape.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct ResponseSummary {
     /// The head of the answer, once there is one.
     pub head: Option<Head>,
     /// Bytes of the body as they arrived.
@@ -127,12 +127,12 @@ impl HttpSource {
     }
 
     /// Also records the answers of the target.
-    pub fn seen_by(mut self, seen: Arc<Mutex<Seen>>) -> HttpSource {
+    pub fn seen_by(mut self, seen: Arc<Mutex<ResponseSummary>>) -> HttpSource {
         self.seen = Some(seen);
         self
     }
 
-    fn note(&self, change: impl FnOnce(&mut Seen)) {
+    fn note(&self, change: impl FnOnce(&mut ResponseSummary)) {
         if let Some(seen) = &self.seen {
             change(&mut seen.lock().unwrap_or_else(PoisonError::into_inner));
         }
@@ -141,7 +141,7 @@ impl HttpSource {
     async fn exchange(&self, appender: &mut Appender) -> Result<(), ScrapeError> {
         let mut answer = self.client.send(&self.ask).await.map_err(|error| self.failed(error))?;
         self.note(|seen| {
-            *seen = Seen { head: Some(Head::of(&answer, self.fallback)), body_bytes: 0 };
+            *seen = ResponseSummary { head: Some(Head::of(&answer, self.fallback)), body_bytes: 0 };
         });
         let result = self.read(&mut answer, appender).await;
         if result.is_err() {

@@ -4,7 +4,7 @@ mod accept;
 mod http;
 
 pub use accept::{accept_header, timeout_header};
-pub use http::{Head, HttpSource, Seen};
+pub use http::{Head, HttpSource, ResponseSummary};
 
 /// Header that tells a target the timeout of the scrape, in seconds.
 pub const TIMEOUT_HEADER: &str = "x-prometheus-scrape-timeout-seconds";

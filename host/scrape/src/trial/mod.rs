@@ -8,10 +8,10 @@
 //! parser, relabeling, limits and the report. The store is an empty one with the limits of a real
 //! one, so that it refuses samples that are too large or contradict each other within the scrape.
 
-mod asked;
 mod json;
-mod kept;
 mod outcome;
+mod store;
+mod target_url;
 mod text;
 
 pub use outcome::{Outcome, Sample, Value};
@@ -28,17 +28,17 @@ use crate::labels::Labels;
 use crate::metrics::Metrics;
 use crate::pool::{PoolError, options, rules};
 use crate::report::report_series;
-use crate::request::{HttpSource, Seen};
+use crate::request::{HttpSource, ResponseSummary};
 use crate::source::Source;
 use crate::target::{
     LabelMap, Target, TargetError, TargetGroup, discovered_labels, names, target_labels,
 };
-use asked::Asked;
-use kept::Kept;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use store::TrialStore;
+use target_url::TargetUrl;
 use tidepool_client::Client;
 use tidepool_settings::duration::duration_text;
 
@@ -104,7 +104,7 @@ impl Trial {
     /// Scrapes once, inside of a runtime. A scrape that fails has an outcome, too.
     pub async fn run(self) -> Result<Outcome, TrialError> {
         let job = &self.config.job.name;
-        let (job, target) = self.target(&Asked::parse(&self.url)?)?.ok_or_else(|| {
+        let (job, target) = self.target(&TargetUrl::parse(&self.url)?)?.ok_or_else(|| {
             let job = job.clone();
             TrialError::Dropped { job }
         })?;
@@ -115,8 +115,8 @@ impl Trial {
         let seed = RandomState::new().hash_one(&self.url);
         let mut appender = Appender::new(options, Arc::clone(&metrics), seed);
         appender.note_refusals(REFUSALS_MAX);
-        let seen = Arc::<Mutex<Seen>>::default();
-        let store = Arc::new(Kept::new(kept::Rules {
+        let seen = Arc::<Mutex<ResponseSummary>>::default();
+        let store = Arc::new(TrialStore::new(store::Rules {
             report_rows: report_series(job.extra_metrics),
             out_of_order_ms: milliseconds(self.out_of_order_window),
             check_labels: Arc::clone(&self.check_labels),
@@ -157,7 +157,7 @@ impl Trial {
     }
 
     /// Returns the job with the parameters of the URL, and the target; `None` if a rule drops it.
-    fn target(&self, asked: &Asked) -> Result<Option<(Job, Target)>, TrialError> {
+    fn target(&self, asked: &TargetUrl) -> Result<Option<(Job, Target)>, TrialError> {
         let mut job = self.config.job.clone();
         let (mut labels, mut group) = self.listed(&asked.address);
         // The parts of the URL replace those of a listed target.
@@ -217,7 +217,7 @@ impl Trial {
         &self,
         job: &Job,
         target: &Target,
-        seen: &Arc<Mutex<Seen>>,
+        seen: &Arc<Mutex<ResponseSummary>>,
         metrics: &Arc<Metrics>,
     ) -> Result<Result<Box<dyn Source>, ScrapeError>, TrialError> {
         let client = match target.unix_socket() {

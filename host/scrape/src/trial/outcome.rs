@@ -3,7 +3,7 @@
 use crate::append::Refusals;
 use crate::error::ScrapeError;
 use crate::labels::Labels;
-use crate::request::Seen;
+use crate::request::ResponseSummary;
 use crate::store::{ExemplarRow, FamilyMetadata};
 use crate::target::Target;
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ pub struct Outcome {
     /// The target, with its URL and labels.
     pub target: Arc<Target>,
     /// Answer of the target: its head and size.
-    pub answer: Seen,
+    pub answer: ResponseSummary,
     /// The time of the scrape, and of samples without one.
     pub at_ms: i64,
     pub took: Duration,

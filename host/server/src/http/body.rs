@@ -48,7 +48,7 @@ impl Bound {
 }
 
 /// Bytes in memory with their reservation.
-pub struct Held {
+pub struct BufferedBody {
     pub bytes: StoredBody,
     /// Reservation, kept as long as the bytes.
     pub room: BodyRoom,
@@ -59,8 +59,8 @@ pub async fn read_snappy(
     context: &Context,
     body: RequestBody,
     bound: Bound,
-) -> Result<Held, Reply> {
-    let Held { bytes: compressed, room: arrived } = collect(context, body, bound).await?;
+) -> Result<BufferedBody, Reply> {
+    let BufferedBody { bytes: compressed, room: arrived } = collect(context, body, bound).await?;
     let refused = |error| refused(error, bound);
     // Snappy states the length first, so a bomb is refused before it is decompressed.
     let bytes = decompressed_len(&compressed, bound.bytes).map_err(refused)?;
@@ -68,20 +68,23 @@ pub async fn read_snappy(
     let mut whole = context.bodies.buffer(bytes);
     let decompressed = aside::run_if(bytes > ASIDE_BYTES_MIN, move || {
         // Both bodies keep their reservations while a thread works, even if the client is gone.
-        let arrived = Held { bytes: compressed, room: arrived };
+        let arrived = BufferedBody { bytes: compressed, room: arrived };
         let written = decompress(&arrived.bytes, &mut whole)?;
         whole.truncate(written);
-        Ok(Held { bytes: whole, room })
+        Ok(BufferedBody { bytes: whole, room })
     });
     decompressed.await.map_err(|failed| error(&failed))?.map_err(refused)
 }
 
 /// Reads a sender's body, either plain or gzip, with limits for both sizes.
-pub async fn read_plain_or_gzip(context: &Context, request: Request) -> Result<Held, Reply> {
+pub async fn read_plain_or_gzip(
+    context: &Context,
+    request: Request,
+) -> Result<BufferedBody, Reply> {
     read_plain(context, request).await.map_err(for_sender)
 }
 
-async fn read_plain(context: &Context, request: Request) -> Result<Held, Reply> {
+async fn read_plain(context: &Context, request: Request) -> Result<BufferedBody, Reply> {
     let bound = Bound::of_writes(context);
     let (head, body) = request.into_parts();
     let encoding = head.headers.get(CONTENT_ENCODING).map_or(&b""[..], HeaderValue::as_bytes);
@@ -102,7 +105,7 @@ async fn read_plain(context: &Context, request: Request) -> Result<Held, Reply> 
 }
 
 /// Decompresses and reserves memory on the way: gzip's own size field cannot be trusted.
-async fn gunzip(context: &Context, compressed: &[u8], bound: Bound) -> Result<Held, Reply> {
+async fn gunzip(context: &Context, compressed: &[u8], bound: Bound) -> Result<BufferedBody, Reply> {
     let Bound { bytes: bytes_max, set_by } = bound;
     let broken = |error: GunzipError| {
         text(StatusCode::BAD_REQUEST, format!("the body is not in gzip's format: {error}\n"))
@@ -129,7 +132,7 @@ async fn gunzip(context: &Context, compressed: &[u8], bound: Bound) -> Result<He
     }
     gunzip.finish().map_err(broken)?;
     gunzip.reuse();
-    Ok(Held { bytes: bytes.into(), room })
+    Ok(BufferedBody { bytes: bytes.into(), room })
 }
 
 fn refused(error: BodyError, bound: Bound) -> Reply {
@@ -155,7 +158,11 @@ pub fn for_sender(mut reply: Reply) -> Reply {
 }
 
 /// Reads a body within the request timeout.
-pub async fn collect(context: &Context, body: RequestBody, bound: Bound) -> Result<Held, Reply> {
+pub async fn collect(
+    context: &Context,
+    body: RequestBody,
+    bound: Bound,
+) -> Result<BufferedBody, Reply> {
     let limit = context.http.limits.request_timeout;
     match tokio::time::timeout(limit, read(context, body, bound)).await {
         Ok(held) => held,
@@ -171,7 +178,11 @@ pub async fn collect(context: &Context, body: RequestBody, bound: Bound) -> Resu
 
 /// Reserves memory for received bytes only, whatever length is announced. Copies them into one
 /// buffer: a client could send single bytes.
-async fn read(context: &Context, mut body: RequestBody, bound: Bound) -> Result<Held, Reply> {
+async fn read(
+    context: &Context,
+    mut body: RequestBody,
+    bound: Bound,
+) -> Result<BufferedBody, Reply> {
     let Bound { bytes: bytes_max, set_by } = bound;
     let too_large = || {
         let message = format!("the body is larger than {bytes_max} bytes ({set_by})\n");
@@ -202,5 +213,5 @@ async fn read(context: &Context, mut body: RequestBody, bound: Bound) -> Result<
         }
         bytes.extend_from_slice(&piece);
     }
-    Ok(Held { bytes: bytes.into(), room })
+    Ok(BufferedBody { bytes: bytes.into(), room })
 }

@@ -2,7 +2,7 @@
 //! such as `/write`, may follow the name. The configuration can also give a plugin paths of its
 //! own.
 
-use super::body::{Held, read_plain_or_gzip};
+use super::body::{BufferedBody, read_plain_or_gzip};
 use super::context::Context;
 use super::reply::{self, Reply, retry_later, text};
 use crate::http::request::Request;
@@ -36,7 +36,7 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
     let content_type = request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
     let content_type = String::from_utf8_lossy(content_type.unwrap_or_default()).into_owned();
     let query = request.uri().query().unwrap_or_default().to_owned();
-    let Held { bytes: body, room } = read_plain_or_gzip(context, request).await?;
+    let BufferedBody { bytes: body, room } = read_plain_or_gzip(context, request).await?;
     let push = PushRequest { content_type, path, query, received_ms: system_now_ms(), body };
     store(context, plugins, &name, push, room).await
 }

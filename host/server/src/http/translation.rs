@@ -10,7 +10,7 @@
 //! (`prom/work`), and its translator ends when its client disconnects. If the store fails between
 //! two pieces, the response asks the sender to retry: stored rows may arrive again.
 
-use super::body::Held;
+use super::body::BufferedBody;
 use super::context::Context;
 use super::counters::HandlerCounters;
 use super::reply::{self, Reply};
@@ -58,7 +58,7 @@ enum Unfinished {
 pub async fn run<R, T>(
     context: &Context,
     counters: &HandlerCounters,
-    held: Held,
+    held: BufferedBody,
     translate: T,
 ) -> Result<Translated<R>, Reply>
 where
@@ -101,7 +101,7 @@ pub type PieceWriter<'a> = RequestWriter<&'a mut (dyn FnMut(Piece) -> Result<(),
 async fn append_pieces<R, T>(
     store: Intake,
     turn: OwnedSemaphorePermit,
-    held: Held,
+    held: BufferedBody,
     limit: WorkLimit,
     translate: T,
 ) -> Result<Translated<R>, Unfinished>
@@ -111,7 +111,7 @@ where
 {
     // One piece waits while one is stored; more would only take memory.
     let (sender, mut pieces) = mpsc::channel(1);
-    let Held { bytes, room } = held;
+    let BufferedBody { bytes, room } = held;
     let translating = tokio::task::spawn_blocking(move || {
         let mut hand_over = |piece| sender.blocking_send(piece).map_err(|_| Gone);
         let mut writer = PieceWriter::new(&mut hand_over).with_limit(limit);

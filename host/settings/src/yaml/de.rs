@@ -5,7 +5,7 @@
 //! an empty text, list or mapping, as zero or as false.
 
 use super::scalar::Scalar;
-use super::{Data, Entry, Error, Node, Place};
+use super::{Data, Entry, Error, Node, Position};
 use serde::de::value::{StrDeserializer, U32Deserializer};
 use serde::de::{self, DeserializeSeed, Deserializer, IntoDeserializer as _, Visitor};
 use serde::{Deserialize, forward_to_deserialize_any};
@@ -20,7 +20,7 @@ const AT: &str = "tidepool::yaml::At";
 #[derive(Clone, Debug)]
 pub struct At<T> {
     /// Place at which the value begins.
-    pub place: Place,
+    pub place: Position,
     pub value: T,
 }
 
@@ -274,7 +274,7 @@ impl<'de> de::SeqAccess<'de> for Located<'_> {
         seed: T,
     ) -> Result<Option<T::Value>, Error> {
         self.given += 1;
-        let Place { line, column } = self.node.place;
+        let Position { line, column } = self.node.place;
         let number = |number: u32| -> U32Deserializer<Error> { number.into_deserializer() };
         match self.given {
             1 => seed.deserialize(number(line)).map(Some),
@@ -350,6 +350,6 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for AtVisitor<T> {
         let line = parts.next_element()?.ok_or_else(missing)?;
         let column = parts.next_element()?.ok_or_else(missing)?;
         let value = parts.next_element()?.ok_or_else(missing)?;
-        Ok(At { place: Place { line, column }, value })
+        Ok(At { place: Position { line, column }, value })
     }
 }

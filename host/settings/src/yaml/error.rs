@@ -1,6 +1,6 @@
 //! Errors in a YAML text, with their place.
 
-use super::Place;
+use super::Position;
 use serde::de::{Expected, Unexpected};
 use std::fmt::{self, Display};
 
@@ -8,7 +8,7 @@ use std::fmt::{self, Display};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// `None` until a caller that knows the place adds it.
-    place: Option<Place>,
+    place: Option<Position>,
     /// The path of keys, as in `remote_write[0].url`; empty for the whole document.
     key: String,
     what: String,
@@ -18,16 +18,16 @@ pub struct Error {
 
 impl Error {
     /// Makes an error at a place, under a key or at the top.
-    pub fn new(place: Place, key: impl Into<String>, what: impl Display) -> Error {
+    pub fn new(place: Position, key: impl Into<String>, what: impl Display) -> Error {
         Error { place: Some(place), key: key.into(), what: what.to_string(), is_unknown_key: false }
     }
 
-    pub fn place(&self) -> Place {
-        self.place.unwrap_or(Place { line: 1, column: 1 })
+    pub fn place(&self) -> Position {
+        self.place.unwrap_or(Position { line: 1, column: 1 })
     }
 
     /// Adds an outer key, or a list's item such as `[0]`. A known place is more exact and stays.
-    pub(super) fn within(mut self, place: Place, key: &str) -> Error {
+    pub(super) fn within(mut self, place: Position, key: &str) -> Error {
         self.place.get_or_insert(place);
         let is_joined = !key.is_empty() && !self.key.is_empty() && !self.key.starts_with('[');
         let dot = if is_joined { "." } else { "" };
@@ -47,7 +47,7 @@ impl Error {
 
 impl Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place { line, column } = self.place();
+        let Position { line, column } = self.place();
         let colon = if self.key.is_empty() { "" } else { ": " };
         write!(f, "{line}:{column}: {}{colon}{}", self.key, self.what)
     }

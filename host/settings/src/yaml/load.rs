@@ -1,6 +1,6 @@
 //! Parses a YAML text into nodes.
 
-use super::{Data, Entry, Error, Node, Place};
+use super::{Data, Entry, Error, Node, Position};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -45,16 +45,16 @@ pub fn load_counted(text: &str, take: Take<'_>) -> Result<Rc<Node>, Error> {
         loader.take(event, place(&span.start))?;
     }
     let nothing = || {
-        let place = Place { line: 1, column: 1 };
+        let place = Position { line: 1, column: 1 };
         Rc::new(Node { place, data: Data::Nothing, values: 1 })
     };
     Ok(loader.root.unwrap_or_else(nothing))
 }
 
-fn place(marker: &Marker) -> Place {
+fn place(marker: &Marker) -> Position {
     let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     // The parser counts lines from 1, but columns from 0.
-    Place { line: number(marker.line()), column: number(marker.col() + 1) }
+    Position { line: number(marker.line()), column: number(marker.col() + 1) }
 }
 
 struct Loader<'a> {
@@ -69,7 +69,7 @@ struct Loader<'a> {
 }
 
 struct Open {
-    place: Place,
+    place: Position,
     anchor: usize,
     values: usize,
     kind: Kind,
@@ -82,14 +82,14 @@ enum Kind {
         /// The keys so far, with their lines.
         lines: HashMap<String, u32>,
         /// The key whose value comes next, with its place.
-        key: Option<(Place, String)>,
+        key: Option<(Position, String)>,
         /// Entries of merged mappings; earlier ones override later ones.
         merged: Vec<Entry>,
     },
 }
 
 impl Loader<'_> {
-    fn take(&mut self, event: Event<'_>, place: Place) -> Result<(), Error> {
+    fn take(&mut self, event: Event<'_>, place: Position) -> Result<(), Error> {
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => Ok(()),
             Event::DocumentStart(_) if self.has_document => {
@@ -142,13 +142,13 @@ impl Loader<'_> {
         }
     }
 
-    fn count(&mut self, place: Place, bytes: usize) -> Result<(), Error> {
+    fn count(&mut self, place: Position, bytes: usize) -> Result<(), Error> {
         (self.take)(bytes).map_err(|what| self.wrong(place, &what))
     }
 
     fn begin(
         &mut self,
-        place: Place,
+        place: Position,
         anchor: usize,
         tag: Option<Cow<'_, Tag>>,
         kind: Kind,
@@ -191,7 +191,7 @@ impl Loader<'_> {
     }
 
     /// Adds a value to the innermost open list or mapping.
-    fn put(&mut self, place: Place, node: Rc<Node>) -> Result<(), Error> {
+    fn put(&mut self, place: Position, node: Rc<Node>) -> Result<(), Error> {
         // The value becomes a key, whose text is stored in two more places.
         if let Some(Open { kind: Kind::Map { key: None, .. }, .. }) = self.open.last() {
             self.count(place, KEY_BYTES + 2 * node.text().map_or(0, str::len))?;
@@ -229,7 +229,7 @@ impl Loader<'_> {
     }
 
     /// Whether a tag makes its value text; `None` without one. Only YAML's own tags are accepted.
-    fn is_text(&self, place: Place, tag: Option<&Tag>) -> Result<Option<bool>, Error> {
+    fn is_text(&self, place: Position, tag: Option<&Tag>) -> Result<Option<bool>, Error> {
         match tag {
             None => Ok(None),
             Some(tag) if tag.is_yaml_core_schema() && tag.suffix != "binary" => {
@@ -239,7 +239,7 @@ impl Loader<'_> {
         }
     }
 
-    fn wrong(&self, place: Place, what: &str) -> Error {
+    fn wrong(&self, place: Position, what: &str) -> Error {
         let mut path = String::new();
         for open in &self.open {
             match &open.kind {

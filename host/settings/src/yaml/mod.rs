@@ -18,7 +18,7 @@ pub use de::{At, Part, With};
 pub use error::Error;
 pub use fields::{checked, number, pairs, parsed};
 pub use load::{Take, load, load_counted};
-pub use node::{Data, Entry, Node, Place};
+pub use node::{Data, Entry, Node, Position};
 
 use serde::de::{DeserializeOwned, DeserializeSeed};
 

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 /// Beginning of a key or value, as line and column, both counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     pub line: u32,
     /// The column, counted in characters.
     pub column: u32,
@@ -13,7 +13,7 @@ pub struct Place {
 #[derive(Debug)]
 pub struct Node {
     /// Place of the value; for an alias, the place of its anchor.
-    pub place: Place,
+    pub place: Position,
     pub data: Data,
     /// Number of values, including nested ones.
     pub(super) values: usize,
@@ -34,7 +34,7 @@ pub enum Data {
 
 #[derive(Clone, Debug)]
 pub struct Entry {
-    pub place: Place,
+    pub place: Position,
     pub key: String,
     pub value: Rc<Node>,
 }

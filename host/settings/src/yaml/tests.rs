@@ -164,11 +164,11 @@ fn mappings_are_merged_and_what_stands_there_itself_counts() {
     let text = "x: &x {text: x, number: 1}\ny: &y {text: y, flag: true}\n\
                 merged:\n  <<: [*x, *y]\n  number: 2\nsingle: {<<: *y}\n";
     #[derive(Deserialize)]
-    struct Whole {
+    struct Document {
         merged: Sample,
         single: Sample,
     }
-    let whole: Whole = read("", &load(text).expect("YAML")).expect("two samples");
+    let whole: Document = read("", &load(text).expect("YAML")).expect("two samples");
     let merged = Sample { text: "x".into(), number: 2, flag: true, ..Sample::default() };
     assert_eq!(whole.merged, merged);
     assert_eq!(whole.single, Sample { text: "y".into(), flag: true, ..Sample::default() });

@@ -4,7 +4,7 @@ use super::floats::Floats;
 use super::histograms::HistogramSum;
 use crate::annotations::{HistogramOperation, Note};
 use crate::error::EvalError;
-use crate::eval::budget::Held;
+use crate::eval::budget::Usage;
 use crate::eval::column::Column;
 use crate::eval::context::Context;
 use crate::eval::key::KeyIndex;
@@ -22,7 +22,7 @@ pub struct Accumulate {
     span: Span,
     index: KeyIndex,
     groups: Vec<Group>,
-    held: Held,
+    held: Usage,
 }
 
 struct Group {
@@ -39,7 +39,7 @@ impl Accumulate {
             span,
             index: KeyIndex::default(),
             groups: Vec::new(),
-            held: Held::default(),
+            held: Usage::default(),
         }
     }
 
@@ -49,13 +49,13 @@ impl Accumulate {
             let floats = Floats::new(self.plan.op, self.grid.steps);
             let samples = self.grid.steps as u64;
             let bytes = floats.bytes() + self.index.labels(number).bytes() + size_of::<Group>();
-            self.take(Held { bytes, samples }, context)?;
+            self.take(Usage { bytes, samples }, context)?;
             self.groups.push(Group { floats, histograms: Vec::new(), drop_name: false });
         }
         Ok(number)
     }
 
-    fn take(&mut self, held: Held, context: &mut Context) -> Result<(), EvalError> {
+    fn take(&mut self, held: Usage, context: &mut Context) -> Result<(), EvalError> {
         self.held.bytes += held.bytes;
         self.held.samples += held.samples;
         context.budget.take(held, self.span)
@@ -101,7 +101,7 @@ impl Accumulate {
                 }
             }
         }
-        self.take(Held { bytes: more, samples: more as u64 / 16 }, context)
+        self.take(Usage { bytes: more, samples: more as u64 / 16 }, context)
     }
 
     fn column(&self, mut group: Group, context: &mut Context) -> Column {

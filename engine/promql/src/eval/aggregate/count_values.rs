@@ -1,7 +1,7 @@
 //! `count_values`: a series for each distinct value.
 
 use crate::error::EvalError;
-use crate::eval::budget::Held;
+use crate::eval::budget::Usage;
 use crate::eval::column::Column;
 use crate::eval::key::KeyIndex;
 use crate::eval::pipeline::{Operator, Out};
@@ -18,7 +18,7 @@ pub struct CountValues {
     span: Span,
     index: KeyIndex,
     columns: Vec<Column>,
-    held: Held,
+    held: Usage,
 }
 
 impl CountValues {
@@ -30,7 +30,7 @@ impl CountValues {
             span,
             index: KeyIndex::default(),
             columns: Vec::new(),
-            held: Held::default(),
+            held: Usage::default(),
         }
     }
 
@@ -49,7 +49,7 @@ impl CountValues {
         if is_new {
             let column = Column::new(self.grid.steps);
             let bytes = column.bytes() + self.index.labels(number).bytes();
-            let held = Held { bytes, samples: self.grid.steps as u64 };
+            let held = Usage { bytes, samples: self.grid.steps as u64 };
             self.held.bytes += held.bytes;
             self.held.samples += held.samples;
             out.context.budget.take(held, self.span)?;

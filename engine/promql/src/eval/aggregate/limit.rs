@@ -3,7 +3,7 @@
 use super::param::Param;
 use crate::annotations::Note;
 use crate::error::EvalError;
-use crate::eval::budget::Held;
+use crate::eval::budget::Usage;
 use crate::eval::key::KeyIndex;
 use crate::eval::pipeline::{Operator, Out};
 use crate::eval::series::Series;
@@ -21,7 +21,7 @@ pub struct LimitOf {
     index: KeyIndex,
     /// For `limitk`: number of values that each group has emitted at each step.
     given: Vec<Vec<u32>>,
-    held: Held,
+    held: Usage,
 }
 
 pub fn series_port(plan: &AggregatePlan) -> Port {
@@ -65,7 +65,7 @@ impl LimitOf {
             is_open: None,
             index: KeyIndex::default(),
             given: Vec::new(),
-            held: Held::default(),
+            held: Usage::default(),
         }
     }
 
@@ -120,7 +120,7 @@ impl LimitOf {
         let (number, is_new) = self.index.insert(&self.plan.by, &series.labels);
         if is_new {
             let bytes = self.grid.steps * 4 + self.index.labels(number).bytes();
-            let held = Held { bytes, samples: 0 };
+            let held = Usage { bytes, samples: 0 };
             self.held.bytes += held.bytes;
             out.context.budget.take(held, self.span)?;
             self.given.push(vec![0; self.grid.steps]);

@@ -3,7 +3,7 @@
 use super::param::Param;
 use crate::annotations::Note;
 use crate::error::EvalError;
-use crate::eval::budget::Held;
+use crate::eval::budget::Usage;
 use crate::eval::column::Column;
 use crate::eval::key::KeyIndex;
 use crate::eval::pipeline::{Operator, Out};
@@ -23,7 +23,7 @@ pub struct Quantile {
     series_port: Port,
     index: KeyIndex,
     groups: Vec<(Vec<Column>, bool)>,
-    held: Held,
+    held: Usage,
 }
 
 impl Quantile {
@@ -36,7 +36,7 @@ impl Quantile {
             span,
             index: KeyIndex::default(),
             groups: Vec::new(),
-            held: Held::default(),
+            held: Usage::default(),
         }
     }
 }
@@ -57,7 +57,7 @@ impl Operator for Quantile {
         if is_new {
             self.groups.push((Vec::new(), false));
         }
-        let held = Held {
+        let held = Usage {
             bytes: series.column.bytes() + self.index.bytes() - index_bytes + COLUMN_BYTES,
             samples: series.column.samples(),
         };

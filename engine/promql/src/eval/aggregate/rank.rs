@@ -5,7 +5,7 @@ use super::limit::{check_count, series_port};
 use super::param::Param;
 use crate::annotations::Note;
 use crate::error::EvalError;
-use crate::eval::budget::Held;
+use crate::eval::budget::Usage;
 use crate::eval::column::Column;
 use crate::eval::context::Context;
 use crate::eval::key::KeyIndex;
@@ -27,7 +27,7 @@ pub struct Rank {
     heaps: Vec<Vec<Heap>>,
     /// Labels of series, as long as one of their values is selected.
     series: Vec<Ranked>,
-    held: Held,
+    held: Usage,
 }
 
 struct Ranked {
@@ -48,7 +48,7 @@ impl Rank {
             index: KeyIndex::default(),
             heaps: Vec::new(),
             series: Vec::new(),
-            held: Held::default(),
+            held: Usage::default(),
         }
     }
 
@@ -62,7 +62,7 @@ impl Rank {
     fn take(&mut self, bytes: usize, samples: u64, context: &mut Context) -> Result<(), EvalError> {
         self.held.bytes += bytes;
         self.held.samples += samples;
-        context.budget.take(Held { bytes, samples }, self.span)
+        context.budget.take(Usage { bytes, samples }, self.span)
     }
 
     /// Offers the values of a series to the heaps of its group; returns how many heaps grew.
@@ -113,7 +113,7 @@ impl Rank {
     fn in_order_of_series(&mut self, out: &mut Out<'_>) -> Result<(), EvalError> {
         // Entries are held twice until the heaps are freed.
         let count = self.heaps.iter().flatten().map(Heap::len).sum::<usize>();
-        let copy = Held { bytes: count * size_of::<(u32, u32, f64)>(), samples: 0 };
+        let copy = Usage { bytes: count * size_of::<(u32, u32, f64)>(), samples: 0 };
         out.context.budget.take(copy, self.span)?;
         let mut entries: Vec<(u32, u32, f64)> = Vec::with_capacity(count);
         for heaps in std::mem::take(&mut self.heaps) {

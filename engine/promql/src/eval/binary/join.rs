@@ -5,14 +5,14 @@
 use super::labels::ResultLabels;
 use crate::binop;
 use crate::error::EvalError;
-use crate::eval::budget::Held;
+use crate::eval::budget::Usage;
 use crate::eval::column::{Bits, Column};
 use crate::eval::context::Context;
 use crate::eval::key::KeyIndex;
 use crate::eval::pipeline::{Operator, Out};
 use crate::eval::series::Series;
+use crate::eval::series_union::SeriesUnion;
 use crate::eval::step_annotations::StepAnnotations;
-use crate::eval::unite::Unite;
 use crate::model::{KeyLabels, Labels, Value, hash_labels};
 use crate::plan::{Grid, Join, Lockstep, Port, match_key};
 use crate::syntax::{BinaryOp, Cardinality, Span};
@@ -35,10 +35,10 @@ pub struct Joiner {
     /// first pair of each step is kept, so there are at most as many entries as steps.
     duplicates: Vec<(Bits, String)>,
     duplicate_steps: Bits,
-    pub(super) unite: Unite,
+    pub(super) unite: SeriesUnion,
     annotations: StepAnnotations,
     lockstep: Lockstep,
-    held: Held,
+    held: Usage,
 }
 
 #[derive(Default)]
@@ -67,10 +67,10 @@ impl Joiner {
             groups: Vec::new(),
             duplicates: Vec::new(),
             duplicate_steps: Bits::new(grid.steps),
-            unite: Unite::default(),
+            unite: SeriesUnion::default(),
             annotations: StepAnnotations::default(),
             lockstep,
-            held: Held::default(),
+            held: Usage::default(),
         }
     }
 
@@ -78,7 +78,7 @@ impl Joiner {
         self.plan.matching.cardinality == Cardinality::OneToOne
     }
 
-    fn take(&mut self, held: Held, context: &mut Context) -> Result<(), EvalError> {
+    fn take(&mut self, held: Usage, context: &mut Context) -> Result<(), EvalError> {
         self.held.bytes += held.bytes;
         self.held.samples += held.samples;
         context.budget.take(held, self.span)
@@ -103,7 +103,7 @@ impl Joiner {
         if is_new {
             let matched = Bits::new(self.grid.steps);
             let bytes = self.index.labels(number).bytes() + matched.bytes() + size_of::<Group>();
-            self.take(Held { bytes, samples: 0 }, context)?;
+            self.take(Usage { bytes, samples: 0 }, context)?;
             self.groups.push(Group { matched, ..Group::default() });
         }
         Ok(number)
@@ -142,7 +142,7 @@ impl Joiner {
                 continue;
             }
             let text = self.duplicate(number, labels, &series.labels);
-            self.take(Held { bytes: steps.bytes() + text.len(), samples: 0 }, context)?;
+            self.take(Usage { bytes: steps.bytes() + text.len(), samples: 0 }, context)?;
             left.subtract(&steps);
             self.duplicate_steps.union(&steps);
             self.duplicates.push((steps, text));
@@ -322,7 +322,7 @@ impl Joiner {
                 Entry::Vacant(place) => {
                     let steps = Bits::new(self.grid.steps);
                     let bytes = steps.bytes() + GIVEN_BYTES;
-                    self.take(Held { bytes, samples: 0 }, context)?;
+                    self.take(Usage { bytes, samples: 0 }, context)?;
                     place.insert(steps)
                 }
             };

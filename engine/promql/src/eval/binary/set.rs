@@ -1,13 +1,13 @@
 //! The set operators `and`, `unless` and `or`.
 
 use crate::error::EvalError;
-use crate::eval::budget::Held;
+use crate::eval::budget::Usage;
 use crate::eval::column::Bits;
 use crate::eval::context::Context;
 use crate::eval::key::KeyIndex;
 use crate::eval::pipeline::{Operator, Out};
 use crate::eval::series::Series;
-use crate::eval::unite::{Unite, merge};
+use crate::eval::series_union::{SeriesUnion, merge};
 use crate::model::{KeyLabels, Labels};
 use crate::plan::{Lockstep, Port};
 use crate::syntax::Span;
@@ -17,12 +17,12 @@ struct Presence {
     by: KeyLabels,
     index: KeyIndex,
     steps: Vec<Bits>,
-    held: Held,
+    held: Usage,
 }
 
 impl Presence {
     fn new(by: KeyLabels) -> Presence {
-        Presence { by, index: KeyIndex::default(), steps: Vec::new(), held: Held::default() }
+        Presence { by, index: KeyIndex::default(), steps: Vec::new(), held: Usage::default() }
     }
 
     fn mark(
@@ -36,7 +36,7 @@ impl Presence {
             let steps = Bits::new(series.column.len());
             let bytes = self.index.labels(number).bytes() + steps.bytes();
             self.held.bytes += bytes;
-            context.budget.take(Held { bytes, samples: 0 }, span)?;
+            context.budget.take(Usage { bytes, samples: 0 }, span)?;
             self.steps.push(steps);
         }
         series.column.mark(&mut self.steps[number]);
@@ -110,8 +110,8 @@ pub struct Or {
     terms: Vec<Vec<(usize, Series)>>,
     index: KeyIndex,
     results: Vec<Option<Series>>,
-    unite: Unite,
-    held: Held,
+    unite: SeriesUnion,
+    held: Usage,
     span: Span,
 }
 
@@ -122,13 +122,13 @@ impl Or {
             terms: (1..terms).map(|_| Vec::new()).collect(),
             index: KeyIndex::default(),
             results: Vec::new(),
-            unite: Unite::default(),
-            held: Held::default(),
+            unite: SeriesUnion::default(),
+            held: Usage::default(),
             span,
         }
     }
 
-    fn take(&mut self, held: Held, context: &mut Context) -> Result<(), EvalError> {
+    fn take(&mut self, held: Usage, context: &mut Context) -> Result<(), EvalError> {
         self.held.bytes += held.bytes;
         self.held.samples += held.samples;
         context.budget.take(held, self.span)

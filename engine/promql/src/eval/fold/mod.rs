@@ -4,7 +4,7 @@ mod floats;
 
 use crate::annotations::Note;
 use crate::error::EvalError;
-use crate::eval::budget::Held;
+use crate::eval::budget::Usage;
 use crate::eval::buffer::{Buffer, Places};
 use crate::eval::column::{Column, histogram_held};
 use crate::eval::context::{Context, Ready};
@@ -13,8 +13,8 @@ use crate::eval::key::HashSet;
 use crate::eval::pipeline::{Operator, Out};
 use crate::eval::scalars::Scalars;
 use crate::eval::series::Series;
+use crate::eval::series_union::HASH_BYTES;
 use crate::eval::stats::Stats;
-use crate::eval::unite::HASH_BYTES;
 use crate::functions::{self, Dropped, RangeFunction, Window};
 use crate::model::{HistogramPoint, Labels, NAME, Samples, Value, hash_labels};
 use crate::plan::{CounterCheck, FoldKind, FoldPlan, Grid, Port};
@@ -117,7 +117,7 @@ impl Fold {
                 if !self.seen.insert(hash_labels(series.labels.iter())) {
                     return Err(EvalError::same_labels());
                 }
-                context.budget.take(Held { bytes: HASH_BYTES, samples: 0 }, self.span)?;
+                context.budget.take(Usage { bytes: HASH_BYTES, samples: 0 }, self.span)?;
             }
         }
         Ok(series)
@@ -127,7 +127,7 @@ impl Fold {
     pub fn release(&mut self, context: &mut Context) {
         self.memory = functions::Memory::default();
         let bytes = std::mem::take(&mut self.seen).len() * HASH_BYTES;
-        context.budget.give(Held { bytes, samples: 0 });
+        context.budget.give(Usage { bytes, samples: 0 });
     }
 
     /// Notes an info about a rate of something that does not look like a counter.

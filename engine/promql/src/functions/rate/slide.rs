@@ -11,7 +11,7 @@ use crate::model::FloatPoint;
 const SAFELY: f64 = 1.000_001;
 
 /// Position of the samples in a window, in milliseconds, and the extrapolation for it.
-struct Place {
+struct WindowExtent {
     sampled_ms: i64,
     before_ms: i64,
     after_ms: i64,
@@ -24,7 +24,7 @@ struct Place {
 pub(super) fn extrapolated(run: &mut Run<'_>, kind: Kind, memory: &mut Memory) {
     let resets = &mut memory.resets;
     let width = run.range_ms as f64 / 1000.0;
-    let mut place: Option<Place> = None;
+    let mut place: Option<WindowExtent> = None;
     run.each(|window| {
         // Decreases are rare: a first pass without branches looks for any.
         if kind.is_counter && has_decrease(window.new_pairs()) {
@@ -40,7 +40,7 @@ pub(super) fn extrapolated(run: &mut Run<'_>, kind: Kind, memory: &mut Memory) {
         let before_ms = first.time_ms - window.start_ms;
         let after_ms = window.end_ms - last.time_ms;
         // Nothing else influences the factor, so equal distances have an equal one.
-        let is_same = |place: &&Place| {
+        let is_same = |place: &&WindowExtent| {
             place.sampled_ms == sampled_ms
                 && place.before_ms == before_ms
                 && place.after_ms == after_ms
@@ -52,7 +52,14 @@ pub(super) fn extrapolated(run: &mut Run<'_>, kind: Kind, memory: &mut Memory) {
                 let times_ms = (first.time_ms, last.time_ms);
                 let ends = Ends::new(times_ms, (window.start_ms, window.end_ms), samples);
                 let factor = ends.factor(kind, width);
-                &*place.insert(Place { sampled_ms, before_ms, after_ms, samples, ends, factor })
+                &*place.insert(WindowExtent {
+                    sampled_ms,
+                    before_ms,
+                    after_ms,
+                    samples,
+                    ends,
+                    factor,
+                })
             }
         };
         let ends = place.ends;

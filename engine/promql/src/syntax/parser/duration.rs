@@ -11,7 +11,7 @@ type Parsed = Result<DurationExpr, ParseError>;
 const SECONDS_MAX: f64 = 9_223_372_036.854_776;
 
 /// Names of the context and of the expected tokens, for errors.
-type Place<'p> = (&'p str, &'p str);
+type ErrorContext<'p> = (&'p str, &'p str);
 
 impl DurationExpr {
     /// Returns the number, if the expression is nothing but a literal.
@@ -59,7 +59,7 @@ impl Parser<'_> {
         self.duration_rest(first, 0, place)
     }
 
-    fn duration_binary(&mut self, least: u8, place: Place<'_>) -> Parsed {
+    fn duration_binary(&mut self, least: u8, place: ErrorContext<'_>) -> Parsed {
         self.go_down()?;
         let start = self.peek()?.start;
         let first = match self.sign()? {
@@ -75,7 +75,7 @@ impl Parser<'_> {
     }
 
     /// Parses operators and operands behind the first operand.
-    fn duration_rest(&mut self, first: DurationExpr, least: u8, place: Place<'_>) -> Parsed {
+    fn duration_rest(&mut self, first: DurationExpr, least: u8, place: ErrorContext<'_>) -> Parsed {
         let mut lhs = first;
         let mut length = 0;
         // A chain of subqueries stays as high as it is, whatever stands in the brackets.
@@ -122,7 +122,7 @@ impl Parser<'_> {
     }
 
     /// Parses a number, a function, or an expression in parentheses.
-    fn duration_operand(&mut self, place: Place<'_>) -> Parsed {
+    fn duration_operand(&mut self, place: ErrorContext<'_>) -> Parsed {
         let token = self.peek()?;
         let kind = match token.kind {
             TokenKind::Number | TokenKind::Duration => {
@@ -187,7 +187,11 @@ impl Parser<'_> {
         }
     }
 
-    fn duration_sign(&mut self, kind: TokenKind, place: Place<'_>) -> Result<(), ParseError> {
+    fn duration_sign(
+        &mut self,
+        kind: TokenKind,
+        place: ErrorContext<'_>,
+    ) -> Result<(), ParseError> {
         match self.take_if(kind)? {
             Some(_) => Ok(()),
             None => Err(self.unexpected_in(place.0, place.1)),

@@ -45,7 +45,7 @@ impl WebConfig {
         let users = users.map(|(user, PasswordHash(hash))| (user.clone(), hash.clone()));
         // The only error is a lack of random numbers, which has no position in the file.
         Credentials::of_users(users.collect()).map(Some).map_err(|what| {
-            let source = yaml::Error::new(yaml::Place { line: 1, column: 1 }, USERS, what);
+            let source = yaml::Error::new(yaml::Position { line: 1, column: 1 }, USERS, what);
             AccessError::Web { path: path.to_owned(), source }
         })
     }

@@ -8,10 +8,10 @@ use std::fs;
 const HASH: &str = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi";
 
 /// A directory with two certificates and their keys.
-struct Place(tempfile::TempDir);
+struct CertificateDir(tempfile::TempDir);
 
-impl Place {
-    fn new() -> Result<Place, Box<dyn Error>> {
+impl CertificateDir {
+    fn new() -> Result<CertificateDir, Box<dyn Error>> {
         let dir = tempfile::tempdir()?;
         for name in ["one", "other"] {
             let pair = rcgen::generate_simple_self_signed(vec!["a".into()])?;
@@ -19,7 +19,7 @@ impl Place {
             let key = pair.signing_key.serialize_pem();
             fs::write(dir.path().join(format!("{name}.key")), key)?;
         }
-        Ok(Place(dir))
+        Ok(CertificateDir(dir))
     }
 
     fn path(&self) -> PathBuf {
@@ -36,7 +36,7 @@ const PAIR: &str = "tls_server_config: {cert_file: one.crt, key_file: one.key";
 
 #[test]
 fn sections_are_optional_and_paths_count_from_the_file() -> Result<(), Box<dyn Error>> {
-    let place = Place::new()?;
+    let place = CertificateDir::new()?;
     let indented = |name: &str| -> Result<String, Box<dyn Error>> {
         Ok(fs::read_to_string(place.0.path().join(name))?.replace('\n', "\n    "))
     };
@@ -83,7 +83,7 @@ fn sections_are_optional_and_paths_count_from_the_file() -> Result<(), Box<dyn E
 
 #[test]
 fn what_is_wrong_or_not_done_is_named() -> Result<(), Box<dyn Error>> {
-    let place = Place::new()?;
+    let place = CertificateDir::new()?;
     for (text, said) in [
         ("tls_server_confg: {}".to_owned(), "web.yml:1:1: tls_server_confg: there is no such key"),
         (
@@ -183,7 +183,7 @@ fn what_is_wrong_or_not_done_is_named() -> Result<(), Box<dyn Error>> {
 /// An editor may truncate the file before it writes it.
 #[test]
 fn protection_ends_only_when_a_reload_is_asked_for() -> Result<(), Box<dyn Error>> {
-    let place = Place::new()?;
+    let place = CertificateDir::new()?;
     let whole = format!("{PAIR}}}\nbasic_auth_users: {{anna: {HASH}}}\n");
     let web = place.open(&whole, &AccessConfig::default())?;
     let is_whole = || {

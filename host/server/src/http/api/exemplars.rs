@@ -22,17 +22,17 @@ pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply,
     let query = parameters.first("query").to_owned();
     let sets = context.queries.selectors(query).await.map_err(of_query)?;
     let parts = context.store.exemplars(sets, range).await?;
-    Ok(stream(Shape::List, Found { parts, series: None }).await?)
+    Ok(stream(Shape::List, ExemplarStream { parts, series: None }).await?)
 }
 
 /// Exemplars by series, as they are found.
-struct Found {
+struct ExemplarStream {
     parts: Receiver<Result<LookupPart<SeriesExemplars>, StoreError>>,
     /// The series whose row is not ended yet.
     series: Option<Vec<Label>>,
 }
 
-impl Rows for Found {
+impl Rows for ExemplarStream {
     fn poll_rows(
         &mut self,
         context: &mut std::task::Context<'_>,
@@ -56,7 +56,7 @@ impl Rows for Found {
     }
 }
 
-impl Found {
+impl ExemplarStream {
     /// Writes exemplars of a series, which may continue the previous row.
     fn put(&mut self, found: SeriesExemplars, page: &mut Page) {
         let SeriesExemplars { labels, exemplars } = found;

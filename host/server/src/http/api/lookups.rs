@@ -16,7 +16,7 @@ use tokio::sync::mpsc::Receiver;
 pub async fn label_names(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
     let (lookup, window) = strings(parameters)?;
     let found = context.store.label_names(lookup).await?;
-    Ok(stream(Shape::List, Found { parts: found, window }).await?)
+    Ok(stream(Shape::List, LookupStream { parts: found, window }).await?)
 }
 
 pub async fn label_values(
@@ -33,13 +33,13 @@ pub async fn label_values(
     };
     let (lookup, window) = strings(parameters)?;
     let found = context.store.label_values(name, lookup).await?;
-    Ok(stream(Shape::List, Found { parts: found, window }).await?)
+    Ok(stream(Shape::List, LookupStream { parts: found, window }).await?)
 }
 
 pub async fn series(context: &Context, parameters: &Parameters) -> Result<Reply, ApiError> {
     let lookup = Lookup { matcher_sets: parameters.some_matcher_sets()?, ..lookup(parameters)? };
     let found = context.store.series(lookup).await?;
-    Ok(stream(Shape::List, Found { parts: found, window: None }).await?)
+    Ok(stream(Shape::List, LookupStream { parts: found, window: None }).await?)
 }
 
 fn lookup(parameters: &Parameters) -> Result<Lookup, ApiError> {
@@ -58,7 +58,7 @@ fn strings(parameters: &Parameters) -> Result<(Lookup, Option<Window>), ApiError
 }
 
 /// Rows of a lookup, as they are found.
-pub struct Found<T> {
+pub struct LookupStream<T> {
     pub parts: Receiver<Result<LookupPart<T>, StoreError>>,
     /// The requested part; `None` for all rows.
     pub window: Option<Window>,
@@ -90,7 +90,7 @@ impl Row for Vec<Label> {
     }
 }
 
-impl<T: Row> Rows for Found<T> {
+impl<T: Row> Rows for LookupStream<T> {
     fn poll_rows(
         &mut self,
         context: &mut std::task::Context<'_>,

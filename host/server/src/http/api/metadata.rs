@@ -1,7 +1,7 @@
 //! `GET /api/v1/metadata`: metadata that senders gave of metric families, in Prometheus' form.
 
 use super::envelope::ApiError;
-use super::lookups::{Found, Row};
+use super::lookups::{LookupStream, Row};
 use super::pages::{Shape, put_text, stream};
 use super::parameters::Parameters;
 use crate::http::context::Context;
@@ -19,7 +19,7 @@ pub async fn answer(context: &Context, parameters: &Parameters) -> Result<Reply,
     parameters.number("limit_per_metric")?;
     let metric = Some(parameters.first("metric")).filter(|metric| !metric.is_empty());
     let found = context.store.metadata(metric.map(str::to_owned), limit.unwrap_or(usize::MAX))?;
-    Ok(stream(Shape::Map, Found { parts: found, window: None }).await?)
+    Ok(stream(Shape::Map, LookupStream { parts: found, window: None }).await?)
 }
 
 impl Row for FamilyMetadata {

@@ -11,7 +11,6 @@ mod flags;
 mod lookups;
 mod metadata;
 mod multipart;
-mod nothing;
 mod openapi;
 mod pages;
 mod parameters;
@@ -19,6 +18,7 @@ mod query;
 mod status;
 mod targets;
 mod tsdb;
+mod unsupported;
 mod window;
 
 pub use envelope::success;
@@ -117,14 +117,14 @@ async fn done(context: &Context, call: Call, request: Request) -> Result<Reply, 
         Call::Tsdb => tsdb::answer(context, &parameters).await,
         Call::Blocks => tsdb::blocks(context).await,
         Call::WalReplay => Ok(super::replay::status(context)),
-        Call::Rules => nothing::rules(&parameters),
-        Call::Alerts => Ok(nothing::alerts()),
+        Call::Rules => unsupported::rules(&parameters),
+        Call::Alerts => Ok(unsupported::alerts()),
         Call::Targets => targets::targets(context, &parameters).await,
         Call::TargetMetadata => targets::metadata::answer(context, &parameters).await,
         Call::RelabelSteps => targets::relabel_steps::answer(context, &parameters),
         Call::ScrapePools => Ok(targets::scrape_pools(context)),
         Call::ScrapePoolConfig => targets::scrape_pool_config(context, &parameters),
-        Call::Alertmanagers => Ok(nothing::alertmanagers()),
+        Call::Alertmanagers => Ok(unsupported::alertmanagers()),
         Call::Query => query::instant(context, &parameters, format).await,
         Call::QueryRange => query::range(context, &parameters, format).await,
         Call::FormatQuery => query::format(context, &parameters).await,

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A store that keeps one scrape.
-pub(super) struct Kept {
+pub(super) struct TrialStore {
     rules: Rules,
     inner: Mutex<Inner>,
 }
@@ -50,9 +50,9 @@ pub(super) struct Content {
     pub metadata: Vec<FamilyMetadata>,
 }
 
-impl Kept {
-    pub fn new(rules: Rules) -> Kept {
-        Kept { rules, inner: Mutex::default() }
+impl TrialStore {
+    pub fn new(rules: Rules) -> TrialStore {
+        TrialStore { rules, inner: Mutex::default() }
     }
 
     pub fn take(&self) -> Content {
@@ -64,7 +64,7 @@ impl Kept {
     }
 }
 
-impl Store for Kept {
+impl Store for TrialStore {
     async fn resolve(
         &self,
         sets: Vec<Labels>,

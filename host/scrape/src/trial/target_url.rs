@@ -11,7 +11,7 @@ const MARK: &str = "://";
 
 /// Parts of a URL; the job has those that are absent.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct TargetUrl {
     pub scheme: Option<String>,
     /// Host and port as they are written.
     pub address: String,
@@ -19,8 +19,8 @@ pub(super) struct Asked {
     pub params: Option<BTreeMap<String, Vec<String>>>,
 }
 
-impl Asked {
-    pub fn parse(text: &str) -> Result<Asked, TrialError> {
+impl TargetUrl {
+    pub fn parse(text: &str) -> Result<TargetUrl, TrialError> {
         let text = text.trim();
         let wrong = |what: String| TrialError::Url { url: shown_text(text), what };
         let (scheme, rest) = match text.split_once(MARK) {
@@ -49,7 +49,7 @@ impl Asked {
         });
         // Decoded, because a path in the configuration is not escaped.
         let path = behind.starts_with('/').then(|| percent_decoded(url.path()));
-        Ok(Asked { scheme, address, path, params })
+        Ok(TargetUrl { scheme, address, path, params })
     }
 }
 
@@ -60,7 +60,8 @@ mod tests {
     #[test]
     fn a_url_says_what_it_says_and_no_more() {
         let asked = |text: &str| {
-            let Asked { scheme, address, path, params } = Asked::parse(text).expect("a URL");
+            let TargetUrl { scheme, address, path, params } =
+                TargetUrl::parse(text).expect("a URL");
             (scheme.unwrap_or_default(), address, path.unwrap_or_default(), params)
         };
         let own = |scheme: &str, address: &str, path: &str| {
@@ -82,7 +83,7 @@ mod tests {
             ("http://a:x/?p=secret", "invalid port"),
             ("http://me:secret@a/", "the URL has credentials"),
         ] {
-            let error = Asked::parse(text).map_err(|error| error.to_string()).unwrap_err();
+            let error = TargetUrl::parse(text).map_err(|error| error.to_string()).unwrap_err();
             assert!(error.contains(said) && !error.contains("secret"), "{text}: {error}");
         }
     }

@@ -1,7 +1,7 @@
 //! Merging of series whose labels become equal after some were dropped. They become one series,
 //! unless two of them have a value at the same step.
 
-use super::budget::Held;
+use super::budget::Usage;
 use super::column::Column;
 use super::context::Context;
 use super::key::{HashSet, KeyIndex};
@@ -16,14 +16,14 @@ pub const HASH_BYTES: usize = 16;
 
 /// Merges series of the same labels. Series that are known to be distinct pass at once.
 #[derive(Debug, Default)]
-pub struct Unite {
+pub struct SeriesUnion {
     passed: HashSet,
     index: KeyIndex,
     held: Vec<(bool, Column)>,
-    taken: Held,
+    taken: Usage,
 }
 
-impl Unite {
+impl SeriesUnion {
     /// Emits a series or holds it until the end; no two with `is_distinct` share their labels.
     pub fn push(
         &mut self,
@@ -41,7 +41,7 @@ impl Unite {
             if !self.passed.insert(hash_labels(series.labels.iter())) {
                 return Err(EvalError::same_labels());
             }
-            let held = Held { bytes: HASH_BYTES, samples: 0 };
+            let held = Usage { bytes: HASH_BYTES, samples: 0 };
             self.taken.bytes += held.bytes;
             out.context.budget.take(held, span)?;
             return out.emit(series);
@@ -63,7 +63,7 @@ impl Unite {
         context.has_held_series = true;
         let index_bytes = self.index.bytes();
         let (number, is_new) = self.index.insert_all(&series.labels);
-        let mut held = Held { bytes: self.index.bytes() - index_bytes, samples: 0 };
+        let mut held = Usage { bytes: self.index.bytes() - index_bytes, samples: 0 };
         if is_new {
             held.bytes += series.column.bytes();
             held.samples = series.column.samples();

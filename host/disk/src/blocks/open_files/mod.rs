@@ -13,7 +13,7 @@
 
 use crate::error::is_shortage;
 use crate::fs::{Access, Disk, DiskFile, Lock, remove_tree};
-use crate::wear::CountingDisk;
+use crate::write_accounts::CountingDisk;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -84,11 +84,11 @@ pub(super) struct OpenFile {
 
 struct Descriptor {
     file: Arc<dyn DiskFile>,
-    _place: Place,
+    _place: OpenFileSlot,
 }
 
 /// Counts one open file, until dropped.
-struct Place(Arc<Shared>);
+struct OpenFileSlot(Arc<Shared>);
 
 impl Default for Shared {
     fn default() -> Shared {
@@ -207,9 +207,9 @@ impl Shared {
     }
 
     /// Counts one more open file, and closes others if the limit is exceeded.
-    fn place(self: &Arc<Shared>) -> Place {
+    fn place(self: &Arc<Shared>) -> OpenFileSlot {
         let open = self.open.fetch_add(1, Relaxed) + 1;
-        let place = Place(Arc::clone(self));
+        let place = OpenFileSlot(Arc::clone(self));
         let open_max = self.open_max.load(Relaxed);
         if open > open_max {
             self.close(open - open_max + open_max / CLOSED_PART);
@@ -250,7 +250,7 @@ impl Shared {
     }
 }
 
-impl Drop for Place {
+impl Drop for OpenFileSlot {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Relaxed);
     }

@@ -31,7 +31,7 @@ pub struct Written {
 }
 
 #[derive(Default)]
-pub struct Wear {
+pub struct WriteAccounts {
     accounts: [Account; WrittenFor::ALL.len()],
 }
 
@@ -45,13 +45,13 @@ struct Account {
 #[derive(Clone)]
 pub struct CountingDisk {
     disk: Arc<dyn Disk>,
-    wear: Arc<Wear>,
+    wear: Arc<WriteAccounts>,
     account: WrittenFor,
 }
 
 struct CountingFile {
     file: Arc<dyn DiskFile>,
-    wear: Arc<Wear>,
+    wear: Arc<WriteAccounts>,
     account: WrittenFor,
 }
 
@@ -65,7 +65,7 @@ impl WrittenFor {
     ];
 }
 
-impl Wear {
+impl WriteAccounts {
     /// Sums of the account with this purpose.
     pub fn written(&self, account: WrittenFor) -> Written {
         let Account { bytes, syncs } = self.account(account);
@@ -92,7 +92,7 @@ impl CountingDisk {
         Arc::new(CountingDisk { account, ..self.clone() })
     }
 
-    pub fn wear(&self) -> Arc<Wear> {
+    pub fn wear(&self) -> Arc<WriteAccounts> {
         Arc::clone(&self.wear)
     }
 

@@ -55,9 +55,9 @@ impl Part for QueryPart {
 }
 
 /// An answer that consists of one part.
-struct Whole<T>(T);
+struct SinglePart<T>(T);
 
-impl<T> Part for Whole<T> {
+impl<T> Part for SinglePart<T> {
     fn is_small(&self) -> bool {
         false
     }
@@ -137,16 +137,16 @@ impl Queries {
         &self,
         call: impl FnOnce(&mut Instance) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let run = move |reading: &Reading, parts: &Sender<Result<Whole<T>, StoreError>>| {
+        let run = move |reading: &Reading, parts: &Sender<Result<SinglePart<T>, StoreError>>| {
             reading.answer_parts(parts, |instance, send| {
                 // The receiver may be dropped: the client disconnected.
-                let _ = send(Whole(call(instance)?));
+                let _ = send(SinglePart(call(instance)?));
                 Ok(())
             });
         };
         // A thread that could not be started sends nothing.
         let answer = self.shared.reading.answer(run).await?.recv().await;
-        answer.unwrap_or(Err(StoreError::Stopped)).map(|Whole(answer)| answer)
+        answer.unwrap_or(Err(StoreError::Stopped)).map(|SinglePart(answer)| answer)
     }
 }
 

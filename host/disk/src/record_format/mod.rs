@@ -86,24 +86,24 @@ pub enum FormatReason {
 
 /// Signs in a directory that decide about the format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Seen {
+struct DirectoryState {
     has_head_caches: bool,
     newest_floats: Option<RecordFormat>,
     has_mark: bool,
     has_data: bool,
 }
 
-impl Seen {
+impl DirectoryState {
     fn choice(self) -> (RecordFormat, FormatReason) {
         match self {
             // By how recent a sign is: Prometheus makes its caches before it writes to the log, and
             // a mark may be older than the last records of the log.
-            Seen { has_head_caches: true, .. } => {
+            DirectoryState { has_head_caches: true, .. } => {
                 (RecordFormat::Prometheus, FormatReason::PrometheusWorked)
             }
-            Seen { newest_floats: Some(format), .. } => (format, FormatReason::Log),
-            Seen { has_mark: true, .. } => (RecordFormat::Columns, FormatReason::Marked),
-            Seen { has_data: false, .. } => (RecordFormat::Columns, FormatReason::New),
+            DirectoryState { newest_floats: Some(format), .. } => (format, FormatReason::Log),
+            DirectoryState { has_mark: true, .. } => (RecordFormat::Columns, FormatReason::Marked),
+            DirectoryState { has_data: false, .. } => (RecordFormat::Columns, FormatReason::New),
             _ => (RecordFormat::Prometheus, FormatReason::NotMade),
         }
     }
@@ -157,8 +157,8 @@ impl DataDir {
     }
 
     /// Collects the signs that need no look into the log.
-    fn seen_by_name(&self) -> Result<Seen> {
-        let mut seen = Seen::default();
+    fn seen_by_name(&self) -> Result<DirectoryState> {
+        let mut seen = DirectoryState::default();
         for entry in self.disk.list(&self.path).map_err(Action::List.failed(&self.path))? {
             let Some(name) = entry.name() else { continue };
             seen.has_head_caches |= entry.is_dir && is_head_cache(name);

@@ -15,7 +15,7 @@
 use super::DataDir;
 use super::error::{Action, DiskError, Result};
 use super::fs::{Access, Disk, DiskFile, Lock, remove_tree, tree_bytes};
-use super::wear::{CountingDisk, WrittenFor};
+use super::write_accounts::{CountingDisk, WrittenFor};
 use links::LinkedFile;
 pub(super) use names::Names;
 use open_files::OpenFile;

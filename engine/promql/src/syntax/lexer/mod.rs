@@ -10,7 +10,7 @@ use super::{BinaryOp, Keyword, ParseError, Span, quote};
 
 /// The set of tokens that may come next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum LexContext {
     /// Any token, also within brackets behind a number.
     Expression,
     Braces,
@@ -24,7 +24,7 @@ pub struct Lexer<'a> {
     at: usize,
     /// Offset of the token that is being read.
     start: usize,
-    place: Place,
+    place: LexContext,
     parens: i32,
     in_brackets: bool,
     has_colon: bool,
@@ -42,7 +42,7 @@ impl<'a> Lexer<'a> {
             text,
             at: 0,
             start: 0,
-            place: Place::Expression,
+            place: LexContext::Expression,
             parens: 0,
             in_brackets: false,
             has_colon: false,
@@ -60,9 +60,9 @@ impl<'a> Lexer<'a> {
         self.skip_blank();
         self.start = self.at;
         let read = match self.place {
-            Place::Expression => self.expression(),
-            Place::Braces => self.braces(),
-            Place::Brackets => self.brackets(),
+            LexContext::Expression => self.expression(),
+            LexContext::Braces => self.braces(),
+            LexContext::Brackets => self.brackets(),
         };
         match read {
             Ok(kind) => {
@@ -82,7 +82,7 @@ impl<'a> Lexer<'a> {
             let rest = &self.text[self.at..];
             let trimmed = rest.trim_start_matches([' ', '\t', '\n', '\r']);
             self.at += rest.len() - trimmed.len();
-            if !trimmed.starts_with('#') || self.place == Place::Brackets {
+            if !trimmed.starts_with('#') || self.place == LexContext::Brackets {
                 return;
             }
             self.at += trimmed.find(['\n', '\r']).unwrap_or(trimmed.len());
@@ -166,7 +166,7 @@ impl<'a> Lexer<'a> {
                 }),
             },
             '{' => {
-                self.place = Place::Braces;
+                self.place = LexContext::Braces;
                 Ok(TokenKind::LeftBrace)
             }
             '[' if self.in_brackets => Err(self.wrong("unexpected left bracket", Some(letter))),
@@ -174,7 +174,7 @@ impl<'a> Lexer<'a> {
                 self.in_brackets = true;
                 // Each pair of brackets may have one colon, that of a subquery.
                 self.has_colon = false;
-                self.place = Place::Brackets;
+                self.place = LexContext::Brackets;
                 Ok(TokenKind::LeftBracket)
             }
             ']' if !self.in_brackets => Err(self.wrong("unexpected right bracket", Some(letter))),
@@ -254,7 +254,7 @@ impl<'a> Lexer<'a> {
             },
             '{' => Err(self.wrong("unexpected left brace", Some(letter))),
             '}' => {
-                self.place = Place::Expression;
+                self.place = LexContext::Expression;
                 Ok(TokenKind::RightBrace)
             }
             _ => Err(self.wrong("unexpected character inside braces:", Some(letter))),
@@ -269,7 +269,7 @@ impl<'a> Lexer<'a> {
             ']' => {
                 self.in_brackets = false;
                 self.has_colon = false;
-                self.place = Place::Expression;
+                self.place = LexContext::Expression;
                 Ok(TokenKind::RightBracket)
             }
             ':' if !self.has_duration => {
@@ -288,7 +288,7 @@ impl<'a> Lexer<'a> {
             '0'..='9' | '.' if letter != '.' || self.peek_is_digit() => {
                 // Behind the first number upstream's lexer is in its general state.
                 self.has_duration = true;
-                self.place = Place::Expression;
+                self.place = LexContext::Expression;
                 self.number_or_duration()
             }
             _ => match self.common(letter) {

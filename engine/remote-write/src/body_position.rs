@@ -5,14 +5,14 @@ use super::fields::{Fields, Malformed, Value};
 
 /// Remembers the body and its type, so that errors can state an offset.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'r> {
+pub struct BodyPosition<'r> {
     message: &'static str,
     body: &'r [u8],
 }
 
-impl<'r> Place<'r> {
-    pub(super) fn new(message: &'static str, body: &'r [u8]) -> Place<'r> {
-        Place { message, body }
+impl<'r> BodyPosition<'r> {
+    pub(super) fn new(message: &'static str, body: &'r [u8]) -> BodyPosition<'r> {
+        BodyPosition { message, body }
     }
 
     /// Makes an error at the beginning of `rest`, which is a part of the body.
