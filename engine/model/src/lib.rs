@@ -1,5 +1,5 @@
 //! Rules that engine, query language and host share: matcher operators, the marker of stale series,
-//! [`buckets`] of native histograms, and [`number`]s as text.
+//! [`buckets`] of native histograms, [`number`]s as text, and a [`sort`] that is compiled once.
 //!
 //! Invariant: no type here holds samples. Labels, samples and histograms have a type in each crate
 //! that works on them: packed in the engine's head, shared in PromQL, borrowed from a request in
@@ -11,6 +11,7 @@
 pub mod buckets;
 mod match_op;
 pub mod number;
+pub mod sort;
 mod stale;
 
 pub use match_op::MatchOp;

@@ -5,6 +5,7 @@ use crate::chunk::{Chunk, ChunkError, SAMPLES_PER_CHUNK, XorAppender, XorIter, e
 use crate::model::{Labels, Sample, TimeRange, Value};
 use crate::storage::Blocks;
 use rustc_hash::FxHashMap;
+use tidepool_model::sort;
 
 /// Memory of a series besides its samples, in bytes.
 const SERIES_BYTES: usize = 256;
@@ -79,7 +80,7 @@ impl Window {
             .into_iter()
             .filter_map(|(number, samples)| Some((labels.get(number as usize)?, samples)))
             .collect();
-        series.sort_unstable_by(|a, b| a.0.cmp(b.0));
+        sort::sort_by(&mut series, |a, b| a.0.cmp(b.0));
         let mut symbols = SymbolCollector::new(hash_seed);
         series.iter().for_each(|(labels, _)| symbols.add(labels));
         let mut builder = BlockBuilder::new(blocks.create(now_ms)?, symbols)?;
@@ -119,7 +120,7 @@ impl Samples {
         }
         all.extend(out_of_order);
         // The sort is stable, so the last of several of one time is the one that came last.
-        all.sort_by_key(|sample| sample.timestamp_ms);
+        sort::sort_by_key(&mut all, |sample| sample.timestamp_ms);
         let mut kept: Vec<Sample> = Vec::with_capacity(all.len());
         for sample in all {
             match kept.last_mut() {

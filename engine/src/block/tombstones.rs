@@ -16,6 +16,7 @@ use crate::index::{NamedFile, SeriesRef};
 use crate::model::TimeRange;
 use crate::storage::{Blocks, StorageError};
 use std::collections::BTreeMap;
+use tidepool_model::sort;
 
 /// Name of the file inside a block.
 pub const TOMBSTONES_FILE: &str = "tombstones";
@@ -141,7 +142,7 @@ fn split_tombstone(bytes: &[u8]) -> Option<(SeriesRef, TimeRange, &[u8])> {
 /// Sorts ranges, joins those that overlap or touch, and drops empty ones.
 fn join_overlapping(ranges: &mut Vec<TimeRange>) {
     ranges.retain(|range| range.start_ms <= range.end_ms);
-    ranges.sort_unstable_by_key(|range| range.start_ms);
+    sort::sort_by_key(ranges, |range| range.start_ms);
     ranges.dedup_by(|next, before| {
         // A range may end at `i64::MAX`, as that of a deletion without an end does.
         let touches = next.start_ms <= before.end_ms.saturating_add(1);

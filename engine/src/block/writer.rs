@@ -9,6 +9,7 @@ use crate::chunk::{Chunk, sample_count};
 use crate::index::{ChunkMeta, IndexWriter, SymbolList};
 use crate::model::{Labels, TimeRange};
 use crate::storage::BlockWriter;
+use tidepool_model::sort;
 
 /// Chunk files that a block being written shares with others; they have the first numbers.
 #[derive(Clone, Debug, Default)]
@@ -137,7 +138,7 @@ impl BlockBuilder {
         }
         // Linked and new chunks may alternate in time, and the index demands time order.
         if !linked.is_empty() {
-            self.chunk_metas.sort_unstable_by_key(|meta| meta.min_time_ms);
+            sort::sort_by_key(&mut self.chunk_metas, |meta| meta.min_time_ms);
         }
         if let (Some(first), Some(last)) = (self.chunk_metas.first(), self.chunk_metas.last()) {
             self.span.start_ms = self.span.start_ms.min(first.min_time_ms);

@@ -28,6 +28,7 @@ use crate::select::{Merge, SeriesSource};
 use crate::storage::{Blocks, StorageError};
 use std::ops::ControlFlow;
 use std::rc::Rc;
+use tidepool_model::sort;
 
 /// Label values whose symbols one slice collects, exceeded by one label name at most.
 const VALUES_PER_SLICE: usize = 50_000;
@@ -198,7 +199,7 @@ impl BlockMerge {
         let age = |(ulid, parent): &(String, Parent)| {
             (parent.meta().newest_source().to_owned(), ulid.clone())
         };
-        parents.sort_by_cached_key(age);
+        sort::sort_by_key(&mut parents, age);
         let begun = linked::begin(&*self.blocks, now_ms, &parents, self.samples_per_chunk);
         let Begun { out, linked, first_files } = begun?;
         let mut sources: Vec<Box<dyn SeriesSource>> = Vec::with_capacity(parents.len());

@@ -26,6 +26,7 @@
 
 use crate::block::{BlockDesc, BlockMeta};
 use std::collections::{BTreeMap, BTreeSet};
+use tidepool_model::sort;
 
 /// A level's range is this many times that of the level below.
 pub const LEVEL_FACTOR: i64 = 3;
@@ -175,7 +176,7 @@ pub fn plan(
             .filter(|meta| !head_start.is_of_head(meta))
             .collect();
         // Also by ULID, so that equal lists give equal plans.
-        blocks.sort_by_key(|meta| (meta.min_time_ms, &meta.ulid));
+        sort::sort_by(&mut blocks, |a, b| (a.min_time_ms, &a.ulid).cmp(&(b.min_time_ms, &b.ulid)));
         if let Some(due) = plan_class(&blocks, levels, &fits) {
             return Some(due);
         }

@@ -11,7 +11,7 @@
 use super::Levels;
 use super::plan::split_by_range;
 use crate::block::BlockMeta;
-use std::cmp::Reverse;
+use tidepool_model::sort;
 
 /// Earlier clocks, before 1 January 2025, are not set.
 const CLOCK_MS_MIN: i64 = 1_735_689_600_000;
@@ -70,7 +70,9 @@ pub enum DroppedFor {
 /// Returns the blocks that are to be dropped now, oldest first.
 pub fn beyond_retention(blocks: &[SizedBlock], retention: &Retention, now_ms: i64) -> Vec<Dropped> {
     let mut newest_first: Vec<&SizedBlock> = blocks.iter().collect();
-    newest_first.sort_by_key(|block| (Reverse(block.meta.max_time_ms), Reverse(&block.meta.ulid)));
+    sort::sort_by(&mut newest_first, |a, b| {
+        (b.meta.max_time_ms, &b.meta.ulid).cmp(&(a.meta.max_time_ms, &a.meta.ulid))
+    });
     let kept_from_ms = oldest_kept_ms(&newest_first, retention.age_ms, now_ms);
     let reserve_bytes = retention.reserve_bytes.min(retention.bytes_max / RESERVE_PARTS);
     // The reserve counts as used, so that the next compaction stays within the limit.
@@ -98,7 +100,7 @@ pub fn beyond_retention(blocks: &[SizedBlock], retention: &Retention, now_ms: i6
 pub fn largest_merge_bytes(blocks: &[SizedBlock], levels: &Levels) -> u64 {
     let Some(range_ms) = levels.ranges_ms().last() else { return 0 };
     let mut metas: Vec<&BlockMeta> = blocks.iter().map(|block| &block.meta).collect();
-    metas.sort_by_key(|meta| (meta.min_time_ms, &meta.ulid));
+    sort::sort_by(&mut metas, |a, b| (a.min_time_ms, &a.ulid).cmp(&(b.min_time_ms, &b.ulid)));
     let bytes_of = |meta: &&BlockMeta| {
         let found = blocks.iter().find(|block| std::ptr::eq(&block.meta, *meta));
         found.map_or(0, |block| block.bytes)

@@ -9,6 +9,7 @@ use crate::block::{BlockMeta, BlockReader};
 use crate::model::TimeRange;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use tidepool_model::sort;
 
 /// Largest memory of open blocks that no read uses, in bytes.
 pub(super) const BYTES_MAX: usize = if cfg!(test) { 64 * 1024 } else { 1536 * 1024 };
@@ -49,7 +50,7 @@ impl KeptBlocks {
         self.known.retain(|id, _| listed.binary_search(id).is_ok());
         let mut by_use: Vec<&mut Known> =
             self.known.values_mut().filter(|known| known.reader.is_some()).collect();
-        by_use.sort_by_key(|known| std::cmp::Reverse(known.read));
+        sort::sort_by_key(&mut by_use, |known| std::cmp::Reverse(known.read));
         let (mut bytes, mut files) = (0, 0);
         for known in by_use {
             let Some(reader) = &known.reader else { continue };

@@ -13,6 +13,7 @@ use crate::select::{
 use crate::storage::StorageError;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use tidepool_model::sort;
 
 /// Number of times that the list of blocks is read if a listed block is deleted before it is
 /// opened. Each try has fewer blocks left to open.
@@ -126,7 +127,9 @@ impl Engine {
                     }
                 }
             }
-            found.open.sort_by(|a, b| b.meta().newest_source().cmp(a.meta().newest_source()));
+            sort::sort_by(&mut found.open, |a, b| {
+                b.meta().newest_source().cmp(a.meta().newest_source())
+            });
             return Ok(found);
         }
     }

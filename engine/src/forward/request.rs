@@ -14,6 +14,7 @@ use crate::wire::{
     put_label_refs, put_message_field, put_series_metadata, put_series_value, put_symbol,
 };
 use rustc_hash::FxHashMap;
+use tidepool_model::sort;
 
 /// The body of a request, and counts of its contents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -170,7 +171,7 @@ impl RequestBuilder {
         }
         if !list.is_sorted_by_key(|row| row.series) {
             // Stable: rows of a series keep their order.
-            list.sort_by_key(|row| row.series);
+            sort::sort_by_key(&mut list, |row| row.series);
         }
         self.symbols.begin(&table.symbols);
         self.content.clear();

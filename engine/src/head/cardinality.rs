@@ -8,6 +8,7 @@ use super::postings::Postings;
 use super::symbols::{SymbolId, Symbols};
 use crate::model::LABEL_NAME;
 use std::cmp::Ordering;
+use tidepool_model::sort;
 
 /// Numbers and values that one slice visits, about.
 const SLICE_STEPS: usize = 8 * 1024;
@@ -96,7 +97,7 @@ impl<N: Ord + Copy> Top<N> {
     fn keep_largest(&mut self) {
         if self.items.len() > self.items_max && self.items_max > 0 {
             // A selection takes linear time, and the order is needed only once, in `next`.
-            self.items.select_nth_unstable_by(self.items_max - 1, larger_first);
+            sort::sort_by(&mut self.items, larger_first);
             self.items.truncate(self.items_max);
         }
     }
@@ -104,7 +105,7 @@ impl<N: Ord + Copy> Top<N> {
     fn next(&mut self, bytes_max: usize, name: impl Fn(N) -> String) -> Vec<(String, u64)> {
         let mut given = self.given.unwrap_or_else(|| {
             self.keep_largest();
-            self.items.sort_unstable_by(larger_first);
+            sort::sort_by(&mut self.items, larger_first);
             0
         });
         let (mut page, mut bytes) = (Vec::new(), 0);

@@ -18,6 +18,7 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::rc::Rc;
+use tidepool_model::sort;
 
 #[derive(Default)]
 pub struct Postings {
@@ -271,7 +272,7 @@ impl<'h> HeadIndex<'h> {
         // A bounded slice must not sort many; for a large part of all, a filter is cheaper.
         let is_few = !self.work.is_bounded() || slots.len() <= SORTED_ALONE_MAX;
         if is_few && slots.len() * SORTED_ALONE_PART < self.postings.all.len() {
-            slots.sort_by(|a, b| self.compare_labels(*a, *b));
+            sort::sort_by(slots, |a, b| self.compare_labels(*a, *b));
             return Ok(());
         }
         let all = self.by_labels()?;
@@ -430,7 +431,7 @@ fn shrink(slots: &mut Vec<Slot>) {
 
 fn sort_by_text(ids: &mut [SymbolId], symbols: &Symbols) {
     // The stable sort finds runs that are sorted already.
-    ids.sort_by(|a, b| symbols.text(*a).cmp(symbols.text(*b)));
+    sort::sort_by(ids, |a, b| symbols.text(*a).cmp(symbols.text(*b)));
 }
 
 /// Returns the number of a text, if some series uses it.

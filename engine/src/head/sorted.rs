@@ -3,6 +3,7 @@
 
 use std::cmp::Ordering;
 use std::rc::Rc;
+use tidepool_model::sort;
 
 /// Items in order, and those that came since the last sort. No two compare as equal.
 pub struct Sorted<T> {
@@ -35,7 +36,7 @@ impl<T: Copy> Sorted<T> {
     ) -> Option<Rc<Vec<T>>> {
         if !self.new.is_empty() {
             let mut some = self.new.split_off(self.new.len().saturating_sub(count_max));
-            some.sort_by(|a, b| compare(*a, *b));
+            sort::sort_by(&mut some, |a, b| compare(*a, *b));
             self.merge(&some, compare);
             if self.new.is_empty() {
                 // Frees the buffer, which may have held all items.

@@ -15,6 +15,7 @@ use super::{FileSink, IndexError, SeriesRef, SymbolList};
 use crate::codec::hash_word;
 use crate::storage::BlockWriter;
 use hashbrown::HashTable;
+use tidepool_model::sort;
 
 /// Number of references that one pass puts together, unless there are more series. Small in tests,
 /// which make several passes.
@@ -122,7 +123,7 @@ impl PostingsBuilder {
         write_list(sink, out, &self.series)?;
         let mut in_order: Vec<u32> = (0..self.labels.len() as u32).collect();
         // Symbols ascend, so sorting by their numbers gives the order of the table.
-        in_order.sort_unstable_by_key(|id| self.label(*id).map(|label| label.numbers));
+        sort::sort_by_key(&mut in_order, |id| self.label(*id).map(|label| label.numbers));
         let mut cursors = vec![NOT_NOW; self.labels.len()];
         // No label has more series than there are.
         let mut refs = Vec::with_capacity(self.label_count.min(self.refs_per_pass()));

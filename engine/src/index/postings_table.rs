@@ -17,6 +17,7 @@ use super::summary::split_u32;
 use super::{IndexError, NamedFile, ReadAhead, SAMPLING};
 use crate::codec::{put_uvarint, split_uvarint};
 use std::ops::ControlFlow;
+use tidepool_model::sort;
 
 /// Number of bytes read ahead when the values of a name are walked, at most.
 const WALK_BYTES_MAX: usize = 64 * 1024;
@@ -308,7 +309,7 @@ fn sorted(file: &NamedFile, section: Section) -> Result<LabelSamples, IndexError
         entries.push((text(entry.name)?, text(entry.value)?, offset, offset + len as u32));
         Some(len)
     })?;
-    entries.sort();
+    sort::sort(&mut entries);
     let mut labels = LabelSamples::default();
     for (name, value, offset, end) in &entries {
         if labels.last().is_none_or(|(before, _)| before != &**name) {

@@ -12,6 +12,7 @@ use crate::model::Matcher;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
+use tidepool_model::sort;
 
 /// Reading a series' labels costs about as much as testing this many values of a label.
 pub(crate) const VALUES_PER_SERIES: usize = 8;
@@ -113,8 +114,8 @@ pub fn select<I: LabelIndex>(index: &I, matchers: &[Matcher]) -> Result<Vec<I::S
             None => scanned.push(scan(index, matcher)),
         }
     }
-    listed.sort_by_key(|lists| (lists.unwanted, lists.series_count));
-    scanned.sort_by_key(|scan| (scan.matcher.matches_empty(), scan.value_count));
+    sort::sort_by_key(&mut listed, |lists| (lists.unwanted, lists.series_count));
+    sort::sort_by_key(&mut scanned, |scan| (scan.matcher.matches_empty(), scan.value_count));
     // Wanted series first, unwanted last, so that only the latter may need all series.
     let (wanted, unwanted) = listed.split_at(listed.partition_point(|lists| !lists.unwanted));
     let (wanted_scans, unwanted_scans) =

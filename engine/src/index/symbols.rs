@@ -7,6 +7,7 @@ use super::IndexError;
 use crate::codec::{bytes_equal, hash_bytes};
 use crate::model::Labels;
 use hashbrown::HashTable;
+use tidepool_model::sort;
 
 /// Bytes of a page; small in tests, so that they fill several.
 const PAGE_BYTES: usize = if cfg!(test) { 256 } else { 64 * 1024 };
@@ -107,7 +108,7 @@ impl SymbolCollector {
     pub fn into_sorted(self) -> SymbolList {
         let SymbolCollector { seed, text, spans } = self;
         let mut spans: Vec<Span> = spans.into_iter().collect();
-        spans.sort_unstable_by(|a, b| text.text(*a).cmp(text.text(*b)));
+        sort::sort_by(&mut spans, |a, b| text.text(*a).cmp(text.text(*b)));
         let mut list = SymbolList { seed, text, spans, by_hash: HashTable::new() };
         list.number();
         list

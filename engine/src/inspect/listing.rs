@@ -3,6 +3,7 @@
 use crate::block::{BlockError, BlockMeta, BlockReader};
 use crate::compact::BadBlock;
 use crate::storage::{Blocks, StorageError, StorageResult};
+use tidepool_model::sort;
 
 /// The metadata of a block, or why it does not open.
 pub type ListedBlock = Result<BlockMeta, BadBlock>;
@@ -24,7 +25,7 @@ pub fn list_blocks(blocks: &dyn Blocks) -> StorageResult<Vec<ListedBlock>> {
             Err(error) => listed.push(Err(BadBlock::of(&ulid, &error))),
         }
     }
-    listed.sort_by(|a, b| match (a, b) {
+    sort::sort_by(&mut listed, |a, b| match (a, b) {
         (Ok(a), Ok(b)) => (a.min_time_ms, a.max_time_ms).cmp(&(b.min_time_ms, b.max_time_ms)),
         _ => a.is_err().cmp(&b.is_err()),
     });

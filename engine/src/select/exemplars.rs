@@ -5,6 +5,7 @@ use crate::head::{Exemplar, SeriesExemplars};
 use crate::model::{Labels, Matcher};
 use crate::wire::split_series_exemplars;
 use rustc_hash::FxHashMap;
+use tidepool_model::sort;
 
 /// Number of bytes of exemplars fetched from a head at a time.
 pub const EXEMPLAR_PAGE_BYTES: u32 = 32 * 1024;
@@ -79,10 +80,10 @@ impl ExemplarCursor {
             exemplars.map(|exemplars| SeriesExemplars { labels, exemplars })
         });
         let mut selected: Vec<SeriesExemplars> = selected.collect();
-        selected.sort_unstable_by(|a, b| a.labels.cmp(&b.labels));
+        sort::sort_by(&mut selected, |a, b| a.labels.cmp(&b.labels));
         for series in &mut selected {
             // Stable: exemplars of one time stay in the order of the head.
-            series.exemplars.sort_by_key(|exemplar| exemplar.timestamp_ms);
+            sort::sort_by_key(&mut series.exemplars, |exemplar| exemplar.timestamp_ms);
         }
         Ok(ExemplarCursor { selected: selected.into_iter(), pending: None })
     }

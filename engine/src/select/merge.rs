@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::model::{Labels, TimeRange};
 use crate::wire::ChunkedSeries;
 use std::cmp::Ordering;
+use tidepool_model::sort;
 
 /// A chunk that can be merged with others.
 pub trait Mergeable: Clone + From<Chunk> {
@@ -147,7 +148,7 @@ pub fn merge_chunks<C: Mergeable>(labels: &Labels, chunks: Vec<C>) -> Result<Vec
     }
     // The position in the list is the rank that decides between equal times.
     let mut by_time: Vec<(usize, C)> = chunks.into_iter().enumerate().collect();
-    by_time.sort_by_key(|(rank, chunk)| (chunk.span().start_ms, *rank));
+    sort::sort_by_key(&mut by_time, |(_, chunk)| chunk.span().start_ms);
     if by_time.is_sorted_by(|(_, a), (_, b)| a.span().end_ms < b.span().start_ms) {
         return Ok(by_time.into_iter().map(|(_, chunk)| chunk).collect());
     }

@@ -9,6 +9,7 @@ use crate::model::{Labels, TimeRange};
 use crate::wire::{
     ChunkedSeries, float_bytes, float_bytes_in, put_float, put_series_head, put_value, series_bytes,
 };
+use tidepool_model::sort;
 
 /// Largest number of bytes of a float sample.
 const FLOAT_BYTES_MAX: usize = 22;
@@ -94,7 +95,7 @@ impl SeriesWriter {
             put_series_head(out, &series.labels, extent.bytes);
         }
         // Fields in the order of their numbers: floats, then histograms.
-        series.chunks.sort_by_key(|chunk| chunk.encoding != Encoding::Xor);
+        sort::sort_by_key(&mut series.chunks, |chunk| chunk.encoding != Encoding::Xor);
         Ok((SeriesWriter { series, range, written: 0, bytes_left: extent.bytes }, extent.samples))
     }
 

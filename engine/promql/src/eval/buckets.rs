@@ -19,6 +19,7 @@ use crate::quantile::{
     ClassicBucket, Skew, bucket_fraction, bucket_quantile, histogram_fraction, histogram_quantile,
 };
 use crate::syntax::Span;
+use tidepool_model::sort;
 
 /// Label with the upper bound of a classic bucket.
 const UPPER: &str = "le";
@@ -170,7 +171,7 @@ impl OfBuckets {
     fn quantiles(&self, number: usize) -> Vec<f64> {
         let all = (0..self.grid.steps).map(|step| self.scalars.one(number, step));
         let mut all: Vec<f64> = all.collect();
-        all.sort_unstable_by(f64::total_cmp);
+        sort::sort_by(&mut all, f64::total_cmp);
         all.dedup_by_key(|quantile| quantile.to_bits());
         all
     }

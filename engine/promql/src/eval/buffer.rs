@@ -7,6 +7,7 @@ use crate::model::{CounterReset, FloatPoint, Histogram, HistogramPoint, Samples,
 use crate::plan::Grid;
 use crate::source::SeriesSet;
 use std::rc::Rc;
+use tidepool_model::sort;
 
 /// Minimum number of unneeded samples that are removed from the front at once.
 const DROP_MIN: usize = 512;
@@ -167,7 +168,7 @@ impl Buffer {
             }
             samples.histograms.truncate(kept);
             samples.histogram_starts.truncate(kept);
-            self.stale.sort_unstable();
+            sort::sort(&mut self.stale);
         }
     }
 

@@ -4,6 +4,7 @@ use crate::model::{KeyLabels, Labels, hash_labels};
 use crate::plan::Grid;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use tidepool_model::sort;
 
 /// Numbers keys in the order of their first appearance.
 #[derive(Debug, Default)]
@@ -60,7 +61,7 @@ impl KeyIndex {
     pub fn into_groups<T>(self, groups: Vec<T>, grid: Grid) -> Vec<(Labels, T)> {
         let mut all: Vec<(Labels, T)> = self.into_labels().zip(groups).collect();
         if grid.is_of_range() {
-            all.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+            sort::sort_by(&mut all, |(a, _), (b, _)| a.cmp(b));
         }
         all
     }

@@ -9,6 +9,7 @@ use crate::error::EvalError;
 use crate::model::{drop_metadata, has_metadata};
 use crate::plan::{self, Grid, Names, Port, Sorting};
 use crate::syntax::Span;
+use tidepool_model::sort;
 
 /// Drops names whose removal was delayed.
 pub struct Cleanup {
@@ -56,8 +57,7 @@ impl Root {
     fn release(&mut self, out: &mut Out<'_>) -> Result<(), EvalError> {
         let mut waiting = std::mem::take(&mut self.waiting);
         if self.plan.sorting == Sorting::All {
-            // No two series have the same labels, so an unstable sort is deterministic.
-            waiting.sort_unstable_by(|a, b| a.labels.cmp(&b.labels));
+            sort::sort_by(&mut waiting, |a, b| a.labels.cmp(&b.labels));
         }
         out.context.budget.give(std::mem::take(&mut self.held));
         let mut waiting = waiting.into_iter();

@@ -7,6 +7,7 @@ use crate::error::EvalError;
 use crate::plan::{Grid, Port, Sort};
 use crate::syntax::Span;
 use std::cmp::Ordering;
+use tidepool_model::sort;
 
 /// Sorts an instant vector; series of a range pass, because their order is that of labels.
 pub struct Sorter {
@@ -68,7 +69,7 @@ impl Operator for Sorter {
     fn end(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
         let mut series = std::mem::take(&mut self.series);
         // Stable: series of equal values keep the order in which they came.
-        series.sort_by(|a, b| self.compare(a, b));
+        sort::sort_by(&mut series, |a, b| self.compare(a, b));
         out.context.budget.give(std::mem::take(&mut self.held));
         series.into_iter().try_for_each(|series| out.emit(series))
     }

@@ -1,6 +1,7 @@
 //! Labels by which series are grouped or matched.
 
 use super::Labels;
+use tidepool_model::sort;
 
 /// The labels of a set that make a key, as `by`, `without`, `on` and `ignoring` choose them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +77,7 @@ impl KeyLabels {
 }
 
 fn sorted(mut names: Vec<String>) -> Vec<String> {
-    names.sort_unstable();
+    sort::sort(&mut names);
     names.dedup();
     names
 }

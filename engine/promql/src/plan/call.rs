@@ -10,6 +10,7 @@ use crate::model::Labels;
 use crate::syntax::{
     Call, Expr, ExprKind, MatchOp, Matcher, RangeBounds, Span, ValueType, VectorSelector,
 };
+use tidepool_model::sort;
 use tidepool_relabel::Replacer;
 
 /// Functions whose window may have the modifier `anchored`.
@@ -310,7 +311,7 @@ impl Builder<'_> {
         // Series without info metrics have empty data labels, which the matchers may permit.
         let keeps_bare = conditions(&data)?.iter().all(|condition| condition.holds(""));
         let mut wanted: Vec<String> = data.iter().map(|matcher| matcher.name.clone()).collect();
-        wanted.sort_unstable();
+        sort::sort(&mut wanted);
         wanted.dedup();
         let plan = InfoPlan { names: conditions(&names)?, data: wanted, keeps_bare };
         // Compiled conditions stay for the whole evaluation, so they count as memory.

@@ -23,6 +23,7 @@ use super::selector::{are_read_at_once, widen};
 use super::types::{Kind, Leaf, Lockstep, Names, Node, NodeId, Port};
 use crate::model::KeyLabels;
 use crate::syntax::{BinaryOp, Cardinality};
+use tidepool_model::sort;
 
 /// Maximum number of leaves and nodes of a plan that is examined, and of consumers of a scan: the
 /// comparison of all pairs takes time.
@@ -102,7 +103,7 @@ impl<'a> Plan<'a> {
             return None;
         }
         // Nodes of the first side of a join come before those of its second side.
-        consumers.sort_unstable();
+        sort::sort(&mut consumers);
         let ways: Vec<Vec<(NodeId, Port)>> = consumers.iter().map(|id| self.way(*id)).collect();
         let mut joins = Vec::new();
         let mut tops = vec![0; ways.len()];

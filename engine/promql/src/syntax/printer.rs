@@ -7,6 +7,7 @@ use super::{
 };
 use std::fmt;
 use tidepool_model::number::{general, plain};
+use tidepool_model::sort;
 
 impl fmt::Display for Expr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -192,7 +193,7 @@ fn push_series(selector: &VectorSelector, out: &mut String) {
     let others = selector.matchers.iter().filter(|matcher| !is_name(matcher));
     let mut texts: Vec<String> = others.map(Matcher::to_string).collect();
     // Upstream sorts matchers by their text.
-    texts.sort();
+    sort::sort(&mut texts);
     out.push_str(&selector.name);
     if !texts.is_empty() {
         out.extend(["{", &texts.join(","), "}"]);

@@ -11,6 +11,7 @@ use crate::codec::crc32c;
 use crate::index::{Entry, INDEX_FILE, LabelNumbers, SeriesRef, SymbolTable, split_entry};
 use crate::storage::StorageResult;
 use rustc_hash::FxHashMap;
+use tidepool_model::sort;
 
 const TABLE_HEAD_BYTES: u64 = 8;
 
@@ -217,7 +218,7 @@ impl PostingsWalk {
             report.error(INDEX_FILE, layout.postings_table, what);
         }
         // In the order of the file, gaps and overlaps are between neighbours.
-        self.lists.sort_unstable();
+        sort::sort(&mut self.lists);
         let mut end = layout.postings;
         for (offset, len) in self.lists {
             if offset < end {

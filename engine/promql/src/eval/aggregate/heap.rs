@@ -4,6 +4,8 @@
 //! order of that heap. This heap moves entries as Go's `container/heap` does, so that answers are
 //! the same.
 
+use tidepool_model::sort;
+
 /// Largest number of entries whose equal values keep their order, as in Go's sorting.
 const STABLE_MAX: usize = 12;
 
@@ -82,7 +84,7 @@ impl Heap {
     pub fn into_sorted(self, is_largest: bool) -> Vec<Entry> {
         let Heap(mut entries) = self;
         if entries.len() > STABLE_MAX {
-            entries.sort_by(|a, b| {
+            sort::sort_by(&mut entries, |a, b| {
                 let order = if is_largest {
                     b.value.total_cmp(&a.value)
                 } else {

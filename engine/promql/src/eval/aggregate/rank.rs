@@ -14,6 +14,7 @@ use crate::eval::series::Series;
 use crate::model::Labels;
 use crate::plan::{AggregatePlan, Grid, Port};
 use crate::syntax::{AggregateOp, Span};
+use tidepool_model::sort;
 
 pub struct Rank {
     plan: AggregatePlan,
@@ -122,7 +123,7 @@ impl Rank {
                 entries.extend(run.map(|it| (it.series, step as u32, it.value)));
             }
         }
-        entries.sort_unstable_by_key(|(series, step, _)| (*series, *step));
+        sort::sort_by_key(&mut entries, |(series, step, _)| (*series, *step));
         for run in entries.chunk_by(|a, b| a.0 == b.0) {
             let ranked = &mut self.series[run[0].0 as usize];
             let labels = std::mem::take(&mut ranked.labels);

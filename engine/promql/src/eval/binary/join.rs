@@ -18,6 +18,7 @@ use crate::plan::{Grid, Join, Lockstep, Port, match_key};
 use crate::syntax::{BinaryOp, Cardinality, Span};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use tidepool_model::sort;
 
 /// Approximate memory of an entry of [`Group::given`] in bytes, without its bits.
 const GIVEN_BYTES: usize = 64;
@@ -157,7 +158,7 @@ impl Joiner {
         };
         // Sorted, so that the error text does not depend on the order of series.
         let mut texts = [one.to_string(), other.to_string()];
-        texts.sort();
+        sort::sort(&mut texts);
         format!(
             "found duplicate series for the match group {} on the {side} hand-side of the \
              operation: [{}, {}];many-to-many matching not allowed: matching labels must be unique \
