@@ -1,4 +1,4 @@
-//! Links a program that is built for size.
+//! Linker options of a program that is built for size.
 
 use std::env::{VarError, var};
 
@@ -8,10 +8,10 @@ fn main() -> Result<(), VarError> {
     if !is_for_size || var("CARGO_CFG_TARGET_ENV")? != "gnu" {
         return Ok(());
     }
-    // Half a megabyte less of addresses to fix at the start; glibc knows the form since 2.36.
+    // Saves half a megabyte of relocations; glibc supports the format since 2.36.
     println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
-    // Functions with the same machine code become one. That is of LLVM's linker, which is Rust's
-    // own for this processor.
+    // Functions with equal machine code become one. Only LLVM's linker can do this, which is Rust's
+    // default linker on this processor.
     if var("CARGO_CFG_TARGET_ARCH")? == "x86_64" {
         println!("cargo::rustc-link-arg-bins=-Wl,--icf=all");
     }

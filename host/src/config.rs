@@ -1,4 +1,4 @@
-//! The command line, and what it becomes: one validated structure. Starts nothing.
+//! The command line and its conversion to one validated structure. Starts nothing.
 
 mod file;
 mod flags;
@@ -81,60 +81,52 @@ struct ServeArgs {
 }
 
 impl ServeArgs {
-    /// Whether flags of the same topic go together.
+    /// Refuses contradicting flags of one topic.
     fn check(&self) -> Result<(), String> {
         self.general.check()?;
         self.server.security.check()
     }
 }
 
-/// What to do: serve, or run one of other commands.
+/// The requested action: serving, or another command.
 #[derive(Clone, Debug)]
 pub enum Invocation<C> {
-    /// Serve.
     Serve {
-        /// What with.
+        /// Validated configuration of the server.
         config: Box<ServeConfig>,
-        /// The same as flags.
+        /// The same configuration as flags, for reloads and the API.
         settings: Settings,
     },
-    /// Run another command.
     Other(C),
 }
 
-/// All that `tidepool serve` needs to know.
+/// Complete configuration of `tidepool serve`.
 #[derive(Clone, Debug)]
 pub struct ServeConfig {
-    /// The store's part.
     pub store: StoreConfig,
-    /// What queries may take and use.
     pub queries: QueryConfig,
-    /// Flags that give more memory than can be used.
+    /// Memory flags whose value exceeds what can be used.
     pub unused_memory: Vec<UnusedMemory>,
-    /// Who may connect and ask.
+    /// Credentials, TLS and permitted origins of clients.
     pub access: AccessConfig,
-    /// The server's part.
     pub http: HttpConfig,
-    /// Where finished blocks go, if anywhere.
+    /// Shipping of finished blocks; `None` if it is off.
     pub ship: Option<ShipConfig>,
-    /// Which plugins there are.
     pub plugins: PluginsConfig,
-    /// Who else gets all samples.
+    /// Destinations that receive all samples by remote write.
     pub forward: ForwardConfig,
-    /// What is scraped.
     pub scrape: ScrapeConfig,
-    /// How often to look whether the configuration file has changed, if at all.
+    /// Interval at which the configuration files are checked; `None` if they are not watched.
     pub reload_interval: Option<Duration>,
-    /// How log lines look.
     pub log_format: LogFormat,
-    /// Which log lines are written.
     pub log_level: LogFilter,
 }
 
 impl ServeConfig {
-    /// Whether the parts go together.
+    /// Refuses contradicting settings of different features.
     fn check(&self) -> Result<(), String> {
         self.store.memory.check().map_err(|error| error.to_string())?;
+        // Blocks of nodes without external labels could not be told apart in a bucket.
         let has_labels = !self.http.external_labels.is_empty();
         tidepool_ship::flags::check(self.ship.as_ref(), has_labels)?;
         self.forward.check()?;

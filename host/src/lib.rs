@@ -1,14 +1,15 @@
-//! The program as a library: what can be set ([`config`]), the commands without a server ([`cli`]),
-//! the start of a server ([`program`]), and [`reload`]. A crate below owns the flags, the sections
-//! of the configuration file and the metrics of its subject; this one collects and wires them.
+//! The program as a library: the configuration ([`config`]), the commands without a server
+//! ([`cli`]), the start of a server ([`program`]), and [`reload`]. The crates below own the flags,
+//! the configuration sections and the metrics of their features; this crate composes and wires
+//! them.
 //!
 //! ```text
 //! tidepool-server ─▶ scraping ─▶ plugins ─▶ query ─▶ store ─▶ ship, runtime, protocol ─▶ disk
 //!        └─────────▶ forward ──────────────────────────┘           lifecycle, telemetry
 //! ```
 //!
-//! Invariant: nothing below knows of flags and of files of configuration, but for the sections that
-//! it owns; nothing but this crate starts one thing because of another.
+//! Invariant: no crate below reads flags or configuration files, except the sections that it owns;
+//! only this crate starts one feature because of another.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 

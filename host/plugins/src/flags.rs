@@ -1,4 +1,4 @@
-//! Flags about plugins. The settings of each plugin are in the configuration file.
+//! Flags of plugins. The settings of each plugin are in the configuration file.
 
 use super::config::{PluginSettings, PluginsConfig};
 use clap::Args;
@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use tidepool_settings::flags::{Marks, at_least, size};
 use tidepool_store::{MemorySplit, available_bytes};
 
-/// Least value of the flags about memory: an instance's own data takes as much.
+/// Minimum of the memory flags in bytes: the data of a single instance takes as much.
 const PLUGINS_BYTES_MIN: u64 = 1 << 20;
 
-/// More than this is of no use without the flag that asks for it.
+/// Default maximum memory of all plugins in bytes. More than this must be asked for by the flag.
 const PLUGINS_BYTES: u64 = 256 << 20;
 
 #[allow(missing_docs)] // Clap would take a comment here for the text of the whole command.
@@ -38,21 +38,22 @@ pub struct PluginFlags {
 }
 
 impl PluginFlags {
-    /// What is true of some of them.
     pub const MARKS: Marks = Marks::NONE;
 
-    /// What plugins may take, and the same out of the part of reads.
+    /// Returns the memory of plugins in bytes, and subtracts it from the share of reads.
     pub fn take_memory(&self, split: &mut MemorySplit) -> u64 {
         if self.plugins.is_none() {
+            // Without a directory no plugin can run, so reads keep their whole share.
             return 0;
         }
         let part = (split.reads_bytes / 2).min(PLUGINS_BYTES);
+        // Bounded by the share of reads, so that the subtraction cannot underflow.
         let taken = self.plugins_memory_limit.unwrap_or(part).min(split.reads_bytes);
         split.reads_bytes -= taken;
         taken
     }
 
-    /// All about plugins but what the file says.
+    /// Returns the configuration without the section of the configuration file.
     pub fn config(self, memory_bytes: u64) -> PluginsConfig {
         PluginsConfig {
             directory: self.plugins,
@@ -66,7 +67,7 @@ impl PluginFlags {
 }
 
 impl PluginsConfig {
-    /// Adds what the configuration file says of plugins.
+    /// Adds the section of the configuration file, which requires a directory of plugins.
     pub fn with_plugins(self, plugins: Vec<PluginSettings>) -> Result<PluginsConfig, String> {
         if !plugins.is_empty() && self.directory.is_none() {
             return Err(

@@ -1,10 +1,10 @@
-//! The way of every write into the store: past the plugins, if there are any.
+//! The path of every write into the store: through the plugins, if there are any.
 
 use crate::plugin::Plugins;
 use tidepool_runtime::{RemoteWriteVersion, WriteOutcome};
 use tidepool_store::{Body, BodyRoom, Store, StoreError};
 
-/// The store behind its plugins.
+/// A store together with the plugins in front of it.
 #[derive(Clone)]
 pub struct Intake {
     store: Store,
@@ -12,12 +12,11 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// The way into a store.
     pub fn new(store: Store, plugins: Option<Plugins>) -> Intake {
         Intake { store, plugins }
     }
 
-    /// As [`Store::append`].
+    /// Appends a request as [`Store::append`] does, after the transforms.
     pub async fn append(
         &self,
         version: RemoteWriteVersion,
@@ -30,12 +29,12 @@ impl Intake {
         }
     }
 
-    /// Whether a plugin looks at writes, so that all must come as requests.
+    /// Returns whether a transform or an observer sees writes, so that all must arrive as requests.
     pub fn is_watched(&self) -> bool {
         self.plugins.as_ref().is_some_and(Plugins::watch_writes)
     }
 
-    /// The store itself.
+    /// Returns the store, for reads and for writes that bypass plugins.
     pub fn store(&self) -> &Store {
         &self.store
     }

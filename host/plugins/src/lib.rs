@@ -1,9 +1,9 @@
-//! WebAssembly plugins, each in a sandbox beside the store. Every write goes through here on its
+//! WebAssembly plugins, each in a sandbox next to the store. Every write passes this crate on its
 //! way to the store.
 //!
-//! Invariant: a plugin that fails, hangs or takes too much costs itself; the store knows nothing of
-//! plugins. Without the feature `plugins` there is a type [`Plugins`] without a value, so that who
-//! calls it needs no `cfg`.
+//! Invariant: a plugin that fails, hangs or exceeds a limit harms only itself; the store knows
+//! nothing of plugins. Without the feature `plugins`, [`Plugins`] is a type without values, so that
+//! callers need no `cfg`.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 

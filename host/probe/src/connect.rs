@@ -1,4 +1,4 @@
-//! A connection, and how long each of its phases took.
+//! A connection, and the duration of each of its phases.
 
 use crate::error::ProbeError;
 use crate::tls::TlsFacts;
@@ -11,33 +11,32 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-/// Bytes in both directions.
+/// A byte stream in both directions, with or without TLS.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
-/// A connection.
+/// An open connection with its measurements.
 pub(crate) struct Connection {
-    /// By which bytes go.
     pub stream: Box<dyn Stream>,
-    /// How long it took.
+    /// Duration of the TCP handshake.
     pub connect: Duration,
-    /// How long the handshake of TLS took, and what it has shown; none without TLS.
+    /// Duration of the TLS handshake and its facts; none without TLS.
     pub tls: Option<(Duration, TlsFacts)>,
-    /// Whether HTTP/2 is spoken by it.
+    /// Whether ALPN has chosen HTTP/2.
     pub is_http2: bool,
 }
 
-/// What TLS needs.
+/// Settings of a TLS handshake.
 pub(crate) struct Tls {
-    /// Whom to trust, and what to show.
+    /// Trusted certificates and the client's own certificate.
     pub config: Arc<ClientConfig>,
-    /// Whose certificate the server must show.
+    /// Server name for SNI, and for the verification of the certificate.
     pub name: ServerName<'static>,
-    /// Whether its certificate is verified.
+    /// Whether the server's certificate is verified.
     pub is_verified: bool,
 }
 
-/// Connects, and with `tls` shakes hands.
+/// Connects, and does a TLS handshake if `tls` is given.
 pub(crate) async fn connect(
     address: SocketAddr,
     tls: Option<Tls>,
@@ -46,11 +45,13 @@ pub(crate) async fn connect(
     let stream = TcpStream::connect(address).await;
     let stream = stream.map_err(|source| ProbeError::Connect { address, source })?;
     let connect = begun.elapsed();
-    // Without it, requests of two segments wait for an acknowledgement.
+    // With Nagle's algorithm, a request of two segments would wait for an acknowledgement. A
+    // failure costs only time.
     let _ = stream.set_nodelay(true);
     let Some(Tls { config, name, is_verified }) = tls else {
         return Ok(Connection { stream: Box::new(stream), connect, tls: None, is_http2: false });
     };
+    // TCP and TLS are separate phases of `probe_http_duration_seconds`.
     let begun = Instant::now();
     let stream = TlsConnector::from(config).connect(name, stream).await.map_err(ProbeError::Tls)?;
     let took = begun.elapsed();

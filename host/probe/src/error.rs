@@ -1,54 +1,49 @@
-//! Why a probe failed.
+//! Reasons for a failed probe.
 
 use std::time::Duration;
 use tidepool_client::ClientError;
 
-/// Why a probe failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProbeError {
-    /// It took too long.
+    /// The probe exceeded its timeout.
     #[error("the probe was not complete within {} s", .0.as_secs_f64())]
     Timeout(Duration),
-    /// The target is none that can be probed.
+    /// The target is not a valid address or URL.
     #[error("{target:?} is no target: {what}")]
     Target {
-        /// As it is written.
+        /// The target as the configuration or service discovery gives it.
         target: String,
-        /// What is wrong.
         what: String,
     },
-    /// The host has no address that may be used.
+    /// The host has no address of a permitted IP version, or the lookup failed.
     #[error("host {host:?}: {what}")]
     Lookup {
-        /// The host.
         host: String,
-        /// What is wrong.
+        /// Reason, for people; may be the resolver's error.
         what: String,
     },
-    /// No connection.
+    /// The TCP connection could not be made.
     #[error("connection to {address}: {source}")]
     Connect {
-        /// Where.
+        /// Address that was tried, after resolution.
         address: std::net::SocketAddr,
-        /// Why not.
         source: std::io::Error,
     },
-    /// No TLS.
     #[error("TLS handshake: {0}")]
     Tls(std::io::Error),
-    /// The client cannot be used as it is configured, or a redirect leads nowhere.
+    /// The client settings cannot be used, or a redirect is invalid.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The exchange broke.
+    /// The exchange failed after the connection was made.
     #[error("HTTP: {0}")]
     Http(#[from] hyper::Error),
-    /// The request cannot be made.
+    /// The request could not be built from the module and the target.
     #[error("request: {0}")]
     Request(#[from] hyper::http::Error),
-    /// The body is longer than the limit.
+    /// The body exceeds the limit of this many bytes.
     #[error("the body has more than {0} bytes (body_size_limit)")]
     BodySize(u64),
-    /// The answer is not as the module wants it.
+    /// The response violates a rule of the module; has the reason.
     #[error("{0}")]
     Unwanted(String),
 }

@@ -6,18 +6,19 @@
 //! (config)                                └──▶ tcp: connected                      families
 //! ```
 //!
-//! Begin with [`Module`], which says how is probed, then [`run`] and [`Report`]. `resolve` picks an
-//! address, `connect` opens a connection and measures its phases, `tls` and `certificate` say what
-//! the handshake has shown.
+//! Begin with [`Module`], the configuration, then [`run`] and [`Report`]. `resolve` picks an
+//! address, `connect` opens a connection and measures its phases, `tls` reads the facts of the
+//! handshake.
 //!
-//! Invariants: a probe ends by its timeout, and its report has what was known until then; a body is
-//! read up to a limit; a redirect is followed at most ten times; no connection outlives its probe.
+//! Invariants: a probe ends by its timeout, and its report has everything measured until then; a
+//! body is read up to a limit; at most ten redirects are followed; no connection outlives its
+//! probe.
 //!
-//! Source: prometheus/blackbox_exporter, `prober/*.go` and `config/config.go`. What differs: a
-//! proxy, OAuth 2, compressed bodies and the conversation of `query_response` are not supported;
-//! cookies are not kept between redirects; there is no `probe_ssl_last_chain_info`; certificates
-//! that the server does not send are not part of `probe_ssl_last_chain_expiry_timestamp_seconds`; a
-//! body without `body_size_limit` has a limit, too.
+//! Source: prometheus/blackbox_exporter, `prober/*.go` and `config/config.go`. Differences: a
+//! proxy, OAuth 2, compressed bodies and `query_response` are not supported; cookies are not kept
+//! between redirects; `probe_ssl_last_chain_info` is missing; certificates that the server does not
+//! send are not part of `probe_ssl_last_chain_expiry_timestamp_seconds`; a body without
+//! `body_size_limit` has a limit too.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -37,10 +38,11 @@ pub use report::Report;
 use config::Prober;
 use std::time::{Duration, Instant};
 
-/// Probes a target as a module says, for at most this long.
+/// Probes a target with a module's settings, for at most `timeout`.
 pub async fn run(module: &Module, target: &str, timeout: Duration) -> Report {
     let begun = Instant::now();
     let mut report = Report::default();
+    // The future borrows the report: after a timeout it is dropped, and what it has set remains.
     let probe = async {
         match &module.prober {
             Prober::Http(probe) => http::probe(probe, target, &mut report).await,
@@ -53,6 +55,7 @@ pub async fn run(module: &Module, target: &str, timeout: Duration) -> Report {
     report.set(report::DURATION, begun.elapsed().as_secs_f64());
     report.set(report::TIMEOUT, timeout.as_secs_f64());
     if let Err(error) = result {
+        // A failed probe is a result, which `probe_success` reports, and no fault to warn of.
         tracing::debug!(target, %error, "probe failed");
         report.failure = Some(error.to_string());
     }

@@ -1,11 +1,10 @@
-//! Regular expressions over headers and bodies, as Go has them: RE2's syntax, anywhere in the
-//! bytes.
+//! Regular expressions over headers and bodies, with the semantics of Go's `regexp`: RE2 syntax, a
+//! match anywhere in the bytes.
 
 use serde::Deserialize;
 use std::fmt;
 use tidepool_relabel::Search;
 
-/// An expression.
 #[derive(Clone, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Pattern {
@@ -14,7 +13,6 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Whether it matches anywhere.
     pub fn is_match(&self, bytes: &[u8]) -> bool {
         self.search.is_match(bytes)
     }

@@ -1,15 +1,13 @@
-//! What a probe has found: gauges with the names of blackbox_exporter.
+//! The results of a probe: gauges with the names of blackbox_exporter.
 
 use std::collections::BTreeMap;
 
-/// A metric of a probe. All are gauges.
+/// A metric of a probe; always a gauge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {
-    /// Its name.
     pub name: &'static str,
-    /// What it means.
     pub help: &'static str,
-    /// The name of its label, if it has one.
+    /// Name of the metric's only label, if it has one.
     pub label: Option<&'static str>,
 }
 
@@ -73,26 +71,26 @@ pub(crate) const TLS_CIPHER: Family = Family {
     label: Some("cipher"),
 };
 
-/// The values of a family: by the value of its label, which is empty if it has none.
+/// Values of a family by label value, which is empty for a family without a label.
 type Values = BTreeMap<String, f64>;
 
-/// What a probe has found.
+/// Results of one probe, complete or up to the timeout.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     families: BTreeMap<&'static str, (Family, Values)>,
-    /// Why the probe failed.
+    /// Reason for the failure; none after a success.
     pub failure: Option<String>,
 }
 
 impl Report {
-    /// The families with their values, by ascending name.
+    /// Returns the families with their values, in ascending order of their names.
     pub fn families(&self) -> impl Iterator<Item = (Family, impl Iterator<Item = (&str, f64)>)> {
         self.families.values().map(|(family, values)| {
             (*family, values.iter().map(|(label, value)| (label.as_str(), *value)))
         })
     }
 
-    /// A value; `label` is empty for a family without a label.
+    /// Returns a value; `label` is empty for a family without a label.
     pub fn value(&self, name: &str, label: &str) -> Option<f64> {
         self.families.get(name)?.1.get(label).copied()
     }

@@ -1,4 +1,4 @@
-//! The address of a host.
+//! Resolution of a host name to one IP address.
 
 use crate::error::ProbeError;
 use crate::report::{DNS_LOOKUP, IP_HASH, IP_PROTOCOL, Report};
@@ -6,33 +6,31 @@ use serde::Deserialize;
 use std::net::IpAddr;
 use std::time::Instant;
 
-/// Which version of IP is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpChoice {
-    /// `preferred_ip_protocol`
     pub preferred: IpProtocol,
-    /// Whether the other one is used if the host has no address of this (`ip_protocol_fallback`).
+    /// Whether the other version is used if the host has no address of the preferred one
+    /// (`ip_protocol_fallback`).
     pub falls_back: bool,
 }
 
-/// A version of IP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum IpProtocol {
-    /// IPv4
     #[serde(rename = "ip4")]
     Ip4,
-    /// IPv6
     #[default]
     #[serde(rename = "ip6")]
     Ip6,
 }
 
-/// The address of a host, reported.
+/// Resolves a host and reports the duration, the IP version and a hash of the address.
 pub(crate) async fn resolve(
     host: &str,
     choice: IpChoice,
     report: &mut Report,
 ) -> Result<IpAddr, ProbeError> {
+    // The gauges exist before the lookup, as upstream registers them, so that a failed lookup
+    // reports them as 0.
     report.set(IP_PROTOCOL, 0.0);
     report.set(DNS_LOOKUP, 0.0);
     report.set(IP_HASH, 0.0);
@@ -45,10 +43,11 @@ pub(crate) async fn resolve(
     Ok(address)
 }
 
-/// The address of a host.
+/// Resolves a host to an address of the preferred IP version.
 pub(crate) async fn lookup(host: &str, choice: IpChoice) -> Result<IpAddr, ProbeError> {
     let wrong = |what: String| ProbeError::Lookup { host: host.to_owned(), what };
     let found =
+        // The resolver wants a port; 0 stands for none.
         tokio::net::lookup_host((host, 0)).await.map_err(|error| wrong(error.to_string()))?;
     let found: Vec<IpAddr> = found.map(|address| address.ip()).collect();
     chosen(&found, choice).ok_or_else(|| {
@@ -64,7 +63,7 @@ fn chosen(found: &[IpAddr], choice: IpChoice) -> Option<IpAddr> {
     found.iter().find(is_preferred).or(other).copied()
 }
 
-/// FNV-1a of 32 bits over the bytes of an address.
+/// Returns the 32-bit FNV-1a hash of the bytes of an address.
 fn hash(address: IpAddr) -> u32 {
     let of = |bytes: &[u8]| {
         bytes
@@ -73,6 +72,8 @@ fn hash(address: IpAddr) -> u32 {
     };
     match address {
         IpAddr::V4(address) => of(&address.octets()),
+        // Go's `net.IP` does not tell a mapped IPv4 address from an IPv4 address; the hashes must
+        // agree.
         IpAddr::V6(address) => match address.to_ipv4_mapped() {
             Some(address) => of(&address.octets()),
             None => of(&address.octets()),
@@ -103,8 +104,8 @@ mod tests {
         }
     }
 
-    /// The vectors of draft-eastlake-fnv, appendix C: "" and "a"; and what a table of FNV-1a of
-    /// `127.0.0.1` as four bytes gives.
+    /// Test vectors of draft-eastlake-fnv, appendix C: "" and "a"; and FNV-1a of `127.0.0.1` as
+    /// four bytes, from a table.
     #[test]
     fn addresses_are_hashed_by_fnv_1a() {
         let by_hand = |bytes: [u8; 4]| {

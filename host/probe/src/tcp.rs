@@ -1,4 +1,4 @@
-//! A probe by TCP: whether a connection can be made, with TLS if it is configured.
+//! A TCP probe: it succeeds if a connection can be made, with TLS if that is configured.
 //!
 //! Source: `prober/tcp.go` of prometheus/blackbox_exporter.
 
@@ -10,7 +10,6 @@ use crate::resolve::resolve;
 use std::net::SocketAddr;
 use tidepool_client::parts::LazyTls;
 
-/// Probes `host:port`.
 pub(crate) async fn probe(
     probe: &TcpProbe,
     target: &str,
@@ -20,7 +19,7 @@ pub(crate) async fn probe(
     let address = SocketAddr::new(resolve(host, probe.ip, report).await?, port);
     let tls = match probe.tls {
         true => {
-            // Made for each probe: files of certificates may change.
+            // Read for each probe, because certificate files may change.
             let made = LazyTls::new(&probe.tls_config, false);
             let name = made.server_name(host)?;
             let is_verified = !probe.tls_config.insecure_skip_verify;
@@ -29,7 +28,7 @@ pub(crate) async fn probe(
         false => None,
     };
     let connection = connect(address, tls).await?;
-    // What upstream's conversation with the server would say.
+    // Upstream reports both for `query_response`, which is not supported here, so they are 0.
     report.set(FAILED_REGEX, 0.0);
     report.set(FAILED_BYTES, 0.0);
     if let Some((_, facts)) = &connection.tls {
@@ -41,6 +40,7 @@ pub(crate) async fn probe(
 fn host_and_port(target: &str) -> Result<(&str, u16), ProbeError> {
     let wrong =
         |what: &str| ProbeError::Target { target: target.to_owned(), what: what.to_owned() };
+    // The last colon: an IPv6 address contains others.
     let (host, port) = target.rsplit_once(':').ok_or_else(|| wrong("it has no port"))?;
     let port = port.parse().map_err(|_| wrong("its port is no number"))?;
     let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));

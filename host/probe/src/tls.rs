@@ -1,28 +1,27 @@
-//! What a TLS handshake has shown.
+//! Facts of a TLS handshake: expiry of certificates, version, cipher suite.
 
 use crate::report::{Report, SSL_CHAIN_EXPIRY, SSL_EARLIEST_EXPIRY, TLS_CIPHER, TLS_VERSION};
 use tidepool_client::parts::Certificate;
 use tokio_rustls::rustls::{ClientConnection, ProtocolVersion};
 
-/// What Go's time without a value is in seconds since the epoch: the first day of the year 1.
+/// Go's zero `time.Time` in seconds since the epoch: 1 January of the year 1.
 const NO_TIME: i64 = -62_135_596_800;
 
-/// Most certificates of a chain: a loop among their names ends here.
+/// Maximum number of certificates in a chain. The bound ends a loop among their names.
 const CHAIN_MAX: usize = 32;
 
-/// What a handshake has shown.
 #[derive(Clone, Debug)]
 pub(crate) struct TlsFacts {
-    /// When the first of all certificates that were sent expires, in seconds since the epoch.
+    /// Earliest expiry of all certificates that were sent, in seconds since the epoch.
     earliest_expiry: i64,
-    /// When the chain that was verified does.
+    /// Earliest expiry of the verified chain, in seconds since the epoch.
     chain_expiry: i64,
     version: &'static str,
     cipher: String,
 }
 
 impl TlsFacts {
-    /// Those of a handshake that is complete. A chain that was not verified is none.
+    /// Reads the facts of a completed handshake. A chain that was not verified does not count.
     pub fn of(connection: &ClientConnection, is_verified: bool) -> TlsFacts {
         let sent = connection.peer_certificates().unwrap_or_default();
         let read: Vec<Certificate<'_>> =
@@ -35,7 +34,7 @@ impl TlsFacts {
             _ => "unknown",
         };
         let cipher = connection.negotiated_cipher_suite().and_then(|suite| suite.suite().as_str());
-        // The IANA's names have no version.
+        // The IANA's names of cipher suites have no TLS version, unlike those of rustls.
         let cipher = cipher.unwrap_or("unknown").replacen("TLS13_", "TLS_", 1);
         TlsFacts {
             earliest_expiry: earliest.unwrap_or(NO_TIME),
@@ -45,9 +44,9 @@ impl TlsFacts {
         }
     }
 
-    /// Reports them. Only probes by HTTP tell the cipher.
+    /// Reports the facts. Only HTTP probes report the cipher suite.
     pub fn report(&self, with_cipher: bool, report: &mut Report) {
-        // Exact until far beyond any calendar.
+        // Exact below 2⁵³ seconds, which is far beyond any calendar.
         report.set(SSL_EARLIEST_EXPIRY, self.earliest_expiry as f64);
         report.set(SSL_CHAIN_EXPIRY, self.chain_expiry as f64);
         report.set_of(TLS_VERSION, self.version, 1.0);
@@ -57,7 +56,7 @@ impl TlsFacts {
     }
 }
 
-/// When the chain from the first certificate up to the last that was sent expires.
+/// Returns the earliest expiry of the chain that begins with the first certificate.
 fn chain_expiry(sent: &[Certificate<'_>]) -> Option<i64> {
     let mut next = sent.first();
     let mut earliest = None;
@@ -65,6 +64,7 @@ fn chain_expiry(sent: &[Certificate<'_>]) -> Option<i64> {
         let Some(certificate) = next else { break };
         let expires = certificate.expires;
         earliest = Some(earliest.map_or(expires, |earliest: i64| earliest.min(expires)));
+        // A root is its own issuer and would be found again.
         let is_root = certificate.issuer == certificate.subject;
         let is_issuer = |other: &&Certificate<'_>| other.subject == certificate.issuer;
         next = sent.iter().filter(|_| !is_root).find(is_issuer);

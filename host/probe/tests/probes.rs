@@ -15,7 +15,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// When the certificate of the server expires: 2040-05-06, as `date -u +%s` has it.
+/// Expiry of the server's certificate: 2040-05-06, as `date -u +%s` prints it.
 const EXPIRY: f64 = 2_219_875_200.0;
 
 fn module(text: &str) -> Module {
@@ -30,7 +30,7 @@ fn has(report: &Report, expected: &[(&str, f64)]) {
     }
 }
 
-/// What a server answers to a request whose first line has this path.
+/// Returns a server's response to a request whose first line has this path.
 fn answer(path: &str) -> &'static str {
     match path {
         "/" => {
@@ -57,17 +57,17 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let text = String::from_utf8_lossy(&request);
     let path = text.split(' ').nth(1).unwrap_or_default();
     match answer(path) {
-        // Never.
+        // No response, so that the probe runs into its timeout.
         "" => std::future::pending().await,
         answer => {
-            // A client that is gone needs none.
+            // A client that closed its connection needs no response.
             let _ = stream.write_all(answer.as_bytes()).await;
             let _ = stream.shutdown().await;
         }
     }
 }
 
-/// A server of HTTP, by TLS if it has a certificate.
+/// Serves HTTP, by TLS if there is a certificate.
 async fn server(tls: Option<TlsAcceptor>) -> SocketAddr {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -89,7 +89,7 @@ async fn server(tls: Option<TlsAcceptor>) -> SocketAddr {
     address
 }
 
-/// A certificate of its own for `localhost`, in PEM, and a server with it.
+/// Makes a self-signed certificate for `localhost`, in PEM, and a server with it.
 async fn tls_server() -> (String, SocketAddr) {
     let key = KeyPair::generate().expect("a key");
     let mut parameters = CertificateParams::new(["localhost".to_owned()]).expect("a name");
@@ -107,7 +107,7 @@ async fn tls_server() -> (String, SocketAddr) {
     (certificate.pem(), address)
 }
 
-/// An address at which nothing listens, as long as the socket lives that holds it.
+/// Returns an address without a listener, valid as long as the returned socket lives.
 fn closed_port() -> (TcpSocket, SocketAddr) {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
@@ -261,7 +261,7 @@ async fn certificates_are_told_if_they_are_trusted() {
     has(&http(&ssl, &format!("https://{address}/")).await, &[("probe_success", 0.0)]);
 }
 
-/// A text in quotes of YAML.
+/// Quotes a text for YAML.
 fn serde_text(text: &str) -> String {
     format!("\"{}\"", text.replace('\n', "\\n"))
 }

@@ -1,5 +1,5 @@
 //! The `tidepool` binary: `tidepool_host` with the engine's machine code. A package of its own, so
-//! that a change of the engine compiles no more of the host than this.
+//! that a change of the engine rebuilds only this part of the host.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 

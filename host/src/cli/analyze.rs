@@ -1,5 +1,5 @@
-//! `tidepool tsdb analyze`: what a block consists of, as `promtool tsdb analyze` shows it. Of
-//! entries with equal numbers, the first by name comes first.
+//! `tidepool tsdb analyze`: the contents of a block, as `promtool tsdb analyze` shows them. Entries
+//! with equal numbers are sorted by name.
 
 use super::dump::{Selector, selector};
 use super::workspace::report_damaged;
@@ -50,6 +50,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<Verdict, CliError> {
         BlockState::Damaged(_) => None,
     });
     let chosen = match &args.block {
+        // ULIDs begin with the time of creation, so the largest is the newest block.
         None => sound.max_by(|a, b| a.id.cmp(&b.id)),
         Some(id) => sound.into_iter().find(|info| info.id == *id),
     };
@@ -71,6 +72,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<Verdict, CliError> {
             break report;
         }
     };
+    // The bar is removed before the report is printed.
     drop(progress);
     let text = text(info, &report, args.selector.is_some());
     let mut out = std::io::stdout().lock();
@@ -84,7 +86,7 @@ fn text(info: &BlockInfo, report: &AnalysisReport, is_selected: bool) -> String 
         "Block ID: {}\nDuration: {duration}\nTotal Series: {}\nLabel names: {}\n",
         info.id, info.series, report.label_names
     );
-    // Writing to a string does not fail, here and below.
+    // Writing to a string cannot fail, here and below.
     if is_selected {
         let _ = writeln!(text, "Matched series: {}", report.series);
     }
@@ -105,6 +107,7 @@ fn text(info: &BlockInfo, report: &AnalysisReport, is_selected: bool) -> String 
     }
     if let Some(chunks) = &report.chunks {
         text.push_str("\nCompaction analysis:\n\n");
+        // Each list counts every chunk once, so the first list of a kind has the number of chunks.
         let count = |list: &[Occurrence]| list.iter().map(|entry| entry.times).sum::<u64>();
         let total = count(&chunks.float_samples) + count(&chunks.histogram_samples);
         for (title, list) in [
@@ -120,19 +123,21 @@ fn text(info: &BlockInfo, report: &AnalysisReport, is_selected: bool) -> String 
     text
 }
 
-/// A histogram in about ten buckets, as upstream draws it.
+/// Formats a histogram in about ten buckets, as upstream does.
 fn put_histogram(text: &mut String, title: &str, list: &[Occurrence], total: u64) {
     let (Some(min), Some(max)) = (list.first(), list.last()) else {
         let _ = writeln!(text, "{title}: N/A\n");
         return;
     };
     let (min, max) = (min.number, max.number);
+    // Upstream's choice of a step: a power of ten, up to 100,000.
     let mut step = 10;
     while step < (max - min) / 10 && step <= 10_000 {
         step *= 10;
     }
     let (start, end) = (min - min % step, max - max % step + step);
     let mut buckets = vec![0u64; ((end - start) / step + 1) as usize];
+    // Sums have 128 bits, because sizes times counts of many chunks overflow 64.
     let (mut sum, mut count) = (0u128, 0u128);
     for Occurrence { number, times } in list {
         buckets[((number - start) / step) as usize] += times;

@@ -1,4 +1,4 @@
-//! `tidepool tsdb compact`: does at once what a server does now and then.
+//! `tidepool tsdb compact`: does at once the work that a server does over time.
 
 use super::progress::warn_line;
 use super::workspace::BLOCK_DURATION_MS;
@@ -13,7 +13,7 @@ use tidepool_runtime::{
 };
 use tidepool_settings::duration::{bytes, duration, duration_or_zero};
 
-/// How far out of order samples may be where no node has left its settings.
+/// Out-of-order window if no node has left its settings, in milliseconds.
 const OUT_OF_ORDER_WINDOW_MS: i64 = 7_200_000;
 
 #[derive(Debug, Clone, Args)]
@@ -85,14 +85,14 @@ pub fn run(args: &CompactArgs) -> Result<Verdict, CliError> {
             of_node.map(|node| node.out_of_order_window_ms),
             OUT_OF_ORDER_WINDOW_MS,
         ),
-        // The log keeps those that it has.
+        // All exemplars stay in the log.
         exemplars_max: u64::MAX,
         ..super::workspace::options(Role::All)
     })?;
     let pin = of_node.and_then(|node| node.pin(&workspace.data)).filter(|_| !args.merge_waiting);
     let mut waiting = Waiting::default();
     if let Some(pin) = &pin {
-        // Retention by size alone drops a block that waits, as on a node.
+        // As on a node, only retention by size drops a block that waits.
         waiting = pin.waiting(&workspace.blocks, 0, false).map_err(CliError::Waiting)?;
         instance.pin(&waiting.pinned)?;
     }
@@ -106,7 +106,7 @@ pub fn run(args: &CompactArgs) -> Result<Verdict, CliError> {
     Ok(verdict)
 }
 
-/// Does all that is due in a directory, and prints it. `now_ms` dates new blocks.
+/// Does all work that is due in a directory, and prints it. New blocks are dated by `now_ms`.
 pub(super) fn compact_all(
     workspace: &Workspace,
     instance: &mut Instance,
@@ -123,6 +123,7 @@ pub(super) fn compact_all(
         let free_bytes = workspace.data.free_bytes()?;
         let memory_bytes = workspace.memory_bytes_max() as u64;
         let room = Room { free_bytes, other_bytes, memory_bytes };
+        // Steps without a result change no sizes, so `room` is measured again only after a result.
         let step = loop {
             let step = instance.compact(now_ms(), room)?;
             if step.done || step.block.is_some() || !step.deleted.is_empty() {
@@ -132,6 +133,7 @@ pub(super) fn compact_all(
         };
         damaged |= report(&progress, &step, &waiting);
         blocks_made += u64::from(step.block.is_some());
+        // A block that was just made may wait for an upload, too, and must not be merged next.
         if let Some(block) = &step.block
             && pin.is_some_and(|pin| pin.pins_new(block.level))
         {
@@ -145,7 +147,7 @@ pub(super) fn compact_all(
     }
 }
 
-/// Says what was held back, so that nobody takes the directory for compacted.
+/// Warns of blocks that were not merged, so that the directory is not taken for compacted.
 fn report_waiting(workspace: &Workspace, pin: &PinConfig) -> Result<(), CliError> {
     let waiting = pin.waiting(&workspace.blocks, 0, false).map_err(CliError::Waiting)?.all;
     if !waiting.is_empty() {
@@ -159,7 +161,7 @@ fn report_waiting(workspace: &Workspace, pin: &PinConfig) -> Result<(), CliError
     Ok(())
 }
 
-/// Prints what was done; returns whether damage was found.
+/// Prints the results of a step; returns whether damage was found.
 fn report(progress: &Progress, step: &CompactProgress, waiting: &Waiting) -> bool {
     if let Some(block) = &step.block {
         let what = if block.level == 1 { "cut from the head" } else { "merged" };

@@ -10,7 +10,7 @@ use tidepool_protocol::prom::selector::{SelectorError, parse_selector};
 use tidepool_runtime::{CallError, Matcher, TextFormat, TimeRange, in_words};
 use tidepool_settings::duration::bytes;
 
-/// Bytes of text that one call into the instance returns, if there are as many.
+/// Target size of the text that one call into the instance returns, in bytes.
 const TEXT_BYTES: u32 = 1024 * 1024;
 
 /// How `dump` writes samples.
@@ -67,10 +67,10 @@ pub struct ExportArgs {
     output: Option<PathBuf>,
 }
 
-/// A selector as clap clones it.
+/// A parsed selector in the form that clap can clone.
 pub type Selector = std::sync::Arc<[Matcher]>;
 
-/// For use as clap's parser.
+/// Parses a selector; a parser for clap.
 pub fn selector(text: &str) -> Result<Selector, SelectorError> {
     parse_selector(text).map(Into::into)
 }
@@ -93,6 +93,7 @@ pub fn export(args: &ExportArgs) -> Result<Verdict, CliError> {
     let file = File::create(path).map_err(CliError::file("create", path))?;
     let failed = |error| CliError::file("write to", path)(error);
     let verdict = write(&args.dir, &args.selection, format, BufWriter::new(&file), failed)?;
+    // The file must survive a power cut once the command has succeeded.
     file.sync_all().map_err(failed)?;
     Ok(verdict)
 }
@@ -108,13 +109,14 @@ fn write(
     let mut damaged = report_damaged(&workspace.inspector()?.blocks()?);
     quarantine::mention(&workspace.data);
     let mut reader = workspace.reader()?;
+    // One empty selector selects every series.
     let selectors: Vec<Vec<Matcher>> = match selection.selectors.as_slice() {
         [] => vec![Vec::new()],
         selectors => selectors.iter().map(|matchers| matchers.to_vec()).collect(),
     };
     let range = TimeRange { start_ms: selection.min_time, end_ms: selection.max_time };
     let cursor = reader.dump(&selectors, range, format)?;
-    // Lines that run over the terminal show how far it is.
+    // Lines on the terminal show the progress themselves, and would mix with a bar.
     let progress = match std::io::stdout().is_terminal() {
         true => Progress::none(),
         false => Progress::spinner("writing samples"),
@@ -128,7 +130,7 @@ fn write(
                 written += lines.len() as u64;
                 progress.say(format!("writing samples, {} MiB", written >> 20));
             }
-            // What follows can still be read.
+            // The cursor is behind the damaged chunk, and the rest can still be read.
             Err(CallError::Refused(damage)) => {
                 damaged = true;
                 progress.warn(&format!("left out: {}", in_words(&damage)));
@@ -136,6 +138,7 @@ fn write(
             Err(ended) => return Err(ended.into()),
         }
     }
+    // OpenMetrics requires this end: a parser takes a text without it for truncated.
     if format == TextFormat::OpenMetrics {
         out.write_all(b"# EOF\n").map_err(&failed)?;
     }

@@ -1,8 +1,8 @@
-//! `tidepool tsdb import`: OpenMetrics or classic text to blocks.
+//! `tidepool tsdb import`: converts OpenMetrics or classic text to blocks.
 //!
-//! The text is read as often as the memory asks for; what comes from a pipe is kept in a file
-//! beside the new blocks first, since a pipe gives it once. All blocks become visible together,
-//! after the last line was read.
+//! The text is read in as many passes as the memory requires. A pipe can be read only once, so its
+//! text is first kept in a file next to the new blocks. All blocks become visible together, after
+//! the last line was read.
 
 use super::list::{BlockList, print_blocks};
 use super::progress::warn_line;
@@ -21,19 +21,19 @@ use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_runtime::{INSTANCE_BYTES_MAX, ImporterHandle, Instance, Label, Rows};
 use tidepool_settings::duration::{bytes, duration, duration_or_zero};
 
-/// Rows that go into the instance in one call.
+/// Number of rows that one call passes to the instance.
 const ROWS_PER_CALL: usize = 16 * 1024;
 
-/// Spellings of series whose numbers are remembered.
+/// Maximum number of spellings of series whose numbers are remembered.
 const SPELLINGS_MAX: usize = 500_000;
 
-/// Bytes of text between two looks at the progress bar.
+/// Number of bytes of text between two updates of the progress bar.
 const BYTES_PER_LOOK: u64 = 4 * 1024 * 1024;
 
-/// What an instance needs besides samples and labels.
+/// Memory of an instance besides samples and labels, in bytes.
 const INSTANCE_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Standard input.
+/// Name of standard input on the command line.
 const STDIN: &str = "-";
 
 #[derive(Debug, Clone, Args)]
@@ -72,29 +72,27 @@ pub struct ImportArgs {
     memory_limit: u64,
 }
 
-/// What a pass over the text found.
 #[derive(Default)]
 struct Found {
     samples: u64,
     newest_ms: Option<i64>,
 }
 
-/// A pass over the text.
 struct Pass<'a> {
     instance: &'a mut Instance,
     importer: ImporterHandle,
-    /// The time in the ULIDs of new blocks.
+    /// Time in the ULIDs of new blocks, in milliseconds.
     block_ms: i64,
-    /// Numbers of series by how they are written.
+    /// Numbers of series by their spelling in the text.
     numbers: HashMap<Box<str>, u32>,
     rows: Rows,
 }
 
-/// The text, which may have to be read several times.
+/// Text to import, which may have to be read several times.
 struct Source {
-    /// How errors call it.
+    /// Name of the text in errors.
     name: String,
-    /// What can be read only once: standard input, or a pipe.
+    /// Input that can be read only once: standard input or a pipe.
     stream: Option<Box<dyn Read>>,
     path: PathBuf,
 }
@@ -124,7 +122,7 @@ pub fn run(args: &ImportArgs) -> Result<Verdict, CliError> {
     let workspace = Workspace::create(&args.data_dir, rows_bytes * 3 + INSTANCE_BYTES)?;
     let done = import(args, source, &workspace, rows_bytes);
     let has_samples = matches!(done, Ok(1..));
-    // Why it failed says more than why something of it is left.
+    // An error of the clean-up would hide the more useful error of the import.
     if !has_samples && !new_dirs.is_empty() && workspace.data.remove_if_empty().is_ok() {
         for parent in new_dirs.iter().skip(1) {
             if std::fs::remove_dir(parent).is_err() {
@@ -135,13 +133,13 @@ pub fn run(args: &ImportArgs) -> Result<Verdict, CliError> {
     done.map(|_| Verdict::Fine)
 }
 
-/// The directories that opening this one will make, innermost first.
+/// Returns the directories that opening this path will create, innermost first.
 fn new_dirs(path: &Path) -> Vec<PathBuf> {
     let is_new = |dir: &&Path| !dir.as_os_str().is_empty() && !dir.exists();
     path.ancestors().take_while(is_new).map(Path::to_path_buf).collect()
 }
 
-/// Returns the number of samples.
+/// Imports the text, and returns the number of samples.
 fn import(
     args: &ImportArgs,
     source: Source,
@@ -165,6 +163,7 @@ fn import(
             rows: Rows { series: Vec::new(), timestamps_ms: Vec::new(), values: Vec::new() },
         };
         found = pass.read(&source, args.format.into(), passes)?;
+        // After the first pass, which has seen all times, and before any block is visible.
         if passes == 1 {
             check_clock(&found, args.max_future)?;
             check_head(workspace, &found)?;
@@ -181,6 +180,7 @@ fn import(
             break;
         }
     }
+    // All blocks appear at once, so that a failed import leaves nothing behind.
     let blocks = staging.publish()?;
     if !args.quiet && !blocks.is_empty() {
         let list = BlockList { workspace, human_readable: args.human_readable };
@@ -194,21 +194,21 @@ fn import(
     Ok(found.samples)
 }
 
-/// The time in the ULIDs of the new blocks: later than all others, since the later one has the word
-/// where two blocks have the same sample, and the clock may have been set back.
+/// Returns the time in the ULIDs of the new blocks: later than all others, because the later block
+/// wins where two have the same sample, and the clock may have been set back.
 fn new_block_ms(workspace: &Workspace) -> Result<i64, CliError> {
     let now_ms = system_now_ms();
     let times_ms = workspace.blocks.times_ms()?.into_iter().map(|(_, time_ms)| time_ms);
-    // What is dated further ahead was not made on this machine.
+    // A block dated further ahead was not made on this machine.
     let newest_ms = times_ms.filter(|time_ms| *time_ms <= now_ms + BLOCK_AHEAD_MS_MAX).max();
     Ok(newest_ms.map_or(now_ms, |newest_ms| now_ms.max(newest_ms + 1)))
 }
 
-/// Times that others took for seconds, though they are milliseconds, lie some 50,000 years ahead.
+/// Refuses samples far in the future: milliseconds in a text with seconds are 50,000 years ahead.
 fn check_clock(found: &Found, max_future: Duration) -> Result<(), CliError> {
     let newest_allowed_ms = system_now_ms().saturating_add(millis(max_future));
     match found.newest_ms {
-        // No block can end after the largest time.
+        // A block's end is one more than its newest time, which must not overflow.
         Some(newest_ms) if newest_ms > newest_allowed_ms.min(i64::MAX - 1) => {
             Err(CliError::ImportFromFuture { newest_ms })
         }
@@ -216,7 +216,7 @@ fn check_clock(found: &Found, max_future: Duration) -> Result<(), CliError> {
     }
 }
 
-/// Samples of the logs that a block's range covers would not be read back at the next start.
+/// Refuses an import into the head's range: its samples in the log would not be replayed then.
 fn check_head(workspace: &Workspace, found: &Found) -> Result<(), CliError> {
     let Some(newest_ms) = found.newest_ms else { return Ok(()) };
     let head_ms = workspace.reader()?.stats()?.head_min_time_ms;
@@ -227,7 +227,7 @@ fn check_head(workspace: &Workspace, found: &Found) -> Result<(), CliError> {
 }
 
 impl Source {
-    /// Opens it, before anything is made for its sake.
+    /// Opens the text before anything is created for its import.
     fn open(path: &Path) -> Result<Source, CliError> {
         if path.as_os_str() == STDIN {
             let stream: Box<dyn Read> = Box::new(std::io::stdin());
@@ -244,11 +244,11 @@ impl Source {
         Ok(Source { name: path.display().to_string(), stream, path: path.to_path_buf() })
     }
 
-    /// Copies what can be read only once into a file beside the new blocks.
+    /// Copies a stream that can be read only once into a file next to the new blocks.
     fn kept(self, staging: &Staging, data: &DataDir) -> Result<Source, CliError> {
         let Source { name, stream: Some(mut stream), .. } = self else { return Ok(self) };
         let path = staging.path().join("text");
-        // The file is of no interest to anybody; on which disk it lies is.
+        // Errors name the data directory, because the disk matters and not the temporary file.
         let action = "keep the text that is read in";
         let mut file = File::create(&path).map_err(CliError::file(action, data.path()))?;
         let _progress = Progress::spinner(format!("reading {name}"));
@@ -277,6 +277,7 @@ impl Pass<'_> {
                 return Err(refused(reader.refused("the sample has no time")));
             };
             let value = sample.value;
+            // The spelling is looked up before labels are parsed, which most lines need not be.
             let series = match self.numbers.get(sample.series.text()) {
                 Some(series) => *series,
                 None => {
@@ -312,6 +313,7 @@ impl Pass<'_> {
         let labels: Vec<Label> =
             labels.into_iter().map(|(name, value)| Label { name, value }).collect();
         let series = self.instance.import_series(self.importer, &labels)?;
+        // Bounded, because one series has many spellings; a removed one costs a call.
         if self.numbers.len() >= SPELLINGS_MAX {
             self.numbers.clear();
         }
@@ -321,6 +323,7 @@ impl Pass<'_> {
 
     fn send(&mut self) -> Result<(), CliError> {
         let step = self.instance.import_rows(self.importer, &self.rows, self.block_ms)?;
+        // The numbers are void once the instance has dropped its series to free memory.
         if step.series_dropped {
             self.numbers.clear();
         }

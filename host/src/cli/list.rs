@@ -7,7 +7,7 @@ use std::io::Write as _;
 use tidepool_disk::wal::{LogKind, wal_bytes};
 use tidepool_runtime::{BlockInfo, BlockState};
 
-/// Memory for reading the blocks' indexes, one after the other.
+/// Maximum memory for reading the blocks' indexes, one after the other, in bytes.
 const MEMORY_BYTES_MAX: u64 = 1 << 30;
 
 const COLUMNS: [&str; 8] = [
@@ -21,7 +21,7 @@ const COLUMNS: [&str; 8] = [
     "SIZE",
 ];
 
-/// Narrowest column, and the space after the longest entry of one.
+/// Minimum width of a column, and the space after its longest entry, in characters.
 const COLUMN_MIN: usize = 13;
 const COLUMN_GAP: usize = 2;
 
@@ -55,13 +55,12 @@ pub fn run(args: &ListArgs) -> Result<Verdict, CliError> {
     Ok(if damaged { Verdict::Damaged } else { Verdict::Fine })
 }
 
-/// How blocks are listed.
 pub struct BlockList<'a> {
     pub workspace: &'a Workspace,
     pub human_readable: bool,
 }
 
-/// Prints those sound blocks whose names are wanted.
+/// Prints the sound blocks whose name `is_wanted` accepts.
 pub fn print_blocks(
     list: &BlockList<'_>,
     blocks: &[BlockState],
@@ -101,7 +100,7 @@ fn size(bytes: u64, human_readable: bool) -> String {
     if human_readable { units::bytes(bytes) } else { bytes.to_string() }
 }
 
-/// Rows in columns, all but the last filled up with spaces.
+/// Formats rows in columns; every cell but the last is padded with spaces.
 fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {

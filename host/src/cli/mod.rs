@@ -1,16 +1,15 @@
-//! Commands that do not serve: `tidepool tsdb` looks at and works on a data directory,
-//! `tidepool query` asks a server or a data directory, `tidepool check` judges configuration files
-//! and metrics, `tidepool scrape` shows one scrape, `tidepool plugin` makes, checks and tries
+//! Commands that do not serve: `tidepool tsdb` inspects and changes a data directory, `tidepool
+//! query` queries a server or a data directory, `tidepool check` checks configuration files and
+//! metrics, `tidepool scrape` shows one scrape, `tidepool plugin` creates, checks and tries
 //! plugins, `tidepool viewer` writes a page for files.
 //!
-//! One file per command. What they print goes to standard output, line for line as `promtool`
-//! prints it where that has the same command; everything else goes to standard error. `list`,
-//! `analyze`, `dump`, `export` and `verify` write nothing and take no lock, so they work beside a
-//! running server; `compact`, `import` and `restore` want the directory to
-//! themselves.
+//! One file per command. Results go to standard output, line for line as `promtool` prints them
+//! where it has the same command; everything else goes to standard error. `list`, `analyze`,
+//! `dump`, `export` and `verify` write nothing and take no lock, so they work next to a running
+//! server; `compact`, `import` and `restore` need the directory for themselves.
 //!
-//! Exit codes: 0 all is well; 1 something failed or was found to be damaged; 2 the command line is
-//! wrong; 3 lint found something.
+//! Exit codes: 0 success; 1 something failed or is damaged; 2 the command line is wrong; 3 lint
+//! found something.
 
 mod analyze;
 mod check;
@@ -103,16 +102,14 @@ struct DataDirArg {
     data_dir: PathBuf,
 }
 
-/// How a command that did its work ends.
+/// Result of a command that did its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// Nothing is wrong.
     Fine,
-    /// What is wrong was printed.
+    /// Damage was found and printed.
     Damaged,
 }
 
-/// Runs a command.
 pub fn run(command: CliCommand) -> ExitCode {
     match command {
         CliCommand::Tsdb(args) => run_tsdb(args),
@@ -145,7 +142,7 @@ fn exit_code(done: Result<Verdict, CliError>) -> ExitCode {
     match done {
         Ok(Verdict::Fine) => ExitCode::SUCCESS,
         Ok(Verdict::Damaged) => ExitCode::FAILURE,
-        // The reader closed the pipe.
+        // The reader of the pipe, such as `head`, has read enough, which is no error.
         Err(CliError::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }

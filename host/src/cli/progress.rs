@@ -1,33 +1,32 @@
-//! Progress of long work, on standard error and only if that is a terminal.
+//! Progress of long work, on standard error and only if this is a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
-/// How often a spinner turns while nothing is reported.
+/// Interval at which a spinner turns.
 const TICK: Duration = Duration::from_millis(200);
 
-/// A bar, or nothing without a terminal. Dropping it removes the bar.
+/// A progress bar, or nothing without a terminal. Dropping this removes the bar.
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// A bar up to a number of bytes.
     pub fn bytes(what: impl Into<String>, total: u64) -> Progress {
         let template = "{msg} [{bar:30}] {bytes} of {total_bytes}, {eta} left";
         Progress::new(what, Some(total), template)
     }
 
-    /// A bar up to a number of no particular unit.
+    /// Returns a bar for a number without a unit.
     pub fn count(what: impl Into<String>, total: u64) -> Progress {
         Progress::new(what, Some(total), "{msg} [{bar:30}] {percent} %, {eta} left")
     }
 
-    /// A spinner, for work whose end is not known.
+    /// Returns a spinner, for work of unknown length.
     pub fn spinner(what: impl Into<String>) -> Progress {
         Progress::new(what, None, "{spinner} {msg}, {elapsed}")
     }
 
-    /// Nothing, where it would be in the way.
+    /// Returns an invisible bar, where a visible one would disturb.
     pub fn none() -> Progress {
         Progress(ProgressBar::hidden())
     }
@@ -37,6 +36,7 @@ impl Progress {
             return Progress::none();
         }
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
+        // The templates are constants; a wrong one would leave the default look.
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("=> "));
         }
@@ -45,13 +45,12 @@ impl Progress {
         Progress(bar)
     }
 
-    /// Where it is, of how much.
     pub fn set(&self, done: u64, total: u64) {
         self.0.set_length(total);
         self.0.set_position(done);
     }
 
-    /// What is being done now.
+    /// Sets the text of the bar to the present step.
     pub fn say(&self, what: impl Into<String>) {
         self.0.set_message(what.into());
     }

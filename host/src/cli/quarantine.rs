@@ -1,4 +1,4 @@
-//! What the commands say of `set-aside/`, which is part of the data directory and of no answer.
+//! Messages about `set-aside/`, whose logs no command includes in its results.
 
 use super::progress::warn_line;
 use super::units;
@@ -8,10 +8,9 @@ use tidepool_disk::wal::LogReader;
 use tidepool_disk::{DataDir, Result};
 use tidepool_lifecycle::clock::system_now_ms;
 
-/// Bytes of log that are read in one go.
+/// Size of the piece of a log that is read at once, in bytes.
 const LOG_BYTES: u32 = 1024 * 1024;
 
-/// What an entry holds.
 #[derive(Default)]
 struct Content {
     records: u64,
@@ -19,7 +18,6 @@ struct Content {
     damaged_bytes: u64,
 }
 
-/// Tells that something is quarantined, if anything is.
 pub fn mention(data: &DataDir) {
     match data.quarantine().entries() {
         Ok(entries) if entries.is_empty() => {}
@@ -36,13 +34,13 @@ pub fn mention(data: &DataDir) {
     }
 }
 
-/// A warning for each entry: its size, its age, and what of it can be read.
+/// Prints a warning per entry: its size, its age, and its readable part.
 pub fn verify(data: &DataDir) -> std::result::Result<(), CliError> {
     let progress = Progress::spinner("looking at what is quarantined");
     for entry in data.quarantine().entries()? {
         let (place, size) =
             (format!("{QUARANTINE_DIR}/{}", entry.name), units::bytes(entry.size_bytes));
-        // Whole seconds, as the name has them.
+        // Whole seconds, because the name has no smaller unit.
         let age_ms = time_ms(&entry).map(|time_ms| (system_now_ms() - time_ms) / 1000 * 1000);
         let age = age_ms.map(|age_ms| format!(" {} ago", units::duration(age_ms)));
         let age = age.unwrap_or_default();
@@ -62,7 +60,7 @@ pub fn verify(data: &DataDir) -> std::result::Result<(), CliError> {
     Ok(())
 }
 
-/// `None` for what is no log.
+/// Counts the records of an entry; `None` if it is not a log.
 fn read(data: &DataDir, entry: &QuarantineEntry) -> Result<Option<Content>> {
     let mut reader = match (entry.is_dir, entry.is_logs()) {
         (true, true) => LogReader::open(&DataDir::open_read_only(&entry.path)?)?,
@@ -81,7 +79,7 @@ fn read(data: &DataDir, entry: &QuarantineEntry) -> Result<Option<Content>> {
     Ok(Some(content))
 }
 
-/// When it was quarantined; `None` if the name does not say.
+/// Returns the time of the quarantine; `None` if the name has none.
 pub fn time_ms(entry: &QuarantineEntry) -> Option<i64> {
     let time = jiff::civil::DateTime::strptime("%Y%m%dT%H%M%SZ", entry.time()?).ok()?;
     Some(time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_millisecond())

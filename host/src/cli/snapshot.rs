@@ -1,4 +1,4 @@
-//! `tidepool tsdb snapshot`: a copy of the directory as it is, for backups.
+//! `tidepool tsdb snapshot`: a copy of the data directory for backups.
 
 use super::{CliError, DataDirArg, Progress, Verdict, Workspace};
 use tidepool_disk::SnapshotWriter;
@@ -31,6 +31,7 @@ pub fn run(args: &SnapshotArgs) -> Result<Verdict, CliError> {
         snapshot.add_block(&block)?;
     }
     if !args.skip_head {
+        // Cut into the snapshot's own blocks; the directory itself stays as it is.
         let mut instance = workspace.reader_beside(snapshot.blocks())?;
         progress.say("writing what is only in the logs");
         while !instance.snapshot_head(system_now_ms())?.done {}

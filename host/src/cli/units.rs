@@ -1,6 +1,6 @@
-//! Times, durations and sizes as upstream's tools print them.
+//! Times, durations and sizes in the format of upstream's tools.
 
-/// A duration as Go prints it: `2h0m0s`, `1m30.5s`, `500ms`, `0s`.
+/// Formats a duration as Go does: `2h0m0s`, `1m30.5s`, `500ms`, `0s`.
 pub fn duration(milliseconds: i64) -> String {
     let sign = if milliseconds < 0 { "-" } else { "" };
     let total_ms = milliseconds.unsigned_abs();
@@ -23,9 +23,9 @@ pub fn duration(milliseconds: i64) -> String {
     }
 }
 
-/// A time as Go prints it: `2023-11-14 22:13:20 +0000 UTC`.
+/// Formats a time as Go does: `2023-11-14 22:13:20 +0000 UTC`.
 pub fn time(timestamp_ms: i64) -> String {
-    // Cut towards zero, as upstream does.
+    // Truncated towards zero, as upstream does.
     let seconds = timestamp_ms / 1000;
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
     let (year, month, day) = civil(days);
@@ -33,7 +33,7 @@ pub fn time(timestamp_ms: i64) -> String {
     format!("{year:04}-{month:02}-{day:02} {h:02}:{m:02}:{s:02} +0000 UTC")
 }
 
-/// A size in the binary units' parts: `1KiB512B`, `0B`.
+/// Formats a size as the sum of its binary units: `1KiB512B`, `0B`.
 pub fn bytes(size: u64) -> String {
     const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if size == 0 {
@@ -46,8 +46,8 @@ pub fn bytes(size: u64) -> String {
     parts.collect()
 }
 
-/// Year, month and day of a day since the epoch in the Gregorian calendar. Years begin in March
-/// here, so that a leap day is the last of its year; 400 of them have 146097 days.
+/// Returns year, month and day in the Gregorian calendar of a day since the epoch. Years begin in
+/// March here, so that a leap day is the last of its year; 400 years have 146097 days.
 fn civil(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let (era, day) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));

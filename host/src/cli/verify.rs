@@ -1,7 +1,7 @@
-//! `tidepool tsdb verify`: every checksum and invariant of blocks and logs.
+//! `tidepool tsdb verify`: checks every checksum and invariant of blocks and logs.
 //!
-//! Each finding is a line `FILE: byte OFFSET: what`, each block and log ends with a line that sums
-//! up. Warnings tell of what is unusual but costs nothing.
+//! Each finding is a line `FILE: byte OFFSET: what`; each block and log ends with a summary.
+//! Warnings are unusual and lose no data.
 
 use super::progress::print_line;
 use super::{CliError, DataDirArg, Progress, Verdict, Workspace, quarantine};
@@ -12,10 +12,10 @@ use tidepool_disk::wal::{LogKind, LogPiece, LogReader};
 use tidepool_runtime::{BlockState, CallError, Error, Log, Severity, StorageError};
 use tidepool_settings::duration::bytes;
 
-/// Bytes of log that are checked in one go.
+/// Size of the piece of a log that is checked at once, in bytes.
 const LOG_BYTES: u32 = 1024 * 1024;
 
-/// How long to wait before a torn end counts as torn, and not as being written.
+/// Wait before a torn end counts as torn, and not as a record that is being written.
 const WRITER_PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Clone, Args)]
@@ -28,7 +28,6 @@ pub struct VerifyArgs {
     memory_limit: u64,
 }
 
-/// Counts of what was found in a block or log.
 #[derive(Default)]
 struct Tally {
     errors: u64,
@@ -92,7 +91,7 @@ fn verify_block(workspace: &Workspace, block: &str) -> Result<u64, CliError> {
             }
             step => step?,
         };
-        // A server beside us has merged or dropped it, and with it the files that are missed.
+        // A server next to this command has merged or dropped the block, and its files are missing.
         if !step.findings.is_empty() && is_gone()? {
             return Ok(0);
         }
@@ -159,7 +158,7 @@ fn verify_logs(workspace: &Workspace) -> Result<u64, CliError> {
     Ok(tally.errors)
 }
 
-/// What is wrong with the end of the log, unless a process is writing there right now.
+/// Returns the reason why the end of the log is torn, unless a process is writing it now.
 fn torn_tail(piece: &LogPiece) -> Option<String> {
     let tail = piece.torn_tail?;
     let state =
@@ -167,6 +166,7 @@ fn torn_tail(piece: &LogPiece) -> Option<String> {
     let before = state().ok();
     std::thread::sleep(WRITER_PAUSE);
     let seen_end = tail.offset + tail.bytes;
+    // A server may be appending: only an end that stays the same during the pause is torn.
     let is_written = state().ok() != before || before.is_some_and(|(len, _)| len != seen_end);
     (!is_written).then(|| {
         let (bytes, cause) = (tail.bytes, tail.cause);
@@ -177,7 +177,7 @@ fn torn_tail(piece: &LogPiece) -> Option<String> {
     })
 }
 
-/// A file as it is called inside the data directory.
+/// Returns a file's path relative to the data directory.
 fn shown(path: &Path, root: &Path) -> String {
     path.strip_prefix(root).unwrap_or(path).display().to_string()
 }

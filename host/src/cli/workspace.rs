@@ -1,4 +1,4 @@
-//! A data directory and engine instances over it, for commands.
+//! A data directory, and engine instances over it, for commands.
 
 use super::progress::warn_line;
 use super::{CliError, Progress};
@@ -11,13 +11,13 @@ use tidepool_runtime::{
     BlockState, Instance, InstanceLimits, InstanceLogs, InstanceStorage, Options, Role, Runtime,
 };
 
-/// Span of a block, as upstream has it.
+/// Default duration of a block in milliseconds, as upstream has it.
 pub const BLOCK_DURATION_MS: i64 = 7_200_000;
 
-/// Bytes of log that are replayed in one call.
+/// Size of the part of a log that one call replays, in bytes.
 const REPLAY_BYTES: u32 = 1024 * 1024;
 
-/// A data directory that a command works on, possibly beside a server.
+/// A data directory that a command works on, possibly next to a running server.
 pub struct Workspace {
     pub data: DataDir,
     pub blocks: BlockDirs,
@@ -26,18 +26,18 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// For reading only.
     pub fn look(path: &Path, memory_bytes_max: u64) -> Result<Workspace, CliError> {
         Workspace::new(DataDir::open_read_only(path)?, memory_bytes_max)
     }
 
-    /// For changes: takes the lock. The directory must exist.
+    /// Opens an existing directory for changes and takes the lock.
     pub fn own(path: &Path, memory_bytes_max: u64) -> Result<Workspace, CliError> {
+        // Opening for changes would create a missing directory.
         DataDir::open_read_only(path)?;
         Workspace::create(path, memory_bytes_max)
     }
 
-    /// To be changed, and made if it is missing.
+    /// Opens a directory for changes, and creates it if it is missing.
     pub fn create(path: &Path, memory_bytes_max: u64) -> Result<Workspace, CliError> {
         Workspace::new(DataDir::open(path)?, memory_bytes_max)
     }
@@ -50,26 +50,25 @@ impl Workspace {
         Ok(Workspace { data, blocks, runtime, memory_bytes_max })
     }
 
-    /// Bytes of memory that an instance may take.
     pub fn memory_bytes_max(&self) -> usize {
         self.memory_bytes_max
     }
 
-    /// An instance that is asked for blocks only; it is not opened as a store.
+    /// Starts an instance that inspects single blocks; it is not opened as a store.
     pub fn inspector(&self) -> Result<Instance, CliError> {
         self.inspector_of(self.blocks.clone())
     }
 
-    /// An instance over other blocks; it is not opened as a store.
+    /// Starts an inspecting instance over other blocks.
     pub fn inspector_of(&self, blocks: BlockDirs) -> Result<Instance, CliError> {
         let storage =
             InstanceStorage { logs: InstanceLogs::None, blocks, head: None, memory: None };
         Ok(self.runtime.instantiate_closed(storage, self.limits())?)
     }
 
-    /// An instance with all blocks and the logs, which it may change.
+    /// Starts an instance with all blocks and the logs, which it may change.
     pub fn owner(&self, options: Options) -> Result<Instance, CliError> {
-        // The node's destinations have yet to read what is dropped from the log.
+        // Destinations of the node have not read yet all that will be dropped from the log.
         self.data.hold_for_readers()?;
         let logs = Logs::open(&self.data, WalOptions::default())?;
         let logs = InstanceLogs::Owned(Arc::new(Mutex::new(logs)));
@@ -78,12 +77,12 @@ impl Workspace {
         Ok(instance)
     }
 
-    /// An instance with all blocks, and with what the logs hold at this moment.
+    /// Starts an instance with all blocks and the present content of the logs, to read from.
     pub fn reader(&self) -> Result<Instance, CliError> {
         self.reader_beside(self.blocks.clone())
     }
 
-    /// The same, but with other blocks: links to these, to which it may add.
+    /// Starts a reading instance over other blocks, to which it may add.
     pub fn reader_beside(&self, blocks: BlockDirs) -> Result<Instance, CliError> {
         let logs = InstanceLogs::ReadOnly(Box::new(LogReader::open(&self.data)?));
         let storage = InstanceStorage { logs, blocks, head: None, memory: None };
@@ -101,7 +100,7 @@ impl Workspace {
     }
 }
 
-/// Reads the log to its end.
+/// Replays the logs to their end, with a progress bar.
 fn replay(instance: &mut Instance) -> Result<(), CliError> {
     let progress = Progress::spinner("reading the log");
     loop {
@@ -114,7 +113,7 @@ fn replay(instance: &mut Instance) -> Result<(), CliError> {
     }
 }
 
-/// Tells of blocks that reads leave out; returns whether there are any.
+/// Prints blocks that reads leave out as damaged; returns whether there are any.
 pub fn report_damaged(blocks: &[BlockState]) -> bool {
     let mut any = false;
     for block in blocks {
@@ -127,7 +126,7 @@ pub fn report_damaged(blocks: &[BlockState]) -> bool {
     any
 }
 
-/// Nothing is limited: what was stored has passed all limits.
+/// Returns options without limits, because stored samples have passed all limits already.
 pub fn options(role: Role) -> Options {
     Options {
         hash_seed: tidepool_store::random_seed(),

@@ -7,10 +7,10 @@
 //!   node: edge-7
 //! ```
 //!
-//! Sections that flags cannot say, such as `remote_write`, are read by whom they concern.
+//! Sections that have no flags, such as `remote_write`, are read by the features that own them.
 //!
-//! Each other key becomes the flag of its name and is judged by the same rules, so that the two
-//! cannot differ. What the command line says as well holds as the command line says it.
+//! Every other key becomes the flag of its name and follows the same rules, so that file and flags
+//! cannot differ. A flag on the command line overrides its key.
 
 use super::ServeArgs;
 use super::shown::ShownConfig;
@@ -29,97 +29,89 @@ use tidepool_scrape::config::{ConfigError, Depth, ScrapeSettings, Sections as Sc
 use tidepool_settings::file::open_regular;
 use tidepool_settings::yaml::{self, Data, Entry, Node, Place};
 
-/// Largest configuration file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Maximum number of mistakes reported.
+/// Maximum number of errors that are reported at once.
 const WRONG_MAX: usize = 20;
 
-/// The section that says more of plugins.
+/// Section with the settings of single plugins.
 const PLUGINS: &str = "plugins";
 
-/// The section that names other receivers, as in Prometheus' configuration.
+/// Section with destinations of forwarding, as in Prometheus' configuration.
 const REMOTE_WRITE: &str = "remote_write";
 
-/// The sections that say what is scraped, as in Prometheus' configuration.
+/// Sections about scraping, as in Prometheus' configuration.
 const GLOBAL: &str = "global";
 const SCRAPE_CONFIGS: &str = "scrape_configs";
 const SCRAPE_CONFIG_FILES: &str = "scrape_config_files";
 
-/// The sections that say what is probed, and how.
+/// Sections about probes: the targets, and the modules.
 const PROBE_CONFIGS: &str = "probe_configs";
 const PROBE_MODULES: &str = "probe_modules";
 
-/// The flag that `global.external_labels` stands for.
+/// Flag that `global.external_labels` is an alias of.
 const EXTERNAL_LABEL: &str = "external-label";
 
-/// An error in a configuration file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// It could not be read.
     #[error("the configuration file {} could not be read: {source}", path.display())]
     Unreadable {
-        /// The file.
+        /// Path as the command line names it.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
-    /// A file of `scrape_config_files` is wrong.
+    /// A file that `scrape_config_files` includes is invalid.
     #[error("{}: scrape_config_files: {what}", path.display())]
     Further {
-        /// The file that names it.
+        /// Configuration file with the section `scrape_config_files`.
         path: PathBuf,
-        /// Which, where, and what.
+        /// Path, place and reason of the error in the included file.
         what: String,
     },
-    /// Parts of it are wrong.
+    /// Keys or sections of the file are invalid.
     #[error("{}", in_lines(path, wrong))]
     Wrong {
-        /// The file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// All errors with their places, in the order of the file.
         wrong: Vec<yaml::Error>,
     },
 }
 
-/// One key with its value, as flags.
+/// One key of the file, converted to flags.
 #[derive(Debug)]
 struct Setting {
     key: String,
     place: Place,
     flags: Vec<String>,
-    /// Whether it needs a companion that may stand elsewhere.
+    /// Whether the flag requires another one, which may be set elsewhere.
     needs_others: bool,
 }
 
-/// A file that was read and is well formed.
+/// A configuration file that was read without errors.
 #[derive(Debug)]
 pub(super) struct ConfigFile {
     path: PathBuf,
     settings: Vec<Setting>,
-    /// What it says that no flag could.
+    /// Sections that have no flags.
     pub sections: Sections,
 }
 
-/// The parts of a file that are no flags.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sections {
-    /// Of each plugin that it speaks of.
+    /// Settings of the plugins that the section names.
     pub plugins: Vec<PluginSettings>,
-    /// Who else gets all samples.
+    /// Destinations that receive all samples.
     pub remote_write: Vec<DestinationConfig>,
-    /// What is scraped.
     pub scrape: ScrapeSettings,
-    /// The file without its secrets, for people.
+    /// The file without its secrets, for the API and the page.
     pub shown: ShownConfig,
 }
 
-/// The content of a file.
 #[derive(Default)]
 struct Content {
     settings: Vec<Setting>,
     sections: Sections,
-    /// The sections of scraping, which are read together.
+    /// Sections about scraping, which depend on each other and are read together.
     global: Option<Rc<Node>>,
     jobs: Option<Rc<Node>>,
     job_files: Option<Rc<Node>>,
@@ -128,14 +120,16 @@ struct Content {
 }
 
 impl ConfigFile {
-    /// Reads a file, and as deep those that it includes, and checks each of its keys.
+    /// Reads a file and, depending on `depth`, the files that it includes, and checks every key.
     ///
-    /// At the start it may be a pipe, as in `--config=<(…)`.
+    /// At the start the file may be a pipe, as in `--config=<(…)`.
     pub fn read(path: &Path, depth: Depth, is_start: bool) -> Result<ConfigFile, FileError> {
         let unreadable = |source| FileError::Unreadable { path: path.to_owned(), source };
         let mut text = String::new();
+        // A reload accepts only regular files: a pipe would block, or be empty by now.
         let file = if is_start { File::open(path) } else { open_regular(path) };
         let file = file.map_err(unreadable)?;
+        // One byte more tells a file that is too large from one of exactly the maximum.
         file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
         if text.len() as u64 > FILE_BYTES_MAX {
             let what = format!("more than {FILE_BYTES_MAX} bytes");
@@ -152,10 +146,11 @@ impl ConfigFile {
         Ok(ConfigFile { path: path.to_owned(), settings, sections })
     }
 
-    /// The flags that the command line leaves to the file.
+    /// Returns the flags of the file that the command line does not set.
     pub fn flags(&self, command_line: &ArgMatches) -> Vec<String> {
         let command = flags_command();
         let is_given = |key: &str| {
+            // The command line has our names only, so either name overrides the key.
             find(&command, our_name(key)).is_some_and(|arg| {
                 command_line.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine)
             })
@@ -164,8 +159,8 @@ impl ConfigFile {
         left.flat_map(|setting| setting.flags.iter().cloned()).collect()
     }
 
-    /// What is wrong with the whole, at the place of the flag that it names first, or of one that
-    /// needs another; `None` if it is not about this file.
+    /// Returns an error about the whole configuration, at the place of the first flag that it
+    /// names, or of one that requires another; `None` if the error is not about this file.
     pub fn place(&self, what: &str) -> Option<FileError> {
         let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
         let mut names = what.split(|c| !is_of_name(c)).filter_map(|word| word.strip_prefix("--"));
@@ -176,13 +171,13 @@ impl ConfigFile {
     }
 }
 
-/// The flags that `serve` takes, and nothing else.
+/// Returns a command with the flags of `serve` alone, for checks of single keys.
 fn flags_command() -> Command {
     let command = Command::new("tidepool").no_binary_name(true);
     with_names(ServeArgs::augment_args(command.disable_help_flag(true).disable_version_flag(true)))
 }
 
-/// The flag of a name or one of its other names.
+/// Returns the flag of a name, which may be an alias.
 fn find<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
     command.get_arguments().find(|arg| {
         arg.get_long() == Some(name)
@@ -190,7 +185,7 @@ fn find<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
     })
 }
 
-/// All that is wrong, so that a file can be mended in one go.
+/// Formats all errors, so that a file can be corrected in one go.
 fn in_lines(path: &Path, wrong: &[yaml::Error]) -> String {
     let shown = wrong.iter().take(WRONG_MAX).map(|wrong| format!("{}:{wrong}", path.display()));
     let left = wrong.len().saturating_sub(WRONG_MAX);
@@ -212,12 +207,13 @@ fn content(text: &str) -> Result<Content, Vec<yaml::Error>> {
     let mut content = Content::default();
     content.sections.shown = ShownConfig::of(&document);
     let read = entries.iter().map(|entry| content.put(&command, entry));
+    // All entries are read before any error is returned, so that every error is reported.
     let wrong: Vec<yaml::Error> = read.filter_map(Result::err).collect();
     if wrong.is_empty() { Ok(content) } else { Err(wrong) }
 }
 
 impl Content {
-    /// Reads the sections of scraping. External labels are those of the flag, unless it gives any.
+    /// Reads the sections about scraping. External labels become the flag, if that is not set.
     fn read_scraping(&mut self, directory: &Path, depth: Depth) -> Result<(), ConfigError> {
         let sections = ScrapeSections {
             global: self.global.as_deref(),
@@ -235,10 +231,11 @@ impl Content {
                 let what = "external_labels and external-label are the same: give one of them";
                 return Err(yaml::Error::new(global.place, GLOBAL, what).into());
             }
-            // A label without a value, as of a variable that is not set, is no label.
+            // A label without a value, as of an unset variable, is no label.
             let labels = labels.iter().filter(|(_, value)| !value.is_empty());
             let flag =
                 |(name, value): (&String, &String)| format!("--{EXTERNAL_LABEL}={name}={value}");
+            // As a setting, so that a flag on the command line overrides the labels.
             self.settings.push(Setting {
                 key: EXTERNAL_LABEL.to_owned(),
                 place: global.place,
@@ -261,7 +258,7 @@ impl Content {
             (SCRAPE_CONFIG_FILES, _) => self.job_files = Some(Rc::clone(&entry.value)),
             (PROBE_CONFIGS, _) => self.probes = Some(Rc::clone(&entry.value)),
             (PROBE_MODULES, _) => self.probe_modules = Some(Rc::clone(&entry.value)),
-            // As in the example that comes with Prometheus.
+            // Accepted without content, as in the example configuration that comes with Prometheus.
             ("alerting" | "rule_files", data) if is_empty(data) => {}
             _ => self.settings.push(setting(command, entry)?),
         }
@@ -269,8 +266,7 @@ impl Content {
     }
 }
 
-/// Whether a section says nothing, however deep. An item that is nothing is a mistake, as for
-/// upstream.
+/// Returns whether a section is empty at every level. An empty item is an error, as upstream.
 fn is_empty(data: &Data) -> bool {
     match data {
         Data::Nothing => true,
@@ -286,10 +282,11 @@ fn setting(command: &Command, entry: &Entry) -> Result<Setting, yaml::Error> {
     let Entry { place, key: name, value } = entry;
     let wrong = |key: &str, what: String| Err(yaml::Error::new(*place, key, what));
     if our_name(name) == "config" {
+        // Otherwise files could name each other.
         return wrong(name, "a configuration file names no other".to_owned());
     }
     let Some(arg) = find(command, name) else {
-        // Clap knows which names are alike.
+        // Parsed for the error alone, which contains clap's suggestion of a similar name.
         let error = command.clone().try_get_matches_from([format!("--{name}")]).err();
         if let Some(what) = absent_section(name).or_else(|| absent_flag(error.as_ref()?)) {
             return wrong("", what);
@@ -298,9 +295,11 @@ fn setting(command: &Command, entry: &Entry) -> Result<Setting, yaml::Error> {
         return wrong(name, format!("there is no such flag{similar}"));
     };
     let flags = flags(arg, name, value)?;
+    // Checked alone, so that the error has the place of this key.
     let checked = command.clone().try_get_matches_from(&flags);
     let needs_others = match checked {
         Ok(_) => false,
+        // A required companion may be on the command line; the whole is checked later.
         Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => true,
         Err(error) => {
             return Err(yaml::Error::new(value.place, name, in_one_line(&error)));
@@ -309,7 +308,7 @@ fn setting(command: &Command, entry: &Entry) -> Result<Setting, yaml::Error> {
     Ok(Setting { key: name.clone(), place: *place, flags, needs_others })
 }
 
-/// A value as the flags that say the same.
+/// Converts a value to the flags that say the same.
 fn flags(arg: &Arg, name: &str, value: &Node) -> Result<Vec<String>, yaml::Error> {
     let wrong = |at: &Node, what: &str| yaml::Error::new(at.place, name, what);
     let takes_several = matches!(arg.get_action(), ArgAction::Append);
@@ -335,13 +334,14 @@ fn flags(arg: &Arg, name: &str, value: &Node) -> Result<Vec<String>, yaml::Error
                 let takes_bool = arg.get_value_parser().type_id() == ValueParser::bool().type_id();
                 let is_set = match text {
                     _ if !takes_bool => return Ok(vec![format!("--{name}={text}")]),
-                    // With quotes, too.
+                    // A boolean in quotes is accepted as well.
                     "true" => true,
                     "false" => false,
                     _ => yaml::read(name, value)?,
                 };
                 match (arg.get_action(), is_set) {
                     (ArgAction::SetTrue, true) => Ok(vec![format!("--{name}")]),
+                    // A switch has no form for `false`: it is off unless it is given.
                     (ArgAction::SetTrue, false) => Ok(Vec::new()),
                     _ => Ok(vec![format!("--{name}={is_set}")]),
                 }
@@ -350,7 +350,7 @@ fn flags(arg: &Arg, name: &str, value: &Node) -> Result<Vec<String>, yaml::Error
     }
 }
 
-/// What clap says, without its usage and the hint to `--help`.
+/// Returns clap's message without its usage and the hint to `--help`.
 pub(super) fn in_one_line(error: &clap::Error) -> String {
     let text = error.to_string();
     let is_usage = |line: &&str| !line.starts_with("Usage:");

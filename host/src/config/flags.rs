@@ -1,4 +1,4 @@
-//! All flags with their values as text, for clients of the running server. A flag with another name
+//! All flags with their values as text, for the API of the running server. A flag with another name
 //! in Prometheus is listed under both names.
 
 use super::topics::is_url;
@@ -9,10 +9,11 @@ use tidepool_settings::duration::{duration_text, size_text};
 use tidepool_settings::redact::shown_text;
 use tidepool_store::{DiskShare, max_block_duration};
 
-/// Flags by name, without the dashes. What was not given and has no fixed default is empty; what
-/// may be given several times is joined by commas.
+/// Returns flags by name, without dashes. A flag without a value is empty; values of a repeated
+/// flag are joined by commas.
 pub(super) fn flags(config: &ServeConfig, settings: &Settings) -> BTreeMap<String, String> {
     let own = settings.iter().map(|(name, values)| {
+        // URLs may contain credentials, which the API must not show.
         let text = match is_url(name) {
             true => values.iter().map(|value| shown_text(value)).collect::<Vec<_>>().join(","),
             false => values.join(","),
@@ -23,7 +24,7 @@ pub(super) fn flags(config: &ServeConfig, settings: &Settings) -> BTreeMap<Strin
     own.chain(theirs.map(|(name, value)| (name.to_owned(), value))).collect()
 }
 
-/// What Prometheus would have been started with.
+/// Returns the flags with which Prometheus would behave the same.
 fn equivalents(config: &ServeConfig) -> impl Iterator<Item = (&'static str, String)> {
     let ServeConfig { store, queries, http, access, .. } = config;
     let web_file = access.web.as_ref().map_or_else(String::new, |file| file.display().to_string());

@@ -38,7 +38,6 @@ pub(super) struct GeneralFlags {
 }
 
 impl GeneralFlags {
-    /// What is true of some of them.
     pub const MARKS: Marks = Marks {
         short: &["config", "external-label"],
         reloadable: &["external-label"],
@@ -49,13 +48,13 @@ impl GeneralFlags {
         ..Marks::NONE
     };
 
-    /// How often to look at the file.
+    /// Returns the interval of checks, or `None` if no file is watched.
     pub fn reload_interval(&self) -> Option<Duration> {
         let is_on = self.config.is_some() && !self.no_config_auto_reload;
         is_on.then_some(self.config_auto_reload_interval)
     }
 
-    /// Whether no label has two values.
+    /// Refuses a label that is set twice.
     pub fn check(&self) -> Result<(), String> {
         let mut names = BTreeSet::new();
         match self.external_labels.iter().find(|label| !names.insert(label.name())) {

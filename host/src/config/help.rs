@@ -1,21 +1,22 @@
-//! The help of the server's flags: a short list that most people need, and all flags by topic.
+//! Help of the server's flags: a short list of the most important flags, and all flags by topic.
 //!
-//! A topic is a struct of the feature that it belongs to, whose fields' comments are the texts: the
-//! first line for the list, all of it for the whole.
+//! A topic is a struct of the feature that it belongs to. The doc comments of its fields are the
+//! texts: the first line for the short list, the whole for the long one.
 
 use super::topics::short;
 use clap::{Arg, ArgAction, Command};
 
-/// Widest line of the help of all flags, in characters, without its indentation.
+/// Maximum length of a line in the long help, in characters, without the indentation.
 const COLUMNS_MAX: usize = 88;
 
-/// The heading of the flags about help itself.
 const HEADING: &str = "Help";
 
-/// A command that serves: `--help` shows the short list, `--help-all` everything.
+/// Adds help to a command that serves: `--help` prints the short list, `--help-all` everything.
 pub(super) fn with_topics(command: Command) -> Command {
+    // Clap's own `--help` prints the long help; here it must print the short list.
     let command = command.disable_help_flag(true).disable_version_flag(true).mut_args(|arg| {
         let is_short = arg.get_long().is_some_and(|name| short().any(|it| it == name));
+        // Wrapped here, because clap without its feature `wrap_help` wraps nothing.
         let long = arg.get_long_help().map(|text| wrapped(&text.to_string()));
         let arg = arg.hide_short_help(!is_short);
         match long {
@@ -30,19 +31,19 @@ pub(super) fn with_topics(command: Command) -> Command {
         .args([help.help("Show the most important flags"), all.help("Show all flags, by topic")])
 }
 
-/// The flag that shows the program's version.
+/// Adds the flag that prints the program's version.
 pub(super) fn with_version(command: Command) -> Command {
     let version = Arg::new("version").short('V').long("version").action(ArgAction::Version);
     command.arg(version.help("Show the version").help_heading(HEADING))
 }
 
-/// Any other command, and those below it: one help for all.
+/// Adds help to any other command and its subcommands: the same for `-h` and `--help`.
 pub(super) fn with_help(command: Command) -> Command {
     let help = Arg::new("help").short('h').long("help").action(ArgAction::Help);
     command.mut_subcommands(with_help).arg(help.help("Print help"))
 }
 
-/// A text whose lines are no longer than they should be.
+/// Wraps a text at the maximum line length, between words.
 fn wrapped(text: &str) -> String {
     let mut lines = String::with_capacity(text.len());
     for (number, paragraph) in text.lines().enumerate() {
@@ -73,7 +74,7 @@ mod tests {
     use crate::config::source::{command, flags_command};
     use crate::config::{ConfigError, ConfigSource};
 
-    /// The text that a command line prints instead of serving.
+    /// Returns the text that a command line prints instead of serving.
     fn printed(arguments: &[&str]) -> String {
         let words = ["tidepool"].iter().chain(arguments).map(|word| (*word).into());
         match ConfigSource::new(words).read::<CliCommand>() {
@@ -82,7 +83,7 @@ mod tests {
         }
     }
 
-    /// The names of the flags that a help lists.
+    /// Returns the names of the flags that a help lists.
     fn listed(help: &str) -> Vec<&str> {
         let flags = help.lines().filter_map(|line| line.trim_start().split_once("--"));
         let flags = flags.filter(|(before, _)| before.is_empty() || before.len() == 4);

@@ -1,4 +1,4 @@
-//! Flags about log lines.
+//! Flags about log lines: level, format, requests.
 
 use clap::Args;
 use tidepool_settings::flags::Marks;
@@ -23,7 +23,6 @@ pub(super) struct LogFlags {
 }
 
 impl LogFlags {
-    /// What is true of some of them.
     pub const MARKS: Marks = Marks {
         short: &["log-level"],
         reloadable: &["access-log", "log-level"],

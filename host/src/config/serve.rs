@@ -1,5 +1,5 @@
-//! Flags to the configuration of a server: how the features share memory, and what one says of
-//! another.
+//! Conversion of flags to the configuration of a server: how features share memory, and settings of
+//! one feature that another needs.
 
 use super::{ServeArgs, ServeConfig};
 use tidepool_store::PinConfig;
@@ -10,8 +10,11 @@ impl From<ServeArgs> for ServeConfig {
         let ServeArgs { general, log, server, store, query, forward, ship, scrape, plugins } = args;
         let reload_interval = general.reload_interval();
         let mut memory = store.memory.split();
+        // Before plugins take their part: the warning is about the flags as given.
         let unused_memory = store.memory.unused(&memory);
+        // Takes its part from the share of reads, so this precedes the settings of reads.
         let plugins_bytes = plugins.take_memory(&mut memory);
+        // Blocks stay pinned until shipping's list says that they are uploaded.
         let list = ship.uploaded_list(&store.storage.data_dir);
         let pin = list.map(|(file, with_compacted)| PinConfig { file, with_compacted });
         let (reads_max, read_timeout) = (server.read.read_concurrency, server.read.read_timeout);

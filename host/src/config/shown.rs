@@ -1,34 +1,34 @@
-//! The loaded configuration as the API shows it: the file without secrets, with the external labels
-//! that hold, wherever they were given.
+//! The loaded configuration for the API: the file without secrets, with the external labels in use,
+//! from the file or from flags.
 
 use std::fmt::Write as _;
 use tidepool_protocol::prom::external_labels::ExternalLabels;
 use tidepool_settings::shown::{quoted, shown_entries};
 use tidepool_settings::yaml::{Data, Entry, Node};
 
-/// A configuration file without its secrets and its external labels.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ShownConfig {
-    /// Lines of the section `global`, indented.
+    /// Lines of the section `global`, indented by two spaces.
     global: String,
-    /// All other lines.
+    /// Lines of all other sections and keys.
     others: String,
 }
 
 impl ShownConfig {
-    /// Of the mapping that a file is.
+    /// Formats a file, given as its YAML mapping.
     pub fn of(document: &Node) -> ShownConfig {
         let entries = entries_of(document);
         let is_global = |entry: &&Entry| entry.key == "global";
         let global = entries.iter().find(is_global).map_or(&[][..], |one| entries_of(&one.value));
         let global = global.iter().filter(|entry| entry.key != "external_labels");
+        // The labels in use are added later, under `global` only, wherever the file has them.
         let others = entries.iter().filter(|entry| {
             !is_global(entry) && super::upstream::our_name(&entry.key) != "external-label"
         });
         ShownConfig { global: shown_entries(global, 2), others: shown_entries(others, 0) }
     }
 
-    /// The whole, with these labels. Thanos takes them from there.
+    /// Returns the whole file with these external labels, which Thanos reads from it.
     pub fn yaml(&self, labels: &ExternalLabels) -> String {
         let mut yaml = String::new();
         if labels.is_empty() && self.global.is_empty() {
@@ -40,7 +40,7 @@ impl ShownConfig {
         if !labels.is_empty() {
             yaml += "  external_labels:\n";
             for (name, value) in labels.iter() {
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = writeln!(yaml, "    {}: {}", quoted(name), quoted(value));
             }
         }

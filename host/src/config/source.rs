@@ -1,5 +1,5 @@
-//! Where the configuration comes from: the command line, and the file that it names. Both can be
-//! read again.
+//! Sources of the configuration: the command line, and the file that it names. Both can be read
+//! again.
 
 use super::file::{ConfigFile, FileError, Sections, in_one_line};
 use super::flags::flags;
@@ -16,56 +16,53 @@ use std::path::PathBuf;
 use tidepool_forward::DestinationConfig;
 use tidepool_scrape::config::Depth;
 
-/// The command that serves.
+/// Name of the command that serves, which may be omitted.
 const SERVE: &str = "serve";
 
-/// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The command line is wrong, or asks for help. Clap says it best by itself.
+    /// The command line is invalid, or asks for help. Clap's own message is printed.
     #[error(transparent)]
     CommandLine(#[from] clap::Error),
-    /// The configuration file is wrong.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A flag that Prometheus has and tidepool has not.
+    /// The flag exists in Prometheus and not in tidepool; contains the message.
     #[error("{0}")]
     Absent(String),
-    /// A flag has two values.
     #[error(transparent)]
     SaidTwice(#[from] SaidTwice),
-    /// Flags contradict each other.
+    /// Flags or sections contradict each other; contains the message.
     #[error("{0}")]
     Contradiction(String),
 }
 
-/// The values of all flags, by their names. Those that are not given and have no default have none.
+/// Values of all flags by name. A flag without a value and without a default has an empty list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     values: BTreeMap<String, Vec<String>>,
-    /// Names of those that do not have their defaults by default.
+    /// Names of the flags that are set on the command line or in the file.
     given: BTreeSet<String>,
 }
 
 impl Settings {
-    /// Names and values, by name.
+    /// Returns names and values, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[String])> {
         self.values.iter().map(|(name, values)| (name.as_str(), values.as_slice()))
     }
 
-    /// Names of the flags that are not as they are in the other.
+    /// Returns the names of the flags whose values differ from those of `other`.
     pub fn changes<'a>(&'a self, other: &'a Settings) -> Vec<&'a str> {
         let differs = |name: &&String| self.values.get(*name) != other.values.get(*name);
         self.values.keys().filter(differs).map(String::as_str).collect()
     }
 
-    /// Whether a flag was given.
     pub fn is_given(&self, name: &str) -> bool {
         self.given.contains(name)
     }
 
     fn of(matches: &ArgMatches) -> Settings {
         let mut settings = Settings::default();
+        // Only flags of our own names: Prometheus' names are converted before.
         for arg in flags_command().get_arguments() {
             let id = arg.get_id().as_str();
             let (Some(name), Ok(values)) = (arg.get_long(), matches.try_get_raw(id)) else {
@@ -81,7 +78,7 @@ impl Settings {
         settings
     }
 
-    /// A flag as it was given, on a command line.
+    /// Returns a flag as command-line arguments, or none if it was not set.
     fn arguments(&self, arg: &clap::Arg) -> Vec<OsString> {
         let name = arg.get_long().unwrap_or_default();
         let values = self.values.get(name).filter(|_| self.is_given(name));
@@ -96,7 +93,7 @@ impl Settings {
     }
 }
 
-/// The command line, kept to be read again with its file.
+/// The command line, kept so that it can be read again together with its file.
 #[derive(Clone, Debug)]
 pub struct ConfigSource {
     arguments: Vec<OsString>,
@@ -105,20 +102,19 @@ pub struct ConfigSource {
 }
 
 impl ConfigSource {
-    /// From the arguments of the process, its name first.
+    /// Makes a source from the arguments of the process, beginning with the program's name.
     pub fn new(arguments: impl IntoIterator<Item = OsString>) -> ConfigSource {
         ConfigSource { arguments: arguments.into_iter().collect(), depth: Depth::Files }
     }
 
-    /// A configuration file alone; the command line says nothing else.
+    /// Makes a source of a configuration file alone, with an otherwise empty command line.
     pub fn of_file(path: &Path, depth: Depth) -> ConfigSource {
         let mut flag = OsString::from("--config=");
         flag.push(path);
         ConfigSource { arguments: vec!["tidepool".into(), flag], depth }
     }
 
-    /// What the command line asks for, with what the file that it names adds. Commands that need no
-    /// server are whatever the caller has.
+    /// Reads the command line and the file that it names. Commands but `serve` are of type `C`.
     pub fn read<C: clap::Subcommand>(&self) -> Result<Invocation<C>, ConfigError> {
         let matches = parsed(command::<C>(), self.arguments.clone())?;
         let cli = Cli::<C>::from_arg_matches(&matches)?;
@@ -131,25 +127,26 @@ impl ConfigSource {
         }
     }
 
-    /// The configuration of a server, and the same as flags.
+    /// Reads the configuration of a server. The second value is the same as flags.
     pub fn serve(&self) -> Result<(ServeConfig, Settings), ConfigError> {
         self.serve_by(&served(self.arguments.clone())?)
     }
 
-    /// The configuration file, if the command line names one.
+    /// Returns the path of the configuration file, if the command line names one.
     pub fn file(&self) -> Option<PathBuf> {
         serve_args(&served(self.arguments.clone()).ok()?).ok()?.general.config
     }
 
-    /// As [`ConfigSource::serve`] for a server that runs: flags but for those that can change are
-    /// as they were at its start. Refused is what either would be refused for at a start: both
-    /// what is asked for, and what would come of it.
+    /// Reads the configuration for a running server, in which only flags that `can_change` accepts
+    /// differ from the start. An error of the new configuration alone, or of the mixed one, refuses
+    /// both.
     pub fn serve_again(
         &self,
         started_with: &Settings,
         can_change: impl Fn(&str) -> bool,
     ) -> Result<(ServeConfig, Settings), ConfigError> {
         let matches = served(self.arguments.clone())?;
+        // The new configuration must be valid as a whole: the next start will use it.
         let (_, settings, mut sections) = self.read_by(&matches, false)?;
         let command = flags_command();
         let flags = command.get_arguments().flat_map(|arg| match arg.get_long() {
@@ -160,7 +157,7 @@ impl ConfigSource {
         let arguments = std::iter::once(OsString::from("tidepool")).chain(flags);
         let matches = served(arguments.collect())?;
         if !started_with.is_given("plugins") {
-            // None can be loaded before a restart.
+            // Without a directory at the start, plugins can only be loaded after a restart.
             sections.plugins.clear();
         }
         let (config, _) = configured(&matches, &sections).map_err(|error| match error {
@@ -191,7 +188,9 @@ impl ConfigSource {
         };
         let file = ConfigFile::read(&path, self.depth, is_start)?;
         let flags = file.flags(serve_matches(matches)).into_iter().map(OsString::from);
+        // Only flags that the command line does not set, so clap sees no conflict.
         let read = served(self.arguments.iter().cloned().chain(flags).collect());
+        // An error that names a flag of the file is reported at its place in the file.
         read.and_then(|matches| whole(&matches, file.sections.clone())).map_err(|error| {
             let what = match &error {
                 ConfigError::CommandLine(error) => in_one_line(error),
@@ -209,14 +208,17 @@ fn configured(
     let args = serve_args(matches)?;
     args.check().map_err(ConfigError::Contradiction)?;
     let mut config = ServeConfig::from(args);
+    // The file's sections have no flags, so they are merged before the whole is checked.
     let plugins = config.plugins.with_plugins(sections.plugins.clone());
     config.plugins = plugins.map_err(ConfigError::Contradiction)?;
     config.forward.destinations.extend_from_slice(&sections.remote_write);
     config.scrape.settings = sections.scrape.clone();
     config.queries.subquery_step = sections.scrape.global.evaluation_interval;
+    // Segments are kept for forwarding only if something forwards.
     config.store.holds_log = !config.forward.destinations.is_empty();
     config.check().map_err(ConfigError::Contradiction)?;
     let mut settings = Settings::of(serve_matches(matches));
+    // Fingerprints instead of contents: sections contain secrets, and only changes matter here.
     let names = sections.remote_write.iter().map(DestinationConfig::fingerprint);
     settings.values.insert("remote_write".to_owned(), names.collect());
     let scraped = format!("{:08x}", crc32c::crc32c(format!("{:?}", sections.scrape).as_bytes()));
@@ -226,12 +228,12 @@ fn configured(
     Ok((config, settings))
 }
 
-/// What a command line of a server says, by our names for the flags.
+/// Parses the command line of a server, with Prometheus' names converted to ours.
 fn served(arguments: Vec<OsString>) -> Result<ArgMatches, ConfigError> {
     parsed(command::<Infallible>(), arguments)
 }
 
-/// What a command line says, by our names for the flags.
+/// Parses a command line, with Prometheus' names converted to ours.
 fn parsed(command: clap::Command, arguments: Vec<OsString>) -> Result<ArgMatches, ConfigError> {
     let parse = |arguments: &[OsString]| {
         command.clone().try_get_matches_from(arguments).map_err(|error| {
@@ -243,20 +245,21 @@ fn parsed(command: clap::Command, arguments: Vec<OsString>) -> Result<ArgMatches
         return Ok(matches);
     }
     let flags = by_our_names(&command, serve_matches(&matches))?;
+    // Parsed a second time with our names, so that every rule of clap applies to the values.
     match flags.is_empty() {
         true => Ok(matches),
         false => parse(&[arguments, flags].concat()),
     }
 }
 
-/// A command line in which `help` is not asked for help: it takes only names of commands.
+/// Removes `--help` from `tidepool help --help`, because `help` accepts only names of commands.
 fn without_help_twice(arguments: &[OsString]) -> Vec<OsString> {
     let asks = arguments.get(1).is_some_and(|command| command == "help");
     let is_help = |argument: &&OsString| *argument == "--help" || *argument == "-h";
     arguments.iter().filter(|argument| !(asks && is_help(argument))).cloned().collect()
 }
 
-/// The whole command line, with Prometheus' names for the flags of a server.
+/// Returns the complete command line, including Prometheus' names of flags.
 pub(super) fn command<C: clap::Subcommand>() -> clap::Command {
     let with_help_of = |command: clap::Command| match command.get_name() {
         SERVE => with_topics(with_names(command)),
@@ -266,12 +269,12 @@ pub(super) fn command<C: clap::Subcommand>() -> clap::Command {
     with_version(with_topics(with_names(command)))
 }
 
-/// The flags that `serve` takes.
+/// Returns the flags of `serve` under our names alone.
 pub(super) fn flags_command() -> clap::Command {
     <ServeArgs as clap::Args>::augment_args(clap::Command::new("tidepool"))
 }
 
-/// `serve` may be named or not.
+/// Returns the matches of `serve`, which may be named or omitted.
 fn serve_matches(matches: &ArgMatches) -> &ArgMatches {
     matches.subcommand_matches(SERVE).unwrap_or(matches)
 }

@@ -1,10 +1,10 @@
-//! What command lines mean.
+//! Configurations that result from command lines.
 
 use super::*;
 use tidepool_lifecycle::processors::processors;
 use tidepool_query::{QueryConfig, QueryFeatures};
 
-/// What a command line means.
+/// Reads a command line without the program's name.
 pub fn read(arguments: &[&str]) -> Result<(ServeConfig, Settings), ConfigError> {
     let arguments = ["tidepool"].iter().chain(arguments).map(|text| (*text).into());
     ConfigSource::new(arguments).serve()

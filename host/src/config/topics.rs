@@ -1,5 +1,5 @@
-//! The marks of all flags, by topic: which are shown first, which a reload can change, and which
-//! have another name in Prometheus.
+//! Marks of all flags by topic: flags of the short help, flags that a reload can change, and flags
+//! with another name in Prometheus.
 
 use super::general::GeneralFlags;
 use super::log::LogFlags;
@@ -30,22 +30,21 @@ const TOPICS: [Marks; 15] = [
     PluginFlags::MARKS,
 ];
 
-/// The flags that the short help lists.
+/// Returns the flags of the short help, in its order.
 pub(super) fn short() -> impl Iterator<Item = &'static str> {
     TOPICS.iter().flat_map(|marks| marks.short).copied()
 }
 
-/// Whether a reload can change a flag, or a section of the configuration file.
+/// Returns whether a reload can change a flag, or a section of the configuration file.
 pub fn is_reloadable(name: &str) -> bool {
     TOPICS.iter().any(|marks| marks.reloadable.contains(&name))
 }
 
-/// Prometheus' names of flags, each with ours.
+/// Returns pairs of Prometheus' name and our name of a flag.
 pub(super) fn prometheus() -> impl Iterator<Item = (&'static str, &'static str)> {
     TOPICS.iter().flat_map(|marks| marks.prometheus).copied()
 }
 
-/// Whether the values of a flag are URLs.
 pub(super) fn is_url(name: &str) -> bool {
     TOPICS.iter().any(|marks| marks.urls.contains(&name))
 }

@@ -1,8 +1,8 @@
-//! Prometheus' names: of flags that mean the same here, of flags that mean nothing here, and of the
-//! sections of its configuration file.
+//! Prometheus' names: flags with an equivalent here, flags without one, and the sections of its
+//! configuration file.
 //!
-//! A flag's other name is a flag of its own for clap, so that errors call it as it was called; what
-//! it says is then said again by our name.
+//! Prometheus' name of a flag is a flag of its own for clap, so that errors use the name that was
+//! typed. Its value is then repeated under our name.
 
 use super::topics::prometheus;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -10,11 +10,11 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::ffi::{OsStr, OsString};
 
-/// Flags of Prometheus' that ask for what is always so here.
+/// Flags of Prometheus for features that are always on here.
 const ALWAYS: [&str; 3] =
     ["config.auto-reload", "web.enable-otlp-receiver", "web.enable-remote-write-receiver"];
 
-/// How flags of Prometheus' begin that mean nothing here, and what there is instead.
+/// Prefixes of Prometheus' flags without an equivalent here, each with a hint.
 const ABSENT: &[(&str, &str)] = &[
     ("agent", "it stores what it scrapes; `remote_write` forwards it"),
     ("alertmanager.", "it sends no alerts: a Prometheus that reads from here can"),
@@ -50,7 +50,7 @@ const LOCK: &str = "the data directory is always locked, by flock, which a crash
 const PAGES: &str = "it has no pages to set up";
 const ROOT: &str = "it is served at the root of its address";
 
-/// Sections of Prometheus' configuration file, and what there is instead.
+/// Sections of Prometheus' configuration file without an equivalent here, each with a hint.
 const SECTIONS: &[(&str, &str)] = &[
     ("alerting", "it sends no alerts: a Prometheus that reads from here can"),
     (
@@ -67,10 +67,10 @@ const SECTIONS: &[(&str, &str)] = &[
     ("tracing", "it sends no traces"),
 ];
 
-/// Where the long help lists the other names.
+/// Heading of Prometheus' names in the long help.
 const HEADING: &str = "Prometheus' names for the same";
 
-/// A flag that was given by two names, with different values.
+/// Error of a flag that has different values under its two names.
 #[derive(Debug, thiserror::Error)]
 #[error("--{}={} and --{}={} are the same flag: give one of them", first.0, first.1, second.0, second.1)]
 pub struct SaidTwice {
@@ -78,16 +78,18 @@ pub struct SaidTwice {
     second: (&'static str, String),
 }
 
-/// Our name of a flag.
+/// Returns our name of a flag, given either name.
 pub(super) fn our_name(name: &str) -> &str {
     prometheus().find(|(theirs, _)| *theirs == name).map_or(name, |(_, ours)| ours)
 }
 
-/// A command with Prometheus' names for its flags.
+/// Adds Prometheus' names to a command's flags.
 pub(super) fn with_names(command: Command) -> Command {
     let same = prometheus().filter_map(|(theirs, ours)| {
         let arg = command.get_arguments().find(|arg| arg.get_long() == Some(ours))?;
+        // No short form and no alias: both would exist twice, which clap refuses.
         let arg = arg.clone().id(theirs).long(theirs).short(None::<char>).alias(None::<&str>);
+        // No default either: a value must show that this name was used.
         Some(arg.default_value(None::<&str>).help(format!("As --{ours}")))
     });
     let always = ALWAYS.iter().map(|name| {
@@ -105,8 +107,8 @@ pub(super) fn with_names(command: Command) -> Command {
     command.args(names)
 }
 
-/// What was said by Prometheus' names and not by ours, as flags by our names. The command is the
-/// one that gave the matches.
+/// Returns the flags that were given by Prometheus' names and not by ours, under our names.
+/// `command` must be the one that produced the matches.
 pub(super) fn by_our_names(
     command: &Command,
     matches: &ArgMatches,
@@ -118,7 +120,9 @@ pub(super) fn by_our_names(
         let arg = command.get_arguments().find(|arg| arg.get_long() == Some(ours));
         let Some(arg) = arg else { continue };
         let own = given(matches, arg.get_id().as_str()).map(|value| (ours, value));
+        // Two of Prometheus' names may stand for one flag, such as a deprecated one.
         let other = said.iter().find(|(_, name, _)| *name == ours);
+        // Equal values under two names are harmless; different ones leave no order to decide by.
         match own.or(other.map(|(name, _, value)| (*name, *value))) {
             Some((_, same)) if same == value => continue,
             Some((name, other)) => {
@@ -143,7 +147,7 @@ fn given<'a>(matches: &'a ArgMatches, id: &str) -> Option<&'a OsStr> {
     is_given.then(|| matches.get_raw(id))??.next_back()
 }
 
-/// What to say of a flag that clap does not know, if Prometheus has it.
+/// Returns the message for a flag that clap does not know, if Prometheus has it.
 pub(super) fn absent_flag(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
     let name = flag.strip_prefix("--")?;
@@ -152,7 +156,7 @@ pub(super) fn absent_flag(error: &clap::Error) -> Option<String> {
     found.map(|(_, hint)| format!("tidepool has no flag {flag}, which is Prometheus': {hint}"))
 }
 
-/// What to say of a section of Prometheus' configuration file that is none here.
+/// Returns the message for a section of Prometheus' configuration file without an equivalent.
 pub(super) fn absent_section(name: &str) -> Option<String> {
     let found = SECTIONS.iter().find(|(section, _)| *section == name);
     found.map(|(_, hint)| format!("tidepool does not know the section `{name}`: {hint}"))
@@ -226,7 +230,7 @@ mod tests {
         assert_eq!(shown(read(&theirs)?), expected);
         let named: Vec<&str> = ["serve"].into_iter().chain(theirs).collect();
         assert_eq!(shown(read(&named)?), expected);
-        // The value may follow as a word of its own, and both names may say the same.
+        // The value may be an argument of its own, and both names may have the same value.
         let split = ["--storage.tsdb.path", "/d", "--data-dir", "/d"];
         assert_eq!(shown(read(&split)?), shown(read(&["--data-dir=/d"])?));
         Ok(())

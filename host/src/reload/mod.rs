@@ -1,5 +1,5 @@
-//! Reading the configuration again, on SIGHUP, on request, and when a file changes: what can change
-//! while the store runs changes, and what cannot is named.
+//! Reads the configuration again: on SIGHUP, on request, and when a file changes. Reloadable
+//! settings are applied; others are reported as needing a restart.
 
 mod files;
 
@@ -22,64 +22,58 @@ use tidepool_telemetry::LogLevel;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-/// Why the configuration stays as it was.
+/// Reason why the old configuration stays in use.
 #[derive(Debug, thiserror::Error)]
 pub enum ReloadError {
-    /// It is wrong.
+    /// The new configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// A file of certificates or credentials cannot be used.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// The store could not take it.
+    /// The store could not apply its settings.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A destination of forwarded samples cannot be used.
+    /// A destination of forwarding cannot be used.
     #[error(transparent)]
     Forward(#[from] ForwardError),
-    /// A job cannot be scraped.
+    /// A scrape job cannot be used.
     #[error(transparent)]
     Scraping(#[from] ScrapingError),
-    /// What is logged cannot be changed.
+    /// The level of log lines cannot be changed.
     #[error("--log-level: {0}")]
     LogLevel(#[from] tracing_subscriber::reload::Error),
 }
 
-/// What reloads.
+/// Applies configurations to the running features, each of which has a handle here.
 pub struct Reloader {
-    /// The source of the configuration, which is read again.
     pub source: ConfigSource,
-    /// Its files.
     pub files: ConfigFiles,
-    /// What was asked for when the process started: what needs a restart differs from this.
+    /// Settings at the start of the process. A difference that is not reloadable needs a restart.
     pub started_with: Settings,
-    /// What holds now.
+    /// Settings of the last successful reload, or of the start.
     pub current: Settings,
     /// Takes retention, reserve and the timeout of reads.
     pub store: Store,
-    /// Take what queries may take and use.
+    /// Takes the limits of queries.
     pub queries: Queries,
-    /// Takes what holds for requests that come later.
+    /// Takes the settings of later HTTP requests.
     pub live: watch::Sender<Live>,
-    /// Take what the file says of them.
     pub plugins: Option<Plugins>,
-    /// Get what the file says of them.
     pub forward: Destinations,
-    /// Scrapes what the file says.
     pub scraping: Scraping,
-    /// Logs more or less.
     pub log_level: LogLevel,
-    /// Hears of it.
     pub supervisor: Supervisor,
 }
 
 impl Reloader {
-    /// Works on requests until all senders are dropped.
+    /// Handles requests until all senders are dropped.
     pub async fn run(mut self, mut requests: ReloadRequests) {
         while let Some(request) = requests.next().await {
             let supervisor = self.supervisor.clone();
+            // systemd must hear of the reload before it begins.
             supervisor.reloading().await;
-            // Files are read.
+            // On a thread that may block, because files are read.
             let (reloader, outcome) = match tokio::task::spawn_blocking(move || {
                 let outcome = self.reload();
                 (self, outcome)
@@ -87,6 +81,7 @@ impl Reloader {
             .await
             {
                 Ok(done) => done,
+                // The reload panicked, and the state is lost with its thread.
                 Err(_) => return,
             };
             self = reloader;
@@ -96,8 +91,9 @@ impl Reloader {
     }
 
     fn reload(&mut self) -> Result<ReloadOutcome, ReloadError> {
+        // First, so that a change during the reload is noticed by the next look.
         self.files.begin_reading();
-        // In the bucket, these labels distinguish the node's blocks.
+        // These labels distinguish the node's blocks in the bucket, so they must not change.
         let ships = self.started_with.is_given("ship");
         let can = |name: &str| is_reloadable(name) && !(ships && name == "external-label");
         let (config, settings) = self.source.serve_again(&self.started_with, can)?;
@@ -108,11 +104,12 @@ impl Reloader {
         let forwards = self.forward.reload(&config.forward, &config.http.external_labels)?;
         self.store.reload(&config.store)?;
         self.queries.reload(config.queries);
-        // This thread may wait: scrapes under way come to their end.
+        // Blocks until running scrapes have ended, which is allowed on this thread.
         let external_labels = &config.http.external_labels;
         let applied = self.scraping.apply(&config.scrape, external_labels);
         Handle::current().block_on(applied)?;
         warn_of_strangers(&config.http.listen, &access);
+        // One value for both: a request never sees new settings with old credentials.
         self.live.send_replace(Live { http: Arc::new(config.http), access });
         if let Some(plugins) = &self.plugins {
             plugins.reload(&config.plugins);
@@ -122,12 +119,13 @@ impl Reloader {
             wanted.map(str::to_owned).collect()
         };
         let mut changed: Vec<String> = owned(settings.changes(&self.current), true);
-        // A password or a certificate is not among the settings.
+        // Secrets are not part of the settings, so their change shows only here.
         if forwards && changed.iter().all(|name| !name.starts_with("remote")) {
             changed.push("remote_write".to_owned());
         }
         let outcome = ReloadOutcome {
             changed,
+            // Compared with the start: only a restart resolves the difference.
             need_restart: owned(settings.changes(&self.started_with), false),
         };
         self.current = settings;

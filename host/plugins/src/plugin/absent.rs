@@ -1,5 +1,5 @@
-//! The module in a build without plugins: what can be set, so that a configuration file is read the
-//! same, and a type of which there is no value. What calls it needs no `cfg`.
+//! Replacement for the plugins in a build without them: the settings, so that a configuration file
+//! is read the same way, and a type without values, so that callers need no `cfg`.
 
 pub mod config;
 mod push;
@@ -13,22 +13,20 @@ use tidepool_store::{Body, BodyRoom, StoreError};
 use tidepool_telemetry::MetricsText;
 use tokio::runtime::Handle;
 
-/// There are none.
+/// A type without values, because this build has no plugins.
 #[derive(Clone)]
 pub enum Plugins {}
 
 impl Plugins {
-    /// Says that this build has none.
+    /// Refuses: this build has no plugins.
     pub fn open(_: PluginsConfig, _: &Queries, _: Handle) -> Result<Plugins, String> {
         Err("this build has no plugins: build it with the feature `plugins`".to_owned())
     }
 
-    /// Never called.
     pub fn reload(&self, _: &PluginsConfig) {
         match *self {}
     }
 
-    /// Never called.
     pub async fn append(
         &self,
         _: RemoteWriteVersion,
@@ -38,27 +36,22 @@ impl Plugins {
         match *self {}
     }
 
-    /// Never called.
     pub fn watch_writes(&self) -> bool {
         match *self {}
     }
 
-    /// Never called.
     pub fn at_path(&self, _: &str) -> Option<String> {
         match *self {}
     }
 
-    /// Never called.
     pub fn check_decoder(&self, _: &str) -> Result<(), Undecoded> {
         match *self {}
     }
 
-    /// Never called.
     pub async fn decode(&self, _: &str, _: PushRequest) -> Result<Decoded, Undecoded> {
         match *self {}
     }
 
-    /// Never called.
     pub fn show(&self, _: &mut MetricsText) {
         match *self {}
     }

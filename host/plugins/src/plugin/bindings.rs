@@ -1,4 +1,4 @@
-//! Generated from `wit/plugin/`.
+//! Bindings that are generated from `wit/plugin/`.
 
 #![allow(missing_docs, clippy::all)]
 

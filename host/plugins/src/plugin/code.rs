@@ -1,9 +1,9 @@
-//! Machine code of plugins: compiled in a process of its own, kept in the data directory.
+//! Machine code of plugins, compiled in a process of its own and cached in the data directory.
 //!
-//! A compiler takes hundreds of megabytes for a large plugin; a child process gives them back, has
-//! a limit of its own, runs at low priority, and can crash alone. It is this program, as `tidepool
-//! plugin compile`. It ends when its standard input does, which is when the process that started it
-//! is gone.
+//! A compiler takes hundreds of megabytes for a large plugin. A child process gives them back, has
+//! its own memory limit, runs at low priority, and can crash alone. The child is this program, run
+//! as `tidepool plugin compile`. It ends when its standard input ends, that is, when the parent
+//! process has ended.
 //!
 //! ```text
 //! <data>/plugin-cache/<sha256 of the .wasm, runtime's version and settings>.code
@@ -12,13 +12,13 @@
 //!   └─────────────────────────┴──────────────────────────────┘
 //! ```
 //!
-//! # Safety, once
+//! # Safety of cached code
 //!
-//! `Component::deserialize` trusts its input to be what `Engine::precompile_component` made. These
-//! bytes come from a file of ours in a directory that only this user may write to, which is
-//! checked, as is the checksum over all of them, after they were read and before they are used. A
-//! user who can write there can replace the data, too, or this program. The runtime itself refuses
-//! code of another version or configuration.
+//! `Component::deserialize` trusts its input to be output of `Engine::precompile_component`. The
+//! bytes come from a file that tidepool wrote into a directory that only its user may write to. The
+//! directory's owner and mode are checked, and so is the checksum over all bytes, after they are
+//! read and before they are used. A user who can write there could replace the data or this program
+//! as well. The runtime refuses code of another version or configuration.
 
 use ring::digest::{Context, SHA256, digest};
 use std::fs::{self, File};
@@ -33,66 +33,60 @@ use tidepool_settings::file::open_regular;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-/// Folder in the data directory.
+/// Directory of the cache, in the data directory.
 const CACHE: &str = "plugin-cache";
 
-/// Largest plugin: an interpreter with its libraries has some forty megabytes.
+/// Maximum size of a plugin's file in bytes: an interpreter with its libraries has about 40 MB.
 pub const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// How long a compiler may take.
+/// Longest duration of a compilation.
 const COMPILE_TIME: Duration = Duration::from_secs(600);
 
-/// How often it is looked after.
+/// Interval at which the compiler's process is polled.
 const COMPILE_LOOK: Duration = Duration::from_millis(20);
 
-/// What a compiler says that has no memory left: Rust's words, and the operating system's for what
-/// it maps and for threads.
+/// Signs of memory exhaustion in the compiler's output: Rust's message, and the operating system's
+/// for mappings and for threads.
 const OUT_OF_MEMORY: [&str; 3] =
     ["memory allocation of", "Cannot allocate memory", "Resource temporarily unavailable"];
 
-/// The exit code of a compiler that refuses its input: `EX_DATAERR` of sysexits.h.
+/// Exit code of a compiler that refuses its input: `EX_DATAERR` of sysexits.h.
 pub const UNCOMPILABLE: i32 = 65;
 
 const CHECKSUM_BYTES: usize = 32;
 
-/// Why there is no machine code.
 #[derive(Debug, thiserror::Error)]
 pub enum CodeError {
     /// A file could not be read or written.
     #[error("could not {action} {}: {source}", path.display())]
     File {
-        /// The operation.
+        /// Operation that failed, as a verb for the message.
         action: &'static str,
-        /// Which file.
         path: PathBuf,
-        /// The error of the operating system.
         source: io::Error,
     },
-    /// Larger than any plugin.
+    /// The file is larger than any plugin may be.
     #[error("it has more than {FILE_BYTES_MAX} bytes")]
     TooLarge,
-    /// Not made by a compiler of components.
     #[error("it is not a WebAssembly component: {0}")]
     NoComponent(String),
-    /// The compiler refuses it.
     #[error("it could not be compiled: {0}")]
     Uncompilable(String),
-    /// The compiler needs more than it may have.
+    /// The compiler exceeded its memory limit of this many bytes.
     #[error(
         "it could not be compiled: compiling takes more than {0} bytes of memory \
          (--plugins-compiler-memory-limit)"
     )]
     CompilerMemory(u64),
-    /// The compiler takes longer than it may.
     #[error("it could not be compiled: compiling takes more than {} s", .0.as_secs())]
     CompilerTime(Duration),
-    /// The compiler did not do its work, which it may do another time.
+    /// The compiler failed for a reason that may pass.
     #[error("it could not be compiled: {0}")]
     Compiler(String),
-    /// The plugin is not wanted any more.
+    /// The plugin was replaced or removed meanwhile.
     #[error("it was replaced before it was compiled")]
     Cancelled,
-    /// Others may write to the cache.
+    /// Other users may write to the cache's directory.
     #[error(
         "{} must be a directory that only this user can write to, because it holds machine code; \
          check its owner and run chmod 700 on it",
@@ -102,7 +96,7 @@ pub enum CodeError {
 }
 
 impl CodeError {
-    /// Whether the same file will fail in the same way another time.
+    /// Returns whether the same file would fail in the same way again.
     pub fn is_lasting(&self) -> bool {
         match self {
             CodeError::TooLarge
@@ -118,31 +112,27 @@ impl CodeError {
     }
 }
 
-/// Cancels a compilation; clones share the state.
+/// Flag that cancels a compilation. Clones share the flag.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Cancels the compilation.
     pub fn cancel(&self) {
         self.0.store(true, Relaxed);
     }
 
-    /// Whether the compilation is cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Relaxed)
     }
 }
 
-/// Machine code that runs, and the file where it is kept.
+/// Runnable machine code, and its file in the cache.
 pub struct Code {
-    /// Runs.
     pub component: Component,
-    /// Where it is kept.
     pub file: PathBuf,
 }
 
-/// Where machine code is kept.
+/// Cache of machine code in the data directory.
 #[derive(Clone, Debug)]
 pub struct CodeCache {
     directory: PathBuf,
@@ -150,16 +140,17 @@ pub struct CodeCache {
 }
 
 impl CodeCache {
-    /// The one of a data directory. A compiler may take so many bytes of memory.
+    /// Makes the cache of a data directory. A compiler may use `compiler_bytes_max` of memory.
     pub fn of(data_dir: &Path, compiler_bytes_max: u64) -> CodeCache {
         CodeCache { directory: data_dir.join(CACHE), compiler_bytes_max }
     }
 
-    /// The machine code of a plugin's bytes, if it is there.
+    /// Returns the cached machine code of a plugin's bytes, if there is any.
     pub fn find(&self, engine: &Engine, wasm: &[u8]) -> Result<Option<Code>, CodeError> {
         check_component(wasm)?;
         self.prepare()?;
         let file = self.name(engine, wasm);
+        // The name contains the plugin's hash, so the file cannot be that of another plugin.
         let Some(code) = read_code(&file) else { return Ok(None) };
         match deserialize(engine, &code) {
             Ok(component) => Ok(Some(Code { component, file })),
@@ -170,17 +161,18 @@ impl CodeCache {
         }
     }
 
-    /// As [`CodeCache::find`], compiled if it has to be. Blocks until it is; for one caller at a
-    /// time.
+    /// Returns machine code as [`CodeCache::find`] does, and compiles the plugin if there is none.
+    /// Blocks meanwhile. Only one caller at a time may use this.
     pub fn load(&self, engine: &Engine, wasm: &[u8], cancel: &Cancel) -> Result<Code, CodeError> {
         if let Some(found) = self.find(engine, wasm)? {
             return Ok(found);
         }
         let file = self.name(engine, wasm);
+        // A copy: the compiler must see the hashed bytes, even if the plugin's file is replaced.
         let source = self.directory.join("compiled.wasm");
         let compiled = write_file(&source, wasm)
             .and_then(|()| compile(&source, &file, self.compiler_bytes_max, cancel));
-        // What is left of it is overwritten the next time.
+        // A leftover file is overwritten by the next compilation.
         let _ = fs::remove_file(&source);
         compiled?;
         let code = read_code(&file)
@@ -190,17 +182,18 @@ impl CodeCache {
         Ok(Code { component, file })
     }
 
-    /// Drops all but these files. Not while something is compiled.
+    /// Deletes all other files of the cache. Must not run during a compilation.
     pub fn keep_only(&self, kept: &[&Path]) {
         let files = fs::read_dir(&self.directory).into_iter().flatten().flatten();
         for file in files.map(|file| file.path()).filter(|path| !kept.contains(&path.as_path())) {
-            // Another time will do.
+            // A file that cannot be deleted now is deleted the next time.
             let _ = fs::remove_file(file);
         }
     }
 
     fn name(&self, engine: &Engine, wasm: &[u8]) -> PathBuf {
         let mut context = Context::new(&SHA256);
+        // Part of the name, so that an upgrade of the runtime compiles anew.
         context.update(&settings_hash(engine).to_le_bytes());
         context.update(wasm);
         let mut name = String::with_capacity(2 * CHECKSUM_BYTES + 5);
@@ -210,11 +203,13 @@ impl CodeCache {
         self.directory.join(name + ".code")
     }
 
-    /// Makes the directory, or checks that it is for this user alone.
+    /// Creates the directory, or checks that only this user may write to it.
     fn prepare(&self) -> Result<(), CodeError> {
         let at = |action| file_error(action, &self.directory);
+        // An existing directory keeps its mode, so owner and mode are checked below in any case.
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory);
         made.map_err(at("make"))?;
+        // Symbolic links are not followed: their target could belong to someone else.
         let found = fs::symlink_metadata(&self.directory).map_err(at("read the metadata of"))?;
         let is_own = found.uid() == rustix::process::geteuid().as_raw();
         let is_closed = found.permissions().mode() & 0o022 == 0;
@@ -225,30 +220,34 @@ impl CodeCache {
     }
 }
 
-/// Compiles a file, in this process. Called by the child.
+/// Compiles a file in this process. The child process runs this.
 pub fn compile_file(engine: &Engine, source: &Path, output: &Path) -> Result<(), CodeError> {
     let wasm = read_plugin(source)?;
     let code = engine
         .precompile_component(&wasm)
         .map_err(|error| CodeError::Uncompilable(format!("{error:#}")))?;
     let checksum = digest(&SHA256, &code);
+    // The rename makes the file appear as a whole, even if this process is killed.
     let partial = output.with_extension("partial");
     write_file(&partial, &[checksum.as_ref(), &code].concat())?;
     fs::rename(&partial, output).map_err(file_error("rename", &partial))
 }
 
-/// Reads a plugin's file.
+/// Reads a plugin's file, up to the maximum size.
 pub fn read_plugin(path: &Path) -> Result<Vec<u8>, CodeError> {
     let mut bytes = Vec::new();
+    // A FIFO or a device would block or never end.
     let file = open_regular(path).map_err(file_error("open", path))?;
+    // One byte more tells a file that is too large from one of exactly the maximum.
     file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(file_error("read", path))?;
     if bytes.len() as u64 > FILE_BYTES_MAX { Err(CodeError::TooLarge) } else { Ok(bytes) }
 }
 
-/// Tells what is wrong before a compiler is started for it.
+/// Refuses bytes that are not a component, before a compiler is started.
 pub fn check_component(wasm: &[u8]) -> Result<(), CodeError> {
     let wrong = |what: &str| Err(CodeError::NoComponent(what.to_owned()));
     match wasm {
+        // Version 0x0d of layer 1 is a component; version 1 of layer 0 is a core module.
         [0, b'a', b's', b'm', 0x0d, 0, 1, 0, ..] => Ok(()),
         [0, b'a', b's', b'm', 1, 0, 0, 0, ..] => wrong(
             "it is a core module; build it for wasm32-wasip2, or make a component of it with \
@@ -258,7 +257,7 @@ pub fn check_component(wasm: &[u8]) -> Result<(), CodeError> {
     }
 }
 
-/// What machine code depends on beside the plugin: version and configuration of the runtime.
+/// Returns a hash of the runtime's version and configuration, on which machine code depends.
 fn settings_hash(engine: &Engine) -> u64 {
     use std::hash::{DefaultHasher, Hash as _, Hasher as _};
     let mut hasher = DefaultHasher::new();
@@ -266,7 +265,7 @@ fn settings_hash(engine: &Engine) -> u64 {
     hasher.finish()
 }
 
-/// Machine code of a file, if its checksum says that it is whole.
+/// Reads machine code from a file, if its checksum matches.
 fn read_code(path: &Path) -> Option<Vec<u8>> {
     let mut code = fs::read(path).ok()?;
     let checksum = code.get(..CHECKSUM_BYTES)?;
@@ -280,29 +279,29 @@ fn read_code(path: &Path) -> Option<Vec<u8>> {
 
 #[allow(unsafe_code)]
 fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
-    // SAFETY: see above.
+    // SAFETY: the module's documentation states why these bytes are trusted.
     unsafe { Component::deserialize(engine, code) }
 }
 
-/// Runs the compiler and waits for it.
+/// Runs the compiler's process and waits for its end.
 fn compile(source: &Path, output: &Path, bytes_max: u64, cancel: &Cancel) -> Result<(), CodeError> {
     let failed = |what: String| CodeError::Compiler(what);
     let program = std::env::current_exe().map_err(file_error("find", Path::new("tidepool")))?;
     let mut child = Command::new(program)
         .args(["plugin", "compile", "--memory-limit", &bytes_max.to_string()])
         .args([source, output])
-        // Held until the child is waited for: its end is the child's.
+        // Held until the child has ended: a closed pipe tells the child that its parent has ended.
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| failed(format!("the compiler could not be started: {error}")))?;
     let mut said = child.stderr.take();
-    // Read beside it: a full pipe would stop it.
+    // Read on another thread, because a full pipe would block the child.
     let reading = std::thread::spawn(move || {
         let mut words = Vec::new();
         if let Some(said) = &mut said {
-            // Output that cannot be read is left out.
+            // Only the message is lost if the output cannot be read.
             let _ = said.take(64 * 1024).read_to_end(&mut words);
         }
         String::from_utf8_lossy(&words).trim().to_owned()
@@ -319,7 +318,7 @@ fn compile(source: &Path, output: &Path, bytes_max: u64, cancel: &Cancel) -> Res
             }
             Err(error) => failed(format!("the compiler could not be waited for: {error}")),
         };
-        // It ends, or has ended.
+        // An error means that the child has ended already.
         let _ = child.kill();
         let _ = child.wait();
         return Err(given_up);
@@ -328,8 +327,10 @@ fn compile(source: &Path, output: &Path, bytes_max: u64, cancel: &Cancel) -> Res
     if status.success() {
         return Ok(());
     }
+    // The program's name at the beginning would be noise inside another message.
     let words = words.trim_start_matches("tidepool: ").to_owned();
     Err(match status.code() {
+        // A failed allocation aborts without an exit code, so the message decides first.
         _ if OUT_OF_MEMORY.iter().any(|sign| words.contains(sign)) => {
             CodeError::CompilerMemory(bytes_max)
         }

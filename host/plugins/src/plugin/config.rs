@@ -1,4 +1,4 @@
-//! The section `plugins` of the configuration file, and what holds without it.
+//! The section `plugins` of the configuration file, and its defaults.
 //!
 //! ```yaml
 //! plugins:
@@ -24,110 +24,105 @@ use std::str::FromStr;
 use std::time::Duration;
 use tidepool_settings::yaml;
 
-/// The world that a plugin is made for.
+/// World of the contract that a plugin implements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum World {
-    /// Sees each batch before it is stored.
+    /// Edits or drops each batch before it is stored.
     Transform,
-    /// Makes samples of bodies.
+    /// Converts bodies of other protocols into samples.
     Decoder,
-    /// Runs on a schedule.
+    /// Runs on a schedule and may read and append.
     Job,
-    /// Sees what was written.
+    /// Sees batches after they are stored.
     Observer,
 }
 
-/// What becomes of a batch when a transform fails.
+/// Treatment of a batch when a transform fails.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFault {
-    /// It is stored as if the transform were not there.
+    /// The batch is stored without this transform.
     #[default]
     Pass,
-    /// It is refused with 503: the sender keeps it and comes again.
+    /// The batch is refused with 503, so that the sender keeps it and retries.
     Reject,
 }
 
-/// The limits of a plugin.
+/// Limits of a plugin's instances and calls.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Linear memory of one instance, and what one batch may take in columns.
+    /// Maximum linear memory of one instance; the columns of a batch may take half of it.
     #[serde(rename = "memory", deserialize_with = "section::memory")]
     pub memory_bytes_max: usize,
-    /// Time of one call; `None` is the default of its world.
+    /// Longest duration of one call; `None` is the default of the plugin's world.
     #[serde(deserialize_with = "section::time")]
     pub time: Option<Duration>,
-    /// Bytes that one call may return.
+    /// Maximum size of the values that one call returns, in bytes.
     #[serde(rename = "output", deserialize_with = "section::output")]
     pub output_bytes_max: usize,
-    /// Batches that may wait for an observer.
+    /// Maximum number of batches in an observer's queue.
     #[serde(deserialize_with = "yaml::number::<_, _, 1, 1024>")]
     pub queue: usize,
-    /// Instances that may work at a time.
     #[serde(deserialize_with = "yaml::number::<_, _, 1, 1024>")]
     pub instances: usize,
 }
 
-/// The grants of a plugin beyond its world.
+/// Permissions of a plugin beyond the imports of its world.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default, deny_unknown_fields)]
 pub struct Grants {
-    /// Beginnings of URLs that it may post to.
+    /// Prefixes of URLs that the plugin may post to.
     #[serde(deserialize_with = "section::webhooks")]
     pub webhooks: Vec<String>,
-    /// A directory that it sees as `/data`.
+    /// Directory that the plugin sees as `/data`.
     #[serde(deserialize_with = "section::directory")]
     pub directory: Option<PathBuf>,
-    /// Whether it may write there.
+    /// Whether the plugin may write to that directory.
     #[serde(rename = "writable")]
     pub is_writable: bool,
 }
 
-/// One plugin's settings.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(try_from = "section::Section")]
 pub struct PluginSettings {
-    /// Its name in URLs, metrics and logs.
+    /// Name in URLs, metrics and logs; unique.
     pub name: String,
-    /// Its file, inside the directory of plugins.
+    /// Name of the file in the directory of plugins.
     pub file: String,
-    /// The world that it must be made for, if that was said.
+    /// World that the file must be made for, if the configuration names one.
     pub world: Option<World>,
-    /// Transforms run by ascending order, then name.
+    /// Position among the transforms: ascending order, then name.
     pub order: i32,
-    /// Of a transform.
+    /// Treatment of batches on which the transform fails.
     pub on_fault: OnFault,
-    /// Handed to it when it starts.
+    /// Text that the plugin receives when it starts.
     pub config: String,
-    /// How often a job runs.
+    /// Interval of a job's runs.
     pub schedule: Duration,
-    /// Paths of URLs that a decoder answers, beside `/api/v1/push/NAME`.
+    /// URL paths of a decoder in addition to `/api/v1/push/NAME`.
     pub paths: Vec<String>,
-    /// Its limits.
     pub limits: Limits,
-    /// Its grants beyond its world.
     pub grants: Grants,
 }
 
-/// All about plugins.
+/// Configuration of all plugins: flags and the section of the configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PluginsConfig {
-    /// Where they are; without it there are none.
+    /// Directory of the `.wasm` files; without a directory there are no plugins.
     pub directory: Option<PathBuf>,
-    /// Linear memory of all instances together.
+    /// Maximum linear memory of all instances together, in bytes.
     pub memory_bytes_max: usize,
-    /// Memory of the process that compiles one.
+    /// Maximum memory of the process that compiles a plugin, in bytes.
     pub compiler_bytes_max: u64,
-    /// Those that the file speaks of.
+    /// Plugins that the section configures, in its order.
     pub plugins: Vec<PluginSettings>,
 }
 
 impl World {
-    /// All of them.
     pub const ALL: [World; 4] = [World::Transform, World::Decoder, World::Job, World::Observer];
 
-    /// As configuration, metrics and WIT call it.
+    /// Returns the name in configuration, metrics and WIT.
     pub fn name(self) -> &'static str {
         match self {
             World::Transform => "transform",
@@ -137,7 +132,7 @@ impl World {
         }
     }
 
-    /// The interface that such a plugin exports.
+    /// Returns the interface that a plugin of this world exports, without its version.
     pub fn interface(self) -> &'static str {
         match self {
             World::Transform => "tidepool:plugin/transform-batches",
@@ -147,9 +142,10 @@ impl World {
         }
     }
 
-    /// Time of one call, if nothing else is said.
+    /// Returns the longest duration of one call unless `limits.time` is set.
     pub fn time_default(self) -> Duration {
         match self {
+            // A write waits for a transform, hence the shortest time; nothing waits for a job.
             World::Transform => Duration::from_millis(200),
             World::Decoder => Duration::from_secs(2),
             World::Observer => Duration::from_secs(1),
@@ -182,7 +178,7 @@ impl Default for Limits {
 }
 
 impl PluginSettings {
-    /// What holds for a plugin that the file does not speak of.
+    /// Returns the settings of a plugin that the configuration file does not mention.
     pub fn named(name: &str) -> PluginSettings {
         PluginSettings {
             name: name.to_owned(),
@@ -198,8 +194,9 @@ impl PluginSettings {
         }
     }
 
-    /// An error if a setting does not apply to a plugin of this world.
+    /// Refuses settings that do not apply to a plugin of this world.
     pub fn check_world(&self, world: World) -> Result<(), String> {
+        // A value equal to the default counts as not set: the section has no record of its keys.
         let defaults = PluginSettings::named(&self.name);
         let (is_transform, is_job) = (world == World::Transform, world == World::Job);
         let (is_decoder, is_observer) = (world == World::Decoder, world == World::Observer);
@@ -230,13 +227,13 @@ impl PluginSettings {
         Ok(())
     }
 
-    /// Time of one call of a plugin of this world.
+    /// Returns the longest duration of one call of a plugin of this world.
     pub fn time(&self, world: World) -> Duration {
         self.limits.time.unwrap_or(world.time_default())
     }
 }
 
-/// Whether a name can stand in URLs and metrics.
+/// Refuses names that would need escaping in URLs or metrics.
 pub fn check_name(name: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     match !name.is_empty() && name.len() <= 64 && name.chars().all(is_plain) {
@@ -247,7 +244,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
     }
 }
 
-/// Whether a path is, or may come to be, one of tidepool's own: no plugin has it.
+/// Returns whether a path belongs to tidepool, now or in future, so that no decoder may have it.
 pub fn is_reserved(path: &str) -> bool {
     ["/api/v1/", "/-/", "/ui/"].iter().any(|own| path.starts_with(own))
         || matches!(

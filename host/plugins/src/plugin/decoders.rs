@@ -1,5 +1,5 @@
-//! Decoders: bodies of `POST /api/v1/push/NAME`, and of paths that the configuration gives them,
-//! become remote-write requests.
+//! Decoders convert bodies of `POST /api/v1/push/NAME`, and of paths that the configuration gives
+//! them, into remote-write requests.
 
 use super::batch::write;
 use super::bindings::decoder::exports::tidepool::plugin::decode_bodies::{Refusal, Request};
@@ -12,16 +12,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use tidepool_lifecycle::boxed::BoxFuture;
 
-/// Maximum number of reasons in the answer to a sender.
+/// Maximum number of reasons in the response to a sender.
 const REASONS_MAX: usize = 10;
 
 impl Plugins {
-    /// Whether a decoder is there; the error is for the caller.
+    /// Returns the error for the sender if there is no such decoder.
     pub fn check_decoder(&self, name: &str) -> Result<(), Undecoded> {
         self.found_decoder(name).map(drop)
     }
 
-    /// Lets a decoder work on a body.
+    /// Decodes a body with the named decoder.
     pub fn decode<'a>(
         &'a self,
         name: &'a str,
@@ -34,6 +34,7 @@ impl Plugins {
     }
 
     fn found_decoder(&self, name: &str) -> Result<Arc<Plugin>, Undecoded> {
+        // A decoder that is not loaded is 503, so that senders retry; an unknown name is 404.
         self.decoder(name).ok_or_else(|| match self.lacks_decoder(name) {
             Some(why) => Undecoded::Failed { plugin: name.to_owned(), why: why.to_owned() },
             None => Undecoded::NoDecoder(self.decoders()),
@@ -41,10 +42,11 @@ impl Plugins {
     }
 }
 
-/// Lets a decoder work on a body.
+/// Decodes a body within the plugin's limits.
 pub async fn decode(plugin: &Plugin, request: PushRequest) -> Result<Decoded, Undecoded> {
     let PushRequest { content_type, path, query, received_ms, body } = request;
     let request = Request { content_type, path, query, received_ms, body: body.to_vec() };
+    // The request has a copy; the original would be held in memory during the whole call.
     drop(body);
     let decoded = plugin
         .call(async |instance, time| {
@@ -62,6 +64,7 @@ pub async fn decode(plugin: &Plugin, request: PushRequest) -> Result<Decoded, Un
     match decoded {
         Ok(Ok(decoded)) => {
             let figures = &plugin.figures;
+            // The decoder may report any number of refused rows, hence the saturation.
             figures.rows_in.fetch_add(decoded.rows.saturating_add(decoded.refused), Relaxed);
             figures.rows_out.fetch_add(decoded.rows, Relaxed);
             Ok(decoded)
@@ -71,6 +74,7 @@ pub async fn decode(plugin: &Plugin, request: PushRequest) -> Result<Decoded, Un
         Ok(Err(Refusal::NotFound(why))) => Err(Undecoded::NotFound(bounded(&why))),
         Err(fault) => {
             let (name, why) = (plugin.settings.name.clone(), fault.to_string());
+            // Only failures that the body may have caused count.
             let failures = match may_be_poison(&fault) {
                 true => plugin.poison.failed(plugin.poison.key(&request)),
                 false => 0,

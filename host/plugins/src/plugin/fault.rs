@@ -1,4 +1,4 @@
-//! Why a call of a plugin gave nothing.
+//! Reasons for a call without a result.
 
 use super::batch::{InvalidBatch, ViewError};
 use super::figures::Outcome;
@@ -6,42 +6,42 @@ use super::text::bounded;
 use std::time::Duration;
 use tidepool_runtime::MemoryBound;
 
-/// Why a call of a plugin gave nothing.
+/// Reason for a call of a plugin without a result.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// It says so itself.
+    /// The plugin returned an error of its own.
     #[error("{0}")]
     Refused(String),
-    /// It crashed, and the instance is of no further use.
+    /// The call trapped. The instance cannot be called again.
     #[error("it crashed: {0}")]
     Trap(String),
-    /// It took too long, and the instance is of no further use.
+    /// The call exceeded its time. The instance cannot be called again.
     #[error("it took longer than {} ms (limits.time; 10 s to start)", .0.as_millis())]
     Timeout(Duration),
-    /// It needed too much memory, and the instance is of no further use.
+    /// The instance needed more memory than a limit allows, and cannot be called again.
     #[error("it needs more memory than {}", bound_name(.0))]
     Memory(MemoryBound),
-    /// It gave more than it may, and the instance is of no further use.
+    /// The result exceeds `limits.output`. The instance cannot be called again.
     #[error("its output has more than {0} bytes (limits.output)")]
     Flood(usize),
-    /// Its output contradicts itself.
+    /// The result's columns contradict each other.
     #[error("its output is invalid: {0}")]
     Invalid(#[from] InvalidBatch),
-    /// It was not called.
+    /// The plugin was not called, for this reason.
     #[error("{0}")]
     Skipped(&'static str),
-    /// There is nothing to give it.
+    /// The request has no columns that could be passed to the plugin.
     #[error(transparent)]
     View(#[from] ViewError),
 }
 
 impl Fault {
-    /// An error that the plugin returned.
+    /// Makes a fault of an error that the plugin returned; its text is cut to a bounded length.
     pub fn refused(why: &str) -> Fault {
         Fault::Refused(bounded(why))
     }
 
-    /// How it is counted.
+    /// Returns the outcome under which metrics count this fault.
     pub fn outcome(&self) -> Outcome {
         match self {
             Fault::Refused(_) => Outcome::Error,
@@ -53,7 +53,7 @@ impl Fault {
         }
     }
 
-    /// Whether the instance can be called again.
+    /// Returns whether the instance can be called again.
     pub fn spares_instance(&self) -> bool {
         matches!(self, Fault::Refused(_) | Fault::Invalid(_) | Fault::Skipped(_) | Fault::View(_))
     }

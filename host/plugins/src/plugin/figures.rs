@@ -1,4 +1,4 @@
-//! The figures of each plugin. Figures belong to a name: they outlive a reload.
+//! Figures of each plugin. They belong to its name and so outlive a reload of the plugin.
 
 use super::config::World;
 use std::collections::BTreeMap;
@@ -6,27 +6,24 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How a call ended.
+/// Outcome of a call, as metrics count it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It gave what it should.
     Ok,
-    /// It said that it cannot: an error of its own.
+    /// The plugin returned an error of its own.
     Error,
-    /// It crashed.
+    /// The call trapped, which ends the instance.
     Trap,
-    /// It took longer than it may.
     Timeout,
-    /// It needed more memory than it may have.
+    /// The instance exceeded a memory limit.
     Memory,
-    /// Its output is invalid or too large.
+    /// The result is invalid or too large.
     Output,
-    /// It was not called: it is disabled, or all its instances are taken.
+    /// The plugin was not called, because it is disabled or all its instances are in use.
     Skipped,
 }
 
 impl Outcome {
-    /// All of them.
     pub const ALL: [Outcome; 7] = [
         Outcome::Ok,
         Outcome::Error,
@@ -37,7 +34,7 @@ impl Outcome {
         Outcome::Skipped,
     ];
 
-    /// As metrics call it.
+    /// Returns the value of the label `outcome`.
     pub fn name(self) -> &'static str {
         match self {
             Outcome::Ok => "ok",
@@ -51,56 +48,55 @@ impl Outcome {
     }
 }
 
-/// Figures of one plugin.
 #[derive(Debug, Default)]
 pub struct PluginFigures {
     calls: [AtomicU64; Outcome::ALL.len()],
     nanoseconds: AtomicU64,
-    /// Rows that it was given.
+    /// Samples and histograms given to the plugin.
     pub rows_in: AtomicU64,
-    /// Rows that it gave, or left as they were.
+    /// Samples and histograms that the plugin returned or left unchanged.
     pub rows_out: AtomicU64,
-    /// Batches that no instance of an observer had time for.
+    /// Batches that an observer did not receive because its queue was full.
     pub left_out: AtomicU64,
-    /// Linear memory of its instances, in bytes.
+    /// Linear memory of the plugin's instances, in bytes.
     pub memory_bytes: AtomicU64,
-    /// How often it was disabled.
+    /// Number of times that the plugin was disabled.
     pub disablings: AtomicU64,
-    /// How often its file could not be loaded.
+    /// Number of failed attempts to load the file.
     pub load_failures: AtomicU64,
 }
 
 impl PluginFigures {
-    /// Counts a call.
     pub fn count(&self, outcome: Outcome, time: Duration) {
         self.calls[outcome as usize].fetch_add(1, Relaxed);
+        // Nanoseconds fit into 64 bits for 584 years of calls.
         self.nanoseconds.fetch_add(time.as_nanos() as u64, Relaxed);
     }
 
-    /// Calls that ended so.
+    /// Returns the number of calls with this outcome.
     pub fn calls(&self, outcome: Outcome) -> u64 {
         self.calls[outcome as usize].load(Relaxed)
     }
 
-    /// Time in all calls together.
+    /// Returns the duration of all calls together.
     pub fn seconds(&self) -> f64 {
         self.nanoseconds.load(Relaxed) as f64 / 1e9
     }
 }
 
-/// Figures by name and world.
+/// Figures of all plugins, by name and world.
 #[derive(Debug, Default)]
 pub struct AllFigures {
     by_name: Mutex<BTreeMap<(String, World), Arc<PluginFigures>>>,
 }
 
 impl AllFigures {
-    /// The figures of a plugin, which are made if there are none.
+    /// Returns the figures of a plugin, and creates them first if there are none.
     pub fn of(&self, name: &str, world: World) -> Arc<PluginFigures> {
         Arc::clone(self.lock().entry((name.to_owned(), world)).or_default())
     }
 
-    /// All that there are.
+    /// Returns the figures of all plugins since the start, by name and world.
     pub fn all(&self) -> Vec<(String, World, Arc<PluginFigures>)> {
         let all = self.lock();
         all.iter().map(|((name, world), f)| (name.clone(), *world, Arc::clone(f))).collect()

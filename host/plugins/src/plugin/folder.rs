@@ -1,4 +1,4 @@
-//! The plugins to load: files of the directory, and their settings in the configuration.
+//! The plugins that should be loaded: files of the directory, with their settings.
 
 use super::config::{PluginSettings, PluginsConfig, check_name};
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// Tells a file from what it was before.
+/// Identity of a file's content, by which a replaced file is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     inode: u64,
@@ -15,16 +15,15 @@ pub struct Stamp {
     changed: (i64, i64),
 }
 
-/// A plugin that should be.
+/// A plugin that should be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// Its settings.
     pub settings: PluginSettings,
-    /// Its file.
+    /// Path of the `.wasm` file, which may not exist.
     pub path: PathBuf,
-    /// The file as it is now, if it is there.
+    /// Stamp of the file; `None` if there is no file.
     pub stamp: Option<Stamp>,
-    /// Whether the configuration speaks of it.
+    /// Whether the configuration file has settings for this plugin.
     pub is_configured: bool,
 }
 
@@ -35,19 +34,20 @@ impl Stamp {
     }
 }
 
-/// Plugins by name. A file that the configuration does not speak of is one with the defaults.
+/// Lists plugins by name. A file without settings in the configuration has the defaults.
 pub fn wanted(config: &PluginsConfig) -> io::Result<BTreeMap<String, Wanted>> {
     let Some(directory) = &config.directory else { return Ok(BTreeMap::new()) };
     let mut wanted = configured(config);
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
-        // What is gone again, or is no file, is none.
+        // A file that vanished, and anything but a file, is not a plugin.
         let Ok(found) = fs::metadata(&path) else { continue };
         if !found.is_file() {
             continue;
         }
         let stamp = Some(Stamp::of(&found));
         let mut is_spoken_of = false;
+        // Several entries of the configuration may share a file, with different settings.
         for one in wanted.values_mut().filter(|one| one.path == path) {
             one.stamp = stamp;
             is_spoken_of = true;
@@ -55,13 +55,14 @@ pub fn wanted(config: &PluginsConfig) -> io::Result<BTreeMap<String, Wanted>> {
         if let Some(name) = name_of(&path).filter(|_| !is_spoken_of) {
             let settings = PluginSettings::named(name);
             let new = Wanted { settings, stamp, path: path.clone(), is_configured: false };
+            // A configured plugin with the same name and another file takes precedence.
             wanted.entry(name.to_owned()).or_insert(new);
         }
     }
     Ok(wanted)
 }
 
-/// Those that the configuration speaks of, as if none of their files were there.
+/// Lists the plugins of the configuration, without looking for their files.
 pub fn configured(config: &PluginsConfig) -> BTreeMap<String, Wanted> {
     let directory = config.directory.as_deref().unwrap_or(Path::new(""));
     let wanted = |settings: &PluginSettings| {
@@ -71,7 +72,7 @@ pub fn configured(config: &PluginsConfig) -> BTreeMap<String, Wanted> {
     config.plugins.iter().map(|settings| (settings.name.clone(), wanted(settings))).collect()
 }
 
-/// The name of a plugin's file; others are none.
+/// Returns the name of a plugin's file, or `None` for any other file.
 fn name_of(path: &Path) -> Option<&str> {
     let is_plugin = path.extension().is_some_and(|extension| extension == "wasm");
     path.file_stem()?.to_str().filter(|name| is_plugin && check_name(name).is_ok())

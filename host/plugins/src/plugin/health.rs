@@ -1,9 +1,9 @@
-//! When a plugin that fails is disabled, and for how long.
+//! Disabling of plugins that fail.
 //!
-//! A fault counts ten, a good call takes one off. At thirty (three faults in a row, or more than
-//! one call of eleven for long) the plugin is disabled: for a second, then for twice as long each
-//! time, up to five minutes. After that one call at a time tries again, and the first good one ends
-//! it.
+//! The score rises by ten with each fault and falls by one with each good call. At thirty (three
+//! faults in a row, or more than one fault in eleven calls over a longer time) the plugin is
+//! disabled: for a second, then for twice as long each time, up to five minutes. After the pause
+//! one call at a time tests the plugin, and the first good one enables it again.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,7 +13,6 @@ const LIMIT: u32 = 30;
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(300);
 
-/// How a plugin fares.
 #[derive(Default)]
 pub struct Health {
     state: Mutex<State>,
@@ -22,52 +21,54 @@ pub struct Health {
 #[derive(Default)]
 struct State {
     score: u32,
-    /// Until when it is left alone; `None` if it is not disabled.
+    /// End of the pause; `None` if the plugin is not disabled.
     until: Option<Instant>,
-    /// How long it is left alone.
+    /// Length of the current pause.
     pause: Duration,
     is_tried: bool,
 }
 
-/// May call; must say how it went.
+/// Permission for one call, whose outcome must be reported to [`Health`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admitted {
-    /// Whether it is the one that tries whether the plugin works again.
+    /// Whether the call tests a disabled plugin.
     is_try: bool,
 }
 
 impl Health {
-    /// Whether the plugin may be called now.
+    /// Admits a call, unless the plugin is disabled or being tested.
     pub fn admit(&self, now: Instant) -> Option<Admitted> {
         let mut state = self.lock();
         if let Some(until) = state.until {
             if now < until || state.is_tried {
                 return None;
             }
+            // A single call tests the plugin: several could each wait for its whole time.
             state.is_tried = true;
             return Some(Admitted { is_try: true });
         }
         Some(Admitted { is_try: false })
     }
 
-    /// A call went well. Says whether the plugin was disabled until now.
+    /// Reports a good call. Returns whether this call enabled the plugin again.
     pub fn good(&self, admitted: Admitted) -> bool {
         let mut state = self.lock();
         state.score = state.score.saturating_sub(1);
         if admitted.is_try {
+            // The score starts over, so that one further fault does not disable the plugin.
             *state = State::default();
         }
         admitted.is_try
     }
 
-    /// A call failed. Returns for how long the plugin is disabled, if this did it.
+    /// Reports a fault. Returns the length of the pause if this fault disabled the plugin.
     pub fn fault(&self, admitted: Admitted, now: Instant) -> Option<Duration> {
         let mut state = self.lock();
         state.score = (state.score + FAULT).min(LIMIT);
         if admitted.is_try {
             state.is_tried = false;
         }
-        // Calls that began before it was disabled end after.
+        // Calls that began before the pause may end in it and must not lengthen it.
         let is_due = admitted.is_try || (state.score >= LIMIT && state.until.is_none());
         if !is_due {
             return None;
@@ -77,14 +78,14 @@ impl Health {
         Some(state.pause)
     }
 
-    /// A call was not made after all.
+    /// Reports that an admitted call was not made.
     pub fn nothing(&self, admitted: Admitted) {
         if admitted.is_try {
             self.lock().is_tried = false;
         }
     }
 
-    /// Whether it is left alone.
+    /// Returns whether the plugin is disabled or being tested.
     pub fn is_disabled(&self) -> bool {
         self.lock().until.is_some()
     }

@@ -1,4 +1,4 @@
-//! One instance of a plugin: its calls, each within its limits.
+//! One instance of a plugin, and its calls, each within its limits.
 
 use super::batch::{Batch, Interest};
 use super::bindings::decoder::exports::tidepool::plugin::decode_bodies as decode;
@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 use tidepool_runtime::MemoryPool;
 use wasmtime::Store;
 
-/// Time to start and to read its configuration: some interpreters take a while.
+/// Longest duration of a start, and of reading the configuration: some interpreters are slow.
 const START_TIME: Duration = Duration::from_secs(10);
 
-/// An instance, started and configured.
+/// A started and configured instance.
 pub struct Instance {
     store: Store<PluginState>,
     exports: Exports,
-    /// The columns that it asks for.
+    /// Columns that the plugin asks for.
     pub interest: Interest,
     output_bytes_max: usize,
     noted_bytes: usize,
@@ -34,11 +34,11 @@ enum Exports {
     Observer(observer::Observer),
 }
 
-/// Called for what it is not made for: a bug of ours.
+/// Fault of a call for another world, which is a bug of the caller.
 const OTHER_WORLD: Fault = Fault::Skipped("it is made for another world");
 
 impl Instance {
-    /// Starts an instance and gives it its configuration.
+    /// Starts an instance and passes its configuration.
     pub async fn start(
         runtime: &PluginRuntime,
         linked: &Linked,
@@ -50,7 +50,9 @@ impl Instance {
         let state = PluginState::new(settings, pool, around)?;
         let mut store = Store::new(runtime.engine(), state);
         store.limiter(|state| &mut state.limiter);
+        // A deadline ends the call with a trap rather than a yield: nothing resumes the instance.
         store.epoch_deadline_trap();
+        // Fuel bounds the bytes that results copy into the host.
         store.set_hostcall_fuel(output_bytes_max);
         let exports = within(&mut store, START_TIME, output_bytes_max, async |store| {
             Ok(match linked {
@@ -68,22 +70,22 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Linear memory, in bytes.
+    /// Returns the size of the linear memory in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.store.data().limiter.bytes()
     }
 
-    /// Whether a call has left cursors open.
+    /// Returns whether a call has left cursors open.
     pub fn has_leaked(&self) -> bool {
         self.store.data().has_leaked
     }
 
-    /// What of it is in the figures.
+    /// Returns the memory in bytes that the figures already include.
     pub fn noted_bytes(&self) -> usize {
         self.noted_bytes
     }
 
-    /// Returns what its memory has grown by since this was asked.
+    /// Returns the growth of the memory in bytes since the last call of this function.
     pub fn note_growth(&mut self) -> usize {
         let bytes = self.memory_bytes();
         let before = std::mem::replace(&mut self.noted_bytes, bytes);
@@ -117,7 +119,6 @@ impl Instance {
         configured.map_err(|why| Fault::refused(&format!("it refused its configuration: {why}")))
     }
 
-    /// `transform-batches.transform`
     pub async fn transform(
         &mut self,
         batch: &Batch,
@@ -130,7 +131,6 @@ impl Instance {
         verdict.await?.map_err(|why| Fault::refused(&why))
     }
 
-    /// `observe-batches.observe`
     pub async fn observe(&mut self, batch: &Batch, time: Duration) -> Result<(), Fault> {
         let Exports::Observer(world) = &self.exports else { return Err(OTHER_WORLD) };
         let seen = within(&mut self.store, time, self.output_bytes_max, async |store| {
@@ -139,7 +139,6 @@ impl Instance {
         seen.await?.map_err(|why| Fault::refused(&why))
     }
 
-    /// `decode-bodies.decode`
     pub async fn decode(
         &mut self,
         request: &decode::Request,
@@ -152,7 +151,6 @@ impl Instance {
         .await
     }
 
-    /// `run-job.run`
     pub async fn run(&mut self, scheduled_ms: i64, time: Duration) -> Result<(), Fault> {
         let Exports::Job(world) = &self.exports else { return Err(OTHER_WORLD) };
         let done = within(&mut self.store, time, self.output_bytes_max, async |store| {
@@ -162,7 +160,7 @@ impl Instance {
     }
 }
 
-/// Makes a call within a time: epochs end what computes, the timeout what waits.
+/// Makes a call within a time. Epochs end calls that compute; the timeout ends calls that wait.
 async fn within<T>(
     store: &mut Store<PluginState>,
     time: Duration,
@@ -170,13 +168,16 @@ async fn within<T>(
     call: impl AsyncFnOnce(&mut Store<PluginState>) -> wasmtime::Result<T>,
 ) -> Result<T, Fault> {
     let ticks = time.as_millis().div_ceil(EPOCH_TICK.as_millis()) as u64;
-    // The tick that is under way counts as one.
+    // The current tick is already running and counts as one.
     store.set_epoch_deadline(ticks + 1);
     let state = store.data_mut();
     state.deadline = Instant::now() + time;
+    // A refusal of an earlier call must not explain a trap of this one.
     state.limiter.refused_by = None;
     state.words.begin_call();
+    // Two ticks longer than the epoch deadline, so that a call that computes ends by its trap.
     let called = tokio::time::timeout(time + EPOCH_TICK * 2, call(store)).await;
+    // Before the result is judged: a failed call leaves cursors open, too.
     store.data_mut().end_cursors();
     match called {
         Ok(Ok(given)) => Ok(given),
@@ -185,7 +186,7 @@ async fn within<T>(
     }
 }
 
-/// Why the instance ended.
+/// Determines the limit or trap that ended a call.
 fn reason(
     state: &PluginState,
     trap: wasmtime::Error,
@@ -195,13 +196,15 @@ fn reason(
     let said = format!("{:#}", trap.root_cause());
     match (trap.downcast_ref(), state.limiter.refused_by) {
         (Some(wasmtime::Trap::Interrupt), _) => Fault::Timeout(time),
+        // A guest whose memory was refused aborts with some trap, so the refusal is the reason.
         (_, Some(bound)) => Fault::Memory(bound),
+        // Wasmtime has no type for this error, only its text.
         _ if said.contains("fuel allocated for hostcalls") => Fault::Flood(output_bytes_max),
         _ => Fault::Trap(bounded(&first_line(&format!("{trap:#}")))),
     }
 }
 
-/// A backtrace has a line for each frame, which says little to people.
+/// Returns the first line of a trap; the backtrace after it says little to people.
 fn first_line(text: &str) -> String {
     let trap = text.rsplit_once("wasm trap: ").map(|(_, trap)| format!("wasm trap: {trap}"));
     let text = trap.as_deref().unwrap_or(text);

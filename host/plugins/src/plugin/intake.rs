@@ -1,4 +1,4 @@
-//! The plugins between a request and the store: transforms before it, observers after it.
+//! Writes through the plugins: transforms before the store, observers after it.
 
 use super::manager::Plugins;
 use super::observers::Stored;
@@ -9,8 +9,7 @@ use tidepool_runtime::{RemoteWriteVersion, WriteOutcome, nothing_written};
 use tidepool_store::{Body, BodyRoom, StoreError};
 
 impl Plugins {
-    /// As `Store::append`, of what the transforms make of a request. The outcome counts what was
-    /// sent.
+    /// Appends a request after the transforms. The outcome counts the rows that were sent.
     pub fn append(
         &self,
         version: RemoteWriteVersion,
@@ -29,9 +28,11 @@ impl Plugins {
         let mut transformed = self.transform(version, body).await?;
         let mut stored = nothing_written();
         for Request { version, body } in std::mem::take(&mut transformed.requests) {
+            // Copied before the append, which consumes the body, and only if someone observes.
             let seen = self.has_observers().then(|| Stored { version, body: body.to_vec().into() });
-            // What was made of the request takes no room of its own: few are made at a time.
+            // Output of transforms takes no room, because few requests are transformed at a time.
             let outcome = self.store().append(version, body, BodyRoom::beside(&room)).await?;
+            // Only after the append: observers see nothing that was not stored.
             if let Some(batch) = seen {
                 self.observe(&batch);
             }
@@ -42,8 +43,8 @@ impl Plugins {
     }
 }
 
-/// Adds what became of a part. One refusal that time can cure is described if there is any, as in a
-/// single outcome: by it a sender learns to come again.
+/// Adds the outcome of a part. If any refusal is curable by time, one is among the described ones,
+/// as in a single outcome: it tells the sender to retry.
 fn add(sum: &mut WriteOutcome, outcome: WriteOutcome) {
     sum.samples_written += outcome.samples_written;
     sum.histograms_written += outcome.histograms_written;
@@ -51,6 +52,7 @@ fn add(sum: &mut WriteOutcome, outcome: WriteOutcome) {
     sum.refused += outcome.refused;
     for refusal in outcome.refusals {
         if sum.refusals.len() >= REFUSALS_MAX {
+            // The list is full: only the first curable refusal displaces another.
             if !clears(refusal.reason) || may_clear(sum) {
                 continue;
             }
@@ -65,7 +67,7 @@ mod tests {
     use super::*;
     use tidepool_runtime::{Refusal, RefusalReason};
 
-    /// So many rows refused for a reason.
+    /// Returns an outcome with this number of rows refused.
     fn refused(reason: RefusalReason, count: u64) -> WriteOutcome {
         let refusal = Refusal { reason, detail: String::new(), timestamp_ms: 0 };
         let refusals = vec![refusal; (count as usize).min(REFUSALS_MAX)];

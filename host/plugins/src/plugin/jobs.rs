@@ -1,4 +1,4 @@
-//! Jobs: each on a thread of its own, at low priority, run at multiples of its schedule.
+//! Jobs: each has a thread of its own at low priority, and runs at multiples of its schedule.
 
 use super::pool::Plugin;
 use tidepool_lifecycle::priority::lower_priority;
@@ -11,14 +11,13 @@ use std::time::Duration;
 use tidepool_lifecycle::clock::system_now_ms;
 use tokio::runtime::Handle;
 
-/// A job that runs. It ends when this is dropped, after the run it is at.
+/// A running job. Dropping this value ends the job after its current run.
 pub struct Job {
-    /// Dropping it ends the waiting.
+    /// Sender whose drop ends the wait for the next run.
     _stop: Sender<()>,
 }
 
 impl Job {
-    /// Starts its thread.
     pub fn start(plugin: Arc<Plugin>, store: Store, runtime: Handle) -> io::Result<Job> {
         let (stop, stopped) = channel();
         let thread = std::thread::Builder::new().name("job".into());
@@ -31,9 +30,11 @@ impl Job {
 }
 
 fn run_all(plugin: &Plugin, store: &Store, stopped: &Receiver<()>, runtime: &Handle) {
+    // At least 1, because a division by 0 would panic.
     let schedule_ms = millis(plugin.settings.schedule).max(1);
     loop {
-        // A missed run is not made up for: the next multiple counts.
+        // A missed run is not made up for: the next multiple of the schedule counts.
+        // The clock is read each time, so that a corrected clock moves the next run.
         let now_ms = system_now_ms();
         let next_ms = (now_ms.div_euclid(schedule_ms) + 1).saturating_mul(schedule_ms);
         let wait = Duration::from_millis(next_ms.saturating_sub(now_ms).unsigned_abs());
@@ -41,11 +42,12 @@ fn run_all(plugin: &Plugin, store: &Store, stopped: &Receiver<()>, runtime: &Han
             Err(RecvTimeoutError::Timeout) => {}
             _ => return,
         }
+        // Before the replay ends, every read and append would fail and count as a fault.
         if !store.is_ready() {
             continue;
         }
         let run = plugin.call(async |instance, time| instance.run(next_ms, time).await);
-        // What fails is logged and counted there.
+        // `call` logs and counts failures.
         let _ = runtime.block_on(run);
     }
 }

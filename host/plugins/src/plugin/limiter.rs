@@ -1,33 +1,33 @@
-//! Limits on an instance's memories and tables.
+//! Limits on the memories and tables of an instance.
 
 use std::sync::Arc;
 use tidepool_runtime::{MemoryBound, MemoryPool, PoolShare};
 use wasmtime::ResourceLimiter;
 
-/// Elements of all tables of an instance together: those of large programs are some thousands.
+/// Maximum number of elements in all tables of an instance; large programs have some thousands.
 const TABLE_ELEMENTS_MAX: usize = 200_000;
 
-/// Core instances, memories and tables that a component may consist of; each memory reserves
-/// addresses.
+/// Maximum number of core instances, of memories and of tables in a component. Each memory reserves
+/// address space.
 const PARTS_MAX: usize = 64;
 
-/// What wasmtime asks before something grows.
+/// Limiter that wasmtime asks before a memory or table grows.
 pub struct Limiter {
     bytes_max: usize,
     bytes: usize,
     table_elements: usize,
     share: PoolShare,
-    /// Which bound refused memory last: the instance does not survive that.
+    /// Bound that refused memory last; the instance does not survive a refusal.
     pub refused_by: Option<MemoryBound>,
 }
 
 impl Limiter {
-    /// So many bytes, which are also taken from a pool.
+    /// Makes a limiter for up to `bytes_max`, which also count against a pool.
     pub fn new(bytes_max: usize, pool: &Arc<MemoryPool>) -> Limiter {
         Limiter { bytes_max, bytes: 0, table_elements: 0, share: pool.share(), refused_by: None }
     }
 
-    /// Linear memory of the instance.
+    /// Returns the linear memory of the instance in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -40,10 +40,12 @@ impl ResourceLimiter for Limiter {
         desired: usize,
         _maximum: Option<usize>,
     ) -> wasmtime::Result<bool> {
+        // The sum over all memories counts: a component may have several.
         let bytes = self.bytes.saturating_add(desired.saturating_sub(current));
         let refused_by = if bytes > self.bytes_max {
             Some(MemoryBound::Own)
         } else {
+            // The own limit comes first, so that a greedy plugin takes nothing from the pool.
             (!self.share.grow_to(bytes)).then_some(MemoryBound::Shared)
         };
         match refused_by {

@@ -1,5 +1,6 @@
-//! Loading a plugin: from its file to instances that work. Each on a thread of its own, since a
-//! compiler takes minutes and a plugin may take seconds to start; of what is large, one at a time.
+//! Loading of plugins: from a file to working instances. Each load has a thread of its own, because
+//! compiling takes minutes and a start may take seconds. Steps that need much memory run one at a
+//! time.
 
 use super::code::{Cancel, Code, CodeCache, CodeError, read_plugin};
 use super::config::{PluginsConfig, World};
@@ -19,82 +20,70 @@ use tidepool_query::Queries;
 use tidepool_runtime::{MemoryBound, MemoryPool};
 use tokio::runtime::Handle;
 
-/// Makes plugins of files.
 pub struct Loader {
     runtime: PluginRuntime,
     cache: CodeCache,
-    /// The memory that all instances share.
     pub memory: Arc<MemoryPool>,
-    /// What jobs work on, with the store.
+    /// Queries and store that jobs work on.
     pub queries: Queries,
-    /// Counts, by name and world.
     pub figures: AllFigures,
-    /// Where plugins run.
+    /// Async runtime on which plugins run.
     pub handle: Handle,
-    /// A plugin's bytes are held by one thread at a time.
+    /// Held while a plugin's bytes are in memory, so that only one thread holds such bytes.
     reading: Mutex<()>,
-    /// One compiler runs at a time.
+    /// Held while a compiler runs, so that only one runs at a time.
     compiling: Mutex<()>,
 }
 
-/// The result of loading a plugin.
 pub struct Outcome {
-    /// The plugin that was to be loaded.
     pub wanted: Wanted,
-    /// Where its machine code is kept, if there is any.
+    /// File of the machine code in the cache; `None` if there is none.
     pub code: Option<PathBuf>,
-    /// The plugin, or why there is none.
     pub result: Result<Loaded, LoadError>,
 }
 
-/// Why a plugin could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// There is no machine code.
     #[error(transparent)]
     Code(#[from] CodeError),
-    /// It is made for no world, or another one.
+    /// The component is made for no world, or for another one.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// Its settings are for another world.
+    /// A setting does not apply to the component's world.
     #[error("it is made for the world {world}, but {why}")]
     Settings {
-        /// Its own.
         world: &'static str,
-        /// What does not fit.
+        /// Setting that does not apply.
         why: String,
     },
-    /// It does not start.
     #[error(transparent)]
     Start(#[from] Fault),
-    /// A thread could not be started.
     #[error("its thread could not be started: {0}")]
     Thread(#[from] io::Error),
-    /// There is no file.
     #[error("{} does not exist", .0.display())]
     Missing(PathBuf),
 }
 
 impl LoadError {
-    /// Whether the same file will fail in the same way another time. What a plugin says when it
-    /// starts may depend on a directory of its own, and how long that takes on what else runs.
+    /// Returns whether the same file would fail in the same way again. A failed start may depend on
+    /// the plugin's directory or on the machine's load, so it is retried.
     pub fn is_lasting(&self) -> bool {
         match self {
             LoadError::Code(error) => error.is_lasting(),
-            // A file that comes is another one.
+            // A file that appears later has another stamp and is loaded anew.
             LoadError::Link(_) | LoadError::Settings { .. } | LoadError::Missing(_) => true,
             LoadError::Start(_) | LoadError::Thread(_) => false,
         }
     }
 
-    /// Whether others have taken the memory that it needs.
+    /// Returns whether other plugins have the shared memory that this one needs.
     pub fn lacks_shared_memory(&self) -> bool {
         matches!(self, LoadError::Start(Fault::Memory(MemoryBound::Shared)))
     }
 }
 
 impl Loader {
-    /// For the plugins of a store.
+    /// Makes a loader for the plugins next to a store.
     pub fn new(
         config: &PluginsConfig,
         queries: &Queries,
@@ -112,7 +101,7 @@ impl Loader {
         })
     }
 
-    /// Makes a plugin. Blocks until it works.
+    /// Loads a plugin. Blocks until its first instance works.
     pub fn load(&self, wanted: Wanted, cancel: &Cancel) -> Outcome {
         match self.code(&wanted.path, cancel) {
             Ok(Code { component, file }) => {
@@ -123,12 +112,12 @@ impl Loader {
         }
     }
 
-    /// Drops all machine code but these files. Not while something is loaded.
+    /// Deletes the cached machine code of all other plugins. Must not run during a load.
     pub fn keep_only(&self, files: &[&Path]) {
         self.cache.keep_only(files);
     }
 
-    /// Machine code that is kept does not wait for a compiler.
+    /// Returns the machine code of a file. Cached code does not wait for another compilation.
     fn code(&self, path: &Path, cancel: &Cancel) -> Result<Code, CodeError> {
         {
             let _reading = lock(&self.reading);
@@ -137,10 +126,12 @@ impl Loader {
                 return Ok(found);
             }
         }
+        // The bytes are dropped before the wait for the compiler, which may take minutes.
         let _compiling = lock(&self.compiling);
         if cancel.is_cancelled() {
             return Err(CodeError::Cancelled);
         }
+        // Read again: the file may have changed during the wait, and its bytes were dropped.
         let wasm = read_plugin(path)?;
         self.cache.load(self.runtime.engine(), &wasm, cancel)
     }
@@ -152,6 +143,7 @@ impl Loader {
         code: PathBuf,
     ) -> Result<Loaded, LoadError> {
         let linked = self.runtime.link(component, wanted.settings.world)?;
+        // Without a world in the configuration, settings can be checked only now.
         let world = linked.world();
         if let Err(why) = wanted.settings.check_world(world) {
             return Err(LoadError::Settings { world: world.name(), why });

@@ -1,4 +1,4 @@
-//! All plugins: hands them requests.
+//! Entry point of all plugins: hands them requests.
 //!
 //! ```text
 //!  directory + configuration ── watch ──▶ load what changed ──▶ the set
@@ -6,9 +6,9 @@
 //!  write ──▶ transforms ──▶ store ──▶ observers        push/NAME ──▶ decoder
 //! ```
 //!
-//! A request takes the set as it is when it comes, and keeps it to its end: a plugin that is
-//! replaced meanwhile finishes its calls. A file that cannot be loaded changes nothing: what was
-//! loaded from it before goes on.
+//! A request uses the set of plugins at its arrival until it ends: a plugin that is replaced
+//! meanwhile finishes its calls. If a file cannot be loaded, the version loaded before stays in
+//! use.
 
 use super::config::{PluginsConfig, World, is_reserved};
 use super::figures::PluginFigures;
@@ -27,7 +27,6 @@ use tidepool_store::{Body, Store, StoreError};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
-/// All plugins; clones share them.
 #[derive(Clone)]
 pub struct Plugins {
     shared: Arc<Shared>,
@@ -37,27 +36,22 @@ struct Shared {
     loader: Arc<Loader>,
     set: Arc<LiveSet>,
     events: Sender<Event>,
-    /// Requests that are transformed or decoded at a time.
+    /// Permits of requests that may be transformed or decoded at a time.
     turns: Arc<Semaphore>,
 }
 
-/// What `/metrics` shows of a plugin.
 pub struct PluginReport {
-    /// Its name.
     pub name: String,
-    /// Its world.
     pub world: World,
-    /// Its figures.
     pub figures: Arc<PluginFigures>,
-    /// Whether it is loaded.
     pub is_loaded: bool,
-    /// Whether it is left alone for a while.
+    /// Whether the plugin is disabled after faults.
     pub is_disabled: bool,
 }
 
 impl Plugins {
-    /// Finds all plugins, loads them on threads of their own, and looks after their files from then
-    /// on. Until they are loaded, requests that need them are refused.
+    /// Lists all plugins, loads them on threads of their own, and watches their files from then on.
+    /// Requests that need a plugin are refused until it is loaded.
     pub fn open(
         config: PluginsConfig,
         queries: &Queries,
@@ -68,22 +62,24 @@ impl Plugins {
         let watcher = Watcher::new(config, Arc::clone(&loader));
         let events = watcher.sender();
         let set = Arc::new(RwLock::new(Arc::new(watcher.first_set())));
+        // Weak, so that the thread ends once the last handle is dropped.
         let live = Arc::downgrade(&set);
         let thread = std::thread::Builder::new().name("plugins".into());
         let watching = thread.spawn(move || watcher.run(&live));
         watching.map_err(|error| format!("could not start a thread: {error}"))?;
+        // Calls compute, so more at a time than processors would only take longer each.
         let turns = Arc::new(Semaphore::new(processors().max(2)));
         Ok(Plugins { shared: Arc::new(Shared { loader, set, events, turns }) })
     }
 
-    /// Takes another configuration, which holds once the files were looked at; what could not be
-    /// loaded is tried again. The directory and the memory stay as they are.
+    /// Applies another configuration at the next look at the files, and retries all failed loads.
+    /// The directory and the memory limit stay as they are.
     pub fn reload(&self, config: &PluginsConfig) {
-        // The thread lives as long as this does.
+        // The receiving thread lives as long as this value.
         let _ = self.shared.events.send(Event::Reload(config.clone()));
     }
 
-    /// Lets transforms work on a request, if there are any.
+    /// Applies the transforms to a request, if there are any.
     pub async fn transform(
         &self,
         version: RemoteWriteVersion,
@@ -91,44 +87,43 @@ impl Plugins {
     ) -> Result<Transformed, StoreError> {
         let set = self.shared.set();
         let request = Request { version, body };
+        // Requests that no transform will see stay on the network runtime and are not decoded.
         if set.transforms.pass_by(&request) {
             return Ok(Transformed::untouched(request));
         }
         self.blocking(async move || set.transforms.apply(request).await).await?
     }
 
-    /// What is behind it.
     pub fn store(&self) -> &Store {
         self.shared.loader.queries.store()
     }
 
-    /// Whether a transform or an observer looks at writes, or should and is not loaded.
+    /// Returns whether a transform or an observer sees writes, or should but is not loaded.
     pub fn watch_writes(&self) -> bool {
         let set = self.shared.set();
         !set.transforms.chain.is_empty() || set.observers().next().is_some()
     }
 
-    /// Whether an observer is loaded.
     pub fn has_observers(&self) -> bool {
         self.shared.set().observers().next().is_some()
     }
 
-    /// Shows what was stored to all who want to see it.
+    /// Queues a stored batch for all observers.
     pub fn observe(&self, batch: &Stored) {
         for observer in self.shared.set().observers() {
             observer.show(batch.clone());
         }
     }
 
-    /// The decoder of a name.
     pub fn decoder(&self, name: &str) -> Option<Arc<Plugin>> {
         let set = self.shared.set();
         let plugin = set.plugin(name)?;
         (plugin.world == World::Decoder).then(|| Arc::clone(plugin))
     }
 
-    /// The name of the decoder that the configuration gives a path of its own.
+    /// Returns the name of the decoder that is configured for a URL path.
     pub fn at_path(&self, path: &str) -> Option<String> {
+        // Checked first, because most requests have such paths, and no decoder may take one.
         if is_reserved(path) {
             return None;
         }
@@ -137,7 +132,7 @@ impl Plugins {
         set.entries.values().find(has_it).map(|entry| entry.wanted.settings.name.clone())
     }
 
-    /// Why a decoder of this name is not there, if there should be one.
+    /// Returns the reason for a missing decoder, if a plugin of this name may become a decoder.
     pub fn lacks_decoder(&self, name: &str) -> Option<&'static str> {
         let set = self.shared.set();
         let entry = set.entries.get(name)?;
@@ -148,14 +143,13 @@ impl Plugins {
         })
     }
 
-    /// Names of all decoders.
     pub fn decoders(&self) -> Vec<String> {
         let set = self.shared.set();
         let is_decoder = |plugin: &&Arc<Plugin>| plugin.world == World::Decoder;
         set.loaded().filter(is_decoder).map(|plugin| plugin.settings.name.clone()).collect()
     }
 
-    /// Runs something that computes where waiting is allowed, when it is its turn.
+    /// Runs a computation on a thread that may block, once a permit is free.
     pub async fn blocking<T: Send + 'static>(
         &self,
         work: impl AsyncFnOnce() -> T + Send + 'static,
@@ -165,13 +159,14 @@ impl Plugins {
         let handle = self.shared.loader.handle.clone();
         let done = tokio::task::spawn_blocking(move || {
             let done = handle.block_on(work());
+            // Held by the work, because a cancelled caller does not stop the thread.
             drop(turn);
             done
         });
         done.await.map_err(|error| StoreError::Runtime(format!("a plugin's call: {error}")))
     }
 
-    /// Figures of all plugins that there are or were.
+    /// Returns the state of all plugins since the start, including removed ones.
     pub fn reports(&self) -> Vec<PluginReport> {
         let set = self.shared.set();
         let report = |(name, world, figures): (String, World, Arc<PluginFigures>)| {
@@ -182,12 +177,11 @@ impl Plugins {
         self.shared.loader.figures.all().into_iter().map(report).collect()
     }
 
-    /// How many plugins are being loaded or compiled.
+    /// Returns the number of plugins that are being loaded or compiled.
     pub fn loading(&self) -> usize {
         self.shared.set().entries.values().filter(|entry| entry.is_undecided()).count()
     }
 
-    /// Linear memory of all instances together.
     pub fn memory(&self) -> &MemoryPool {
         &self.shared.loader.memory
     }

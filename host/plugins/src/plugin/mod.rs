@@ -1,14 +1,14 @@
-//! Plugins: components of other people's beside the store, each in a sandbox of its own.
+//! Plugins: components of third parties next to the store, each in a sandbox of its own.
 //!
-//! Reading order: [`config`] says what can be set; `folder` which plugins there should be; `code`
-//! and `runtime` make a component runnable; `instance` calls it within its limits; `pool` keeps
-//! instances and `health` leaves alone what fails; `batch` turns requests into columns and back;
-//! `transforms`, `observers`, `jobs` and `decoders` are the four worlds; `loading` makes a plugin
-//! of a file, `watch` brings the `set` of them to what files and configuration say, and `manager`
-//! hands them requests.
+//! Reading order: [`config`] has the settings; `folder` lists the plugins that should be loaded;
+//! `code` and `runtime` make a component runnable; `instance` calls it within its limits; `pool`
+//! keeps instances and `health` disables a plugin that fails; `batch` converts requests to columns
+//! and back; `transforms`, `observers`, `jobs` and `decoders` are the four worlds; `loading` makes
+//! a plugin from a file, `watch` updates the `set` of plugins when files or settings change, and
+//! `manager` hands requests to plugins.
 //!
-//! The store knows nothing of plugins. A build without the feature `plugins` has the file
-//! `absent.rs` in place of this one: the same interface, of which there is never a value.
+//! The store knows nothing of plugins. A build without the feature `plugins` compiles `absent.rs`
+//! in place of this file: the same interface on a type without values.
 
 mod batch;
 #[allow(missing_docs)]

@@ -12,16 +12,14 @@ use tidepool_lifecycle::priority::lower_priority;
 use tidepool_runtime::RemoteWriteVersion;
 use tokio::runtime::Handle;
 
-/// A batch that was stored.
 #[derive(Clone)]
 pub struct Stored {
-    /// Which message.
     pub version: RemoteWriteVersion,
-    /// The message.
+    /// The message, decompressed; shared by the queues of all observers.
     pub body: Arc<[u8]>,
 }
 
-/// The way to an observer. It ends when this is dropped, after what it works on.
+/// Queue of an observer. Dropping this value ends the observer after its queued batches.
 pub struct Observer {
     plugin: Arc<Plugin>,
     queue: SyncSender<Stored>,
@@ -29,7 +27,6 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Starts its thread.
     pub fn start(plugin: Arc<Plugin>, runtime: Handle) -> io::Result<Observer> {
         let (queue, batches) = sync_channel(plugin.settings.limits.queue);
         let queued_bytes = Arc::new(AtomicUsize::new(0));
@@ -42,11 +39,13 @@ impl Observer {
         Ok(Observer { plugin, queue, queued_bytes })
     }
 
-    /// Shows it a batch, if there is room in its queue: as many bytes as an instance may have.
+    /// Queues a batch if there is room, in number and in bytes: at most the memory of an instance.
     pub fn show(&self, batch: Stored) {
         let bytes = batch.body.len();
+        // Added before the check, so that two writers cannot both use the last room.
         let waiting = self.queued_bytes.fetch_add(bytes, Relaxed);
         let has_room = waiting + bytes <= self.plugin.settings.limits.memory_bytes_max;
+        // Never waits: a slow observer must not delay writes.
         if !has_room || self.queue.try_send(batch).is_err() {
             self.queued_bytes.fetch_sub(bytes, Relaxed);
             self.plugin.figures.left_out.fetch_add(1, Relaxed);
@@ -63,6 +62,7 @@ fn observe_all(
     while let Ok(batch) = batches.recv() {
         // `observe` logs and counts failures; no caller waits for the result.
         let _ = runtime.block_on(observe(plugin, &batch));
+        // Only now: the batch occupies memory until the observer has seen it.
         queued_bytes.fetch_sub(batch.body.len(), Relaxed);
     }
 }

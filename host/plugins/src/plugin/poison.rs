@@ -1,6 +1,6 @@
 //! Bodies on which a decoder fails. A sender that is asked to retry sends the same body first, and
-//! nothing else until that is taken: what a decoder never survives is refused for good after a
-//! while.
+//! nothing else before that is accepted. A body on which the decoder fails repeatedly is therefore
+//! refused for good.
 
 use super::bindings::decoder::exports::tidepool::plugin::decode_bodies::Request;
 use super::fault::Fault;
@@ -9,31 +9,31 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, PoisonError};
 use tidepool_runtime::MemoryBound;
 
-/// How often a decoder may fail on a body.
+/// Number of failures after which a body is refused for good.
 pub const FAILURES_MAX: u32 = 3;
 
-/// Bodies that are remembered; the one that failed the longest ago is dropped first.
+/// Maximum number of remembered bodies; the one that failed longest ago is dropped first.
 const BODIES_MAX: usize = 256;
 
-/// The bodies that failed.
 #[derive(Default)]
 pub struct PoisonList {
     hasher: RandomState,
-    /// Hashes of bodies, and how often they failed.
+    /// Hash and number of failures of each body, the latest failure last.
     failed: Mutex<VecDeque<(u64, u32)>>,
 }
 
 impl PoisonList {
-    /// What a request is remembered by: all that a decoder sees of it but the time.
+    /// Returns the hash of a request: everything that the decoder sees except the time.
     pub fn key(&self, request: &Request) -> u64 {
         let Request { content_type, path, query, body, received_ms: _ } = request;
         self.hasher.hash_one((content_type, path, query, body))
     }
 
-    /// Counts a failure, and returns how many that makes.
+    /// Counts a failure of a body, and returns the number of failures so far.
     pub fn failed(&self, key: u64) -> u32 {
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         let at = failed.iter().position(|(other, _)| *other == key);
+        // Removed and pushed again, which keeps the queue in order of the latest failure.
         let before = at.and_then(|at| failed.remove(at)).map_or(0, |(_, count)| count);
         if failed.len() >= BODIES_MAX {
             failed.pop_front();
@@ -44,8 +44,8 @@ impl PoisonList {
     }
 }
 
-/// Whether a failure may lie in the body. What took too long may take less another time, and memory
-/// that others have comes free.
+/// Returns whether the body may be the cause of a fault. A slow call may be faster another time,
+/// and shared memory may become free.
 pub fn may_be_poison(fault: &Fault) -> bool {
     match fault {
         Fault::Trap(_) | Fault::Memory(MemoryBound::Own) | Fault::Flood(_) | Fault::Invalid(_) => {

@@ -1,4 +1,4 @@
-//! A loaded plugin: its instances, which are kept for the next call, and how it fares.
+//! A loaded plugin: its idle instances, its figures and its health.
 
 use super::batch::Interest;
 use super::config::{PluginSettings, World};
@@ -15,21 +15,17 @@ use std::time::{Duration, Instant};
 use tidepool_runtime::MemoryPool;
 use tokio::sync::Semaphore;
 
-/// An instance that has grown to this part of what it may have is not kept, as one that leaves
-/// cursors open: memory never shrinks, and what it leaks must not become a fault.
+/// Fraction of the memory limit beyond which an instance is not kept, like one that leaves cursors
+/// open. Linear memory never shrinks, and a leak must not grow into a fault.
 const KEPT_PART: (usize, usize) = (3, 4);
 
-/// A loaded plugin.
 pub struct Plugin {
-    /// Its settings.
     pub settings: PluginSettings,
-    /// Its world.
     pub world: World,
-    /// Its figures.
     pub figures: Arc<PluginFigures>,
-    /// The columns that it asks for.
+    /// Columns that the plugin asks for.
     pub interest: Interest,
-    /// Bodies on which it failed, of a decoder.
+    /// Bodies on which a decoder failed.
     pub poison: PoisonList,
     linked: Linked,
     runtime: PluginRuntime,
@@ -41,20 +37,18 @@ pub struct Plugin {
     time: Duration,
 }
 
-/// What plugins are made of.
+/// Parts that a plugin is made from.
 pub struct Making<'a> {
-    /// Runs them.
     pub runtime: &'a PluginRuntime,
-    /// What their instances share.
+    /// Memory pool that all instances share.
     pub memory: &'a Arc<MemoryPool>,
-    /// What they find around them; only jobs get the store.
+    /// Surroundings of the instances; only jobs get the store.
     pub around: Around,
-    /// Counts.
     pub figures: Arc<PluginFigures>,
 }
 
 impl Plugin {
-    /// Starts a first instance, which shows whether the plugin takes its configuration.
+    /// Starts a first instance, which shows that the plugin accepts its configuration.
     pub async fn load(
         settings: PluginSettings,
         linked: Linked,
@@ -62,11 +56,13 @@ impl Plugin {
     ) -> Result<Plugin, Fault> {
         let world = linked.world();
         let mut around = making.around;
+        // Other worlds have no import that reaches the store; this is a second guard.
         around.queries = around.queries.filter(|_| world == World::Job);
         let mut plugin = Plugin {
             interest: Interest::empty(),
             poison: PoisonList::default(),
             time: settings.time(world),
+            // Runs of a job never overlap.
             slots: Semaphore::new(if world == World::Job { 1 } else { settings.limits.instances }),
             settings,
             world,
@@ -84,8 +80,8 @@ impl Plugin {
         Ok(plugin)
     }
 
-    /// Calls an instance, for which it waits no longer than a call may take. Anything but an answer
-    /// counts as a fault, and enough of them disable the plugin for a while.
+    /// Calls an instance, and waits for a free one no longer than a call may take. Any fault
+    /// counts, and repeated ones disable the plugin for a while.
     pub async fn call<T>(
         &self,
         call: impl AsyncFnOnce(&mut Instance, Duration) -> Result<T, Fault>,
@@ -97,22 +93,21 @@ impl Plugin {
         self.admitted_call(admitted, call).await
     }
 
-    /// Whether it may be called now; what is admitted must be called.
+    /// Admits a call now. An admitted call must be made or given back.
     pub fn admit(&self) -> Option<Admitted> {
         self.health.admit(Instant::now())
     }
 
-    /// Nothing came of an admission.
+    /// Gives back an admission that was not used.
     pub fn give_back(&self, admitted: Admitted) {
         self.health.nothing(admitted);
     }
 
-    /// Counts a call that was not made.
     pub fn count_skipped(&self) {
         self.figures.count(Outcome::Skipped, Duration::ZERO);
     }
 
-    /// As [`Plugin::call`], for whom was admitted.
+    /// Calls an instance as [`Plugin::call`] does, for a call that was admitted already.
     pub async fn admitted_call<T>(
         &self,
         admitted: Admitted,
@@ -124,6 +119,7 @@ impl Plugin {
             self.count_skipped();
             return Err(Fault::Skipped("all its instances are in use (limits.instances)"));
         };
+        // The wait for a slot is not part of the call's duration.
         let begun = Instant::now();
         let called = self.called(call).await;
         match &called {
@@ -137,12 +133,14 @@ impl Plugin {
         &self,
         call: impl AsyncFnOnce(&mut Instance, Duration) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
+        // The guard is dropped here, before the call: a call takes long.
         let kept = self.idle().pop();
         let mut instance = match kept {
             Some(instance) => instance,
             None => self.start().await?,
         };
         let called = call(&mut instance, self.time).await;
+        // After a trap or a limit, the instance's memory is in an unknown state.
         if called.as_ref().err().is_none_or(Fault::spares_instance) {
             self.keep(instance);
         } else {
@@ -177,13 +175,13 @@ impl Plugin {
         }
     }
 
-    /// Gives back the memory of instances that no call works with.
+    /// Drops all instances that no call uses, and so frees their memory.
     pub fn drop_idle(&self) {
         let idle = std::mem::take(&mut *self.idle());
         idle.iter().for_each(|instance| self.release_memory(instance));
     }
 
-    /// Subtracts the memory of an instance that will be dropped.
+    /// Subtracts the memory of an instance that is about to be dropped.
     fn release_memory(&self, instance: &Instance) {
         self.figures.memory_bytes.fetch_sub(instance.noted_bytes() as u64, Relaxed);
     }
@@ -223,7 +221,6 @@ impl Plugin {
         }
     }
 
-    /// Whether it is left alone.
     pub fn is_disabled(&self) -> bool {
         self.health.is_disabled()
     }

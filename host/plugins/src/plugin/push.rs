@@ -1,67 +1,58 @@
-//! A push request for a decoder, and its result.
+//! A push request for a decoder, and the result.
 
 use tidepool_store::{Body, StoreError};
 
-/// A request for a decoder.
 pub struct PushRequest {
-    /// Its header of this name; empty without one.
+    /// Header `Content-Type`; empty without one.
     pub content_type: String,
-    /// The part of the URL's path after the name.
+    /// Part of the URL's path after the decoder's name.
     pub path: String,
-    /// The query string of the URL.
     pub query: String,
-    /// When it came.
+    /// Time of arrival by the node's clock.
     pub received_ms: i64,
-    /// Its body.
     pub body: Body,
 }
 
-/// The result of decoding a body.
 pub struct Decoded {
-    /// A remote-write 2.0 body; nothing if there are no rows.
+    /// Remote-write 2.0 body; `None` if there are no rows.
     pub body: Option<Vec<u8>>,
-    /// Samples and histograms in it.
+    /// Number of samples and histograms in the body.
     pub rows: u64,
-    /// Rows that the decoder did not understand.
+    /// Number of rows that the decoder did not understand.
     pub refused: u64,
-    /// Why, for the first of them.
+    /// Reasons for the first refused rows.
     pub reasons: Vec<String>,
 }
 
-/// Why there is nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum Undecoded {
-    /// There is no such decoder; names of those that are there.
+    /// No decoder has this name; contains the names of the loaded decoders.
     #[error("there is no decoder with that name; decoders: {}", .0.join(", "))]
     NoDecoder(Vec<String>),
-    /// The body is wrong.
+    /// The decoder refuses the body as malformed.
     #[error("{0}")]
     Malformed(String),
-    /// Not for bodies of this type.
+    /// The decoder refuses this content type.
     #[error("{0}")]
     UnsupportedType(String),
-    /// Nothing is at this path.
+    /// The decoder serves nothing at this path.
     #[error("{0}")]
     NotFound(String),
-    /// The decoder failed.
+    /// The decoder failed, which may be different the next time.
     #[error("the plugin {plugin} failed: {why}")]
     Failed {
-        /// Its name.
         plugin: String,
-        /// What happened.
+        /// Text of the fault, or the reason why the decoder is not loaded.
         why: String,
     },
-    /// The decoder fails whenever it is given this body.
+    /// The decoder failed on this body too often for another try.
     #[error("the plugin {plugin} failed {failures} times on this body, the last time: {why}")]
     Poisonous {
-        /// Its name.
         plugin: String,
-        /// How often.
+        /// Number of failures on this body so far.
         failures: u32,
-        /// What happened.
         why: String,
     },
-    /// The store cannot take it.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

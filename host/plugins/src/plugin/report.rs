@@ -1,4 +1,4 @@
-//! What `/metrics` shows of plugins.
+//! Metrics of plugins for `/metrics`.
 
 use super::figures::{Outcome, PluginFigures};
 use super::manager::{PluginReport, Plugins};
@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tidepool_telemetry::MetricsText;
 
 impl Plugins {
-    /// Writes the figures of all plugins.
     pub fn show(&self, text: &mut MetricsText) {
         let reports = self.reports();
         let memory = self.memory();
@@ -26,6 +25,7 @@ impl Plugins {
             "Plugins that are being compiled or started.",
             self.loading(),
         );
+        // A family without any series would be a line of help alone.
         if reports.is_empty() {
             return;
         }
@@ -72,7 +72,7 @@ fn calls(text: &mut MetricsText, reports: &[PluginReport]) {
     text.counters("tidepool_plugin_calls_total", help, &borrowed(&calls));
 }
 
-/// Names have nothing to be escaped.
+/// Returns the labels of a plugin. Plugin names contain nothing that needs escaping.
 fn labels(report: &PluginReport) -> String {
     format!("plugin=\"{}\",world=\"{}\"", report.name, report.world.name())
 }

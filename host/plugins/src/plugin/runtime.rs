@@ -1,5 +1,5 @@
-//! The runtime of all plugins: another engine than the store's, since it carries a compiler and its
-//! code comes from files.
+//! The runtime of all plugins. It has an engine apart from the store's, because it contains a
+//! compiler and its code comes from files.
 
 use super::bindings::{decoder, job, observer, transform};
 use super::config::World;
@@ -8,13 +8,13 @@ use std::time::Duration;
 use wasmtime::component::{Component, HasSelf, Linker};
 use wasmtime::{Config, Engine};
 
-/// How often deadlines are looked at.
+/// Interval at which deadlines are checked.
 pub const EPOCH_TICK: Duration = Duration::from_millis(10);
 
-/// Longest call into which a host call may move bytes is bounded by this much stack.
+/// Maximum stack of WebAssembly code in bytes; deeper calls trap.
 const STACK_BYTES: usize = 512 * 1024;
 
-/// The engine, and what each world is given.
+/// Engine and linkers; each world has a linker with exactly its imports.
 #[derive(Clone)]
 pub struct PluginRuntime {
     engine: Engine,
@@ -23,69 +23,65 @@ pub struct PluginRuntime {
     with_webhook: Linker<PluginState>,
 }
 
-/// A component, linked for its world.
+/// A component that is linked for its world.
 #[derive(Clone)]
 pub enum Linked {
-    /// A transform.
     Transform(transform::TransformPre<PluginState>),
-    /// A decoder.
     Decoder(decoder::DecoderPre<PluginState>),
-    /// A job.
     Job(job::JobPre<PluginState>),
-    /// An observer.
     Observer(observer::ObserverPre<PluginState>),
 }
 
-/// Why a component is no plugin.
+/// Reason why a component is not usable as a plugin.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// It exports no interface of ours.
+    /// The component exports no interface of the contract.
     #[error(
         "it is made for no world of tidepool:plugin@0.2: expected an export of transform-batches, \
          decode-bodies, run-job or observe-batches, but it exports {0}"
     )]
     NoWorld(String),
-    /// It exports more than one.
+    /// The component exports interfaces of two worlds.
     #[error("it is made for several worlds, {0} and {1}; build one plugin for each world")]
     TwoWorlds(&'static str, &'static str),
-    /// It is made for another world than the configuration says.
+    /// The component's world differs from the configured one.
     #[error("it is made for the world {is}, but the configuration says {wanted}")]
     OtherWorld {
-        /// Its own.
         is: &'static str,
-        /// The one that was said.
+        /// World that the configuration names.
         wanted: &'static str,
     },
-    /// It asks for something that its world does not have, or differs from it.
+    /// The component needs an import that its world lacks, or its types differ.
     #[error("it does not fit the world {world}: {reason}")]
     Unfit {
-        /// Its world.
         world: &'static str,
-        /// Why.
+        /// Message of wasmtime, which names the import.
         reason: String,
     },
 }
 
-/// The configuration by which plugins are compiled and run.
+/// Makes an engine with the settings that compiling and running must share.
 pub fn engine() -> wasmtime::Result<Engine> {
     let mut config = Config::new();
     config.wasm_component_model(true).epoch_interruption(true).max_wasm_stack(STACK_BYTES);
-    // Places in the bytecode, and what debuggers unwind by: an eighth of the machine code.
+    // Bytecode positions and unwind tables for debuggers would be an eighth of the machine code.
     config.generate_address_map(false).native_unwind_info(false);
     Engine::new(&config)
 }
 
 impl PluginRuntime {
-    /// Starts the thread that ticks deadlines, which ends with the process.
+    /// Makes the engine and its linkers, and starts the thread that advances epochs.
     pub fn new() -> wasmtime::Result<PluginRuntime> {
         let engine = engine()?;
         let mut alone = Linker::<PluginState>::new(&engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut alone)?;
+        // Each linker extends the previous one: a world gets no import that is not granted to it.
         let mut with_webhook = alone.clone();
         job::tidepool::plugin::webhook::add_to_linker::<_, HasSelf<_>>(&mut with_webhook, |s| s)?;
         let mut with_store = with_webhook.clone();
         job::tidepool::plugin::store::add_to_linker::<_, HasSelf<_>>(&mut with_store, |s| s)?;
         job::tidepool::plugin::query::add_to_linker::<_, HasSelf<_>>(&mut with_store, |s| s)?;
+        // Weak, so that the thread ends with the last user of the engine.
         let ticker = engine.weak();
         // An operating-system thread, because a busy async runtime would delay the ticks.
         std::thread::Builder::new().name("plugin-epoch".into()).spawn(move || {
@@ -98,12 +94,11 @@ impl PluginRuntime {
         Ok(PluginRuntime { engine, alone, with_store, with_webhook })
     }
 
-    /// The engine.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// Links a component for the one world that it is made for.
+    /// Links a component for the only world that it may be made for.
     pub fn link(&self, component: &Component, wanted: Option<World>) -> Result<Linked, LinkError> {
         let world = self.world_of(component)?;
         if let Some(wanted) = wanted.filter(|wanted| *wanted != world) {
@@ -111,6 +106,7 @@ impl PluginRuntime {
         }
         self.linked(component, world).map_err(|error| {
             let mut reason = format!("{error:#}");
+            // A frequent mistake deserves a hint; wasmtime's message names only the missing import.
             let granted = ["store", "query", "webhook"];
             if granted.iter().any(|name| reason.contains(&format!("tidepool:plugin/{name}"))) {
                 reason.push_str(
@@ -149,6 +145,7 @@ impl PluginRuntime {
             .map(|(name, _)| name.to_owned())
             .collect();
         let is_made_for = |world: &World| {
+            // Any version counts here; linking refuses an incompatible one by name.
             let is_it = |name: &String| name.split('@').next() == Some(world.interface());
             exports.iter().any(is_it)
         };
@@ -163,7 +160,6 @@ impl PluginRuntime {
 }
 
 impl Linked {
-    /// Its world.
     pub fn world(&self) -> World {
         match self {
             Linked::Transform(_) => World::Transform,

@@ -1,4 +1,4 @@
-//! The set of loaded plugins at one moment, and its chain of transforms.
+//! The set of plugins at one moment, and its chain of transforms.
 
 use super::code::Cancel;
 use super::config::{OnFault, PluginSettings, World};
@@ -12,73 +12,65 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What holds at one moment.
+/// All plugins at one moment, as requests see them.
 #[derive(Default)]
 pub struct Set {
-    /// By name.
     pub entries: BTreeMap<String, Entry>,
-    /// What requests go through.
+    /// Transforms that every write passes.
     pub transforms: Transforms,
 }
 
-/// A plugin that should be, and what there is of it.
+/// A plugin that should be loaded, and its present state.
 #[derive(Clone)]
 pub struct Entry {
-    /// What should be.
+    /// Settings and file that should be loaded.
     pub wanted: Wanted,
-    /// How far that is.
     pub progress: Progress,
-    /// Why it was not loaded the last time it was tried.
+    /// Reason of the last failed attempt; `None` if it succeeded.
     pub failure: Option<Failure>,
-    /// What works, perhaps of an earlier file or with earlier settings.
+    /// Version in use, perhaps from an earlier file or with earlier settings.
     pub loaded: Option<Loaded>,
-    /// Where machine code of what should be is kept, if that is known.
+    /// File of the wanted version's machine code, if it is known.
     pub code: Option<PathBuf>,
-    /// Whether writes wait for it if it may be a transform: of those that are there at the start.
+    /// Whether writes wait for a possible transform, which was there at the start.
     pub is_awaited: bool,
 }
 
-/// How far the loading of a plugin is.
 #[derive(Clone)]
 pub enum Progress {
-    /// The file has just come or changed, and may be written to.
+    /// The file is new or has changed, and may still be written to.
     Settling,
-    /// It is to be loaded.
     Due,
-    /// It is being loaded.
     Running(Cancel),
-    /// It is loaded.
     Done,
-    /// It could not be loaded.
     Failed,
 }
 
-/// Why a plugin is not loaded, and when it is tried again.
+/// A failed load, and the time of the next attempt.
 #[derive(Clone)]
 pub struct Failure {
-    /// Why.
+    /// Reason, cut to a bounded length.
     pub why: Arc<str>,
-    /// When it is tried again by itself; never if it would fail in the same way.
+    /// Time of the next attempt; `None` if the same file would fail in the same way.
     pub next: Option<Instant>,
-    /// How long that was put off.
+    /// Wait before that attempt, which the next failure doubles.
     pub pause: Duration,
 }
 
-/// What works.
+/// A plugin that works, with the threads of its world.
 #[derive(Clone)]
 pub struct Loaded {
-    /// Its instances.
     pub plugin: Arc<Plugin>,
-    /// The way to it, of an observer.
+    /// Queue of the plugin, if it is an observer.
     pub observer: Option<Arc<Observer>>,
-    /// Runs as long as it is held.
+    /// Thread of the plugin, if it is a job; runs until this is dropped.
     pub _job: Option<Arc<Job>>,
-    /// Where its machine code is kept.
+    /// File of its machine code in the cache.
     pub code: PathBuf,
 }
 
 impl Set {
-    /// What the entries make.
+    /// Makes a set, with the transforms in the order of their settings.
     pub fn of(entries: BTreeMap<String, Entry>) -> Set {
         let mut chain: Vec<(i32, &str, Link)> = Vec::new();
         for (name, entry) in &entries {
@@ -91,43 +83,43 @@ impl Set {
         Set { transforms: Transforms { chain }, entries }
     }
 
-    /// All that work.
     pub fn loaded(&self) -> impl Iterator<Item = &Arc<Plugin>> {
         self.entries.values().filter_map(|entry| Some(&entry.loaded.as_ref()?.plugin))
     }
 
-    /// The one of a name, if it works.
+    /// Returns the plugin of a name, if it works.
     pub fn plugin(&self, name: &str) -> Option<&Arc<Plugin>> {
         self.entries.get(name)?.loaded.as_ref().map(|loaded| &loaded.plugin)
     }
 
-    /// Those that see what was stored.
     pub fn observers(&self) -> impl Iterator<Item = &Arc<Observer>> {
         self.entries.values().filter_map(|entry| entry.loaded.as_ref()?.observer.as_ref())
     }
 }
 
 impl Entry {
-    /// Whether it may be of this world, as far as is known.
+    /// Returns whether the plugin is of this world, or may be while that is unknown.
     pub fn may_be(&self, world: World) -> bool {
         match (&self.loaded, &self.wanted.settings) {
             (Some(loaded), _) => loaded.plugin.world == world,
             (None, PluginSettings { world: Some(said), .. }) => *said == world,
+            // Only decoders have paths, so a plugin with paths is no candidate for another world.
             (None, PluginSettings { paths, .. }) => world == World::Decoder || paths.is_empty(),
         }
     }
 
-    /// Whether it is neither loaded nor known to fail.
+    /// Returns whether the plugin is neither loaded nor known to fail.
     pub fn is_undecided(&self) -> bool {
         !matches!(self.progress, Progress::Done) && self.failure.is_none()
     }
 
-    /// Its place among the transforms. While one is loaded that was there at the start, writes wait
-    /// for it: for some time, or as long as it takes if nothing may be stored without it.
+    /// Returns the place among the transforms. Writes wait for a transform that was there at the
+    /// start: for a limited time, or without limit if nothing may be stored without it.
     fn link(&self) -> Option<Link> {
         if !self.may_be(World::Transform) {
             return None;
         }
+        // A loaded version serves even while its replacement is loaded or has failed.
         if let Some(Loaded { plugin, .. }) = &self.loaded {
             return Some(Link::Loaded(Arc::clone(plugin)));
         }

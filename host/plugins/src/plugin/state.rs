@@ -1,4 +1,4 @@
-//! The host's state of one instance, and its grants.
+//! Host-side state of one instance, and its grants.
 
 use super::config::PluginSettings;
 use super::fault::Fault;
@@ -15,55 +15,53 @@ use tokio::sync::Semaphore;
 use wasmtime::component::Resource;
 use wasmtime_wasi::{FsPerms, ResourceTable, WasiCtx, WasiCtxView, WasiView};
 
-/// The place at which a plugin sees its directory.
+/// Path at which a plugin sees its granted directory.
 const DIRECTORY: &str = "/data";
 
-/// Files, streams and the like that an instance may have open: the process has so many descriptors
-/// for everything.
+/// Maximum number of an instance's files, streams and the like; all share one descriptor limit.
 const RESOURCES_MAX: usize = 256;
 
-/// Cursors that a job may have open: each is a read with an instance of its own.
+/// Maximum number of a job's open cursors, each of which is a read with an instance of its own.
 pub const CURSORS_MAX: usize = 4;
 
-/// What there is around an instance.
+/// Surroundings of an instance: store, record and permits.
 #[derive(Clone)]
 pub struct Around {
-    /// For jobs, with their store.
+    /// Queries and their store; only for jobs.
     pub queries: Option<Queries>,
-    /// Cursors that a job may have open, beside the reads of others.
+    /// Permits of a job's cursors, so that these take none from other reads.
     pub cursors: Arc<Semaphore>,
-    /// In a trial: what it appends is kept here, too, and what it posts is kept and not sent.
+    /// Record of a trial run: copies of appends, and posts, which are not sent.
     pub record: Option<Arc<Record>>,
 }
 
 impl Around {
-    /// Queries of a store and, in a trial, what keeps a record.
     pub fn new(queries: Option<Queries>, record: Option<Arc<Record>>) -> Around {
         Around { queries, cursors: Arc::new(Semaphore::new(CURSORS_MAX)), record }
     }
 }
 
-/// The data of a wasmtime store.
+/// The data of an instance's wasmtime store.
 pub struct PluginState {
     pub(super) limiter: Limiter,
     pub(super) table: ResourceTable,
     pub(super) words: Words,
-    /// Beginnings of URLs that it may post to.
+    /// Prefixes of URLs that the plugin may post to.
     pub(super) webhooks: Vec<String>,
     pub(super) around: Around,
-    /// Cursors that it opened and did not drop.
+    /// Cursors that were opened and not dropped.
     pub(super) open_cursors: BTreeSet<u32>,
-    /// Whether a call has left some of them open.
+    /// Whether any call has left cursors open.
     pub(super) has_leaked: bool,
-    /// Maximum size of one batch in columns.
+    /// Maximum size of one batch in columns, in bytes.
     pub(super) columns_bytes_max: usize,
-    /// When the running call ends.
+    /// Time at which the running call must end.
     pub(super) deadline: Instant,
     wasi: WasiCtx,
 }
 
 impl PluginState {
-    /// Of a plugin.
+    /// Opens the granted directory; fails if that is impossible.
     pub fn new(
         settings: &PluginSettings,
         pool: &Arc<MemoryPool>,
@@ -71,7 +69,7 @@ impl PluginState {
     ) -> Result<PluginState, Fault> {
         let words = Words::of(&settings.name);
         let mut wasi = WasiCtx::builder();
-        // Nothing of the network: its addresses are all refused unless they are granted.
+        // No network: TCP and UDP are refused, and posts to webhooks go through the host.
         wasi.stdout(words.clone()).stderr(words.clone()).allow_tcp(false).allow_udp(false);
         let grants = &settings.grants;
         if let Some(directory) = &grants.directory {
@@ -103,12 +101,12 @@ impl PluginState {
 }
 
 impl PluginState {
-    /// Ends cursors that a call has left open: what a plugin leaks must not keep readers waiting,
-    /// nor the head from giving memory back.
+    /// Closes cursors that a call has left open. A leaked cursor must not occupy a reader, nor keep
+    /// the head from freeing memory.
     pub fn end_cursors(&mut self) {
         let open = std::mem::take(&mut self.open_cursors);
         for cursor in &open {
-            // It was made, and not dropped since.
+            // Cannot fail: the cursor is in the table until it is dropped.
             let _ = self.table.delete(Resource::<JobCursor>::new_own(*cursor));
         }
         self.has_leaked |= !open.is_empty();
@@ -121,7 +119,7 @@ impl WasiView for PluginState {
     }
 }
 
-/// Maximum size of a batch, so that an instance has room for it and for its own work.
+/// Returns the maximum size of a batch, which leaves an instance the other half for its own work.
 pub fn columns_bytes_max(settings: &PluginSettings) -> usize {
     settings.limits.memory_bytes_max / 2
 }

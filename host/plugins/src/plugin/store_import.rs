@@ -1,4 +1,4 @@
-//! The imported interfaces `store` and `query`, answered from the store.
+//! The imported interfaces `store` and `query`: a job's access to the store.
 
 use super::batch::{Batch, Interest, View, write};
 use super::bindings::job::tidepool::plugin::query;
@@ -17,16 +17,16 @@ use tidepool_store::{BodyRoom, ReadFormat, ReadPart, ReadQuery, StoreError};
 use tokio::sync::mpsc::Receiver;
 use wasmtime::component::Resource;
 
-/// An answer on its way to a job.
+/// An open answer that a job reads part by part.
 pub struct JobCursor {
     parts: Parts,
-    /// A series of which the end has not come.
+    /// Bytes of a series that has not arrived completely.
     pending: Vec<u8>,
-    /// What is said about a query once its answer has ended.
+    /// Annotations of a query, known once its answer has ended.
     annotations: Vec<Annotation>,
 }
 
-/// Where an answer comes from. Both are series of `prometheus.QueryResult`.
+/// Source of an answer. Both variants give series of a `prometheus.QueryResult`.
 enum Parts {
     Read(Receiver<Result<ReadPart, StoreError>>),
     Query(Receiver<Result<QueryPart, StoreError>>),
@@ -45,6 +45,7 @@ impl Host for PluginState {
         }
         let matchers = matchers.into_iter().map(matcher).collect();
         let query = ReadQuery { matchers, range: TimeRange { start_ms, end_ms } };
+        // Slots of the job itself: its reads must not use up `--read-concurrency`.
         let slots = &self.around.cursors;
         let store = queries.store();
         match store.read_beside(slots, vec![query], ReadFormat::TIME_SERIES, Vec::new()).await {
@@ -55,6 +56,7 @@ impl Host for PluginState {
 
     async fn append(&mut self, batch: Batch) -> wasmtime::Result<Result<Appended, Refused>> {
         let Some(queries) = self.queries()? else { return Ok(Err(no_store())) };
+        // Checked first, so that invalid columns are an error even without rows.
         let body = match write(&batch) {
             Ok(body) => body,
             Err(invalid) => return Ok(Err(Refused::Invalid(invalid.to_string()))),
@@ -62,11 +64,13 @@ impl Host for PluginState {
         if batch.rows() == 0 {
             return Ok(Ok(Appended { written: 0, refused: 0, reasons: Vec::new() }));
         }
+        // A trial run keeps a copy; the append itself goes to the temporary store.
         if let Some(record) = &self.around.record
             && record.appended(&body).is_err()
         {
             return Ok(Err(Refused::LimitExceeded("a trial run keeps no more output".to_owned())));
         }
+        // To the store alone: through transforms and observers, appends could form a loop.
         let appended = queries.store().append(RemoteWriteVersion::V2, body, BodyRoom::none()).await;
         Ok(match appended {
             Err(error) => Err(refused(&error)),
@@ -115,10 +119,12 @@ impl PluginState {
             format: ResultFormat::Protobuf,
             lookback: None,
             series_max: 0,
+            // A query must not outlive the call; beyond the deadline no one reads its answer.
             timeout: Some(self.deadline.saturating_duration_since(Instant::now())),
             per_step: false,
             is_fresh: false,
         };
+        // Waits for the first part, so that an error of the query becomes the error of this call.
         let begun = match queries.query(expression).await {
             Ok(mut parts) => parts.recv().await.map(|first| first.map(|first| (first, parts))),
             Err(error) => Some(Err(error)),
@@ -128,22 +134,24 @@ impl PluginState {
             None => Ok(Err(cut_short())),
             Some(Err(error)) => Ok(Err(refused(&error))),
             Some(Ok((QueryPart::Begin { kind: ValueType::String, .. }, _))) => {
+                // A batch has no column for strings.
                 Ok(Err(Refused::Invalid("the result of the expression is a string".into())))
             }
             Some(Ok((_, parts))) => Ok(Ok(self.open_cursor(Parts::Query(parts))?)),
         }
     }
 
-    /// The queries and their store, for calls that are in time.
+    /// Returns the queries and their store, if the call still has time.
     fn queries(&self) -> wasmtime::Result<Option<Queries>> {
         self.check_time()?;
         Ok(self.around.queries.clone())
     }
 
-    /// Ends a call whose time is over: it gets no more answers, whatever it would make of them.
+    /// Ends a call after its deadline, whatever it would do with further answers.
     fn check_time(&self) -> wasmtime::Result<()> {
         match Instant::now() < self.deadline {
             true => Ok(()),
+            // Host calls run no WebAssembly, so the epoch cannot end them.
             false => Err(wasmtime::Trap::Interrupt.into()),
         }
     }
@@ -160,13 +168,14 @@ impl PluginState {
     fn open_cursor(&mut self, parts: Parts) -> wasmtime::Result<Resource<JobCursor>> {
         let cursor =
             self.table.push(JobCursor { parts, pending: Vec::new(), annotations: Vec::new() })?;
+        // After the push, which fails at the limit of resources.
         self.open_cursors.insert(cursor.rep());
         Ok(cursor)
     }
 }
 
 impl Parts {
-    /// The next bytes; `None` at the end, when all is known that is said about them.
+    /// Returns the next bytes, or `None` at the end, when the annotations are complete.
     async fn next(&mut self, annotations: &mut Vec<Annotation>) -> Result<Option<Bytes>, Refused> {
         match self {
             Parts::Read(parts) => match parts.recv().await.ok_or_else(cut_short)? {
@@ -199,6 +208,7 @@ impl HostCursor for PluginState {
             )));
         }
         let next = self.table.get_mut(&cursor)?.next(bytes_max).await;
+        // The read may have taken the rest of the time.
         self.check_time()?;
         Ok(next)
     }
@@ -214,7 +224,7 @@ impl HostCursor for PluginState {
     }
 
     async fn drop(&mut self, cursor: Resource<JobCursor>) -> wasmtime::Result<()> {
-        // One that its call has left open is gone already.
+        // A cursor that its call left open was removed at the end of the call.
         if self.open_cursors.remove(&cursor.rep()) {
             self.table.delete(cursor)?;
         }
@@ -228,14 +238,16 @@ impl JobCursor {
             let next = self.parts.next(&mut self.annotations).await?;
             let Some(bytes) = next else { return Ok(None) };
             self.pending.extend_from_slice(&bytes);
+            // Parts are cut by size, not by series; a batch needs whole series.
             let whole = whole_fields(&self.pending);
+            // Bounded: a series may be longer than the instance has memory for.
             if whole == 0 && self.pending.len() > bytes_max {
                 let what = format!("a series takes more than {bytes_max} bytes (limits.memory)");
                 return Err(Refused::LimitExceeded(what));
             }
             if whole > 0 {
-                // The series of an answer are those of a 1.0 request: field 1 of both. Histograms
-                // of 1.0 and 2.0 have the same fields.
+                // The series of an answer have the form of a 1.0 request: field 1 in both.
+                // Histograms have the same fields in 1.0 and 2.0.
                 let series = self.pending.get(..whole).unwrap_or_default();
                 let view = View::of(RemoteWriteVersion::V1, series, Interest::all(), bytes_max);
                 let view = view.map_err(|error| Refused::LimitExceeded(error.to_string()))?;

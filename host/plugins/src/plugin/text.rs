@@ -1,10 +1,10 @@
-//! Texts of plugins, made fit for a line of the log and for an answer.
+//! Texts of plugins, made safe for log lines and for responses.
 
-/// Longest text of a plugin that is logged or given to a sender, in bytes.
+/// Maximum length of a plugin's text in a log line or a response, in bytes.
 const TEXT_BYTES_MAX: usize = 512;
 
-/// A text within bounds, on one line: a plugin must not fill the log, nor write lines that look
-/// like those of others.
+/// Returns a text cut to the maximum length, on one line: a plugin must neither fill the log nor
+/// write lines that look like those of others.
 pub fn bounded(text: &str) -> String {
     let end = text.floor_char_boundary(TEXT_BYTES_MAX);
     let (kept, rest) = text.split_at(end);
@@ -15,7 +15,7 @@ pub fn bounded(text: &str) -> String {
     line
 }
 
-/// A text without what terminals and readers of logs would take for more than a text.
+/// Returns a text without control characters, which terminals and log readers would interpret.
 pub fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -1,4 +1,4 @@
-//! The chain of transforms: what each makes of a request, by their order.
+//! The chain of transforms, applied to a request in the order of their settings.
 
 use super::batch::{Interest, View, ViewError, edited, write};
 use super::bindings::transform::exports::tidepool::plugin::transform_batches::Verdict;
@@ -14,74 +14,67 @@ use tidepool_runtime::{Error, RemoteWriteVersion, WriteOutcome, nothing_written}
 use tidepool_store::{Body, StoreError};
 use tokio::runtime::Handle;
 
-/// A remote-write request, decompressed.
 pub struct Request {
-    /// Which message.
     pub version: RemoteWriteVersion,
-    /// The message.
     pub body: Body,
 }
 
-/// The result of the transforms for a request.
+/// Result of the transforms for a request.
 pub struct Transformed {
-    /// The requests to store, one after the other; none if all of it was dropped.
+    /// Requests to store, one after the other; empty if everything was dropped.
     pub requests: Vec<Request>,
-    /// What the sender sent; unknown of a request that no transform saw.
+    /// Rows that the sender sent; `None` if no transform saw the request.
     sent: Option<WriteOutcome>,
 }
 
-/// Transforms by their order.
 #[derive(Clone, Default)]
 pub struct Transforms {
-    /// Those that are loaded, and the names of those that should be and are not.
+    /// Loaded transforms, and placeholders for those that should be loaded and are not.
     pub chain: Vec<Link>,
 }
 
-/// A place in the chain.
 #[derive(Clone)]
 pub enum Link {
-    /// A transform.
     Loaded(Arc<Plugin>),
-    /// One that could not be loaded, and without which nothing is stored.
+    /// A transform that could not be loaded, and without which nothing is stored.
     Missing(Arc<str>),
-    /// One that is being loaded, and without which nothing is stored before that.
+    /// A transform that is being loaded, and without which nothing is stored until then.
     Loading(Arc<str>),
 }
 
-/// A request in the chain. Its columns are made once, as long as no plugin changes it.
+/// A request in the chain. Its columns are kept until a plugin changes the request.
 struct Step {
     request: Request,
     view: Option<View>,
 }
 
-/// The result of a plugin for a step.
 enum Next {
     Unchanged,
     Replaced(Vec<Request>),
 }
 
 impl Transforms {
-    /// Whether none of them has anything to say of a request at the moment, so that it can be
-    /// stored as it is. Must be called in the async runtime.
+    /// Returns whether no transform applies to a request at the moment, so that it can be stored
+    /// unchanged. Must be called in the async runtime.
     pub fn pass_by(&self, request: &Request) -> bool {
         let pass = |link: &Link| matches!(link, Link::Loaded(plugin) if passes_by(plugin));
         if !self.chain.iter().all(pass) {
             return false;
         }
+        // Only after all were asked, else a transform could be counted or tested twice.
         for plugin in self.loaded() {
             request.pass_by(plugin);
         }
         true
     }
 
-    /// Lets all transforms work on a request.
     pub async fn apply(&self, request: Request) -> Result<Transformed, StoreError> {
         self.check_complete()?;
         let (interest, bytes_max) = self.wanted();
         let Request { version, body } = &request;
         let view = match View::of(*version, body, interest, bytes_max) {
             Ok(view) => view,
-            // Too large for all of them.
+            // No transform has room for it, and none is required.
             Err(ViewError::TooLarge(_)) if !self.loaded().any(|plugin| rejects(plugin)) => {
                 self.loaded().for_each(|plugin| plugin.count_skipped());
                 return Ok(Transformed::untouched(request));
@@ -90,6 +83,7 @@ impl Transforms {
         };
         let sent = Some(view.as_outcome());
         let sent_bytes = view.bytes;
+        // A transform can turn one request into two: the edited body and an added batch.
         let mut steps = vec![Step { request, view: Some(view) }];
         for plugin in self.loaded() {
             let mut next = Vec::with_capacity(steps.len());
@@ -109,6 +103,7 @@ impl Transforms {
                 }
                 match step.judged_by(plugin).await {
                     Ok(Next::Unchanged) => next.push(step),
+                    // Columns of the new body are made only if a later transform needs them.
                     Ok(Next::Replaced(requests)) => {
                         let steps = requests.into_iter().map(|r| Step { request: r, view: None });
                         next.extend(steps);
@@ -123,7 +118,7 @@ impl Transforms {
         Ok(Transformed { requests, sent })
     }
 
-    /// Whether all are there without which nothing is stored.
+    /// Refuses a request while a transform is missing that nothing may be stored without.
     fn check_complete(&self) -> Result<(), StoreError> {
         for link in &self.chain {
             match link {
@@ -144,7 +139,7 @@ impl Transforms {
         })
     }
 
-    /// What at least one of them wants to see, and what the roomiest has room for.
+    /// Returns the columns that any transform wants, and the largest size that any accepts.
     fn wanted(&self) -> (Interest, usize) {
         let mut wanted = (Interest::empty(), 0);
         for plugin in self.loaded() {
@@ -156,8 +151,8 @@ impl Transforms {
 }
 
 impl Request {
-    /// No write waits for a plugin that is disabled and without which batches may be stored.
-    /// Whether it works again shows a copy of the batch.
+    /// Skips a disabled plugin that batches may be stored without, so that no write waits for it. A
+    /// copy of the batch tests whether the plugin works again.
     fn pass_by(&self, plugin: &Arc<Plugin>) {
         plugin.count_skipped();
         if let Some(admitted) = plugin.admit() {
@@ -168,7 +163,7 @@ impl Request {
 }
 
 impl Step {
-    /// Makes columns if there are none yet, and says whether a plugin has room for them.
+    /// Makes the columns if they are missing, and returns whether the plugin has room for them.
     fn fits(
         &mut self,
         plugin: &Plugin,
@@ -179,7 +174,7 @@ impl Step {
             let Request { version, body } = &self.request;
             match View::of(*version, body, interest, bytes_max) {
                 Ok(view) => self.view = Some(view),
-                // A plugin made it so large.
+                // Only another plugin can have made the request that large.
                 Err(ViewError::TooLarge(_)) => return Ok(false),
                 Err(error) => return Err(invalid(error)),
             }
@@ -193,6 +188,7 @@ impl Step {
         let figures = &plugin.figures;
         let rows = view.samples + view.histograms;
         figures.rows_in.fetch_add(rows, Relaxed);
+        // One view serves all transforms; each sees only the columns that it asked for.
         let hidden = view.batch.hide_all_but(plugin.interest);
         let next = plugin
             .call(async |instance, time| {
@@ -200,9 +196,11 @@ impl Step {
                 next(request, view, verdict)
             })
             .await;
+        // Also after a fault: the next transform needs all columns.
         view.batch.show(hidden);
         let (next, rows_out) = match next {
             Ok((next, rows_gone)) => (Ok(next), rows.saturating_add_signed(-rows_gone)),
+            // A passed batch leaves the transform with all rows, a rejected one with none.
             Err(fault) => (Err(fault), if rejects(plugin) { 0 } else { rows }),
         };
         figures.rows_out.fetch_add(rows_out, Relaxed);
@@ -210,12 +208,12 @@ impl Step {
     }
 }
 
-/// Whether a batch goes on as if a plugin were not there.
+/// Returns whether a batch skips this plugin, because it is disabled and not required.
 fn passes_by(plugin: &Plugin) -> bool {
     !rejects(plugin) && plugin.is_disabled()
 }
 
-/// Calls a plugin for a copy of a batch, at low priority, and for its health alone.
+/// Calls a plugin with a copy of a batch at low priority. Only its health matters, not the result.
 fn try_beside(plugin: Arc<Plugin>, admitted: Admitted, request: Request) {
     let runtime = Handle::current();
     let tried = Arc::clone(&plugin);
@@ -223,7 +221,7 @@ fn try_beside(plugin: Arc<Plugin>, admitted: Admitted, request: Request) {
         let bytes_max = columns_bytes_max(&plugin.settings);
         let view = View::of(request.version, &request.body, plugin.interest, bytes_max);
         match view {
-            // What it made of the copy, and what failed, is counted where it is called.
+            // `admitted_call` counts the result and any fault; the result itself is of no use.
             Ok(view) => drop(
                 plugin
                     .admitted_call(admitted, async |instance, time| {
@@ -232,10 +230,12 @@ fn try_beside(plugin: Arc<Plugin>, admitted: Admitted, request: Request) {
                     })
                     .await,
             ),
+            // A body without columns says nothing of the plugin's health.
             Err(_) => plugin.give_back(admitted),
         }
     };
     let thread = std::thread::Builder::new().name("plugin-try".into());
+    // A thread of its own: the test may take as long as a call, and must not delay writes.
     let begun = thread.spawn(move || {
         lower_priority();
         runtime.block_on(work);
@@ -250,8 +250,7 @@ fn rejects(plugin: &Plugin) -> bool {
     plugin.settings.on_fault == OnFault::Reject
 }
 
-/// Carries a verdict out, and returns how many rows are gone by it: less than none if there are
-/// more.
+/// Applies a verdict, and returns the number of removed rows, which is negative if rows were added.
 fn next(request: &Request, view: &View, verdict: Verdict) -> Result<(Next, i64), Fault> {
     let of_batch = |batch| -> Result<Request, Fault> {
         Ok(Request { version: RemoteWriteVersion::V2, body: write(batch)?.into() })
@@ -260,6 +259,7 @@ fn next(request: &Request, view: &View, verdict: Verdict) -> Result<(Next, i64),
         Verdict::Unchanged => Ok((Next::Unchanged, 0)),
         Verdict::Replaced(batch) => {
             let rows_gone = (view.samples + view.histograms) as i64 - batch.rows() as i64;
+            // A batch without rows drops the request: nothing is left to store.
             let made = match batch.rows() {
                 0 => Vec::new(),
                 _ => vec![of_batch(&batch)?],
@@ -273,6 +273,7 @@ fn next(request: &Request, view: &View, verdict: Verdict) -> Result<(Next, i64),
                 made.push(Request { version: request.version, body: edited.body.into() });
             }
             let mut rows_gone = edited.dropped_rows as i64;
+            // A request of its own: the batch becomes 2.0, while the edited body keeps its version.
             if let Some(batch) = edit.added.filter(|batch| batch.rows() > 0) {
                 rows_gone -= batch.rows() as i64;
                 made.push(of_batch(&batch)?);
@@ -283,7 +284,7 @@ fn next(request: &Request, view: &View, verdict: Verdict) -> Result<(Next, i64),
 }
 
 impl View {
-    /// The answer to the sender if all of it is stored.
+    /// Returns the response to the sender if everything is stored.
     fn as_outcome(&self) -> WriteOutcome {
         WriteOutcome {
             samples_written: self.samples,
@@ -295,14 +296,14 @@ impl View {
 }
 
 impl Transformed {
-    /// A request that no transform saw.
     pub fn untouched(request: Request) -> Transformed {
         Transformed { requests: vec![request], sent: None }
     }
 
-    /// The answer to the sender. It counts what the sender sent: what a transform dropped was
-    /// taken, and is no failure.
+    /// Returns the response to the sender. It counts the rows that were sent: a row that a
+    /// transform dropped was accepted and is no failure.
     pub fn outcome(self, stored: WriteOutcome) -> WriteOutcome {
+        // With refusals, the store's counts are the only true ones.
         self.sent.filter(|_| stored.refused == 0).unwrap_or(stored)
     }
 }
@@ -311,8 +312,8 @@ fn invalid(error: ViewError) -> StoreError {
     StoreError::Refused(Error::Invalid(error.to_string()))
 }
 
-/// A request that a needed plugin has no room for. A sender may send smaller ones; what other
-/// plugins made so large is no fault of the sender's.
+/// Returns the error of a request that a required plugin has no room for. If the sent request is
+/// small enough, other plugins made it too large, and the sender is not at fault.
 fn too_large(plugin: &Plugin, sent_bytes: usize) -> StoreError {
     let bytes_max = columns_bytes_max(&plugin.settings);
     if sent_bytes > bytes_max {

@@ -1,4 +1,4 @@
-//! A plugin alone, without a server: to check it and to try it on samples.
+//! A plugin without a server, for checks and trial runs on given samples.
 
 use super::batch::{Interest, View};
 use super::code::{CodeError, check_component};
@@ -20,50 +20,46 @@ use tidepool_runtime::{MemoryPool, RemoteWriteVersion};
 use tidepool_store::StoreError;
 use wasmtime::component::Component;
 
-/// Columns of what is shown.
+/// Maximum size of columns that are printed, in bytes.
 const SHOWN_BYTES_MAX: usize = 1 << 30;
 
-/// A plugin that can be started.
 pub struct TrialPlugin {
     runtime: PluginRuntime,
     linked: Linked,
     settings: PluginSettings,
 }
 
-/// A plugin that was started.
 pub struct Trial {
     plugin: Arc<Plugin>,
     record: Arc<Record>,
 }
 
-/// Why a plugin cannot be tried.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
-    /// It is no component, or cannot be compiled.
+    /// The file is not a component, or cannot be compiled.
     #[error(transparent)]
     Code(#[from] CodeError),
-    /// It is made for no world, or for another one.
+    /// The component is made for no world, or for another one.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// It does not start.
+    /// The plugin does not start, or a call fails.
     #[error(transparent)]
     Start(#[from] Fault),
-    /// It failed.
+    /// A transform failed on the samples.
     #[error("{0}")]
     Failed(String),
-    /// The samples are wrong.
+    /// The given samples are invalid.
     #[error(transparent)]
     Samples(StoreError),
-    /// It does not decode the body.
+    /// The decoder does not decode the body.
     #[error(transparent)]
     Undecoded(#[from] Undecoded),
-    /// The runtime could not be started.
     #[error("{0:#}")]
     Runtime(wasmtime::Error),
 }
 
 impl TrialPlugin {
-    /// Compiles a plugin in this process.
+    /// Compiles a plugin in this process, without the cache.
     pub fn compile(wasm: &[u8], settings: PluginSettings) -> Result<TrialPlugin, TrialError> {
         check_component(wasm)?;
         let runtime = PluginRuntime::new().map_err(TrialError::Runtime)?;
@@ -73,16 +69,15 @@ impl TrialPlugin {
         Ok(TrialPlugin { runtime, linked, settings })
     }
 
-    /// Its world.
     pub fn world(&self) -> World {
         self.linked.world()
     }
 
-    /// Starts it with its settings. A failing transform fails the trial; a job works on the store
-    /// of these queries.
+    /// Starts the plugin. A fault of a transform fails the trial; a job works on these `queries`.
     pub fn start(self, queries: Option<Queries>) -> BoxFuture<'static, Result<Trial, TrialError>> {
         Box::pin(async move {
             let TrialPlugin { runtime, linked, mut settings } = self;
+            // With `pass`, a fault would look like a transform that changes nothing.
             settings.on_fault = OnFault::Reject;
             let memory = MemoryPool::new(settings.limits.memory_bytes_max);
             let record = Arc::<Record>::default();
@@ -94,33 +89,31 @@ impl TrialPlugin {
     }
 }
 
-/// Remote-write bodies.
+/// Remote-write bodies with their versions.
 pub type Bodies = Vec<(RemoteWriteVersion, Vec<u8>)>;
 
 impl Trial {
-    /// Its world.
     pub fn world(&self) -> World {
         self.plugin.world
     }
 
-    /// The columns that it asks for beside labels.
+    /// Returns the columns that the plugin asks for in addition to labels.
     pub fn interest(&self) -> Vec<&'static str> {
         let all = [(Interest::SAMPLES, "samples"), (Interest::HISTOGRAMS, "histograms")];
         let wanted = all.into_iter().filter(|(flag, _)| self.plugin.interest.contains(*flag));
         wanted.map(|(_, name)| name).collect()
     }
 
-    /// Linear memory of its instances.
+    /// Returns the linear memory of all instances in bytes.
     pub fn memory_bytes(&self) -> u64 {
         AtomicU64::load(&self.plugin.figures.memory_bytes, Relaxed)
     }
 
-    /// Time that it took in all.
     pub fn seconds(&self) -> f64 {
         self.plugin.figures.seconds()
     }
 
-    /// Its output for a remote-write body.
+    /// Returns the plugin's output for a remote-write body.
     pub fn transform(
         &self,
         version: RemoteWriteVersion,
@@ -137,7 +130,6 @@ impl Trial {
         })
     }
 
-    /// Shows it a remote-write body.
     pub fn observe<'a>(
         &'a self,
         version: RemoteWriteVersion,
@@ -152,7 +144,7 @@ impl Trial {
         })
     }
 
-    /// Runs it once, as if it were this time.
+    /// Runs a job once with this scheduled time.
     pub fn run_job(&self, scheduled_ms: i64) -> BoxFuture<'_, Result<(), TrialError>> {
         Box::pin(async move {
             let run =
@@ -161,23 +153,22 @@ impl Trial {
         })
     }
 
-    /// The samples and requests that it has appended and posted so far.
+    /// Returns the appended samples and posted requests since the last call.
     pub fn kept(&self) -> Kept {
         self.record.take()
     }
 
-    /// Its result for a body.
     pub fn decode(&self, request: PushRequest) -> BoxFuture<'_, Result<Decoded, TrialError>> {
         Box::pin(async move { Ok(decoders::decode(&self.plugin, request).await?) })
     }
 }
 
-/// The rows of a remote-write body, a line each: series, value, milliseconds.
+/// Formats the rows of a remote-write body, one line each: series, value, milliseconds.
 pub fn rows(version: RemoteWriteVersion, body: &[u8]) -> Result<Vec<String>, StoreError> {
     batch::rows(version, body, SHOWN_BYTES_MAX)
 }
 
-/// When the newest sample of a remote-write body is; `None` if it has none.
+/// Returns the time of a body's newest float sample; `None` if it has none.
 pub fn newest_ms_of(version: RemoteWriteVersion, body: &[u8]) -> Result<Option<i64>, StoreError> {
     batch::newest_ms(version, body, SHOWN_BYTES_MAX)
 }

@@ -1,4 +1,4 @@
-//! A store for trying jobs: a real one in a directory of its own, which is gone afterwards.
+//! A temporary store for trial runs of jobs. Its directory is removed afterwards.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,41 +7,34 @@ use tidepool_query::{Queries, QueryConfig};
 use tidepool_runtime::{RemoteWriteVersion, WriteOutcome};
 use tidepool_store::{BodyRoom, Store, StoreConfig, StoreError, StoreThreads};
 
-/// How often it is looked whether the store is ready.
+/// Interval at which the store is polled until it is ready.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A store in a directory for temporary files.
 pub struct TrialStore {
     directory: Directory,
     queries: Queries,
     threads: StoreThreads,
 }
 
-/// Goes with what is in it.
+/// A directory that is removed when this is dropped.
 struct Directory(PathBuf);
 
-/// Why there is no store.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialStoreError {
-    /// Its directory could not be made.
     #[error("could not make a directory in {}: {source}", .directory.display())]
     Directory {
-        /// The one for temporary files.
+        /// Parent directory, for temporary files.
         directory: PathBuf,
-        /// Why not.
         source: io::Error,
     },
-    /// It has no configuration.
     #[error("{0}")]
     Config(String),
-    /// It does not start.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl TrialStore {
-    /// Starts an empty one, with the configuration for a store in a given directory, and for its
-    /// queries.
+    /// Starts an empty store, with the configuration for its directory and its queries.
     pub async fn open(
         config: impl FnOnce(&Path) -> Result<(StoreConfig, QueryConfig), String>,
     ) -> Result<TrialStore, TrialStoreError> {
@@ -49,10 +42,12 @@ impl TrialStore {
         let directory = parent.join(format!("tidepool-plugin-{}", ulid::Ulid::generate()));
         std::fs::create_dir(&directory)
             .map_err(|source| TrialStoreError::Directory { directory: parent, source })?;
+        // From here on, every error removes the directory.
         let directory = Directory(directory);
         let (config, of_queries) = config(&directory.0).map_err(TrialStoreError::Config)?;
         let (store, mut threads) = Store::open(config)?;
         let queries = Queries::open(&store, of_queries);
+        // A job must not meet a store that is still starting and refuses its calls.
         while !store.is_ready() {
             if let Ok(error) = threads.failed.try_recv() {
                 return Err(error.into());
@@ -62,12 +57,11 @@ impl TrialStore {
         Ok(TrialStore { directory, queries, threads })
     }
 
-    /// A handle to its queries, and so to it.
+    /// Returns the queries, which include the store.
     pub fn handle(&self) -> Queries {
         self.queries.clone()
     }
 
-    /// Stores a remote-write body.
     pub async fn append(
         &self,
         version: RemoteWriteVersion,
@@ -76,11 +70,10 @@ impl TrialStore {
         self.queries.store().append(version, body, BodyRoom::none()).await
     }
 
-    /// Stops it and removes its directory.
     pub fn close(self) {
         let TrialStore { directory, queries, threads } = self;
         queries.close();
-        // Its directory goes with it.
+        // An error does not matter, because the directory is removed.
         let _ = queries.store().clone().close(threads);
         drop(directory);
     }
@@ -88,7 +81,7 @@ impl TrialStore {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // What cannot be removed lies where things may be lost.
+        // A directory that cannot be removed stays among temporary files.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

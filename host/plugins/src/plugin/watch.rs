@@ -6,9 +6,8 @@
 //!                                        └── failed: again after 1 s … 5 min ◀────┘
 //! ```
 //!
-//! One thread owns the entries and does nothing that takes time. What is loaded takes the place of
-//! what was there before as a whole; what cannot be loaded changes nothing but for a file that is
-//! gone.
+//! One thread owns the entries and does nothing that takes time. A loaded version replaces the
+//! previous one as a whole. A failed load changes nothing, unless the file no longer exists.
 
 use super::code::Cancel;
 use super::config::{OnFault, PluginsConfig, World};
@@ -24,48 +23,46 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 use tidepool_lifecycle::priority::lower_priority;
 
-/// How often files are looked at.
+/// Interval at which files are checked.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How long what failed for a passing reason is left alone: twice as long each time.
+/// First and longest wait after a load that failed for a passing reason; it doubles each time.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(300);
 
-/// How long writes wait at the start for transforms without which they may be stored: senders come
-/// again, and a series that is stored with the labels of before a transform stays.
+/// Longest wait of writes at the start for transforms that they may be stored without. Senders
+/// retry, while a series stored before a transform keeps its old labels.
 const START_WAIT: Duration = Duration::from_secs(60);
 
-/// The messages to the thread.
 pub enum Event {
-    /// The configuration was read again.
     Reload(PluginsConfig),
-    /// Something was loaded, or failed to be.
+    /// A load has ended, successfully or not.
     Loaded(Box<Outcome>),
 }
 
-/// The set as it is now, which requests take.
+/// The present set of plugins, which requests read.
 pub type LiveSet = RwLock<Arc<Set>>;
 
-/// Owns what should be, and what became of it.
+/// Owner of the wanted plugins and of their states.
 pub struct Watcher {
     config: PluginsConfig,
     loader: Arc<Loader>,
     entries: BTreeMap<String, Entry>,
     events: (Sender<Event>, Receiver<Event>),
-    /// Problems with the directory are logged once.
+    /// Last problem with the directory, so that it is logged once.
     directory_problem: Option<String>,
-    /// Loadings on their way, wanted or not.
+    /// Number of running loads, including those whose result is no longer wanted.
     running: usize,
-    /// Whether machine code may lie there that is no longer needed.
+    /// Whether the cache may contain machine code that is no longer needed.
     is_cluttered: bool,
-    /// Until when writes wait for transforms, of those that are there at the start.
+    /// End of the time for which writes wait for transforms that were there at the start.
     awaits_until: Option<Instant>,
-    /// Whether requests do not see yet what has changed.
+    /// Whether requests do not see the latest changes yet.
     has_changed: bool,
 }
 
 impl Watcher {
-    /// Looks for the first time: what is found is to be loaded.
+    /// Checks the files for the first time. All plugins found are to be loaded.
     pub fn new(config: PluginsConfig, loader: Arc<Loader>) -> Watcher {
         let mut watcher = Watcher {
             config,
@@ -81,7 +78,7 @@ impl Watcher {
         watcher.look();
         for entry in watcher.entries.values_mut() {
             entry.is_awaited = true;
-            // At the start, files are complete: there is no wait for a writer.
+            // Files are complete at the start, so there is no writer to wait for.
             if matches!(entry.progress, Progress::Settling) {
                 entry.progress = Progress::Due;
             }
@@ -89,19 +86,18 @@ impl Watcher {
         watcher
     }
 
-    /// The sender of messages to the thread.
     pub fn sender(&self) -> Sender<Event> {
         self.events.0.clone()
     }
 
-    /// The set of the first look.
+    /// Returns the set before any plugin is loaded.
     pub fn first_set(&self) -> Set {
         Set::of(self.entries.clone())
     }
 
-    /// Runs as long as the set is in use.
+    /// Runs until the set is no longer in use.
     pub fn run(mut self, live: &Weak<LiveSet>) {
-        // The same priority as reads: loading must not delay writes.
+        // The priority of reads: loading must not delay writes.
         lower_priority();
         self.start_due();
         loop {
@@ -116,6 +112,7 @@ impl Watcher {
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             let Some(live) = live.upgrade() else {
+                // Running compilers are stopped, because nothing will use their results.
                 self.entries.values().for_each(Entry::cancel);
                 return;
             };
@@ -126,7 +123,7 @@ impl Watcher {
         }
     }
 
-    /// Compares what is there with what should be.
+    /// Compares the files with the entries.
     fn look(&mut self) {
         let wanted = match wanted(&self.config) {
             Ok(wanted) => {
@@ -137,10 +134,11 @@ impl Watcher {
             }
             Err(error) => {
                 self.tell_directory_problem(&error);
-                // What was loaded goes on. What the configuration says of others holds.
+                // Loaded plugins stay, and new settings in the configuration apply.
                 let mut wanted = configured(&self.config);
                 for (name, entry) in &self.entries {
                     match wanted.get_mut(name) {
+                        // The old stamp: a file that cannot be seen must not look removed.
                         Some(one) => one.stamp = entry.wanted.stamp,
                         None if !entry.wanted.is_configured => {
                             wanted.insert(name.clone(), entry.wanted.clone());
@@ -162,6 +160,7 @@ impl Watcher {
         }
         for (name, wanted) in wanted {
             match self.entries.get_mut(&name) {
+                // Unchanged for one interval: a file that was being copied is complete now.
                 Some(entry) if entry.wanted == wanted => entry.look_again(),
                 Some(entry) => {
                     entry.change(wanted);
@@ -175,7 +174,7 @@ impl Watcher {
         }
     }
 
-    /// A reload of the configuration tries all plugins again.
+    /// Retries all failed plugins, after a reload of the configuration.
     fn try_again(&mut self) {
         for entry in self.entries.values_mut() {
             if entry.failure.take().is_some() && matches!(entry.progress, Progress::Failed) {
@@ -193,6 +192,7 @@ impl Watcher {
             .map(|(name, entry)| (name.clone(), entry.wanted.clone()))
             .collect();
         for (name, wanted) in due {
+            // A missing file needs no thread to find out.
             if wanted.stamp.is_none() {
                 let error = LoadError::Missing(wanted.path.clone());
                 self.fail(&name, &error);
@@ -204,7 +204,7 @@ impl Watcher {
             let thread = std::thread::Builder::new().name("plugin-load".into()).spawn(move || {
                 lower_priority();
                 let outcome = loader.load(wanted, &cancelled);
-                // The receiver is dropped when the process ends.
+                // The receiver is dropped only when the process ends.
                 let _ = events.send(Event::Loaded(Box::new(outcome)));
             });
             match thread {
@@ -219,13 +219,15 @@ impl Watcher {
         }
     }
 
-    /// Takes what was loaded, unless something else is wanted by now.
+    /// Takes the result of a load, unless something else is wanted by now.
     fn take(&mut self, outcome: Outcome) {
         self.running -= 1;
+        // Even an unwanted result may have added a file to the cache.
         (self.is_cluttered, self.has_changed) = (true, true);
         let Outcome { wanted, code, result } = outcome;
         let name = wanted.settings.name.clone();
         let Some(entry) = self.entries.get_mut(&name) else { return };
+        // The plugin changed during the load: the result belongs to its previous version.
         if entry.wanted != wanted || !matches!(entry.progress, Progress::Running(_)) {
             return;
         }
@@ -238,7 +240,7 @@ impl Watcher {
             }
             Err(error) => {
                 if error.lacks_shared_memory() {
-                    // Idle instances are started again when they are needed.
+                    // Idle instances hold shared memory and are started again when they are needed.
                     self.each_loaded(|loaded| loaded.plugin.drop_idle());
                 }
                 self.fail(&name, &error);
@@ -253,13 +255,13 @@ impl Watcher {
     fn fail(&mut self, name: &str, error: &LoadError) {
         self.has_changed = true;
         let Some(entry) = self.entries.get_mut(name) else { return };
-        // A file that is gone is none any more.
+        // Without a file, the version in use has no source any more and ends.
         if entry.wanted.stamp.is_none() {
             entry.loaded = None;
         }
         let settings = &entry.wanted.settings;
         let world = settings.world.or(entry.loaded.as_ref().map(|loaded| loaded.plugin.world));
-        // Without a world it is nothing that metrics could be of.
+        // Without a known world there are no metrics to count in.
         if let Some(world) = world {
             self.loader.figures.of(name, world).load_failures.fetch_add(1, Relaxed);
         }
@@ -267,6 +269,7 @@ impl Watcher {
         let why: Arc<str> = bounded(&error.to_string()).into();
         let pause = before.as_ref().map_or(PAUSE_MIN, |before| (before.pause * 2).min(PAUSE_MAX));
         let next = (!error.is_lasting()).then(|| Instant::now() + pause);
+        // The same reason is logged once, not at each retry.
         if before.is_none_or(|before| before.why != why) {
             let then = match (&entry.loaded, settings.on_fault) {
                 (Some(_), _) => "the loaded version stays in use",
@@ -280,7 +283,7 @@ impl Watcher {
         entry.failure = Some(Failure { why, next, pause });
     }
 
-    /// A plugin that loads slowly does not block writes for ever that may be stored without it.
+    /// Ends the wait of writes for transforms that they may be stored without.
     fn end_awaiting(&mut self) {
         if self.awaits_until.is_none_or(|until| Instant::now() < until) {
             return;
@@ -299,16 +302,17 @@ impl Watcher {
         self.has_changed = true;
     }
 
-    /// Lets requests see what has changed.
+    /// Makes changes visible to requests.
     fn publish(&mut self, live: &LiveSet) {
         if !std::mem::take(&mut self.has_changed) {
             return;
         }
         let set = Arc::new(Set::of(self.entries.clone()));
+        // The lock is held for the swap alone: every request takes it.
         let mut held = live.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *held, Arc::clone(&set));
         drop(held);
-        // Said when it is true for requests.
+        // Logged only now that requests use the plugin.
         for plugin in set.loaded() {
             let name = plugin.settings.name.as_str();
             if !before.plugin(name).is_some_and(|old| Arc::ptr_eq(old, plugin)) {
@@ -317,12 +321,14 @@ impl Watcher {
         }
     }
 
-    /// Drops machine code of plugins that are no longer there.
+    /// Deletes machine code of plugins that no longer exist.
     fn clean(&mut self) {
+        // During a load, its new file is not known to any entry and would be deleted.
         if self.running > 0 || !self.is_cluttered {
             return;
         }
         self.is_cluttered = false;
+        // The loaded version may be older than the wanted one; its machine code is kept as well.
         let files = self.entries.values().flat_map(|entry| {
             let loaded = entry.loaded.as_ref().map(|loaded| loaded.code.as_path());
             entry.code.as_deref().into_iter().chain(loaded)
@@ -359,21 +365,22 @@ impl Entry {
         entry
     }
 
-    /// A file that is there may not be there as a whole yet.
+    /// Returns the first progress. A file that exists may still be written to.
     fn first_progress(&self) -> Progress {
         if self.wanted.stamp.is_some() { Progress::Settling } else { Progress::Due }
     }
 
-    /// Other settings, or another file.
+    /// Takes other settings or another file.
     fn change(&mut self, wanted: Wanted) {
         self.cancel();
+        // New settings for the same file need not wait for a writer.
         let is_same_file = self.wanted.stamp == wanted.stamp && self.wanted.path == wanted.path;
         self.wanted = wanted;
         self.failure = None;
         self.progress = if is_same_file { Progress::Due } else { self.first_progress() };
     }
 
-    /// Nothing has changed since the last look.
+    /// Moves on after a look without changes.
     fn look_again(&mut self) {
         let is_due = match &self.progress {
             Progress::Settling => true,
@@ -402,7 +409,7 @@ mod tests {
     use crate::plugin::transforms::Link;
     use std::fs;
 
-    /// What is wanted of a plugin `a` with these settings, in a directory.
+    /// Returns the wanted state of a plugin `a` with these settings in a directory.
     fn wanted_in(directory: &std::path::Path, settings: &PluginSettings) -> io::Result<Wanted> {
         let config = PluginsConfig {
             directory: Some(directory.to_owned()),
@@ -427,7 +434,7 @@ mod tests {
         }
         entry.look_again();
         assert!(matches!(entry.progress, Progress::Due));
-        // Replaced while it is compiled.
+        // The file is replaced while it is compiled.
         let cancel = Cancel::default();
         entry.progress = Progress::Running(cancel.clone());
         entry.look_again();
@@ -435,11 +442,11 @@ mod tests {
         fs::write(&file, "even more bytes")?;
         entry.change(wanted_in(directory.path(), &settings)?);
         assert!(cancel.is_cancelled() && matches!(entry.progress, Progress::Settling));
-        // Other settings of a file that is there wait for nothing.
+        // New settings of an unchanged file are due at once.
         settings.order = 1;
         entry.change(wanted_in(directory.path(), &settings)?);
         assert!(matches!(entry.progress, Progress::Due));
-        // What failed is tried again when it is time, or never by itself.
+        // A failure is retried at its time, or never without a change.
         for (next, is_due) in [(None, false), (Some(Instant::now()), true)] {
             entry.progress = Progress::Failed;
             entry.failure = Some(Failure { why: "a test".into(), next, pause: PAUSE_MIN });

@@ -1,4 +1,4 @@
-//! The imported interface `webhook`: requests to granted addresses.
+//! The imported interface `webhook`: requests to granted URLs.
 
 use super::bindings::job::tidepool::plugin::webhook::{Host, WebhookError};
 use super::record::Post;
@@ -9,13 +9,13 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use tidepool_client::{Ask, Client, ClientError, ConnectLimits, HttpClientConfig};
 
-/// How long a connection may take to be made.
+/// Longest duration of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a plugin that is tried hears of a webhook.
+/// Status that a plugin receives for a webhook request in a trial run.
 const ANSWER_OF_TRIAL: u16 = 200;
 
-/// One client for all plugins: it keeps connections open.
+/// One client for all plugins, so that connections are reused.
 static CLIENT: OnceLock<Result<Client, ClientError>> = OnceLock::new();
 
 impl Host for PluginState {
@@ -31,6 +31,7 @@ impl Host for PluginState {
             return Ok(kept.map(|()| ANSWER_OF_TRIAL).map_err(full));
         }
         let url = match url::Url::parse(&url) {
+            // The parsed form is compared: a text may hide another host or `..` segments.
             Ok(url) if is_granted(&self.webhooks, url.as_str()) => url,
             _ => return Ok(Err(WebhookError::Denied(url))),
         };
@@ -38,7 +39,7 @@ impl Host for PluginState {
     }
 }
 
-/// Whether a URL is a granted one, or goes on behind it in another segment of the path or a query.
+/// Returns whether a URL is granted, or continues a granted one with a path segment or a query.
 fn is_granted(granted: &[String], url: &str) -> bool {
     granted.iter().any(|granted| match url.strip_prefix(granted.as_str()) {
         Some(rest) => granted.ends_with('/') || rest.is_empty() || rest.starts_with(['/', '?']),
@@ -56,6 +57,7 @@ async fn post(
     let mut headers = HeaderMap::new();
     let content_type = HeaderValue::try_from(content_type).map_err(|error| error.to_string())?;
     headers.insert(CONTENT_TYPE, content_type);
+    // A request must not outlive the call that makes it.
     let timeout = Some(deadline.saturating_duration_since(Instant::now()));
     let (method, body) = (Method::POST, body.into());
     let ask = Ask { method, headers, body, timeout, ..Ask::get(url) };
@@ -64,6 +66,7 @@ async fn post(
 }
 
 fn client() -> Result<Client, ClientError> {
+    // A redirect could lead to a URL that is not granted.
     let config =
         HttpClientConfig { follow_redirects: Some(false), ..HttpClientConfig::of_environment() };
     let limits = ConnectLimits { connect: Some(CONNECT_TIMEOUT), unacknowledged: None };

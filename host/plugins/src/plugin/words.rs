@@ -1,4 +1,4 @@
-//! Writes the standard output and error of a plugin to the log, within bounds.
+//! Writes standard output and error of a plugin to the log, within bounds.
 
 use super::text::one_line;
 use async_trait::async_trait;
@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 
-/// Bytes that an instance may write in a while; the rest is lost.
+/// Maximum number of bytes that an instance may print per period; the rest is dropped.
 const BYTES_MAX: usize = 8 * 1024;
 
-/// How long that while is at least: a new one begins with the next call.
+/// Minimum length of a period. A new period begins with the first call after it.
 const WHILE: Duration = Duration::from_secs(1);
 
-/// Longest line.
+/// Maximum length of a line; longer ones are split.
 const LINE_BYTES_MAX: usize = 1024;
 
-/// Where an instance's words go; clones are the same place.
+/// Output stream of an instance. Clones share the stream and its limit.
 #[derive(Clone)]
 pub struct Words {
     plugin: Arc<str>,
@@ -32,14 +32,13 @@ struct State {
 }
 
 impl Words {
-    /// Words of a plugin.
     pub fn of(plugin: &str) -> Words {
         let (line, since) = (Vec::new(), Instant::now());
         let state = State { line, bytes_left: BYTES_MAX, since, is_told: false };
         Words { plugin: plugin.into(), state: Arc::new(Mutex::new(state)) }
     }
 
-    /// A call begins.
+    /// Begins a call, and a new period if the last one is over.
     pub fn begin_call(&self) {
         let mut state = self.lock();
         let now = Instant::now();
@@ -54,6 +53,7 @@ impl Words {
         let mut state = self.lock();
         for byte in bytes {
             if state.bytes_left == 0 {
+                // Once per period: a message for each dropped byte would be the flood itself.
                 if !std::mem::replace(&mut state.is_told, true) {
                     let plugin = &*self.plugin;
                     tracing::warn!(
@@ -67,8 +67,10 @@ impl Words {
             if *byte != b'\n' {
                 state.line.push(*byte);
             }
+            // The bound on a line ends the growth of the buffer without a newline.
             if *byte == b'\n' || state.line.len() >= LINE_BYTES_MAX {
                 let line = std::mem::take(&mut state.line);
+                // Other bytes than UTF-8 and control characters must not reach the log.
                 let line = one_line(&String::from_utf8_lossy(&line));
                 let line = line.trim_end();
                 if !line.is_empty() {
@@ -91,7 +93,7 @@ impl IsTerminal for Words {
 
 impl StdoutStream for Words {
     fn async_stream(&self) -> Box<dyn tokio::io::AsyncWrite + Send + Sync> {
-        // Only the streams of WASI 0.2 are linked.
+        // Only the streams of WASI 0.2 are linked, so nothing uses this one.
         Box::new(tokio::io::sink())
     }
 
@@ -102,6 +104,7 @@ impl StdoutStream for Words {
 
 impl OutputStream for Words {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        // Never an error, even if bytes are dropped: a failed print ends many programs.
         self.take(&bytes);
         Ok(())
     }
@@ -111,6 +114,7 @@ impl OutputStream for Words {
     }
 
     fn check_write(&mut self) -> StreamResult<usize> {
+        // Constant, so that a plugin never waits for the log.
         Ok(BYTES_MAX)
     }
 }

@@ -1,4 +1,5 @@
-//! The keys, as they stand in the file.
+//! The keys of the section `probe_modules` as the file writes them, and their conversion to
+//! [`Module`].
 
 use super::{
     BODY_BYTES_MAX, HeaderMatch, HttpProbe, IpChoice, IpProtocol, Module, ModuleSet, Pattern,
@@ -17,13 +18,12 @@ use tidepool_client::config::{Credentials, HeaderText, ProxyConfig, TlsConfig};
 use tidepool_settings::duration::{bytes, read_duration_or_zero};
 use tidepool_settings::yaml;
 
-/// The section.
 const KEY: &str = "probe_modules";
 
-/// As responses name them.
+/// Values of `valid_http_versions`: the version strings of Go's HTTP responses.
 const VERSIONS: [&str; 3] = ["HTTP/1.0", "HTTP/1.1", "HTTP/2.0"];
 
-/// Modules that need no section.
+/// Modules that exist without a section, each with its prober.
 const BUILTIN: [(&str, &str); 2] = [("http_2xx", "http"), ("tcp_connect", "tcp")];
 
 #[derive(Default, Deserialize)]
@@ -107,23 +107,23 @@ impl Default for TcpSection {
     }
 }
 
-/// All modules of a section.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct All(#[serde(deserialize_with = "yaml::pairs")] Vec<(String, Module)>);
 
-/// The modules of the section, if there is one, and those that need none. Relative paths are below
-/// the directory.
+/// Reads the section, if there is one, and adds the built-in modules. Relative paths are resolved
+/// against `directory`.
 pub fn read(node: Option<&yaml::Node>, directory: &Path) -> Result<ModuleSet, yaml::Error> {
     let mut modules = ModuleSet::new();
     for (name, prober) in BUILTIN {
         let section = ModuleSection { prober: prober.to_owned(), ..ModuleSection::default() };
-        // What is built in is right.
+        // A built-in module has no settings that could be refused.
         if let Ok(module) = Module::try_from(section) {
             modules.insert(name.to_owned(), Arc::new(module));
         }
     }
     if let Some(node) = node {
+        // Modules of the file come after the built-in ones, so that a file can redefine these.
         let All(read) = yaml::read(KEY, node)?;
         for (name, mut module) in read {
             module.set_directory(directory);
@@ -133,9 +133,10 @@ pub fn read(node: Option<&yaml::Node>, directory: &Path) -> Result<ModuleSet, ya
     Ok(modules)
 }
 
-/// A size with a unit; nothing is the default.
+/// Reads a size with a unit. An empty value and 0 give the default.
 fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     yaml::parsed(deserializer, |text| match text {
+        // Upstream reads 0 as no limit; here every body has a bound.
         "" | "0" => Ok(BODY_BYTES_MAX),
         text => bytes(text),
     })
@@ -148,7 +149,7 @@ impl TryFrom<ModuleSection> for Module {
         let ModuleSection { prober, timeout, http, tcp } = section;
         let none =
             || yaml::With { part: HttpClientConfig::default(), rest: HttpSection::default() };
-        // A section that is not used has to be right, too.
+        // A section of the other prober is validated too, so that its errors do not wait for a use.
         let http = HttpProbe::try_from(http.unwrap_or_else(none))?;
         let tcp = TcpProbe::from(tcp.unwrap_or_default());
         let prober = match prober.as_str() {
@@ -157,6 +158,7 @@ impl TryFrom<ModuleSection> for Module {
             "" => return Err("prober is missing: http or tcp".to_owned()),
             _ => return Err(format!("prober {prober:?} is not supported: use http or tcp")),
         };
+        // No timeout and 0 both leave the time to the scrape.
         Ok(Module { prober, timeout: Some(timeout).filter(|timeout| !timeout.is_zero()) })
     }
 }
@@ -229,7 +231,8 @@ fn header_name(text: &str) -> Result<HeaderName, String> {
     HeaderName::from_str(text).map_err(|_| format!("http: {text:?} is no name of a header"))
 }
 
-/// A header; what may be secret in it is shown nowhere.
+/// Converts a header. Credentials and cookies are marked sensitive, so that no `Debug` output shows
+/// them.
 fn header(
     (name, HeaderText(mut value)): (String, HeaderText),
 ) -> Result<(HeaderName, HeaderValue), String> {

@@ -1,4 +1,4 @@
-//! What the section says, and what it may not say.
+//! Accepted and refused settings of the section `probe_modules`.
 
 use super::*;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! One request by a connection of its own, and how long its phases took.
+//! One request over a connection of its own, and the durations of its phases.
 
 use crate::config::HttpProbe;
 use crate::connect::{Connection, Tls, connect};
@@ -20,33 +20,32 @@ use tokio::task::JoinHandle;
 use tokio_rustls::rustls::pki_types::ServerName;
 use url::Url;
 
-/// A request.
+/// One request of a probe: the first one, or one that follows a redirect.
 pub(super) struct Hop {
     pub url: Url,
-    /// Where the host of the URL is.
+    /// Resolved address of the URL's host.
     pub address: IpAddr,
     pub method: Method,
     pub headers: HeaderMap,
     pub body: Bytes,
-    /// Whether it goes to the target itself, and not to where that redirects.
+    /// Whether the request goes to the target itself, not to another host that it redirects to.
     pub is_first_host: bool,
 }
 
 /// A response whose body has not been read yet.
 pub(super) struct Answer {
     pub response: Response<Incoming>,
-    /// How it was asked for.
     pub method: Method,
-    /// When its head was there.
+    /// Time at which the response's headers arrived.
     pub begun: Instant,
-    /// None without TLS.
+    /// Facts of the TLS handshake; none without TLS.
     pub tls: Option<TlsFacts>,
-    /// What was read of the body, if anything looks at it.
+    /// The body as far as it was read; empty if no rule matches the body.
     pub body: BytesMut,
     _connection: Driver,
 }
 
-/// Moves the bytes of a connection until it is dropped.
+/// Task that moves the bytes of a connection until it is dropped.
 struct Driver(JoinHandle<()>);
 
 impl Drop for Driver {
@@ -55,7 +54,7 @@ impl Drop for Driver {
     }
 }
 
-/// Sends a request.
+/// Sends a request over a new connection and waits for the response's headers.
 pub(super) async fn send(
     probe: &HttpProbe,
     hop: &Hop,
@@ -68,6 +67,7 @@ pub(super) async fn send(
     };
     let connection = connect(SocketAddr::new(hop.address, port), tls).await?;
     let Connection { stream, connect, tls, is_http2 } = connection;
+    // Phases add up over redirects, hence `add_of`.
     let mut phase = |name: &str, seconds: f64| report.add_of(HTTP_DURATION, name, seconds);
     phase("connect", connect.as_secs_f64());
     if let Some((took, _)) = &tls {
@@ -82,7 +82,8 @@ pub(super) async fn send(
         (sender.send_request(request).await?, driver)
     } else {
         let (mut sender, connection) = http1::Builder::new()
-            // As Go's client.
+            // Go's client accepts such headers, so a target that upstream probes must not fail
+            // here.
             .allow_spaces_after_header_name_in_responses(true)
             .allow_obsolete_multiline_headers_in_responses(true)
             .handshake(stream)
@@ -103,27 +104,28 @@ pub(super) async fn send(
 
 fn drive(connection: impl Future<Output = hyper::Result<()>> + Send + 'static) -> Driver {
     Driver(tokio::spawn(async move {
-        // The request that waits for the response gets the error.
+        // The request that waits for the response reports the error.
         let _ = connection.await;
     }))
 }
 
-/// Made for each request: files of certificates may change.
+/// Reads the TLS settings. They are read for each request because certificate files may change.
 fn tls(probe: &HttpProbe, hop: &Hop) -> Result<Tls, ProbeError> {
     let config = &probe.client.tls;
     let made = LazyTls::new(config, probe.client.enable_http2.unwrap_or(true));
     let host = super::host_of(&hop.url);
     let named = hop.headers.get(HOST).and_then(|value| value.to_str().ok());
     let name = match hop.is_first_host {
+        // A configured `Host` names the virtual host, whose certificate the server shows.
         true => made.server_name(named.map_or(host, without_port))?,
-        // The configured name is the target's.
+        // `server_name` in the configuration belongs to the target, not to a host it redirects to.
         false => ServerName::try_from(host.to_owned())
             .map_err(|_| ClientError::ServerName(host.to_owned()))?,
     };
     Ok(Tls { config: made.get()?, name, is_verified: !config.insecure_skip_verify })
 }
 
-/// A host without its port and the brackets of an IPv6 address.
+/// Returns a host without its port and without the brackets of an IPv6 address.
 fn without_port(host: &str) -> &str {
     let bare = host.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok());
     bare.map_or(host, |(host, _)| host).trim_matches(['[', ']'])
@@ -132,6 +134,7 @@ fn without_port(host: &str) -> &str {
 fn request(hop: &Hop, is_http2: bool) -> Result<Request<Full<Bytes>>, ProbeError> {
     let mut headers = hop.headers.clone();
     let host = hop.url.host_str().unwrap_or_default();
+    // `port` is absent for the scheme's default port, which `Host` leaves out as well.
     let authority = match hop.url.port() {
         Some(port) => format!("{host}:{port}"),
         None => host.to_owned(),
@@ -142,6 +145,7 @@ fn request(hop: &Hop, is_http2: bool) -> Result<Request<Full<Bytes>>, ProbeError
     };
     let uri = match is_http2 {
         true => {
+            // HTTP/2 carries the host as `:authority` instead of a header.
             let named = headers.remove(HOST);
             let named = named.as_ref().and_then(|value| value.to_str().ok());
             let uri = hyper::Uri::builder().scheme(hop.url.scheme());
@@ -150,6 +154,7 @@ fn request(hop: &Hop, is_http2: bool) -> Result<Request<Full<Bytes>>, ProbeError
         false => {
             let value = HeaderValue::try_from(authority).map_err(hyper::http::Error::from)?;
             headers.entry(HOST).or_insert(value);
+            // Each request has a connection of its own, so the server need not keep it open.
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
             hyper::Uri::builder().path_and_query(target).build()?
         }
@@ -161,16 +166,18 @@ fn request(hop: &Hop, is_http2: bool) -> Result<Request<Full<Bytes>>, ProbeError
 }
 
 impl Answer {
-    /// Reads the body up to the limit.
+    /// Reads the body up to `body_size_limit`. A longer one is an error.
     pub async fn read(&mut self, probe: &HttpProbe, report: &mut Report) -> Result<(), ProbeError> {
         let limit = probe.body_bytes_max;
         let keeps = probe.looks_at_body();
         let mut bytes = 0_u64;
         while let Some(frame) = self.response.body_mut().frame().await {
             let Ok(data) = frame?.into_data() else { continue };
+            // `bytes` never exceeds `limit`, because `taken` is at most `left`.
             let left = usize::try_from(limit - bytes).unwrap_or(usize::MAX);
             let taken = data.len().min(left);
             bytes += taken as u64;
+            // Set for each frame: a probe that ends by its timeout reports the length so far.
             report.set(HTTP_BODY_LENGTH, bytes as f64);
             if keeps {
                 self.body.extend_from_slice(&data[..taken]);

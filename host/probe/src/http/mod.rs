@@ -1,9 +1,9 @@
-//! A probe by HTTP: a request, the redirects that it is answered with, and the last response.
+//! A probe by HTTP: a request, the redirects that follow it, and the last response.
 //!
 //! Source: `prober/http.go` of prometheus/blackbox_exporter.
 //!
-//! `exchange` makes one request by a connection of its own; `judge` says whether the last response
-//! is as the module wants it.
+//! `exchange` sends one request over a connection of its own; `judge` compares the last response
+//! with the module.
 
 mod exchange;
 mod judge;
@@ -24,21 +24,22 @@ use tidepool_client::parts::{
 };
 use url::Url;
 
-/// Most redirects that are followed.
+/// Maximum number of redirects that are followed.
 const REDIRECTS_MAX: u32 = 10;
 
-/// What requests call their sender, unless the module says something else.
+/// User agent of requests, unless the module sets another one.
 const AGENT: &str = concat!("tidepool/", env!("CARGO_PKG_VERSION"));
 
-/// The phases after the address is known.
+/// Phases that follow the resolution of the address.
 const PHASES: [&str; 4] = ["connect", "tls", "processing", "transfer"];
 
-/// Probes a URL; without a scheme, it is one of http.
+/// Probes a URL. A target without a scheme is probed by plain HTTP.
 pub(crate) async fn probe(
     probe: &HttpProbe,
     target: &str,
     report: &mut Report,
 ) -> Result<(), ProbeError> {
+    // Upstream registers these gauges first, so that every failure reports them.
     for family in [
         FAILED_REGEX,
         HTTP_BODY_LENGTH,
@@ -73,6 +74,7 @@ pub(crate) async fn probe(
         let Some(next) = asked else { break answer };
         redirects += 1;
         report.set(HTTP_REDIRECTS, f64::from(redirects));
+        // As upstream, a redirect that is not followed counts, and its response is judged.
         if redirects > REDIRECTS_MAX || !probe.client.follow_redirects.unwrap_or(true) {
             break answer;
         }
@@ -81,7 +83,7 @@ pub(crate) async fn probe(
     finish(probe, answer, report).await
 }
 
-/// The request that follows a redirect.
+/// Returns the request that follows a redirect.
 async fn followed(
     mut hop: Hop,
     next: tidepool_client::parts::Redirect,
@@ -93,6 +95,7 @@ async fn followed(
         hop.method = method(&hop.method);
         hop.body = bytes::Bytes::new();
     }
+    // Credentials must not reach a host that the target's operator does not control.
     if !is_trusted(first, &next.url) {
         hop.headers = without_secrets(hop.headers);
     }
@@ -105,14 +108,14 @@ async fn followed(
     hop.is_first_host = next.url.host() == first.host()
         && next.url.port_or_known_default() == first.port_or_known_default();
     if !hop.is_first_host {
-        // It is the first host's, whoever says it.
+        // A configured `Host` belongs to the target and would select a wrong virtual host here.
         hop.headers.remove(HOST);
     }
     hop.url = next.url;
     Ok(hop)
 }
 
-/// Reads the last response, and reports and judges it.
+/// Reads the body of the last response, then reports and judges the response.
 async fn finish(
     probe: &HttpProbe,
     mut answer: Answer,
@@ -131,6 +134,8 @@ async fn finish(
     }
     let read = answer.read(probe, report).await;
     report.add_of(HTTP_DURATION, "transfer", answer.begun.elapsed().as_secs_f64());
+    // Judged even if the body was cut, so that `probe_failed_due_to_regex` is reported; the error
+    // of the body takes precedence.
     let judged = judge::judge(probe, &answer, report);
     read.and(judged)
 }
@@ -141,6 +146,7 @@ fn url_of(target: &str) -> Result<Url, ProbeError> {
     let has = |scheme: &str| {
         target.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
     };
+    // Without a scheme, `host:port` would parse as a URL whose scheme is `host`.
     let url = match has("http://") || has("https://") {
         true => Url::parse(target),
         false => Url::parse(&format!("http://{target}")),
@@ -149,7 +155,7 @@ fn url_of(target: &str) -> Result<Url, ProbeError> {
     if url.has_host() { Ok(url) } else { Err(wrong("it has no host")) }
 }
 
-/// Without the brackets of an IPv6 address.
+/// Returns the host of a URL without the brackets of an IPv6 address.
 fn host_of(url: &Url) -> &str {
     url.host_str().unwrap_or_default().trim_matches(['[', ']'])
 }
@@ -158,6 +164,7 @@ fn headers(probe: &HttpProbe, url: &Url) -> Result<HeaderMap, ProbeError> {
     let mut headers = HeaderMap::new();
     add_headers(&mut headers, &probe.client.headers)?;
     for (name, value) in &probe.headers {
+        // Headers of the module replace those of the shared client settings.
         headers.insert(name.clone(), value.clone());
     }
     headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
@@ -167,12 +174,14 @@ fn headers(probe: &HttpProbe, url: &Url) -> Result<HeaderMap, ProbeError> {
         configured => configured,
     };
     if let Some(value) = value {
+        // A configured `Authorization` header takes precedence over credentials, also those in the
+        // URL.
         headers.entry(hyper::header::AUTHORIZATION).or_insert(value);
     }
     Ok(headers)
 }
 
-/// A version as a number, and as Go writes it.
+/// Returns a version as a number, and in Go's notation.
 fn version(version: Version) -> (f64, &'static str) {
     match version {
         Version::HTTP_09 => (0.9, "HTTP/0.9"),
@@ -183,17 +192,18 @@ fn version(version: Version) -> (f64, &'static str) {
     }
 }
 
-/// What the response says of its length; -1 if it does not.
+/// Returns the announced length of the body in bytes; -1 if it is unknown.
 fn content_length(answer: &Answer) -> f64 {
     use hyper::body::Body as _;
     let said = answer.response.headers().get(CONTENT_LENGTH);
     let said = said.and_then(|value| value.to_str().ok()?.trim().parse::<u64>().ok());
     let is_head = answer.method == Method::HEAD;
+    // The response to `HEAD` has no body, so hyper's exact size of 0 says nothing of the resource.
     let known = || answer.response.body().size_hint().exact().filter(|_| !is_head);
     said.or_else(known).map_or(-1.0, |bytes| bytes as f64)
 }
 
-/// A date as Unix time.
+/// Parses an HTTP date into Unix time in seconds.
 fn seconds(value: &HeaderValue) -> Option<f64> {
     let at = httpdate::parse_http_date(value.to_str().ok()?).ok()?;
     Some(at.duration_since(UNIX_EPOCH).ok()?.as_secs_f64())

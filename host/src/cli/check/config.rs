@@ -1,4 +1,4 @@
-//! `tidepool check config`: whether a server would start with a file.
+//! `tidepool check config`: checks whether a server would start with a file.
 
 use super::LINT;
 use crate::cli::progress::print_line;
@@ -39,16 +39,17 @@ pub struct ConfigArgs {
     ignore_unknown_fields: bool,
 }
 
-/// Which rules of lint apply.
+/// Rules of lint that apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Lint {
     too_long_interval: bool,
 }
 
 impl Lint {
-    /// Reads the rules; returns unknown names, too.
+    /// Parses the rules; returns unknown names too.
     fn parse(text: &str) -> (Lint, Vec<&str>) {
         let names: Vec<&str> = text.split(',').collect();
+        // As promtool: `none` overrides everything else, including unknown names.
         if names.contains(&"none") {
             return (Lint::default(), Vec::new());
         }
@@ -85,6 +86,7 @@ pub fn run(args: &ConfigArgs, lookback: Duration) -> ExitCode {
         }
         print_line("");
         let jobs = jobs.unwrap_or_default();
+        // Without the included files, not all jobs are known.
         let lints = lint.too_long_interval && depth == Depth::Files;
         if let Some(config) = too_long_interval(&jobs, lookback).filter(|_| lints) {
             let (job, interval) = (&config.job.name, duration_text(config.job.interval));
@@ -102,7 +104,7 @@ pub fn run(args: &ConfigArgs, lookback: Duration) -> ExitCode {
     }
 }
 
-/// The jobs of a file that a server would start with.
+/// Returns the jobs of a file that a server would accept.
 fn checked(
     path: &Path,
     depth: Depth,
@@ -116,7 +118,7 @@ fn checked(
 }
 
 fn fail(what: &str) {
-    // Standard error may be closed; the exit code counts.
+    // If standard error is closed, the exit code still tells.
     let _ = writeln!(std::io::stderr(), "  FAILED: {what}");
 }
 
@@ -124,7 +126,7 @@ fn fail(what: &str) {
 mod tests {
     use super::*;
 
-    /// As promtool's `newConfigLintConfig`.
+    /// Expected values are those of promtool's `newConfigLintConfig`.
     #[test]
     fn rules_of_lint_are_promtools() {
         let on = Lint { too_long_interval: true };

@@ -1,4 +1,4 @@
-//! `tidepool check metrics`: metrics by Prometheus' conventions, and how many series each has.
+//! `tidepool check metrics`: checks metrics for Prometheus' conventions, and counts their series.
 
 use super::LINT;
 use clap::Args;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use tidepool_exposition::NameValidation;
 use tidepool_exposition::lint::Families;
 
-/// What turns the rules off.
+/// Value of `--lint` that turns the rules off.
 const NONE: &str = "none";
 
 #[derive(Debug, Clone, Args)]
@@ -22,7 +22,7 @@ pub struct MetricsArgs {
 }
 
 pub fn run(args: &MetricsArgs) -> ExitCode {
-    // Output may be closed; the exit code counts.
+    // If output is closed, the exit code still tells.
     let exit = judge(args, &mut BufWriter::new(io::stderr().lock()));
     exit.unwrap_or(ExitCode::FAILURE)
 }
@@ -37,7 +37,7 @@ fn judge(args: &MetricsArgs, errors: &mut impl Write) -> io::Result<ExitCode> {
         )?;
         return Ok(ExitCode::FAILURE);
     }
-    // As promtool: the rules know the old names alone.
+    // As in promtool, whose rules know only the names from before UTF-8.
     let (names, doing) = match lints {
         true => (NameValidation::Legacy, "error while linting"),
         false => (NameValidation::Utf8, "error while parsing text to metric families"),
@@ -53,6 +53,7 @@ fn judge(args: &MetricsArgs, errors: &mut impl Write) -> io::Result<ExitCode> {
     for problem in &problems {
         writeln!(errors, "{problem}")?;
     }
+    // The problems go to standard error and must be complete before the table begins.
     errors.flush()?;
     if args.extended {
         write!(io::stdout(), "{}", families.cardinality())?;

@@ -1,7 +1,7 @@
-//! `tidepool check`: whether configuration files and metrics are as they should be, with the words
-//! and the exit codes of `promtool check`.
+//! `tidepool check`: checks configuration files and metrics, with the texts and the exit codes of
+//! `promtool check`.
 //!
-//! Exit codes: 0 all is well; 1 something is wrong; 3 lint found something, and that counts.
+//! Exit codes: 0 success; 1 something is wrong; 3 lint found something that counts.
 
 mod config;
 mod metrics;
@@ -12,7 +12,6 @@ use std::time::Duration;
 use tidepool_settings::duration::duration;
 use tidepool_telemetry::{self as telemetry, LogFormat};
 
-/// The exit code of a command whose lint found something.
 const LINT: u8 = 3;
 
 /// What is checked.
@@ -42,7 +41,6 @@ enum CheckCommand {
     Metrics(metrics::MetricsArgs),
 }
 
-/// Runs a command.
 pub fn run(args: CheckArgs) -> ExitCode {
     telemetry::init(LogFormat::Text, "warn");
     match args.command {

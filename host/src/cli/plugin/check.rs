@@ -1,4 +1,4 @@
-//! `tidepool plugin check`: whether a file is a plugin, and of which world.
+//! `tidepool plugin check`: checks whether a file is a plugin, and prints its world.
 
 use super::{Done, PluginArg, block_on};
 use crate::cli::progress::print_line;

@@ -1,4 +1,4 @@
-//! `tidepool plugin`: making, checking and trying plugins, without a server.
+//! `tidepool plugin`: creates, checks and tries plugins without a server.
 
 mod check;
 mod new;
@@ -57,7 +57,7 @@ struct PluginArg {
     world: Option<World>,
 }
 
-/// What went wrong, in words.
+/// Result of a command; the error is its message.
 type Done = Result<(), String>;
 
 impl PluginArg {
@@ -80,7 +80,6 @@ impl PluginArg {
     }
 }
 
-/// Runs a command.
 pub fn run(args: PluginCommandArgs) -> ExitCode {
     let done = match args.command {
         PluginCommand::New(args) => new::run(&args),
@@ -101,12 +100,12 @@ fn failed(error: &dyn Display) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Compiles for the process that started this one, and ends with it.
+/// Compiles for the server that started this process, and ends with it.
 fn compile(source: &Path, output: &Path, bytes_max: u64) -> ExitCode {
-    // Ingestion comes first on a machine with few processors.
+    // Ingestion must come first on a machine with few processors.
     tidepool_lifecycle::priority::lower_priority();
     let waiting = std::thread::Builder::new().name("parent".into()).spawn(|| {
-        // Nothing comes: the end does, whatever became of the other process.
+        // No input is sent: the pipe ends when the other process does, even by a crash.
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
         std::process::exit(1);
     });
@@ -123,6 +122,7 @@ fn compile(source: &Path, output: &Path, bytes_max: u64) -> ExitCode {
     };
     match compile_file(&engine, source, output) {
         Ok(()) => ExitCode::SUCCESS,
+        // A lasting failure has an exit code of its own, by which the server stops retrying.
         Err(CodeError::Uncompilable(why)) => {
             failed(&why);
             ExitCode::from(UNCOMPILABLE as u8)
@@ -131,7 +131,7 @@ fn compile(source: &Path, output: &Path, bytes_max: u64) -> ExitCode {
     }
 }
 
-/// Where plugins run: they may wait for a time.
+/// Runs plugin code, which may wait for a time.
 fn block_on<T>(work: impl Future<Output = T>) -> Result<T, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     Ok(runtime.map_err(|error| format!("no async runtime: {error}"))?.block_on(work))

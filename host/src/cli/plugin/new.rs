@@ -1,5 +1,5 @@
-//! `tidepool plugin new`: a folder with a plugin in Rust that builds as it is, and needs nothing of
-//! this repository: the interface and the crate that reads it are carried in this program.
+//! `tidepool plugin new`: creates a plugin in Rust that builds without this repository. The program
+//! contains the interface and the crate that reads it.
 
 use super::Done;
 use crate::cli::progress::print_line;
@@ -23,7 +23,6 @@ pub struct NewArgs {
     directory: PathBuf,
 }
 
-/// Files that are the same in every plugin.
 const FILES: [(&str, &str); 12] = [
     (".gitignore", "/target\n"),
     (".cargo/config.toml", "[build]\ntarget = \"wasm32-wasip2\"\n"),
@@ -44,12 +43,13 @@ const TRANSFORM_WIT: (&str, &str) =
 
 pub fn run(args: &NewArgs) -> Done {
     check_name(&args.name)?;
+    // Cargo refuses such a name, but only at the first build.
     if args.name.starts_with(|c: char| c.is_ascii_digit()) {
         return Err(format!("{:?} is no name of a crate, which begins with a letter", args.name));
     }
     let folder = args.directory.join(&args.name);
-    // Nothing of anybody's is written over.
     fs::create_dir_all(&args.directory).map_err(|error| failed(&args.directory, &error))?;
+    // `create_dir` fails if the folder exists, so that nothing is overwritten.
     fs::create_dir(&folder).map_err(|error| failed(&folder, &error))?;
     for (path, text) in FILES.iter().chain([&TRANSFORM_WIT]) {
         write(&folder.join(path), text)?;

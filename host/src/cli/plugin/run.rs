@@ -1,12 +1,12 @@
-//! `tidepool plugin run`: what a plugin makes of a file, as a diff.
+//! `tidepool plugin run`: the effect of a plugin on a file, as a diff.
 //!
 //! ```text
 //! - http_requests_total{job="a",pod_uid="7"} 5 1700000000000     went in and did not come out
 //! + http_requests_total{job="a"} 5 1700000000000                 came out and did not go in
 //! ```
 //!
-//! A job finds the samples in a store of its own, in which it runs once. What it posts to webhooks
-//! is shown and not sent.
+//! A job gets the samples in a temporary store and runs once. Its webhook requests are printed and
+//! not sent.
 
 use super::{Done, PluginArg, block_on};
 use crate::cli::progress::{print_line, warn_line};
@@ -31,7 +31,7 @@ use tidepool_remote_write::Fields;
 use tidepool_runtime::RemoteWriteVersion;
 use tidepool_telemetry::{self as telemetry, LogFormat};
 
-/// Largest file of samples, decompressed.
+/// Maximum size of a file of samples, decompressed, in bytes.
 const BYTES_MAX: usize = 256 << 20;
 
 #[derive(Debug, Clone, Args)]
@@ -66,14 +66,13 @@ pub struct RunArgs {
     scheduled: Option<i64>,
 }
 
-/// What the plugin says, and of a job's store only what is wrong.
+/// Log level: output of the plugin, and only warnings of a job's store.
 const LOGGED: &str = "warn,tidepool_plugins=info";
 
-/// A job's schedule, if nothing else is said, is a multiple of it.
+/// Default schedule of a job; runs are at multiples of it.
 const MINUTE_MS: i64 = 60_000;
 
-/// The flags of a job's store: samples of any time are taken and kept, and nothing is forced to the
-/// device.
+/// Flags of a job's store: samples of any time are accepted and kept, and nothing is synced.
 const STORE_FLAGS: [&str; 5] = [
     "--max-future=36500d",
     "--out-of-order-window=36500d",
@@ -82,7 +81,7 @@ const STORE_FLAGS: [&str; 5] = [
     "--wal-sync=off",
 ];
 
-/// Remote-write bodies.
+/// Remote-write bodies with their versions.
 type Bodies = Vec<(RemoteWriteVersion, Vec<u8>)>;
 
 pub fn run(args: &RunArgs) -> Done {
@@ -99,7 +98,7 @@ pub fn run(args: &RunArgs) -> Done {
 }
 
 impl RunArgs {
-    /// What went in, what came out, and how long the plugin took for it.
+    /// Returns the bodies before and after, and the seconds spent in the plugin.
     async fn tried(
         &self,
         bytes: Vec<u8>,
@@ -129,6 +128,7 @@ impl RunArgs {
                 let body = decoded.body.map(|body| (RemoteWriteVersion::V2, body));
                 (Vec::new(), body.into_iter().collect())
             }
+            // Jobs were handled above; an observer changes nothing.
             World::Observer | World::Job => {
                 let before = self.bodies(bytes)?;
                 for (version, body) in &before {
@@ -141,7 +141,7 @@ impl RunArgs {
         Ok((before, after, trial.seconds()))
     }
 
-    /// A job appends to what is there.
+    /// Runs a job over the samples, to which it appends.
     async fn tried_job(
         &self,
         bytes: Vec<u8>,
@@ -154,6 +154,7 @@ impl RunArgs {
         };
         let store = TrialStore::open(store_config).await.map_err(|error| error.to_string())?;
         let tried = self.run_job(&store, &before, component, scheduled_ms).await;
+        // Closed before errors are returned, so that the directory is removed in any case.
         store.close();
         let (appended, seconds) = tried?;
         let after = before.iter().cloned().chain(appended).collect();
@@ -178,7 +179,7 @@ impl RunArgs {
         let trial = component.start(Some(store.handle())).await.map_err(failed)?;
         warn_line(&format!("runs as scheduled for {scheduled_ms}"));
         let run = trial.run_job(scheduled_ms).await;
-        // What it did before it failed is of interest, too.
+        // Posts made before a failure help to explain the failure.
         let kept = trial.kept();
         show_posts(&kept.posts);
         run.map_err(failed)?;
@@ -196,7 +197,7 @@ impl RunArgs {
         }
     }
 
-    /// The file as remote-write bodies.
+    /// Reads the file as remote-write bodies, by its extension.
     fn bodies(&self, bytes: Vec<u8>) -> Result<Bodies, String> {
         let path = self.samples.display();
         let wrong = |error: &dyn std::error::Error| format!("{path}: {error}");
@@ -235,7 +236,7 @@ impl RunArgs {
     }
 }
 
-/// The configuration of a job's store and its queries.
+/// Returns the configuration of a job's store and its queries.
 fn store_config(directory: &Path) -> Result<(StoreConfig, QueryConfig), String> {
     let mut data_dir = OsString::from("--data-dir=");
     data_dir.push(directory);
@@ -245,7 +246,7 @@ fn store_config(directory: &Path) -> Result<(StoreConfig, QueryConfig), String> 
     Ok((config.store, config.queries))
 }
 
-/// A 2.0 request has none of the fields of a 1.0 request.
+/// Returns the version of a request: the fields of 1.0 do not occur in 2.0.
 fn version_of(body: &[u8]) -> RemoteWriteVersion {
     let is_v1 = |number| matches!(number, 1 | 3);
     match Fields::new(body).map_while(Result::ok).any(|(number, _)| is_v1(number)) {
@@ -254,7 +255,7 @@ fn version_of(body: &[u8]) -> RemoteWriteVersion {
     }
 }
 
-/// The first minute that begins after all samples.
+/// Returns the first full minute after all samples.
 fn after_all(bodies: &Bodies) -> Result<i64, String> {
     let mut newest_ms = None;
     for (version, body) in bodies {
@@ -265,7 +266,6 @@ fn after_all(bodies: &Bodies) -> Result<i64, String> {
     Ok(newest_ms.div_euclid(MINUTE_MS).saturating_add(1).saturating_mul(MINUTE_MS))
 }
 
-/// Prints what would have been posted.
 fn show_posts(posts: &[Post]) {
     for Post { url, content_type, body } in posts {
         let body = String::from_utf8_lossy(body);
@@ -279,8 +279,9 @@ fn lines(bodies: &Bodies) -> Result<Vec<String>, String> {
     rows.map(|rows| rows.concat()).map_err(|error| error.to_string())
 }
 
-/// Prints what went and what came, in order of the text, and then how much stayed.
+/// Prints removed and added rows in the order of their texts, and then the counts.
 fn show(before: &[String], after: &[String], seconds: f64) {
+    // Counted, because a row may occur several times.
     let mut counts: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     before.iter().for_each(|line| counts.entry(line).or_default().0 += 1);
     after.iter().for_each(|line| counts.entry(line).or_default().1 += 1);

@@ -1,6 +1,6 @@
-//! `tidepool query analyze`: how many buckets of histograms hold something, as `promtool query
-//! analyze` counts them (`cmd/promtool/analyze.go` in prometheus/prometheus). promtool prints the
-//! classic histograms of a selector in any order; here they come by name.
+//! `tidepool query analyze`: counts populated buckets of histograms, as `promtool query analyze`
+//! does (`cmd/promtool/analyze.go` in prometheus/prometheus). promtool prints the classic
+//! histograms of a selector in random order; here they are sorted by name.
 
 use super::go::duration_text;
 use super::print::{NAME, label_set, metric};
@@ -27,18 +27,18 @@ Aggregated bucket stats
 Each line shows min/avg/max over the series above.
 ";
 
-/// Buckets of one histogram over time.
+/// Number of buckets of one histogram over time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Statistics {
-    /// Fewest that hold something.
+    /// Smallest number of populated buckets at any time.
     populated_min: i64,
     populated_avg: f64,
     populated_max: i64,
-    /// All that there are, at any time.
+    /// Number of all buckets that occur at any time.
     total: i64,
 }
 
-/// Least, mean and largest of some numbers.
+/// Minimum, mean and maximum of a set of numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Distribution {
     min: i64,
@@ -47,7 +47,7 @@ struct Distribution {
     avg: f64,
 }
 
-/// The same of all histograms of a kind.
+/// Distributions of the statistics over all histograms of a kind.
 #[derive(Clone, Debug, Default)]
 struct Aggregated {
     populated_min: Distribution,
@@ -56,7 +56,7 @@ struct Aggregated {
     total: Distribution,
 }
 
-/// Analyzes what each selector selects over the duration before a time.
+/// Analyzes the histograms of each selector over a duration before a time.
 pub fn analyze(
     source: &mut Source,
     selectors: &[String],
@@ -74,7 +74,7 @@ pub fn analyze(
         };
         let mut histograms = BTreeMap::<String, Vec<Stream>>::new();
         for stream in matrix {
-            // Of one kind each: with floats it is the bucket of a classic histogram.
+            // A series has one kind of samples: floats are a bucket of a classic histogram.
             if !stream.values.is_empty() {
                 if let Some(key) = classic_key(&stream) {
                     histograms.entry(key).or_default().push(stream);
@@ -100,7 +100,7 @@ pub fn analyze(
     Ok(out.flush()?)
 }
 
-/// What the buckets of one classic histogram have in common.
+/// Returns the key that the buckets of one classic histogram share: all labels but `le`.
 fn classic_key(stream: &Stream) -> Option<String> {
     let mut labels = stream.metric.0.clone();
     labels.remove("le")?;
@@ -108,13 +108,13 @@ fn classic_key(stream: &Stream) -> Option<String> {
     Some(name + &label_set(&labels))
 }
 
-/// `None` without two samples at least.
+/// Counts the populated buckets of a classic histogram; `None` with fewer than two samples.
 fn of_classic(buckets: &mut [Stream]) -> Result<Option<Statistics>, Failure> {
     let bound = |stream: &Stream| {
         let le = stream.metric.0.get("le").and_then(|le| le.parse::<f64>().ok());
         le.unwrap_or_default()
     };
-    // Equal bounds stay in order.
+    // A stable sort, so that buckets with equal bounds stay in order.
     buckets.sort_by(|one, other| {
         bound(one).partial_cmp(&bound(other)).unwrap_or(std::cmp::Ordering::Equal)
     });
@@ -127,7 +127,7 @@ fn of_classic(buckets: &mut [Stream]) -> Result<Option<Statistics>, Failure> {
         let mut before = None;
         let mut count = 0;
         for bucket in &*buckets {
-            // A bucket that ends early counts as empty, and so do all behind it.
+            // A bucket whose samples end early counts as empty, and so do all larger ones.
             let Some((time, value)) = bucket.values.get(at) else { break };
             let below = match before {
                 Some((time_before, _)) if time_before != *time => {
@@ -137,6 +137,7 @@ fn of_classic(buckets: &mut [Stream]) -> Result<Option<Statistics>, Failure> {
                 Some((_, below)) => below,
                 None => 0.0,
             };
+            // Buckets are cumulative, so a difference to the next smaller bound means observations.
             count += i64::from((value.0 - below) as i64 != 0);
             before = Some((*time, value.0));
         }
@@ -145,7 +146,7 @@ fn of_classic(buckets: &mut [Stream]) -> Result<Option<Statistics>, Failure> {
     Ok(Some(Statistics::of(&populated, buckets.len())))
 }
 
-/// `None` without two samples at least.
+/// Counts the populated buckets of a native histogram; `None` with fewer than two samples.
 fn of_native(stream: &Stream) -> Option<Statistics> {
     if stream.histograms.len() < 2 {
         return None;
@@ -153,6 +154,7 @@ fn of_native(stream: &Stream) -> Option<Statistics> {
     let buckets = stream.histograms.iter().map(|(_, histogram)| histogram.buckets.as_deref());
     let buckets: Vec<_> = buckets.map(Option::unwrap_or_default).collect();
     let bounds = buckets.iter().copied().flatten();
+    // Bounds are compared by their bits, because floats have no total order.
     let bounds = bounds.map(|bucket| (bucket.0, bucket.1.0.to_bits(), bucket.2.0.to_bits()));
     let populated: Vec<i64> = buckets.iter().map(|buckets| buckets.len() as i64).collect();
     Some(Statistics::of(&populated, bounds.collect::<BTreeSet<_>>().len()))
@@ -188,6 +190,7 @@ impl Distribution {
         self.min = self.min.min(number);
         self.max = self.max.max(number);
         self.count += 1;
+        // A running mean, as upstream's `distribution.update`, so that rounding agrees.
         let count = self.count as f64;
         self.avg += number as f64 / count - self.avg / count;
     }
@@ -202,6 +205,7 @@ impl fmt::Display for Distribution {
 impl Aggregated {
     fn add(&mut self, statistics: Statistics) {
         self.populated_min.add(statistics.populated_min);
+        // Truncated, as in upstream's `metaStatistics.update`.
         self.populated_avg.add(statistics.populated_avg as i64);
         self.populated_max.add(statistics.populated_max);
         self.total.add(statistics.total);

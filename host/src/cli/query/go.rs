@@ -1,10 +1,8 @@
-//! Texts and durations as Go's `encoding/json` and `time` write and read them: what promtool prints
-//! is made of these.
+//! Texts and durations as Go's `encoding/json` and `time` write and read them, as in promtool.
 
 use std::fmt::Write as _;
 
-/// Nanoseconds of the units of a duration. Days, weeks and years are Prometheus'; Go has none of
-/// them.
+/// Nanoseconds per unit of a duration. Days, weeks and years exist in Prometheus and not in Go.
 const UNITS: [(&str, f64); 10] = [
     ("ns", 1.0),
     ("us", 1e3),
@@ -18,8 +16,7 @@ const UNITS: [(&str, f64); 10] = [
     ("y", 31_536_000e9),
 ];
 
-/// JSON as Go writes it for a page of HTML, which is its default. These letters stand in texts
-/// only.
+/// Escapes JSON as Go does by default, for HTML. The escaped characters occur only inside of texts.
 pub fn escaped_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for letter in json.chars() {
@@ -33,13 +30,14 @@ pub fn escaped_json(json: &str) -> String {
     out
 }
 
-/// A duration such as `1h30m`, `-1.5s` or `1d`, in nanoseconds. For use as clap's parser.
+/// Parses a duration such as `1h30m`, `-1.5s` or `1d` into nanoseconds; a parser for clap.
 pub fn parse_duration(text: &str) -> Result<i64, String> {
     let wrong = || format!("{text:?} is not a duration such as 500ms, 15s or 1h30m");
     let (is_negative, unsigned) = match text.strip_prefix('-') {
         Some(unsigned) => (true, unsigned),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
+    // As in Go, zero is the only number without a unit.
     if unsigned == "0" {
         return Ok(0);
     }
@@ -59,7 +57,7 @@ pub fn parse_duration(text: &str) -> Result<i64, String> {
     }
 }
 
-/// A duration of nanoseconds as Go prints it: `1h0m0s`, `1.5s`, `500ms`.
+/// Formats nanoseconds as Go prints a duration: `1h0m0s`, `1.5s`, `500ms`.
 pub fn duration_text(nanos: i64) -> String {
     let (sign, nanos) = (if nanos < 0 { "-" } else { "" }, nanos.unsigned_abs());
     let part = |unit_nanos: u64| plain_decimal(nanos, unit_nanos);
@@ -68,6 +66,7 @@ pub fn duration_text(nanos: i64) -> String {
         1..1_000 => format!("{nanos}ns"),
         1_000..1_000_000 => format!("{}\u{b5}s", part(1_000)),
         1_000_000..1_000_000_000 => format!("{}ms", part(1_000_000)),
+        // Go prints every smaller unit too once a larger one is present.
         _ => {
             let minutes = nanos / 60_000_000_000;
             let seconds = plain_decimal(nanos % 60_000_000_000, 1_000_000_000);
@@ -81,7 +80,7 @@ pub fn duration_text(nanos: i64) -> String {
     format!("{sign}{text}")
 }
 
-/// A number of units, with a fraction if there is one.
+/// Formats a number of units, with a fraction if there is one.
 fn plain_decimal(nanos: u64, unit_nanos: u64) -> String {
     let digits = unit_nanos.ilog10() as usize;
     let text = format!("{}.{:0digits$}", nanos / unit_nanos, nanos % unit_nanos);
@@ -92,7 +91,7 @@ fn plain_decimal(nanos: u64, unit_nanos: u64) -> String {
 mod tests {
     use super::*;
 
-    /// By Go's `encoding/json`.
+    /// Expected values are from Go's `encoding/json`.
     #[test]
     fn texts_are_gos() {
         assert_eq!(
@@ -101,7 +100,7 @@ mod tests {
         );
     }
 
-    /// By Go's `time.ParseDuration` and `Duration.String`.
+    /// Expected values are from Go's `time.ParseDuration` and `Duration.String`.
     #[test]
     fn durations_are_gos() {
         for (text, nanos, printed) in [
@@ -117,7 +116,7 @@ mod tests {
             ("0", 0, "0s"),
             ("0s", 0, "0s"),
             ("+1m0.000000001s", 60_000_000_001, "1m0.000000001s"),
-            // Not Go's, but Prometheus'.
+            // Prometheus' addition, which Go lacks.
             ("1d", 86_400_000_000_000, "24h0m0s"),
         ] {
             assert_eq!(parse_duration(text), Ok(nanos), "{text}");

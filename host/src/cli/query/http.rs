@@ -1,4 +1,4 @@
-//! Requests to a server, as client_golang sends them.
+//! HTTP requests to a server, as client_golang sends them.
 
 use crate::cli::CliError;
 use bytes::Bytes;
@@ -11,24 +11,23 @@ use tidepool_settings::redact::shown;
 use tidepool_settings::yaml;
 use url::Url;
 
-/// Media type of a form.
 const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 
-/// Requests to one server.
+/// Client of one server, with its URL and additional headers.
 pub struct HttpClient {
     client: Client,
     url: Url,
     headers: HeaderMap,
 }
 
-/// A request: its method, the segments of its path behind the server's own, and its parameters.
+/// A request: method, path segments after the server's own path, and parameters.
 pub struct Question<'a> {
     pub method: Method,
     pub path: &'a [&'a str],
     pub parameters: &'a [(&'a str, String)],
 }
 
-/// A server's URL; `http://` may be left out.
+/// Parses a server's URL, in which `http://` may be omitted.
 pub fn parse_url(text: &str) -> Result<Url, String> {
     let wrong = || format!("{text:?} is no URL such as http://127.0.0.1:9201");
     let with_scheme = match text.contains("://") {
@@ -40,7 +39,7 @@ pub fn parse_url(text: &str) -> Result<Url, String> {
     if is_http { Ok(url) } else { Err(wrong()) }
 }
 
-/// A header as `NAME=VALUE` or `NAME:VALUE`. For use as clap's parser.
+/// Parses a header `NAME=VALUE` or `NAME:VALUE`; a parser for clap.
 pub fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let Some((name, value)) = text.split_once(['=', ':']) else {
         return Err(format!("expected NAME=VALUE, got {text:?}"));
@@ -50,14 +49,13 @@ pub fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     Ok((name, value))
 }
 
-/// The file of `--http.config.file`, with the keys of Prometheus' HTTP client. Paths are relative
-/// to its directory.
+/// Reads the file of `--http.config.file`. Paths in the file are relative to its directory.
 fn read_config(path: &Path) -> Result<HttpClientConfig, CliError> {
     let text = std::fs::read_to_string(path).map_err(CliError::file("read", path))?;
     let read = yaml::load(&text).and_then(|node| yaml::read::<HttpClientConfig>("", &node));
     let mut config = read.map_err(|error| CliError::HttpConfig {
         path: path.to_owned(),
-        // It begins with line and column.
+        // The text of the error begins with line and column.
         what: error.to_string(),
     })?;
     config.set_directory(path.parent().unwrap_or(Path::new("")));
@@ -65,12 +63,13 @@ fn read_config(path: &Path) -> Result<HttpClientConfig, CliError> {
 }
 
 impl HttpClient {
-    /// Reads all files that the configuration names. Does not connect.
+    /// Reads all files that the configuration names, and does not connect.
     pub fn open(
         url: Url,
         config_file: Option<&Path>,
         headers: &[(HeaderName, HeaderValue)],
     ) -> Result<HttpClient, CliError> {
+        // promtool refuses this with the same text.
         if !url.username().is_empty() && config_file.is_some() {
             let what = "Cannot set base auth in the server URL and use a http.config.file at the same time";
             return Err(CliError::Request(what.into()));
@@ -84,7 +83,7 @@ impl HttpClient {
         Ok(HttpClient { client, url, headers: all })
     }
 
-    /// Sends a request and reads the answer; `None` as the timeout waits as long as it takes.
+    /// Sends a request and reads the response. Without a timeout, it waits without limit.
     pub async fn send(
         &self,
         question: &Question<'_>,
@@ -110,6 +109,7 @@ impl HttpClient {
                 Bytes::new()
             }
         };
+        // Without the password of the URL, because errors may end in logs.
         let asked = shown(&url);
         let method = question.method.clone();
         let ask = Ask { method, headers, body, timeout, ..Ask::get(url) };
@@ -118,6 +118,7 @@ impl HttpClient {
             Ok((answer.status, answer.bytes().await?))
         };
         exchange.await.map_err(|error: ClientError| {
+            // The texts of Go's HTTP client, as promtool prints them.
             let verb = if has_body { "Post" } else { "Get" };
             let why = match error {
                 ClientError::Timeout(_) => "context deadline exceeded".to_owned(),

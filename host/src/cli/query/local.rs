@@ -1,5 +1,5 @@
-//! Questions to a data directory without a server: blocks and what is only in the logs, in one
-//! engine instance. Failures have the texts that a server would answer with.
+//! Queries of a data directory without a server: blocks and samples that are only in the logs, in
+//! one engine instance. Failures have the texts of a server's responses.
 
 use super::Failure;
 use super::time::Time;
@@ -15,28 +15,26 @@ use tidepool_runtime::{
     ResultFormat, TimeRange,
 };
 
-/// Bytes of answer that one call into the instance returns at least, if there are as many.
+/// Minimum size of the part of a result that one call returns, in bytes, except the last part.
 const PART_BYTES: u32 = 1024 * 1024;
 
-/// Most points of a series in a range query, and most samples that a query may hold at a time:
-/// those of a server by default.
+/// Defaults of a server: points per series of a range query, and samples in memory per query.
 const POINTS_MAX: i64 = 11_000;
 const SAMPLES_MAX: u64 = 50_000_000;
 
-/// Part of the instance's memory that an evaluation may hold, in percent: what is only in the logs,
-/// and blocks that are open, take the rest.
+/// Share of the instance's memory for an evaluation, in percent. The rest is for samples of the
+/// logs and for open blocks.
 const MEMORY_PERCENT: u64 = 70;
 
-/// A data directory.
 pub struct Local {
     instance: Instance,
     memory_bytes_max: u64,
-    /// Whether a block is left out.
+    /// Whether a damaged block is left out.
     pub is_damaged: bool,
 }
 
 impl Local {
-    /// Reads the logs. No server may run: it knows what is in its memory only.
+    /// Opens a directory and reads its logs. Refused while a server has samples in its memory.
     pub fn open(dir: &Path, memory_bytes_max: u64) -> Result<Local, CliError> {
         let workspace = Workspace::look(dir, memory_bytes_max)?;
         if workspace.data.is_in_use()? {
@@ -57,6 +55,7 @@ impl Local {
         (start, end): (Time, Time),
         step_seconds: f64,
     ) -> Result<Value, Failure> {
+        // Checked here as by a server, because the engine has no such limit.
         let (start_ms, end_ms) = (start.as_ms(), end.as_ms());
         let step_ms = (step_seconds * 1000.0) as i64;
         if step_ms <= 0 {
@@ -112,6 +111,7 @@ impl Local {
     }
 
     fn evaluate(&mut self, expression: &str, times: QueryTimes) -> Result<Value, Failure> {
+        // Zero and false are the engine's defaults, such as a lookback of 5 minutes.
         let options = QueryOptions {
             lookback_ms: 0,
             samples_max: SAMPLES_MAX,
@@ -127,6 +127,7 @@ impl Local {
             stats_per_step: false,
         };
         let evaluation = self.instance.evaluate(expression, times, options)?.map_err(failure)?;
+        // The engine writes the members of `data` without the braces around them.
         let mut json = vec![b'{'];
         loop {
             let bytes = self.instance.next_of_query(evaluation, ResultFormat::Json, PART_BYTES)?;
@@ -139,6 +140,7 @@ impl Local {
         json.push(b'}');
         let mut value = serde_json::from_slice(&json)
             .map_err(|error| CliError::Crashed(format!("its answer cannot be read: {error}")))?;
+        // Prometheus sorts the series of a range by their labels.
         if let Value::Matrix(matrix) = &mut value {
             matrix.sort_by(|one, other| one.metric.cmp(&other.metric));
         }
@@ -160,7 +162,7 @@ fn lookup(selectors: &[String], (start, end): (Time, Time)) -> Result<Lookup, Fa
     })
 }
 
-/// Reads a selector. A selector of every series is refused: it must be a mistake.
+/// Parses a selector. One that could select every series is refused, as by a server.
 fn selector(text: &str, count: &mut SelectionCount) -> Result<Vec<Matcher>, Failure> {
     let wrong =
         |why: &dyn std::fmt::Display| bad_data(&format!("invalid parameter \"match[]\": {why}"));

@@ -1,8 +1,8 @@
 //! `tidepool query`: PromQL from the command line, with the flags and the output of `promtool
-//! query`; asks a server, or with `--dir` a data directory without one.
+//! query`. It queries a server, or with `--dir` a data directory without one.
 //!
-//! Begin with [`Source`]: [`server`] over [`http`], or [`local`]; both return what [`value`] holds.
-//! [`mod@print`] prints it in the way of [`go`]; [`analyze`] counts buckets.
+//! Begin with [`Source`]: [`server`] over [`http`], or [`local`]; both return the types of
+//! [`value`]. [`mod@print`] prints them in the form of [`go`]; [`analyze`] counts buckets.
 
 mod analyze;
 mod go;
@@ -30,10 +30,10 @@ use tidepool_telemetry::{self as telemetry, LogFormat};
 use time::Time;
 use value::{Metric, Value};
 
-/// Steps of a range without `--step`: about so many, of whole seconds.
+/// Approximate number of steps of a range without `--step`; steps are whole seconds.
 const STEPS: f64 = 250.0;
 
-/// How long before its end a range without `--start` begins, in seconds.
+/// Length of a range without `--start`, in seconds.
 const RANGE_SECONDS: i64 = 300;
 
 /// Queries.
@@ -228,22 +228,20 @@ struct AnalyzeArgs {
     dir: DirArgs,
 }
 
-/// Why a query printed no answer.
 #[derive(Debug)]
 enum Failure {
-    /// The command line is wrong.
+    /// The command line is invalid; exit code 2.
     Usage(String),
-    /// A value of the command line is wrong in a way that promtool does not count as that.
+    /// An argument is invalid in a way for which promtool exits with 1.
     Argument(String),
-    /// The command could not do its work.
+    /// The command failed before or after the query itself.
     Command(CliError),
-    /// The query has no answer, with the type of error that Prometheus' HTTP API has.
+    /// The query failed, with the type of error of Prometheus' HTTP API.
     Api { kind: String, text: String, detail: String },
-    /// The server gave no answer.
+    /// The server gave no valid response.
     Exchange(String),
 }
 
-/// What is asked.
 enum Source {
     Server(Box<Server>),
     Dir(Box<Local>),
@@ -309,7 +307,7 @@ impl Source {
         }
     }
 
-    /// Values, and warnings.
+    /// Returns the values of a label, and warnings.
     fn label_values(
         &mut self,
         name: &str,
@@ -330,19 +328,19 @@ impl Source {
     }
 }
 
-/// Runs a query.
 pub fn run(args: QueryArgs) -> ExitCode {
     telemetry::init(LogFormat::Text, "warn");
     match args.run() {
         Ok(Verdict::Fine) => ExitCode::SUCCESS,
         Ok(Verdict::Damaged) => ExitCode::FAILURE,
-        // The reader closed the pipe.
+        // The reader of the pipe has read enough, which is no error.
         Err(Failure::Command(CliError::Output(error)))
             if error.kind() == io::ErrorKind::BrokenPipe =>
         {
             ExitCode::SUCCESS
         }
         Err(failure) => {
+            // promtool prints errors of its analysis without a prefix.
             let is_analysis = matches!(args.command, QueryCommand::Analyze(_));
             let (before, code) = match &failure {
                 Failure::Usage(_) => ("error: ", ExitCode::from(2)),
@@ -389,6 +387,7 @@ impl QueryArgs {
         if start >= end {
             return Err(Failure::Argument("start time is not before end time".into()));
         }
+        // promtool treats a step of 0 like a missing one.
         let step_seconds = match args.step {
             None | Some(0) => (end.seconds_since(start) / STEPS).floor().max(1.0),
             Some(nanos) => nanos as f64 / 1e9,
@@ -438,6 +437,7 @@ impl QueryArgs {
                 let url = parse_url(server).map_err(Failure::Usage)?;
                 let client = HttpClient::open(url, config_file, headers)?;
                 let is_analysis = matches!(self.command, QueryCommand::Analyze(_));
+                // An analysis may read much data, and promtool sets no timeout for it either.
                 let timeout = Some(TIMEOUT).filter(|_| !is_analysis);
                 Ok(Source::Server(Box::new(Server::new(client, timeout)?)))
             }
@@ -461,7 +461,7 @@ impl QueryArgs {
 }
 
 impl DirArgs {
-    /// The server, unless there is a directory, and the last operand.
+    /// Returns the server, unless there is a directory, and the last operand.
     fn operands<'a>(
         &self,
         first: &'a str,
@@ -487,13 +487,13 @@ impl SpanArgs {
     }
 }
 
-/// Writes a line to standard error, as promtool does: without the program's name.
+/// Writes a line to standard error without the program's name, as promtool does.
 fn complain(text: &str) {
-    // Who does not read it gets the exit code.
+    // If standard error is closed, the exit code still tells.
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// A time of the command line; now without it.
+/// Parses a time of the command line; without a text it is now.
 fn time(text: Option<&str>, before: &str) -> Result<Time, Failure> {
     let Some(text) = text else { return Ok(Time::now()) };
     Time::parse(text).map_err(|why| Failure::Argument(format!("{before}{why}")))

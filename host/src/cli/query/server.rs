@@ -1,5 +1,4 @@
-//! Questions to a server, as client_golang asks them (`api/prometheus/v1`): POST with a form, and
-//! GET where a server refuses that.
+//! Queries of a server, as client_golang (`api/prometheus/v1`): POST, or GET if that is refused.
 
 use super::Failure;
 use super::http::{HttpClient, Question};
@@ -12,14 +11,13 @@ use serde::de::DeserializeOwned;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
-/// Longest time of a question, but for analyses, which wait as long as it takes. promtool's.
+/// Timeout of a request, as in promtool. Analyses have none.
 pub const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Statuses of servers that take no POST.
+/// Statuses of servers that refuse POST.
 const NO_POST: [StatusCode; 3] =
     [StatusCode::FORBIDDEN, StatusCode::METHOD_NOT_ALLOWED, StatusCode::NOT_IMPLEMENTED];
 
-/// A server.
 pub struct Server {
     client: HttpClient,
     runtime: Runtime,
@@ -39,7 +37,7 @@ struct Envelope<D> {
 }
 
 impl Server {
-    /// Does not connect.
+    /// Makes a client of a server, without connecting.
     pub fn new(client: HttpClient, timeout: Option<Duration>) -> Result<Server, CliError> {
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| CliError::Runtime(error.to_string()))?;
@@ -70,7 +68,7 @@ impl Server {
         self.post(&["series"], &selection(selectors, span))
     }
 
-    /// Values of a label, and warnings.
+    /// Returns the values of a label, and warnings.
     pub fn label_values(
         &self,
         name: &str,
@@ -88,6 +86,7 @@ impl Server {
         parameters: &[(&str, String)],
     ) -> Result<D, Failure> {
         let (mut status, mut body) = self.ask(Method::POST, path, parameters)?;
+        // As client_golang: a proxy may permit GET only.
         if NO_POST.contains(&status) {
             (status, body) = self.ask(Method::GET, path, parameters)?;
         }
@@ -113,9 +112,9 @@ fn selection<'a>(selectors: &[String], (start, end): (Time, Time)) -> Vec<(&'a s
     parameters
 }
 
-/// What an answer says, and its warnings.
+/// Returns the data of a response, and its warnings.
 fn data<D: DeserializeOwned>(status: StatusCode, body: &[u8]) -> Result<(D, Vec<String>), Failure> {
-    // The statuses that Prometheus sends with its own errors; others may be a proxy's.
+    // Prometheus sends its own errors with these statuses; others may come from a proxy.
     let is_error = matches!(status, StatusCode::UNPROCESSABLE_ENTITY | StatusCode::BAD_REQUEST);
     let failed = |kind: &str, text: String, detail: &str| {
         Err(Failure::Api { kind: kind.to_owned(), text, detail: detail.trim().to_owned() })
@@ -151,7 +150,7 @@ mod tests {
         data(status, body.as_bytes()).map(|(data, _)| data).map_err(|failure| failure.to_string())
     }
 
-    /// By `apiClientImpl.Do` in client_golang.
+    /// Expected texts are those of `apiClientImpl.Do` in client_golang.
     #[test]
     fn failures_are_client_golangs() {
         assert_eq!(said(200, r#"{"status":"success","data":["a"]}"#), Ok(vec!["a".into()]));

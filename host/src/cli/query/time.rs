@@ -1,23 +1,22 @@
-//! Times of the command line, which go to a server as promtool sends them.
+//! Times of the command line, sent to a server in promtool's form.
 
 use jiff::Timestamp;
 use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_model::number::plain;
 use tidepool_protocol::prom::time::parse_time;
 
-/// Seconds of 9999 hours: how far `series` and `labels` reach to both sides of now without times.
+/// Default reach of `series` and `labels` before and after now, in seconds: 9999 hours.
 const REACH_SECONDS: i64 = 9999 * 3600;
 
-/// A time with nanoseconds.
+/// A time with a resolution of nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time {
     seconds: i64,
-    /// Since the whole second; below zero together with a fraction that counts backwards.
+    /// Nanoseconds after `seconds`, from 0 to 999,999,999.
     nanos: i64,
 }
 
 impl Time {
-    /// By this machine's clock.
     pub fn now() -> Time {
         let now_ms = system_now_ms();
         Time { seconds: now_ms.div_euclid(1000), nanos: now_ms.rem_euclid(1000) * 1_000_000 }
@@ -27,10 +26,11 @@ impl Time {
         Time { seconds: time.as_second(), nanos: i64::from(time.subsec_nanosecond()) }.normalized()
     }
 
-    /// Reads seconds since the epoch, or RFC 3339.
+    /// Parses seconds since the epoch, or RFC 3339.
     pub fn parse(text: &str) -> Result<Time, String> {
         let wrong = || format!("cannot parse {text:?} to a valid timestamp");
         match text.parse::<f64>() {
+            // Far larger than any year of RFC 3339, and small enough for exact arithmetic.
             Ok(seconds) if seconds.is_finite() && seconds.abs() < 1e15 => {
                 let nanos = (seconds.fract() * 1e9) as i64;
                 Ok(Time { seconds: seconds.trunc() as i64, nanos }.normalized())
@@ -45,28 +45,27 @@ impl Time {
         Time { seconds, nanos: self.nanos.rem_euclid(1_000_000_000) }
     }
 
-    /// The same time, so many seconds later.
     pub fn plus_seconds(self, seconds: i64) -> Time {
         Time { seconds: self.seconds.saturating_add(seconds), ..self }
     }
 
-    /// Seconds from the other time to this one.
+    /// Returns the seconds from `other` to this time, negative if it is later.
     pub fn seconds_since(self, other: Time) -> f64 {
         (self.seconds - other.seconds) as f64 + (self.nanos - other.nanos) as f64 / 1e9
     }
 
-    /// As a parameter of a request: seconds.
+    /// Formats the parameter of a request: seconds since the epoch.
     pub fn parameter(self) -> String {
         plain(self.seconds as f64 + self.nanos as f64 / 1e9)
     }
 
-    /// Milliseconds since the epoch, as a server reads the parameter.
+    /// Returns milliseconds since the epoch, rounded as a server does with the parameter.
     pub fn as_ms(self) -> i64 {
         parse_time(&self.parameter()).unwrap_or_default()
     }
 }
 
-/// From when to when series and labels are looked up.
+/// Returns the range of a look-up of series and labels.
 pub fn span(start: Option<&str>, end: Option<&str>) -> Result<(Time, Time), String> {
     let now = Time::now();
     let of = |text: Option<&str>, name: &str, default_seconds: i64| match text {

@@ -1,81 +1,69 @@
-//! Answers to queries: the `data` of Prometheus' HTTP API, read from JSON. Times are milliseconds
-//! since the epoch.
+//! Results of queries: the field `data` of Prometheus' HTTP API. Times are in milliseconds.
 
 use serde::{Deserialize, Deserializer, de};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// A result of a query.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "resultType", content = "result", rename_all = "lowercase")]
 pub enum Value {
-    /// A number.
     Scalar((TimeMs, Number)),
-    /// A text.
     String((TimeMs, String)),
-    /// One point for each series.
+    /// One point per series, at the time of the query.
     Vector(Vec<Sample>),
-    /// Points of a range of time for each series.
+    /// Points per series over a range of time.
     Matrix(Vec<Stream>),
 }
 
-/// Labels by name. Their order is that of Prometheus' answers: by names and values in turn.
+/// Labels by name. The order is that of Prometheus' responses: names and values in turn.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Metric(pub BTreeMap<String, String>);
 
-/// A series with one point.
 #[derive(Debug, Deserialize)]
 pub struct Sample {
-    /// Its labels.
     pub metric: Metric,
-    /// A float, unless it is a histogram.
+    /// Float value; absent if the point is a histogram.
     pub value: Option<(TimeMs, Number)>,
-    /// A histogram.
     pub histogram: Option<(TimeMs, Histogram)>,
 }
 
-/// A series with points.
 #[derive(Debug, Deserialize)]
 pub struct Stream {
-    /// Its labels.
     pub metric: Metric,
-    /// Floats.
     #[serde(default)]
     pub values: Vec<(TimeMs, Number)>,
-    /// Histograms.
     #[serde(default)]
     pub histograms: Vec<(TimeMs, Histogram)>,
 }
 
-/// A native histogram.
 #[derive(Debug, Deserialize)]
 pub struct Histogram {
-    /// Observations.
+    /// Number of observations; a float, as in JSON.
     pub count: Number,
-    /// Their sum.
     pub sum: Number,
-    /// None, if there are none.
+    /// Absent if the histogram has no observations.
     pub buckets: Option<Vec<Bucket>>,
 }
 
-/// A bucket: which of its bounds belong to it, its bounds, and its count.
+/// A bucket: inclusion of its bounds, lower bound, upper bound, count.
 ///
-/// 0: the upper bound belongs to it; 1: the lower; 2: neither; 3: both.
+/// Inclusion is 0 for the upper bound, 1 for the lower, 2 for neither, 3 for both.
 #[derive(Debug, Deserialize)]
 pub struct Bucket(pub u8, pub Number, pub Number, pub Number);
 
-/// Milliseconds since the epoch; seconds in JSON.
+/// Time in milliseconds since the epoch; in JSON, seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeMs(pub i64);
 
-/// A number; a text in JSON.
+/// A number; in JSON, a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Number(pub f64);
 
 impl<'de> Deserialize<'de> for TimeMs {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<TimeMs, D::Error> {
         let seconds = f64::deserialize(deserializer)?;
+        // Rounded, because a fraction such as 0.123 has no exact float.
         Ok(TimeMs((seconds * 1000.0).round() as i64))
     }
 }
@@ -100,11 +88,11 @@ impl<'de> Deserialize<'de> for Number {
 }
 
 impl Metric {
-    /// The order in which promtool prints the series of a range (`LabelSet.Before` in
-    /// prometheus/common): those with fewer labels first.
+    /// Compares in the order in which promtool prints the series of a range (`LabelSet.Before` in
+    /// prometheus/common): fewer labels first.
     pub fn printed_before(&self, other: &Metric) -> Ordering {
         let names: BTreeSet<&String> = self.0.keys().chain(other.0.keys()).collect();
-        // A label that is missing comes before one that is there.
+        // A missing label sorts before a present one, as `None` does before `Some`.
         let differing = names.iter().map(|name| self.0.get(*name).cmp(&other.0.get(*name)));
         let by_labels = differing.into_iter().find(|order| order.is_ne());
         self.0.len().cmp(&other.0.len()).then(by_labels.unwrap_or(Ordering::Equal))
@@ -147,7 +135,7 @@ mod tests {
         Ok(())
     }
 
-    /// By upstream's `LabelSet.Before`.
+    /// The expected order is that of upstream's `LabelSet.Before`.
     #[test]
     fn series_are_printed_in_order() {
         let ordered = [

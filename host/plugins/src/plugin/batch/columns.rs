@@ -1,35 +1,30 @@
-//! Texts and label sets packed into columns, checked before anything is taken out of them.
+//! Texts and label sets packed into columns, checked before use.
 
 use super::Batch;
 
-/// An error in the columns that a plugin gave.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidBatch {
-    /// Ends that do not ascend, or do not reach the end of what they divide.
+    /// The ends do not ascend, or the last one is not the length of the data.
     #[error("`{0}` is invalid: ends must ascend, and the last end must be the length")]
     Ends(&'static str),
-    /// Columns of one table that differ in length.
     #[error("the columns of `{0}` differ in length")]
     Lengths(&'static str),
-    /// A reference beyond the end.
     #[error("`{column}` refers to entry {reference}, but there are only {count}")]
     Reference {
-        /// Where.
         column: &'static str,
-        /// The reference.
         reference: u32,
-        /// How many there are to refer to.
+        /// Number of entries that may be referred to.
         count: usize,
     },
-    /// A label without a value.
+    /// A label name has no value; contains the number of the series.
     #[error("series {0} has a label name without a value")]
     Pairs(usize),
-    /// A series named twice.
+    /// A series is named twice.
     #[error("series {0} occurs twice")]
     Twice(u32),
 }
 
-/// Texts of a symbol table, and label sets that refer to them.
+/// Symbol table, and label sets that refer to its symbols.
 #[derive(Clone, Copy)]
 pub struct Columns<'a> {
     symbols: &'a str,
@@ -39,7 +34,7 @@ pub struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    /// Of a batch that was checked.
+    /// Borrows the columns of a batch that was checked.
     pub fn of(batch: &'a Batch) -> Columns<'a> {
         Columns {
             symbols: &batch.symbols,
@@ -49,42 +44,40 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// Checks a symbol table.
     pub fn check_symbols(symbols: &str, ends: &[u32]) -> Result<(), InvalidBatch> {
         check_ends("symbol-ends", ends, symbols.len())?;
+        // A boundary inside a character would make slices of the text invalid.
         let is_whole = |end: &u32| symbols.is_char_boundary(*end as usize);
         if ends.iter().all(is_whole) { Ok(()) } else { Err(InvalidBatch::Ends("symbol-ends")) }
     }
 
-    /// Checks label sets that may refer to so many symbols.
+    /// Checks label sets over a table of this many symbols.
     pub fn check_labels(refs: &[u32], ends: &[u32], symbols: usize) -> Result<(), InvalidBatch> {
         check_ends("series-ends", ends, refs.len())?;
         check_refs("label-refs", refs, symbols)?;
-        // All ends are even, since the lengths between them are.
+        // All ends are even, because the lengths between them must be.
         match ends.iter().position(|end| end % 2 != 0) {
             Some(series) => Err(InvalidBatch::Pairs(series)),
             None => Ok(()),
         }
     }
 
-    /// How many series there are.
     pub fn series_count(&self) -> usize {
         self.series_ends.len()
     }
 
-    /// How many symbols there are.
     pub fn symbol_count(&self) -> usize {
         self.symbol_ends.len()
     }
 
-    /// A symbol; empty if there is none of that number.
+    /// Returns a symbol, or an empty text if there is none of that number.
     pub fn symbol(&self, number: u32) -> &'a str {
         part(self.symbol_ends, number as usize)
             .and_then(|range| self.symbols.get(range))
             .unwrap_or_default()
     }
 
-    /// The references of a series; none if there is no such series.
+    /// Returns the references of a series, or none if there is no such series.
     pub fn refs(&self, series: usize) -> &'a [u32] {
         part(self.series_ends, series)
             .and_then(|range| self.label_refs.get(range))
@@ -93,7 +86,6 @@ impl<'a> Columns<'a> {
 }
 
 impl Batch {
-    /// Checks all columns.
     pub fn check(&self) -> Result<(), InvalidBatch> {
         Columns::check_symbols(&self.symbols, &self.symbol_ends)?;
         Columns::check_labels(&self.label_refs, &self.series_ends, self.symbol_ends.len())?;
@@ -114,7 +106,7 @@ impl Batch {
     }
 }
 
-/// The part that a number stands for.
+/// Returns the range of an entry, given the ends of all entries.
 pub(super) fn part(ends: &[u32], number: usize) -> Option<std::ops::Range<usize>> {
     let end = *ends.get(number)? as usize;
     let start = match number.checked_sub(1) {
@@ -134,6 +126,7 @@ pub(super) fn check_refs(
     refs: &[u32],
     count: usize,
 ) -> Result<(), InvalidBatch> {
+    // The largest reference decides for all, and names the worst in the error.
     match refs.iter().max() {
         Some(reference) if *reference as usize >= count => {
             Err(InvalidBatch::Reference { column, reference: *reference, count })

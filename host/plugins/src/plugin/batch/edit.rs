@@ -1,4 +1,4 @@
-//! A request with a plugin's changes: what is not changed is copied as it is encoded.
+//! Applies a plugin's edit to a request: unchanged parts are copied as they are encoded.
 
 use super::columns::{Columns, InvalidBatch, check_refs, part};
 use super::{Batch, View};
@@ -9,16 +9,16 @@ use tidepool_remote_write::{
 };
 use tidepool_runtime::RemoteWriteVersion;
 
-/// What becomes of a series.
+/// Treatment of a series by an edit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Kept,
     Dropped,
-    /// Gets the labels of this number of the edit.
+    /// The series gets the label set of this number in the edit.
     Relabeled(u32),
 }
 
-/// The symbols of a batch and, behind them, those of its edit.
+/// Symbols of a batch, followed by those of its edit.
 struct Symbols<'a> {
     own: Columns<'a>,
     edit: &'a Edit,
@@ -34,7 +34,7 @@ impl<'a> Symbols<'a> {
         }
     }
 
-    /// Labels of the edit as (name, value) references, by ascending name and without empty ones.
+    /// Collects (name, value) references of the edit, sorted by name and without empty values.
     fn labels(&self, number: u32, into: &mut Vec<(u32, u32)>) {
         let refs = part(&self.edit.series_ends, number as usize)
             .and_then(|range| self.edit.label_refs.get(range))
@@ -47,17 +47,15 @@ impl<'a> Symbols<'a> {
     }
 }
 
-/// The remaining part of a request.
 pub struct Edited {
-    /// Its body.
     pub body: Vec<u8>,
-    /// Whether it holds anything to be stored.
+    /// Whether anything remains to be stored.
     pub has_content: bool,
-    /// Samples and histograms of the series that were left out.
+    /// Number of samples and histograms of dropped series.
     pub dropped_rows: u64,
 }
 
-/// Puts a plugin's changes into a body, whose columns are the view's.
+/// Applies an edit to a body, whose columns are those of the view.
 pub fn edited(
     version: RemoteWriteVersion,
     body: &[u8],
@@ -66,6 +64,7 @@ pub fn edited(
 ) -> Result<Edited, InvalidBatch> {
     let fates = fates(&view.batch, edit)?;
     let symbols = Symbols { own: Columns::of(&view.batch), edit };
+    // Room for the old body and the additions; references take two bytes or fewer in most bodies.
     let mut out = Vec::with_capacity(body.len() + edit.symbols.len() + edit.label_refs.len() * 2);
     let mut series = 0;
     let (mut has_content, mut dropped_rows) = (false, 0);
@@ -77,7 +76,7 @@ pub fn edited(
     };
     let mut fields = Fields::new(body);
     let mut before = fields.rest();
-    // The view has walked over all of it: nothing is malformed.
+    // The view has decoded the whole body, so no field is malformed.
     while let Some(Ok(field)) = fields.next() {
         let raw = before.get(..before.len() - fields.rest().len()).unwrap_or_default();
         before = fields.rest();
@@ -91,6 +90,7 @@ pub fn edited(
                     Fate::Dropped => dropped_rows += rows(version, old),
                     Fate::Relabeled(number) => {
                         symbols.labels(number, &mut labels);
+                        // A series without labels cannot be stored, so it is dropped.
                         if labels.is_empty() {
                             dropped_rows += rows(version, old);
                         } else {
@@ -110,12 +110,13 @@ pub fn edited(
                 series += 1;
             }
             _ => {
-                // Of a 1.0 request, metadata; of a 2.0 request, symbols, which mean nothing alone.
+                // Metadata of a 1.0 request is content; symbols of a 2.0 request alone are none.
                 has_content |= version == RemoteWriteVersion::V1;
                 out.extend_from_slice(raw);
             }
         }
     }
+    // Behind the old symbols, so that references of unchanged series stay valid.
     if version == RemoteWriteVersion::V2 {
         for number in 0..edit.symbol_ends.len() {
             let text = part(&edit.symbol_ends, number).and_then(|range| edit.symbols.get(range));
@@ -125,7 +126,7 @@ pub fn edited(
     Ok(Edited { body: out, has_content, dropped_rows })
 }
 
-/// Samples and histograms of a series.
+/// Counts the samples and histograms of an encoded series.
 fn rows(version: RemoteWriteVersion, series: &[u8]) -> u64 {
     let histograms = match version {
         RemoteWriteVersion::V1 => v1::HISTOGRAMS,
@@ -136,6 +137,7 @@ fn rows(version: RemoteWriteVersion, series: &[u8]) -> u64 {
 }
 
 fn fates(batch: &Batch, edit: &Edit) -> Result<Vec<Fate>, InvalidBatch> {
+    // All numbers are checked before any is used, since they come from the plugin.
     let count = batch.series_ends.len();
     Columns::check_symbols(&edit.symbols, &edit.symbol_ends)?;
     let symbols = batch.symbol_ends.len() + edit.symbol_ends.len();
@@ -149,9 +151,11 @@ fn fates(batch: &Batch, edit: &Edit) -> Result<Vec<Fate>, InvalidBatch> {
     for (number, series) in edit.relabeled.iter().enumerate() {
         match fates.get_mut(*series as usize) {
             Some(fate) if *fate == Fate::Kept => *fate = Fate::Relabeled(number as u32),
+            // Two label sets for a series contradict each other.
             _ => return Err(InvalidBatch::Twice(*series)),
         }
     }
+    // Dropping wins over relabeling.
     for series in &edit.dropped {
         if let Some(fate) = fates.get_mut(*series as usize) {
             *fate = Fate::Dropped;
@@ -172,7 +176,7 @@ fn put_labels_v1(symbols: &Symbols<'_>, labels: &[(u32, u32)], message: &mut Vec
     }
 }
 
-/// The rest of a series.
+/// Copies all fields of a series except its labels.
 fn put_all_but_labels(old: &[u8], message: &mut Vec<u8>) {
     let mut fields = Fields::new(old);
     let mut before = fields.rest();

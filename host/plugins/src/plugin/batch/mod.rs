@@ -1,4 +1,4 @@
-//! Requests as plugins see them, and back.
+//! Conversion of requests to columns for plugins, and back.
 //!
 //! ```text
 //! remote-write body ── view ──▶ columns ──▶ plugin ──▶ unchanged: the body as it came
@@ -7,7 +7,7 @@
 //!                                                 └──▶ columns ── write ──▶ a new 2.0 body
 //! ```
 //!
-//! What a plugin returns is checked before it is used: see [`InvalidBatch`].
+//! Everything that a plugin returns is checked before use: see [`InvalidBatch`].
 
 mod columns;
 mod edit;
@@ -27,7 +27,6 @@ use super::bindings::transform::tidepool::plugin::types;
 pub use types::{Batch, Histograms, Interest, Samples};
 
 impl Batch {
-    /// No series.
     pub fn empty() -> Batch {
         Batch {
             symbols: String::new(),
@@ -39,35 +38,34 @@ impl Batch {
         }
     }
 
-    /// Samples and histograms in its columns.
+    /// Returns the number of samples and histograms in the columns.
     pub fn rows(&self) -> u64 {
         (self.samples.series.len() + self.histograms.series.len()) as u64
     }
 }
 
 impl Samples {
-    /// None.
     pub fn empty() -> Samples {
         Samples { series: Vec::new(), timestamps_ms: Vec::new(), values: Vec::new() }
     }
 }
 
 impl Histograms {
-    /// None.
     pub fn empty() -> Histograms {
         Histograms { series: Vec::new(), messages: Vec::new(), ends: Vec::new() }
     }
 }
 
-/// Columns that a plugin does not see.
+/// Columns that were taken from a batch because a plugin did not ask for them.
 pub struct Hidden {
     samples: Option<Samples>,
     histograms: Option<Histograms>,
 }
 
 impl Batch {
-    /// Takes away the columns that a plugin did not ask for, until they are shown again.
+    /// Takes the columns that a plugin did not ask for, until they are put back.
     pub fn hide_all_but(&mut self, interest: Interest) -> Hidden {
+        // Moved and not copied: a batch may be as large as half of an instance's memory.
         let samples = (!interest.contains(Interest::SAMPLES))
             .then(|| std::mem::replace(&mut self.samples, Samples::empty()));
         let histograms = (!interest.contains(Interest::HISTOGRAMS))
@@ -75,7 +73,6 @@ impl Batch {
         Hidden { samples, histograms }
     }
 
-    /// Puts back what was hidden.
     pub fn show(&mut self, hidden: Hidden) {
         if let Some(samples) = hidden.samples {
             self.samples = samples;

@@ -1,4 +1,4 @@
-//! Rows of a body for people.
+//! Text form of a body's rows, for people.
 
 use super::columns::{Columns, part};
 use super::{Interest, View};
@@ -8,8 +8,7 @@ use tidepool_protocol::prom::native::Histogram;
 use tidepool_runtime::{Error, RemoteWriteVersion};
 use tidepool_store::StoreError;
 
-/// The rows of a remote-write body, a line each, as Prometheus writes samples: series, value,
-/// milliseconds.
+/// Formats the rows of a remote-write body, a line each: series, value, milliseconds.
 pub fn rows(
     version: RemoteWriteVersion,
     body: &[u8],
@@ -35,7 +34,7 @@ pub fn rows(
     Ok(rows)
 }
 
-/// When the newest sample of a body is, histograms aside; `None` if there is none.
+/// Returns the time of a body's newest float sample; `None` if it has none.
 pub fn newest_ms(
     version: RemoteWriteVersion,
     body: &[u8],
@@ -55,7 +54,7 @@ fn view(
         .map_err(|error| StoreError::Refused(Error::Invalid(error.to_string())))
 }
 
-/// A series as Prometheus prints it.
+/// Formats a series in Prometheus' notation.
 fn series(columns: &Columns<'_>, place: usize) -> String {
     let mut name = "";
     let mut labels = String::new();

@@ -1,4 +1,4 @@
-//! Bodies to columns and back.
+//! Conversion of bodies to columns and back.
 
 use super::*;
 use crate::plugin::bindings::transform::exports::tidepool::plugin::transform_batches::Edit;
@@ -10,7 +10,7 @@ use tidepool_runtime::RemoteWriteVersion::{self, V1, V2};
 
 const BYTES_MAX: usize = 1 << 20;
 
-/// A 2.0 body of three series: `a` with an exemplar, `b`, `c`.
+/// Returns a 2.0 body of three series: `a` with an exemplar, `b`, `c`.
 fn body_v2() -> Vec<u8> {
     let mut bodies = Vec::new();
     let mut writer = RequestWriter::new(|piece: Piece| {
@@ -31,7 +31,7 @@ fn body_v2() -> Vec<u8> {
     bodies.concat()
 }
 
-/// A 1.0 body of two series and metadata.
+/// Returns a 1.0 body of two series and metadata.
 fn body_v1() -> Vec<u8> {
     let field = |key: u8, bytes: &[u8]| [&[key, bytes.len() as u8][..], bytes].concat();
     let label = |name: &str, value: &str| {
@@ -68,7 +68,7 @@ fn shown(version: RemoteWriteVersion, body: &[u8]) -> Vec<String> {
     rows(version, body, BYTES_MAX).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Drops the first series and gives the second a label, a new name and no job.
+/// Returns an edit that drops the first series and relabels the second: label, name, no job.
 fn sample_edit(view: &View) -> Edit {
     let own = view.batch.symbol_ends.len() as u32;
     let columns = columns::Columns::of(&view.batch);
@@ -110,7 +110,7 @@ fn an_edit_changes_labels_and_copies_the_rest() {
         if version == V1 {
             assert!(made.body.windows(7).any(|bytes| bytes == b"\x1a\x05\x08\x02\x12\x01a"));
         }
-        // Without changes it is what it was, byte for byte.
+        // An edit without changes leaves the body equal, byte for byte.
         let same = edited(version, &body, &seen, &no_edit());
         assert!(same.is_ok_and(|same| same.body == body));
         let all = (0..seen.batch.series_ends.len() as u32).collect();
@@ -168,7 +168,7 @@ fn what_a_plugin_gives_is_checked() {
 
 #[test]
 fn series_that_mean_nothing_stay_for_the_store_to_refuse() {
-    // References beyond the symbols, and a name without a value.
+    // References beyond the symbols, and a label name without a value.
     for refs in [&b"\x0a\x02\x01\x09"[..], b"\x0a\x01\x01"] {
         let series = [refs, b"\x12\x02\x10\x05"].concat();
         let body = [&b"\x22\x00\x22\x01a\x2a"[..], &[series.len() as u8], &series].concat();
@@ -181,9 +181,9 @@ fn series_that_mean_nothing_stay_for_the_store_to_refuse() {
 
 #[test]
 fn a_series_that_is_no_text_stays_for_the_store_to_refuse_and_others_are_seen() {
-    // A byte that is no text, and two halves of a letter in two symbols.
+    // A byte that is not UTF-8, and a character split over two symbols.
     for symbols in [&b"\x22\x01\xff\x22\x01b"[..], b"\x22\x01\xc3\x22\x01\xa9"] {
-        // Labels a="a", then a and the first of these.
+        // Labels a="a", and a second label from `a` to the first of these symbols.
         let series =
             b"\x2a\x08\x0a\x02\x01\x01\x12\x02\x10\x05\x2a\x08\x0a\x02\x01\x02\x12\x02\x10\x05";
         let body = [&b"\x22\x00\x22\x01a"[..], symbols, series].concat();
@@ -204,7 +204,7 @@ fn what_is_no_request_is_named() {
 }
 
 proptest! {
-    /// Whatever comes is seen or refused, and what is seen passes our own checks.
+    /// Every body is viewed or refused, and a view passes the checks for plugins.
     #[test]
     fn any_bytes_are_seen_or_refused(bytes: Vec<u8>, cut in 0..80usize, at in 0..80usize, byte: u8) {
         let mut damaged = body_v2();
@@ -222,7 +222,7 @@ proptest! {
         }
     }
 
-    /// Whatever a plugin returns is written or refused.
+    /// Everything that a plugin returns is written or refused.
     #[test]
     fn any_columns_are_written_or_refused(
         symbols in "[a-z\u{e9}]{0,6}",
@@ -267,7 +267,7 @@ proptest! {
             ..no_edit()
         };
         if even {
-            // What fits together more often.
+            // Sorted ends are valid more often.
             edit.symbol_ends.sort_unstable();
             edit.label_refs = edit.label_refs.iter().flat_map(|n| [n % 8, n % 7]).collect();
             let ends = 1..=edit.relabeled.len() as u32;

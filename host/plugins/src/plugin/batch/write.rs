@@ -1,16 +1,16 @@
-//! A batch as a remote-write 2.0 body.
+//! Encoding of a batch as a remote-write 2.0 body.
 
 use super::columns::{Columns, InvalidBatch, part};
 use super::{Batch, Samples};
 use tidepool_remote_write::{put_float, put_label_refs, put_message_field, put_symbol, v2};
 
-/// A batch that is checked here, as a body. Labels are put in order, and those without a value are
-/// left out, as are series without labels or rows.
+/// Checks a batch and encodes it as a body. Labels are sorted; labels without a value are left out,
+/// and so are series without labels or without rows.
 pub fn write(batch: &Batch) -> Result<Vec<u8>, InvalidBatch> {
     batch.check()?;
     let columns = Columns::of(batch);
     let mut out = Vec::with_capacity(batch.symbols.len() + batch.samples.series.len() * 48);
-    // The empty symbol comes first, and moves all others.
+    // A 2.0 body begins with the empty symbol, which shifts all references by one.
     put_symbol(&mut out, "");
     for number in 0..columns.symbol_count() {
         put_symbol(&mut out, columns.symbol(number as u32));
@@ -23,6 +23,7 @@ pub fn write(batch: &Batch) -> Result<Vec<u8>, InvalidBatch> {
         let (pairs, _) = columns.refs(series).as_chunks::<2>();
         labels.clear();
         labels.extend(pairs.iter().map(|[name, value]| (*name, *value)));
+        // An empty value means that the label does not exist, as in Prometheus.
         labels.retain(|(_, value)| !columns.symbol(*value).is_empty());
         labels.sort_by_key(|(name, _)| columns.symbol(*name));
         let (samples, histograms) = (samples.of(series), histograms.of(series));
@@ -31,6 +32,7 @@ pub fn write(batch: &Batch) -> Result<Vec<u8>, InvalidBatch> {
         }
         message.clear();
         refs.clear();
+        // Cannot overflow: a list of 4-byte ends from a 32-bit memory has fewer than 2³⁰ entries.
         refs.extend(labels.iter().flat_map(|(name, value)| [name + 1, value + 1]));
         put_label_refs(&mut message, &refs, &mut packed);
         for row in samples {
@@ -52,7 +54,7 @@ fn put_sample(out: &mut Vec<u8>, samples: &Samples, row: usize) {
     put_float(out, timestamp_ms, value);
 }
 
-/// Rows by the series that they belong to, in order.
+/// Rows of a column grouped by their series, each group in the order of the column.
 struct BySeries {
     rows: Vec<u32>,
     ends: Vec<u32>,
@@ -64,7 +66,7 @@ impl BySeries {
     }
 }
 
-/// Sorts rows by counting. Every series is less than `count`.
+/// Groups rows by a counting sort, which is linear. Every element of `series` is below `count`.
 fn by_series(series: &[u32], count: usize) -> BySeries {
     let mut ends = vec![0u32; count];
     for one in series {
@@ -74,7 +76,7 @@ fn by_series(series: &[u32], count: usize) -> BySeries {
     }
     let mut total = 0;
     for end in &mut ends {
-        // Where the next row goes: at first the beginning.
+        // Becomes the start of the group, and after the pass below its end.
         total += std::mem::replace(end, total);
     }
     let mut rows = vec![0u32; series.len()];

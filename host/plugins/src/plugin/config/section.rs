@@ -1,4 +1,4 @@
-//! The section as it stands in the file: every key is known, and what is wrong is named with its
+//! The section `plugins` as the file writes it. Unknown keys are refused, and every error names its
 //! place.
 
 use super::{Grants, Limits, OnFault, PluginSettings, World, check_name, is_reserved};
@@ -9,10 +9,10 @@ use std::time::Duration;
 use tidepool_settings::duration::{bytes, duration};
 use tidepool_settings::yaml::{self, At};
 
-/// Longest path that a decoder may have.
+/// Maximum length of a decoder's path in bytes.
 const PATH_BYTES_MAX: usize = 256;
 
-/// A page of linear memory.
+/// Minimum linear memory of an instance: one page.
 const MEMORY_BYTES_MIN: usize = 64 << 10;
 
 const TIME_MIN: Duration = Duration::from_millis(1);
@@ -20,7 +20,7 @@ const TIME_MAX: Duration = Duration::from_secs(24 * 3600);
 const SCHEDULE_MIN: Duration = Duration::from_secs(1);
 const SCHEDULE_MAX: Duration = Duration::from_secs(366 * 24 * 3600);
 
-/// Reads the section.
+/// Reads the section. Names and paths must be unique among all plugins.
 pub fn read(section: &yaml::Node) -> Result<Vec<PluginSettings>, yaml::Error> {
     let items: Vec<At<PluginSettings>> = yaml::read("plugins", section)?;
     let mut plugins: Vec<PluginSettings> = Vec::with_capacity(items.len());
@@ -28,6 +28,7 @@ pub fn read(section: &yaml::Node) -> Result<Vec<PluginSettings>, yaml::Error> {
         let wrong = |key, what: String| {
             Err(yaml::Error::new(place, format!("plugins[{number}].{key}"), what))
         };
+        // Quadratic, but over a list that a person wrote.
         for other in &plugins {
             if other.name == plugin.name {
                 return wrong("name", format!("{} is there already", plugin.name));
@@ -41,7 +42,6 @@ pub fn read(section: &yaml::Node) -> Result<Vec<PluginSettings>, yaml::Error> {
     Ok(plugins)
 }
 
-/// One plugin.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Section {
@@ -67,12 +67,12 @@ pub(super) struct Section {
     grants: Grants,
 }
 
-/// The path of a URL that a decoder answers beside its own.
+/// A URL path that a decoder answers in addition to `/api/v1/push/NAME`.
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
 struct OwnPath(String);
 
-/// A URL; what begins with it, and goes on after a slash, is granted.
+/// A granted URL. The grant covers the URL and its continuations after `/` or `?`.
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
 struct Webhook(String);
@@ -94,6 +94,7 @@ impl TryFrom<Section> for PluginSettings {
             limits: section.limits,
             grants: section.grants,
         };
+        // Without a world here, the check follows when the file is loaded and its world is known.
         if let Some(world) = settings.world {
             settings.check_world(world)?;
         }
@@ -109,7 +110,7 @@ fn world<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<World>, D:
     yaml::parsed(deserializer, |text| text.parse().map(Some))
 }
 
-/// A file of the directory itself: what lies elsewhere is not looked for.
+/// Reads the name of a file. A path is refused, because only the directory is watched.
 fn file<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     yaml::parsed(deserializer, |text| {
         match !text.is_empty() && !text.contains('/') && text.ends_with(".wasm") {
@@ -126,7 +127,6 @@ fn schedule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duratio
     within(deserializer, SCHEDULE_MIN..=SCHEDULE_MAX, otherwise)
 }
 
-/// The time of a call.
 pub(super) fn time<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {
@@ -144,12 +144,11 @@ fn within<'de, D: Deserializer<'de>>(
     })
 }
 
-/// Linear memory comes in pages: with less than one nothing starts.
+/// Reads the memory limit. Linear memory comes in pages, and no instance starts with less than one.
 pub(super) fn memory<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     size(deserializer, MEMORY_BYTES_MIN, "expected at least 64KiB")
 }
 
-/// The maximum output of a call.
 pub(super) fn output<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     size(deserializer, 1, "expected at least 1 byte")
 }
@@ -166,6 +165,7 @@ fn size<'de, D: Deserializer<'de>>(
 }
 
 fn grants<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Grants, D::Error> {
+    // Only here are both keys known; the fields are read one by one.
     let grants = Grants::deserialize(deserializer)?;
     match grants.is_writable && grants.directory.is_none() {
         true => Err(serde::de::Error::custom("writable: it needs a directory")),
@@ -173,7 +173,6 @@ fn grants<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Grants, D::Error
     }
 }
 
-/// URLs that are granted.
 pub(super) fn webhooks<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<String>, D::Error> {
@@ -181,10 +180,11 @@ pub(super) fn webhooks<'de, D: Deserializer<'de>>(
     Ok(webhooks.into_iter().map(|Webhook(url)| url).collect())
 }
 
-/// A directory that is there.
+/// Reads a directory, which must exist.
 pub(super) fn directory<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<PathBuf>, D::Error> {
+    // A missing directory is refused here: later it would fail every start of the plugin.
     yaml::parsed(deserializer, |text| match std::fs::metadata(text) {
         Ok(found) if found.is_dir() => Ok(Some(PathBuf::from(text))),
         Ok(_) => Err(format!("{text:?} is not a directory")),
@@ -196,6 +196,7 @@ impl TryFrom<String> for OwnPath {
     type Error = String;
 
     fn try_from(text: String) -> Result<OwnPath, String> {
+        // The characters of RFC 3986 for a path: others would never arrive unescaped.
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-._~:@!$&'()*+,;=%".contains(c);
         if !text.starts_with('/') || text.len() > PATH_BYTES_MAX || !text.chars().all(is_plain) {
             return Err(format!("{text:?} is not a path such as /api/v2/write"));
@@ -214,7 +215,7 @@ impl TryFrom<String> for Webhook {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Webhook, &'static str> {
-        // It is not shown: who knows such a URL can often post to it.
+        // The error does not show the URL, because anyone who knows it can often post to it.
         match url::Url::parse(&text) {
             Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => {
                 Ok(Webhook(url.into()))
