@@ -81,8 +81,9 @@ impl Reloader {
             .await
             {
                 Ok(done) => done,
-                // The reload panicked, and the state is lost with its thread.
-                Err(_) => return,
+                // The reload panicked, and the state is lost with its thread. systemd must not
+                // wait for its end.
+                Err(_) => return supervisor.reloaded().await,
             };
             self = reloader;
             supervisor.reloaded().await;
