@@ -1,4 +1,4 @@
-//! An answer, whose body comes as a stream with a bound and the request's deadline.
+//! An answer, whose body comes as a stream with a bound, under the request's deadline.
 
 use crate::ClientError;
 use crate::upload::AnswerBody;
@@ -11,26 +11,22 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-/// An answer.
 #[derive(Debug)]
 pub struct Answer {
-    /// Its status.
     pub status: StatusCode,
-    /// The version of HTTP that it came by.
     pub version: Version,
-    /// Its headers.
     pub headers: HeaderMap,
-    /// Who has answered, after all redirects.
+    /// URL of the server that has answered, after all redirects.
     pub url: Url,
     body: Incoming,
     deadline: Option<Deadline>,
     bytes_max: u64,
-    /// How many of these have not come yet.
+    /// Bytes of the bound that are still allowed.
     bytes_left: u64,
     is_too_large: bool,
 }
 
-/// When an exchange ends, and how long it was given.
+/// The end of an exchange, and the time that it was given.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline {
     at: Instant,
@@ -38,12 +34,12 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// One that begins now. A time that no clock can show is none.
+    /// Returns a deadline that begins now; `None` if no clock can show its end.
     pub fn after(timeout: Duration) -> Option<Deadline> {
         Instant::now().checked_add(timeout).map(|at| Deadline { at, timeout })
     }
 
-    /// Waits for something until then.
+    /// Waits for a future until the deadline.
     pub async fn wait<T>(
         deadline: Option<Deadline>,
         waited_for: impl Future<Output = T>,
@@ -79,8 +75,8 @@ impl Answer {
         }
     }
 
-    /// The next bytes of the body; none at its end. One that is longer than the request allows ends
-    /// in [`ClientError::TooLarge`], after all bytes that the request allows.
+    /// Returns the next bytes of the body; `None` at its end. A body that is longer than the
+    /// request allows ends in [`ClientError::TooLarge`], after all bytes that the request allows.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, ClientError> {
         loop {
             if self.is_too_large {
@@ -90,19 +86,20 @@ impl Answer {
                 return Ok(None);
             };
             let frame = frame.map_err(|error| ClientError::broken(&error))?;
-            // Trailers say nothing here.
+            // Trailers are no part of the body.
             let Ok(mut data) = frame.into_data() else { continue };
             let allowed = usize::try_from(self.bytes_left).unwrap_or(usize::MAX);
             self.is_too_large = data.len() > allowed;
             data.truncate(allowed);
             self.bytes_left -= data.len() as u64;
+            // Without data the next turn returns the end or the error.
             if !data.is_empty() {
                 return Ok(Some(data));
             }
         }
     }
 
-    /// The rest of the body as a stream, however long it is.
+    /// Returns the rest of the body as a stream, however long it is.
     pub fn into_body(self) -> AnswerBody {
         let deadline = self
             .deadline
@@ -110,8 +107,9 @@ impl Answer {
         AnswerBody::new(self.body, deadline)
     }
 
-    /// The rest of the body as a whole.
+    /// Returns the rest of the body as a whole.
     pub async fn bytes(mut self) -> Result<Bytes, ClientError> {
+        // Most bodies come in one piece, which needs no copy.
         let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
         let Some(second) = self.chunk().await? else { return Ok(first) };
         let mut all = BytesMut::from(first);

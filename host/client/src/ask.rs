@@ -1,4 +1,4 @@
-//! What is asked, and the URI that a request has for it.
+//! A request before it is sent, and the URI of its URL.
 
 use crate::ClientError;
 use crate::zone::{self, with_zone};
@@ -8,40 +8,37 @@ use hyper::{Method, Uri};
 use std::time::Duration;
 use url::Url;
 
-/// A request.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// How is asked.
     pub method: Method,
-    /// Where; credentials in it are sent, unless there are others.
+    /// Credentials in the URL are sent, unless there are others.
     pub url: Url,
     /// The zone of an IPv6 address in the URL, such as `eth0`.
     pub zone: Option<String>,
-    /// Its headers. Those of the configuration are added.
+    /// Headers, to which those of the configuration are added.
     pub headers: HeaderMap,
-    /// Its body.
     pub body: Bytes,
-    /// Longest time until the end of the answer's body; none waits as long as it takes.
+    /// Maximum time until the end of the answer's body; `None` waits as long as it takes.
     pub timeout: Option<Duration>,
-    /// Longest body of an answer, in bytes.
+    /// Maximum size of an answer's body.
     pub answer_bytes_max: u64,
 }
 
 impl Ask {
-    /// Without headers and body, and without any bound.
+    /// Creates a GET request without headers, body and bounds.
     pub fn get(url: Url) -> Ask {
         let (headers, body) = Default::default();
         let (method, zone) = (Method::GET, None);
         Ask { method, url, zone, headers, body, timeout: None, answer_bytes_max: u64::MAX }
     }
 
-    /// The same for a URL as a text, in which an IPv6 address may have a zone.
+    /// The same for a URL as text, in which an IPv6 address may have a zone.
     pub fn get_text(url: &str) -> Result<Ask, url::ParseError> {
         let (url, zone) = zone::parse(url)?;
         Ok(Ask { zone, ..Ask::get(url) })
     }
 
-    /// The URL with its zone, for messages.
+    /// Returns the URL with its zone, for messages.
     pub fn url_text(&self) -> String {
         match (&self.zone, uri(&self.url, self.zone.as_deref())) {
             (Some(_), Ok(uri)) => uri.to_string(),
@@ -50,7 +47,7 @@ impl Ask {
     }
 }
 
-/// A host with the port of a URL, if it has one.
+/// Appends the port of a URL to a host, if the URL has one.
 pub(crate) fn with_port(host: String, url: &Url) -> String {
     match url.port() {
         Some(port) => format!("{host}:{port}"),
@@ -58,7 +55,7 @@ pub(crate) fn with_port(host: String, url: &Url) -> String {
     }
 }
 
-/// A URL as a request has it: without credentials and fragment.
+/// Converts a URL to the URI of a request: without credentials and fragment.
 pub(crate) fn uri(url: &Url, zone: Option<&str>) -> Result<Uri, ClientError> {
     let wrong = |what: &str| ClientError::Url(what.to_owned());
     let (Some(host), true) = (url.host_str(), matches!(url.scheme(), "http" | "https")) else {

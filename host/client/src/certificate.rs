@@ -1,5 +1,5 @@
-//! What is read of a certificate (RFC 5280, section 4.1): names, key, and when it is valid. The
-//! library that verifies chains shows none of it, and reads no certificate of version 1.
+//! Reads parts of a certificate (RFC 5280, section 4.1): names, key, and validity. The library that
+//! verifies chains shows none of them, and reads no certificate of version 1.
 //!
 //! ```text
 //! Certificate ::= SEQUENCE { tbsCertificate SEQUENCE {
@@ -13,26 +13,26 @@ const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 const VERSION: u8 = 0xa0;
 
-/// What a certificate says; names and keys are compared as they are encoded.
+/// Parts of a certificate; names and keys are compared as they are encoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate<'a> {
-    /// Who has signed it.
+    /// Encoded name of the signer.
     pub issuer: &'a [u8],
-    /// Whose it is.
+    /// Encoded name of the owner.
     pub subject: &'a [u8],
-    /// Its public key.
     pub key: &'a [u8],
-    /// From when it is valid, in seconds since the epoch.
+    /// Beginning of validity, in seconds since the epoch.
     pub begins: i64,
-    /// When it expires, in seconds since the epoch.
+    /// Time of expiry, in seconds since the epoch.
     pub expires: i64,
 }
 
 impl<'a> Certificate<'a> {
-    /// Reads one in DER; none if it is damaged.
+    /// Reads a certificate in DER; `None` if it is damaged.
     pub fn read(der: &'a [u8]) -> Option<Certificate<'a>> {
         let (outer, _) = expect(der, SEQUENCE)?;
         let (body, _) = expect(outer, SEQUENCE)?;
+        // Version 1 is encoded by leaving the version out.
         let rest = match element(body)? {
             (VERSION, _, rest) => rest,
             _ => body,
@@ -50,11 +50,12 @@ impl<'a> Certificate<'a> {
     }
 }
 
-/// The first element: its tag, its content, and what follows it.
+/// Splits off the first element; returns its tag, its content and the rest.
 fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[tag, first], rest) = der.split_first_chunk::<2>()?;
     let (length, rest) = match first {
         0..=0x7f => (usize::from(first), rest),
+        // DER's long form: the low bits count the bytes of the length.
         0x81..=0x84 => {
             let (bytes, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
             let length = bytes.iter().fold(0_u64, |length, byte| length << 8 | u64::from(*byte));
@@ -66,13 +67,13 @@ fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, content, rest))
 }
 
-/// The content of an element with this tag, and what follows it.
+/// Splits off an element with this tag; returns its content and the rest.
 fn expect(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (found, content, rest) = element(der)?;
     (found == tag).then_some((content, rest))
 }
 
-/// `YYMMDDHHMMSSZ` or `YYYYMMDDHHMMSSZ`; two digits mean 1950 to 2049.
+/// Parses `YYMMDDHHMMSSZ` or `YYYYMMDDHHMMSSZ`; two digits mean 1950 to 2049.
 fn time(tag: u8, text: &[u8]) -> Option<i64> {
     let digits = text.strip_suffix(b"Z")?;
     let number = |digits: &[u8]| {
@@ -94,12 +95,12 @@ fn time(tag: u8, text: &[u8]) -> Option<i64> {
     Some(days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second)
 }
 
-/// Days since the epoch of a day of the Gregorian calendar; years begin in March, so that the leap
-/// day is the last.
+/// Returns the days from the epoch to a day of the Gregorian calendar. Years begin in March, so
+/// that the leap day is the last.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    // 719468 days from March 1 of the year 0 to the epoch.
+    // 719468 days from March 1 of the year 0 to the epoch; five months from March on have 153.
     year * 365 + leap_days + (month * 153 + 2) / 5 + day - 1 - 719_468
 }
 

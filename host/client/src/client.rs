@@ -14,7 +14,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Sends requests as it is configured. Clones share connections and tokens.
+/// Sends requests as configured. Clones share connections and tokens.
 #[derive(Clone)]
 pub struct Client {
     exchange: Exchange,
@@ -23,7 +23,7 @@ pub struct Client {
 
 impl Client {
     /// Reads all files that the configuration names, so that errors in them appear when it is
-    /// loaded, and not request by request. Does not connect.
+    /// loaded, not with each request. Does not connect.
     pub fn open(config: &HttpClientConfig) -> Result<Client, ClientError> {
         Client::new(config, None, ConnectLimits::default())
     }
@@ -53,16 +53,16 @@ impl Client {
         Ok(Client { exchange: Exchange::open(config, unix_socket, limits)?, tokens })
     }
 
-    /// Whether a request could be made: what keeps it from being made would do so each time.
+    /// Checks that a request could be made: an error would come with each request.
     pub fn check(&self, ask: &Ask) -> Result<(), ClientError> {
         self.exchange.check(ask)
     }
 
-    /// Sends a request, follows redirects if it is configured so, and returns the answer once its
-    /// head is there.
+    /// Sends a request, follows redirects if configured, and returns the head of the answer.
     pub async fn send(&self, ask: impl Borrow<Ask>) -> Result<Answer, ClientError> {
         let ask = ask.borrow();
         let deadline = ask.timeout.and_then(Deadline::after);
+        // The deadline also covers the request for a token, and all redirects.
         let exchange = async { self.exchange.send(&*self.with_token(ask).await?).await };
         let (answer, url) = Deadline::wait(deadline, exchange).await??;
         Ok(Answer::new(answer, url, deadline, ask.answer_bytes_max))
@@ -78,10 +78,10 @@ impl Client {
         Ok(Answer::new(answer, ask.url.clone(), deadline, ask.answer_bytes_max))
     }
 
-    /// A request that says by a token who sends it, if that is configured. As a header of the
-    /// request it is not sent on to another host.
+    /// Adds a configured token as a header of the request, which no redirect takes to another host.
     async fn with_token<'a>(&self, ask: &'a Ask) -> Result<Cow<'a, Ask>, ClientError> {
         let mut ask = Cow::Borrowed(ask);
+        // A header of the caller's wins, as over configured credentials.
         if let Some(tokens) = &self.tokens
             && !ask.headers.contains_key(AUTHORIZATION)
         {
@@ -92,7 +92,7 @@ impl Client {
     }
 }
 
-/// Nothing of what may be secret.
+/// Shows nothing that may be secret.
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").field("config", self.exchange.config()).finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! The headers that say who sends a request. Files are read for each.
+//! The headers that identify the sender of a request. Files are read for each request.
 
 use crate::ClientError;
 use crate::config::{Credentials, HeaderConfig};
@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use tidepool_settings::Secret;
 
-/// The value of `Authorization`; none without credentials, nor for those that take a token.
+/// Returns the value of `Authorization`; `None` without credentials, or with those of a token.
 pub fn authorization(credentials: &Credentials) -> Result<Option<HeaderValue>, ClientError> {
     match credentials {
         Credentials::None | Credentials::OAuth2(_) => Ok(None),
@@ -23,7 +23,7 @@ pub fn authorization(credentials: &Credentials) -> Result<Option<HeaderValue>, C
     }
 }
 
-/// Name and password (RFC 7617). Errors call them by this key.
+/// Encodes name and password (RFC 7617). Errors name this key.
 pub(crate) fn basic(
     key: &'static str,
     username: &str,
@@ -33,7 +33,7 @@ pub(crate) fn basic(
     secret_value(key, &format!("Basic {pair}"))
 }
 
-/// A value that is shown nowhere. Errors call it by this key.
+/// Makes a value that is never shown. Errors name this key.
 pub(crate) fn secret_value(key: &'static str, text: &str) -> Result<HeaderValue, ClientError> {
     let mut value = HeaderValue::from_str(text).map_err(|_| ClientError::Credentials(key))?;
     value.set_sensitive(true);

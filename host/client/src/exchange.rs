@@ -1,6 +1,5 @@
-//! Requests and their answers: headers with the credentials that are configured, where a request is
-//! sent on to, and the pool of connections. Tokens are asked for by requests of their own, so
-//! nothing is known of them here.
+//! Requests and their answers: headers with the configured credentials, redirects, and the pool of
+//! connections. Tokens are obtained by exchanges of their own, so nothing is known of them here.
 
 use crate::ClientError;
 use crate::ask::{Ask, uri, with_port};
@@ -28,29 +27,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use url::Url;
 
-/// Words of hyper's error that has no predicate.
+/// Text of the hyper error that has no predicate.
 const UNEXPECTED: &str = "unexpected message from connection";
 
-/// Most headers of an answer. Go bounds their bytes alone.
+/// Maximum number of headers of an answer. Go bounds their bytes alone.
 const HEADERS_MAX: usize = 512;
 
-/// Connections to one host that wait to be used again.
+/// Maximum number of idle connections to one host.
 const IDLE_MAX: usize = 256;
 
-/// How long a connection waits to be used again; longer than what is asked periodically takes.
-/// Upstream's.
+/// Upstream's time for which an idle connection is kept; periodic requests come more often.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// How often a connection of HTTP/2 by which nothing comes is asked whether it is still there.
-/// Upstream's.
+/// Interval of pings on an HTTP/2 connection by which nothing comes. Upstream's.
 const PING_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What requests call their sender, unless they say something else.
+/// User agent of requests that set none.
 const AGENT: &str = concat!("tidepool/", env!("CARGO_PKG_VERSION"));
 
 type Pool = legacy::Client<Connector, Either<Full<Bytes>, StreamedBody>>;
 
-/// Sends requests as it is configured, but without tokens. Clones share connections.
+/// Sends requests as configured, but without tokens. Clones share connections.
 #[derive(Clone)]
 pub(crate) struct Exchange(Arc<Inner>);
 
@@ -62,13 +59,13 @@ struct Inner {
     live: Mutex<Live>,
 }
 
-/// What the files of certificates and keys are used in.
+/// Connections, and the state of the certificate and key files that they use.
 struct Live {
     stamps: Stamps,
     pool: Pool,
 }
 
-/// Whether a request that is not the first of its exchange may still have what is secret.
+/// Whether a request that follows a redirect may still carry secrets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trust {
     All,
@@ -77,7 +74,7 @@ enum Trust {
 
 impl Exchange {
     /// Reads all files that the configuration names, so that errors in them appear when it is
-    /// loaded, and not request by request. Does not connect. With a socket, all requests go to it,
+    /// loaded, not with each request. Does not connect. With a socket, all requests go to it,
     /// whatever host their URL has.
     pub fn open(
         config: &HttpClientConfig,
@@ -86,6 +83,7 @@ impl Exchange {
     ) -> Result<Exchange, ClientError> {
         let variable = |name: &str| std::env::var(name).ok();
         let proxies = Arc::new(Proxies::new(&config.proxy, variable)?);
+        // Read for their errors alone: each request reads them again.
         authorization(&config.credentials)?;
         add_headers(&mut HeaderMap::new(), &config.headers)?;
         let stamps = stamps(&config.tls);
@@ -103,12 +101,11 @@ impl Exchange {
         Ok(Exchange(Arc::new(Inner { config, unix_socket, limits, proxies, live })))
     }
 
-    /// How requests are sent.
     pub fn config(&self) -> &HttpClientConfig {
         &self.0.config
     }
 
-    /// Whether a request could be made: what keeps it from being made would do so each time.
+    /// Checks that a request could be made: an error would come with each request.
     pub fn check(&self, ask: &Ask) -> Result<(), ClientError> {
         let inner = &self.0;
         if ask.url.scheme() == "https" {
@@ -119,13 +116,13 @@ impl Exchange {
         inner.request(ask, &ask.url, &ask.method, Trust::NoSecrets).map(drop)
     }
 
-    /// Sends a request, follows redirects if it is configured so, and returns the head of the
-    /// answer with the URL that it is of.
+    /// Sends a request, follows redirects if configured, and returns the head of the answer with
+    /// the URL that it came from.
     pub async fn send(&self, ask: &Ask) -> Result<(Response<Incoming>, Url), ClientError> {
         let follows = self.0.config.follow_redirects.unwrap_or(true);
         let mut url = ask.url.clone();
         let mut asked_by = ask.method.clone();
-        // Most requests are not sent on.
+        // Most requests are not redirected, and need no copy.
         let mut ask = Cow::Borrowed(ask);
         let mut trust = Trust::All;
         for _ in 0..REDIRECTS_MAX {
@@ -137,12 +134,13 @@ impl Exchange {
             };
             let Some(next) = next else { return Ok((answer, url)) };
             if !next.repeats {
+                // A GET without a body needs no content type either.
                 asked_by = method(&asked_by);
                 let ask = ask.to_mut();
                 ask.body = Bytes::new();
                 ask.headers.remove(CONTENT_TYPE);
             }
-            // Who has left the first host once stays away from it.
+            // A chain that has left the first host gets no secrets, even if it comes back.
             if !is_trusted(&ask.url, &next.url) {
                 trust = Trust::NoSecrets;
             }
@@ -165,7 +163,7 @@ impl Exchange {
 }
 
 impl Inner {
-    /// A request, and the connections that it may use. Files are read where nobody waits for it.
+    /// Makes a request, and returns the pool for it. Files are read where nobody waits for them.
     async fn prepare(
         this: &Arc<Inner>,
         ask: &Ask,
@@ -181,7 +179,7 @@ impl Inner {
         off_network(move || Ok((inner.request(&ask, &url, &method, trust)?, inner.pool()))).await
     }
 
-    /// A request with all headers. Who takes tokens has no credentials from the URL.
+    /// Makes a request with all headers. With tokens, credentials in the URL are not sent.
     fn request(
         &self,
         ask: &Ask,
@@ -202,10 +200,12 @@ impl Inner {
                 headers.insert(AUTHORIZATION, value);
             }
         }
+        // After all headers that may be secret are in the map.
         if trust == Trust::NoSecrets {
             headers = without_secrets(headers);
         }
         headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
+        // Only plain http shows its headers to the proxy; a tunnel gets its own.
         if url.scheme() == "http" && self.unix_socket.is_none() {
             let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
             let port = url.port_or_known_default().unwrap_or(80);
@@ -214,10 +214,11 @@ impl Inner {
                 headers.insert(PROXY_AUTHORIZATION, value.clone());
             }
         }
+        // A redirect to another host leaves the zone of the first one.
         let zone = ask.zone.as_deref().filter(|_| url.host() == ask.url.host());
         let uri = uri(url, zone)?;
         if let (Some(_), Some(host)) = (zone, url.host_str()) {
-            // A zone means nothing to the host that is asked: RFC 6874, section 4.
+            // The zone means nothing to the server: RFC 6874, section 4.
             let host = HeaderValue::try_from(with_port(host.to_owned(), url));
             headers.insert(HOST, host.map_err(|error| ClientError::Url(error.to_string()))?);
         }
@@ -230,15 +231,17 @@ impl Inner {
         Ok(request)
     }
 
-    /// Connections that are made as the files are now. Files that cannot be used leave what there
-    /// was.
+    /// Returns connections that use the files as they are now. Files that cannot be used leave the
+    /// connections as they were.
     fn pool(&self) -> Pool {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        // Without files there is nothing that could change.
         if live.stamps.is_empty() {
             return live.pool.clone();
         }
         let now = stamps(&self.config.tls);
         if now != live.stamps {
+            // Set before the files are known to be usable, so that each change is reported once.
             live.stamps = now;
             let tls = lazy_tls(&self.config);
             match tls.get() {
@@ -257,13 +260,14 @@ impl Inner {
     }
 }
 
-/// Sends a request. The server may close a connection that waited at the very moment at which
-/// it is used again: that is no failure of a request that changes nothing.
+/// Sends a request. The server may close an idle connection at the very moment of its reuse: that
+/// is no failure of a request that changes nothing.
 async fn once(
     pool: &Pool,
     request: Request<Full<Bytes>>,
 ) -> Result<Response<Incoming>, ClientError> {
     let changes_nothing = matches!(*request.method(), Method::GET | Method::HEAD);
+    // A cheap copy: the bytes of the body are shared.
     let again = changes_nothing.then(|| request.clone());
     let sent = match (asked(pool, request.map(Either::Left)).await, again) {
         (Err(error), Some(request)) if has_waited(&error) => {
@@ -274,8 +278,8 @@ async fn once(
     answered(sent)
 }
 
-/// Hands a request to the pool. A function of its own, because the code of HTTP is compiled where
-/// the pool is asked, and code of an `async fn` in each crate that awaits it.
+/// Hands a request to the pool. Apart, because the code of HTTP is compiled where the pool is
+/// called, and the code of an `async fn` in each crate that awaits it.
 fn asked(
     pool: &Pool,
     request: Request<Either<Full<Bytes>, StreamedBody>>,
@@ -283,7 +287,7 @@ fn asked(
     pool.request(request)
 }
 
-/// Notes that an answer has come by its connection.
+/// Records that an answer has come by its connection.
 fn answered(
     sent: Result<Response<Incoming>, legacy::Error>,
 ) -> Result<Response<Incoming>, ClientError> {
@@ -312,11 +316,11 @@ fn pool(connector: Connector) -> Pool {
         .build(connector)
 }
 
-/// Whether a request failed by a connection that had been used before, before any of an answer
-/// came.
+/// Returns whether a request failed on a reused connection, before any of an answer came.
 fn has_waited(error: &legacy::Error) -> bool {
     let mut cause = std::error::Error::source(error);
     let mut is_closed = false;
+    // The error of the system lies below those of the pool and of hyper.
     while let Some(error) = cause {
         let of_hyper = error.downcast_ref::<hyper::Error>();
         is_closed |= of_hyper.is_some_and(|error| {
@@ -332,14 +336,14 @@ fn has_waited(error: &legacy::Error) -> bool {
     is_closed && received(error).is_some_and(|received| received.has_answered())
 }
 
-/// What came by the connection of a request that failed.
+/// Returns the record of a failed request's connection.
 fn received(error: &legacy::Error) -> Option<Received> {
     let mut extensions = hyper::http::Extensions::new();
     error.connect_info()?.get_extras(&mut extensions);
     extensions.remove()
 }
 
-/// What went wrong, without the pool's own words for it.
+/// Converts an error, without the pool's own words for it.
 fn failed(error: &legacy::Error) -> ClientError {
     let cause = std::error::Error::source(error);
     let broken = match cause.and_then(|cause| cause.downcast_ref::<ClientError>()) {
@@ -355,7 +359,7 @@ fn failed(error: &legacy::Error) -> ClientError {
         Some(line) => ClientError::Connection(format!(
             "{what}: the server does not speak HTTP, it begins with {line:?}"
         )),
-        // hyper tells nothing of a connection by which something came before it was asked for.
+        // hyper tells nothing of a connection on which bytes came before a request.
         None if what.contains(UNEXPECTED) => ClientError::Connection(
             "the server does not speak HTTP, it sends before it is asked".into(),
         ),

@@ -1,4 +1,4 @@
-//! Reading files where others do not wait for it: a file system may take its time, and a mount
+//! Reads files where others do not wait for them: a file system may take its time, and a mount
 //! whose server is gone may never answer.
 
 use crate::ClientError;
@@ -8,19 +8,19 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// Longest time that the files of a request may take.
+/// Maximum time for reading the files of a request.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Threads that read files of requests. Those that a mount holds up must leave others to the rest
-/// of the program.
+/// Threads that read files of requests; bounded, so that a mount which hangs takes no others.
 static TURNS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(16)));
 
-/// Does what reads files on a thread that may wait.
+/// Runs a function that reads files on a thread that may block.
 pub(crate) async fn off_network<T: Send + 'static>(
     read: impl FnOnce() -> Result<T, ClientError> + Send + 'static,
 ) -> Result<T, ClientError> {
     let reading = async {
         let turn = Arc::clone(&TURNS).acquire_owned().await.ok();
+        // The thread gives the turn back, since it may outlive the request.
         let reading = spawn_blocking(move || {
             let read = read();
             drop(turn);

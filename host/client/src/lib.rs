@@ -8,16 +8,14 @@
 //! ```
 //!
 //! Begin with [`HttpClientConfig`], then [`Client`] and [`Answer`]. `exchange` sends a request, and
-//! `redirect` decides where it goes next; `connect` makes connections, by `proxy` and `tls`;
-//! `trust` says whose certificates are taken; `credentials` says who sends, and `oauth2` asks for
-//! tokens by exchanges of its own.
+//! `redirect` decides on the next URL; `connect` makes connections, by `proxy` and `tls`; `trust`
+//! verifies certificates; `credentials` identify the sender, and `oauth2` obtains tokens by
+//! exchanges of its own.
 //!
-//! Invariants: nothing secret is shown by an error; secrets are not sent to another host than the
-//! one that is configured; whatever takes time ends by the request's deadline, its answer's body
-//! included.
+//! Invariants: no error shows a secret; secrets are sent to no other host than the configured one;
+//! everything that takes time ends by the request's deadline, the body of its answer included.
 //!
-//! Source: prometheus/common, `config/http_config.go`; what it leaves to Go is as `net/http` has
-//! it.
+//! Source: prometheus/common, `config/http_config.go`, and Go's `net/http` below that.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -40,7 +38,7 @@ pub mod trust;
 mod upload;
 mod zone;
 
-/// What clients that make connections of their own share with [`Client`].
+/// Parts for clients that make connections of their own.
 pub mod parts {
     pub use crate::certificate::Certificate;
     pub use crate::credentials::{add_headers, authorization};

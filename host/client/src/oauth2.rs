@@ -1,7 +1,7 @@
 //! Tokens by client credentials (RFC 6749, section 4.4), kept until shortly before they expire.
 //!
-//! Source: golang.org/x/oauth2, `internal/token.go`: who asks says so by `Authorization`, and by
-//! parameters if the server does not take that; what has worked is done again.
+//! Source: golang.org/x/oauth2, `internal/token.go`: the client identifies itself by
+//! `Authorization`, and by parameters if the server rejects that; a way that worked is kept.
 
 use crate::ask::Ask;
 use crate::config::{HttpClientConfig, OAuth2Config};
@@ -19,16 +19,16 @@ use tidepool_settings::Secret;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// How long before its end a token is not used any more.
+/// Time before its end from which a token is not used any more.
 const MARGIN: Duration = Duration::from_secs(10);
 
-/// Largest answer of a server of tokens.
+/// Maximum size of a token server's answer.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
-/// What of an error's text is shown.
+/// Maximum length of an error's text that is shown.
 const TEXT_CHARS_MAX: usize = 256;
 
-/// Where tokens come from.
+/// Obtains tokens, and keeps the last one.
 pub(crate) struct TokenSource {
     config: OAuth2Config,
     exchange: Exchange,
@@ -39,15 +39,15 @@ pub(crate) struct TokenSource {
 #[derive(Default)]
 struct State {
     token: Option<Token>,
-    /// How who asks says so, once that is known.
+    /// The way in which the client identifies itself, once that is known.
     style: Option<Style>,
 }
 
 struct Token {
     value: HeaderValue,
-    /// What it was asked for with.
+    /// The client's secret for which the token was given.
     secret: String,
-    /// Until when it is used; without an end if nothing is said.
+    /// Time until which the token is used; `None` if it has no end.
     until: Option<Instant>,
 }
 
@@ -57,7 +57,7 @@ enum Style {
     Parameters,
 }
 
-/// An answer, as far as it counts.
+/// The parts of an answer that count.
 #[derive(Deserialize)]
 struct Given {
     access_token: String,
@@ -76,7 +76,7 @@ enum Seconds {
 }
 
 impl TokenSource {
-    /// Reads what the configuration names; asks for nothing yet.
+    /// Reads the files that the configuration names; asks for no token yet.
     pub fn open(config: &OAuth2Config) -> Result<TokenSource, ClientError> {
         let in_oauth2 = |error| ClientError::OAuth2(Box::new(error));
         let http = HttpClientConfig {
@@ -90,7 +90,7 @@ impl TokenSource {
         Ok(source)
     }
 
-    /// The value of `Authorization` for a request.
+    /// Returns the value of `Authorization` for a request.
     pub async fn authorization(&self) -> Result<HeaderValue, ClientError> {
         let secret = match &self.config.client_secret {
             text @ Secret::Text(_) => read_secret(text)?,
@@ -100,6 +100,7 @@ impl TokenSource {
             }
         };
         let mut state = self.state.lock().await;
+        // A changed secret needs a token of its own.
         if let Some(token) = &state.token
             && token.secret == secret
             && token.until.is_none_or(|until| Instant::now() < until)
@@ -118,8 +119,10 @@ impl TokenSource {
         state: &mut State,
         secret: &str,
     ) -> Result<(HeaderValue, Option<Instant>), ClientError> {
+        // Before the request, so that the token never seems to last longer than it does.
         let asked_at = Instant::now();
         let mut answer = self.request(state.style.unwrap_or(Style::Header), secret).await?;
+        // Only until a way has worked: a later failure has another cause.
         if !answer.0.is_success() && state.style.is_none() {
             answer = self.request(Style::Parameters, secret).await?;
             state.style = Some(Style::Parameters).filter(|_| answer.0.is_success());
@@ -132,7 +135,7 @@ impl TokenSource {
             let text: String = text.trim().chars().take(TEXT_CHARS_MAX).collect();
             return Err(self.refused(format!("{status}: {text}")));
         }
-        // Without what stands there, which may be the token.
+        // The error leaves out the text, which may hold the token.
         let given: Given = serde_json::from_slice(&body)
             .map_err(|_| self.refused("with no token in JSON".into()))?;
         if given.access_token.is_empty() {
@@ -155,7 +158,7 @@ impl TokenSource {
         secret: &str,
     ) -> Result<(StatusCode, Bytes), ClientError> {
         let (answer, url) = self.exchange.send(&self.question(style, secret)?).await?;
-        // The deadline of the request that needs the token counts.
+        // The deadline of the request that needs the token applies.
         let answer = Answer::new(answer, url, None, ANSWER_BYTES_MAX);
         let status = answer.status;
         Ok((status, answer.bytes().await?))
@@ -174,7 +177,7 @@ impl TokenSource {
         let id = &self.config.client_id;
         match style {
             Style::Header => {
-                // As forms have them (RFC 6749, section 2.3.1).
+                // Encoded as in forms (RFC 6749, section 2.3.1).
                 let encoded = |text: &str| -> String {
                     form_urlencoded::byte_serialize(text.as_bytes()).collect()
                 };
@@ -183,6 +186,7 @@ impl TokenSource {
             }
             Style::Parameters => {
                 body.append_pair("client_id", id);
+                // As upstream: an empty secret is left out.
                 if !secret.is_empty() {
                     body.append_pair("client_secret", secret);
                 }
@@ -202,7 +206,7 @@ impl TokenSource {
 }
 
 impl Seconds {
-    /// Nothing without an end.
+    /// Returns the duration; `None` if there is no end.
     fn duration(self) -> Option<Duration> {
         let seconds = match self {
             Seconds::Number(seconds) => seconds,
@@ -212,7 +216,7 @@ impl Seconds {
     }
 }
 
-/// The client's secret as it is now.
+/// Reads the client's secret as it is now.
 fn read_secret(secret: &Secret) -> Result<String, ClientError> {
     Ok(secret.read("oauth2.client_secret_file")?)
 }

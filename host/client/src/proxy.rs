@@ -1,7 +1,7 @@
-//! Which requests go through a proxy: one that is configured, or as the environment says.
+//! Chooses the proxy of a request: a configured one, or one that the environment names.
 //!
-//! Source: golang.org/x/net, `http/httpproxy`. A proxy alone, without `no_proxy`, is used for all
-//! hosts; the rules for hosts that are reached without it also leave out loopback addresses.
+//! Source: golang.org/x/net, `http/httpproxy`. A proxy without `no_proxy` is used for all hosts;
+//! rules for hosts that are reached without it also leave out loopback addresses.
 //!
 //! hyper-util's `client::proxy::matcher` knows neither ports nor loopback addresses in `no_proxy`.
 
@@ -14,7 +14,7 @@ use percent_encoding::percent_decode_str;
 use std::net::IpAddr;
 use url::Url;
 
-/// What decides. Made once: the environment of a process does not change.
+/// The proxies and their exceptions. Made once: a process' environment does not change.
 #[derive(Debug, Default)]
 pub(crate) struct Proxies {
     http: Option<Proxy>,
@@ -22,10 +22,8 @@ pub(crate) struct Proxies {
     exceptions: Option<Exceptions>,
 }
 
-/// A proxy.
 #[derive(Clone, Debug)]
 pub(crate) struct Proxy {
-    /// Where it is.
     pub url: Url,
     /// Headers of `CONNECT`, credentials included.
     pub connect_headers: HeaderMap,
@@ -42,15 +40,15 @@ struct Exceptions {
 
 #[derive(Debug)]
 struct Name {
-    /// With a dot before it.
+    /// The name with a dot before it.
     suffix: String,
-    /// Whether the name itself counts, beside those below it.
+    /// Whether the name itself counts, besides names below it.
     itself: bool,
     port: Option<u16>,
 }
 
 impl Proxies {
-    /// As it is configured, with the environment's variables by this function.
+    /// Makes the proxies of a configuration; `variable` reads the environment.
     pub fn new(
         config: &ProxyConfig,
         variable: impl Fn(&str) -> Option<String>,
@@ -59,6 +57,7 @@ impl Proxies {
         if config.from_environment {
             let either = |upper: &str, lower: &str| {
                 let set = |name: &str| variable(name).filter(|text| !text.is_empty());
+                // Upper case first, as Go looks.
                 set(upper).or_else(|| set(lower))
             };
             let found = |upper: &str, lower: &str| match either(upper, lower) {
@@ -82,7 +81,7 @@ impl Proxies {
         })
     }
 
-    /// The proxy for a host, which is without brackets.
+    /// Returns the proxy for a host, which is given without brackets.
     pub fn for_host(&self, is_https: bool, host: &str, port: u16) -> Option<&Proxy> {
         let proxy = if is_https { &self.https } else { &self.http };
         let is_exception = |exceptions: &Exceptions| exceptions.has(host, port);
@@ -98,19 +97,20 @@ impl Proxy {
                 connect_headers.append(name.clone(), value.clone());
             }
         }
+        // A configured header wins over the credentials in the URL.
         if let Some(value) = url_credentials("proxy_url", url)? {
             connect_headers.entry(PROXY_AUTHORIZATION).or_insert(value);
         }
         Ok(Proxy { url: url.clone(), connect_headers })
     }
 
-    /// What requests that are not tunnelled need to say.
+    /// Returns the credentials for requests that are not tunnelled.
     pub fn authorization(&self) -> Option<&HeaderValue> {
         self.connect_headers.get(PROXY_AUTHORIZATION)
     }
 }
 
-/// The credentials that a URL has in it. Errors call it by this key.
+/// Returns the credentials in a URL. Errors name this key.
 pub fn url_credentials(key: &'static str, url: &Url) -> Result<Option<HeaderValue>, ClientError> {
     if url.username().is_empty() && url.password().is_none() {
         return Ok(None);
@@ -119,12 +119,12 @@ pub fn url_credentials(key: &'static str, url: &Url) -> Result<Option<HeaderValu
     basic(key, &percent_decoded(url.username()), &percent_decoded(password)).map(Some)
 }
 
-/// A part of a URL without percent-encoding.
+/// Decodes a part of a URL that is percent-encoded.
 pub fn percent_decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
-/// A proxy of the environment, whose scheme may be left out.
+/// Parses a proxy of the environment, whose scheme may be left out.
 fn of_environment(name: &str, text: &str) -> Result<Url, ClientError> {
     let with_scheme = match text.contains("://") {
         true => text.to_owned(),
@@ -132,7 +132,7 @@ fn of_environment(name: &str, text: &str) -> Result<Url, ClientError> {
     };
     let is_usable = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
     let url = Url::parse(&with_scheme).ok().filter(is_usable);
-    // Without the text, which may hold a password.
+    // The error leaves out the text, which may hold a password.
     let wrong = || ClientError::Url(format!("the variable {name} is no http or https URL"));
     url.ok_or_else(wrong)
 }
@@ -158,11 +158,13 @@ impl Exceptions {
                 exceptions.addresses.push((address, port));
                 continue;
             }
+            // `*.example` means the same as `.example`.
             let host = host.strip_prefix('*').unwrap_or(host);
             let suffix = match host.starts_with('.') {
                 true => host.to_owned(),
                 false => format!(".{host}"),
             };
+            // An entry such as `:80` names no host.
             if suffix.len() > 1 {
                 exceptions.names.push(Name { suffix, itself: !host.starts_with('.'), port });
             }
@@ -171,12 +173,14 @@ impl Exceptions {
     }
 
     fn has(&self, host: &str, port: u16) -> bool {
+        // A trailing dot makes a name absolute, which is the same host.
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         let is_port = |wanted: Option<u16>| wanted.is_none_or(|wanted| wanted == port);
         if self.all || host == "localhost" {
             return true;
         }
         if let Ok(address) = host.parse::<IpAddr>() {
+            // An IPv4 address may be written as one of IPv6.
             let address = address.to_canonical();
             return address.is_loopback()
                 || self.networks.iter().any(|network| network.contains(&address))
@@ -190,7 +194,7 @@ impl Exceptions {
     }
 }
 
-/// `host`, `host:80`, `[::1]:80` and `::1`.
+/// Splits `host`, `host:80`, `[::1]:80` and `::1`.
 fn host_and_port(entry: &str) -> (&str, Option<u16>) {
     if let Some((host, behind)) = entry.strip_prefix('[').and_then(|entry| entry.split_once(']')) {
         return (host, behind.strip_prefix(':').and_then(|port| port.parse().ok()));

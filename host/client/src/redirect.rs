@@ -1,7 +1,7 @@
-//! Where a request goes next.
+//! Decides on the next URL of a redirected request.
 //!
-//! Source: `net/http` of Go, `client.go`: a redirect of 301, 302 or 303 asks by GET, one of 307 or
-//! 308 in the same way again; ten of them are the end.
+//! Source: `net/http` of Go, `client.go`: a redirect of 301, 302 or 303 leads to a GET, one of 307
+//! or 308 to the same request again; ten of them are the limit.
 
 use crate::ClientError;
 use hyper::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, LOCATION, PROXY_AUTHORIZATION};
@@ -9,19 +9,18 @@ use hyper::{Method, StatusCode};
 use tidepool_settings::redact::shown;
 use url::Url;
 
-/// Redirects that are answered before it is given up.
+/// Maximum number of redirects that are followed.
 pub const REDIRECTS_MAX: usize = 10;
 
-/// What an answer asks for.
+/// The next request that an answer asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Redirect {
-    /// Where to ask.
     pub url: Url,
-    /// Whether the request is repeated with its body, instead of asked by GET.
+    /// Whether the request is repeated with its body, instead of a GET.
     pub repeats: bool,
 }
 
-/// What an answer to a request for a URL asks for; nothing if it is no redirect.
+/// Returns the redirect in the answer to a request for a URL; `None` if there is none.
 pub fn redirect(
     url: &Url,
     status: StatusCode,
@@ -39,13 +38,13 @@ pub fn redirect(
     if !matches!(next.scheme(), "http" | "https") || !next.has_host() {
         return Err(ClientError::RedirectTarget(shown(&next)));
     }
-    // Who redirects says where, not who asks there.
+    // A redirect names a URL, and must not choose the sender.
     let _ = next.set_username("");
     let _ = next.set_password(None);
     Ok(Some(Redirect { url: next, repeats }))
 }
 
-/// How a request is repeated after a redirect that does not ask for the same one again.
+/// Returns the method after a redirect that does not ask for the same request again.
 pub fn method(method: &Method) -> Method {
     match *method {
         Method::HEAD => Method::HEAD,
@@ -53,7 +52,7 @@ pub fn method(method: &Method) -> Method {
     }
 }
 
-/// Whether a host may hear what is secret to the first: it is the same one, or below it.
+/// Returns whether a host may get the secrets of the first: it is the same one, or below it.
 pub fn is_trusted(first: &Url, next: &Url) -> bool {
     let (Some(first), Some(next)) = (first.host_str(), next.host_str()) else { return false };
     if first == next {
@@ -64,8 +63,8 @@ pub fn is_trusted(first: &Url, next: &Url) -> bool {
     next.strip_suffix(first).is_some_and(is_below)
 }
 
-/// Headers for a host that is another one than the configured. Those that Go leaves out, and what
-/// is marked as secret.
+/// Removes the headers that another host than the configured one must not get: those that Go leaves
+/// out, and those marked as secret.
 pub fn without_secrets(headers: HeaderMap) -> HeaderMap {
     const SECRET: [HeaderName; 3] = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];
     const SECRET_TEXTS: [&str; 3] = ["cookie2", "proxy-authenticate", "www-authenticate"];

@@ -1,4 +1,4 @@
-//! A connection as the pool takes it: bytes, and what is known of it.
+//! A connection for the pool: bytes, and a record of those that came.
 
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use std::io;
@@ -9,14 +9,14 @@ use std::task::{Context, Poll};
 use tidepool_turns::ReadTurns;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Most bytes of one read: what they say may be as many interim responses as fit.
+/// Maximum size of one read, which may hold as many interim responses as fit.
 const READ_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes in both directions.
+/// A stream of bytes in both directions.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
-/// What is known of what came by a connection.
+/// Record of the answers and the first bytes of a connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Received(Arc<Known>);
 
@@ -26,10 +26,10 @@ struct Known {
     beginning: OnceLock<Vec<u8>>,
 }
 
-/// Bytes that are kept of what came first.
+/// Number of first bytes that are kept.
 const BEGINNING_BYTES_MAX: usize = 80;
 
-/// A connection. Its reader lets others have their turn: hyper reads on behind interim responses,
+/// A connection. Its reader lets others have their turn: hyper reads on after interim responses,
 /// however many a server sends.
 pub(crate) struct Socket {
     stream: Box<dyn Stream>,
@@ -40,17 +40,17 @@ pub(crate) struct Socket {
 }
 
 impl Received {
-    /// An answer has come.
+    /// Records that an answer has come.
     pub fn set_answered(&self) {
         self.0.has_answered.store(true, Relaxed);
     }
 
-    /// Whether an answer has come before.
+    /// Returns whether an answer has come before.
     pub fn has_answered(&self) -> bool {
         self.0.has_answered.load(Relaxed)
     }
 
-    /// The beginning of the first line, if it is not one of HTTP/1.
+    /// Returns the beginning of the first line, if it is not one of HTTP/1.
     pub fn foreign_line(&self) -> Option<String> {
         let beginning = self.0.beginning.get().filter(|bytes| !bytes.starts_with(b"HTTP/1."))?;
         let line = beginning.split(|byte| matches!(byte, b'\r' | b'\n')).next()?;
@@ -63,8 +63,7 @@ impl Received {
 }
 
 impl Socket {
-    /// One by which HTTP/2 is spoken or not. If it leads to a proxy that passes requests on, these
-    /// have to name the whole URL.
+    /// Creates a connection. With `is_proxied`, requests name the whole URL for the proxy.
     pub fn new(stream: Box<dyn Stream>, is_http2: bool, is_proxied: bool) -> Socket {
         let (turns, received) = (ReadTurns::default(), Received::default());
         Socket { stream, turns, is_http2, is_proxied, received }
@@ -77,6 +76,7 @@ impl AsyncRead for Socket {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        // A server that sends without end must not hold the thread.
         if self.turns.is_over(context) {
             return Poll::Pending;
         }
@@ -84,10 +84,12 @@ impl AsyncRead for Socket {
         let mut part = ReadBuf::new(buffer.initialize_unfilled_to(room));
         let read = Pin::new(&mut self.stream).poll_read(context, &mut part);
         let bytes = part.filled().len();
+        // HTTP/2 is known from the handshake, and begins with no line.
         if bytes > 0 && !self.is_http2 {
             self.received.begin(part.filled());
         }
         buffer.advance(bytes);
+        // A read that waits lets others have their turn anyway.
         if read.is_pending() {
             self.turns.end();
         }

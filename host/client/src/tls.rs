@@ -1,4 +1,4 @@
-//! What a TLS configuration is made of: certificates and keys, whom to trust, which versions.
+//! Makes TLS settings of a configuration: certificates and keys, trust, versions.
 
 use crate::config::{TlsConfig, TlsVersion};
 use crate::{ClientError, trust};
@@ -12,7 +12,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName}
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 
-/// How errors call the keys of the files.
+/// Names in errors of the keys of files.
 const CA_FILE: &str = "tls_config.ca_file";
 const CERT_FILE: &str = "tls_config.cert_file";
 const KEY_FILE: &str = "tls_config.key_file";
@@ -20,11 +20,11 @@ const KEY_FILE: &str = "tls_config.key_file";
 const NO_AUTHORITY: &str = "this system trusts no certificate authority, so no server can be reached \
      by https; install its certificates, or name one in tls_config.ca_file";
 
-/// What is another one once a file has changed: of each file, which one it is, how long, and when
-/// it was written and changed; `None` for one that cannot be looked at.
+/// State that differs once a file has changed: for each file its inode, length, and times of
+/// writing and change; `None` for one that cannot be looked at.
 pub(crate) type Stamps = Vec<Option<[i64; 6]>>;
 
-/// TLS, made when it is first needed: what the system trusts takes time and memory.
+/// TLS settings, made when first needed: the system's trust store takes time and memory.
 pub struct LazyTls {
     config: TlsConfig,
     offers_http2: bool,
@@ -32,12 +32,11 @@ pub struct LazyTls {
 }
 
 impl LazyTls {
-    /// Nothing yet.
     pub fn new(config: &TlsConfig, offers_http2: bool) -> LazyTls {
         LazyTls { config: config.clone(), offers_http2, made: OnceLock::new() }
     }
 
-    /// TLS as it is configured.
+    /// Returns the settings, which the first call makes.
     pub fn get(&self) -> Result<Arc<ClientConfig>, ClientError> {
         if let Some(made) = self.made.get() {
             return Ok(Arc::clone(made));
@@ -46,20 +45,22 @@ impl LazyTls {
         if self.offers_http2 {
             made.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         }
+        // If another thread was faster, all use its settings.
         Ok(Arc::clone(self.made.get_or_init(|| Arc::new(made))))
     }
 
-    /// Whose certificate a server must show.
+    /// Returns the name that a server's certificate must have.
     pub fn server_name(&self, host: &str) -> Result<ServerName<'static>, ClientError> {
         let name = self.config.server_name.as_deref().unwrap_or(host);
         ServerName::try_from(name.to_owned()).map_err(|_| ClientError::ServerName(name.to_owned()))
     }
 }
 
-/// What the files of certificates and keys look like from outside.
+/// Returns the state of the certificate and key files.
 pub(crate) fn stamps(config: &TlsConfig) -> Stamps {
     let stamp = |path: &Path| {
         let meta = std::fs::metadata(path).ok()?;
+        // Only compared, so a change of sign does no harm.
         let inode = i64::from_ne_bytes(meta.ino().to_ne_bytes());
         let size = i64::try_from(meta.size()).unwrap_or(i64::MAX);
         Some([inode, size, meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()])
@@ -67,7 +68,7 @@ pub(crate) fn stamps(config: &TlsConfig) -> Stamps {
     config.files().map(stamp).collect()
 }
 
-/// TLS that trusts whom the system trusts.
+/// Returns settings that trust the system's authorities.
 pub fn system_config() -> Result<ClientConfig, ClientError> {
     client_config(&TlsConfig::default())
 }
@@ -75,7 +76,7 @@ pub fn system_config() -> Result<ClientConfig, ClientError> {
 fn client_config(tls: &TlsConfig) -> Result<ClientConfig, ClientError> {
     let wrong = |error: &dyn std::fmt::Display| ClientError::Tls(error.to_string());
     let provider = Arc::new(default_provider());
-    // What is trusted is read also where nothing is verified: that a file is wrong is to be known.
+    // The trust store is read even if nothing is verified: a wrong file must be reported.
     let roots = match &tls.ca {
         Some(ca) => Arc::new(roots_of(ca)?),
         None => system_roots(),
@@ -85,7 +86,7 @@ fn client_config(tls: &TlsConfig) -> Result<ClientConfig, ClientError> {
         .with_protocol_versions(&versions)
         .map_err(|error| wrong(&error))?;
     let verifier = match tls.insecure_skip_verify {
-        // A pool without certificates trusts no one: the library takes none.
+        // The library takes no trust store without certificates.
         false if !roots.is_empty() => {
             trust::servers(roots, provider).map_err(|error| wrong(&error))?
         }
@@ -120,7 +121,7 @@ fn versions(tls: &TlsConfig) -> Vec<&'static SupportedProtocolVersion> {
     all.into_iter().filter(|(version, _)| is_spoken(*version)).map(|(_, known)| known).collect()
 }
 
-/// What is wrong with a file, or with a text in its place.
+/// Returns an error about a file, or about a text in its place.
 fn unusable(key: &'static str, pem: &Secret, what: String) -> ClientError {
     match pem {
         Secret::File(path) => FileError { key, path: path.clone(), what }.into(),
@@ -146,12 +147,12 @@ fn roots_of(ca: &Secret) -> Result<RootCertStore, ClientError> {
     pool.map_err(|error| unusable(CA_FILE, ca, error.to_string()))
 }
 
-/// Whom the system trusts, read once for all clients.
+/// Returns the system's trust store, read once for all clients.
 fn system_roots() -> Arc<RootCertStore> {
     static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
     let read = || {
         let mut roots = RootCertStore::empty();
-        // One that does not parse keeps no other from being used.
+        // A certificate that does not parse keeps no other from being used.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if roots.is_empty() {
             tracing::warn!("{NO_AUTHORITY}");

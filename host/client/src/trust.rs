@@ -1,9 +1,9 @@
-//! Whose certificates are taken, as Go's `crypto/x509` has it.
+//! Verifies certificates as Go's `crypto/x509` does.
 //!
-//! The library beneath takes a certificate only if an authority has signed it that is none itself.
-//! A certificate that its owner has signed, and that others name as the authority to trust, is how
-//! most exporters are set up (`openssl req -x509`): Go takes what is in the pool of trusted
-//! certificates, once its time and its name are right, and so does this.
+//! The library beneath accepts a certificate only if another one, of an authority, has signed it.
+//! Most exporters have a certificate that its owner has signed and that others name as the
+//! authority to trust (`openssl req -x509`): Go accepts a certificate in the pool of trusted ones
+//! once its time and its name are right, and so does this.
 
 use crate::certificate::Certificate;
 use std::sync::Arc;
@@ -22,8 +22,8 @@ use tokio_rustls::rustls::{
     SignatureScheme,
 };
 
-/// Certificates to trust. One of many that cannot be read keeps no other from being used, as in Go;
-/// if there is none other, its error is what is wrong.
+/// Makes a pool of trusted certificates. One that cannot be read keeps no other from being used, as
+/// in Go; if there is no other, its error is returned.
 pub fn pool(certificates: Vec<CertificateDer<'static>>) -> Result<RootCertStore, Error> {
     let mut roots = RootCertStore::empty();
     let mut wrong = None;
@@ -36,7 +36,7 @@ pub fn pool(certificates: Vec<CertificateDer<'static>>) -> Result<RootCertStore,
     }
 }
 
-/// Takes servers whose certificate is trusted, or signed by one that is.
+/// Accepts servers whose certificate is trusted, or signed by a trusted one.
 pub fn servers(
     roots: Arc<RootCertStore>,
     provider: Arc<CryptoProvider>,
@@ -45,8 +45,8 @@ pub fn servers(
     Ok(Arc::new(Servers { signed: builder.build()?, roots }))
 }
 
-/// Takes clients whose certificate is trusted, or signed by one that is. Unless `each` must show
-/// one, those that show none are taken, too.
+/// Accepts clients whose certificate is trusted, or signed by a trusted one. Unless `each` must
+/// show one, clients without a certificate are accepted as well.
 pub fn clients(
     roots: Arc<RootCertStore>,
     provider: Arc<CryptoProvider>,
@@ -57,9 +57,9 @@ pub fn clients(
     Ok(Arc::new(Clients { signed: builder.build()?, roots }))
 }
 
-/// Takes any server, as `insecure_skip_verify` asks. Nothing is verified: a signature by a key that
-/// no one has vouched for proves nothing, and the library reads neither certificates of version 1
-/// nor keys that are weak today, which old devices have.
+/// Accepts any server, as `insecure_skip_verify` asks. Nothing is verified: a signature by a key
+/// that no one has vouched for proves nothing, and the library reads neither certificates of
+/// version 1 nor keys that are weak today, which old devices have.
 pub fn any_server(provider: Arc<CryptoProvider>) -> Arc<dyn ServerCertVerifier> {
     Arc::new(AnyServer { provider })
 }
@@ -82,7 +82,7 @@ struct AnyServer {
 }
 
 /// Checks the time of a certificate that is itself in the pool: another one of its owner's with the
-/// same key is as good. None if it is not there.
+/// same key is as good. Returns `None` if there is none in the pool.
 fn pooled(
     roots: &RootCertStore,
     certificate: &CertificateDer<'_>,
@@ -113,7 +113,9 @@ impl ServerCertVerifier for Servers {
     ) -> Result<ServerCertVerified, Error> {
         let signed = self.signed.verify_server_cert(certificate, intermediates, name, ocsp, now);
         let Err(error) = signed else { return signed };
+        // The library refuses certificates that are in the pool themselves.
         pooled(&self.roots, certificate, now).unwrap_or(Err(error))?;
+        // The library checks the name only of certificates that it accepts.
         verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
         Ok(ServerCertVerified::assertion())
     }
@@ -150,6 +152,7 @@ impl ClientCertVerifier for Clients {
     ) -> Result<ClientCertVerified, Error> {
         let signed = self.signed.verify_client_cert(certificate, intermediates, now);
         let Err(error) = signed else { return signed };
+        // As for servers; clients have no name that could be checked.
         pooled(&self.roots, certificate, now).unwrap_or(Err(error))?;
         Ok(ClientCertVerified::assertion())
     }
@@ -217,7 +220,7 @@ impl ServerCertVerifier for AnyServer {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         let mut schemes = self.provider.signature_verification_algorithms.supported_schemes();
-        // Those of certificates that nothing here could verify.
+        // Schemes of certificates that nothing here could verify.
         for scheme in [
             SignatureScheme::ECDSA_NISTP521_SHA512,
             SignatureScheme::RSA_PKCS1_SHA1,

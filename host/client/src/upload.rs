@@ -1,4 +1,4 @@
-//! Bodies that come as a stream, in both directions, for those who pass them on as such.
+//! Bodies as streams in both directions, for callers that pass them on.
 
 use crate::ClientError;
 use bytes::Bytes;
@@ -9,13 +9,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Sleep;
 
-/// The body of a request.
+/// Body of a request that comes as a stream.
 pub type StreamedBody = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
 
-/// The body of an answer, until the deadline of its request.
+/// Body of an answer, until the deadline of its request.
 pub struct AnswerBody {
     body: Incoming,
-    /// When it ends, and how long the request was given.
+    /// The deadline, and the time that the request was given.
     deadline: Option<(Pin<Box<Sleep>>, Duration)>,
 }
 
@@ -33,6 +33,7 @@ impl Body for AnswerBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ClientError>>> {
+        // Before the body: a server that always has bytes must not escape the deadline.
         if let Some((sleep, timeout)) = &mut self.deadline
             && sleep.as_mut().poll(context).is_ready()
         {

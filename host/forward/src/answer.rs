@@ -1,4 +1,4 @@
-//! What a receiver's answer means for the request that it answers.
+//! The meaning of a receiver's answer for the request that it answers.
 //!
 //! Source: Remote-Write 2.0 specification, sections "Response" and "Retries & Backoff".
 
@@ -12,50 +12,46 @@ use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_runtime::RemoteWriteVersion;
 use tidepool_settings::redact::shown_text;
 
-/// Longest pause that a receiver may ask for.
+/// Maximum pause that a receiver may ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
 
-/// Samples, histograms and exemplars, one number each.
+/// Numbers of float samples, native histograms and exemplars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Floats.
     pub samples: u64,
-    /// Native histograms.
     pub histograms: u64,
-    /// Exemplars.
     pub exemplars: u64,
 }
 
-/// What an answer means.
+/// Meaning of an answer for its request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// The receiver has it, or as much of it as it says.
+    /// The receiver stored the request, or as much of it as `written` says.
     Delivered { written: Counts },
-    /// The receiver will not have it, but for what it says.
+    /// The receiver will not store the request, except for `written`.
     Refused { why: String, written: Counts },
-    /// The receiver does not know this version's messages.
+    /// The receiver does not know messages of this version.
     UnknownVersion,
-    /// The receiver or the network may do better another time.
+    /// The receiver or the network may do better at a retry.
     Again { why: String, after: Option<Duration> },
 }
 
-/// What is known of a request and its receiver when an answer comes.
+/// Facts about a request and its receiver that decide on the meaning of an answer.
 #[derive(Clone, Copy)]
 pub(super) struct Asked {
     pub version: RemoteWriteVersion,
     pub sent: Counts,
     pub retry_on_429: RetryOn429,
-    /// Whether the receiver has said before what it wrote of 2.0.
+    /// Whether the receiver has returned counts for 2.0 before.
     pub has_counted: bool,
 }
 
 impl Counts {
-    /// Whether all are zero.
     pub fn is_nothing(&self) -> bool {
         *self == Counts::default()
     }
 
-    /// What is left of it without the other.
+    /// Returns these counts without the others.
     pub fn without(&self, other: &Counts) -> Counts {
         Counts {
             samples: self.samples.saturating_sub(other.samples),
@@ -73,20 +69,21 @@ impl Counts {
     }
 }
 
-/// What an answer means.
 pub(super) fn meaning(asked: Asked, answer: &Answer) -> Meaning {
     let Answer { status, headers, text } = answer;
     let is_v2 = asked.version == RemoteWriteVersion::V2;
+    // The counts are defined for 2.0 alone.
     let written = written(headers).filter(|_| is_v2);
     let why = || format!("{status}: {}", text.trim());
     if status.is_success() {
         return match written {
+            // Prometheus calls this a failure as well (`queue_manager.go`).
             Some(written) if written.is_nothing() && !asked.sent.is_nothing() => {
                 let why = "a success that says that nothing was written".to_owned();
                 Meaning::Refused { why, written }
             }
             Some(written) => Meaning::Delivered { written: written.at_most(&asked.sent) },
-            // Such a server stores nothing: the samples are nowhere.
+            // A server that answers with a page has stored nothing.
             None if is_page(answer) => {
                 let why = format!(
                     "{status} with a page of HTML, as from a gateway or a login: no receiver of \
@@ -101,23 +98,25 @@ pub(super) fn meaning(asked: Asked, answer: &Answer) -> Meaning {
                 );
                 Meaning::Again { why, after: retry_after(headers) }
             }
-            // As the specification asks: a receiver of 1.0 that does not look at the content type
-            // has taken it for a message of 1.0, in which it is empty.
+            // As the specification asks: a receiver of 1.0 that ignores the content type has taken
+            // it for a message of 1.0, in which it is empty.
             None if is_v2 => Meaning::UnknownVersion,
             None => Meaning::Delivered { written: asked.sent },
         };
     }
+    // The specification's answer to a type of message that is not known.
     if *status == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_v2 {
         return Meaning::UnknownVersion;
     }
     if status.is_redirection() {
         let to = headers.get(LOCATION).map(|to| String::from_utf8_lossy(to.as_bytes()));
         let to = to.map(|to| format!(" (to {})", shown_text(&to))).unwrap_or_default();
-        // Such a request was not stored; the login page of a network gate, for example, does not
-        // stay for ever.
+        // A redirected request was not stored. Redirects may pass, such as the one to the login
+        // page of a network gate.
         let why = format!("{status}: redirects are not followed{to}; name the receiver's own URL");
         return Meaning::Again { why, after: retry_after(headers) };
     }
+    // The specification demands retries after 5xx, and leaves them open after 429.
     let is_cured_by_time = match *status {
         StatusCode::TOO_MANY_REQUESTS => match asked.retry_on_429 {
             RetryOn429::Always => true,
@@ -135,7 +134,7 @@ pub(super) fn meaning(asked: Asked, answer: &Answer) -> Meaning {
     }
 }
 
-/// What a 2.0 receiver says that it has written; nothing if it says nothing at all.
+/// Returns the counts that a 2.0 receiver has written; `None` if the answer has none.
 fn written(headers: &HeaderMap) -> Option<Counts> {
     let count = |kind: &str| {
         let name = format!("x-prometheus-remote-write-{kind}-written");
@@ -149,19 +148,19 @@ fn written(headers: &HeaderMap) -> Option<Counts> {
     Some(Counts { samples, histograms, exemplars })
 }
 
-/// Whether it is a page for people to read.
+/// Returns whether the answer is a page for people to read.
 fn is_page(answer: &Answer) -> bool {
     let kind = answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.unwrap_or_default().trim_start().to_ascii_lowercase();
     let text = answer.text.trim_start_matches('\u{feff}').trim_start().to_ascii_lowercase();
-    // The type alone says little: it is the default of some servers.
+    // The content type alone says little: it is the default of some servers.
     let says_html = kind.starts_with("text/html") || kind.starts_with("application/xhtml");
     text.starts_with("<!doctype html")
         || text.starts_with("<html")
         || (says_html && text.starts_with('<'))
 }
 
-/// How long `Retry-After` asks to wait, in seconds or by a date; nothing if that is no time at all.
+/// Returns the pause of `Retry-After`, given in seconds or as a date; `None` if it is zero.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let pause = match text.parse::<u64>() {

@@ -1,4 +1,4 @@
-//! What is missing in the log: taken from blocks and head, window by window, oldest first.
+//! Reads samples that the logs no longer have from blocks and head, window by window, oldest first.
 
 use super::ForwardError;
 use super::tail::Feeding;
@@ -9,24 +9,24 @@ use tidepool_store::{ReadFormat, ReadPart, ReadQuery, Store, StoreError};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Receiver;
 
-/// Longest time that the store is waited for, so that live samples are not delayed.
+/// Maximum wait for the store, so that live samples are not delayed.
 const WAIT: Duration = Duration::from_millis(20);
 
-/// Time that queues may be full before the read of the store is ended.
+/// Time for which queues may be full before the read of the store is ended.
 const STUCK: Duration = Duration::from_secs(1);
 
-/// A window that is being taken.
+/// A store window that is being read.
 pub(super) struct Window {
     start_ms: i64,
     parts: Option<Receiver<Result<ReadPart, StoreError>>>,
     part: Bytes,
-    /// Whether the store has given all.
+    /// Whether the store has given all parts.
     has_ended: bool,
-    /// Since when queues are full.
+    /// Moment since which queues are full.
     stuck: Option<Instant>,
 }
 
-/// So many samples a second.
+/// Limits the samples taken in a second.
 pub(super) struct Pace {
     per_second: u64,
     room: f64,
@@ -38,12 +38,13 @@ impl Pace {
         Pace { per_second, room: 0.0, looked: Instant::now() }
     }
 
-    /// Whether more may be taken now.
+    /// Returns whether more may be taken now.
     pub fn has_room(&mut self) -> bool {
         if self.per_second == 0 {
             return true;
         }
         let rate = self.per_second as f64;
+        // A pause saves up the samples of one second at most.
         self.room = (self.room + self.looked.elapsed().as_secs_f64() * rate).min(rate);
         self.looked = Instant::now();
         self.room > 0.0
@@ -55,7 +56,7 @@ impl Pace {
 }
 
 impl Window {
-    /// Begins a window, or the same one once more: what was taken of it is passed over.
+    /// Opens a window, or the same one again: rows that were taken of it are passed over.
     pub fn open(
         store: &Store,
         runtime: &Handle,
@@ -69,22 +70,21 @@ impl Window {
         Ok(Window { start_ms, parts, part, has_ended: false, stuck: None })
     }
 
-    /// Which one it is.
     pub fn start_ms(&self) -> i64 {
         self.start_ms
     }
 
-    /// Whether queues have been full for long.
+    /// Returns whether queues have been full for long.
     pub fn is_stuck(&self) -> bool {
         self.stuck.is_some_and(|since| since.elapsed() > STUCK)
     }
 
-    /// Whether all of it is in queues or beyond.
+    /// Returns whether all of the window is in queues or delivered.
     pub fn has_ended(&self) -> bool {
         self.has_ended && self.part.is_empty()
     }
 
-    /// Takes the next part; returns its rows, or nothing if there was nothing to do.
+    /// Takes the next part; returns its rows, or `None` if there was nothing to do.
     pub fn step(
         &mut self,
         to: &mut Feeding<'_>,
@@ -109,8 +109,10 @@ impl Window {
             }
         }
         let fed = to.destination.feed_store(&self.part, to.capacity)?;
+        // Clamped, as every number of the guest: advancing beyond the end would panic.
         self.part.advance((fed.bytes as usize).min(self.part.len()));
         to.resharding.came_in(fed.rows);
+        // A part of which some rows found room is no sign of being stuck.
         if fed.bytes == 0 && fed.is_full {
             self.stuck.get_or_insert_with(Instant::now);
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Requests to one destination, and what is read of their answers.
+//! Requests to one destination, and the parts of their answers that are read.
 
 use super::config::DestinationConfig;
 use bytes::Bytes;
@@ -7,26 +7,23 @@ use hyper::{Method, StatusCode};
 use std::time::Duration;
 use tidepool_client::{Ask, ClientError};
 
-/// What of an error's text is read and shown, as upstream does it.
+/// Bytes of an error's text that are read and shown, as upstream does it.
 const TEXT_BYTES_MAX: usize = 256;
 
 /// Largest answer that is read to its end, so that its connection can be used again.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
-/// Longest time that an answer's text is waited for once its head is there.
+/// Maximum wait for an answer's text once its head is there.
 const TEXT_WAIT: Duration = Duration::from_secs(5);
 
 const VERSION: HeaderName = HeaderName::from_static("x-prometheus-remote-write-version");
 const RETRY_ATTEMPT: HeaderName = HeaderName::from_static("retry-attempt");
 
-/// An answer.
 #[derive(Debug)]
 pub struct Answer {
-    /// Its status.
     pub status: StatusCode,
-    /// Its headers.
     pub headers: HeaderMap,
-    /// The beginning of its text.
+    /// Beginning of the answer's text.
     pub text: String,
 }
 
@@ -38,17 +35,17 @@ pub struct Client {
 
 impl Client {
     /// Reads all files that the configuration names, so that errors in them appear when it is
-    /// loaded, and not request by request. Does not connect.
+    /// loaded, not with each request. Does not connect.
     pub fn open(config: &DestinationConfig) -> Result<Client, ClientError> {
         let client = tidepool_client::Client::open(&config.http)?;
         let client = Client { client, config: config.clone() };
-        // Whatever keeps a request from being made would do so each time.
+        // An error of this request would come with each request.
         let ask = client.ask(Bytes::new(), "application/x-protobuf", "0.1.0", 0);
         client.client.check(&ask)?;
         Ok(client)
     }
 
-    /// Sends a body that is compressed already; `content_type` and `version` say what it is.
+    /// Sends a compressed body; `content_type` and `version` describe it.
     pub async fn send(
         &self,
         body: Bytes,
@@ -71,6 +68,7 @@ impl Client {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("snappy"));
         headers.insert(VERSION, HeaderValue::from_static(version));
+        // As upstream does: the first attempt has no such header.
         if attempt > 0 {
             headers.insert(RETRY_ATTEMPT, HeaderValue::from(attempt));
         }
@@ -88,12 +86,13 @@ impl Client {
     }
 }
 
-/// What an answer says. Its status counts even if its text does not come.
+/// Reads an answer. Its status counts even if its text does not come.
 async fn read(mut answer: tidepool_client::Answer) -> Answer {
     let mut begin = Vec::new();
     let read = tokio::time::timeout(TEXT_WAIT, read_text(&mut answer, &mut begin)).await;
     let mut text = String::from_utf8_lossy(&begin).into_owned();
     match read {
+        // A long answer is cut on purpose; its beginning is enough.
         Ok(Ok(()) | Err(ClientError::TooLarge { .. })) => {}
         Ok(Err(ClientError::Timeout(_))) | Err(_) => {
             text.push_str(" (the rest of the answer did not come)");
@@ -109,6 +108,7 @@ async fn read_text(
     begin: &mut Vec<u8>,
 ) -> Result<(), ClientError> {
     while let Some(data) = answer.chunk().await? {
+        // The rest is read but not kept, so that the connection can be used again.
         let wanted = TEXT_BYTES_MAX.saturating_sub(begin.len());
         begin.extend_from_slice(data.get(..wanted.min(data.len())).unwrap_or_default());
     }

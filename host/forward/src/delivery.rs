@@ -1,6 +1,5 @@
-//! What a destination's thread does until something fails: it reads, hands requests to senders, and
-//! writes down where delivery stands after each answer. It waits only for the engine and its own
-//! files.
+//! Delivers to one destination until something fails: reads, hands requests to senders, and writes
+//! the position after each answer. Waits only for the engine and its own files.
 //!
 //! | part | owns |
 //! | --- | --- |
@@ -9,7 +8,7 @@
 //! | [`Housekeeper`] | what is done once a second: figures, limits, the number of shards |
 //! | [`PositionWriter`] | the file of the position, how far delivery has come |
 //!
-//! The parts know each other only as arguments; what all of them use is [`Shared`].
+//! The parts know each other only as arguments; [`Shared`] has the state that all of them use.
 
 use super::ForwardError;
 use super::dispatcher::Dispatcher;
@@ -27,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidepool_runtime::Destination;
 
-/// One run: it ends with the process, or with its instance.
+/// One delivery run: it ends with the process, or with its instance.
 pub(super) struct Delivery<'w> {
     shared: Shared<'w>,
     reader: Reader,
@@ -36,7 +35,7 @@ pub(super) struct Delivery<'w> {
 }
 
 impl<'w> Delivery<'w> {
-    /// Nothing is read or sent yet.
+    /// Creates a run that has read and sent nothing yet.
     pub fn new(
         parts: &'w Parts,
         sender: &'w Arc<Sender>,
@@ -68,25 +67,28 @@ impl<'w> Delivery<'w> {
         housekeeper.begin(shared, reader)?;
         shared.write_position(false)?;
         loop {
+            // Answers come first: they free room in the queues for rows that are read next.
             let mut has_done = dispatcher.take_answers(shared, Duration::ZERO)?;
-            // Rows that wait go to the shards that there were.
+            // Waiting rows belong to the shards before the change, so none are read meanwhile.
             let is_resharding = housekeeper.is_resharding();
             if !is_resharding {
                 has_done |= reader.read(shared)?;
             }
             has_done |= dispatcher.send(shared, is_resharding || reader.has_ended_window())?;
             housekeeper.tidy_if_due(shared, reader, dispatcher)?;
+            // An idle run waits for answers, but looks at the log again soon.
             if !has_done {
                 dispatcher.take_answers(shared, LOOK_EVERY)?;
             }
             if shared.parts.is_stopping_within(Duration::ZERO) {
+                // A request that is answered now is not sent again after the next start.
                 dispatcher.await_answers(shared)?;
                 return shared.position.end(&mut shared.destination);
             }
         }
     }
 
-    /// Where delivery stands, for the next run; nothing if the instance has ended.
+    /// Returns the position for the next run; `None` if the instance has ended.
     pub fn last_position(&mut self) -> Option<Position> {
         let Shared { destination, position, .. } = &mut self.shared;
         let shards = destination.positions().ok()?;

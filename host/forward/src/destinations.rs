@@ -1,5 +1,5 @@
-//! All destinations: where delivery stands at the start, a thread for each, and what a changed
-//! configuration makes of them.
+//! All destinations: their positions at the start, a thread for each, and the changes by a new
+//! configuration.
 
 use super::ForwardError;
 use super::client::Client;
@@ -30,7 +30,7 @@ pub struct Forwarding {
     figures: ForwardFigures,
 }
 
-/// One that can be started.
+/// A destination that can be started.
 struct Prepared {
     config: DestinationConfig,
     client: Client,
@@ -54,7 +54,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     running: Vec<Running>,
-    /// Number of the next one.
+    /// Number of the next destination.
     next: u64,
     has_ended: bool,
 }
@@ -69,7 +69,7 @@ struct Running {
     thread: JoinHandle<Option<Stand>>,
 }
 
-/// One that was asked to stop.
+/// A destination that was asked to stop.
 struct Stopped {
     number: u64,
     name: String,
@@ -77,15 +77,15 @@ struct Stopped {
     thread: JoinHandle<Option<Stand>>,
 }
 
-/// One whose thread waits for the position to begin at.
+/// A destination whose thread waits for its first position.
 struct Waiting {
     running: Running,
     start: Sender<Start>,
 }
 
 impl Forwarding {
-    /// Reads where delivery stands. A destination that is new begins with what is written from now
-    /// on; so this comes before the store is opened, with which a new segment begins.
+    /// Reads the positions. A new destination begins with samples written from now on, so this
+    /// comes before the store is opened, with which a new segment begins.
     pub fn open(config: ForwardConfig, data_dir: &Path) -> Result<Forwarding, ForwardError> {
         let dir = data_dir.join(FORWARD_DIR);
         let mut prepared = Vec::new();
@@ -103,7 +103,7 @@ impl Forwarding {
         Ok(Forwarding { prepared, config, figures: ForwardFigures::default() })
     }
 
-    /// What is counted, once they are started.
+    /// Returns the figures of the destinations, once they are started.
     pub fn figures(&self) -> ForwardFigures {
         self.figures.clone()
     }
@@ -130,11 +130,12 @@ impl Forwarding {
         let mut state = shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         let labels = labels_of(labels);
         for Prepared { config, client, stand } in prepared {
+            // A configuration that the engine refuses must end the start, not the thread.
             shared.try_out(&config, &labels)?;
             let waiting = shared.spawn(&mut state, &config, client, &labels)?;
             shared.start(&mut state, waiting, stand);
         }
-        // Only now: a start that fails leaves what there was.
+        // Only now: a start that fails leaves all positions as they were.
         shared.drop_others(&config);
         if state.running.is_empty() {
             shared.hold_nothing();
@@ -146,10 +147,10 @@ impl Forwarding {
 }
 
 impl Destinations {
-    /// Makes the destinations those of a configuration, and returns whether any is another one than
-    /// before. Those that are as they were go on; one that is changed goes on where it stood; one
-    /// that is new begins with what is written from now on; one that is gone is dropped. Nothing
-    /// changes if a new one cannot be used.
+    /// Changes the destinations to those of a configuration, and returns whether any has changed.
+    /// An unchanged one goes on; a changed one goes on from its position; a new one begins with
+    /// samples written from now on; a removed one is dropped. Nothing changes if a new one cannot
+    /// be used.
     pub fn reload(
         &self,
         config: &ForwardConfig,
@@ -171,7 +172,7 @@ impl Destinations {
         let ready = shared.prepare(&mut state, &wanted, &labels).inspect_err(|_| {
             shared.drop_others_than(&state);
         })?;
-        // From here on nothing can fail.
+        // From here on nothing can fail, so destinations may end.
         shared.needs.set_log_bytes_max(config.log_bytes_max);
         let all = std::mem::take(&mut state.running);
         let (same, gone): (Vec<_>, Vec<_>) = all.into_iter().partition(stays);
@@ -186,7 +187,7 @@ impl Destinations {
         Ok(changes)
     }
 
-    /// Waits until all have ended, after the stop signal.
+    /// Waits until all threads have ended, after the stop signal.
     pub fn join(&self) {
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.has_ended = true;
@@ -198,8 +199,8 @@ impl Destinations {
 }
 
 impl Shared {
-    /// Does all that can fail, while those that run go on: a thread for each of these, and where it
-    /// stands if it is new.
+    /// Does everything that can fail while running destinations go on: makes a thread for each
+    /// wanted one, and opens the position of a new one.
     fn prepare(
         &self,
         state: &mut State,
@@ -215,7 +216,7 @@ impl Shared {
             let stand = match is_new {
                 false => None,
                 true => {
-                    // Before it is looked where the log ends.
+                    // First, so that no segment after the end of the log is deleted.
                     data.holding().turn_on();
                     let now = || {
                         let end = |log| end_of(data, log).map_err(io::Error::other);
@@ -229,7 +230,7 @@ impl Shared {
         Ok(ready)
     }
 
-    /// Whether the engine can work as a destination is configured.
+    /// Checks that the engine can work with a destination's configuration.
     fn try_out(&self, config: &DestinationConfig, labels: &[Label]) -> Result<(), ForwardError> {
         let name = &config.name;
         let instance = self.store.forwarding_instance(self.memory_bytes_max);
@@ -243,7 +244,7 @@ impl Shared {
         })
     }
 
-    /// A thread that does nothing yet.
+    /// Makes a thread that does nothing yet.
     fn spawn(
         &self,
         state: &mut State,
@@ -268,7 +269,7 @@ impl Shared {
         };
         let (start, started) = channel();
         let thread = std::thread::Builder::new().name(format!("forward-{number}"));
-        // A thread that is never started ends when its sender is dropped.
+        // A thread that never gets a start ends when the sender is dropped.
         let thread = thread.spawn(move || run(parts, client, started.recv().ok()?));
         let running = Running {
             number,
@@ -282,16 +283,16 @@ impl Shared {
         Ok(Waiting { running, start })
     }
 
-    /// Starts one that stands here.
+    /// Starts a destination at its position.
     fn start(&self, state: &mut State, waiting: Waiting, stand: Stand) {
         let Waiting { running, start } = waiting;
         self.needs.add(running.number, segments(&stand.position.shards));
-        // Its thread waits for nothing else.
+        // The thread waits for nothing else.
         let _ = start.send(Start::At(Box::new(stand)));
         state.running.push(running);
     }
 
-    /// Ends some and starts others, each where the one of its name stands when it has ended.
+    /// Ends some destinations and starts others, each from the position of its ended namesake.
     fn replace(&self, state: &mut State, gone: Vec<Running>, ready: Vec<(Waiting, Option<Stand>)>) {
         let mut gone: Vec<Stopped> = gone.into_iter().map(Running::stop).collect();
         for (waiting, stand) in ready {
@@ -301,17 +302,19 @@ impl Shared {
                 (Some(stand), _) => self.start(state, waiting, stand),
                 (None, Some(Stopped { number, thread, .. })) => {
                     let Waiting { running, start } = waiting;
+                    // Keeps the segments until the position of the ended one is known.
                     self.needs.add_as(running.number, number);
                     let _ = start.send(Start::Behind(thread, number));
                     state.running.push(running);
                 }
-                // It has no position only if one of its name runs, which is not as it was.
+                // A position is missing only if a changed destination of this name runs.
                 (None, None) => {}
             }
         }
         for Stopped { number, name: remote_name, figures, thread } in gone {
             let samples = figures.pending.load(Relaxed) + figures.gap_rows.load(Relaxed);
             tracing::info!(remote_name, samples, "forwarding to a removed destination stopped");
+            // Ended first: a running thread would record its needs again.
             join(thread);
             self.drop_destination(number);
         }
@@ -323,8 +326,8 @@ impl Shared {
         }
     }
 
-    /// Removes where delivery stood to those that are not configured, and counts it. If that fails
-    /// it is tried again at the next start.
+    /// Removes the positions of destinations that are not configured, and counts them. A failure is
+    /// retried at the next start.
     fn drop_others(&self, config: &ForwardConfig) {
         let dir = self.store.data().path().join(FORWARD_DIR);
         match PositionFile::keep_only(&dir, &names(config)) {
@@ -345,7 +348,7 @@ impl Shared {
         }
     }
 
-    /// Removes what was begun for destinations that could not be started.
+    /// Removes files that were made for destinations which could not be started.
     fn drop_others_than(&self, state: &State) {
         let destinations = state.running.iter().map(|running| running.config.clone()).collect();
         let config = ForwardConfig { destinations, ..ForwardConfig::default() };
@@ -358,7 +361,7 @@ impl Shared {
         }
     }
 
-    /// Deletes the segments that are kept, and keeps no more: no destination reads them.
+    /// Deletes the kept segments, and keeps no more: no destination reads them.
     fn hold_nothing(&self) {
         self.store.data().holding().turn_off();
         if let Err(error) = HeldSegments::open(self.store.data()).clear() {
@@ -378,7 +381,7 @@ impl Shared {
 }
 
 impl Running {
-    /// Whether it is configured so, and its files are as they were.
+    /// Returns whether the destination has this configuration, and files as they were.
     fn is_as(&self, config: &DestinationConfig, labels: &[Label]) -> bool {
         let labels_of =
             |labels: &[Label]| labels.iter().map(|l| (l.name.clone(), l.value.clone())).collect();
@@ -395,7 +398,7 @@ impl Running {
     }
 }
 
-/// Where an earlier run left off, or as `now` says.
+/// Opens the position of an earlier run, or makes one where `now` says.
 fn open_stand(
     config: &DestinationConfig,
     dir: &Path,
@@ -408,6 +411,7 @@ fn open_stand(
         None => {
             let (in_order, out_of_order) = now().map_err(failed)?;
             let position = Position::at(in_order, out_of_order, config.queue.min_shards);
+            // Durable at once: after a crash the destination must not begin later.
             let written = file.write(&position.shards, None, None).and_then(|()| file.sync());
             written.map_err(failed)?;
             position
@@ -430,7 +434,7 @@ fn names(config: &ForwardConfig) -> Vec<&str> {
     config.destinations.iter().map(|config| config.name.as_str()).collect()
 }
 
-/// The number that the next run's first segment gets in a log.
+/// Returns the number of the next run's first segment in a log.
 fn next_segment(dir: &Path) -> io::Result<u32> {
     let entries = match std::fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),

@@ -1,4 +1,4 @@
-//! A run's dispatcher: requests of shards, what their answers mean, and metadata.
+//! A run's dispatcher: requests of shards, the effects of their answers, and metadata.
 
 use super::ForwardError;
 use super::answer::Counts;
@@ -16,17 +16,17 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
-/// Longest time at the end that requests on their way are waited for.
+/// Maximum wait at the end for requests that are on their way.
 const END_WAIT: Duration = Duration::from_secs(3);
 
-/// Sends what waits in the engine's queues, a request of each shard at a time.
+/// Sends the rows in the engine's queues, one request of each shard at a time.
 pub(super) struct Dispatcher<'w> {
     sender: &'w Arc<Sender>,
     version: &'w mut Negotiated,
     shards: Vec<Shard>,
-    /// One from each request that was sent. None may be lost: its shard would wait for ever.
+    /// One answer for each request. None may be lost: its shard would wait for ever.
     answers: (mpsc::Sender<Answered>, Receiver<Answered>),
-    /// Whether no request begins, and none is tried again.
+    /// Whether no request begins, and none is retried.
     is_recalling: watch::Sender<bool>,
     delivered: Option<Instant>,
     metadata_sent: Option<Instant>,
@@ -37,7 +37,7 @@ pub(super) struct Dispatcher<'w> {
 #[derive(Default)]
 struct Shard {
     on_its_way: Option<OnItsWay>,
-    /// Since when rows wait without a request.
+    /// Moment since which rows wait without a request.
     since: Option<Instant>,
     /// Whether the rows that were taken last are to be taken again, at once.
     is_again: bool,
@@ -48,16 +48,15 @@ struct OnItsWay {
     task: JoinHandle<()>,
     version: RemoteWriteVersion,
     rows: u64,
-    /// Rows that were taken with these and are too old to be sent.
+    /// Rows taken with these that are too old to be sent.
     too_old: u64,
     newest_ms: i64,
 }
 
-/// Shard, and how its request ended.
+/// Number of a shard, and the outcome of its request.
 type Answered = (u32, Outcome);
 
 impl<'w> Dispatcher<'w> {
-    /// Nothing is sent yet.
     pub fn new(
         sender: &'w Arc<Sender>,
         version: &'w mut Negotiated,
@@ -76,45 +75,44 @@ impl<'w> Dispatcher<'w> {
         }
     }
 
-    /// Number of shards.
     pub fn shard_count(&self) -> u32 {
         self.shards.len() as u32
     }
 
-    /// Whether no request is on its way.
+    /// Returns whether no request is on its way.
     pub fn is_idle(&self) -> bool {
         self.shards.iter().all(|shard| shard.on_its_way.is_none())
     }
 
-    /// Whether a request was delivered within so long.
+    /// Returns whether a request was delivered within this time.
     pub fn has_delivered_within(&self, time: Duration) -> bool {
         self.delivered.is_some_and(|at| at.elapsed() < time)
     }
 
-    /// Replaces the shards, of which none has a request on its way.
+    /// Replaces the shards, none of which may have a request on its way.
     pub fn replace_shards(&mut self, shards: u32) {
         self.shards = (0..shards).map(|_| Shard::default()).collect();
     }
 
-    /// Begins no request and tries none again until [`Dispatcher::go_on`]; returns whether none is
-    /// on its way any more, which takes no longer than a request may. Then each row is either
-    /// delivered or in its queue.
+    /// Begins and retries no request until [`Dispatcher::go_on`]; returns whether none is on its
+    /// way any more, which takes no longer than a request may. Then each row is either delivered or
+    /// in its queue.
     pub fn recall(&self) -> bool {
         self.is_recalling.send_replace(true);
         self.is_idle()
     }
 
-    /// Whether requests are recalled.
+    /// Returns whether requests are recalled.
     pub fn is_recalling(&self) -> bool {
         *self.is_recalling.borrow()
     }
 
-    /// Sends again what waits.
+    /// Ends a recall: waiting rows are sent again.
     pub fn go_on(&self) {
         self.is_recalling.send_replace(false);
     }
 
-    /// Gives requests that are on their way some time to be answered.
+    /// Waits a limited time for requests that are on their way.
     pub fn await_answers(&mut self, shared: &mut Shared<'_>) -> Result<(), ForwardError> {
         let until = Instant::now() + END_WAIT;
         while !self.is_idle() {
@@ -126,7 +124,7 @@ impl<'w> Dispatcher<'w> {
         Ok(())
     }
 
-    /// Takes what was answered, the first within this time; returns whether anything was.
+    /// Handles answers, the first within this time; returns whether there were any.
     pub fn take_answers(
         &mut self,
         shared: &mut Shared<'_>,
@@ -143,7 +141,7 @@ impl<'w> Dispatcher<'w> {
             next = self.answers.1.try_recv().ok();
             let Some(shard) = self.shards.get_mut(shard_number as usize) else { continue };
             let Some(sent) = shard.on_its_way.take() else { continue };
-            // What waits behind it has waited.
+            // Rows behind these wait for a full request from now on.
             shard.since = Some(Instant::now());
             match outcome {
                 Outcome::Delivered(took) => {
@@ -166,6 +164,7 @@ impl<'w> Dispatcher<'w> {
                              trying 2.0 again every five minutes"
                         );
                     }
+                    // The rows are still in their queue, and are taken again as 1.0.
                     shard.is_again = true;
                     continue;
                 }
@@ -178,14 +177,15 @@ impl<'w> Dispatcher<'w> {
             shared.destination.done(shard_number)?;
             is_done = true;
         }
+        // One write of the position serves all answers that came together.
         if is_done {
             shared.write_position(false)?;
         }
         Ok(true)
     }
 
-    /// Sends of each shard that has none on its way what waits long enough, or all if nothing more
-    /// is to come for it; returns whether anything was sent.
+    /// Sends the rows of idle shards that have waited long enough, or all if nothing more is to
+    /// come for a request; returns whether anything was sent.
     pub fn send(
         &mut self,
         shared: &mut Shared<'_>,
@@ -228,6 +228,7 @@ impl<'w> Dispatcher<'w> {
         let request = shared.destination.take(number, version, rows_max, not_before_ms)?;
         let Some(request) = request else { return Ok(()) };
         let Request { body, samples, histograms, exemplars, too_old, newest_ms } = request;
+        // All rows were too old, so no answer will come for them.
         if body.is_empty() {
             count_too_old(shared, too_old);
             shared.destination.done(number)?;
@@ -238,7 +239,7 @@ impl<'w> Dispatcher<'w> {
             StoreError::Runtime(format!("a request could not be compressed: {error}"))
         })?;
         let limit = shared.parts.config.queue.sample_age_limit;
-        // What has just passed the limit is not looked at each time.
+        // A tenth of the limit: rows need not go the moment that they pass it.
         let stale_at = (!limit.is_zero()).then(|| Instant::now() + limit / 10);
         let outgoing = Outgoing {
             body: Bytes::from(compressed),
@@ -262,11 +263,11 @@ impl<'w> Dispatcher<'w> {
         Ok(())
     }
 
-    /// Sends what is known of metric families, where requests do not say it themselves.
+    /// Sends the metadata of metric families, where requests do not carry it themselves.
     pub fn send_metadata(&mut self, shared: &mut Shared<'_>) -> Result<(), ForwardError> {
         let metadata = &shared.parts.config.metadata;
         let is_due = self.metadata_sent.is_none_or(|at| at.elapsed() >= metadata.send_interval);
-        // A receiver that hangs gets no more of it meanwhile.
+        // A receiver that hangs gets no further metadata meanwhile.
         let is_on_its_way = self.metadata_task.as_ref().is_some_and(|task| !task.is_finished());
         let version = self.version.version(Instant::now());
         let is_wanted = metadata.send && version == RemoteWriteVersion::V1;
@@ -291,7 +292,7 @@ impl<'w> Dispatcher<'w> {
                 let figures = &sender.figures;
                 match sent.is_ok_and(|answer| answer.status.is_success()) {
                     true => figures.metadata.fetch_add(1, Relaxed),
-                    // It is sent once more with the next.
+                    // Failed metadata is sent again after the next interval.
                     false => figures.metadata_failed.fetch_add(1, Relaxed),
                 };
             }
@@ -301,15 +302,15 @@ impl<'w> Dispatcher<'w> {
     }
 }
 
-/// Counts rows that were too old to be sent with a request, once it is answered: until then they
-/// may be taken again.
+/// Counts rows that were too old for a request, once it is answered: until then they may be taken
+/// again.
 fn count_too_old(shared: &mut Shared<'_>, rows: u64) {
     shared.parts.figures.dropped.too_old.fetch_add(rows, Relaxed);
     shared.resharding.dropped(rows);
 }
 
 impl Drop for Dispatcher<'_> {
-    /// Ends all requests; whether they were delivered stays unknown.
+    /// Aborts all requests; whether they were delivered stays unknown.
     fn drop(&mut self) {
         let requests = self.shards.iter().filter_map(|shard| shard.on_its_way.as_ref());
         requests.for_each(|sent| sent.task.abort());

@@ -1,5 +1,5 @@
-//! What is counted for one destination, and how metrics show it: under the names of Prometheus'
-//! `prometheus_remote_storage_*`, so that dashboards and alerts for it work, and a few of ours.
+//! Figures of one destination and their metrics, under the names of Prometheus'
+//! `prometheus_remote_storage_*`, so that its dashboards and alerts work, and a few of ours.
 
 use super::answer::Counts;
 use super::config::DestinationConfig;
@@ -13,21 +13,17 @@ use tidepool_telemetry::MetricsText;
 /// Bounds of upstream's histogram of durations, in milliseconds.
 const BUCKETS_MS: [u64; 11] = [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000];
 
-/// Samples, histograms and exemplars, one count each.
+/// Counters of float samples, native histograms and exemplars.
 #[derive(Debug, Default)]
 pub struct Kinds {
-    /// Floats.
     pub samples: AtomicU64,
-    /// Native histograms.
     pub histograms: AtomicU64,
-    /// Exemplars.
     pub exemplars: AtomicU64,
 }
 
-/// What is counted for one destination.
 #[derive(Debug, Default)]
 pub struct Figures {
-    /// Labels of its metrics.
+    /// Labels of the destination's metrics.
     pub labels: String,
     /// Sent and answered with success.
     pub sent: Kinds,
@@ -35,30 +31,27 @@ pub struct Figures {
     pub failed: Kinds,
     /// Sent again after a failure.
     pub retried: Kinds,
-    /// When the first of the requests failed that have not been answered since the last one that
-    /// was; 0 if none has. Milliseconds since the epoch.
+    /// Time of the first failed request since the last answered one, in milliseconds since the
+    /// epoch; 0 if none has failed.
     failing_since_ms: AtomicI64,
-    /// Of `failed`, by status of the answer.
+    /// Part of `failed`, by status of the answer.
     pub refused_by_status: Mutex<BTreeMap<u16, u64>>,
-    /// Not sent, by reason.
     pub dropped: Dropped,
-    /// Exemplars that found no sample to be sent along with.
+    /// Exemplars without a sample to be sent along with.
     pub exemplars_dropped: AtomicU64,
-    /// Read from the log.
+    /// Samples read from the logs.
     pub samples_in: AtomicU64,
     /// Times that a queue was full.
     pub enqueue_retries: AtomicU64,
-    /// Rows in queues.
     pub pending: AtomicU64,
-    /// Shards there are.
     pub shards: AtomicU64,
     /// Shards as computed, in thousandths.
     pub shards_desired_milli: AtomicU64,
-    /// Bounds and sizes, as configured: most and fewest shards, capacity, rows of a request.
+    /// Configured: most and fewest shards, capacity, rows of a request.
     pub configured: [AtomicU64; 4],
-    /// Bytes of requests, compressed.
+    /// Bytes of requests after compression.
     pub bytes: AtomicU64,
-    /// Requests answered with success.
+    /// Requests that were answered with success.
     pub requests: AtomicU64,
     /// Durations of requests: by bucket, count, sum in microseconds.
     pub durations: Durations,
@@ -66,47 +59,45 @@ pub struct Figures {
     pub newest_ms: AtomicI64,
     /// Time of the newest sample delivered; 0 without any.
     pub newest_sent_ms: AtomicI64,
-    /// How far delivery has come, as a time; 0 if not known.
+    /// Progress of delivery, as a time; 0 if not known.
     pub delivered_ms: AtomicI64,
-    /// Bytes of the log that were deleted undelivered, while no request could be made.
+    /// Bytes of the log deleted undelivered, while no request could be made.
     pub log_bytes_dropped: AtomicU64,
-    /// Where delivery of the in-order log stands: the segment.
+    /// Segment of the in-order log that delivery has reached.
     pub segment: AtomicU64,
-    /// Rows that will come from blocks and head.
+    /// Rows to be read from blocks and head.
     pub gap_rows: AtomicU64,
-    /// Bytes that all of it will take, as far as known.
+    /// Bytes that all waiting rows will take, as far as known.
     pub bytes_left: AtomicU64,
-    /// Requests of metadata sent.
     pub metadata: AtomicU64,
-    /// Requests of metadata that failed.
     pub metadata_failed: AtomicU64,
 }
 
-/// The figures of all destinations that there are now, in the configuration's order; clones share
-/// them.
+/// Figures of all current destinations, in the configuration's order; clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct ForwardFigures(Arc<All>);
 
 #[derive(Debug, Default)]
 struct All {
     destinations: Mutex<Vec<Arc<Figures>>>,
-    /// Positions of destinations that are gone.
+    /// Positions of destinations that were removed.
     positions_dropped: AtomicU64,
 }
 
 impl ForwardFigures {
-    /// From now on there are these.
+    /// Sets the figures of the current destinations.
     pub(super) fn set(&self, all: Vec<Arc<Figures>>) {
         *self.0.destinations.lock().unwrap_or_else(PoisonError::into_inner) = all;
     }
 
-    /// A destination is gone, and its position with it.
+    /// Counts the position of a removed destination.
     pub(super) fn count_dropped_position(&self) {
         self.0.positions_dropped.fetch_add(1, Relaxed);
     }
 
-    /// Shows them, if there are any.
+    /// Writes the metrics, if there are any.
     pub fn show(&self, text: &mut MetricsText) {
+        // Cloned, so that the lock is not held while the text is made.
         let all = self.0.destinations.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let positions_dropped = load(&self.0.positions_dropped);
         if !all.is_empty() {
@@ -125,23 +116,22 @@ impl ForwardFigures {
 /// Samples that were not sent, by reason.
 #[derive(Debug, Default)]
 pub struct Dropped {
-    /// Older than `sample_age_limit`.
+    /// Samples older than `sample_age_limit` allows.
     pub too_old: AtomicU64,
-    /// The rules drop their series.
+    /// Samples whose series the rules drop.
     pub dropped_series: AtomicU64,
-    /// The log does not introduce their series.
+    /// Samples whose series the log does not introduce.
     pub unknown_series: AtomicU64,
-    /// Beyond `max_bytes` of the backlog.
+    /// Samples beyond `max_bytes` of the backlog.
     pub backlog_bytes: AtomicU64,
-    /// In a damaged block.
+    /// Samples in a damaged block.
     pub damaged: AtomicU64,
-    /// Deleted, or dropped by retention, before they were taken from the store.
+    /// Samples deleted, or dropped by retention, before they were taken from the store.
     pub not_stored: AtomicU64,
-    /// Out-of-order, when more of them waited than a gap can hold.
+    /// Out-of-order samples beyond the number that a gap can hold.
     pub backlog_out_of_order: AtomicU64,
 }
 
-/// A histogram of durations.
 #[derive(Debug, Default)]
 pub struct Durations {
     buckets: [AtomicU64; BUCKETS_MS.len()],
@@ -150,8 +140,8 @@ pub struct Durations {
 }
 
 impl Durations {
-    /// Adds one.
     pub fn observe(&self, took: Duration) {
+        // Buckets of Prometheus' histograms are cumulative.
         for (bound, bucket) in BUCKETS_MS.iter().zip(&self.buckets) {
             if took <= Duration::from_millis(*bound) {
                 bucket.fetch_add(1, Relaxed);
@@ -163,7 +153,6 @@ impl Durations {
 }
 
 impl Kinds {
-    /// Adds to each.
     pub(super) fn add(&self, counts: &Counts) {
         self.samples.fetch_add(counts.samples, Relaxed);
         self.histograms.fetch_add(counts.histograms, Relaxed);
@@ -172,20 +161,21 @@ impl Kinds {
 }
 
 impl Figures {
-    /// A request has failed, and will be sent again.
+    /// Records a failed request that will be sent again.
     pub fn request_failed(&self) {
+        // 0 stands for no failure.
         let now_ms = system_now_ms().max(1);
-        // A request that failed before has a time already.
+        // An earlier failure has set the time already.
         let _ = self.failing_since_ms.compare_exchange(0, now_ms, Relaxed, Relaxed);
     }
 
-    /// The receiver has answered a request for good.
+    /// Records that the receiver has answered a request for good.
     pub fn request_answered(&self) {
         self.failing_since_ms.store(0, Relaxed);
     }
 
-    /// Nothing is counted yet.
     pub fn new(config: &DestinationConfig) -> Figures {
+        // The exposition format escapes these two in the value of a label.
         let url = config.url.to_string().replace('\\', "\\\\").replace('"', "\\\"");
         let queue = &config.queue;
         let configured =
@@ -197,16 +187,17 @@ impl Figures {
         }
     }
 
-    /// By how many seconds delivery lags: what it lies behind the newest sample stored. Nothing is
-    /// known before both are.
+    /// Returns the lag in seconds: from the newest delivered sample to the newest stored one. It is
+    /// 0 before both are known.
     pub fn lag_seconds(&self) -> f64 {
         let (newest, delivered) = (self.newest_ms.load(Relaxed), self.delivered_ms.load(Relaxed));
         let is_known = newest != 0 && delivered != 0;
+        // A delivered sample may be newer than the last look at the store.
         let lag_ms = newest.saturating_sub(delivered).max(0);
         if is_known { lag_ms as f64 / 1000.0 } else { 0.0 }
     }
 
-    /// Bytes of a request for each sample until now; a guess before the first.
+    /// Returns the mean bytes of a request per sample; a guess before the first.
     pub fn bytes_per_sample(&self) -> f64 {
         let samples = self.sent.samples.load(Relaxed) + self.sent.histograms.load(Relaxed);
         match samples {

@@ -1,4 +1,4 @@
-//! Flags for sending all samples on to others.
+//! Flags for forwarding all samples to other receivers.
 
 use super::{DestinationConfig, ForwardConfig};
 use clap::builder::TypedValueParser;
@@ -38,7 +38,6 @@ pub struct ForwardFlags {
 }
 
 impl ForwardFlags {
-    /// What is true of some of them.
     pub const MARKS: Marks = Marks {
         short: &["remote-write-url"],
         reloadable: &["remote-write-log-size", "remote-write-url", "remote_write"],
@@ -46,7 +45,7 @@ impl ForwardFlags {
         ..Marks::NONE
     };
 
-    /// Who gets all samples, as far as flags say it.
+    /// Returns the destinations and limits that flags set.
     pub fn config(self) -> ForwardConfig {
         ForwardConfig {
             destinations: self.remote_write_url,
@@ -56,7 +55,7 @@ impl ForwardFlags {
     }
 }
 
-/// Reads a receiver's URL. What clap says of a value by itself shows it, and with it a token in it.
+/// Parses a receiver's URL. Clap's own errors show the value, and with it a token in it.
 #[derive(Clone)]
 struct ReceiverUrlParser;
 

@@ -1,4 +1,4 @@
-//! What a run does once a second: figures, segments, limits, and the number of shards.
+//! A run's work of each second: figures, segments, limits, and the number of shards.
 
 use super::ForwardError;
 use super::config::BacklogOrder;
@@ -13,31 +13,31 @@ use std::time::Instant;
 use tidepool_runtime::ShardPosition;
 use tidepool_store::Store;
 
-/// Keeps a run within its limits, and shows how it stands.
+/// Keeps a run within its limits, and shows its state.
 pub(super) struct Housekeeper {
     tidied: Instant,
-    /// When delivery was detached from the logs last.
+    /// Moment at which delivery was detached from the logs last.
     detached: Option<Instant>,
-    /// When the number of shards was looked at last.
+    /// Moment at which the number of shards was computed last.
     resharded: Instant,
-    /// Shards that there are to be once no row waits.
+    /// Number of shards to change to once no row waits.
     wanted: Option<u32>,
 }
 
 impl Housekeeper {
-    /// The first second begins now.
+    /// Creates a housekeeper, whose first second begins now.
     pub fn new() -> Housekeeper {
         let now = Instant::now();
         Housekeeper { tidied: now, detached: None, resharded: now, wanted: None }
     }
 
-    /// Whether the number of shards is to change once no row waits.
+    /// Returns whether the number of shards is to change once no row waits.
     pub fn is_resharding(&self) -> bool {
         self.wanted.is_some()
     }
 
-    /// Shows at once how far an earlier run had come; a destination that is new begins behind what
-    /// is stored now, unless it has the log from its beginning.
+    /// Shows the progress of an earlier run at once. A new destination begins behind the newest
+    /// stored sample, unless it has the log from its beginning.
     pub fn begin(&self, shared: &mut Shared<'_>, reader: &Reader) -> Result<(), ForwardError> {
         let positions = shared.destination.positions()?;
         let is_first = |p: &ShardPosition| p.in_order.segment == 0 && p.in_order.record == 0;
@@ -52,7 +52,7 @@ impl Housekeeper {
         look(shared, reader).map(drop)
     }
 
-    /// Does what is done once a second, if the second is over, or if what was recalled is answered.
+    /// Does the work of a second if that is over, or if all recalled requests are answered.
     pub fn tidy_if_due(
         &mut self,
         shared: &mut Shared<'_>,
@@ -76,10 +76,12 @@ impl Housekeeper {
         let lags = parts.figures.lag_seconds() > backlog.newest_first_after.as_secs_f64();
         let was_detached =
             self.detached.is_some_and(|at| at.elapsed() < backlog.newest_first_after);
+        // Skipping helps only a receiver that answers, and not again at once.
         let skips = backlog.order == BacklogOrder::NewestFirst
             && lags
             && dispatcher.has_delivered_within(TIDY_EVERY)
             && !was_detached;
+        // Only rows of a gap can be dropped, so rows beyond the limit must be in one.
         let detaches = parts.needs.is_too_much(needed) || skips || (is_beyond && gap_rows == 0);
         // Rows of a request without an answer would be in the gap even if they arrive: they would
         // be sent twice, or counted as dropped.
@@ -94,20 +96,21 @@ impl Housekeeper {
                 &parts.figures.dropped.backlog_bytes,
                 BEYOND_LIMIT,
             )?;
-            // The next one at once, if that is not enough.
+            // The next window follows at once, if this one is not enough.
             self.tidied = Instant::now() - TIDY_EVERY;
         }
         self.reshard(shared, dispatcher)?;
         dispatcher.send_metadata(shared)
     }
 
-    /// Leaves what was not delivered of the logs to be taken from the store. No request may be on
+    /// Moves undelivered rows of the logs to a gap, to be read from the store. No request may be on
     /// its way.
     fn detach(&mut self, shared: &mut Shared<'_>, reader: &mut Reader) -> Result<(), ForwardError> {
         self.detached = Some(Instant::now());
         let mut rows = shared.destination.detach()?;
         let in_log = &shared.parts.figures.samples_in;
         let before = in_log.load(Relaxed);
+        // While detached, rows go to the gap instead of queues.
         reader.read_logs(shared)?;
         shared.destination.attach()?;
         rows += in_log.load(Relaxed) - before;
@@ -120,7 +123,7 @@ impl Housekeeper {
         Ok(())
     }
 
-    /// Looks every ten seconds whether more or fewer shards are wanted.
+    /// Computes every ten seconds whether more or fewer shards are wanted.
     fn reshard(
         &mut self,
         shared: &mut Shared<'_>,
@@ -137,7 +140,7 @@ impl Housekeeper {
             let (wanted, desired) = shared.resharding.desired(now, bounds, delay, elapsed);
             let wanted = wanted.clamp(bounds.0, bounds.1);
             figures.shards_desired_milli.store((desired * 1000.0) as u64, Relaxed);
-            // Not while nothing is delivered: what takes long then is not the number's fault.
+            // Not while nothing is delivered: requests take long then with any number.
             let delivers = dispatcher.has_delivered_within(UPDATE_EVERY);
             self.wanted = (wanted != now && delivers).then_some(wanted);
         }
@@ -155,14 +158,14 @@ impl Housekeeper {
             figures.shards.store(u64::from(wanted), Relaxed);
             shared.write_position(false)?;
         } else if is_idle && shared.destination.pending()?.iter().all(|rows| *rows == 0) {
-            // An earlier run delivered some of what is still to be read: not yet.
+            // Rows that an earlier run delivered are still to be read: the change waits.
             self.wanted = None;
         }
         Ok(())
     }
 }
 
-/// Takes and shows figures; returns rows in gaps, and bytes of all that waits.
+/// Updates the figures; returns the rows in gaps, and the bytes of everything that waits.
 fn look(shared: &mut Shared<'_>, reader: &Reader) -> Result<(u64, u64), ForwardError> {
     let Parts { store, runtime, figures, .. } = shared.parts;
     let now = Instant::now();
@@ -184,8 +187,8 @@ fn look(shared: &mut Shared<'_>, reader: &Reader) -> Result<(u64, u64), ForwardE
     Ok((gap_rows, bytes_left))
 }
 
-/// Times of the oldest sample of the head, if that is asked for, and of the newest one stored;
-/// nothing without any, or if the store does not tell now.
+/// Returns the times of the head's oldest sample, if asked for, and of the newest stored one;
+/// `None` without samples, or if the store does not answer now.
 pub(super) async fn stored_ms(store: &Store, with_oldest: bool) -> Option<(i64, i64)> {
     let newest_ms = store.newest_time_ms().await.ok().filter(|time_ms| *time_ms > i64::MIN)?;
     let oldest_ms = match with_oldest {

@@ -1,5 +1,5 @@
-//! Store and forward: sends what is stored on to other receivers of remote write, and keeps it
-//! while they cannot be reached. Has the flags, the section `remote_write` and the metrics of that.
+//! Store and forward: sends stored samples to other receivers of remote write, and keeps them while
+//! these cannot be reached. Owns the flags, the section `remote_write` and the metrics.
 //!
 //! ```text
 //! wal/, wbl/ ─▶ tail ─▶┌─ the engine's destination ─┐   ┌─▶ sender ─▶ client ─▶ receiver
@@ -9,17 +9,16 @@
 //! ```
 //!
 //! Each destination has a thread and an engine instance of its own, and knows nothing of others.
-//! Reading order: [`config`], `tail` (the logs), `backlog` (what the logs have no more), `worker`
-//! (the thread) and `delivery` (what it does until something fails, by its parts `reader`,
-//! `dispatcher`, `housekeeper` and `position_writer`),
-//! `sender` (one request until it is answered), `answer` (what that means), `version` (1.0 or 2.0),
-//! `client` (the request and what is read of its answer), `position` (files),
-//! `resharding` (how many shards), `needs` (which segments are kept), `destinations` (all of them,
-//! from start to reload to end), [`figures`].
+//! Reading order: [`config`], `tail` (the logs), `backlog` (rows that the logs no longer have),
+//! `worker` (the thread) and `delivery` (a run until something fails, by its parts `reader`,
+//! `dispatcher`, `housekeeper` and `position_writer`), `sender` (one request until it is answered),
+//! `answer` (its meaning), `version` (1.0 or 2.0), `client` (the request and its answer),
+//! `position` (files), `resharding` (number of shards), `needs` (kept segments), `destinations`
+//! (all of them, from start to reload to end), [`figures`].
 //!
-//! Invariants: a row is delivered, counted as dropped, or at or behind the written position; what
-//! comes twice was on its way when the process ended; the logs are left to be taken from the store
-//! only while no request is on its way; rows of a series keep their order.
+//! Invariants: a row is delivered, counted as dropped, or at or behind the written position; a row
+//! that comes twice was on its way when the process ended; rows move from the logs to a gap only
+//! while no request is on its way; rows of a series keep their order.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -56,7 +55,7 @@ use tidepool_runtime::CallError;
 use tidepool_store::StoreError;
 
 impl ForwardError {
-    /// The same, with advice where memory is what it lacks.
+    /// Names the destination's memory limit in an error of its instance.
     fn of(self, name: &str) -> ForwardError {
         match self {
             ForwardError::Call(CallError::Memory(_))
@@ -68,40 +67,37 @@ impl ForwardError {
     }
 }
 
-/// Why forwarding cannot begin or go on.
+/// Reason why forwarding cannot begin or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum ForwardError {
-    /// The engine cannot work as the destination is configured.
+    /// The engine cannot work with the destination's configuration.
     #[error("remote write to {name}: {source}")]
     Unusable {
-        /// The destination.
         name: String,
-        /// What the engine says.
+        /// Refusal of the engine, or the instance's end.
         source: CallError,
     },
-    /// Its engine instance has not enough memory.
+    /// The destination's engine instance has not enough memory.
     #[error(
         "remote write to {name} needs more memory than --remote-write-memory-limit; raise it, or \
          let write_relabel_configs drop series"
     )]
     Memory {
-        /// The destination.
+        /// Name of the destination in the configuration.
         name: String,
     },
     /// The files of a destination cannot be used.
     #[error("where delivery to {name} stands cannot be read or written: {source}")]
     Position {
-        /// The destination.
         name: String,
-        /// What happened.
+        /// Error of a position file or its directory.
         source: io::Error,
     },
     /// Certificates or credentials cannot be used.
     #[error("remote write to {name}: {source}")]
     Client {
-        /// The destination.
         name: String,
-        /// What is wrong.
+        /// Error in a certificate, a key or credentials.
         source: ClientError,
     },
     /// A thread could not be started.

@@ -1,4 +1,4 @@
-//! Which segments the destinations still need, and whose turn it is to delete the others.
+//! Tracks the segments that destinations still need, and deletes the others.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -6,18 +6,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tidepool_disk::DiskError;
 use tidepool_disk::wal::{HeldSegments, LogKind};
 
-/// First segments of both logs that are needed: the in-order one's, the out-of-order one's.
+/// First segments of the in-order and the out-of-order log that are needed.
 pub(super) type Needed = (u32, u32);
 
-/// By number of the destination, with the newest checkpoint that knows all series of what it has
-/// yet to send.
+/// Needs by number of the destination, with the newest checkpoint that knows all series of its
+/// undelivered rows.
 type ByDestination = BTreeMap<u64, (Needed, Option<u32>)>;
 
-/// What all destinations need.
 pub(super) struct Needs {
     held: HeldSegments,
     log_bytes_max: AtomicU64,
-    /// Who holds it is who deletes.
+    /// Held while segments are deleted.
     first: Mutex<ByDestination>,
 }
 
@@ -26,17 +25,17 @@ impl Needs {
         Needs { held, log_bytes_max: AtomicU64::new(log_bytes_max), first: Mutex::default() }
     }
 
-    /// Bytes of segments that may be kept.
+    /// Sets the maximum size of kept segments.
     pub fn set_log_bytes_max(&self, bytes_max: u64) {
         self.log_bytes_max.store(bytes_max, Relaxed);
     }
 
-    /// Notes what a new destination needs; deletes nothing.
+    /// Records the needs of a new destination; deletes nothing.
     pub fn add(&self, destination: u64, needed: Needed) {
         self.lock().insert(destination, (needed, None));
     }
 
-    /// Lets a destination need what another one does, until it knows better.
+    /// Gives a destination the needs of another one, until it knows its own.
     pub fn add_as(&self, destination: u64, other: u64) {
         let mut first = self.lock();
         if let Some(needed) = first.get(&other).copied() {
@@ -44,8 +43,8 @@ impl Needs {
         }
     }
 
-    /// Notes what a destination needs by now, and the newest checkpoint that knows all series of
-    /// it, if there is one; deletes what no destination needs.
+    /// Records the current needs of a destination, and the newest checkpoint that knows all of its
+    /// series, if there is one; deletes segments that no destination needs.
     pub fn note(
         &self,
         destination: u64,
@@ -64,8 +63,9 @@ impl Needs {
         self.release(&first)
     }
 
-    /// Whether more is held than may be, and a destination that needs this is to blame.
+    /// Returns whether too much is kept, and a destination with these needs is to blame.
     pub fn is_too_much(&self, (in_order, out_of_order): Needed) -> bool {
+        // A destination past the last kept segment keeps nothing.
         let is_held = |log, first| self.held.last(log).is_some_and(|last: u32| first <= last);
         (is_held(LogKind::InOrder, in_order) || is_held(LogKind::OutOfOrder, out_of_order))
             && self.is_beyond_bound()
@@ -75,8 +75,8 @@ impl Needs {
         self.held.bytes() > self.log_bytes_max.load(Relaxed)
     }
 
-    /// What is left of a need if the oldest segments go that are held beyond the bound, and the
-    /// bytes of those.
+    /// Returns the needs that are left if the oldest segments beyond the bound are deleted, and the
+    /// bytes of those segments.
     pub fn within_bound(&self, (in_order, out_of_order): Needed) -> (Needed, u64) {
         let bytes_max = self.log_bytes_max.load(Relaxed);
         let mut beyond = self.held.bytes().saturating_sub(bytes_max);
@@ -100,6 +100,7 @@ impl Needs {
     }
 
     fn release(&self, first: &ByDestination) -> Result<(), DiskError> {
+        // The destination that lags most decides.
         let least = |log: fn(&Needed) -> u32| first.values().map(|(needed, _)| log(needed)).min();
         let (Some(in_order), Some(out_of_order)) =
             (least(|needed| needed.0), least(|needed| needed.1))
@@ -107,7 +108,7 @@ impl Needs {
             return self.held.clear();
         };
         let series = first.values().map(|(_, series)| *series).min().flatten();
-        // The bound holds, even if labels are lost that out-of-order rows need.
+        // The bound holds, even if out-of-order rows lose labels that they need.
         let series = if self.is_beyond_bound() { Some(u32::MAX) } else { series };
         self.held.release(in_order, out_of_order, series)
     }

@@ -1,4 +1,4 @@
-//! What the worker of a destination works with, run after run.
+//! The resources of a destination's worker, for all of its runs.
 
 use super::config::DestinationConfig;
 use super::figures::Figures;
@@ -12,13 +12,12 @@ use tidepool_lifecycle::clock::system_now_ms;
 use tidepool_runtime::Label;
 use tokio::runtime::Handle;
 
-/// How often the log is looked at while nothing happens.
+/// Interval of looks at the log while nothing happens.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// How often figures are taken, segments deleted, and limits looked at.
+/// Interval of updating figures, deleting segments and checking limits.
 pub(super) const TIDY_EVERY: Duration = Duration::from_secs(1);
 
-/// What a worker works with.
 pub(super) struct Parts {
     pub number: u64,
     pub config: DestinationConfig,
@@ -29,12 +28,12 @@ pub(super) struct Parts {
     pub needs: Arc<Needs>,
     pub store: Store,
     pub runtime: Handle,
-    /// Of the process, and of this destination alone.
+    /// Stop signals of the process, and of this destination alone.
     pub shutdown: [Shutdown; 2],
 }
 
 impl Parts {
-    /// Samples before this are too old to be sent.
+    /// Returns the time before which samples are too old to be sent.
     pub fn not_before_ms(&self) -> i64 {
         let limit = self.config.queue.sample_age_limit;
         match limit.is_zero() {
@@ -43,11 +42,12 @@ impl Parts {
         }
     }
 
-    /// Waits; returns whether it is time to stop.
+    /// Waits for a pause; returns whether it is time to stop.
     pub fn is_stopping_within(&self, pause: Duration) -> bool {
         let [mut all, mut one] = self.shutdown.clone();
         self.runtime.block_on(async {
             tokio::select! {
+                // A stop must be seen even with a pause of zero.
                 biased;
                 () = all.wait() => true,
                 () = one.wait() => true,

@@ -1,4 +1,4 @@
-//! Where delivery stands, in a file that upstream ignores: `forward/<name>.position`.
+//! The delivery position, in a file that upstream ignores: `forward/<name>.position`.
 //!
 //! ```text
 //! slot 0 at 0, slot 1 at 4 MiB, written in turn:
@@ -10,10 +10,10 @@
 //!          then how far delivery has come: time i64, the smallest number if that is not known
 //! ```
 //!
-//! Numbers are little-endian. A write goes to the slot that is not the newest, so a crash in the
-//! middle leaves the one before. Gaps are large and change rarely: they are files of their own,
-//! `forward/<name>.gaps.<number>`, written before the position that names them. What could not be
-//! read of a position is `forward/<name>.position.damaged`.
+//! Numbers are little-endian. A write goes to the older slot, so a crash in the middle leaves the
+//! newer one. Gaps are large and change rarely: they are files of their own,
+//! `forward/<name>.gaps.<number>`, written before the position that names them. A position that
+//! cannot be read is kept as `forward/<name>.position.damaged`.
 
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
@@ -24,22 +24,21 @@ use tidepool_disk::wal::POSITION_SUFFIX;
 use tidepool_runtime::{Place, ShardPosition};
 
 const MAGIC: &[u8; 8] = b"tidefwd2";
-/// Of versions that gave series to shards in another way.
+/// Magic of versions that gave series to shards in another way.
 const MAGIC_OF_OTHER_SHARDS: &[u8; 8] = b"tidefwd1";
-/// What follows a destination's name in those of its files.
+/// Suffixes of a destination's name in those of its files.
 const DAMAGED: &str = ".position.damaged";
 const GAPS: &str = ".gaps.";
 const SLOT_BYTES: u64 = 4 << 20;
 const HEAD_BYTES: usize = 8 + 4 + 8 + 4;
 
-/// What is written down.
+/// Delivery position of a destination.
 #[derive(Clone, Debug, Default)]
 pub struct Position {
-    /// By shard.
     pub shards: Vec<ShardPosition>,
     /// The gaps, as the engine encodes them.
     pub gaps: Vec<u8>,
-    /// How far delivery has come, as a time.
+    /// Progress of delivery, as a time.
     pub delivered_ms: Option<i64>,
 }
 
@@ -54,7 +53,7 @@ pub struct PositionFile {
     is_synced: bool,
 }
 
-/// What a name in the directory is of a destination.
+/// Kind of a destination's file.
 enum Part {
     Position,
     Gaps(u64),
@@ -62,7 +61,7 @@ enum Part {
 }
 
 impl Position {
-    /// So many shards that stand here.
+    /// Returns a position with this many shards, which all stand here.
     pub fn at(in_order: Place, out_of_order: Place, shards: u32) -> Position {
         let (store_window_ms, store_time_ms) = (i64::MIN, i64::MIN);
         let store_labels = Vec::new();
@@ -72,8 +71,8 @@ impl Position {
         Position { shards, gaps: Vec::new(), delivered_ms: None }
     }
 
-    /// For shards that get other series than those that stood here: each begins where the first of
-    /// these did. Nothing is skipped, and what others had delivered is sent again.
+    /// Returns positions for shards with other series than these: each begins where the first of
+    /// these did. Nothing is skipped, and rows that others had delivered are sent again.
     fn with_other_shards(shards: &[ShardPosition]) -> Vec<ShardPosition> {
         let first = |place: fn(&ShardPosition) -> Place| {
             shards.iter().map(place).min_by_key(|place| (place.segment, place.record, place.row))
@@ -86,7 +85,7 @@ impl Position {
         Position::at(in_order, out_of_order, shards.len() as u32).shards
     }
 
-    /// At the beginning of what the logs still have: nothing is known of what was delivered.
+    /// Returns the beginning of the logs: nothing is known of earlier deliveries.
     pub fn oldest() -> Position {
         let place = Place { segment: 0, record: 0, row: 0 };
         Position::at(place, place, 1)
@@ -94,8 +93,8 @@ impl Position {
 }
 
 impl PositionFile {
-    /// Opens or makes the file; returns what it says, if it says anything. An unattended node
-    /// must start: a damaged file is renamed, and all that the log still has is sent again.
+    /// Opens or makes the file; returns its position, if there is one. An unattended node must
+    /// start: a damaged file is renamed, and everything that the log still has is sent again.
     pub fn open(dir: &Path, name: &str) -> io::Result<(PositionFile, Option<Position>)> {
         fs::create_dir_all(dir)?;
         let path = dir.join(format!("{name}{POSITION_SUFFIX}"));
@@ -119,6 +118,7 @@ impl PositionFile {
                  sent"
             );
         }
+        // A new or renamed file survives a power cut only with its directory.
         File::open(dir)?.sync_all()?;
         // A crash may have left gaps that no position names.
         let is_left = |part: &Part| matches!(part, Part::Gaps(number) if *number != all.gap_number);
@@ -127,11 +127,12 @@ impl PositionFile {
         Ok((all, position))
     }
 
-    /// What the file says; what is wrong with it, if it cannot be read.
+    /// Reads the position; an error says why it cannot be read.
     fn read(&mut self) -> Result<Option<Position>, String> {
         let slots = [0, 1].map(|slot| read_slot(&self.file, slot));
         let newest = slots.into_iter().flatten().max_by_key(|slot| slot.count);
         let Some(Slot { count, content, is_of_other_shards }) = newest else {
+            // A file is empty when it is new; without a whole slot it is damaged.
             return match self.file.metadata() {
                 Ok(metadata) if metadata.len() == 0 => Ok(None),
                 Ok(_) => Err("the position is damaged".to_owned()),
@@ -161,8 +162,8 @@ impl PositionFile {
         Ok(Some(Position { shards, gaps, delivered_ms }))
     }
 
-    /// Removes the files of all destinations but these: nothing is sent to them any more. If they
-    /// come back, they start over. Returns whose positions were removed.
+    /// Removes the files of all destinations but these, which start over if they come back. Returns
+    /// the names whose positions were removed.
     pub fn keep_only(dir: &Path, names: &[&str]) -> io::Result<Vec<String>> {
         let mut gone = Vec::new();
         remove(dir, |found, part| {
@@ -179,8 +180,8 @@ impl PositionFile {
         self.dir.join(format!("{}{GAPS}{number}", self.name))
     }
 
-    /// Writes down where delivery stands. Survives a crash of the process from here on, and a power
-    /// cut once synced; gaps do at once. One that fails leaves what was written before.
+    /// Writes the position. It survives a crash of the process from here on, and a power cut once
+    /// synced; gaps do at once. A write that fails leaves the position before.
     pub fn write(
         &mut self,
         shards: &[ShardPosition],
@@ -192,10 +193,12 @@ impl PositionFile {
             None => self.gap_number,
             Some(gaps) if gaps.is_empty() => 0,
             Some(gaps) => {
+                // A number that no file has yet: the position on disk still names the old gaps.
                 let number = self.gap_number.max(self.count) + 1;
                 let mut bytes = gaps.clone();
                 bytes.extend_from_slice(&crc32c::crc32c(gaps).to_le_bytes());
                 let path = self.gap_path(number);
+                // Durable before a position names them: it could not be read without its gaps.
                 fs::write(&path, bytes)?;
                 File::open(&path)?.sync_all()?;
                 File::open(&self.dir)?.sync_all()?;
@@ -203,6 +206,7 @@ impl PositionFile {
             }
         };
         let content = encode(gap_number, shards, delivered_ms);
+        // A longer slot would run into the next one.
         if (content.len() + HEAD_BYTES) as u64 > SLOT_BYTES {
             return Err(io::Error::from(Errno::FBIG));
         }
@@ -213,6 +217,7 @@ impl PositionFile {
         let mut slot = MAGIC.to_vec();
         slot.extend_from_slice(&crc32c::crc32c(&checked).to_le_bytes());
         slot.extend_from_slice(&checked);
+        // The slots take turns, so the newest one is never overwritten.
         self.file.write_all_at(&slot, (count % 2) * SLOT_BYTES)?;
         (self.count, self.is_synced) = (count, false);
         let before = std::mem::replace(&mut self.gap_number, gap_number);
@@ -220,6 +225,7 @@ impl PositionFile {
             self.gaps = gaps;
         }
         if gap_number != before {
+            // The slot before names the old gaps, which must not go before this one is durable.
             self.sync()?;
             if before > 0 {
                 let _ = fs::remove_file(self.gap_path(before));
@@ -228,7 +234,7 @@ impl PositionFile {
         Ok(())
     }
 
-    /// Makes what was written survive a power cut.
+    /// Makes the written position survive a power cut.
     pub fn sync(&mut self) -> io::Result<()> {
         if !self.is_synced {
             self.file.sync_data()?;
@@ -242,7 +248,7 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
 }
 
-/// Removes files of destinations, by the destination's name and what they are.
+/// Removes files of destinations, chosen by the destination's name and the kind of file.
 fn remove(dir: &Path, mut is_removed: impl FnMut(&str, &Part) -> bool) -> io::Result<()> {
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -259,7 +265,7 @@ fn remove(dir: &Path, mut is_removed: impl FnMut(&str, &Part) -> bool) -> io::Re
     Ok(())
 }
 
-/// The destination that a file is of, and what it is.
+/// Returns the destination of a file, and the kind of the file.
 fn part_of(file_name: &str) -> Option<(&str, Part)> {
     if let Some(name) = file_name.strip_suffix(POSITION_SUFFIX) {
         return Some((name, Part::Position));
@@ -289,6 +295,7 @@ fn read_slot(file: &File, slot: u64) -> Option<Slot> {
     let (sum, checked) = rest.split_first_chunk::<4>()?;
     let (count, len) = checked.split_first_chunk::<8>()?;
     let len = u32::from_le_bytes(*len.first_chunk::<4>()?) as usize;
+    // A damaged length must not allocate more than a slot.
     if (len + HEAD_BYTES) as u64 > SLOT_BYTES {
         return None;
     }
@@ -350,7 +357,7 @@ fn decode(mut bytes: &[u8]) -> Option<(u64, Vec<ShardPosition>, Option<i64>)> {
             store_time_ms,
         });
     }
-    // Positions from before this was written down end here.
+    // Positions of versions without a progress end here.
     let delivered_ms = match bytes.is_empty() {
         true => i64::MIN,
         false => i64::from_le_bytes(take(&mut bytes)?),

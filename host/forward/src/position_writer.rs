@@ -1,7 +1,7 @@
-//! Writes down where a run's delivery stands, and how far it has come.
+//! Writes a run's delivery position, and its progress.
 //!
-//! While writing fails, as on a full disk, samples go on being delivered, and no segment is deleted
-//! that the position needs which is written.
+//! While writing fails, as on a full disk, delivery goes on, and no segment is deleted that the
+//! written position needs.
 
 use super::ForwardError;
 use super::needs::Needed;
@@ -22,23 +22,23 @@ pub(super) struct PositionWriter<'w> {
     file: &'w mut PositionFile,
     progress: Progress,
     synced: Instant,
-    /// What the position that was written last needs of the logs.
+    /// Segments that the last written position needs.
     needed: Needed,
-    /// Whether the written position says how far delivery has come.
+    /// Whether the written position has a time of progress.
     is_timed: bool,
-    /// Whether delivery stands elsewhere, since a write failed.
+    /// Whether a write failed, so that the position on disk is an older one.
     is_unwritten: bool,
 }
 
 impl<'w> PositionWriter<'w> {
-    /// Goes on from what the file holds: these positions, and this time if delivery had come so
-    /// far.
+    /// Goes on from the content of the file: these positions, and this progress if there is one.
     pub fn new(
         parts: &'w Parts,
         file: &'w mut PositionFile,
         positions: &[ShardPosition],
         delivered_ms: Option<i64>,
     ) -> PositionWriter<'w> {
+        // A batch reaches the log only when its interval ends.
         let settles = match parts.store.config().wal.sync {
             SyncPolicy::Batch { interval, .. } => interval,
             SyncPolicy::Off | SyncPolicy::Interval(_) | SyncPolicy::Always => Duration::ZERO,
@@ -54,23 +54,23 @@ impl<'w> PositionWriter<'w> {
         }
     }
 
-    /// How far delivery has come.
+    /// Returns the progress of delivery.
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
 
-    /// How far delivery has come; what changes is shown by [`PositionWriter::show_progress`].
+    /// Returns the progress; [`PositionWriter::show_progress`] shows a change.
     pub fn progress_mut(&mut self) -> &mut Progress {
         &mut self.progress
     }
 
-    /// Shows how far delivery has come.
+    /// Copies the progress to the figures.
     pub fn show_progress(&self) {
         let delivered_ms = self.progress.delivered_ms().unwrap_or(0);
         self.parts.figures.delivered_ms.store(delivered_ms, Relaxed);
     }
 
-    /// What the position that was written last needs of the logs.
+    /// Returns the segments that the last written position needs.
     pub fn needed(&self) -> Needed {
         self.needed
     }
@@ -81,7 +81,7 @@ impl<'w> PositionWriter<'w> {
         destination: &mut Destination,
         positions: &[ShardPosition],
     ) -> Result<(), ForwardError> {
-        // Reading moves it, too, where nothing of what is read is sent.
+        // Reading moves the position as well, where no row is to be sent.
         let is_timed = self.is_timed || self.progress.delivered_ms().is_none();
         let has_moved = segments(positions) != self.needed;
         match self.is_unwritten || has_moved || !is_timed {
@@ -90,13 +90,14 @@ impl<'w> PositionWriter<'w> {
         }
     }
 
-    /// Writes down where delivery stands; gaps only if they may have changed.
+    /// Writes the position; gaps only if they may have changed.
     pub fn write(
         &mut self,
         destination: &mut Destination,
         with_gaps: bool,
     ) -> Result<(), ForwardError> {
         let shards = destination.positions()?;
+        // The write that failed may have been one with changed gaps.
         let with_gaps = with_gaps || self.is_unwritten;
         let gaps = if with_gaps { Some(destination.gaps()?) } else { None };
         let needed = segments(&shards);
@@ -109,6 +110,7 @@ impl<'w> PositionWriter<'w> {
                 if self.is_unwritten {
                     tracing::info!(remote_name, "the delivery position can be written again");
                 }
+                // Segments are released by what is on disk, never by a position that is not.
                 (self.needed, self.is_unwritten) = (needed, false);
                 self.is_timed = self.progress.delivered_ms().is_some();
             }
@@ -126,7 +128,7 @@ impl<'w> PositionWriter<'w> {
         Ok(())
     }
 
-    /// As often as the log is synced.
+    /// Syncs the file as often as the log is synced.
     fn sync_if_due(&mut self) -> io::Result<()> {
         let every = match self.parts.store.config().wal.sync {
             SyncPolicy::Off => return Ok(()),

@@ -1,69 +1,68 @@
-//! How far delivery has come, as a time: the lag is what the newest sample stored is ahead of it.
+//! Progress of delivery, as a time: the lag is the distance to the newest stored sample.
 //!
-//! It is the time of the newest sample that was delivered, or of the newest stored when nothing was
-//! left to be delivered. It is written down with the position, so that a node whose receiver is
-//! away knows after a restart, too, how far it lags.
+//! The progress is the time of the newest delivered sample, or of the newest stored one when
+//! nothing was left to be delivered. It is written with the position, so that a node whose receiver
+//! is away knows its lag after a restart as well.
 
 use std::time::{Duration, Instant};
 
-/// How far delivery has come.
 #[derive(Debug)]
 pub(super) struct Progress {
-    /// Everything before this is delivered, in the order in which rows are sent; none of a
-    /// destination that has begun with an empty store and had nothing to deliver yet.
+    /// Everything before this is delivered, in the order of sending; `None` for a destination that
+    /// began with an empty store and had nothing to deliver yet.
     delivered_ms: Option<i64>,
-    /// When this began, by the node's clock.
+    /// Start time by the node's clock.
     begun_ms: i64,
-    /// A time at which the newest sample stored was this.
+    /// Moment of a look, and the newest sample stored then.
     seen: Option<(Instant, i64)>,
-    /// Longest time that a stored sample takes to be in the log.
+    /// Maximum time until a stored sample is in the log.
     settles: Duration,
 }
 
-/// What is seen at a look.
+/// State of the store and the log at a look.
 pub(super) struct Look {
     pub now: Instant,
     /// Times of the oldest and the newest sample stored.
     pub stored_ms: Option<(i64, i64)>,
-    /// Since when the log has had no more.
+    /// Moment since which the log has had no more.
     pub log_ended: Option<Instant>,
-    /// Whether any row waits.
+    /// Whether any row waits to be sent.
     pub waits: bool,
 }
 
 impl Progress {
-    /// Goes on where an earlier run wrote that it had come, if it did.
+    /// Goes on from the progress that an earlier run has written, if there is one.
     pub fn new(delivered_ms: Option<i64>, begun_ms: i64, settles: Duration) -> Progress {
         Progress { delivered_ms, begun_ms, seen: None, settles }
     }
 
-    /// How far delivery has come.
     pub fn delivered_ms(&self) -> Option<i64> {
         self.delivered_ms
     }
 
-    /// A new destination begins with what is written from now on; this is the newest sample before.
+    /// Begins a new destination behind the newest sample that is stored.
     pub fn begin(&mut self, newest_ms: i64) {
         self.delivered_ms.get_or_insert(newest_ms);
     }
 
-    /// A request was delivered, whose newest sample is of this time.
+    /// Records a delivered request by the time of its newest sample.
     pub fn delivered(&mut self, newest_ms: i64) {
         self.delivered_ms = self.delivered_ms.max(Some(newest_ms));
     }
 
-    /// Takes what is seen once a second.
+    /// Updates the progress once a second.
     pub fn look(&mut self, look: &Look) {
         let Some((oldest_ms, newest_ms)) = look.stored_ms else { return };
         let begun_ms = self.begun_ms;
+        // Nothing was delivered yet: the lag counts from the first sample that waits.
         let delivered_ms = self.delivered_ms.get_or_insert_with(|| oldest_ms.min(begun_ms));
-        // One that was ahead of all others, such as by a wrong clock, was deleted.
+        // A sample ahead of all others, such as by a wrong clock, was deleted.
         *delivered_ms = (*delivered_ms).min(newest_ms);
         if let (Some((at, seen_ms)), Some(log_ended), false) =
             (self.seen, look.log_ended, look.waits)
             && log_ended >= at + self.settles
         {
-            // The log was read to its end since, and nothing of it is left: there may be nothing in
+            // The log was read to its end since, and no row waits: there may have been nothing in
             // it for this destination.
             *delivered_ms = (*delivered_ms).max(seen_ms.min(newest_ms));
             self.seen = None;

@@ -1,4 +1,4 @@
-//! A run's reader: of the logs, and of what they have no more.
+//! A run's reader of the logs, and of the store where the logs have no more.
 
 use super::ForwardError;
 use super::backlog::{Pace, Window};
@@ -11,45 +11,44 @@ use std::time::{Duration, Instant};
 use tidepool_runtime::{CallError, Error, ShardPosition, StoreWindow};
 use tidepool_store::StoreError;
 
-/// How soon the log is looked at again that had no more: what comes meanwhile is read together.
+/// Pause after the end of the log was read: samples that come meanwhile are read together.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// Parts of the log that are read between two looks at answers.
+/// Parts of the log that are read between two checks for answers.
 const STEPS: usize = 16;
 
-/// How often what is damaged is read before it is given up: the device may give it another time.
+/// Reads of damaged data before it is given up: the device may give it another time.
 const DAMAGE_ATTEMPTS: u32 = 3;
 
-/// How often repeated failures are logged.
+/// Interval of log lines about repeated failures.
 const TELL_EVERY: Duration = Duration::from_secs(60);
 
-/// Why a window is given up that is too old, or too much.
+/// Reason for dropping a window that is too old, or beyond the limit.
 pub(super) const BEYOND_LIMIT: &str = "sample_age_limit and backlog.max_bytes say so";
 
 /// Reads the logs, and the store where they have no more.
 pub(super) struct Reader {
     tails: Tails,
-    /// When the log had no more.
+    /// Moment at which the log had no more.
     log_ended: Option<Instant>,
-    /// The read of the store that is open.
+    /// The open read of the store.
     window: Option<Window>,
-    /// The window that was opened last.
+    /// Start of the window that was opened last.
     last_window: Option<i64>,
-    /// Rows that it should have and that were not taken yet; not known of one that an earlier run
-    /// has begun.
+    /// Rows of that window that were not taken yet; `None` if an earlier run began it.
     rows_left: Option<u64>,
     /// Whether an earlier run may have delivered some of the first window.
     has_resumed_window: bool,
     pace: Pace,
-    /// Reads of the store that failed since the last that gave a row.
+    /// Failed reads of the store since the last that gave a row.
     store_failures: u32,
-    /// When that was last logged.
+    /// Moment at which that was last logged.
     store_failure_logged: Option<Instant>,
 }
 
 impl Reader {
-    /// Goes on where the tails stand; takes so many samples a second from the store, or any number
-    /// with 0.
+    /// Goes on where the tails stand; takes at most this many samples a second from the store, or
+    /// any number with 0.
     pub fn new(tails: Tails, has_resumed_window: bool, samples_per_second: u64) -> Reader {
         Reader {
             tails,
@@ -64,43 +63,43 @@ impl Reader {
         }
     }
 
-    /// When all of the log was read, if nothing of it is left now.
+    /// Returns the moment at which all of the log was read, if nothing of it is left now.
     pub fn log_ended(&self) -> Option<Instant> {
         self.log_ended.filter(|_| !self.tails.is_stuck())
     }
 
-    /// Bytes of both logs that were not read.
+    /// Returns the unread bytes of both logs.
     pub fn bytes_left(&self) -> u64 {
         self.tails.bytes_left()
     }
 
-    /// Drops series that a new checkpoint does not have, once all before it was read.
+    /// Drops series that a new checkpoint lacks, once everything before it was read.
     pub fn drop_series(&mut self, shared: &mut Shared<'_>) -> Result<(), ForwardError> {
         self.tails.drop_series(&mut shared.destination)
     }
 
-    /// The newest checkpoint that knows all series of what is not delivered, if there is one.
+    /// Returns the newest checkpoint that knows all series of undelivered rows, if there is one.
     pub fn series_base(&mut self, positions: &[ShardPosition]) -> Option<u32> {
         self.tails.series_base(positions)
     }
 
-    /// Whether the store has given all of the window that is open.
+    /// Returns whether the store has given all of the open window.
     pub fn has_ended_window(&self) -> bool {
         self.window.as_ref().is_some_and(Window::has_ended)
     }
 
     /// Reads the logs to their end, however many rows wait.
     pub fn read_logs(&mut self, shared: &mut Shared<'_>) -> Result<(), ForwardError> {
-        // Gaps may be joined: a read of the store starts over.
+        // Gaps may be joined, so a read of the store starts over.
         self.window = None;
-        // Each cycle reads what was there when it began.
+        // The first cycle reads only what was there when it began.
         for _ in 0..2 {
             while self.tails.step(&mut shared.feeding(u32::MAX))? == Read::Some {}
         }
         Ok(())
     }
 
-    /// Reads some of the logs and of what they have no more; returns whether there was anything.
+    /// Reads some of the logs and of the store; returns whether there was anything.
     pub fn read(&mut self, shared: &mut Shared<'_>) -> Result<bool, ForwardError> {
         let DestinationConfig { backlog, queue, .. } = &shared.parts.config;
         let order = backlog.order;
@@ -142,10 +141,10 @@ impl Reader {
         }
         let mut open = match self.window.take().filter(|open| open.start_ms() == window.start_ms) {
             Some(open) => open,
-            // An open read keeps the head from truncating: none is opened that could not go on.
+            // An open read keeps the head from truncating, so none is opened that could not go on.
             None if is_any_full(shared)? => return Ok(false),
             None => {
-                // Before the store is read: what comes out of order meanwhile is sent from the log.
+                // Before the store is read: later out-of-order samples are sent from the log.
                 let out_of_order_end = self.tails.out_of_order_end()?;
                 shared.destination.begin_store_window(out_of_order_end)?;
                 shared.write_position(true)?;
@@ -161,7 +160,7 @@ impl Reader {
             }
         };
         if open.has_ended() {
-            // Its rows are counted by the window until they are delivered.
+            // The window counts its rows until they are delivered.
             if !shared.destination.has_store_rows()? {
                 if let Some(samples) = self.rows_left.filter(|samples| *samples > 0) {
                     parts.figures.dropped.not_stored.fetch_add(samples, Relaxed);
@@ -183,7 +182,7 @@ impl Reader {
             return Ok(false);
         }
         let capacity = parts.config.queue.room();
-        // Live samples find room beside these.
+        // Half of the room is left to live samples.
         let capacity = match parts.config.backlog.order {
             BacklogOrder::OldestFirst => capacity,
             BacklogOrder::NewestFirst => (capacity / 2).max(1),
@@ -196,7 +195,7 @@ impl Reader {
                     self.store_failures = 0;
                 }
                 self.rows_left = self.rows_left.map(|left| left.saturating_sub(taken));
-                // Nor does one stay open that waits for long.
+                // A read that waits for long would keep the head from truncating as well.
                 self.window = (!open.is_stuck()).then_some(open);
                 Ok(rows.is_some())
             }
@@ -204,7 +203,7 @@ impl Reader {
         }
     }
 
-    /// The store could not be read: it is tried again, from where that ended. Damaged data stays
+    /// Handles a failed read of the store, which is retried from where it ended. Damaged data stays
     /// damaged, and must not block the rest.
     fn store_failed(
         &mut self,
@@ -215,6 +214,7 @@ impl Reader {
         let is_damage = match &error {
             ForwardError::Store(StoreError::Refused(error)) => is_damage(error),
             ForwardError::Call(CallError::Refused(error)) if is_damage(error) => true,
+            // The destination's own instance failed, so the run ends.
             ForwardError::Call(_) => return Err(error),
             _ => false,
         };
@@ -236,11 +236,12 @@ impl Reader {
                 "could not read the backlog from the store; it will be retried"
             );
         }
+        // A pause that a stop ends: the store must not be asked without a break.
         parts.is_stopping_within(LOOK_EVERY);
         Ok(false)
     }
 
-    /// Gives up a window.
+    /// Drops a window, and counts its rows.
     pub fn drop_window(
         &mut self,
         shared: &mut Shared<'_>,
@@ -248,7 +249,7 @@ impl Reader {
         dropped: &AtomicU64,
         why: &str,
     ) -> Result<(), ForwardError> {
-        // What of it waits in queues is sent all the same.
+        // Rows of the window that are in queues are sent all the same.
         let is_begun = self.last_window == Some(window.start_ms);
         let samples = self.rows_left.filter(|_| is_begun).unwrap_or(window.rows);
         self.window = None;
@@ -267,13 +268,13 @@ impl Reader {
     }
 }
 
-/// Whether a queue has no room for rows of the store beside live ones.
+/// Returns whether a queue has no room for rows of the store beside live ones.
 fn is_any_full(shared: &mut Shared<'_>) -> Result<bool, ForwardError> {
     let capacity = shared.parts.config.queue.room();
     Ok(shared.destination.pending()?.iter().any(|rows| *rows >= (capacity / 2).max(1)))
 }
 
-/// Whether it would be the same another time.
+/// Returns whether a retry would end in the same error.
 fn is_damage(error: &Error) -> bool {
     matches!(error, Error::Corrupt(_) | Error::Malformed(_))
 }

@@ -1,27 +1,27 @@
-//! How many shards a destination wants: upstream's control law, with its constants
+//! Computes the number of shards of a destination: upstream's control law, with its constants
 //! (prometheus/prometheus, `storage/remote/queue_manager.go`, `calculateDesiredShards`).
 //!
 //! The time that one sample takes, times the samples that come in a second and a twentieth of those
-//! that wait, is how many must be on their way at a time.
+//! that wait, is the number of shards that must send at a time.
 
 use std::time::Duration;
 
-/// How often it is looked at.
+/// Interval at which the number of shards is computed.
 pub const UPDATE_EVERY: Duration = Duration::from_secs(10);
 
 /// Weight of the newest rate.
 const EWMA_WEIGHT: f64 = 0.2;
 
-/// By how much the wish must differ from what there is.
+/// Relative difference up to which the number of shards stays.
 const TOLERANCE: f64 = 0.3;
 
-/// Part of what waits that is to be sent in a second.
+/// Share of the waiting samples that is to be sent in a second.
 const BACKLOG_PART: f64 = 0.05;
 
-/// Delay in seconds above which there are never fewer shards than before.
+/// Delay in seconds above which the number of shards does not fall.
 const DELAY_MAX: f64 = 10.0;
 
-/// A rate per second, in which what was counted last weighs more than what was counted before.
+/// A rate per second: a moving average in which the newest count weighs most.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rate {
     per_second: f64,
@@ -32,6 +32,7 @@ struct Rate {
 impl Rate {
     fn tick(&mut self, elapsed: Duration) {
         let now = std::mem::take(&mut self.counted) / elapsed.as_secs_f64().max(1e-3);
+        // As upstream's `ewma.go` does: the first rate that is not zero counts whole.
         if self.is_begun {
             self.per_second += EWMA_WEIGHT * (now - self.per_second);
         } else if now > 0.0 {
@@ -40,7 +41,7 @@ impl Rate {
     }
 }
 
-/// What is counted between two looks.
+/// Rates counted between two computations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Resharding {
     samples_in: Rate,
@@ -50,24 +51,24 @@ pub struct Resharding {
 }
 
 impl Resharding {
-    /// Samples were read from the log.
+    /// Counts samples that were read from the log.
     pub fn came_in(&mut self, samples: u64) {
         self.samples_in.counted += samples as f64;
     }
 
-    /// Of these, so many are not sent.
+    /// Counts those of them that are not sent.
     pub fn dropped(&mut self, samples: u64) {
         self.samples_dropped.counted += samples as f64;
     }
 
-    /// Samples were delivered, which took this long.
+    /// Counts delivered samples, and the time that sending them took.
     pub fn went_out(&mut self, samples: u64, took: Duration) {
         self.samples_out.counted += samples as f64;
         self.send_seconds.counted += took.as_secs_f64();
     }
 
-    /// How many shards are wanted, and the wish as it was computed. `delay` is by how many seconds
-    /// the newest sample delivered lies behind the newest there is.
+    /// Returns the wanted number of shards, and the number as computed. `delay` is the distance in
+    /// seconds from the newest delivered sample to the newest one.
     pub fn desired(
         &mut self,
         shards: u32,
@@ -85,6 +86,7 @@ impl Resharding {
         }
         let (rate_in, rate_out) = (self.samples_in.per_second, self.samples_out.per_second);
         let now = f64::from(shards);
+        // Without a delivery the time that a sample takes is not known.
         if rate_out <= 0.0 {
             return (shards, now);
         }
@@ -94,6 +96,7 @@ impl Resharding {
         let desired = seconds_per_sample * (rate_in * kept + BACKLOG_PART * waiting);
         let rounded = desired.ceil();
         let is_near = (now * (1.0 - TOLERANCE)..=now * (1.0 + TOLERANCE)).contains(&rounded);
+        // Fewer shards would make a large delay larger.
         if is_near || (delay > DELAY_MAX && rounded < now) {
             return (shards, desired);
         }
@@ -105,7 +108,7 @@ impl Resharding {
 mod tests {
     use super::*;
 
-    /// So many samples in and out in each interval, each taking so long.
+    /// Runs equal intervals with these samples, which take this long to send.
     fn steady(samples_in: u64, samples_out: u64, seconds: f64, shards: u32, delay: f64) -> u32 {
         let mut law = Resharding::default();
         let mut wanted = shards;

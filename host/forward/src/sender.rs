@@ -1,8 +1,7 @@
-//! One request, sent until it is answered for good: delivered, or refused.
+//! Sends one request until it is answered for good: delivered, or refused.
 //!
-//! What the receiver or the network may do better another time ([`Meaning::Again`]) is sent again,
-//! at growing distances or when `Retry-After` says. Everything else that is no success would be
-//! refused each time: it is given up, and counted.
+//! A failure that may pass ([`Meaning::Again`]) is retried at growing distances, or when
+//! `Retry-After` says. Any other failure would repeat: the request is given up, and counted.
 
 use super::answer::{Asked, Counts, Meaning, meaning};
 use super::client::Client;
@@ -15,52 +14,46 @@ use std::time::{Duration, Instant};
 use tidepool_runtime::RemoteWriteVersion;
 use tokio::sync::watch;
 
-/// How often repeated failures are logged.
+/// Interval of log lines about repeated failures.
 const TELL_EVERY: Duration = Duration::from_secs(60);
 
 /// A request that is sent.
 pub struct Outgoing {
-    /// The message, compressed.
+    /// The message, compressed by Snappy.
     pub body: Bytes,
-    /// Which message.
     pub version: RemoteWriteVersion,
-    /// How much is in it.
     pub counts: Counts,
-    /// From here on some of it is too old to be sent; none without a limit of age.
+    /// Time from which some of the rows are too old to be sent; `None` without a limit of age.
     pub stale_at: Option<Instant>,
 }
 
-/// How it ended.
+/// Outcome of sending a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The receiver has it; the request that was answered took so long.
+    /// The receiver has the rows; the answered attempt took this long.
     Delivered(Duration),
-    /// The receiver will not have it.
+    /// The receiver will not have the rows.
     Refused,
-    /// The receiver does not know this version's messages.
+    /// The receiver does not know messages of this version.
     UnknownVersion,
-    /// Some of it is too old by now: it is to be rebuilt.
+    /// Some of the rows are too old by now: the request is to be rebuilt.
     Stale,
-    /// It was recalled after an attempt that failed.
+    /// The request was recalled after a failed attempt.
     Recalled,
 }
 
-/// Who sends.
+/// Sends the requests of one destination.
 pub struct Sender {
-    /// The connection.
     pub client: Client,
-    /// How often, and for how long.
     pub queue: QueueConfig,
-    /// What is counted.
     pub figures: Arc<Figures>,
-    /// What log lines call the destination.
+    /// Name of the destination in log lines.
     pub name: String,
-    /// Whether it has said what it wrote of 2.0: then it is a receiver of 2.0.
+    /// Whether the receiver has returned counts, as only receivers of 2.0 do.
     pub has_counted: AtomicBool,
 }
 
 impl Outgoing {
-    /// What the content type says.
     pub fn content_type(&self) -> &'static str {
         match self.version {
             RemoteWriteVersion::V1 => "application/x-protobuf",
@@ -77,12 +70,13 @@ impl Outgoing {
 }
 
 impl Sender {
-    /// Sends until it is answered for good, or until an attempt fails and it is recalled.
+    /// Sends until the request is answered for good, or an attempt fails after a recall.
     pub async fn send(&self, request: &Outgoing, mut recalled: watch::Receiver<bool>) -> Outcome {
         let mut backoff = self.queue.min_backoff.min(self.queue.max_backoff);
         let mut warned: Option<Instant> = None;
         for attempt in 0.. {
             let is_stale = |at: Instant| Instant::now() >= at;
+            // The first attempt follows at once on the making of the request.
             if attempt > 0 && request.stale_at.is_some_and(is_stale) {
                 return Outcome::Stale;
             }
@@ -148,16 +142,19 @@ impl Sender {
                         );
                     }
                     tokio::select! {
+                        // A recall during the attempt must be seen before the next one.
                         biased;
                         _ = recalled.wait_for(|is_recalled| *is_recalled) => {
                             return Outcome::Recalled;
                         }
                         () = tokio::time::sleep(pause) => {}
                     }
+                    // A pause that the receiver asked for raises the backoff as well.
                     backoff = (backoff.max(pause) * 2).min(self.queue.max_backoff);
                 }
             }
         }
+        // Attempts ran out of numbers; the request is rebuilt.
         Outcome::Stale
     }
 
@@ -170,8 +167,8 @@ impl Sender {
         self.figures.requests.fetch_add(1, Relaxed);
         let lost = request.counts.without(written);
         if !lost.is_nothing() {
-            // Against the specification, which has 4xx for that: it would not be written another
-            // time.
+            // Against the specification, which has 4xx for that; a retry would not be written
+            // either.
             self.figures.failed.add(&lost);
             let Counts { samples, histograms, exemplars } = lost;
             tracing::error!(

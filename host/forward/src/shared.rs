@@ -1,4 +1,4 @@
-//! What all parts of a run use.
+//! The state that all parts of a run use.
 
 use super::ForwardError;
 use super::parts::Parts;
@@ -7,23 +7,22 @@ use super::resharding::Resharding;
 use super::tail::Feeding;
 use tidepool_runtime::Destination;
 
-/// What all parts of a run use.
 pub(super) struct Shared<'w> {
     pub parts: &'w Parts,
     /// The engine's queues of rows.
     pub destination: Destination,
     pub position: PositionWriter<'w>,
-    /// Counts rows that come and go, of which the number of shards follows.
+    /// Counts rows read and delivered, on which the number of shards depends.
     pub resharding: Resharding,
 }
 
 impl Shared<'_> {
-    /// Writes down where delivery stands; gaps only if they may have changed.
+    /// Writes the position; gaps only if they may have changed.
     pub fn write_position(&mut self, with_gaps: bool) -> Result<(), ForwardError> {
         self.position.write(&mut self.destination, with_gaps)
     }
 
-    /// Where rows go that are read, as long as no queue has more than `capacity`.
+    /// Returns the target of rows that are read, as long as no queue has more than `capacity`.
     pub fn feeding(&mut self, capacity: u32) -> Feeding<'_> {
         Feeding {
             destination: &mut self.destination,

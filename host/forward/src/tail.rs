@@ -1,5 +1,5 @@
-//! Reading both logs for one destination, in an order in which nothing is missing: what is out of
-//! order comes when all was read that was written before it.
+//! Reads both logs for one destination, in an order in which nothing is missing: an out-of-order
+//! record is read after everything that was written before it.
 //!
 //! ```text
 //! look where the out-of-order log ends ─▶ read the in-order log ─▶ read the out-of-order log to there ─┐
@@ -15,10 +15,10 @@ use tidepool_disk::DataDir;
 use tidepool_disk::wal::{Followed, LogFollower, LogKind, Records, SeriesFiles};
 use tidepool_runtime::{Destination, Fed, Place, ShardPosition};
 
-/// Bytes of records that are read at a time.
+/// Bytes of records read at a time.
 const READ_BYTES: usize = 128 * 1024;
 
-/// One log, and what was read of it that found no room yet.
+/// One log, and records read from it that found no room yet.
 struct Tail {
     log: LogKind,
     follower: LogFollower,
@@ -33,7 +33,6 @@ struct Waiting {
     taken: (usize, usize),
 }
 
-/// Both logs.
 pub(super) struct Tails {
     data: DataDir,
     in_order: Tail,
@@ -44,26 +43,24 @@ pub(super) struct Tails {
     dropped_before: Option<u32>,
 }
 
-/// Which checkpoint knows all series of the out-of-order rows that are not delivered. A row names a
-/// series that the head has at that time; so once all rows are delivered that came before a look at
-/// the log, the checkpoint that was the newest at that look will do.
+/// Finds the checkpoint that knows all series of undelivered out-of-order rows. A row names a
+/// series that the head has at that time; so once all rows before a look at the log are delivered,
+/// the checkpoint that was the newest at that look is enough.
 #[derive(Default)]
 struct SeriesBase {
     /// The newest checkpoint when the log was looked at.
     looked: Option<Option<u32>>,
-    /// Where the out-of-order log ended then, as segment and record, and this checkpoint.
+    /// End of the out-of-order log then, as segment and record, and that checkpoint.
     awaited: Option<((u32, u32), Option<u32>)>,
     found: Option<u32>,
 }
 
-/// How reading went.
+/// Result of one step of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Read {
-    /// Something was read.
     Some,
-    /// There is nothing more for now.
+    /// Nothing more is there for now.
     End,
-    /// A queue is full.
     Full,
 }
 
@@ -103,7 +100,7 @@ impl Tail {
     }
 }
 
-/// Where what is read goes.
+/// The target of rows that are read, and their counters.
 pub(super) struct Feeding<'a> {
     pub destination: &'a mut Destination,
     pub capacity: u32,
@@ -112,7 +109,6 @@ pub(super) struct Feeding<'a> {
 }
 
 impl Feeding<'_> {
-    /// Counts what was read.
     pub fn count(&mut self, fed: &Fed) {
         let dropped = &self.figures.dropped;
         self.figures.samples_in.fetch_add(fed.rows + fed.dropped, Relaxed);
@@ -132,7 +128,7 @@ impl Feeding<'_> {
 }
 
 impl Tails {
-    /// Goes on where delivery stands; the series of what comes before are read first.
+    /// Goes on from a position; the series of everything before it are read first.
     pub fn open(
         data: &DataDir,
         positions: &[ShardPosition],
@@ -151,8 +147,9 @@ impl Tails {
         })
     }
 
-    /// Reads the next part of what is there.
+    /// Reads the next part of the logs.
     pub fn step(&mut self, to: &mut Feeding<'_>) -> Result<Read, ForwardError> {
+        // The end of the out-of-order log comes first: see the order above.
         if !self.has_observed {
             if self.series.awaited.is_none() {
                 self.series.looked = Some(SeriesFiles::newest_checkpoint_number(&self.data)?);
@@ -174,7 +171,7 @@ impl Tails {
         Ok(read)
     }
 
-    /// The newest checkpoint that knows all series of what is not delivered, if there is one.
+    /// Returns the newest checkpoint that knows all series of undelivered rows, if there is one.
     pub fn series_base(&mut self, positions: &[ShardPosition]) -> Option<u32> {
         let delivered = positions
             .iter()
@@ -187,46 +184,48 @@ impl Tails {
         self.series.found
     }
 
-    /// Where the out-of-order log ends now, as records are counted.
+    /// Returns the current end of the out-of-order log, as records are counted.
     pub fn out_of_order_end(&self) -> Result<Place, ForwardError> {
         end_behind(&self.data, LogKind::OutOfOrder, self.out_of_order.follower.place().0)
     }
 
-    /// Drops series that a new checkpoint does not have, once all before it was read.
+    /// Drops series that a new checkpoint lacks, once everything before it was read.
     pub fn drop_series(&mut self, destination: &mut Destination) -> Result<(), ForwardError> {
         let Some((number, files)) = SeriesFiles::newest_checkpoint(&self.data)? else {
             return Ok(());
         };
+        // Records before the checkpoint that are still unread may name the series.
         if self.has_observed
             || self.dropped_before >= Some(number)
             || self.in_order.follower.place().0 <= number
         {
             return Ok(());
         }
+        // Noted again first, so that only series which the checkpoint lacks are dropped.
         files.each(READ_BYTES, |segment, records| destination.note_series(segment, &records))?;
         destination.drop_series(number)?;
         self.dropped_before = Some(number);
         Ok(())
     }
 
-    /// Whether there is more in a log than can be read of it now.
+    /// Returns whether a log has more than can be read of it now.
     pub fn is_stuck(&self) -> bool {
         self.in_order.follower.is_stuck() || self.out_of_order.follower.is_stuck()
     }
 
-    /// Bytes of both logs that were not read.
+    /// Returns the unread bytes of both logs.
     pub fn bytes_left(&self) -> u64 {
         self.in_order.follower.bytes_left() + self.out_of_order.follower.bytes_left()
     }
 }
 
-/// Where a log ends now, as records are counted.
+/// Returns the current end of a log, as records are counted.
 pub(super) fn end_of(data: &DataDir, log: LogKind) -> Result<Place, ForwardError> {
     let last = LogFollower::new(data, log, 0).last_segment()?;
     end_behind(data, log, last.unwrap_or(0))
 }
 
-/// The same, if this segment is there or a later one.
+/// The same, if this segment or a later one exists.
 fn end_behind(data: &DataDir, log: LogKind, segment: u32) -> Result<Place, ForwardError> {
     let mut follower = LogFollower::new(data, log, segment);
     loop {
@@ -237,14 +236,14 @@ fn end_behind(data: &DataDir, log: LogKind, segment: u32) -> Result<Place, Forwa
     }
 }
 
-/// Bytes of both logs behind where delivery stands, whole segments.
+/// Returns the bytes of both logs from the position on, in whole segments.
 pub(super) fn bytes_behind(data: &DataDir, positions: &[ShardPosition]) -> u64 {
     let (in_order, out_of_order) = segments(positions);
     let behind = |log, segment| LogFollower::new(data, log, segment).bytes_left();
     behind(LogKind::InOrder, in_order) + behind(LogKind::OutOfOrder, out_of_order)
 }
 
-/// The first segments of both logs of which not all is delivered.
+/// Returns the first segments of both logs of which not all is delivered.
 pub(super) fn segments(positions: &[ShardPosition]) -> (u32, u32) {
     let first = |of: fn(&ShardPosition) -> u32| positions.iter().map(of).min().unwrap_or(0);
     (first(|position| position.in_order.segment), first(|position| position.out_of_order.segment))

@@ -1,4 +1,4 @@
-//! The thread of one destination: a run after the other, each with an engine instance of its own,
+//! The thread of one destination: one run after the other, each with an engine instance of its own,
 //! until it is time to stop.
 
 use super::ForwardError;
@@ -22,20 +22,20 @@ use tidepool_runtime::{Destination, ForwardSettings, Label, Place};
 /// First pause before a worker that failed restarts; it doubles.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
-/// Longest of these pauses; a run that lasted longer has not failed at once.
+/// Maximum of these pauses; a run that lasted longer has not failed at once.
 const RESTART_PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// Where delivery stands, which goes from worker to worker of a destination.
+/// File and position, which go from worker to worker of a destination.
 pub(super) struct Stand {
     pub file: PositionFile,
     pub position: Position,
 }
 
-/// What a worker begins with.
+/// Source of the position that a worker begins with.
 pub(super) enum Start {
-    /// It is known where delivery stands.
+    /// The position is known already.
     At(Box<Stand>),
-    /// It is where the worker of this number leaves it, which was asked to stop.
+    /// The position is that of the worker with this number, which was asked to stop.
     Behind(JoinHandle<Option<Stand>>, u64),
 }
 
@@ -45,14 +45,14 @@ struct Worker {
     sender: Arc<Sender>,
     stand: Stand,
     version: Negotiated,
-    /// When it began, by the node's clock.
+    /// Start time by the node's clock.
     begun_ms: i64,
 }
 
-/// Works until it is time to stop, and returns where delivery stands then.
+/// Works until it is time to stop, and returns the position then.
 pub(super) fn run(parts: Parts, client: Client, start: Start) -> Option<Stand> {
-    // A name that was made of the URL says nothing to people. An error's level, for it to be there
-    // at every level of the log.
+    // A name made of the URL says nothing to people. The level is that of errors, so that every
+    // level of the log shows the span.
     let _span = tracing::error_span!("forwarding", url = %parts.config.url).entered();
     let stand = begin(&parts, start)?;
     let sender = Arc::new(Sender {
@@ -66,8 +66,8 @@ pub(super) fn run(parts: Parts, client: Client, start: Start) -> Option<Stand> {
     Some(Worker { parts, sender, stand, version, begun_ms: system_now_ms() }.run())
 }
 
-/// Waits for the worker before this one, if there is one; nothing if it is time to stop before it
-/// is known where delivery stands.
+/// Waits for the worker before this one, if there is one; returns `None` if it is time to stop
+/// before the position is known.
 fn begin(parts: &Parts, start: Start) -> Option<Stand> {
     let (thread, number) = match start {
         Start::At(stand) => return Some(*stand),
@@ -91,7 +91,7 @@ fn begin(parts: &Parts, start: Start) -> Option<Stand> {
         }
     }
     let stand = stand?;
-    // Only now: until here the one before kept what it needs.
+    // Only now: until here the needs of the worker before were kept.
     parts.needs.add(parts.number, segments(&stand.position.shards));
     if let Err(error) = parts.needs.drop_destination(number) {
         tracing::warn!(%error, "could not delete WAL segments kept for forwarding");
@@ -99,7 +99,7 @@ fn begin(parts: &Parts, start: Start) -> Option<Stand> {
     Some(stand)
 }
 
-/// What a worker's thread returns in the end.
+/// Waits for a worker's thread, and returns its position.
 pub(super) fn join(thread: JoinHandle<Option<Stand>>) -> Option<Stand> {
     thread.join().unwrap_or_else(|_| {
         tracing::error!("a thread that forwards samples panicked");
@@ -107,7 +107,7 @@ pub(super) fn join(thread: JoinHandle<Option<Stand>>) -> Option<Stand> {
     })
 }
 
-/// How the engine makes requests for a destination.
+/// Returns the engine's settings of a destination.
 pub(super) fn settings(
     config: &DestinationConfig,
     labels: &[Label],
@@ -123,7 +123,7 @@ pub(super) fn settings(
 }
 
 impl Worker {
-    /// Works until it is time to stop. After a failure it restarts from where delivery stood.
+    /// Works until it is time to stop. After a failure, a run restarts from the position.
     fn run(mut self) -> Stand {
         tracing::info!(remote_name = self.parts.config.name, "forwarding started");
         let mut pause = RESTART_PAUSE;
@@ -171,9 +171,10 @@ impl Worker {
         let ended = run.work();
         let last = run.last_position();
         drop(run);
-        // The next one begins where this one's last answer left it.
+        // The next run begins where this one's last answer left the position.
         match last {
             Some(last) => *position = last,
+            // The instance has ended, and its position with it; the file has the last one.
             None => {
                 let dir = parts.store.data().path().join(FORWARD_DIR);
                 if let Ok((opened, Some(read))) = PositionFile::open(&dir, &config.name) {
@@ -184,8 +185,8 @@ impl Worker {
         ended.map_err(named)
     }
 
-    /// Pauses, or until it is time to stop. Meanwhile figures say what waits, and the log is kept
-    /// within its bound.
+    /// Waits for a pause, or until it is time to stop. Meanwhile the figures are updated, and the
+    /// log is kept within its bound.
     fn stand_by(&mut self, pause: Duration) {
         let until = Instant::now() + pause;
         loop {
@@ -198,7 +199,7 @@ impl Worker {
         }
     }
 
-    /// The figures that need no instance.
+    /// Updates the figures that need no instance.
     fn show_stand(&mut self) {
         let Parts { store, runtime, figures, .. } = &self.parts;
         let Position { shards, delivered_ms, .. } = &mut self.stand.position;
@@ -206,7 +207,7 @@ impl Worker {
             runtime.block_on(stored_ms(store, delivered_ms.is_none()))
         {
             figures.newest_ms.store(newest_ms, Relaxed);
-            // It has not begun: all that waits does so from its first sample.
+            // Delivery has not begun: everything waits, from the first sample on.
             delivered_ms.get_or_insert(oldest_ms.min(self.begun_ms));
         }
         figures.delivered_ms.store(delivered_ms.unwrap_or(0), Relaxed);
@@ -216,8 +217,8 @@ impl Worker {
         figures.shards.store(shards.len() as u64, Relaxed);
     }
 
-    /// Gives up the oldest of what is held of the log beyond its bound, as long as no instance can
-    /// note what of it is to be taken from the store.
+    /// Drops the oldest kept segments beyond the bound, as long as no instance can note their rows
+    /// in a gap.
     fn bound_log(&mut self) {
         let Parts { number, config, needs, figures, .. } = &self.parts;
         let Stand { file, position } = &mut self.stand;
@@ -239,6 +240,7 @@ impl Worker {
                 "forwarding cannot start, and its WAL segments exceed --remote-write-log-size: \
                  the oldest are dropped unsent"
             );
+            // Written before the segments are deleted that the old position names.
             if let Err(error) = file.write(&position.shards, None, position.delivered_ms) {
                 tracing::error!(remote_name, %error, "could not write the delivery position");
                 return;
@@ -250,7 +252,7 @@ impl Worker {
     }
 }
 
-/// A place, or the beginning of a segment that is behind it.
+/// Returns a place, or the beginning of a later segment.
 fn not_before(place: Place, segment: u32) -> Place {
     match place.segment < segment {
         true => Place { segment, record: 0, row: 0 },

@@ -1,35 +1,33 @@
-//! A block by its `meta.json`, as far as it matters for shipping.
+//! The parts of a block's `meta.json` that matter for shipping.
 
 use super::ShipError;
 use serde_json::Value;
 use tidepool_disk::BlockDirs;
 
-/// Longest `meta.json` that is read.
+/// Maximum size of a `meta.json` that is read.
 pub const META_BYTES_MAX: u64 = 16 << 20;
 
-/// A block, as far as it matters here.
+/// A block, as far as shipping needs it.
 #[derive(Clone, Debug)]
 pub struct BlockInfo {
-    /// Its ULID, by the name of its directory.
+    /// ULID, the name of the block's directory.
     pub ulid: String,
-    /// Time of its first sample, or earlier.
+    /// Time of the first sample, or earlier.
     pub min_time_ms: i64,
-    /// The end of its range, not included.
+    /// End of the block's range, not included.
     pub max_time_ms: i64,
     /// 1 for a block cut from the head.
     pub level: u64,
-    /// Samples in it.
     pub samples: u64,
-    /// Stretches of series that were deleted but are still in its chunks.
+    /// Ranges of series that were deleted but are still in the chunks.
     pub tombstones: u64,
-    /// The blocks cut from the head that are in it.
+    /// Blocks cut from the head that are part of this one.
     pub sources: Vec<String>,
-    /// The whole of its `meta.json`.
+    /// The whole `meta.json` of the block.
     pub meta: Value,
 }
 
 impl BlockInfo {
-    /// Reads a block's `meta.json`.
     pub fn read(blocks: &BlockDirs, ulid: &str) -> Result<BlockInfo, ShipError> {
         let lacks = "lacks minTime, maxTime, stats or compaction";
         BlockInfo::of(ulid, read_meta(blocks, ulid)?).ok_or_else(|| wrong(ulid, lacks.into()))
@@ -38,6 +36,7 @@ impl BlockInfo {
     pub(super) fn of(ulid: &str, meta: Value) -> Option<BlockInfo> {
         let compaction = meta.get("compaction")?;
         let stats = meta.get("stats")?;
+        // Zeros may be left out, as Prometheus does with `numTombstones`.
         let number = |of: &Value, key: &str| of.get(key).and_then(Value::as_u64).unwrap_or(0);
         let sources = compaction.get("sources").and_then(Value::as_array);
         let sources = sources.into_iter().flatten().filter_map(Value::as_str);
@@ -53,8 +52,8 @@ impl BlockInfo {
         })
     }
 
-    /// Readers of a bucket know no tombstones: a block is shipped only once it is rewritten without
-    /// what was deleted.
+    /// Checks that nothing is deleted: readers of a bucket know no tombstones, so a block is
+    /// shipped only once it is rewritten without deleted samples.
     pub fn check_deletions(&self) -> Result<(), ShipError> {
         match self.tombstones {
             0 => Ok(()),
@@ -66,12 +65,13 @@ impl BlockInfo {
     }
 }
 
-/// The content of a block's `meta.json`.
+/// Returns the content of a block's `meta.json`.
 pub fn read_meta(blocks: &BlockDirs, ulid: &str) -> Result<Value, ShipError> {
     let file = blocks.open_file(ulid, "meta.json")?;
     if file.size_bytes() > META_BYTES_MAX {
         return Err(wrong(ulid, format!("has {} bytes", file.size_bytes())));
     }
+    // The bound above fits into 32 bits.
     let bytes = file.read_at(0, file.size_bytes() as u32)?;
     serde_json::from_slice(&bytes).map_err(|error| wrong(ulid, error.to_string()))
 }

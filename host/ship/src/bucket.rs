@@ -1,7 +1,7 @@
 //! A place in object storage, named by a URL: a directory, or a bucket of S3, Google or Azure.
 //!
-//! Endpoint, region and credentials come from the environment, by the names that `object_store`
-//! and the providers' own tools read. Memory is bounded: a file goes in parts of a few megabytes,
+//! Endpoint, region and credentials come from the environment, by the names that `object_store` and
+//! the providers' own tools read. Memory is bounded: a file is sent in parts of a few megabytes,
 //! one at a time.
 
 use super::ShipError;
@@ -14,26 +14,26 @@ use tidepool_disk::BlockFile;
 use tidepool_settings::redact::shown_text;
 use url::Url;
 
-/// Size of a part; S3 takes none smaller but the last.
+/// Size of a part; S3 accepts a smaller one only at the end.
 const PART_BYTES: u64 = 5 << 20;
 
-/// Most parts of an object; S3 and Azure take 10,000 and 50,000.
+/// Maximum number of parts of an object; S3 and Azure accept 10,000 and 50,000.
 const PARTS_MAX: u64 = 9_000;
 
-/// Bytes handed to the network at a time: the grain of a bound on bytes a second.
+/// Bytes handed to the network at a time: the grain of the bandwidth limit.
 const PIECE_BYTES: u64 = 16 << 10;
 
-/// Where blocks go.
+/// The storage that blocks are uploaded to.
 pub struct Bucket {
     store: Box<dyn ObjectStore>,
     prefix: Path,
     url: String,
-    /// What a directory needs; others have it in their client.
+    /// Bandwidth limit of a directory; other stores have it in their client.
     pace: Option<Pace>,
 }
 
 impl Bucket {
-    /// The bucket of a URL. Nothing is sent yet.
+    /// Opens the bucket of a URL. Nothing is sent yet.
     pub fn open(url: &str, bytes_per_second_max: u64) -> Result<Bucket, ShipError> {
         let shown = shown_text(url);
         let wrong = |reason: String| ShipError::Url { url: shown.clone(), reason };
@@ -47,6 +47,7 @@ impl Bucket {
                 std::fs::create_dir_all(&dir).map_err(|error| wrong(error.to_string()))?;
                 let store = LocalFileSystem::new_with_prefix(&dir).map_err(unusable)?;
                 Ok(Bucket {
+                    // `meta.json` marks a whole block, so the files before it must be durable.
                     store: Box::new(store.with_fsync(true)),
                     prefix: Path::default(),
                     url: shown.clone(),
@@ -67,7 +68,7 @@ impl Bucket {
         }
     }
 
-    /// The length of an object, if it is there.
+    /// Returns the length of an object, if it is there.
     pub async fn size(&self, name: &str) -> Result<Option<u64>, ShipError> {
         match self.store.head(&self.path(name)).await {
             Ok(found) => Ok(Some(found.size)),
@@ -76,12 +77,13 @@ impl Bucket {
         }
     }
 
-    /// An object of at most so many bytes, if it is there.
+    /// Returns an object of at most `bytes_max` bytes, if it is there.
     pub async fn get(&self, name: &str, bytes_max: u64) -> Result<Option<Bytes>, ShipError> {
         let found = match self.store.get(&self.path(name)).await {
             Err(object_store::Error::NotFound { .. }) => return Ok(None),
             found => found.map_err(|source| self.failed(name, source))?,
         };
+        // The length comes before the body, which need not be read if it is too long.
         let bytes = found.meta.size;
         if bytes > bytes_max {
             return Err(ShipError::TooLarge { object: self.name(name), bytes });
@@ -89,14 +91,14 @@ impl Bucket {
         found.bytes().await.map(Some).map_err(|source| self.failed(name, source))
     }
 
-    /// Writes a small object.
+    /// Writes a small object in one request.
     pub async fn put(&self, name: &str, bytes: Vec<u8>) -> Result<(), ShipError> {
         self.pass(bytes.len()).await;
         let put = self.store.put(&self.path(name), bytes.into()).await;
         put.map(drop).map_err(|source| self.failed(name, source))
     }
 
-    /// Writes a file of a block. It is there as a whole or not at all.
+    /// Writes a file of a block, as a whole or not at all.
     pub async fn put_file(&self, name: &str, file: &BlockFile) -> Result<(), ShipError> {
         let bytes = file.size_bytes();
         if bytes <= PART_BYTES {
@@ -109,7 +111,7 @@ impl Bucket {
         let mut upload = upload.map_err(|source| self.failed(name, source))?;
         let done = self.put_parts(name, file, &mut *upload).await;
         if done.is_err() {
-            // What stays of it takes space that the bucket's rules for unfinished uploads free.
+            // Parts that stay take space until the bucket's rules for unfinished uploads free it.
             let _ = upload.abort().await;
         }
         done
@@ -122,6 +124,7 @@ impl Bucket {
         upload: &mut dyn MultipartUpload,
     ) -> Result<(), ShipError> {
         let bytes = file.size_bytes();
+        // Longer parts keep their number within the limit for files of any length.
         let part_bytes = PART_BYTES.max(bytes.div_ceil(PARTS_MAX));
         let mut offset = 0;
         while offset < bytes {
@@ -153,11 +156,12 @@ impl Bucket {
     }
 }
 
-/// A part of a file, in pieces.
+/// Reads a part of a file, in pieces.
 fn payload(file: &BlockFile, mut offset: u64, mut bytes: u64) -> Result<PutPayload, ShipError> {
     let mut pieces = Vec::new();
     while bytes > 0 {
         let piece = bytes.min(PIECE_BYTES);
+        // Not above `PIECE_BYTES`, so the cast cannot truncate.
         pieces.push(Bytes::from(file.read_at(offset, piece as u32)?));
         offset += piece;
         bytes -= piece;

@@ -1,9 +1,9 @@
-//! The HTTP client for object storage: with a limit of bytes a second, and without timeouts that a
-//! slow uplink would exceed.
+//! The HTTP client for object storage: with a bandwidth limit, and without timeouts that a slow
+//! uplink would exceed.
 //!
 //! A request has no fixed time limit, since a part of five megabytes may take half an hour; a
-//! connection whose bytes are not acknowledged ends within a minute. Bodies go out in small pieces,
-//! each when the bound allows it, so that an uplink is never full for the length of a part.
+//! connection whose bytes are not acknowledged ends within a minute. Bodies are sent in small
+//! pieces, each when the limit allows it, so that an uplink is never full for the length of a part.
 
 use super::pace::Pace;
 use async_trait::async_trait;
@@ -26,21 +26,21 @@ use tidepool_client::{Ask, Client, ClientError, ConnectLimits, HttpClientConfig,
 use tokio::time::Sleep;
 use url::Url;
 
-/// A request that failed is tried again so often before the block is given up for now.
+/// Retries of a failed request before the block is given up for now.
 const RETRIES: usize = 2;
 const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a connection may take to be made.
+/// Maximum time for making a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long sent bytes may go unacknowledged.
+/// Maximum time for which sent bytes may go unacknowledged.
 const UNACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Least rate of a request, in bytes a second, once this much time has passed.
+/// Minimum rate of a request, in bytes a second, once this much time has passed.
 const RATE_MIN: u64 = 1024;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Makes clients that keep a pace.
+/// Makes clients with a bandwidth limit.
 #[derive(Clone, Debug)]
 struct PacedConnector {
     pace: Pace,
@@ -57,11 +57,11 @@ struct PacedBody {
     inner: HttpRequestBody,
     pace: Pace,
     sleep: Pin<Box<Sleep>>,
-    /// Goes out when the sleep ends.
+    /// Sent when the sleep ends.
     waiting: Option<Bytes>,
 }
 
-/// The bucket of a URL, with endpoint and credentials from the environment.
+/// Opens the bucket of a URL, with endpoint and credentials from the environment.
 pub fn cloud_store(
     scheme: ObjectStoreScheme,
     url: &str,
@@ -101,10 +101,10 @@ impl HttpConnector for PacedConnector {
     }
 }
 
-/// Proxies come from the environment, as the rest of what is configured.
+/// Makes a client; proxies come from the environment, like all other settings.
 fn client(allows_http: bool) -> Result<Client, ClientError> {
-    // That this system trusts no one is said at the start; a bucket that is reached without TLS
-    // needs no authority.
+    // A system without trusted authorities is reported at the start; a bucket that is reached
+    // without TLS needs no authority.
     if !allows_http {
         system_config()?;
     }
@@ -128,6 +128,7 @@ impl HttpService for PacedClient {
             return Err(unusable("the URL is no https URL".to_owned()));
         }
         let bytes = body.content_length() as u64;
+        // The limit's own delays must not end a request, nor a slow uplink.
         let least = self.pace.least(bytes).max(Duration::from_secs(bytes / RATE_MIN));
         let (method, headers) = (parts.method, parts.headers);
         let ask = Ask { method, headers, timeout: Some(ANSWER_TIMEOUT + least), ..Ask::get(url) };
@@ -164,6 +165,7 @@ impl Body for PacedBody {
                 Ok(data) => data,
                 Err(other) => return Poll::Ready(Some(Ok(other))),
             };
+            // Reserved before the wait, so that bodies sent at a time share the limit.
             let at = self.pace.reserve(data.len());
             self.sleep.as_mut().reset(at);
             self.waiting = Some(data);
@@ -177,13 +179,14 @@ impl Body for PacedBody {
     }
 
     fn size_hint(&self) -> SizeHint {
+        // The inner body does not count the piece that waits.
         let waiting = self.waiting.as_ref().map_or(0, Bytes::len) as u64;
         let inner = self.inner.size_hint().exact();
         inner.map_or_else(SizeHint::default, |bytes| SizeHint::with_exact(bytes + waiting))
     }
 }
 
-/// Says of what kind an error is: some are tried again at once.
+/// Classifies an error: some kinds are retried at once.
 fn http_error(error: ClientError) -> HttpError {
     let kind = match error {
         ClientError::Timeout(_) => HttpErrorKind::Timeout,

@@ -1,20 +1,18 @@
-//! Why a block could not be shipped.
+//! Reasons why a block could not be shipped.
 
 use std::path::PathBuf;
 use tidepool_disk::DiskError;
 
-/// Everything that can go wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum ShipError {
-    /// The URL of the bucket names none.
+    /// The URL names no bucket.
     #[error(
         "--ship={url}: {reason}; give file:///path, s3://bucket, gs://bucket or az://container, \
              each with an optional path"
     )]
     Url {
-        /// The value of the flag.
+        /// Value of the flag, without its secrets.
         url: String,
-        /// What is wrong with it.
         reason: String,
     },
     /// The bucket cannot be used as it is configured.
@@ -23,63 +21,57 @@ pub enum ShipError {
          host/docs/shipping.md"
     )]
     Configuration {
-        /// The bucket.
+        /// URL of the bucket, without its secrets.
         url: String,
-        /// The error of the client.
         source: object_store::Error,
     },
-    /// The bucket did not do what it was asked.
+    /// The bucket did not do as it was asked.
     #[error("{object}: {source}")]
     Bucket {
-        /// The object.
+        /// URL of the bucket, with the name of the object.
         object: String,
-        /// The error of the client.
         source: object_store::Error,
     },
     /// An object is larger than anything of its kind.
     #[error("{object} has {bytes} bytes, which is too long for a meta.json")]
     TooLarge {
-        /// The object.
         object: String,
-        /// Its length.
+        /// Length of the object in the bucket.
         bytes: u64,
     },
     /// A block's files cannot be read.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// A block's `meta.json` does not say what every block's says.
+    /// A block's `meta.json` lacks fields that every block's has.
     #[error("block {block}: meta.json {reason}")]
     Meta {
-        /// The block.
+        /// ULID of the block in the data directory.
         block: String,
-        /// What is wrong with it.
         reason: String,
     },
-    /// The file of what was shipped does not read.
+    /// The list of shipped blocks cannot be read.
     #[error("{path}: {reason}")]
     State {
-        /// The file.
+        /// Path of the file with the list.
         path: PathBuf,
-        /// What is wrong with it.
         reason: String,
     },
     /// A block has deletions that would come back in the bucket.
     #[error("block {block} is not shipped yet: {reason}")]
     Deletions {
-        /// The block.
         block: String,
-        /// Why it could not be rewritten without them.
+        /// Reason why the deleted samples are still in the block.
         reason: String,
     },
 }
 
 impl ShipError {
-    /// Whether it is about one block only, so that others can be tried.
+    /// Returns whether the error is about one block only, so that others can be tried.
     pub fn is_of_one_block(&self) -> bool {
         matches!(self, ShipError::Disk(_) | ShipError::Meta { .. } | ShipError::Deletions { .. })
     }
 
-    /// Whether the block was removed meanwhile.
+    /// Returns whether the block was removed meanwhile.
     pub fn is_gone(&self) -> bool {
         matches!(self, ShipError::Disk(error) if error.is_not_found())
     }

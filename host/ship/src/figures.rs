@@ -1,16 +1,14 @@
-//! What shipping counts, and its metrics.
+//! Counters of shipping, and their metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tidepool_telemetry::MetricsText;
 
-/// What shipping counted since the start.
+/// Counters of shipping since the start.
 #[derive(Debug, Default)]
 pub struct ShipFigures {
-    /// Times that all blocks were looked at, and those that were due uploaded.
+    /// Rounds in which all blocks were looked at, and those that were due uploaded.
     pub rounds: AtomicU64,
-    /// Blocks uploaded.
     pub uploads: AtomicU64,
-    /// Attempts that failed.
     pub upload_failures: AtomicU64,
     /// Bytes of the files uploaded.
     pub uploaded_bytes: AtomicU64,
@@ -18,16 +16,14 @@ pub struct ShipFigures {
     pub already_there: AtomicU64,
     /// Blocks whose name is taken in the bucket by another block.
     pub conflicts: AtomicU64,
-    /// Blocks that wait.
     pub blocks_waiting: AtomicU64,
-    /// From the first sample of the oldest of them to the end of the newest, in milliseconds.
+    /// Span from the first sample of the oldest waiting block to the end of the newest.
     pub waiting_span_ms: AtomicU64,
-    /// When the last block was uploaded, in milliseconds since the epoch; 0 for never.
+    /// Time of the last upload, in milliseconds since the epoch; 0 for never.
     pub last_upload_ms: AtomicU64,
 }
 
 impl ShipFigures {
-    /// Shows them.
     pub fn show(&self, text: &mut MetricsText) {
         for (name, help, count) in [
             (

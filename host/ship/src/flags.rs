@@ -39,7 +39,6 @@ pub struct ShipFlags {
 }
 
 impl ShipFlags {
-    /// What is true of some of them.
     pub const MARKS: Marks = Marks {
         short: &["ship"],
         prometheus: &[("storage.tsdb.delay-compact-file.path", "delay-compact-file")],
@@ -47,7 +46,7 @@ impl ShipFlags {
         ..Marks::NONE
     };
 
-    /// The settings of shipping, if it is on.
+    /// Returns the settings of shipping, if it is on.
     pub fn ship(&self) -> Option<ShipConfig> {
         Some(ShipConfig {
             url: self.ship.clone()?,
@@ -56,8 +55,8 @@ impl ShipFlags {
         })
     }
 
-    /// The list of blocks that are uploaded, if others wait for that, and whether merged blocks are
-    /// uploaded, too.
+    /// Returns the list of uploaded blocks, if others wait for that, and whether merged blocks are
+    /// uploaded as well.
     pub fn uploaded_list(&self, data_dir: &Path) -> Option<(PathBuf, bool)> {
         let own = self.ship.as_ref().map(|_| data_dir.join(STATE_FILE));
         let file = own.or_else(|| self.delay_compact_file.clone())?;

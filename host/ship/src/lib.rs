@@ -6,17 +6,16 @@
 //!        └──────── thanos.shipper.json ◀── state ─────────┘
 //! ```
 //!
-//! Reading order: [`block_info`] (a block), [`plan`] (which are due), [`state`] (which have been
-//! shipped), [`meta`] (what the bucket's `meta.json` says beyond the node's), [`upload`] (one
-//! block), [`worker`] (the thread that does it). [`bucket`] is the object storage, `client` its
-//! HTTP client, [`pace`] the bound on bytes a second. Without the feature `cloud` there is no
-//! client, and directories only.
+//! Reading order: [`block_info`] (a block), [`plan`] (blocks that are due), [`state`] (the list of
+//! shipped blocks), [`meta`] (the bucket's `meta.json`), [`upload`] (one block), [`worker`] (the
+//! thread). [`bucket`] is the object storage, `client` its HTTP client, [`pace`] the bandwidth
+//! limit. Without the feature `cloud` there is no client, and only directories are supported.
 //!
-//! Invariants: a block's `meta.json` is in the bucket only when all its other files are; what the
-//! bucket holds under a block's name is never replaced by something else; a block is written down
-//! as shipped only after its `meta.json` is there. Neither the store nor HTTP is known here. The
-//! order of uploads, the section in `meta.json` and the file of what was shipped are those of
-//! Thanos' sidecar (`pkg/shipper` and `pkg/block` in thanos-io/thanos).
+//! Invariants: a block's `meta.json` is in the bucket only when all its other files are; an object
+//! under a block's name is never replaced by something else; a block is listed as shipped only
+//! after its `meta.json` is there. This crate knows neither the store nor HTTP. The order of
+//! uploads, the section in `meta.json` and the list of shipped blocks are those of Thanos' sidecar
+//! (`pkg/shipper` and `pkg/block` in thanos-io/thanos).
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -38,12 +37,12 @@ pub use error::ShipError;
 pub use figures::ShipFigures;
 pub use worker::{CleanTombstones, ShipThread, Shipper};
 
-/// What the log says about shipping when a node starts.
+/// Settings of shipping, as flags give them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShipConfig {
-    /// The bucket, and where in it.
+    /// URL of the bucket, with a path.
     pub url: String,
-    /// Bytes a second that may be uploaded; 0 is no limit.
+    /// Maximum upload rate in bytes a second; 0 is no limit.
     pub bytes_per_second_max: u64,
     /// Whether merged blocks are shipped of which no part has been.
     pub with_compacted: bool,

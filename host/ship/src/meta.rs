@@ -19,19 +19,18 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tidepool_protocol::prom::external_labels::ExternalLabels;
 
-/// Who uploaded it.
+/// Name of the uploading program.
 const SOURCE: &str = "tidepool";
 
 /// A file of a block and its length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSize {
-    /// Path inside the block.
+    /// Path relative to the block's directory.
     pub path: String,
-    /// Length in bytes.
     pub bytes: u64,
 }
 
-/// The bytes of a block's `meta.json` in the bucket. `files` by path, without `meta.json`.
+/// Returns a block's `meta.json` for the bucket. `files` are by path, without `meta.json`.
 pub fn bucket_meta(
     block: &BlockInfo,
     labels: &ExternalLabels,
@@ -40,6 +39,7 @@ pub fn bucket_meta(
 ) -> Vec<u8> {
     let sized = |file: &FileSize| json!({ "rel_path": file.path, "size_bytes": file.bytes });
     let mut listed: Vec<Value> = files.iter().map(sized).collect();
+    // The size of `meta.json` is left out: it depends on this list.
     listed.push(json!({ "rel_path": "meta.json" }));
     let segments = files.iter().filter_map(|file| file.path.strip_prefix("chunks/"));
     let thanos = json!({
@@ -53,14 +53,14 @@ pub fn bucket_meta(
     });
     let mut meta = block.meta.clone();
     if let Some(fields) = meta.as_object_mut() {
-        // The directory's name is what the node knows the block by.
+        // The node knows the block by the name of its directory.
         fields.insert("ulid".to_owned(), json!(block.ulid));
         fields.insert("thanos".to_owned(), thanos);
     }
     format!("{meta:#}\n").into_bytes()
 }
 
-/// How the block that a bucket has under this one's name differs from it; `None` if it does not.
+/// Compares a block with the one of its name in a bucket; returns a difference, if there is one.
 pub fn difference(block: &BlockInfo, labels: &ExternalLabels, found: &[u8]) -> Option<String> {
     let found: Value = match serde_json::from_slice(found) {
         Ok(found) => found,
@@ -74,6 +74,7 @@ pub fn difference(block: &BlockInfo, labels: &ExternalLabels, found: &[u8]) -> O
             return Some(format!("{path} is {theirs} in the bucket and {ours} here"));
         }
     }
+    // Blocks of two nodes may agree in everything else.
     let theirs = found.pointer("/thanos/labels").cloned().unwrap_or_default();
     let ours = Value::Object(label_map(labels));
     (theirs != ours)

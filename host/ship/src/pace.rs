@@ -7,36 +7,37 @@ use tokio::time::Instant;
 /// Lets bytes pass at a bounded rate. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Pace {
-    /// 0 is no bound.
+    /// Limit in bytes a second; 0 is none.
     bytes_per_second_max: u64,
-    /// When the next bytes may go.
+    /// Moment from which the next bytes may be sent.
     next: Arc<Mutex<Instant>>,
 }
 
 impl Pace {
-    /// A pace of so many bytes a second; 0 is no bound.
+    /// Creates a pace of this many bytes a second; 0 is no limit.
     pub fn new(bytes_per_second_max: u64) -> Pace {
         Pace { bytes_per_second_max, next: Arc::new(Mutex::new(Instant::now())) }
     }
 
-    /// Takes room for so many bytes; returns when they may go.
+    /// Takes room for some bytes; returns the moment from which they may be sent.
     pub fn reserve(&self, bytes: usize) -> Instant {
         let now = Instant::now();
         if self.bytes_per_second_max == 0 {
             return now;
         }
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        // Time that passed unused is not saved up for a burst.
         let at = (*next).max(now);
         *next = at + Duration::from_secs_f64(bytes as f64 / self.bytes_per_second_max as f64);
         at
     }
 
-    /// Waits until so many bytes may go.
+    /// Waits until this many bytes may be sent.
     pub async fn pass(&self, bytes: usize) {
         tokio::time::sleep_until(self.reserve(bytes)).await;
     }
 
-    /// Least time that so many bytes take.
+    /// Returns the least time that this many bytes take.
     #[cfg(feature = "cloud")]
     pub fn least(&self, bytes: u64) -> Duration {
         match self.bytes_per_second_max {

@@ -1,8 +1,9 @@
-//! Which blocks are to be shipped: a pure choice, from what their `meta.json` say.
+//! Chooses the blocks to be shipped, purely from their `meta.json`.
 //!
-//! Blocks cut from the head are, as Thanos' sidecar has it: level 1. A block of a higher level is
-//! made of others; it goes only if it is one of them rewritten without what was deleted, or on
-//! request, and never when a part of it was shipped before: the bucket would hold that twice.
+//! Blocks cut from the head (level 1) are shipped, as Thanos' sidecar has it. A block of a higher
+//! level is made of others; it is shipped only if it is one of them rewritten without deleted
+//! samples, or on request, and never if a part of it was shipped before, since the bucket would
+//! hold that part twice.
 
 use super::ShipError;
 use super::block_info::BlockInfo;
@@ -10,11 +11,13 @@ use super::state::Shipped;
 use tidepool_disk::BlockDirs;
 
 impl BlockInfo {
-    /// Whether it is to be shipped.
+    /// Returns whether the block is to be shipped.
     pub fn is_due(&self, shipped: &Shipped, with_compacted: bool) -> bool {
+        // Thanos' sidecar skips empty blocks as well.
         if self.samples == 0 || shipped.contains(&self.ulid) {
             return false;
         }
+        // With one source, nothing was merged: the block was rewritten.
         let is_rewritten = self.sources.len() == 1;
         match self.level {
             0 | 1 => true,
@@ -24,17 +27,16 @@ impl BlockInfo {
     }
 }
 
-/// What there is.
+/// The blocks of a data directory.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// The blocks whose `meta.json` reads, oldest time first.
+    /// Blocks whose `meta.json` is readable, oldest time first.
     pub found: Vec<BlockInfo>,
-    /// Those that were listed and whose does not, and why; blocks that were merged or dropped
-    /// meanwhile, too.
+    /// Listed blocks whose `meta.json` is not readable, and why; some were dropped meanwhile.
     pub unread: Vec<(String, ShipError)>,
 }
 
-/// Looks at all blocks. What is wrong with one is the compactor's to report.
+/// Looks at all blocks. The compactor reports the damaged ones.
 pub fn survey(blocks: &BlockDirs) -> Result<Survey, ShipError> {
     let mut survey = Survey::default();
     for ulid in blocks.list()? {

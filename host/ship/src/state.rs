@@ -1,13 +1,13 @@
-//! Which blocks have been shipped: `thanos.shipper.json` in the data directory.
+//! The list of shipped blocks: `thanos.shipper.json` in the data directory.
 //!
 //! ```json
 //! {"version": 1, "uploaded": ["01J…", "01J…"]}
 //! ```
 //!
-//! Name and format are those of Thanos' sidecar, so either can go on where the other left off. It
-//! lists blocks that are in the data directory, and those that merged blocks there were made of;
-//! others are dropped, so it does not grow. Without it nothing is lost: whether a block is in the
-//! bucket is asked there.
+//! Name and format are those of Thanos' sidecar, so either can go on where the other left off. The
+//! list has the blocks in the data directory, and those that merged blocks there were made of;
+//! others are dropped, so it does not grow. Without the list nothing is lost: the bucket is asked
+//! whether it has a block.
 
 use super::ShipError;
 use super::block_info::BlockInfo;
@@ -18,18 +18,17 @@ use std::path::Path;
 use tidepool_disk::DataDir;
 use tidepool_settings::file::read_regular;
 
-/// The file's name.
 pub const STATE_FILE: &str = "thanos.shipper.json";
 
-/// Longest file that is read: some two million blocks.
+/// Maximum size of the file: some two million blocks.
 const STATE_BYTES_MAX: u64 = 64 << 20;
 
-/// The list, and whether the file says the same.
+/// The list, and the content of its file.
 #[derive(Debug, Default)]
 pub struct ShippedFile {
     /// The new content of the list.
     pub shipped: Shipped,
-    /// The content of the file; nothing if it cannot be read.
+    /// The content of the file; `None` if it cannot be read.
     written: Option<Shipped>,
 }
 
@@ -52,7 +51,7 @@ impl ShippedFile {
         }
     }
 
-    /// Writes the file, durably, unless it says the same.
+    /// Writes the file durably, unless its content is the same.
     pub fn save(&mut self, data: &DataDir) -> Result<(), ShipError> {
         if self.written.as_ref() != Some(&self.shipped) {
             let list = json!({ "version": 1, "uploaded": self.shipped.0 });
@@ -81,20 +80,20 @@ impl Shipped {
         Ok(uploaded.map(str::to_owned).collect())
     }
 
-    /// Whether a block was.
     pub fn contains(&self, ulid: &str) -> bool {
         self.0.contains(ulid)
     }
 
-    /// Adds a block that was shipped. A rewritten one stands for the one it was made of, too.
+    /// Adds a shipped block, and with a rewritten one the block that it was made of.
     pub fn insert(&mut self, block: &BlockInfo) {
         self.0.insert(block.ulid.clone());
+        // The source has the same samples, and must not be shipped beside it.
         if block.level > 1 && block.sources.len() == 1 {
             self.0.extend(block.sources.iter().cloned());
         }
     }
 
-    /// Drops what is neither one of these blocks nor contained in one.
+    /// Drops the blocks that are neither among these nor contained in one of them.
     pub fn retain(&mut self, blocks: &[BlockInfo]) {
         let ulids = blocks.iter().flat_map(|block| block.sources.iter().chain([&block.ulid]));
         let named: BTreeSet<&String> = ulids.collect();

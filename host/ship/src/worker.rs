@@ -1,8 +1,7 @@
-//! The thread that ships: it looks for finished blocks, uploads them one by one, and goes on until
-//! the node stops. Whatever fails is tried again, at growing distances, without end.
+//! The shipping thread: looks for finished blocks, uploads them one by one, and goes on until the
+//! node stops. A failure is retried at growing distances, without end.
 //!
-//! It is a thread of its own with a low priority, so that reading, hashing and encrypting take no
-//! time from writes.
+//! The thread has a low priority, so that reading, hashing and encrypting take no time from writes.
 
 use super::block_info::BlockInfo;
 use super::bucket::Bucket;
@@ -23,24 +22,24 @@ use tidepool_lifecycle::shutdown::Shutdown;
 use tidepool_protocol::prom::external_labels::ExternalLabels;
 use tidepool_settings::redact::shown_text;
 
-/// Shortest and longest time between two looks at the blocks.
+/// Minimum and maximum interval of looks at the blocks.
 const LOOK_EVERY_MIN: Duration = Duration::from_millis(100);
 const LOOK_EVERY_MAX: Duration = Duration::from_secs(10);
 
 /// First pause after a failure; it doubles up to [`PAUSE_MAX`].
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Longest pause after failures one after the other, but for what chance adds.
+/// Maximum pause after consecutive failures, before chance is added.
 const PAUSE_MAX: Duration = Duration::from_secs(300);
 
 /// The thread's priority: the kernel's scale ends at 19.
 const NICENESS: i32 = 10;
 
-/// Rewrites blocks without what was deleted from them; an error says why not.
+/// Rewrites blocks without their deleted samples; an error is the reason why not.
 pub type CleanTombstones =
     Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<(), String>> + Send>> + Send + Sync>;
 
-/// What ships, before there is a data directory to ship from.
+/// Ships blocks, once there is a data directory to ship from.
 pub struct Shipper {
     config: ShipConfig,
     bucket: Bucket,
@@ -56,11 +55,10 @@ struct Worker {
     clean: CleanTombstones,
 }
 
-/// The running thread.
 pub type ShipThread = std::thread::JoinHandle<()>;
 
 impl Shipper {
-    /// Nothing is begun yet. Blocks are looked for a hundred times in their duration.
+    /// Begins nothing yet. Blocks are looked for a hundred times in their duration.
     pub fn open(
         config: ShipConfig,
         labels: ExternalLabels,
@@ -71,7 +69,6 @@ impl Shipper {
         Ok(Shipper { config, bucket, labels, look_every, figures: Arc::default() })
     }
 
-    /// Its figures.
     pub fn figures(&self) -> Arc<ShipFigures> {
         Arc::clone(&self.figures)
     }
@@ -85,14 +82,15 @@ impl Shipper {
     ) -> io::Result<ShipThread> {
         let blocks = BlockDirs::open(data);
         let worker = Worker { shipper: self, data: data.clone(), blocks, clean };
+        // A runtime of its own, since the uploads read files and must not block the network's.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name("ship".to_owned()).spawn(move || {
-            // On Linux this is the thread's own.
+            // On Linux this sets the priority of this thread alone.
             if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
                 tracing::debug!(%error, "could not lower the priority of the shipping thread");
             }
             runtime.block_on(worker.run(shutdown));
-            // A directory that hangs, or a name that does not resolve, does not delay the stop.
+            // A directory that hangs, or a name that does not resolve, must not delay the stop.
             runtime.shutdown_background();
         })
     }
@@ -103,6 +101,7 @@ impl Worker {
         let bucket = shown_text(&self.shipper.config.url);
         tracing::info!(bucket, "shipping of blocks started");
         tokio::select! {
+            // A stop drops an upload wherever it is; the next start goes on with it.
             () = shutdown.wait() => {}
             () = self.work() => {}
         }
@@ -135,26 +134,29 @@ impl Worker {
         }
     }
 
-    /// Ships all that is due. What is wrong with one block keeps no other from being shipped.
+    /// Ships all due blocks. A fault of one block keeps no other from being shipped.
     async fn ship_due(&self, file: &mut ShippedFile) -> Result<(), ShipError> {
         let due = self.due(&mut file.shipped).await?;
+        // The look may have dropped blocks from the list.
         file.save(&self.data)?;
         let mut failed = None;
         for (at, block) in due.iter().enumerate() {
             self.count_waiting(due.get(at..).unwrap_or_default());
             match self.ship(&block.ulid).await {
                 Ok(()) => {
+                    // Saved after each block: an upload may have taken hours.
                     file.shipped.insert(block);
                     file.save(&self.data)?;
                 }
                 Err(error) if error.is_gone() => {}
                 Err(error) if error.is_of_one_block() => failed = Some(error),
+                // The bucket fails, so it would fail for the other blocks as well.
                 Err(error) => return Err(error),
             }
         }
         match failed {
             Some(error) => {
-                // Those that went well are not counted here any more.
+                // Shipped blocks no longer count as waiting.
                 self.look(&mut file.shipped)?;
                 Err(error)
             }
@@ -165,14 +167,15 @@ impl Worker {
         }
     }
 
-    /// The blocks that are due, oldest first, rewritten where something was deleted from them:
-    /// Thanos knows no tombstones, so what was deleted would be back in the bucket.
+    /// Returns the due blocks, oldest first, rewritten where something was deleted from them:
+    /// Thanos knows no tombstones, so deleted samples would be back in the bucket.
     async fn due(&self, shipped: &mut Shipped) -> Result<Vec<BlockInfo>, ShipError> {
         let due = self.look(shipped)?;
         if due.iter().all(|block| block.tombstones == 0) {
             return Ok(due);
         }
         if let Err(reason) = (self.clean)().await {
+            // Blocks that still have deletions fail by themselves later.
             tracing::debug!(reason, "blocks could not be rewritten without deletions");
         }
         self.look(shipped)
@@ -202,7 +205,7 @@ impl Worker {
     }
 
     async fn ship(&self, ulid: &str) -> Result<(), ShipError> {
-        // Those before it may have taken hours; something may have been deleted since.
+        // The blocks before may have taken hours, and samples may have been deleted since.
         let block = BlockInfo::read(&self.blocks, ulid)?;
         block.check_deletions()?;
         let started = Instant::now();
@@ -239,15 +242,16 @@ impl Worker {
     }
 }
 
-/// A pause that doubles with each failure, a fifth longer or shorter by chance: nodes that lost
-/// the same uplink shall not all come back at the same moment.
+/// Returns a pause that doubles with each failure, a fifth longer or shorter by chance: nodes that
+/// lost the same uplink must not all come back at the same moment.
 fn pause_after(failures: u32) -> Duration {
+    // The shift must stay below the width of the number.
     let doubled = PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(16));
     let chance = RandomState::new().hash_one(0u64) as f64 / u64::MAX as f64;
     doubled.min(PAUSE_MAX).mul_f64(0.8 + 0.4 * chance)
 }
 
-/// An error with its causes, which the client keeps to itself otherwise.
+/// Returns the text of an error and its causes, which the client does not print.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

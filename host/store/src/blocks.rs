@@ -1,4 +1,4 @@
-//! The blocks of the store, as their `meta.json` describe them.
+//! Lists the blocks of the store from their `meta.json`, and records the damaged ones.
 
 use super::{Shared, Store, StoreError};
 use serde_json::Value;
@@ -9,19 +9,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tidepool_disk::{BlockDirs, DiskError};
 use tidepool_runtime::{Damage, Instance};
 
-/// Longest `meta.json` that is read: some 200,000 blocks that a block was made of.
+/// Maximum size of a `meta.json` that is read: enough for a block made of some 200,000 others.
 const META_BYTES_MAX: u64 = 16 << 20;
 
-/// A block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedBlock {
-    /// Its ULID.
+    /// ULID, the name of the block's directory.
     pub id: String,
-    /// Bytes of its files.
+    /// Total size of the block's files.
     pub bytes: u64,
-    /// The object in its `meta.json`, or why it cannot be read.
+    /// The JSON object in `meta.json`, or the reason why it cannot be read.
     pub meta: Result<Value, String>,
-    /// What was found damaged in it, so that it is not served.
+    /// Damage that keeps the block from being served; `None` if none was found.
     pub damage: Option<String>,
 }
 
@@ -30,7 +29,7 @@ pub struct ListedBlock {
 pub(super) struct DamagedBlocks(Mutex<BTreeMap<String, String>>);
 
 impl DamagedBlocks {
-    /// Adds a block, and returns whether it was not among them.
+    /// Adds a block, and returns whether it was new.
     fn add(&self, block: &str, reason: String) -> bool {
         match self.lock().entry(block.to_owned()) {
             Entry::Vacant(entry) => {
@@ -45,7 +44,7 @@ impl DamagedBlocks {
         self.lock().get(block).cloned()
     }
 
-    /// How many of these blocks are among them. Others are gone, and forgotten.
+    /// Counts the damaged blocks among `blocks`, and drops all others: they left the directory.
     pub(super) fn count_of(&self, blocks: &[String]) -> u64 {
         let mut damaged = self.lock();
         damaged.retain(|block, _| blocks.contains(block));
@@ -63,6 +62,7 @@ impl Shared {
         let block = block_of(&damage.where_);
         let place = damage.where_.strip_prefix(block).unwrap_or_default();
         let reason = format!("{}: {}", place.trim_start_matches('/'), damage.reason);
+        // Each read finds the same damage again; one count and one log line per block are enough.
         if !self.damaged_blocks.add(block, reason.trim_start_matches(": ").to_owned()) {
             return;
         }
@@ -76,8 +76,7 @@ impl Shared {
         );
     }
 
-    /// Reports the damaged blocks that reads of an instance left out, and returns a warning for
-    /// each.
+    /// Reports the damaged blocks that an instance left out; returns a warning for each.
     pub(super) fn damaged_in_reads(
         &self,
         instance: &mut Instance,
@@ -92,7 +91,7 @@ impl Shared {
     }
 }
 
-/// The block in the place of a damage: a ULID, or the path of a file in a block.
+/// Returns the block in the place of a damage: a ULID, or the path of a file in a block.
 pub(super) fn block_of(place: &str) -> &str {
     place.split('/').next().unwrap_or(place)
 }
@@ -100,6 +99,7 @@ pub(super) fn block_of(place: &str) -> &str {
 impl Store {
     /// All blocks, by ascending ULID.
     pub async fn listed_blocks(&self) -> Result<Vec<ListedBlock>, StoreError> {
+        // Listing opens a file of every block, which must not block the network runtime.
         let shared = self.shared.clone();
         let listed = tokio::task::spawn_blocking(move || list(&shared)).await;
         listed.map_err(|error| StoreError::Runtime(error.to_string()))?
@@ -111,9 +111,10 @@ fn list(shared: &Shared) -> Result<Vec<ListedBlock>, StoreError> {
     let mut listed = Vec::new();
     for id in blocks.list()? {
         match (meta(blocks, &id), blocks.size_bytes(&id)) {
-            // It was merged or dropped meanwhile.
+            // A merge or retention dropped the block after it was listed.
             (Err(error), _) | (_, Err(error)) if error.is_not_found() => {}
             (meta, bytes) => {
+                // A damaged `meta.json` does not hide the block: it is listed with the reason.
                 let meta = meta.map_err(|error| error.to_string()).and_then(|meta| meta);
                 let damage = shared.damaged_blocks.damage_of(&id);
                 listed.push(ListedBlock { id, bytes: bytes?, meta, damage });
@@ -123,13 +124,14 @@ fn list(shared: &Shared) -> Result<Vec<ListedBlock>, StoreError> {
     Ok(listed)
 }
 
-/// What a block's `meta.json` says, or what is wrong with it.
+/// Reads a block's `meta.json`. The inner error says why its content cannot be used.
 fn meta(blocks: &BlockDirs, id: &str) -> Result<Result<Value, String>, DiskError> {
     let file = blocks.open_file(id, "meta.json")?;
     let bytes = file.size_bytes();
     if bytes > META_BYTES_MAX {
         return Ok(Err(format!("meta.json has {bytes} bytes, more than {META_BYTES_MAX}")));
     }
+    // The bound above fits into 32 bits, so the cast cannot truncate.
     let text = file.read_at(0, bytes as u32)?;
     Ok(match serde_json::from_slice(&text) {
         Ok(meta @ Value::Object(_)) => Ok(meta),

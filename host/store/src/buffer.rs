@@ -1,36 +1,36 @@
-//! Buffers of request bodies, reused: memory that is returned to the system comes back page by
+//! Pool of buffers for request bodies. Memory that was returned to the system comes back page by
 //! page, each zeroed first, which costs as much as decompressing into it.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Most buffers that wait to be used again.
+/// Maximum number of free buffers.
 const FREE_MAX: usize = 4;
 
-/// A longer buffer is given back at once: few senders send so much.
+/// Larger buffers are freed at once: few senders need them.
 const FREE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Buffers that wait; clones share them.
+/// Free buffers; clones share the pool.
 #[derive(Clone, Default)]
 pub struct Buffers {
     free: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
-/// A request's body. Its buffer is used again once it is dropped.
+/// Body of a request. Dropping it returns the buffer to its pool.
 #[derive(Default)]
 pub struct Body {
-    /// Holds the body, and behind it what earlier ones left.
+    /// Holds the body, followed by bytes of earlier bodies.
     buffer: Vec<u8>,
     bytes: usize,
     home: Option<Buffers>,
 }
 
 impl Buffers {
-    /// A buffer of so many bytes, which may be any.
+    /// Returns a buffer of `bytes` bytes with arbitrary content.
     pub fn take(&self, bytes: usize) -> Body {
         let mut buffer = self.lock().pop().unwrap_or_default();
         if buffer.len() < bytes {
-            // What it holds is not worth copying.
+            // Cleared first, so that growing does not copy the old content.
             buffer.clear();
             buffer.resize(bytes, 0);
         }
@@ -43,8 +43,9 @@ impl Buffers {
 }
 
 impl Body {
-    /// Keeps no more than so many bytes.
+    /// Shortens the body to at most `bytes` bytes.
     pub fn truncate(&mut self, bytes: usize) {
+        // The buffer keeps its length, so that the next `take` need not zero it again.
         self.bytes = self.bytes.min(bytes);
     }
 }

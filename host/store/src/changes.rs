@@ -1,35 +1,32 @@
-//! What changed in the store: how old the samples were that were stored since a moment.
+//! Tracks changes of the store: the time of the oldest sample stored since a moment.
 //!
-//! Of all writes since a moment only the oldest sample counts, so a write whose oldest sample is
-//! newer than that of a later write need not be remembered: what is left is ascending in both, the
-//! writes and their samples. When there are too many, neighbours become one; that says of some
-//! moments that older samples came than did, never the reverse.
+//! Of all writes since a moment only the oldest sample counts, so a write is dropped from the list
+//! once a later one has an older sample. The list ascends by write and by sample time. When it is
+//! full, neighbours are joined, which may report an older sample than the true one, never a newer.
 
 use std::collections::VecDeque;
 
-/// Writes that are remembered.
+/// Maximum number of writes that are remembered.
 const REMEMBERED_MAX: usize = 256;
 
-/// A moment: what was stored until then, and what was not deleted or lost until then.
+/// State of the store at a moment: the writes and the other changes until then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     generation: u64,
     writes: u64,
 }
 
-/// All that changed.
 #[derive(Default)]
 pub struct Changes {
-    /// How often something changed other than by writes.
+    /// Number of changes other than writes, such as deletions.
     generation: u64,
-    /// How many writes there were.
     writes: u64,
-    /// Numbers of writes, and the time of the oldest sample since the one before it in this list.
+    /// Number of a write, and the time of the oldest sample since the previous entry.
     oldest: VecDeque<(u64, i64)>,
 }
 
 impl Changes {
-    /// Samples were stored, of which this is the oldest time.
+    /// Records a write whose oldest sample has this time.
     pub fn stored(&mut self, oldest_ms: i64) {
         self.writes += 1;
         while self.oldest.pop_back_if(|(_, other_ms)| *other_ms >= oldest_ms).is_some() {}
@@ -39,32 +36,34 @@ impl Changes {
         }
     }
 
-    /// Anything may have changed.
+    /// Records a change that may concern any sample.
     pub fn changed(&mut self) {
         self.generation += 1;
+        // No moment of an older generation is answered, so its entries are useless.
         self.oldest.clear();
     }
 
-    /// This moment.
     pub fn now(&self) -> Moment {
         Moment { generation: self.generation, writes: self.writes }
     }
 
-    /// The time before which nothing changed since a moment; none if anything may have.
+    /// Returns the time before which nothing changed since a moment; `None` if anything may have.
     pub fn unchanged_before_ms(&self, since: Moment) -> Option<i64> {
         if since.generation != self.generation {
             return None;
         }
+        // The list ascends in both, so the first entry after the moment has the oldest sample.
         let later = self.oldest.partition_point(|(write, _)| *write <= since.writes);
         Some(self.oldest.get(later).map_or(i64::MAX, |(_, oldest_ms)| *oldest_ms))
     }
 
-    /// Makes one of each two in the older half: moments far back need no precision.
+    /// Joins pairs of entries in the older half: old moments need no precision.
     fn coarsen(&mut self) {
         let mut place = 0;
         self.oldest.make_contiguous();
         let (older, _) = self.oldest.as_mut_slices();
         for at in (0..REMEMBERED_MAX / 2).step_by(2) {
+            // The later number with the older time may report too much change, never too little.
             older[place] = (older[at + 1].0, older[at].1);
             place += 1;
         }
@@ -78,7 +77,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a list of all writes: never newer than the truth, and exact for what is recent.
+        /// Compares with a list of all writes: never newer than that, exact for recent moments.
         #[test]
         fn the_oldest_since_a_moment(
             times in prop::collection::vec((0..2000i64, any::<bool>()), 1..3 * REMEMBERED_MAX)

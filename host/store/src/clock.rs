@@ -1,33 +1,32 @@
 //! The current time on a node whose clock may be wrong.
 //!
 //! The system's clock counts as long as it is plausible: not before this software existed, and not
-//! behind what is stored. Otherwise (a board without a battery starts in 1970, a clock was set
-//! back) the senders are believed: the median time of the samples in a request, and of the last few
-//! requests the median again, so that a sender that is wrong must be in the majority to matter.
+//! behind the newest stored sample. Otherwise (a board without a battery starts in 1970, a clock
+//! was set back) the senders' timestamps count: the median of the samples of a request, and the
+//! median of these over the last requests, so that only a majority of wrong senders matters.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use tidepool_lifecycle::clock::system_now_ms;
 
-/// A clock that is earlier than 1 January 2025 is not set.
+/// An earlier time, before 1 January 2025, means that the clock is not set.
 const CLOCK_MS_MIN: i64 = 1_735_689_600_000;
 
-/// How many requests are asked for the time.
+/// Number of requests over which the median is taken.
 const REQUESTS: usize = 9;
 
-/// Tells the time.
 #[derive(Debug)]
 pub struct Clock {
     future_limit_ms: i64,
-    /// Newest sample that is stored; the smallest time if there is none, or it is not known yet.
+    /// Time of the newest stored sample; `i64::MIN` if there is none, or it is not known yet.
     newest_ms: AtomicI64,
     is_doubted: AtomicBool,
     heard_ms: Mutex<VecDeque<i64>>,
 }
 
 impl Clock {
-    /// A clock beside which samples may be so far ahead.
+    /// Creates a clock of a node that accepts samples up to `future_limit_ms` ahead of it.
     pub fn new(future_limit_ms: i64) -> Clock {
         Clock {
             future_limit_ms,
@@ -37,22 +36,22 @@ impl Clock {
         }
     }
 
-    /// The time, or what comes nearest to it.
+    /// Returns the system's time, or the senders' time while the clock is doubted.
     pub fn now_ms(&self) -> i64 {
         self.judge(system_now_ms())
     }
 
-    /// Takes note of the newest sample that is stored.
+    /// Records the time of the newest stored sample.
     pub fn stored(&self, newest_ms: i64) {
         self.newest_ms.store(newest_ms, Relaxed);
     }
 
-    /// Whether the system's clock cannot be right.
+    /// Returns whether the system's clock cannot be right.
     pub fn is_doubted(&self) -> bool {
         self.doubts(system_now_ms())
     }
 
-    /// Takes note of the time that a request is about. Needed only while the clock is doubted.
+    /// Records the sample time of a request. Needed only while the clock is doubted.
     pub fn heard(&self, sample_time_ms: i64) {
         let mut heard_ms = self.heard_ms.lock().unwrap_or_else(PoisonError::into_inner);
         heard_ms.truncate(REQUESTS - 1);
@@ -61,12 +60,14 @@ impl Clock {
 
     fn doubts(&self, system_ms: i64) -> bool {
         let newest_ms = self.newest_ms.load(Relaxed);
+        // Samples may be ahead by the limit, so only a sample beyond it proves the clock wrong.
         system_ms < CLOCK_MS_MIN || newest_ms > system_ms.saturating_add(self.future_limit_ms)
     }
 
     fn judge(&self, system_ms: i64) -> i64 {
         let is_doubted = self.doubts(system_ms);
         let mut heard_ms = self.heard_ms.lock().unwrap_or_else(PoisonError::into_inner);
+        // Logged once per change of the verdict: the time is asked for with every write.
         if self.is_doubted.swap(is_doubted, Relaxed) != is_doubted {
             let (clock_ms, newest_ms) = (system_ms, self.newest_ms.load(Relaxed));
             match is_doubted {
@@ -80,6 +81,7 @@ impl Clock {
             }
         }
         if !is_doubted {
+            // Times heard while the clock was wrong say nothing about the next time that it is.
             heard_ms.clear();
             return system_ms;
         }

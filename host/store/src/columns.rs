@@ -1,25 +1,24 @@
-//! Rows by the numbers of their series: for writers inside of the process that store the same
-//! series again and again, and need not tell their labels each time.
+//! Appends by series number, for writers inside the process that store the same series again and
+//! again and need not send the labels each time.
 
 use super::head::{Rows, ScrapeRows, Stored};
 use super::{BodyRoom, Store, StoreError};
 use tidepool_runtime::{CallError, Error, Label, RefusedRow, WriteOutcome};
 
-/// Most series whose numbers are asked for in one call, so that writes do not wait for long.
+/// Maximum number of label sets in one call of the head, so that writes do not wait for long.
 const NUMBERS_PER_CALL: usize = 256;
 
-/// Numbers of series.
 #[derive(Debug)]
 pub struct SeriesNumbers {
-    /// Of which start of the head they are: [`ScrapeRows::generation`].
+    /// Start of the head for which the numbers are valid: [`ScrapeRows::generation`].
     pub generation: u64,
-    /// For each label set its number, or why it can have none.
+    /// Number of each label set, or the reason why it can have none.
     pub numbers: Vec<Result<u64, Error>>,
 }
 
 impl Store {
-    /// The numbers of series, which are created if needed. They are valid until the series is
-    /// dropped or the head restarts. Not all label sets are in memory at once.
+    /// Returns the numbers of series, which are created if needed. A number is valid until its
+    /// series is dropped or the head restarts. Not all label sets are in memory at once.
     pub async fn series_numbers(
         &self,
         label_sets: impl Iterator<Item = Vec<Label>> + Send,
@@ -45,7 +44,7 @@ impl Store {
                 Some(all) if all.generation == found.generation => {
                     all.numbers.extend(found.numbers)
                 }
-                // The head restarted in between.
+                // The head restarted between two calls, so the earlier numbers are invalid.
                 Some(_) => return Err(StoreError::SeriesGone),
             }
         }
@@ -53,10 +52,9 @@ impl Store {
         Ok(all.unwrap_or(nothing))
     }
 
-    /// Stores a scrape: nothing is read in between, and other writes come only between its parts.
-    /// With [`StoreError::SeriesGone`] the numbers have to be asked for again, and all is to be
-    /// stored again. Returns which rows were refused, which are not among the refusals of the
-    /// outcome.
+    /// Stores a scrape: nothing is read in between, and other writes run only between its parts.
+    /// After [`StoreError::SeriesGone`] the caller asks for the numbers again and stores all rows
+    /// again. The refused rows are returned apart: they are not among the refusals of the outcome.
     pub async fn append_scrape(
         &self,
         rows: ScrapeRows,

@@ -1,5 +1,4 @@
-//! `compaction.json` in the data directory: the settings by which its node compacts, for commands
-//! that compact without the node.
+//! `compaction.json` in the data directory: a node's settings, for commands that run without it.
 //!
 //! ```json
 //! {"version": 1, "block_duration_ms": 7200000, "max_block_duration_ms": 129600000,
@@ -7,10 +6,9 @@
 //!  "pin": {"list": "thanos.shipper.json", "with_compacted": false}}
 //! ```
 //!
-//! `pin` is there if blocks are pinned until they are in a list of uploaded blocks; a list in the
-//! data directory is named relative to it, so that the directory can be moved. Whether a block
-//! waits belongs to the directory: a command that did not know would merge blocks that are then
-//! never uploaded.
+//! `pin` is present if blocks are pinned until a list of uploaded blocks names them. A list in the
+//! data directory has a relative path, so that the directory can be moved. Pinning belongs to the
+//! directory: a command that ignored it would merge blocks that are then never uploaded.
 
 use super::pinned::PinConfig;
 use super::{StoreConfig, millis};
@@ -24,21 +22,18 @@ use tidepool_settings::file::read_regular;
 const FILE: &str = "compaction.json";
 const VERSION: u32 = 1;
 
-/// Longest file that is read.
+/// Maximum size of the file.
 const BYTES_MAX: u64 = 64 << 10;
 
-/// Longest span of a merged block by default, whatever the retention.
+/// Default maximum span of a merged block, whatever the retention.
 const BLOCK_DURATION_MAX: Duration = Duration::from_secs(31 * 86400);
 
-/// How a node compacts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompactionSettings {
     version: u32,
-    /// Span of one block.
     pub block_duration_ms: i64,
-    /// Longest span of a merged block.
     pub max_block_duration_ms: i64,
-    /// How far behind the newest sample an out-of-order one may be.
+    /// Maximum age of an out-of-order sample, counted from the newest one.
     pub out_of_order_window_ms: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pin: Option<Pin>,
@@ -50,7 +45,7 @@ struct Pin {
     with_compacted: bool,
 }
 
-/// The file cannot be used.
+/// Reason why `compaction.json` cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{}: {reason}. Start the node once, which writes it again; if no block of this directory waits \
@@ -63,7 +58,6 @@ pub struct CompactionSettingsError {
 }
 
 impl CompactionSettings {
-    /// Those of a store.
     pub fn of(config: &StoreConfig) -> CompactionSettings {
         let pin = config.pin.as_ref().map(|pin| Pin {
             list: relative_to(&config.data_dir, &pin.file),
@@ -78,7 +72,7 @@ impl CompactionSettings {
         }
     }
 
-    /// Those of the node that worked in a data directory last; none if no node has left any.
+    /// Reads the settings of the last node that used a data directory; `None` if there are none.
     pub fn read(data: &DataDir) -> Result<Option<CompactionSettings>, CompactionSettingsError> {
         let path = data.path().join(FILE);
         let wrong = |reason| CompactionSettingsError { path: path.clone(), reason };
@@ -94,8 +88,9 @@ impl CompactionSettings {
         }
     }
 
-    /// Writes the file, durably, unless it says the same.
+    /// Writes the file durably, unless its content is the same.
     pub fn save(&self, data: &DataDir) -> Result<(), DiskError> {
+        // An unreadable file is replaced: the flags decide, and the file is a copy for commands.
         let before = Self::read(data).unwrap_or_else(|error| {
             tracing::warn!(%error, "the settings of compaction cannot be read; writing them again");
             None
@@ -110,28 +105,31 @@ impl CompactionSettings {
                  not uploaded later"
             );
         }
+        // Plain fields always serialize, so the default is never written.
         let text = serde_json::to_vec(self).unwrap_or_default();
         data.replace_file(FILE, &text)
     }
 
-    /// Which blocks wait for being copied, if any.
+    /// Returns which blocks are pinned until they are copied, if any.
     pub fn pin(&self, data: &DataDir) -> Option<PinConfig> {
         let Pin { list, with_compacted } = self.pin.clone()?;
         Some(PinConfig { file: data.path().join(list), with_compacted })
     }
 }
 
-/// Longest span of a merged block.
+/// Returns the maximum span of a merged block: as configured, or a tenth of the retention.
 pub fn max_block_duration(config: &StoreConfig) -> Duration {
     let by_retention = match config.retention {
         Duration::ZERO => BLOCK_DURATION_MAX,
         retention => (retention / 10).min(BLOCK_DURATION_MAX),
     };
+    // A maximum below the span of one block could not be met.
     config.block_duration_max.unwrap_or(by_retention).max(config.block_duration)
 }
 
-/// A path relative to a directory if it is in it, else the absolute path.
+/// Returns a path relative to `dir` if the file lies in it, else the absolute path.
 fn relative_to(dir: &Path, file: &Path) -> PathBuf {
+    // Unlike `canonicalize`, this works for a list that does not exist yet.
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let file = absolute(file);
     file.strip_prefix(absolute(dir)).map_or_else(|_| file.clone(), Path::to_owned)

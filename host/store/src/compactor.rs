@@ -1,9 +1,9 @@
 //! The compactor thread: checks regularly whether work is due, and does it with an instance that
-//! exists only for that work. Requested tasks are done here as well (`requested`).
+//! exists only for that work. Requested tasks run here as well (`requested`).
 //!
-//! All that changes blocks runs on this one thread. Deletions come between two slices of other
-//! work: a slice that commits a block checks first that nothing was deleted from what it read, so
-//! no deletion is lost. Everything else waits for its turn.
+//! Everything that changes blocks runs on this one thread. Deletions may run between two slices of
+//! other work: a slice that commits a block checks first that nothing was deleted from its input,
+//! so no deletion is lost. All other tasks wait for their turn.
 
 mod requested;
 
@@ -22,55 +22,52 @@ use tidepool_runtime::{
     InstanceLogs, InstanceStorage, NewBlock, Role, Room,
 };
 
-/// Longest pause between two looks at the head.
+/// Maximum pause between two checks of the head.
 const LOOK_EVERY_MAX: Duration = Duration::from_secs(1);
 
-/// Longest pause between two looks at the blocks, as often as Prometheus looks.
+/// Maximum pause between two checks of the blocks, the interval of Prometheus.
 const BLOCKS_EVERY: Duration = Duration::from_secs(60);
 
-/// The same while the disk is nearly full: what retention drops makes room.
+/// The same while the disk is nearly full: blocks that retention drops free space.
 const BLOCKS_EVERY_IF_FULL: Duration = Duration::from_secs(5);
 
 /// A block whose ULID is further ahead than this, in milliseconds, was not made by this node.
 pub const BLOCK_AHEAD_MS_MAX: i64 = 24 * 3_600_000;
 
-/// Longest pause after compactions that failed one after the other.
+/// Maximum pause after consecutive failed compactions.
 const FAILED_PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// Pause after a compaction that found no room, unless there is more space earlier: each attempt
-/// wears the disk.
+/// Pause after a compaction without disk space, unless some is freed: attempts wear the disk.
 const NO_ROOM_PAUSE: Duration = Duration::from_secs(300);
 
-/// After so many compactions one after the other that ran out of memory, no less is planned with.
+/// Maximum number of halvings of the planned memory after compactions that ran out of memory.
 const HALVINGS_MAX: u32 = 3;
 
 /// Pause while reads keep the head from truncating.
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
-/// A pause after a compaction that failed.
 struct Pause {
     until: Instant,
-    /// Failures one after the other.
+    /// Number of consecutive failed compactions so far.
     failures: u32,
-    /// More free bytes than this end the pause.
+    /// Free space above which the pause ends early.
     free_bytes: u64,
 }
 
-/// The thread's state.
 pub(super) struct Compactor {
     pub(super) shared: Arc<Shared>,
     pub(super) data: DataDir,
     pub(super) tasks: TaskQueue,
-    /// Blocks that were reported; an instance does not know what the one before it found.
+    /// Blocks that earlier instances left out; a new instance does not know them.
     pub(super) reported: Vec<String>,
-    /// Blocks that wait for being copied elsewhere.
+    /// Blocks that wait to be copied elsewhere.
     pub(super) waiting: Waiting,
-    /// Blocks that are dated ahead, and were reported.
+    /// Blocks dated ahead that were already reported.
     pub(super) ahead: Vec<String>,
-    /// Whether the directory has the settings that commands without a server need.
+    /// Whether `compaction.json` is written, which commands without a server need.
     pub(super) has_saved_settings: bool,
-    /// How often the memory that is planned with was halved, since an instance ran out of it: then
-    /// a cut makes smaller blocks, and a merge gives up in time.
+    /// Number of times that the planned memory was halved after an instance ran out of it. With
+    /// less memory a cut makes smaller blocks, and a merge gives up in time.
     pub(super) halvings: u32,
 }
 
@@ -89,16 +86,19 @@ impl Compactor {
                 self.do_task(task);
                 continue;
             }
+            // Before the pause is checked: more free space ends it early.
             self.shared.space.look();
             let space = self.shared.space.figures();
             if !self.shared.head.is_ready() || pause.as_ref().is_some_and(|p| p.lasts(space)) {
                 continue;
             }
             let blocks_every = if space.is_paused { BLOCKS_EVERY_IF_FULL } else { BLOCKS_EVERY };
+            // A shorter retention after a reload drops blocks now, not at the next regular check.
             let retention_before =
                 std::mem::replace(&mut retention, self.shared.live().retention());
             let blocks_are_due = retention != retention_before
                 || blocks_looked_at.is_none_or(|at| at.elapsed() >= blocks_every);
+            // Asking the head is cheap; an instance is made only if something is due.
             let done = match self.shared.head.access().plan_cut() {
                 Ok(None) if !blocks_are_due => Ok(()),
                 Ok(_) => {
@@ -108,19 +108,20 @@ impl Compactor {
                 Err(error) => Err(error.into()),
             };
             let failures = pause.take().map_or(0, |pause| pause.failures);
+            // A stop ends the work with an error that is no failure.
             if let Err(error) = done
                 && !self.is_stopping()
             {
                 self.shared.counters.compactions_failed.fetch_add(1, Relaxed);
                 tracing::error!(%error, "compaction failed; it will be retried");
-                // What the attempt had written is gone by now.
+                // The files of the attempt are deleted by now, so the free space has changed.
                 self.shared.space.look_again();
                 pause = Some(Pause::after(failures + 1, &error, self.shared.space.figures()));
             }
         }
     }
 
-    /// Does all that is due.
+    /// Cuts, merges and drops whatever is due.
     fn compact(&mut self) -> Result<(), StoreError> {
         self.save_settings();
         let blocks = self.blocks_to_change();
@@ -130,17 +131,19 @@ impl Compactor {
         instance.pin(&self.waiting.pinned)?;
         let mut left_out = Vec::new();
         let done = self.work_in_slices(instance, Instance::compact, &mut left_out);
+        // Only a lack of memory lowers the budget: other failures say nothing about it.
         self.halvings = match &done {
             Ok(()) => 0,
             Err(StoreError::CompactorMemory { .. }) => (self.halvings + 1).min(HALVINGS_MAX),
             Err(_) => self.halvings,
         };
+        // The next instance must not fail at the same blocks again.
         self.reported.extend(left_out.iter().map(|bad| block_of(&bad.where_).to_owned()));
         done
     }
 
-    /// The blocks that may be merged and dropped, but for those that wait for being copied. None at
-    /// all if it is not known which ones wait: then the head is cut, and nothing else is done.
+    /// Returns the blocks that may be merged and dropped, and updates the pinned ones. Without the
+    /// list of copied blocks it returns none: the head is cut, and nothing else is done.
     fn blocks_to_change(&mut self) -> BlockDirs {
         let shared = &self.shared;
         let Some(config) = &shared.config.pin else { return shared.blocks.clone() };
@@ -162,7 +165,7 @@ impl Compactor {
         }
     }
 
-    /// Keeps a new block as it is until it was copied, if it is to be.
+    /// Pins a new block if blocks of its level wait to be copied.
     fn hold_new(&mut self, instance: &mut Instance, block: &NewBlock) -> Result<(), StoreError> {
         let is_pinned = |config: &PinConfig| config.pins_new(block.level);
         if self.shared.config.pin.as_ref().is_some_and(is_pinned) {
@@ -172,8 +175,7 @@ impl Compactor {
         Ok(())
     }
 
-    /// Names blocks that are dated ahead, once each: where they have a sample that a later block
-    /// has, too, theirs is served.
+    /// Warns once of each block dated ahead: its samples replace those of later blocks.
     fn report_blocks_ahead(&mut self) -> Result<(), StoreError> {
         let latest_ms = self.shared.clock.now_ms().saturating_add(BLOCK_AHEAD_MS_MAX);
         let mut ahead = self.shared.blocks.times_ms()?;
@@ -191,7 +193,7 @@ impl Compactor {
         Ok(())
     }
 
-    /// Leaves the settings in the directory. A full disk does not keep a node from starting.
+    /// Writes `compaction.json`. A failure is only logged: a full disk keeps no node from starting.
     fn save_settings(&mut self) {
         if !self.has_saved_settings {
             let saved = CompactionSettings::of(&self.shared.config).save(&self.data);
@@ -210,7 +212,7 @@ impl Compactor {
         self.shared.stopping.load(Relaxed)
     }
 
-    /// Does all of some work on the blocks, with deletions between the slices.
+    /// Does some work on the blocks slice by slice, with deletions between the slices.
     pub(super) fn work_in_slices(
         &mut self,
         mut instance: Instance,
@@ -224,7 +226,7 @@ impl Compactor {
             self.shared.space.look();
             match slice(&mut instance, self.shared.clock.now_ms(), room) {
                 Ok(progress) => {
-                    // What is deleted takes space as long as it is open somewhere.
+                    // A deleted file takes space as long as a reader has it open.
                     self.shared.drop_outdated_readers();
                     if progress.block.is_some()
                         || !progress.deleted.is_empty()
@@ -244,17 +246,20 @@ impl Compactor {
                 }
                 Err(CallError::Refused(Error::Busy)) => {
                     let shared = &self.shared;
+                    // Reads keep the head from truncating; if memory runs short, they end instead.
                     if shared.read_memory.is_head_short(shared.head.memory_used_bytes()) {
                         shared.head.end_reads();
                     }
                     std::thread::sleep(BUSY_PAUSE);
                 }
                 Err(error) => {
+                    // The slice may have changed blocks before it failed.
                     self.shared.ledger.changed();
                     let limit_bytes = self.shared.config.memory.compactor_bytes;
                     return Err(StoreError::from(error).of_compaction(limit_bytes));
                 }
             }
+            // A deletion does not wait for the end of a merge, which can be long.
             while let Some(deletion) = self.tasks.next_deletion() {
                 self.do_task(deletion);
             }
@@ -262,12 +267,13 @@ impl Compactor {
         Err(StoreError::Stopped)
     }
 
-    /// A fresh instance that works on these blocks.
+    /// Creates an instance that works on these blocks.
     pub(super) fn instance(&self, blocks: BlockDirs) -> Result<Instance, StoreError> {
         let shared = &self.shared;
         let head = Some(shared.head.access());
         let storage = InstanceStorage { logs: InstanceLogs::None, blocks, head, memory: None };
         let memory_bytes_max = shared.config.memory.compactor_bytes as usize;
+        // A merge takes the time that its blocks need; a stop comes between slices.
         let limits = InstanceLimits { memory_bytes_max, deadline: None };
         Ok(shared.runtime.instantiate(shared.options(Role::Compactor), storage, limits)?)
     }
@@ -282,25 +288,25 @@ impl Pause {
         let doubled = LOOK_EVERY_MAX.saturating_mul(1 << (failures.clamp(1, 10) - 1));
         let pause = match (no_space, space.is_paused) {
             (true, _) => NO_ROOM_PAUSE,
-            // The head does not say that it was the log that had no room.
+            // An error of the head does not tell whether its log ran out of space.
             (false, true) => FAILED_PAUSE_MAX,
             (false, false) => doubled.min(FAILED_PAUSE_MAX),
         };
         Pause { until: Instant::now() + pause, failures, free_bytes: space.free_bytes }
     }
 
-    /// An eighth more than there was is worth an attempt.
+    /// Returns whether the pause goes on; an eighth more free space is worth an attempt.
     fn lasts(&self, space: SpaceFigures) -> bool {
         let is_roomier = space.free_bytes > self.free_bytes.saturating_add(self.free_bytes / 8);
         Instant::now() < self.until && !is_roomier
     }
 }
 
-/// The free space of the disk, and the size of the other files of the data directory.
+/// Returns the free space of the disk, and the size of the other files of the data directory.
 fn room(shared: &Shared, data: &DataDir) -> Result<Room, StoreError> {
     let blocks_bytes = shared.blocks.size_bytes_total();
     let other_bytes = blocks_bytes.and_then(|blocks| Ok(data.size_bytes()?.saturating_sub(blocks)));
-    // The head is to be cut all the same.
+    // The head must be cut even if the size is not known.
     let other_bytes = other_bytes.unwrap_or_else(|error| {
         tracing::warn!(%error, "--retention-size counts blocks alone: the directory is not known");
         0

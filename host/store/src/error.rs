@@ -1,4 +1,4 @@
-//! Errors of the store.
+//! Errors of the store, and of its stop.
 
 use super::shortage::Shortage;
 use tidepool_disk::DiskError;
@@ -7,13 +7,13 @@ use tidepool_runtime::{
     CallError, Error, HeadLost, MemoryBound, MemoryPool, ParseError, QueryError, in_words,
 };
 
-/// Everything that can keep the store from answering.
+/// Reasons why the store cannot answer.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The log is still being replayed.
     #[error("the store is starting: its log is being replayed")]
     NotReady,
-    /// The log could not be replayed for want of memory, and nothing may change before it is.
+    /// The log was not replayed for lack of memory; nothing may change before it is.
     #[error("{0}. Until then blocks are served alone, and nothing is stored or deleted")]
     NotReplayed(Shortage),
     /// Too many request bodies are in memory.
@@ -26,30 +26,28 @@ pub enum StoreError {
          is free. Free space, or lower --retention-time or --retention-size"
     )]
     DiskFull {
-        /// Bytes that are free.
+        /// Free bytes of the data directory's file system.
         free_bytes: u64,
-        /// Bytes that must be.
         reserve_bytes: u64,
     },
-    /// The store is shutting down.
     #[error("the store is shutting down")]
     Stopped,
-    /// The engine says no.
+    /// The engine refused the call.
     #[error("{}", in_words(.0))]
     Refused(Error),
-    /// An expression is not valid, or asks for what has no meaning.
+    /// An expression is invalid, or asks for something that has no meaning.
     #[error("{0}")]
     Expression(String),
-    /// An expression has no answer on this data, or needs more than it may.
+    /// An expression has no answer on this data, or exceeds a limit.
     #[error("{0}")]
     Evaluation(String),
-    /// A request selects by too much.
+    /// The selection of a request exceeds a limit.
     #[error(transparent)]
     TooMuchSelected(#[from] SelectionError),
-    /// The engine instance that worked on this crashed.
+    /// The engine instance of this call crashed.
     #[error("the engine stopped while working on this: {0}")]
     Crashed(String),
-    /// Memory is short; it will not be for long.
+    /// Memory is short at the moment; a retry may succeed.
     #[error("memory is short: {0}; retry later")]
     ShortOfMemory(String),
     /// The head dropped the data that was being read.
@@ -61,7 +59,7 @@ pub enum StoreError {
     /// Series were dropped, or the head restarted, since their numbers were given.
     #[error("series were dropped since their numbers were given; ask for them again")]
     SeriesGone,
-    /// A read found samples once, and not any more.
+    /// A read found samples at first that were deleted before it ended.
     #[error("samples were deleted while they were read; read again")]
     DeletedWhileRead,
     /// A read passed its deadline.
@@ -73,7 +71,7 @@ pub enum StoreError {
     /// Too many queries wait for their turn.
     #[error("{waiting_max} queries wait already (--query-max-concurrency); retry later")]
     TooManyQueries {
-        /// How many may.
+        /// Maximum number of queries that may wait.
         waiting_max: usize,
     },
     /// The client of a query or read disconnected; it does not get this error. Prometheus' text.
@@ -82,41 +80,40 @@ pub enum StoreError {
     /// A call of the head passed its deadline.
     #[error("a call of the head exceeded its timeout (--head-timeout); the head is restarted")]
     HeadDeadline,
-    /// A read needed more memory than one may have.
+    /// A read exceeded its memory limit.
     #[error("the read exceeded its memory limit (--query-memory-limit)")]
     NeedsTooMuchMemory,
-    /// A compaction needed more memory than one may have.
+    /// A compaction exceeded its memory limit.
     #[error(
         "the compaction exceeded its memory limit of {limit_bytes} bytes; raise \
          --compactor-memory-limit or --memory-limit"
     )]
     CompactorMemory {
-        /// Bytes that it may have.
+        /// Maximum memory of the compactor's instance.
         limit_bytes: u64,
     },
-    /// The log took the batch but could not make it durable.
+    /// The log accepted the batch but could not be synced.
     #[error("the write-ahead log could not be synced: {0}")]
     NotDurable(String),
     /// The data directory cannot be used.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// Two limits that cannot stand beside each other.
+    /// Two limits that contradict each other.
     #[error("{0}")]
     Limits(String),
-    /// A transform failed without which nothing may be stored.
+    /// A transform failed that every write must pass.
     #[error(
         "the plugin {plugin} failed, and nothing is stored without it (on-fault: reject): {why}"
     )]
     Plugin {
-        /// Its name.
         plugin: String,
-        /// What happened.
+        /// Text of the fault that the plugin had.
         why: String,
     },
-    /// A transform is being loaded, and nothing is stored before that.
+    /// A transform is being loaded that every write must pass.
     #[error("the plugin {plugin} is being loaded, and nothing is stored before that; retry later")]
     PluginLoading {
-        /// Its name.
+        /// Name of the plugin in its configuration.
         plugin: String,
     },
     /// The WebAssembly runtime or a thread could not be started.
@@ -125,7 +122,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// What is said of work of the compactor, whose instance may have so much memory.
+    /// Names the compactor's memory limit in an error of its instance.
     pub(super) fn of_compaction(self, limit_bytes: u64) -> StoreError {
         match self {
             StoreError::NeedsTooMuchMemory => StoreError::CompactorMemory { limit_bytes },
@@ -133,8 +130,7 @@ impl StoreError {
         }
     }
 
-    /// The same of a call of the head, whose limits are not those of a read. It restarts, and may
-    /// then have room for the same call.
+    /// Names the head's limits in an error of a call, which may succeed after the head's restart.
     pub(super) fn of_head(self) -> StoreError {
         match self {
             StoreError::NeedsTooMuchMemory => {
@@ -145,7 +141,7 @@ impl StoreError {
         }
     }
 
-    /// The error for a read that needs memory that other reads have.
+    /// Returns the error of a read that needs memory which other reads hold.
     pub(super) fn short_of_reads_memory(pool: &MemoryPool) -> StoreError {
         let bytes_max = pool.bytes_max();
         StoreError::ShortOfMemory(format!("all reads together may take {bytes_max} bytes"))
@@ -156,6 +152,7 @@ impl From<CallError> for StoreError {
     fn from(error: CallError) -> StoreError {
         match error {
             CallError::Refused(error) => error.into(),
+            // `{:#}` keeps the causes of the trap, which `{}` leaves out.
             CallError::Trap(trap) => StoreError::Crashed(format!("{trap:#}")),
             CallError::Head(lost) => lost.into(),
             CallError::Deadline => StoreError::Deadline,
@@ -208,27 +205,26 @@ impl From<QueryError> for StoreError {
     }
 }
 
-/// What a stop could not keep.
+/// Data that a stop could not keep.
 #[derive(Debug, thiserror::Error)]
 pub enum StopError {
-    /// The last records are not known to be on the device.
+    /// The last records may not be on the device.
     #[error("the WAL could not be synced at the stop, and a power cut may lose its end: {0}")]
     Unsynced(DiskError),
-    /// Records that `--wal-sync=batch` gathered could not be written.
+    /// Records gathered by `--wal-sync=batch` could not be written.
     #[error(
         "{unwritten_bytes} bytes of acknowledged records are lost: the WAL could not be written at \
          the stop: {}",
         cause(.error)
     )]
     Unwritten {
-        /// Bytes of these records.
         unwritten_bytes: u64,
-        /// What kept them from being written.
+        /// Error of the last attempt to write them.
         error: DiskError,
     },
 }
 
-/// What the operating system said, if it was that.
+/// Returns the text of the operating system's error if there is one.
 fn cause(error: &DiskError) -> String {
     std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }

@@ -1,8 +1,7 @@
 //! The head thread: it alone calls the head instance, job by job.
 //!
-//! Writes come first: reads, cuts and questions take their turns between groups of them, one each.
-//! Group commit: when the log is to be synced before answering, the jobs that wait are done first,
-//! then one sync serves them all.
+//! Writes come first: one read, cut or question runs between two groups of writes. Group commit: if
+//! the log must be synced before the answers, all waiting writes are done before one sync.
 
 mod access;
 mod handle;
@@ -33,13 +32,12 @@ use tidepool_runtime::{
 };
 use tokio::sync::oneshot;
 
-/// Most writes that share one sync.
+/// Maximum number of writes that share one sync.
 const GROUP_WRITES_MAX: usize = 256;
 
-/// How long to wait before a crashed head is started again.
+/// Pause before a crashed head is started again.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
-/// The state of the head thread.
 pub(super) struct HeadThread {
     shared: Arc<Shared>,
     data: DataDir,
@@ -56,7 +54,7 @@ impl HeadThread {
         HeadThread { shared, data }
     }
 
-    /// Works until it is stopped. `fail` gets the reason why the head could not start at all.
+    /// Works until the store stops. `fail` gets the reason if the head cannot start at all.
     pub fn run(
         self,
         jobs: &Receiver<Job>,
@@ -82,7 +80,7 @@ impl HeadThread {
                 Err(StartError::Hopeless(error)) => {
                     starts.ended();
                     if let Some(fail) = fail.take() {
-                        // The process ends with this; the receiver may be dropped.
+                        // The process ends for this reason; the receiver may be dropped by then.
                         let _ = fail.send(error);
                         return Ok(());
                     }
@@ -114,10 +112,12 @@ impl HeadThread {
                 }
             };
             starts.ready();
-            // From here on a failure is met by starting again, not by ending the process.
+            // From here on a failure restarts the head instead of ending the process.
             fail = None;
             let state = &self.shared.head.state;
+            // 64 bits of nanoseconds are 584 years.
             state.start_nanos.store(started.elapsed().as_nanos() as u64, Relaxed);
+            // Changed before calls are accepted: numbers that an earlier head gave are invalid.
             state.generation.fetch_add(1, Relaxed);
             self.shared.ledger.changed();
             state.ready.store(true, Relaxed);
@@ -134,10 +134,11 @@ impl HeadThread {
         }
     }
 
-    /// Writes what the log has gathered: the next head is made of what is written. Waits as long as
-    /// that cannot be done.
+    /// Writes the records that the log has gathered: the next head is replayed from what is
+    /// written. Waits as long as writing fails.
     fn write_out(&self, logs: &Mutex<Logs>) {
         while let Err(error) = lock(logs).sync() {
+            // If everything is written, only the sync failed, which the replay does not need.
             if lock(logs).unwritten_bytes() == 0 || self.shared.stopping.load(Relaxed) {
                 break;
             }
@@ -147,11 +148,12 @@ impl HeadThread {
         self.shared.space.set_unwritten_bytes(lock(logs).unwritten_bytes());
     }
 
-    /// An instance that owns the logs, with an empty head.
+    /// Creates an instance that owns the logs, with an empty head.
     fn instantiate(&self, logs: Logs) -> Result<(Instance, Arc<Mutex<Logs>>), StoreError> {
         *lock(&self.shared.head.state.logs_monitor) = Some(logs.monitor());
         let logs = Arc::new(Mutex::new(logs));
         let mut instance = self.instantiate_with(InstanceLogs::Owned(Arc::clone(&logs)))?;
+        // The watchdog writes the logs while this thread is stuck in a call.
         let kept = Arc::clone(&logs);
         instance.on_overdue(move |overdue| overdue::end_process(overdue, &kept));
         if self.shared.record_format == RecordFormat::Columns {
@@ -169,7 +171,7 @@ impl HeadThread {
         Ok(self.shared.runtime.instantiate(options, storage, limits)?)
     }
 
-    /// An empty head beside logs that there is too little memory for, so that blocks are served.
+    /// Starts an empty head beside logs that do not fit into memory, so that blocks are served.
     fn start_unreplayed(&self, shortage: Option<Shortage>) -> Result<Started, StartError> {
         let split = &self.shared.config.memory;
         let found = self.shared.head.logs_monitor().map(|monitor| monitor.replay());
@@ -181,6 +183,7 @@ impl HeadThread {
         let opened = Logs::open(&self.data, self.shared.config.wal);
         let logs = Arc::new(Mutex::new(opened.map_err(StartError::opening)?));
         let started = self.instantiate_with(InstanceLogs::Unread).and_then(|mut instance| {
+            // This instance sees no log; the call only makes it ready.
             while !instance.replay(1)?.done {}
             self.take_brief_stats(&mut instance)?;
             Ok((HeadInstance::new(instance, &logs), logs))
@@ -190,13 +193,13 @@ impl HeadThread {
         Ok(started)
     }
 
-    /// How long calls for such a purpose may take together.
+    /// Returns the limit on all calls for one purpose together.
     fn limit(&self, what: &'static str) -> Option<CallLimit> {
         Some(CallLimit { what, time: self.shared.config.head_timeout })
     }
 
-    /// Makes an instance with what was there at the last stop.
-    /// If starts have failed, that is taken from the logs, lest they pay for a bad snapshot.
+    /// Starts the head from the snapshot of the last stop, or else from the logs. After a failed
+    /// start the snapshot is deleted, so that a bad snapshot does not count against the logs.
     fn start(&self, starts: &Starts) -> Result<Started, StartError> {
         if starts.have_failed()
             && let Err(error) = self.data.remove_head_snapshot()
@@ -209,18 +212,18 @@ impl HeadThread {
         }
     }
 
-    /// Looks at what changes with every write.
+    /// Reads the figures that change with every write.
     fn take_brief_stats(&self, instance: &mut Instance) -> Result<(), CallError> {
         let brief = instance.brief_stats()?;
         self.shared.head.state.memory_used_bytes.store(brief.memory_used_bytes, Relaxed);
         self.shared.clock.stored(brief.newest_time_ms);
+        // `i64::MAX` means that nothing was stored since the last look.
         if brief.oldest_stored_ms < i64::MAX {
             self.shared.ledger.stored(brief.oldest_stored_ms);
         }
         Ok(())
     }
 
-    /// Stores rows.
     fn append(&self, head: &mut HeadInstance, rows: Rows) -> Result<Stored, StoreError> {
         match rows {
             Rows::RemoteWrite { version, body } => {
@@ -233,7 +236,7 @@ impl HeadThread {
         }
     }
 
-    /// Stores a body. If the clock cannot be right, the body tells the time as well.
+    /// Stores a body. While the clock is doubted, its samples tell the time.
     fn append_body(
         &self,
         instance: &mut Instance,
@@ -253,8 +256,7 @@ impl HeadThread {
         self.shared.config.wal.sync == SyncPolicy::Off
     }
 
-    /// Does jobs until it is stopped, and says whether the log has all, or until the instance
-    /// crashes (`None`).
+    /// Does jobs until a stop; returns whether the log has all, or `None` if the instance crashes.
     fn work(
         &self,
         head: &mut HeadInstance,
@@ -262,13 +264,14 @@ impl HeadThread {
         jobs: &Receiver<Job>,
     ) -> Option<Result<(), StopError>> {
         let mut group: Vec<Written> = Vec::new();
-        // Whether the log says that records wait in memory because they cannot be written.
+        // Whether the log reported records that wait in memory because they cannot be written.
         let mut held = false;
         let mut calls: VecDeque<Call> = VecDeque::new();
         let mut scrapes: VecDeque<LongScrape> = VecDeque::new();
         loop {
             let due_at = lock(logs).sync_due_at();
             let next = match due_at {
+                // With other work at hand the queue must not block the thread.
                 _ if !calls.is_empty() || !scrapes.is_empty() => {
                     jobs.try_recv().map_err(|_| RecvTimeoutError::Timeout)
                 }
@@ -280,6 +283,7 @@ impl HeadThread {
             let mut next = next.ok();
             while let Some(job) = next.take() {
                 match job {
+                    // A long scrape is stored in parts, so that writes do not wait for all of it.
                     Job::Append { rows: Rows::Scrape(rows), reply, room }
                         if OpenScrape::is_long(&rows) =>
                     {
@@ -301,7 +305,7 @@ impl HeadThread {
                     next = jobs.try_recv().ok();
                 }
             }
-            // After the writes that wait, a part of one scrape; before a stop, all of them.
+            // One part of a scrape per turn, after the waiting writes; before a stop, all parts.
             while head.crashed.is_none() && !scrapes.is_empty() {
                 is_changed = true;
                 self.go_on_with_scrape(head, &mut scrapes, &mut group);
@@ -309,15 +313,14 @@ impl HeadThread {
                     break;
                 }
             }
-            // Before its senders are answered, and before anything can read what is new.
+            // Before the senders are answered, and before anything can read the new samples.
             if std::mem::take(&mut is_changed) && head.crashed.is_none() {
                 let looked = self.take_brief_stats(&mut head.instance);
                 let _ = head.noting_crash(looked);
             }
             self.finish_group(&mut group, logs, &mut held);
             self.close_unused(head);
-            // After all writes that wait, one call: writes wait for one of them at most. None sees
-            // a part of a scrape.
+            // One call per turn, after the waiting writes, and none that sees a part of a scrape.
             let is_whole = !scrapes.front().is_some_and(|(scrape, ..)| scrape.is_begun());
             if head.crashed.is_none()
                 && is_whole
@@ -332,12 +335,12 @@ impl HeadThread {
                     let looked = self.take_brief_stats(&mut head.instance);
                     let _ = head.noting_crash(looked);
                 }
-                // Until the next job, which may be long.
+                // The wait for the next job may be long and is no call.
                 head.instance.set_limit(None);
             }
             if stop {
                 let mut logs = lock(logs);
-                // Once more: the next process knows nothing of what is left.
+                // Tried twice: the next process knows nothing of records that are not written.
                 let synced = logs.sync().or_else(|_| logs.sync());
                 let unwritten_bytes = logs.unwritten_bytes();
                 drop(logs);
@@ -346,7 +349,7 @@ impl HeadThread {
                         self.save_snapshot(head);
                         Ok(())
                     }
-                    // Nothing was promised, and a sync that a deletion asked for was answered.
+                    // No durability was promised, and a deletion that asked for it was answered.
                     Err(error) if unwritten_bytes == 0 && self.never_syncs() => {
                         tracing::warn!(%error, "could not sync the WAL at the stop");
                         Ok(())
@@ -356,6 +359,7 @@ impl HeadThread {
                 });
             }
             if head.crashed.is_some() {
+                // The numbers die with the head; the scraper asks for new ones and repeats all.
                 for (_, reply, _) in scrapes {
                     answer(reply, Err(StoreError::SeriesGone));
                 }
@@ -364,13 +368,13 @@ impl HeadThread {
         }
     }
 
-    /// Whether the store takes writes now: the queue may hold more than the disk has room for.
+    /// Checks that writes are accepted now: the queue may hold more than the disk has room for.
     fn check_writable(&self) -> Result<(), StoreError> {
         self.shared.check_replayed()?;
         self.shared.space.check()
     }
 
-    /// Closes what readers have no use for any more, before a call that may depend on it.
+    /// Closes what readers no longer use, before a call that may depend on it.
     fn close_unused(&self, head: &mut HeadInstance) {
         let unused = std::mem::take(&mut *lock(&self.shared.head.state.unused));
         if unused.is_empty() || head.crashed.is_some() {
@@ -382,7 +386,7 @@ impl HeadThread {
         }
     }
 
-    /// Syncs if it is time to, then answers the writes of a group.
+    /// Syncs the log if that is due, then answers the writes of a group.
     fn finish_group(&self, group: &mut Vec<Written>, logs: &Mutex<Logs>, held: &mut bool) {
         let mut logs = lock(logs);
         let synced = logs.sync_if_due(Instant::now(), !group.is_empty());
@@ -403,6 +407,7 @@ impl HeadThread {
         let always = self.shared.config.wal.sync == SyncPolicy::Always;
         for (reply, outcome, room) in group.drain(..) {
             match &failure {
+                // Only `always` promises that an acknowledged write is durable.
                 Some(reason) if always => {
                     answer(reply, Err(StoreError::NotDurable(reason.clone())))
                 }
@@ -414,11 +419,11 @@ impl HeadThread {
 }
 
 fn answer(reply: oneshot::Sender<Result<Stored, StoreError>>, result: Result<Stored, StoreError>) {
-    // A sender that went away gets no answer, and needs none.
+    // The receiver may be dropped: its client disconnected.
     let _ = reply.send(result);
 }
 
-/// Locks; a panic of another holder left nothing half-done that matters here.
+/// Locks a mutex. A panic of another holder left nothing half-done that matters here.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,6 +1,5 @@
 //! The store: an async handle to the engine's instances and the data directory, with back-pressure.
-//! Has the threads of head and compactor, the space on the disk, and the flags and metrics of
-//! storage.
+//! Owns the threads of head and compactor, the disk's space, and the flags and metrics of storage.
 //!
 //! ```text
 //!  append ──▶ bounded queue ──▶ head thread: the head instance, one call at a time
@@ -10,12 +9,12 @@
 //!                 ▲ delete, clean tombstones, snapshot
 //! ```
 //!
-//! Invariants: a read or a cut that crashes or passes its limits ends alone. If the head instance
+//! Invariants: a read or a cut that crashes or exceeds its limits ends alone. If the head instance
 //! crashes, it is created again and replays the log; senders are asked to retry meanwhile. If it is
 //! stuck, the process ends. No thread of the network waits for an instance.
 //!
-//! Begin with [`Store`] and [`StoreConfig`], which [`flags`] make. What reads in a way of its own
-//! works with [`reading`]. Nothing here knows of HTTP, of queries, of plugins or of who sends.
+//! Begin with [`Store`] and [`StoreConfig`], which [`flags`] make. Code that reads in its own way
+//! uses [`reading`]. This crate knows nothing of HTTP, queries, plugins or senders.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -109,7 +108,7 @@ struct Shared {
     config: StoreConfig,
     runtime: Runtime,
     data: DataDir,
-    /// How floats are written to the log, in this life of the process.
+    /// Format of floats in the log, fixed until the process ends.
     record_format: RecordFormat,
     blocks: BlockDirs,
     space: Space,
@@ -131,16 +130,16 @@ struct Shared {
 
 /// The store's threads, to be waited for at the end.
 pub struct StoreThreads {
-    /// Returns why the log may lack what was acknowledged.
+    /// Returns the reason if the log may lack acknowledged records.
     head: std::thread::JoinHandle<Result<(), StopError>>,
     compactor: std::thread::JoinHandle<()>,
-    /// Returns why the head could not start.
+    /// Receives the reason if the head cannot start.
     pub failed: oneshot::Receiver<StoreError>,
 }
 
 impl Store {
     /// Locks the data directory and starts the threads. The log is replayed in the background;
-    /// until then [`Store::is_ready`] says no and calls are refused.
+    /// until then [`Store::is_ready`] returns false and calls are refused.
     pub fn open(config: StoreConfig) -> Result<(Store, StoreThreads), StoreError> {
         config.memory.check()?;
         let runtime = Runtime::shared().map_err(|e| StoreError::Runtime(format!("{e:#}")))?;
@@ -196,24 +195,23 @@ impl Store {
         Ok((Store { shared }, StoreThreads { head, compactor, failed }))
     }
 
-    /// Takes over what can change while the store runs: retention, reserve, and what reads may
-    /// take. What runs already is not changed.
+    /// Applies the retention, the reserve, and the limits of reads that begin from now on.
     pub fn reload(&self, config: &StoreConfig) -> Result<(), StoreError> {
         let mut live = Live::of(config, &self.shared.data)?;
-        // How much memory there is was settled at the start.
+        // The memory of reads was divided at the start.
         live.query_limits.memory_bytes_max = self.shared.live().query_limits.memory_bytes_max;
         *self.shared.live.lock().unwrap_or_else(PoisonError::into_inner) = live;
         self.shared.space.set_reserve(config.disk_reserve);
         Ok(())
     }
 
-    /// Whether the log is replayed and the head takes calls.
+    /// Returns whether the log is replayed and the head takes calls.
     pub fn is_ready(&self) -> bool {
         self.shared.head.is_ready()
     }
 
-    /// Stores a decompressed remote-write body, which takes room until the head has taken it.
-    /// Success means that the log has it, to the degree that its sync policy promises.
+    /// Stores a decompressed remote-write body, which counts as `room` until the head has taken it.
+    /// Success means that the log has the rows, to the degree that its sync policy promises.
     pub async fn append(
         &self,
         version: RemoteWriteVersion,
@@ -225,6 +223,7 @@ impl Store {
     }
 
     async fn append_rows(&self, rows: Rows, room: BodyRoom) -> Result<Stored, StoreError> {
+        // Checked before the job is queued, and again in its turn: waiting jobs may fill the disk.
         self.shared.head.check_ready()?;
         self.shared.check_replayed()?;
         self.shared.space.check()?;
@@ -244,7 +243,7 @@ impl Store {
         self.read_beside(&self.shared.read_slots, queries, format, external_labels).await
     }
 
-    /// As [`Store::read`], of whom has slots of their own, so that they take none from others.
+    /// Like [`Store::read`], for callers with slots of their own, which take none from others.
     pub async fn read_beside(
         &self,
         slots: &Arc<Semaphore>,
@@ -252,6 +251,7 @@ impl Store {
         format: ReadFormat,
         external_labels: Vec<Label>,
     ) -> Result<mpsc::Receiver<Result<ReadPart, StoreError>>, StoreError> {
+        // Checked before the read takes a slot and a thread.
         SelectionCount::check(queries.iter().map(|query| &query.matchers))?;
         let read = remote_read::Read { queries, format, external_labels };
         self.reading().answer_in(slots, move |reading, parts| read.run(reading, parts)).await
@@ -289,7 +289,7 @@ impl Store {
         self.reading().answer(run).await
     }
 
-    /// An instance that is not opened as a store, to make requests for one destination.
+    /// Creates an instance without a store, which makes requests for one destination.
     pub fn forwarding_instance(&self, memory_bytes_max: usize) -> Result<Instance, StoreError> {
         let storage = InstanceStorage {
             logs: InstanceLogs::None,
@@ -301,40 +301,38 @@ impl Store {
         Ok(self.shared.runtime.instantiate_closed(storage, limits)?)
     }
 
-    /// The data directory.
     pub fn data(&self) -> &DataDir {
         &self.shared.data
     }
 
-    /// Bytes that reads share, of which each that holds its answer in memory takes its part.
+    /// Returns the memory that reads share; each read that holds its answer takes part of it.
     pub fn read_memory(&self) -> Arc<MemoryPool> {
         Arc::clone(&self.shared.read_memory.pool)
     }
 
-    /// How the memory of the process is shared out.
+    /// Returns how the memory of the process is divided.
     pub fn memory_split(&self) -> MemorySplit {
         self.shared.config.memory
     }
 
-    /// Ends the head's instance as a fault in it would. For tests of what comes then.
+    /// Ends the head's instance as a fault in it would, to test the restart.
     #[doc(hidden)]
     pub async fn crash_head(&self) -> Result<(), StoreError> {
         self.shared.head.call(|head: &mut HeadInstance| head.instance.run_out_of_memory()).await
     }
 
-    /// What it was opened with.
     pub fn config(&self) -> &StoreConfig {
         &self.shared.config
     }
 
-    /// Finishes what is queued, syncs the log and ends the threads. An error says what was
-    /// acknowledged and may be lost.
+    /// Finishes queued jobs, syncs the log and ends the threads. An error names possible losses.
     pub fn close(self, threads: StoreThreads) -> Result<(), StopError> {
         self.shared.stopping.store(true, Relaxed);
         self.shared.read_slots.close();
         self.shared.readers.close();
-        // A full queue has its attention anyway.
+        // A full queue wakes the compactor anyway.
         let _ = self.shared.tasks.send(Task::Wake);
+        // The compactor ends before the head, which its slices call.
         if threads.compactor.join().is_err() {
             tracing::error!(thread = "compactor", "a thread of the store panicked");
         }
@@ -348,7 +346,7 @@ impl Store {
 }
 
 impl Shared {
-    /// Drops instances of readers that do not know of all changes to blocks.
+    /// Drops idle instances of readers that do not know all changes of blocks.
     fn drop_outdated_readers(&self) {
         self.readers.drop_outdated(self.blocks.changes());
     }
@@ -389,12 +387,11 @@ fn spawn<T: Send + 'static>(
     spawned.map_err(|error| StoreError::Runtime(format!("could not start a thread: {error}")))
 }
 
-/// Whole milliseconds.
 pub fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// A random number: the standard library seeds its hashers from the system.
+/// Returns a random number: the standard library seeds its hashers from the system.
 pub fn random_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(0u64)

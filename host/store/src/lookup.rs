@@ -1,29 +1,28 @@
-//! Lookups of labels: as reads, an instance for each, on a thread of its own.
+//! Lookups of labels; like a read, each has an instance and a thread of its own.
 
 use super::StoreError;
 use super::reading::{Part, Reading, ReceiverGone};
 use tidepool_runtime::{CallError, Instance, Label, Lookup};
 use tokio::sync::mpsc::Sender;
 
-/// Bytes of answer that one call into the instance returns at least, if there are as many.
+/// Minimum size of an answer of one call into the instance, if there is so much.
 pub(super) const PART_BYTES: u32 = 64 * 1024;
 
 /// A part of a lookup's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LookupPart<T> {
-    /// The next ones, at least one. Label names and values ascend by their bytes, series by their
-    /// labels; none comes twice.
+    /// At least one item. Label names and values ascend by bytes, series by labels; none repeats.
     Page(Vec<T>),
-    /// That was all. An answer without this was cut short.
+    /// The answer is complete; one without this part was cut short.
     End {
-        /// Whether the lookup's limit left something out.
+        /// Whether the lookup's limit left items out.
         is_truncated: bool,
         /// A warning for each damaged block that was not read.
         damaged_blocks: Vec<String>,
     },
 }
 
-/// A page may have long texts.
+/// A page may have long texts, so only the end is small.
 impl<T> Part for LookupPart<T> {
     fn is_small(&self) -> bool {
         self.is_last()
@@ -34,7 +33,7 @@ impl<T> Part for LookupPart<T> {
     }
 }
 
-/// A lookup besides series.
+/// A lookup of label names or values.
 pub(super) enum Strings {
     LabelNames,
     LabelValues(String),
@@ -94,6 +93,7 @@ pub(super) fn give<T>(
             },
             false => LookupPart::Page(page),
         };
+        // A receiver that is gone ends the lookup; that is no error.
         if send(part).is_err() || is_end {
             return Ok(());
         }

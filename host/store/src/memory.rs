@@ -1,4 +1,4 @@
-//! How the memory of the process is divided, and what is refused when it is short.
+//! Divides the memory of the process, and refuses reads when it is short.
 //!
 //! ```text
 //! --memory-limit ─┬─ program           threads, connections, what the allocator keeps
@@ -12,9 +12,9 @@
 //!                                      decides)
 //! ```
 //!
-//! Each part has a bound of its own, so that none can take what another needs. Reads are refused
-//! besides when the head is short, since they keep it from truncating, and when the process comes
-//! near its limit all the same.
+//! Each part has a bound of its own, so that none can take memory that another needs. Reads are
+//! also refused when the head is short, since they keep it from truncating, and when the process
+//! nevertheless comes near its limit.
 
 use super::StoreError;
 use std::path::Path;
@@ -25,59 +25,54 @@ use tidepool_telemetry::process::resident_bytes;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Least memory with which the store works at all.
+/// Minimum memory with which the store works at all.
 pub const MEMORY_LIMIT_BYTES_MIN: u64 = 96 * MIB;
 
 /// Memory of the program without data.
 const PROGRAM_BYTES: u64 = 40 * MIB;
 
-/// More than this is of no use to a part.
+/// Maximum useful memory of each part.
 const NETWORK_BYTES_MAX: u64 = 128 * MIB;
 const SCRAPES_BYTES_MAX: u64 = 512 * MIB;
 const READS_BYTES_MAX: u64 = 2560 * MIB;
 const HEAD_BYTES_MAX: u64 = 3072 * MIB;
 
-/// Least memory with which a compactor cuts a head of any size.
+/// Minimum memory with which a compactor cuts a head of any size.
 pub const COMPACTOR_BYTES_MIN: u64 = 8 * MIB;
 
-/// How long the process' memory is taken for what it was: a read takes longer to fill its own.
+/// Time for which a reading of the process' memory is valid: filling a read's memory takes longer.
 const RESIDENT_EVERY: Duration = Duration::from_millis(10);
 
-/// A query needs so much to answer anything.
+/// Minimum memory with which a query can answer anything.
 pub const QUERY_BYTES_MIN: u64 = 8 * MIB;
 
-/// The part of the machine's memory that is used if no limit is set.
+/// Share of the machine's memory that is used if no limit is set.
 const SYSTEM_PERCENT: u64 = 75;
-/// The part of the limit beyond which reads are refused.
+/// Share of the limit beyond which reads are refused.
 const READS_REFUSED_PERCENT: u64 = 90;
-/// Of the head's memory, the part beyond which reads are refused, and ended if they keep it from
-/// truncating.
+/// Share of the head's memory beyond which reads are refused, or ended to let it truncate.
 const HEAD_SHORT_PERCENT: u64 = 65;
 
-/// How many bytes each part may take.
+/// Maximum memory of each part, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemorySplit {
-    /// The process.
     pub limit_bytes: u64,
-    /// Request bodies.
     pub network_bytes: u64,
-    /// What all targets keep, and their scrapes.
+    /// Memory of all scrape targets and of their scrapes.
     pub scrapes_bytes: u64,
-    /// All reads together.
     pub reads_bytes: u64,
-    /// The head's instance.
     pub head_bytes: u64,
-    /// A compactor's instance.
     pub compactor_bytes: u64,
 }
 
 impl MemorySplit {
-    /// Shares a limit out.
+    /// Divides a limit into the shares of the parts.
     pub fn of(limit_bytes: u64) -> MemorySplit {
+        // Too small a limit is divided like the minimum, and refused by `check`.
         let rest_bytes = limit_bytes.max(MEMORY_LIMIT_BYTES_MIN) - PROGRAM_BYTES;
         let network_bytes = (rest_bytes / 8).min(NETWORK_BYTES_MAX);
         let asked_bytes = (rest_bytes / 4).min(READS_BYTES_MAX);
-        // Not of the head's: what it has taken under a limit must fit under the same limit.
+        // Taken from the reads' share: what the head has stored must fit under the same limit.
         let scrapes_bytes = (rest_bytes / 16).min(SCRAPES_BYTES_MAX);
         let reads_bytes = asked_bytes - scrapes_bytes;
         let stored_bytes = rest_bytes - network_bytes - asked_bytes;
@@ -93,13 +88,13 @@ impl MemorySplit {
         }
     }
 
-    /// The sum of the limits of all parts.
+    /// Returns the sum of the limits of all parts.
     pub fn needed_bytes(&self) -> u64 {
         let instances = self.head_bytes + self.compactor_bytes;
         PROGRAM_BYTES + self.network_bytes + self.scrapes_bytes + self.reads_bytes + instances
     }
 
-    /// Whether the parts, some of which flags set, fit together.
+    /// Checks that the parts, some of which flags set, fit together.
     pub fn check(&self) -> Result<(), StoreError> {
         let limit_bytes = self.limit_bytes;
         if limit_bytes < MEMORY_LIMIT_BYTES_MIN {
@@ -128,18 +123,16 @@ impl MemorySplit {
     }
 }
 
-/// What there is for reads, and when they have to wait.
+/// The memory for reads, and the bounds beyond which reads are refused.
 #[derive(Debug)]
 pub struct ReadMemory {
     limit_bytes: u64,
     head_bytes_max: u64,
-    /// Memory of all reads together.
     pub pool: Arc<MemoryPool>,
     resident: Resident,
 }
 
-/// Resident bytes of this process, looked up now and then: to ask the system takes longer than
-/// another check does.
+/// Resident bytes of this process, read now and then: asking the system takes long.
 #[derive(Debug, Default)]
 struct Resident(Mutex<Option<(Instant, u64)>>);
 
@@ -158,7 +151,6 @@ impl Resident {
 }
 
 impl ReadMemory {
-    /// As a split says.
     pub fn new(split: &MemorySplit) -> ReadMemory {
         let pool = MemoryPool::new(usize::try_from(split.reads_bytes).unwrap_or(usize::MAX));
         let MemorySplit { limit_bytes, head_bytes, .. } = *split;
@@ -166,12 +158,12 @@ impl ReadMemory {
         ReadMemory { limit_bytes, head_bytes_max: head_bytes, pool, resident }
     }
 
-    /// Whether the head is so short of memory that what keeps it from truncating must end.
+    /// Returns whether the head is so short of memory that reads must end to let it truncate.
     pub fn is_head_short(&self, head_used_bytes: u64) -> bool {
         head_used_bytes > self.head_bytes_max / 100 * HEAD_SHORT_PERCENT
     }
 
-    /// Whether another read may begin.
+    /// Checks that another read may begin.
     pub fn check(&self, head_used_bytes: u64) -> Result<(), StoreError> {
         let refused = |why: String| Err(StoreError::ShortOfMemory(why));
         if self.is_head_short(head_used_bytes) {
@@ -192,23 +184,24 @@ impl ReadMemory {
                 "the process takes {resident} of {} bytes (--memory-limit)",
                 self.limit_bytes
             )),
+            // Where the system does not tell, the bounds of the parts must do.
             _ => Ok(()),
         }
     }
 }
 
-/// The limit without a flag: three quarters of what the machine or the control group has.
+/// Default limit: three quarters of the memory of the machine or the control group.
 pub fn default_limit_bytes() -> u64 {
     (available_bytes() / 100 * SYSTEM_PERCENT).max(MEMORY_LIMIT_BYTES_MIN)
 }
 
-/// Memory of the machine or of the control group, whichever is less.
+/// Returns the memory of the machine or of the control group, whichever is less.
 pub fn available_bytes() -> u64 {
     let bounds = [machine_bytes(), cgroup_limit_bytes()];
     bounds.into_iter().flatten().min().unwrap_or(MEMORY_LIMIT_BYTES_MIN)
 }
 
-/// The machine's memory (proc(5), `/proc/meminfo`).
+/// Returns the machine's memory (proc(5), `/proc/meminfo`).
 fn machine_bytes() -> Option<u64> {
     let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
@@ -216,14 +209,15 @@ fn machine_bytes() -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The memory limit of this process' control group, of either version (cgroups(7)): the least of
-/// the group and the groups around it.
+/// Returns the memory limit of this process' control group, of either version (cgroups(7)): the
+/// least of the group and the groups around it.
 fn cgroup_limit_bytes() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let limit_in = |dir: &str, path: &str, file: &str| -> Option<u64> {
-        // Inside a container the group's own directory is the root: the path leads nowhere there.
+        // In a container the group's own directory is the root, and this path does not exist.
         let limits = Path::new(path.trim_start_matches('/')).ancestors().filter_map(|group| {
             let file = Path::new(dir).join(group).join(file);
+            // The text `max`, no limit, does not parse and is left out.
             std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok()
         });
         limits.min()

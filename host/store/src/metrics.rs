@@ -1,4 +1,4 @@
-//! The metrics of the store, for `/metrics`. Names are Prometheus' where it has the same figure.
+//! Metrics of the store for `/metrics`. Names are Prometheus' where it has the same figure.
 
 use super::{Store, StoreCounters};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,9 +8,9 @@ use tidepool_runtime::Figures;
 use tidepool_telemetry::MetricsText;
 
 impl Store {
-    /// Shows the figures of the head, of the blocks, of both logs and of the disk. Before the WAL
-    /// is replayed there is no head, and none of its figures. Of the memory of reads, so many bytes
-    /// are kept by those who read, and are of no read that runs.
+    /// Writes the figures of the head, the blocks, both logs and the disk. Before the WAL is
+    /// replayed there is no head, and none of its figures. `kept_bytes` of the memory of reads are
+    /// held by caches, not by running reads.
     pub async fn show(&self, text: &mut MetricsText, kept_bytes: usize) {
         text.gauge(
             "tidepool_ready",
@@ -30,6 +30,7 @@ impl Store {
         open_files(text, self);
         space(text, self).await;
         wear(text, &self.shared.wear);
+        // A head that does not answer must not hide the other metrics.
         if let Ok(figures) = self.figures().await {
             head(text, &figures);
             let oldest_block_ms = self.oldest_block_time_ms().unwrap_or(i64::MAX);
@@ -125,7 +126,7 @@ fn instances(text: &mut MetricsText, counters: &StoreCounters) {
     }
 }
 
-/// Files of blocks, which are open while somebody reads them.
+/// Writes the figures of block files, which are open while somebody reads them.
 fn open_files(text: &mut MetricsText, store: &Store) {
     let OpenFileFigures { open, open_max, closed } = store.open_file_figures();
     text.gauge("tidepool_block_files_open", "Open files of blocks.", open);
@@ -141,7 +142,7 @@ fn open_files(text: &mut MetricsText, store: &Store) {
 async fn space(text: &mut MetricsText, store: &Store) {
     let figures = store.space_figures();
     let other = store.clone();
-    // All files are looked at, on a disk that may be slow.
+    // Looks at all files, on a disk that may be slow.
     let data_bytes = tokio::task::spawn_blocking(move || other.data_bytes()).await;
     text.gauge(
         "tidepool_disk_size_bytes",
@@ -234,6 +235,7 @@ fn head(text: &mut MetricsText, figures: &Figures) {
         "Series removed from the head.",
         f.head_series_removed,
     );
+    // An empty head has no times: its minimum lies above its maximum.
     if f.head_min_time_ms <= f.head_max_time_ms {
         text.gauge(
             "prometheus_tsdb_head_min_time_seconds",
@@ -310,6 +312,7 @@ fn wal(text: &mut MetricsText, stats: &WalStats, bytes: u64) {
     text.gauge(
         "tidepool_wal_last_fsync_timestamp_seconds",
         "Time of the last successful sync of the log; 0 before the first.",
+        // The time of the sync is monotonic and has no date of its own.
         stats.fsynced_at.map_or(0.0, |at| {
             let now_s = tidepool_lifecycle::clock::system_now_ms() as f64 / 1000.0;
             now_s - at.elapsed().as_secs_f64()

@@ -6,28 +6,27 @@ use tidepool_ship::ShipError;
 use tidepool_ship::plan::{Survey, survey};
 use tidepool_ship::state::Shipped;
 
-/// Whose list says what has been copied.
+/// The list of copied blocks, and which blocks are to be copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PinConfig {
-    /// The list, in the format of Thanos' sidecar.
+    /// Path of the list, in the format of Thanos' sidecar.
     pub file: PathBuf,
-    /// Whether merged blocks are copied, too.
+    /// Whether merged blocks are copied as well.
     pub with_compacted: bool,
 }
 
-/// The blocks that wait.
+/// Blocks that wait to be copied.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// All of them.
     pub all: Vec<String>,
-    /// Those that stay even so.
+    /// Waiting blocks that are neither merged nor dropped.
     pub pinned: Vec<String>,
 }
 
 impl PinConfig {
-    /// The blocks that wait. If the list does not read, all do that might be on it, and so does a
-    /// block whose `meta.json` is damaged. On a full disk those stay no longer that end
-    /// `retention_ms` before the newest. An error means that any block may be one that waits.
+    /// Returns the blocks that wait. If the list is unreadable, all blocks that might be on it
+    /// wait; so does a block whose `meta.json` is damaged. On a full disk, blocks that end
+    /// `retention_ms` before the newest are not pinned. After an error any block may wait.
     pub fn waiting(
         &self,
         blocks: &BlockDirs,
@@ -47,7 +46,9 @@ impl PinConfig {
         let mut waiting = Waiting::default();
         for (ulid, error) in unread {
             match error {
+                // A merge or retention dropped the block meanwhile.
                 error if error.is_gone() => {}
+                // Damage does not pass: this block stays, and the others can be judged.
                 ShipError::Meta { .. } => waiting.add(&ulid),
                 error => return Err(error),
             }
@@ -61,14 +62,14 @@ impl PinConfig {
         Ok(waiting)
     }
 
-    /// Whether a new block of this level waits.
+    /// Returns whether a new block of this level waits.
     pub fn pins_new(&self, level: u32) -> bool {
         level == 1 || self.with_compacted
     }
 }
 
 impl Waiting {
-    /// One more that waits and stays.
+    /// Adds a block that waits and is pinned.
     pub fn add(&mut self, ulid: &str) {
         self.pinned.push(ulid.to_owned());
         self.all.push(ulid.to_owned());

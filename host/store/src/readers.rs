@@ -1,11 +1,10 @@
-//! The threads that answer reads, and instances that wait for the next one: to start a thread and
-//! to make an instance takes longer than a small read does.
+//! Threads that answer reads, and instances that wait for the next read: starting a thread and
+//! making an instance takes longer than a small read does.
 //!
-//! A thread waits a while for more work when its own is done, and ends then. An instance is kept if
-//! its read ended well, closed all it had opened but for blocks, and needed little memory; any
-//! other is dropped. So are those that wait when a block came or went or its tombstones were
-//! replaced: they have blocks open, whose files would take space, and whose tombstones they do not
-//! read again.
+//! A thread without work waits a while for more, and ends then. An instance is kept if its read
+//! ended well, closed everything but blocks, and needed little memory; any other is dropped.
+//! Waiting instances are dropped when a block comes or goes or its tombstones are replaced: they
+//! have blocks open, whose files would take space, and whose tombstones they do not read again.
 
 use super::{StoreError, spawn};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -14,27 +13,26 @@ use std::time::Duration;
 use tidepool_lifecycle::priority::lower_priority;
 use tidepool_runtime::Instance;
 
-/// Threads, and instances, that wait.
+/// Maximum number of waiting threads, and of waiting instances.
 const WAITING_MAX: usize = 2;
 
-/// How long.
+/// Time after which a waiting thread ends.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// Most linear memory of an instance that waits.
+/// Maximum linear memory of a waiting instance.
 const MEMORY_BYTES_MAX: usize = 4 << 20;
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// All of them.
 #[derive(Default)]
 pub(super) struct Readers(Mutex<Waiting>);
 
 #[derive(Default)]
 struct Waiting {
-    /// The ways to threads without work, and numbers that tell them apart.
+    /// Channels to waiting threads, and numbers that tell them apart.
     threads: Vec<(u64, SyncSender<Work>)>,
     next_number: u64,
-    /// Instances without work, and the number of changes to blocks before they had theirs.
+    /// Waiting instances, and the number of changes of blocks before their last read.
     instances: Vec<(u64, Instance)>,
     is_closed: bool,
 }
@@ -49,14 +47,14 @@ impl Readers {
         let thread = self.lock().threads.pop();
         let work = match thread {
             None => work,
-            // It always has room: what waits has no work.
+            // Never full: a thread that waits has no work.
             Some((_, thread)) => match thread.try_send(work) {
                 Ok(()) => return Ok(()),
                 Err(TrySendError::Full(work) | TrySendError::Disconnected(work)) => work,
             },
         };
         let readers = Arc::clone(self);
-        // Not one of the runtime's: the priority of a thread cannot be raised again.
+        // Not one of the runtime's threads: the priority of a thread cannot be raised again.
         spawn("read", move || {
             lower_priority();
             let mut next = Some(work);
@@ -68,7 +66,7 @@ impl Readers {
         Ok(())
     }
 
-    /// The next work of a thread; nothing if it is to end.
+    /// Waits for the next work of a thread; returns `None` if the thread is to end.
     fn wait(&self) -> Option<Work> {
         let (sender, receiver) = sync_channel(1);
         let number = {
@@ -95,6 +93,7 @@ impl Readers {
                     true => waiting.instances.split_off(threads),
                     false => Vec::new(),
                 };
+                // Dropping instances takes a while, so the lock is released first.
                 drop(waiting);
                 drop(unused);
                 if is_needed { receiver.recv().ok() } else { None }
@@ -102,15 +101,14 @@ impl Readers {
         }
     }
 
-    /// An instance that waits, if there is one that knows of all changes to blocks until now, which
-    /// are so many.
+    /// Returns a waiting instance that knows all of `changes`, the changes of blocks until now.
     pub fn instance(&self, changes: u64) -> Option<Instance> {
         self.drop_outdated(changes);
         self.lock().instances.pop().map(|(_, instance)| instance)
     }
 
-    /// Keeps an instance whose read ended well, if it is fit for another. When its read began there
-    /// were so many changes to blocks.
+    /// Keeps an instance whose read ended well, if it is fit for another. `changes` counts the
+    /// changes of blocks when the read began.
     pub fn keep(&self, changes: u64, mut instance: Instance) {
         if instance.memory_bytes() > MEMORY_BYTES_MAX || !instance.rest() {
             return;
@@ -121,8 +119,9 @@ impl Readers {
         }
     }
 
-    /// Drops instances that wait since before the last of so many changes to blocks.
+    /// Drops waiting instances that do not know the last of `changes` changes of blocks.
     pub fn drop_outdated(&self, changes: u64) {
+        // Collected first, so that the lock is not held while they are dropped.
         let outdated: Vec<_> =
             self.lock().instances.extract_if(.., |(known, _)| *known != changes).collect();
         drop(outdated);
@@ -134,7 +133,7 @@ impl Readers {
         drop(dropped);
     }
 
-    /// Nothing waits from now on.
+    /// Ends waiting threads, and drops waiting instances from now on.
     pub fn close(&self) {
         let mut waiting = self.lock();
         waiting.is_closed = true;
@@ -152,7 +151,7 @@ mod tests {
     use std::thread::{self, ThreadId};
     use std::time::Instant;
 
-    /// Runs work, and tells by which thread once that waits.
+    /// Runs work, and returns the thread that ran it.
     fn run(readers: &Arc<Readers>) -> ThreadId {
         let (done, is_done) = mpsc::channel();
         let work = move || done.send(thread::current().id()).expect("somebody waits");
@@ -160,7 +159,7 @@ mod tests {
         is_done.recv().expect("it has run")
     }
 
-    /// Waits until so many threads wait.
+    /// Waits until this number of threads wait.
     fn wait_for(readers: &Readers, threads: usize) {
         let begun = Instant::now();
         while readers.lock().threads.len() != threads {

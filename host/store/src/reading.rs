@@ -1,13 +1,13 @@
-//! What everything works with that reads the store: an instance for each read, with its limits, a
-//! thread to run on, and parts of an answer on their way to the receiver. Also for what stands
-//! above the store and reads it in its own way, as queries do.
+//! The steps that all reads of the store share: an instance for each read, with its limits, a
+//! thread to run on, and the parts of an answer on their way to the receiver. Crates above the
+//! store that read in their own way, as queries do, use this as well.
 //!
 //! ```text
 //! check ─▶ a turn ─▶ answer_now: a thread ─▶ answer_until: an instance ─▶ parts ─▶ the receiver
 //! ```
 //!
-//! Invariants: an instance that crashes or passes its limits ends alone, and ends once the receiver
-//! is gone. An answer holds a few small parts, or one.
+//! Invariants: an instance that crashes or exceeds its limits ends alone, and ends once the
+//! receiver is gone. An answer holds a few small parts in memory, or one large part.
 
 pub use crate::changes::Moment;
 pub use crate::ledger::Ledger;
@@ -33,30 +33,30 @@ pub struct Reading {
 /// The receiver of the parts went away, or is too slow.
 pub struct ReceiverGone;
 
-/// A part of an answer, as far as its way matters.
+/// A part of an answer, as far as sending depends on it.
 pub trait Part {
-    /// Whether it takes little memory.
+    /// Returns whether the part takes little memory.
     fn is_small(&self) -> bool;
 
-    /// Whether nothing follows it.
+    /// Returns whether no other part follows.
     fn is_last(&self) -> bool;
 }
 
-/// Bytes up to which a part is small, and may be all of an answer.
+/// Maximum size of a small part, which may be a whole answer.
 pub const SMALL_BYTES_MAX: usize = 16 * 1024;
 
-/// Parts that may wait for their receiver: a few small ones, or one.
+/// Maximum number of parts that wait for their receiver: a few small ones, or one large.
 const PARTS_MAX: usize = 3;
 
-/// Where the parts of an answer go. Called where waiting is allowed.
+/// Sends the parts of an answer. Called where blocking is allowed.
 ///
-/// Each part that is sent may wake the receiver's thread, which costs more than a small answer
-/// does. So small parts are held until the last one, or one that is not small, and sent with it.
+/// Sending a part may wake the receiver's thread, which costs more than a small answer does. So
+/// small parts are held until the last part or a large one, and sent with it.
 struct Outlet<'a, P> {
     parts: &'a Sender<Result<P, StoreError>>,
     held: RefCell<Vec<P>>,
     runtime: Handle,
-    /// A client that takes nothing must not keep the head from truncating for ever.
+    /// A client that reads nothing must not keep the head from truncating for ever.
     deadline: Option<Instant>,
 }
 
@@ -66,12 +66,13 @@ impl<P: Part> Outlet<'_, P> {
         let mut held = self.held.borrow_mut();
         held.push(part);
         if is_held && held.len() < PARTS_MAX {
+            // Holding a part back would not notice that the receiver is gone.
             return if self.parts.is_closed() { Err(ReceiverGone) } else { Ok(()) };
         }
         held.drain(..).try_for_each(|part| self.send_now(part.is_small(), Ok(part)))
     }
 
-    /// Instead of what is held: the client need not see half an answer.
+    /// Sends an error instead of the parts held back: the client need not see half an answer.
     fn fail(&self, error: StoreError) {
         self.held.borrow_mut().clear();
         // The receiver may be dropped: the client disconnected.
@@ -79,7 +80,7 @@ impl<P: Part> Outlet<'_, P> {
     }
 
     fn send_now(&self, is_small: bool, part: Result<P, StoreError>) -> Result<(), ReceiverGone> {
-        // What is not small waits alone.
+        // A large part takes all places, so that it waits alone.
         let places = if is_small { 1 } else { PARTS_MAX };
         let mut reserved = match self.parts.try_reserve_many(places) {
             Ok(reserved) => reserved,
@@ -105,45 +106,45 @@ impl<P: Part> Outlet<'_, P> {
 }
 
 impl Store {
-    /// The same as its readers see it.
+    /// Returns the store as its readers see it.
     pub fn reading(&self) -> Reading {
         Reading { shared: Arc::clone(&self.shared) }
     }
 }
 
 impl Reading {
-    /// Whether there is a head to read, and memory to read with.
+    /// Checks that there is a head to read, and memory to read with.
     pub fn check(&self) -> Result<(), StoreError> {
         self.shared.head.check_ready()?;
         let check = || self.shared.read_memory.check(self.shared.head.memory_used_bytes());
         check().or_else(|_| {
-            // Instances that wait take memory that this read may have.
+            // Waiting instances take memory that this read may have.
             self.shared.readers.drop_instances();
             check()
         })
     }
 
-    /// Limits of each instance, as they are now.
+    /// Returns the current limits of each instance.
     pub fn limits(&self) -> InstanceLimits {
         self.shared.live().query_limits
     }
 
-    /// What changed in the store, for whoever keeps what it has read.
+    /// Returns the changes of the store, for code that keeps what it has read.
     pub fn ledger(&self) -> &Arc<Ledger> {
         &self.shared.ledger
     }
 
-    /// Enters into the ledger that other programs added or took away blocks, if it is time to look.
+    /// Records blocks that other programs added or removed in the ledger, if a look is due.
     pub fn look_at_blocks(&self) {
         self.shared.ledger.look_at(&self.shared.blocks);
     }
 
-    /// How often blocks came or went, or their tombstones were replaced.
+    /// Returns how often blocks were added or removed, or their tombstones replaced.
     pub fn block_changes(&self) -> u64 {
         self.shared.blocks.changes()
     }
 
-    /// Waits for its turn among reads, then runs what answers on a thread of its own.
+    /// Waits for a turn among the reads, then runs `run` on a thread of its own.
     pub async fn answer<P: Send + 'static>(
         &self,
         run: impl FnOnce(&Reading, &Sender<P>) + Send + 'static,
@@ -151,7 +152,7 @@ impl Reading {
         self.answer_in(&self.shared.read_slots, run).await
     }
 
-    /// The same of whom has slots of their own.
+    /// The same for callers with slots of their own.
     pub(super) async fn answer_in<P: Send + 'static>(
         &self,
         slots: &Arc<Semaphore>,
@@ -163,23 +164,23 @@ impl Reading {
         Ok(self.answer_now(slot, run))
     }
 
-    /// Runs what answers on a thread of its own, which gives the turn back.
+    /// Runs `run` on a thread of its own, which gives `turn` back at the end.
     pub fn answer_now<P: Send + 'static>(
         &self,
         turn: impl Send + 'static,
         run: impl FnOnce(&Reading, &Sender<P>) + Send + 'static,
     ) -> Receiver<P> {
-        // One part, or a few small ones, wait while the one before is sent: that is all an answer
-        // holds.
+        // One part, or a few small ones, wait while another is sent: an answer holds no more.
         let (parts, receiver) = channel(PARTS_MAX);
         let reading = self.clone();
         let runtime = Handle::current();
         let work = move || {
+            // The thread is not the runtime's, and `Handle::current` must work on it.
             let _entered = runtime.enter();
             run(&reading, &parts);
             drop(turn);
         };
-        // Without it, the parts end too early, which is an error for the receiver.
+        // Without a thread the parts end too early, which is an error for the receiver.
         if let Err(error) = self.run(work) {
             tracing::error!(%error, "could not start a thread for a read");
         }
@@ -205,7 +206,7 @@ impl Reading {
         self.answer_until(deadline, parts, |error| error, answer);
     }
 
-    /// The same until a certain time; `of_error` names an error as one of this kind of read. If the
+    /// The same until a deadline; `of_error` names an error as one of this kind of read. If the
     /// receiver is dropped, the instance ends.
     pub fn answer_until<P: Part + Send + 'static>(
         &self,
@@ -227,6 +228,7 @@ impl Reading {
             answer(instance, &|part| outlet.send(part))
         });
         if let Err(error) = answered.map_err(of_error) {
+            // A refused read is no crash, and is not counted as one.
             if let StoreError::Crashed(_)
             | StoreError::Deadline
             | StoreError::QueryTimeout(_)
@@ -239,7 +241,7 @@ impl Reading {
         }
     }
 
-    /// Lends an instance, which ends at the deadline, or once `is_gone` returns true.
+    /// Runs `work` with an instance that ends at the deadline, or once `is_gone` returns true.
     pub fn with_instance<T>(
         &self,
         deadline: Option<Instant>,
@@ -247,17 +249,18 @@ impl Reading {
         work: impl FnOnce(&mut Instance) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let shared = &self.shared;
-        // Before the instance looks at them.
+        // Read before the instance looks at the blocks.
         let changes = shared.blocks.changes();
         let mut instance = match shared.readers.instance(changes) {
             Some(waiting) => waiting,
             None => self.instantiate(deadline)?,
         };
         instance.end_when(deadline, is_gone);
+        // After an error the instance is dropped: what it has open is not known.
         let done = work(&mut instance)?;
         shared.damaged_in_reads(&mut instance)?;
         shared.readers.keep(changes, instance);
-        // Some may have come meanwhile.
+        // Blocks may have changed meanwhile.
         shared.drop_outdated_readers();
         Ok(done)
     }
@@ -277,7 +280,7 @@ impl Reading {
     }
 }
 
-/// Gives an answer that needs no instance.
+/// Sends an answer that needs no instance.
 pub fn answer_ready<P: Part + Send + 'static>(
     parts: &Sender<Result<P, StoreError>>,
     deadline: Option<Instant>,

@@ -1,4 +1,4 @@
-//! Remote reads: an instance for each, on a thread of its own.
+//! Remote reads: each has an instance, on a thread of its own.
 
 mod chunk_files;
 mod samples;
@@ -11,19 +11,18 @@ use tidepool_protocol::prom::read::{ReadFormat, ReadQuery};
 use tidepool_runtime::{CursorHandle, Instance, Label, Selection};
 use tokio::sync::mpsc::Sender;
 
-/// Bytes of answer that one call into the instance returns at least, if there are as many.
+/// Minimum size of an answer of one call into the instance, if there is so much.
 const PART_BYTES: u32 = 256 * 1024;
 
 /// A part of a read's answer.
 #[derive(Debug)]
 pub enum ReadPart {
-    /// The next bytes.
     Bytes(Bytes),
-    /// That was all. An answer without this was cut short.
+    /// The answer is complete; one without this part was cut short.
     End,
 }
 
-/// A read on its way.
+/// The queries of a remote read, and the format of its answer.
 pub(super) struct Read {
     pub queries: Vec<ReadQuery>,
     pub format: ReadFormat,
@@ -44,11 +43,9 @@ impl Part for ReadPart {
     }
 }
 
-/// Why an answer ended before its end.
+/// Reason why an answer ended early.
 enum Cut {
-    /// The receiver is gone.
     ReceiverGone,
-    /// It cannot be given.
     Failed(StoreError),
 }
 
@@ -70,7 +67,7 @@ impl Parts<'_> {
         sent.map_err(|ReceiverGone| Cut::ReceiverGone)
     }
 
-    /// For work without a part to send: it stops if the receiver is gone.
+    /// Stops work that sends no part for a while, if the receiver is gone.
     fn check(&self) -> Result<(), Cut> {
         if (self.is_gone)() { Err(Cut::ReceiverGone) } else { Ok(()) }
     }
@@ -91,6 +88,7 @@ impl Read {
                     let _ = send(ReadPart::End);
                     Ok(())
                 }
+                // A client that disconnected gets neither an end nor an error.
                 Err(Cut::ReceiverGone) => Ok(()),
                 Err(Cut::Failed(error)) => Err(error),
             }
@@ -104,6 +102,7 @@ impl Read {
             matchers: query.matchers.clone(),
             range: query.range,
             format,
+            // `SelectionCount` bounds the number of queries far below 32 bits.
             query_index: query_index as u32,
             frame_bytes_max,
             samples_max,
@@ -112,7 +111,7 @@ impl Read {
     }
 }
 
-/// Returns all that a cursor has.
+/// Hands everything that a cursor has to `give`.
 fn each_part(
     instance: &mut Instance,
     cursor: CursorHandle,

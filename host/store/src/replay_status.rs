@@ -3,30 +3,26 @@
 use super::Store;
 use tidepool_disk::wal::ReplayStats;
 
-/// Whether the logs are replayed.
+/// State of the replay of the logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayState {
-    /// It has not begun.
     Waiting,
-    /// It has begun.
     InProgress,
-    /// The store is ready.
     Done,
-    /// The store is ready, but has nothing of the logs, for which memory is short.
+    /// The store is ready without the logs, for which memory is too short.
     Skipped,
 }
 
-/// How far the replay of the logs is.
+/// Progress of the replay of the logs.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayStatus {
-    /// Whether it is done.
     pub state: ReplayState,
-    /// What was read so far.
+    /// Figures of the logs read so far.
     pub figures: ReplayStats,
 }
 
 impl Store {
-    /// How far the replay of the logs is.
+    /// Returns the progress of the replay of the logs.
     pub fn replay_status(&self) -> ReplayStatus {
         let is_ready = self.is_ready();
         let figures = self.replay_figures();
@@ -41,7 +37,7 @@ impl Store {
 }
 
 impl ReplayState {
-    /// As Prometheus' documentation calls it.
+    /// Returns the name in Prometheus' documentation.
     pub fn name(self) -> &'static str {
         match self {
             ReplayState::Waiting => "waiting",

@@ -1,9 +1,8 @@
-//! Room for request bodies in memory: one bound for all of them together.
+//! Bounds the memory of all request bodies together.
 //!
-//! Half of it is for bodies as they arrive, half for what they decompress to and the head has not
-//! taken yet. A body that waits for the second half holds of the first only, so that the head
-//! always gets what it needs to give the second half back: senders that come slowly, or break off,
-//! cannot make others wait for each other.
+//! One half is for bodies as they arrive, the other for decompressed bodies that the head has not
+//! taken yet. A body that waits for the second half holds memory of the first only, so the head
+//! always gets enough to release the second: slow or broken senders cannot block the others.
 
 use super::StoreError;
 use super::buffer::{Body, Buffers};
@@ -11,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How long a request waits for room before the answer asks the sender to retry.
+/// Maximum time that a request waits for room before the sender is asked to retry.
 const ROOM_WAIT: Duration = Duration::from_secs(5);
 
 /// Unit of the bound, in bytes.
@@ -27,7 +26,7 @@ pub struct BodyBudget {
     buffers: Buffers,
 }
 
-/// What one body takes. Given back when dropped.
+/// Memory taken by one body, released when dropped.
 pub struct BodyRoom {
     of: Arc<Semaphore>,
     held: Option<OwnedSemaphorePermit>,
@@ -35,12 +34,13 @@ pub struct BodyRoom {
 }
 
 impl BodyBudget {
-    /// Room for this many bytes, of which no body can take more than half.
+    /// Creates a bound of `bytes_max`, of which no body can take more than half.
     pub fn new(bytes_max: usize) -> BodyBudget {
         BodyBudget::with_wait(bytes_max, ROOM_WAIT)
     }
 
     fn with_wait(bytes_max: usize, wait: Duration) -> BodyBudget {
+        // A semaphore takes 32-bit numbers of permits.
         let half_units = (bytes_max / 2).div_ceil(UNIT_BYTES).clamp(1, u32::MAX as usize);
         let half = || Arc::new(Semaphore::new(half_units));
         BodyBudget {
@@ -52,12 +52,12 @@ impl BodyBudget {
         }
     }
 
-    /// For a body that arrives: nothing yet.
+    /// Returns the room of a body that arrives, with nothing taken yet.
     pub fn arriving(&self) -> BodyRoom {
         BodyRoom { of: Arc::clone(&self.arriving), held: None, wait: self.wait }
     }
 
-    /// For a whole body.
+    /// Takes the room of a whole body.
     pub async fn whole(&self, bytes: usize) -> Result<BodyRoom, StoreError> {
         let of = Arc::clone(&self.whole);
         let mut room = BodyRoom { of, held: None, wait: self.wait };
@@ -65,12 +65,12 @@ impl BodyBudget {
         Ok(room)
     }
 
-    /// A buffer of so many bytes, for which room was taken. What it holds may be any.
+    /// Returns a buffer with arbitrary content, for which room was taken.
     pub fn buffer(&self, bytes: usize) -> Body {
         self.buffers.take(bytes)
     }
 
-    /// How many bytes are taken.
+    /// Returns the bytes taken of both halves.
     pub fn bytes_taken(&self) -> usize {
         let free = self.arriving.available_permits() + self.whole.available_permits();
         (2 * self.half_units).saturating_sub(free) * UNIT_BYTES
@@ -78,18 +78,19 @@ impl BodyBudget {
 }
 
 impl BodyRoom {
-    /// Nothing, for what came from no request and is bounded by other means.
+    /// Returns empty room for rows that come from no request and are bounded by other means.
     pub fn none() -> BodyRoom {
         BodyRoom { of: Arc::new(Semaphore::new(0)), held: None, wait: ROOM_WAIT }
     }
 
-    /// Nothing, for what is made of a body beside it and is bounded by other means.
+    /// Returns empty room for data that is made of a body and bounded by other means.
     pub fn beside(body: &BodyRoom) -> BodyRoom {
         BodyRoom { of: Arc::clone(&body.of), held: None, wait: body.wait }
     }
 
-    /// Takes as much more as makes it this many bytes.
+    /// Grows the room to `bytes`, and waits a limited time for it.
     pub async fn grow_to(&mut self, bytes: usize) -> Result<(), StoreError> {
+        // An empty body takes a unit as well, which bounds the number of bodies.
         let units = bytes.div_ceil(UNIT_BYTES).max(1);
         let held_units = self.held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let more = u32::try_from(units.saturating_sub(held_units)).unwrap_or(u32::MAX);

@@ -1,30 +1,30 @@
-//! Memory that was short when the log should have been replayed.
+//! Memory that was too short to replay the log.
 
 use std::fmt;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Which memory was short.
+/// The memory that was too short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortage {
-    /// That of the head, by these limits.
+    /// The head's memory, by these limits.
     Head {
         /// Percentage of the log that was read.
         replayed_percent: u64,
-        /// `--memory-limit` with which it should do, as far as can be told from that.
+        /// Estimate of the `--memory-limit` that is enough.
         limit_bytes: u64,
-        /// `--head-memory-limit` likewise, if that was set to something else than its share.
+        /// Estimate of `--head-memory-limit`, if that was set to something else than its share.
         head_bytes: Option<u64>,
     },
-    /// That of the machine: the kernel killed the process so many times at one record.
+    /// The machine's memory: the kernel killed the process several times at one record.
     Machine {
-        /// Times in a row.
+        /// Consecutive kills at that record.
         kills: u32,
     },
 }
 
 impl Shortage {
-    /// `--memory-limit` that is needed; 0 if that does not help.
+    /// Returns the `--memory-limit` that is needed; 0 if no limit helps.
     pub fn limit_bytes(&self) -> u64 {
         match self {
             Shortage::Head { limit_bytes, .. } => *limit_bytes,

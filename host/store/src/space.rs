@@ -1,4 +1,4 @@
-//! Whether the disk has free space. Below a reserve writes pause; reads continue, and so does
+//! Watches the free space of the disk. Below a reserve writes pause; reads continue, and so does
 //! dropping, cutting and merging blocks, which may use the reserve to free space.
 //!
 //! ```text
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Not every write asks the system: a figure is valid for a second, or for as many bytes as cannot
-//! use up the reserve. Records that wait in memory to be written count as written.
+//! use up the reserve. Records that wait in memory count as written.
 
 use super::StoreError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -18,29 +18,28 @@ use tidepool_disk::{DataDir, WriteAccounts};
 /// The default reserve is the smaller of this and [`RESERVE_PERCENT_DEFAULT`].
 pub const RESERVE_BYTES_DEFAULT: u64 = 100 * 1024 * 1024;
 
-/// See [`RESERVE_BYTES_DEFAULT`].
+/// Percentage of the disk; see [`RESERVE_BYTES_DEFAULT`].
 pub const RESERVE_PERCENT_DEFAULT: f64 = 5.0;
 
-/// How long a look at the disk stands.
+/// Time for which a look at the disk is valid.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How many bytes may be written until the next look: a quarter of the reserve, within these.
+/// Bounds of the bytes that may be written until the next look: a quarter of the reserve.
 const BYTES_UNLOOKED: std::ops::RangeInclusive<u64> = 64 * 1024..=4 * 1024 * 1024;
 
-/// One part in this many of the reserve must be free beyond it before writes are taken again.
+/// This fraction of the reserve must be free beyond it before writes are accepted again.
 const RESUME_PARTS: u64 = 8;
 
 /// A part of a file system.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DiskShare {
-    /// So many bytes.
     Bytes(u64),
-    /// So many hundredths of all its bytes.
+    /// Percentage of the file system's bytes.
     Percent(f64),
 }
 
 impl DiskShare {
-    /// In bytes, of a file system of this size.
+    /// Returns the share in bytes, of a file system of this size.
     pub fn of(self, total_bytes: u64) -> u64 {
         match self {
             DiskShare::Bytes(bytes) => bytes,
@@ -49,16 +48,15 @@ impl DiskShare {
     }
 }
 
-/// What was found at the last look.
+/// Figures of the last look at the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpaceFigures {
     /// Bytes of the file system of the data directory.
     pub total_bytes: u64,
-    /// Bytes of these that are free.
+    /// Free bytes of that file system.
     pub free_bytes: u64,
-    /// Below this, writes pause.
+    /// Free bytes below which writes pause.
     pub reserve_bytes: u64,
-    /// Whether they do.
     pub is_paused: bool,
     /// Bytes of log records that wait in memory to be written.
     pub unwritten_bytes: u64,
@@ -80,12 +78,12 @@ pub(super) struct Space {
 #[derive(Clone, Copy)]
 struct Look {
     at: Instant,
-    /// Bytes written by then.
+    /// Bytes written to the disk by then.
     written_bytes: u64,
 }
 
 impl Space {
-    /// Looks at once. Without a reserve the default one is kept.
+    /// Creates a watch and looks at once; `None` is the default reserve.
     pub fn new(data: &DataDir, reserve: Option<DiskShare>) -> Space {
         let space = Space {
             data: data.clone(),
@@ -93,6 +91,7 @@ impl Space {
             reserve: Mutex::new(reserve),
             is_paused: AtomicBool::new(false),
             total_bytes: AtomicU64::new(0),
+            // Writes are not refused before a look has succeeded.
             free_bytes: AtomicU64::new(u64::MAX),
             reserve_bytes: AtomicU64::new(0),
             unwritten_bytes: AtomicU64::new(0),
@@ -102,7 +101,7 @@ impl Space {
         space
     }
 
-    /// Refuses while writes pause.
+    /// Returns an error while writes pause.
     pub fn check(&self) -> Result<(), StoreError> {
         self.look();
         let SpaceFigures { free_bytes, reserve_bytes, is_paused, .. } = self.figures();
@@ -112,7 +111,7 @@ impl Space {
         }
     }
 
-    /// Looks at the disk, unless the last look still stands.
+    /// Looks at the disk, unless the last look is still valid.
     pub fn look(&self) {
         let mut last = lock(&self.last_look);
         let written_bytes = self.wear.bytes_total() + self.unwritten_bytes.load(Relaxed);
@@ -126,6 +125,7 @@ impl Space {
         if last.is_some_and(stands) {
             return;
         }
+        // Set whatever the result: a system that fails is not asked with every write.
         *last = Some(Look { at: Instant::now(), written_bytes });
         match (self.data.free_bytes(), self.data.total_bytes()) {
             (Ok(free_bytes), Ok(total_bytes)) => self.judge(free_bytes, total_bytes),
@@ -135,24 +135,24 @@ impl Space {
         }
     }
 
-    /// Looks at the disk, whenever that was done last.
+    /// Looks at the disk, whenever the last look was.
     pub fn look_again(&self) {
         *lock(&self.last_look) = None;
         self.look();
     }
 
-    /// Keeps another reserve from now on.
+    /// Sets another reserve, and looks at the disk.
     pub fn set_reserve(&self, reserve: Option<DiskShare>) {
         *lock(&self.reserve) = reserve;
         self.look_again();
     }
 
-    /// Remembers how many bytes of records wait in memory.
+    /// Sets the bytes of records that wait in memory.
     pub fn set_unwritten_bytes(&self, bytes: u64) {
         self.unwritten_bytes.store(bytes, Relaxed);
     }
 
-    /// What was found at the last look.
+    /// Returns the figures of the last look.
     pub fn figures(&self) -> SpaceFigures {
         SpaceFigures {
             total_bytes: self.total_bytes.load(Relaxed),
@@ -170,6 +170,7 @@ impl Space {
         self.reserve_bytes.store(reserve_bytes, Relaxed);
         let was_paused = self.is_paused.load(Relaxed);
         let unwritten_bytes = self.unwritten_bytes.load(Relaxed);
+        // Records in memory will take space on the disk.
         let is_paused =
             pauses(was_paused, free_bytes.saturating_sub(unwritten_bytes), reserve_bytes);
         self.is_paused.store(is_paused, Relaxed);
@@ -198,14 +199,14 @@ fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The reserve in bytes, on a file system of this size.
+/// Returns the reserve in bytes, on a file system of this size.
 fn reserve_bytes(reserve: Option<DiskShare>, total_bytes: u64) -> u64 {
     let default =
         || DiskShare::Percent(RESERVE_PERCENT_DEFAULT).of(total_bytes).min(RESERVE_BYTES_DEFAULT);
     reserve.map_or_else(default, |share| share.of(total_bytes))
 }
 
-/// Whether writes pause from now on.
+/// Returns whether writes pause from now on.
 fn pauses(was_paused: bool, free_bytes: u64, reserve_bytes: u64) -> bool {
     let enough_bytes = match was_paused {
         true => reserve_bytes.saturating_add(reserve_bytes / RESUME_PARTS),

@@ -1,6 +1,6 @@
-//! Starts that fail at the log, counted in the data directory across lives of the process: a log
-//! that cannot be replayed must not keep a node from serving for good, and one that can be must not
-//! be given up because the node was killed, or lost its power, while it was read.
+//! Counts starts that failed at the log, in the data directory and so across restarts of the
+//! process. A log that cannot be replayed must not keep a node from serving for good, and a good
+//! log must not be given up because the node was killed or lost its power during the replay.
 //!
 //! ```text
 //! begin ──▶ replay ─┬─ ready ───────────────────────────────▶ count = 0
@@ -13,57 +13,57 @@
 //!   └─ count is too high: quarantine the logs, count = 0
 //! ```
 //!
-//! A log for which there is too little memory is whole: it is never quarantined for that.
+//! A log for which memory is too short is intact: it is never quarantined for that.
 
 use super::{Shortage, StoreError};
 use tidepool_disk::{DataDir, DiskError, FailedStarts, StartNote};
 use tidepool_runtime::{CallError, Error};
 
-/// Why the head did not start.
+/// Reason why the head did not start.
 pub(super) enum StartError {
-    /// The store is to stop.
+    /// The store is being stopped.
     Stopped,
-    /// There is too little memory for the log, which is not to blame.
+    /// There is too little memory for the log, which is not at fault.
     ShortOfMemory(Option<Shortage>),
-    /// Trying again would not help, and the log is not to blame.
+    /// A retry would not help, and the log is not at fault.
     Hopeless(StoreError),
-    /// Something may be better soon, and the log is not to blame.
+    /// A retry may help, and the log is not at fault.
     Passing(StoreError),
     /// The log could not be replayed this time.
     Failed {
         error: StoreError,
-        /// Records that were replayed before.
+        /// Records that were replayed before the failure.
         records: u64,
     },
 }
 
-/// What is counted in a data directory.
+/// Counts of starts in a data directory.
 pub(super) struct Starts {
     data: DataDir,
-    /// How many may fail before the logs are quarantined; 0 means that they never are.
+    /// Failures after which the logs are quarantined; 0 means never.
     failed_max: u32,
-    /// Those before the start that was begun last.
+    /// Failures before the start that was begun last.
     failed: FailedStarts,
-    /// Of the start that is going on.
+    /// Note of the start in progress.
     note: Option<StartNote>,
-    /// Whether the one before was ended from outside.
+    /// Whether the start before was ended from outside.
     was_cut_short: bool,
-    /// Whether the last of those that count was killed by the kernel.
+    /// Whether the kernel caused the last failure that counts.
     was_killed: bool,
     machine: Option<Machine>,
 }
 
-/// The kernel's counts, by which the end of an earlier run is judged.
+/// Counts of the kernel that show how an earlier run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Machine {
-    /// Another one after each boot.
+    /// Identifier that differs after each boot.
     boot: String,
-    /// Processes that were killed since for want of memory.
+    /// Processes killed since the boot for lack of memory.
     oom_kills: u64,
 }
 
 impl StartError {
-    /// What it means that the logs could not be opened.
+    /// Classifies an error of opening the logs.
     pub fn opening(error: DiskError) -> StartError {
         match error.is_for_a_person() || error.is_no_space() {
             true => StartError::Hopeless(error.into()),
@@ -72,11 +72,12 @@ impl StartError {
         }
     }
 
-    /// What it means that a call of the engine failed, after so many records.
+    /// Classifies an error of a call of the engine after `records` records.
     pub fn replaying(error: CallError, records: u64) -> StartError {
         if matches!(error, CallError::Memory(_) | CallError::Refused(Error::ShortOfMemory(_))) {
             return StartError::ShortOfMemory(None);
         }
+        // Errors of the storage say nothing about the log's content.
         let is_passing = matches!(&error, CallError::Refused(Error::Storage(_)));
         let error = StoreError::from(error).of_head();
         match is_passing {
@@ -105,7 +106,7 @@ impl Starts {
         starts
     }
 
-    /// A start begins. Returns why it had better not read the logs, if so.
+    /// Begins a start. Returns the reason if the logs should not be read.
     pub fn begin(&mut self) -> Result<(), StartError> {
         let FailedStarts { count: failed, .. } = self.failed;
         if failed > 0 {
@@ -113,6 +114,7 @@ impl Starts {
             tracing::warn!(failed, failed_max, "earlier starts failed during WAL replay");
         }
         if self.failed_max > 0 && failed >= self.failed_max {
+            // The kernel's kills are no fault of the log, which is kept as it is.
             if self.was_killed {
                 self.was_killed = false;
                 self.set_failed(FailedStarts::default());
@@ -132,7 +134,7 @@ impl Starts {
         Ok(())
     }
 
-    /// So many records are replayed.
+    /// Records the number of replayed records.
     pub fn replayed(&self, records: u64) {
         if let (Some(note), Some(machine)) = (&self.note, &self.machine)
             && let Err(error) = note.say(&machine.note(records))
@@ -141,17 +143,17 @@ impl Starts {
         }
     }
 
-    /// Whether starts before this one have failed, or were ended from outside, and the logs were
-    /// not quarantined for it.
+    /// Returns whether earlier starts failed or were cut short, without a quarantine of the logs.
     pub fn have_failed(&self) -> bool {
         self.failed.count > 0 || self.was_cut_short
     }
 
-    /// It failed, after so many records.
+    /// Records a failure after this number of records.
     pub fn failed(&mut self, records: u64) {
         self.was_killed = false;
         let FailedStarts { count, records: furthest } = self.failed;
         self.set_failed(match furthest {
+            // A replay that got further failed at something else, so the count begins again.
             Some(furthest) if furthest < records => {
                 FailedStarts { count: 1, records: Some(records) }
             }
@@ -163,13 +165,14 @@ impl Starts {
         self.ended();
     }
 
-    /// It ended, which says nothing about the log.
+    /// Records an end that says nothing about the log.
     pub fn ended(&mut self) {
+        // Dropping the note removes it; one that is left shows an end from outside.
         self.note = None;
         self.was_cut_short = false;
     }
 
-    /// The store is ready.
+    /// Records success, which clears the count.
     pub fn ready(&mut self) {
         self.ended();
         if self.failed.count > 0 {
@@ -177,7 +180,7 @@ impl Starts {
         }
     }
 
-    /// Looks how the last start ended, if it neither got ready nor ended by itself.
+    /// Judges how the last start ended, if it neither succeeded nor ended by itself.
     fn judge_last(&mut self) {
         let Some(said) = self.data.unfinished_start() else { return };
         self.was_cut_short = true;
@@ -193,7 +196,7 @@ impl Starts {
              as failed if that happens again at the same record"
         );
         self.was_killed = true;
-        // At another place it was not the log's fault, but that of all there was in memory.
+        // At another record the cause is not the log, but everything that was in memory.
         if furthest.is_none_or(|furthest| furthest < records) {
             self.set_failed(FailedStarts { count: 1, records: Some(records) });
         } else if furthest == Some(records) {
@@ -209,7 +212,7 @@ impl Starts {
         });
     }
 
-    /// Returns whether the next start will find other logs.
+    /// Quarantines the logs; returns whether the next start will find other logs.
     fn set_logs_aside(&self) -> bool {
         let FailedStarts { count: failed, records } = self.failed;
         match self.data.set_logs_aside() {
@@ -239,8 +242,7 @@ impl Starts {
 }
 
 impl Machine {
-    /// As of now (proc(5): `/proc/sys/kernel/random/boot_id`, `/proc/vmstat`); nothing where these
-    /// are not to be had.
+    /// Reads the counts (proc(5): `/proc/sys/kernel/random/boot_id`, `/proc/vmstat`) if they exist.
     fn look() -> Option<Machine> {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
         let vmstat = std::fs::read_to_string("/proc/vmstat").ok()?;
@@ -249,18 +251,19 @@ impl Machine {
         Some(Machine { boot, oom_kills })
     }
 
-    /// What a start says of itself, in a text of always the same length.
+    /// Returns the note of a start, a text of constant length.
     fn note(&self, records: u64) -> String {
         let Machine { boot, oom_kills } = self;
         format!("{boot} {oom_kills:020} {records:020}\n")
     }
 
-    /// How many records a start had replayed that said this and was killed by the kernel since;
-    /// `None` if there is no sign of that.
+    /// Returns the records that a start had replayed if it wrote this note and was killed by the
+    /// kernel since; `None` if there is no sign of that.
     fn killed_at(&self, said: &str) -> Option<u64> {
         let mut words = said.split_whitespace();
         let (boot, oom_kills) = (words.next()?, words.next()?.parse().ok()?);
         let records = words.next()?.parse().ok()?;
+        // The kernel counts from the boot, so counts of different boots cannot be compared.
         (boot == self.boot && self.oom_kills > oom_kills).then_some(records)
     }
 }
@@ -271,8 +274,7 @@ mod tests {
 
     type TestResult = Result<(), Box<dyn std::error::Error>>;
 
-    /// A process that starts on a machine where so many were killed for want of memory, and whether
-    /// it reads the logs.
+    /// Starts a process on a machine with `oom_kills` kills; returns whether it reads the logs.
     fn process_reading(
         data: &DataDir,
         boot: &str,
@@ -295,7 +297,7 @@ mod tests {
         Ok(starts)
     }
 
-    /// As a kill leaves it.
+    /// Leaves the data directory as a kill does.
     fn killed_after(starts: Starts, records: u64) {
         starts.replayed(records);
         let note = starts.data.path().join("starting");

@@ -1,6 +1,5 @@
 //! Reads of the head besides series and samples: exemplars in an instance of their own, as any
-//! read; metadata and cardinality in slices from the head itself, which takes writes between two
-//! slices.
+//! read; metadata and cardinality in slices from the head, which takes writes between two slices.
 
 use super::head::OnHead;
 use super::reading::Reading;
@@ -13,13 +12,13 @@ use tidepool_runtime::{
 };
 use tokio::sync::mpsc;
 
-/// Bytes of answer that one call of the head returns, about.
+/// Approximate size of an answer of one call of the head.
 const PIECE_BYTES: u32 = 32 * 1024;
 
-/// Items of `Cardinality`'s lists in memory and as text, about, in bytes.
+/// Approximate bytes of an item of `Cardinality`'s lists, in memory and as text.
 const ITEM_BYTES: usize = 64;
 
-/// What the head's series are made of. Lists begin with the largest number.
+/// Cardinality of the head's series. Lists begin with the largest number.
 pub struct Cardinality {
     /// Distinct pairs of a label's name and value.
     pub label_pairs: u64,
@@ -37,9 +36,8 @@ pub struct Cardinality {
 }
 
 impl Store {
-    /// Exemplars of the series that at least one of the sets of matchers selects, in label order.
-    /// The answer comes part by part; a series whose exemplars do not fit into one comes again in
-    /// the next.
+    /// Returns the exemplars of series that at least one set of matchers selects, in label order,
+    /// part by part; a series whose exemplars do not fit into one part comes again in the next.
     pub async fn exemplars(
         &self,
         matcher_sets: Vec<Vec<Matcher>>,
@@ -58,8 +56,8 @@ impl Store {
         self.reading().answer(run).await
     }
 
-    /// What is known of metric families, or of one of them, by name: the first so many. The answer
-    /// comes part by part, each as it is when it is asked for.
+    /// Returns the metadata of metric families, or of one, by name: at most `families_max`. The
+    /// answer comes part by part, each as it is when it is asked for.
     pub fn metadata(
         &self,
         family: Option<String>,
@@ -78,7 +76,7 @@ impl Store {
         Ok(receiver)
     }
 
-    /// What the head's series are made of, in lists of at most so many items.
+    /// Returns the cardinality of the head's series, in lists of at most `items_max` items.
     pub async fn cardinality(&self, items_max: u32) -> Result<Cardinality, StoreError> {
         self.shared.head.check_ready()?;
         let slot = self.shared.read_slots.acquire().await;
@@ -88,7 +86,7 @@ impl Store {
 }
 
 impl Shared {
-    /// Ends what takes longer than a read may.
+    /// Ends work that takes longer than a read may.
     async fn in_time<T>(
         &self,
         work: impl Future<Output = Result<T, StoreError>>,
@@ -112,13 +110,14 @@ async fn give_metadata(
     let mut left = families_max;
     while left > 0 {
         let from = first.clone();
+        // With 0 bytes the head returns one family, which is enough for a name.
         let bytes_max = if family.is_some() { 0 } else { PIECE_BYTES };
         let mut page =
             shared.head.call(move |head| head.instance.metadata(&from, bytes_max)).await?;
         page.retain(|said| family.as_ref().is_none_or(|family| said.family == *family));
         page.truncate(left);
         let Some(last) = page.last() else { break };
-        // The next name that there can be.
+        // The smallest name after the last one.
         first = format!("{}\0", last.family);
         left -= page.len();
         if parts.send(Ok(LookupPart::Page(page))).await.is_err() {
@@ -157,7 +156,7 @@ async fn walk(shared: &Shared, items_max: u32) -> Result<Cardinality, StoreError
     })
 }
 
-/// A list of a walk that is done. Takes of the memory that there is for reads.
+/// Returns a list of a finished walk, in memory taken from that for reads.
 async fn list_of(
     open: &OnHead,
     list: CardinalityList,
@@ -170,6 +169,7 @@ async fn list_of(
         if page.is_empty() {
             return Ok(items);
         }
+        // Each name is held twice: in the list, and in the text of the answer.
         *taken += page.iter().map(|item| 2 * item.name.len() + ITEM_BYTES).sum::<usize>();
         if !memory.grow_to(*taken) {
             return Err(StoreError::short_of_reads_memory(memory.pool()));

@@ -1,4 +1,4 @@
-//! The store as systemd hears of it.
+//! Reports the store's state to systemd.
 
 use super::Store;
 use tidepool_lifecycle::supervisor::Service;
@@ -14,6 +14,7 @@ impl Service for Store {
     }
 
     async fn answers(&self) -> bool {
+        // A cheap call shows that the head thread is not stuck.
         self.newest_time_ms().await.is_ok()
     }
 }

@@ -28,17 +28,17 @@ pub(super) enum Task {
         with_head: bool,
         reply: Reply<String>,
     },
-    /// Look whether the store is stopping.
+    /// Makes the thread see that the store is stopping.
     Wake,
 }
 
-/// The way to the compactor thread.
+/// Sends tasks to the compactor thread.
 pub(super) struct TaskSender(SyncSender<Task>);
 
-/// The compactor thread's side.
+/// Receives the tasks of the compactor thread.
 pub(super) struct TaskQueue {
     receiver: Receiver<Task>,
-    /// What came while something was being done that only deletions may come between.
+    /// Tasks that came during work which only deletions may interrupt.
     waiting: VecDeque<Task>,
 }
 
@@ -63,13 +63,14 @@ impl TaskSender {
 }
 
 impl TaskQueue {
-    /// The next task, if one comes within this time.
+    /// Returns the next task, if one comes within this time.
     pub fn next(&mut self, wait: Duration) -> Option<Task> {
         self.waiting.pop_front().or_else(|| self.receiver.recv_timeout(wait).ok())
     }
 
-    /// A deletion, if one has come.
+    /// Returns the next deletion, if one has come.
     pub fn next_deletion(&mut self) -> Option<Task> {
+        // Bounds the tasks that are moved here, where the channel does not count them.
         while self.waiting.len() < TASKS_MAX {
             match self.receiver.try_recv().ok()? {
                 deletion @ Task::Delete { .. } => return Some(deletion),
@@ -82,7 +83,7 @@ impl TaskQueue {
 
 impl Store {
     /// Deletes the samples in a range of all series that any of the selectors selects. Success
-    /// means that it is durable.
+    /// means that the deletion is durable.
     pub async fn delete(
         &self,
         selectors: Vec<Vec<Matcher>>,
@@ -94,16 +95,16 @@ impl Store {
         self.shared.tasks.run(|reply| Task::Delete { selectors, range, reply }).await
     }
 
-    /// Rewrites all blocks from which samples were deleted; returns those that could not be, and
-    /// why.
+    /// Rewrites blocks with deleted samples; returns those that could not be rewritten, and why.
     pub async fn clean_tombstones(&self) -> Result<Vec<Damage>, StoreError> {
         self.shared.head.check_ready()?;
         self.shared.tasks.run(|reply| Task::CleanTombstones { reply }).await
     }
 
-    /// Makes a snapshot of all blocks and, if wanted, of what the head holds; returns its name.
+    /// Makes a snapshot of all blocks and, if wanted, of the head; returns its name.
     pub async fn snapshot(&self, with_head: bool) -> Result<String, StoreError> {
         self.shared.head.check_ready()?;
+        // A head without the log's samples would make an incomplete snapshot.
         if with_head {
             self.shared.check_replayed()?;
         }

@@ -1,8 +1,8 @@
-//! A log that there is too little memory to replay: it stays as it is, the node serves its blocks,
-//! and whoever can change that is told what is needed.
+//! Handles a log that memory is too short to replay: the log stays as it is, the node serves its
+//! blocks, and the error says how much memory is needed.
 //!
-//! Nothing is written meanwhile: the head is empty, so it knows neither the series nor the times of
-//! the log, and what it would take could not stand behind that.
+//! Nothing is written meanwhile: the empty head knows neither the series nor the times of the log,
+//! and new records could not follow it.
 
 use super::memory::MemorySplit;
 use super::{Shared, Shortage, Store, StoreError};
@@ -10,20 +10,20 @@ use tidepool_disk::wal::ReplayStats;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Limits are named in whole multiples of it.
+/// Limits are named in multiples of this.
 const STEP_BYTES: u64 = 32 * MIB;
 
-/// A limit is not searched for beyond it.
+/// Maximum limit that is searched for.
 const LIMIT_BYTES_MAX: u64 = 64 * 1024 * MIB;
 
 impl Shortage {
-    /// What the head needs if it had no more memory after so much of the log.
+    /// Estimates the memory that a head needs which ran out of memory at this place of the log.
     pub(super) fn of_head(split: &MemorySplit, found: ReplayStats) -> Shortage {
         let (done, total) = (found.bytes_done.min(found.bytes_total), found.bytes_total);
         let replayed_percent = found.percent();
-        // What was read took all there is. A quarter more, since tables double; and what is read
-        // ahead counts as read.
+        // What was read took all memory. A quarter more: tables double, read-ahead counts.
         let per_log = u128::from(total.max(1)) * 5 / 4;
+        // At least a hundredth counts as read, which bounds the estimate.
         let needed =
             u128::from(split.head_bytes) * per_log / u128::from(done.max(total / 100).max(1));
         let needed = u64::try_from(needed).unwrap_or(u64::MAX);
@@ -42,7 +42,7 @@ impl Shortage {
     }
 }
 
-/// The least limit in whole steps of which the head's share is this.
+/// Returns the least limit in whole steps that gives the head this share.
 fn limit_with_head(limit_bytes: u64, head_bytes: u64) -> u64 {
     let mut limit_bytes = in_steps(limit_bytes.saturating_add(1));
     while limit_bytes < LIMIT_BYTES_MAX && MemorySplit::of(limit_bytes).head_bytes < head_bytes {
@@ -56,7 +56,7 @@ fn in_steps(bytes: u64) -> u64 {
 }
 
 impl Shared {
-    /// Whether the log could be replayed: without that nothing may be stored or deleted.
+    /// Returns an error if the log was not replayed: nothing may be stored or deleted then.
     pub(super) fn check_replayed(&self) -> Result<(), StoreError> {
         match self.head.shortage() {
             None => Ok(()),
@@ -66,7 +66,7 @@ impl Shared {
 }
 
 impl Store {
-    /// Which memory was short when the log should have been replayed; `None` if it was.
+    /// Returns which memory was too short for the replay; `None` if the log was replayed.
     pub fn shortage(&self) -> Option<Shortage> {
         self.shared.head.shortage()
     }

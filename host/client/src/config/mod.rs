@@ -1,12 +1,12 @@
-//! How a client sends requests: the keys of Prometheus' `http_client_config` (prometheus/common,
+//! Settings of HTTP clients: the keys of Prometheus' `http_client_config` (prometheus/common,
 //! `config/http_config.go` and `config/headers.go`).
 //!
 //! A section that has these keys among its own is read as
 //! [`With`](tidepool_settings::yaml::With)`<HttpClientConfig, Rest>`. Paths are as they stand in
-//! the file until [`HttpClientConfig::set_directory`] says what they are relative to.
+//! the file until [`HttpClientConfig::set_directory`] resolves them.
 //!
-//! What upstream has and this has not: secrets by reference (`*_ref`), SOCKS proxies, and tokens by
-//! a signed JWT (RFC 7523). Each is an error that says so.
+//! Upstream's secrets by reference (`*_ref`), SOCKS proxies, and tokens by a signed JWT (RFC 7523)
+//! are not supported. Each is an error that says so.
 
 mod section;
 
@@ -19,80 +19,70 @@ use tidepool_settings::redact::shown;
 use tidepool_settings::{Secret, read_file};
 use url::Url;
 
-/// How a client sends requests.
+/// Settings of a client's requests and connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(try_from = "section::Whole")]
 pub struct HttpClientConfig {
-    /// How requests say who sends them.
     pub credentials: Credentials,
-    /// What connections by TLS need.
     pub tls: TlsConfig,
-    /// Through whom requests go.
     pub proxy: ProxyConfig,
-    /// Further headers of each request.
+    /// Additional headers of each request.
     pub headers: Vec<(HeaderName, HeaderConfig)>,
-    /// Whether redirects are followed; if it is not said, as the section's default is, which is
-    /// that they are.
+    /// Whether redirects are followed; `None` is the default of the section, which is yes unless
+    /// the section says otherwise.
     pub follow_redirects: Option<bool>,
-    /// Whether HTTP/2 is offered in TLS; if it is not said, as the section's default is, which is
-    /// that it is.
+    /// Whether HTTP/2 is offered in TLS; `None` is the default of the section, which is yes unless
+    /// the section says otherwise.
     pub enable_http2: Option<bool>,
 }
 
-/// How requests say who sends them.
+/// Credentials that requests are sent with.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum Credentials {
-    /// They do not.
     #[default]
     None,
-    /// By name and password.
+    /// Basic authentication by name and password.
     Basic {
-        /// The name, which is no secret, but may be in a file.
+        /// Name of the user: no secret, but it may be in a file.
         username: Secret,
-        /// The password.
         password: Secret,
     },
-    /// By a type such as `Bearer` and what follows it.
+    /// A type such as `Bearer`, and the text that follows it.
     Authorization {
-        /// The type.
+        /// The authentication scheme, `Bearer` by default.
         kind: String,
-        /// What follows.
         credentials: Secret,
     },
-    /// By a token that another server gives.
+    /// A token that another server gives.
     OAuth2(Box<OAuth2Config>),
 }
 
-/// Whom to ask for a token, by client credentials (RFC 6749, section 4.4).
+/// Settings of requests for a token by client credentials (RFC 6749, section 4.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OAuth2Config {
-    /// Who asks.
     pub client_id: String,
-    /// Its secret.
     pub client_secret: Secret,
-    /// What is asked for.
     pub scopes: Vec<String>,
-    /// Who is asked.
     pub token_url: ShownUrl,
-    /// Further parameters of the question.
+    /// Additional parameters of the request.
     pub endpoint_params: Vec<(String, String)>,
-    /// What connections by TLS to it need.
+    /// Settings of TLS connections to the token server.
     pub tls: TlsConfig,
-    /// Through whom it is asked.
+    /// Proxy between this client and the token server.
     pub proxy: ProxyConfig,
 }
 
-/// What connections by TLS need.
+/// Settings of connections that use TLS.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(try_from = "section::TlsSection")]
 pub struct TlsConfig {
-    /// Whom the server's certificate must be signed by, instead of whom the system trusts; PEM.
+    /// CA certificates in PEM that replace the system's trust store.
     pub ca: Option<Secret>,
-    /// The certificate and the key that this client shows; PEM.
+    /// Certificate and key in PEM that this client presents.
     pub client: Option<(Secret, Secret)>,
-    /// The name that the server's certificate must have, instead of the URL's.
+    /// Name that the server's certificate must have, instead of the URL's.
     pub server_name: Option<String>,
-    /// Whether any certificate is taken.
+    /// Whether any certificate is accepted, without verification.
     pub insecure_skip_verify: bool,
     /// The oldest version that is spoken.
     pub min_version: Option<TlsVersion>,
@@ -100,55 +90,49 @@ pub struct TlsConfig {
     pub max_version: Option<TlsVersion>,
 }
 
-/// A version of TLS. The two oldest are nothing that this client speaks: they only stand for the
-/// end of a range.
+/// A version of TLS. The two oldest are never spoken, and only stand for the end of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsVersion {
-    /// 1.0
     Tls10,
-    /// 1.1
     Tls11,
-    /// 1.2
     Tls12,
-    /// 1.3
     Tls13,
 }
 
-/// Through whom requests go.
+/// The proxy that requests go through.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(try_from = "section::ProxySection")]
 pub struct ProxyConfig {
-    /// The proxy.
     pub url: Option<ShownUrl>,
-    /// Hosts that are reached without it; empty also lets loopback addresses go through it.
+    /// Hosts that are reached without the proxy; empty also lets loopback addresses go through it.
     pub no_proxy: String,
-    /// Whether the environment says both.
+    /// Whether the environment names the proxy and the exceptions.
     pub from_environment: bool,
-    /// Further headers of `CONNECT`.
+    /// Additional headers of `CONNECT` requests.
     pub connect_headers: Vec<(HeaderName, Vec<HeaderValue>)>,
 }
 
-/// Values of a header.
+/// Values of a configured header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeaderConfig {
-    /// Themselves; those that are secret are marked as sensitive.
+    /// Values in the configuration; secret ones are marked as sensitive.
     pub values: Vec<HeaderValue>,
-    /// Files that have one each, read for each request.
+    /// Files with one value each, read for each request.
     pub files: Vec<PathBuf>,
 }
 
-/// A URL that is shown without what may be secret in it.
+/// A URL that is shown without parts that may be secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ShownUrl(pub Url);
 
 impl HttpClientConfig {
-    /// Without configuration: with the proxies that the environment names.
+    /// Returns the settings without a configuration: the proxies that the environment names.
     pub fn of_environment() -> HttpClientConfig {
         let proxy = ProxyConfig { from_environment: true, ..ProxyConfig::default() };
         HttpClientConfig { proxy, ..HttpClientConfig::default() }
     }
 
-    /// Makes relative paths those below a directory.
+    /// Resolves relative paths against a directory.
     pub fn set_directory(&mut self, directory: &Path) {
         self.tls.set_directory(directory);
         match &mut self.credentials {
@@ -168,20 +152,22 @@ impl HttpClientConfig {
         }
     }
 
-    /// Whether files are read for each request.
+    /// Returns whether files are read for each request.
     pub(crate) fn names_files(&self) -> bool {
         let is_file = |secret: &Secret| matches!(secret, Secret::File(_));
         let of_credentials = match &self.credentials {
+            // The source of tokens reads its secret itself.
             Credentials::None | Credentials::OAuth2(_) => false,
             Credentials::Basic { username, password } => is_file(username) || is_file(password),
             Credentials::Authorization { credentials, .. } => is_file(credentials),
         };
+        // Each request looks for changes in the files of TLS.
         of_credentials
             || self.headers.iter().any(|(_, header)| !header.files.is_empty())
             || self.tls.files().next().is_some()
     }
 
-    /// A number that is another one once any of the certificates and keys has changed.
+    /// Returns a checksum that changes with any of the certificates and keys.
     pub fn files_checksum(&self) -> u32 {
         let oauth2 = match &self.credentials {
             Credentials::OAuth2(oauth2) => Some(&oauth2.tls),
@@ -196,12 +182,11 @@ impl HttpClientConfig {
 }
 
 impl TlsConfig {
-    /// Whether anything is configured.
     pub fn is_set(&self) -> bool {
         *self != TlsConfig::default()
     }
 
-    /// The files of certificates and keys.
+    /// Returns the files of certificates and keys.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         let client = self.client.iter().flat_map(|(certificate, key)| [certificate, key]);
         self.ca.iter().chain(client).filter_map(|pem| match pem {
@@ -210,7 +195,7 @@ impl TlsConfig {
         })
     }
 
-    /// Makes relative paths those below a directory.
+    /// Resolves relative paths against a directory.
     pub fn set_directory(&mut self, directory: &Path) {
         let client = self.client.iter_mut().flat_map(|(certificate, key)| [certificate, key]);
         self.ca.iter_mut().chain(client).for_each(|pem| pem.set_directory(directory));

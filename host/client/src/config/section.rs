@@ -1,4 +1,4 @@
-//! The keys, as they stand in the file.
+//! The keys of the configuration, as they stand in the file.
 
 use super::{
     Credentials, HeaderConfig, HttpClientConfig, OAuth2Config, ProxyConfig, ShownUrl, TlsConfig,
@@ -12,7 +12,7 @@ use tidepool_settings::redact::shown;
 use tidepool_settings::{Secret, yaml};
 use url::Url;
 
-/// Headers that the connection needs, or that requests have anyway. Upstream's list.
+/// Headers that the connection needs, or that each request has anyway; upstream's list.
 const RESERVED_HEADERS: [&str; 18] = [
     "accept-encoding",
     "authorization",
@@ -132,17 +132,16 @@ struct HeaderSection {
 #[serde(try_from = "String")]
 struct OwnHeader(HeaderName);
 
-/// A header.
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
 struct AnyHeader(HeaderName);
 
-/// What a header says.
+/// The value of a header.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "String")]
 pub struct HeaderText(pub HeaderValue);
 
-/// What a header says that is shown nowhere.
+/// The value of a header, which must not be shown.
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
 struct SecretText(HeaderValue);
@@ -170,18 +169,19 @@ impl yaml::Part for ProxyConfig {
         &["proxy_url", "no_proxy", "proxy_from_environment", "proxy_connect_header"];
 }
 
-/// A text that is not empty, or a file.
+/// Returns a text that is not empty, or a file.
 fn secret(
     text: Option<String>,
     file: Option<PathBuf>,
     both: &'static str,
 ) -> Result<Option<Secret>, &'static str> {
+    // Upstream cannot tell an empty value from an absent one.
     let text = text.filter(|text| !text.is_empty());
     let file = file.filter(|file| !file.as_os_str().is_empty());
     Secret::of(text, file, both)
 }
 
-/// What requests are sent to. An empty text is none.
+/// Parses the URL of a proxy or a token server. An empty text is `None`.
 fn url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ShownUrl>, D::Error> {
     yaml::parsed(deserializer, |text| {
         if text.is_empty() {
@@ -259,6 +259,7 @@ impl TryFrom<BasicAuth> for Credentials {
         let username = secret(username, username_file, both)?;
         let both = "password and password_file: only one of them is allowed";
         let password = secret(password, password_file, both)?;
+        // Upstream sends an empty name or password as well.
         let or_empty = |given: Option<Secret>| given.unwrap_or(Secret::Text(String::new()));
         Ok(Credentials::Basic { username: or_empty(username), password: or_empty(password) })
     }
@@ -270,7 +271,7 @@ impl TryFrom<Authorization> for Credentials {
     fn try_from(given: Authorization) -> Result<Credentials, &'static str> {
         let both = "credentials and credentials_file: only one of them is allowed";
         let credentials = secret(given.credentials, given.credentials_file, both)?;
-        // As upstream: the type alone is sent.
+        // As upstream: without credentials the type alone is sent.
         let credentials = credentials.unwrap_or(Secret::Text(String::new()));
         let kind = match given.r#type.trim() {
             "" => "Bearer".to_owned(),
@@ -403,6 +404,7 @@ impl TryFrom<String> for SecretText {
 
     fn try_from(text: String) -> Result<SecretText, InvalidHeaderValue> {
         let mut value = HeaderValue::from_str(&text)?;
+        // Sensitive values are neither printed nor sent to the host of a redirect.
         value.set_sensitive(true);
         Ok(SecretText(value))
     }

@@ -1,4 +1,4 @@
-//! What the keys say, and what they may not say.
+//! Values that the keys may have, and those that they may not have.
 
 use super::*;
 use tidepool_settings::yaml;

@@ -40,7 +40,7 @@ fn post(url: &str, body: &str) -> Ask {
     ask
 }
 
-/// Status and text.
+/// Sends a request; returns status and text.
 async fn sent(client: &Client, ask: Ask) -> Result<(u16, String), ClientError> {
     let answer = client.send(ask).await?;
     let status = answer.status.as_u16();
@@ -108,8 +108,7 @@ async fn redirects_keep_the_request_or_make_it_a_get() {
     assert_eq!(sent(&staying, get(&url("found"))).await, Ok((302, String::new())));
 }
 
-/// Upstream's `TestCrossHostRedirect…`: what is secret goes neither to another host, nor back from
-/// there.
+/// Upstream's `TestCrossHostRedirect…`: secrets go neither to another host, nor back from there.
 #[tokio::test]
 async fn secrets_are_not_sent_to_another_host() {
     let server = Server::start(|seen| {
@@ -199,7 +198,7 @@ async fn an_answer_has_a_bound() {
     }
 }
 
-/// The body counts, too: a server that never ends it does not block the client.
+/// The body counts as well: a server that never ends it does not block the client.
 #[tokio::test]
 async fn a_timeout_is_that_of_the_whole_exchange() {
     let address = raw(async |_, mut stream| {
@@ -237,9 +236,8 @@ async fn a_timeout_is_that_of_the_whole_exchange() {
     assert_eq!(ClientError::Timeout(timeout).to_string(), "no answer within 0.3 s");
 }
 
-/// A connection is used again, and one that was closed while it waited is no error. One that is
-/// closed when a request comes may have been closed just before: what changes nothing is asked
-/// again.
+/// A connection is used again, and one that was closed while it waited is no error. One that closes
+/// at a request may have closed just before: what changes nothing is asked again.
 #[tokio::test]
 async fn connections_that_waited_may_be_closed() {
     const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
@@ -391,7 +389,7 @@ async fn what_is_no_http_is_quoted() {
     }
 }
 
-/// What passes bodies on has them as streams, within the deadline of the request.
+/// Bodies that are passed on come as streams, within the deadline of the request.
 #[tokio::test]
 async fn bodies_are_streamed_both_ways() {
     let server = Server::start(|seen| match seen.uri.path() {

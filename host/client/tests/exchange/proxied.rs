@@ -1,4 +1,4 @@
-//! Requests through a proxy.
+//! Requests that go through a proxy.
 
 use crate::server::{Authority, Server, answer};
 use crate::{client, get, ok, raw, read_head, sent};

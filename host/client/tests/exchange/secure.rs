@@ -1,4 +1,4 @@
-//! TLS: whom a client trusts, what it shows, which protocol comes of it, and files that change.
+//! TLS: trust, client certificates, the negotiated protocol, and files that change.
 
 use crate::server::{Authority, Server, answer};
 use crate::{client, config, get, ok, sent};
@@ -55,7 +55,7 @@ async fn a_client_shows_its_certificate() {
     assert_eq!(sent(&client(&format!("{ca}{pair}")), get(&url)).await, ok("ok"));
 }
 
-/// What has changed is used by the next request; what cannot be used changes nothing.
+/// Changed files are used by the next request; files that cannot be used change nothing.
 #[tokio::test]
 async fn changed_files_are_read_again() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! A server that answers as a test says, on a port of its own.
+//! A server whose answers a test decides, on a port of its own.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -98,7 +98,7 @@ impl Server {
         server
     }
 
-    /// One that listens at a path.
+    /// Starts a server that listens at a path.
     pub fn on_unix_socket(
         listener: UnixListener,
         answer: impl Fn(&Seen) -> Answer + Send + Sync + 'static,
@@ -141,7 +141,7 @@ where
     };
 }
 
-/// An authority of a test's own.
+/// A certificate authority for one test.
 pub struct Authority {
     pub certificate: String,
     issuer: Issuer<'static, KeyPair>,
@@ -157,7 +157,7 @@ impl Authority {
         Authority { certificate, issuer: Issuer::new(parameters, key) }
     }
 
-    /// A certificate for a name, and its key.
+    /// Makes a certificate for a name, and its key.
     pub fn issue(&self, name: &str) -> (String, String) {
         let key = KeyPair::generate().expect("a key");
         let parameters = CertificateParams::new([name.to_owned()]).expect("a name");
@@ -165,7 +165,7 @@ impl Authority {
         (certificate.pem(), key.serialize_pem())
     }
 
-    /// What a server needs; it offers HTTP/2, and may ask for certificates of this authority.
+    /// Returns settings with HTTP/2 that may ask for certificates of this authority's clients.
     pub fn server(&self, name: &str, asks_for_certificates: bool) -> ServerConfig {
         let (certificate, key) = self.issue(name);
         let der = |pem: &str| CertificateDer::from_pem_slice(pem.as_bytes()).expect("PEM");

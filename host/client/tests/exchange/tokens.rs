@@ -1,4 +1,4 @@
-//! Tokens by client credentials.
+//! Tokens that are obtained by client credentials.
 
 use crate::server::{Server, answer};
 use crate::{client, get, ok, sent};
@@ -50,7 +50,7 @@ async fn a_token_is_asked_for_once_and_again_with_another_secret() {
     assert_eq!(tokens.log.all().len(), 2);
 }
 
-/// One that ends within the margin is used for the request that needed it, and for no other.
+/// A token that ends within the margin is used only for the request that needed it.
 #[tokio::test]
 async fn a_server_may_want_parameters_and_tokens_end() {
     let tokens = Server::start(|seen| match form(&seen.body).get("client_secret") {

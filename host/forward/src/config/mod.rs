@@ -1,4 +1,4 @@
-//! Who else gets all samples: the section `remote_write` of the configuration file, with
+//! The destinations of forwarding: the section `remote_write` of the configuration file, with
 //! Prometheus' names and defaults (prometheus/prometheus, `config/config.go`), and `backlog`, which
 //! is ours.
 //!
@@ -26,74 +26,61 @@ use tidepool_settings::redact::shown;
 use tidepool_settings::yaml;
 use url::Url;
 
-/// All destinations.
 #[derive(Clone, Debug, Default)]
 pub struct ForwardConfig {
-    /// Who gets all samples.
     pub destinations: Vec<DestinationConfig>,
-    /// Bytes of log segments that are kept for those who lag.
+    /// Maximum size of log segments kept for destinations that lag.
     pub log_bytes_max: u64,
     /// Memory of each destination's engine instance.
     pub memory_bytes_max: usize,
 }
 
-/// One destination.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "section::Whole")]
 pub struct DestinationConfig {
-    /// Where requests go.
     pub url: ReceiverUrl,
-    /// What metrics and files call it.
+    /// Name of the destination in metrics and files.
     pub name: String,
-    /// Longest time of a request.
+    /// Maximum duration of a request.
     pub remote_timeout: Duration,
-    /// Further headers of each request.
+    /// Additional headers of each request.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// What is done to labels.
+    /// Relabel rules, applied before samples are queued.
     pub rules: Vec<RelabelRule>,
-    /// Which messages are sent; 1.0 instead of 2.0 once it answers 415.
+    /// Version of the messages; 1.0 is sent instead of 2.0 after an answer of 415.
     pub version: RemoteWriteVersion,
-    /// Whether exemplars are sent.
     pub send_exemplars: bool,
-    /// Whether native histograms are sent.
     pub send_native_histograms: bool,
-    /// How requests are sent: credentials, TLS, proxies.
+    /// Credentials, TLS, proxies and other settings of HTTP.
     pub http: HttpClientConfig,
-    /// Queues.
     pub queue: QueueConfig,
-    /// Metadata of 1.0.
     pub metadata: MetadataConfig,
-    /// What comes after an outage.
     pub backlog: BacklogConfig,
 }
 
-/// A receiver's URL. Where it is shown, it is without what may be secret in it.
+/// A receiver's URL. Parts that may be secret are left out where it is shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ReceiverUrl(Url);
 
-/// Queues, by upstream's names.
+/// Settings of the queues, by upstream's names.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct QueueConfig {
-    /// Rows that a shard may hold.
+    /// Maximum number of rows in a shard.
     #[serde(deserialize_with = "yaml::number::<_, _, 1, 10_000_000>")]
     pub capacity: u32,
-    /// Most shards.
     #[serde(deserialize_with = "yaml::number::<_, _, 1, 10_000>")]
     pub max_shards: u32,
-    /// Fewest shards.
     #[serde(deserialize_with = "yaml::number::<_, _, 1, 10_000>")]
     pub min_shards: u32,
-    /// Rows of a request.
     #[serde(deserialize_with = "yaml::number::<_, _, 1, 1_000_000>")]
     pub max_samples_per_send: u32,
-    /// Longest time that a row waits for others.
+    /// Maximum time that a row waits for others.
     #[serde(deserialize_with = "read_duration")]
     pub batch_send_deadline: Duration,
     /// First pause after a failure; it doubles.
     #[serde(deserialize_with = "read_duration")]
     pub min_backoff: Duration,
-    /// Longest pause.
     #[serde(deserialize_with = "read_duration")]
     pub max_backoff: Duration,
     /// Whether 429 is tried again.
@@ -104,60 +91,54 @@ pub struct QueueConfig {
 }
 
 impl QueueConfig {
-    /// Rows of a shard at which reading waits: a whole request always has room.
+    /// Returns the rows of a shard at which reading waits: a whole request always has room.
     pub fn room(&self) -> u32 {
         self.capacity.max(self.max_samples_per_send)
     }
 }
 
-/// Whether a request that is answered 429 is tried again.
+/// Whether a request that is answered with 429 is retried.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(from = "bool")]
 pub enum RetryOn429 {
-    /// It is dropped.
     Never,
-    /// If the answer says when, by `Retry-After`: the receiver expects it to be cured by then.
+    /// Retried if `Retry-After` says when: the receiver expects to be cured by then.
     IfAnnounced,
-    /// Always.
     Always,
 }
 
-/// Metadata of 1.0, by upstream's names.
+/// Metadata messages of 1.0, by upstream's names.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MetadataConfig {
-    /// Whether it is sent.
     pub send: bool,
-    /// How often.
     #[serde(deserialize_with = "read_duration")]
     pub send_interval: Duration,
-    /// Families of a request.
     #[serde(deserialize_with = "yaml::number::<_, _, 1, 1_000_000>")]
     pub max_samples_per_send: u32,
 }
 
-/// Which of what waits comes first.
+/// Order in which the samples of a backlog are sent.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum BacklogOrder {
-    /// The oldest: each series comes in its order.
+    /// The oldest first: each series comes in its order.
     OldestFirst,
-    /// What comes in now; older samples beside it.
+    /// New samples first; older ones beside them.
     NewestFirst,
 }
 
-/// What comes after an outage.
+/// Delivery of samples after an outage.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BacklogConfig {
-    /// What comes first.
     pub order: BacklogOrder,
-    /// Samples a second that are taken from the store at most; 0 is no limit.
+    /// Maximum samples a second taken from the store; 0 is no limit.
     pub samples_per_second: u64,
-    /// Bytes that may wait to be sent; the oldest samples are dropped beyond. 0 is no limit.
+    /// Maximum size of the backlog; the oldest samples are dropped beyond it. 0 is no limit.
     #[serde(deserialize_with = "read_bytes")]
     pub max_bytes: u64,
-    /// With [`BacklogOrder::NewestFirst`], how far delivery must lag for what waits to be older.
+    /// With [`BacklogOrder::NewestFirst`], the lag beyond which waiting samples are older.
     #[serde(deserialize_with = "read_duration")]
     pub newest_first_after: Duration,
 }
@@ -262,18 +243,19 @@ impl<'de> Deserialize<'de> for ReceiverUrl {
 }
 
 impl DestinationConfig {
-    /// The destinations of the section.
+    /// Reads the destinations of the section.
     pub fn read_all(section: &yaml::Node) -> Result<Vec<DestinationConfig>, yaml::Error> {
         yaml::read("remote_write", section)
     }
 
-    /// The destination at a URL, with all defaults.
+    /// Returns the destination at a URL, with all defaults.
     pub fn of_url(url: &str) -> Result<DestinationConfig, String> {
         ReceiverUrl::parse(url).map(DestinationConfig::new)
     }
 
     fn new(url: ReceiverUrl) -> DestinationConfig {
         DestinationConfig {
+            // A name that is short, fit for a file, and stable as long as the URL is.
             name: format!("{:08x}", crc32c::crc32c(url.as_str().as_bytes())),
             url,
             remote_timeout: Duration::from_secs(30),
@@ -289,15 +271,16 @@ impl DestinationConfig {
         }
     }
 
-    /// Whether all is configured as in the other, secrets included.
+    /// Returns whether both are configured alike, secrets included.
     pub fn is_same(&self, other: &DestinationConfig) -> bool {
+        // The text leaves secrets out, so parts that may hold one are compared themselves.
         self.url == other.url
             && self.headers == other.headers
             && self.http == other.http
             && format!("{self:?}") == format!("{other:?}")
     }
 
-    /// A text that is another one if anything is configured differently, and tells no secret.
+    /// Returns a text that differs if anything is configured differently, and shows no secret.
     pub fn fingerprint(&self) -> String {
         format!("{}:{:08x}", self.name, crc32c::crc32c(format!("{self:?}").as_bytes()))
     }

@@ -1,10 +1,9 @@
-//! Rules of `write_relabel_configs`, as the engine takes them.
+//! Converts rules of `write_relabel_configs` to the engine's.
 
 use tidepool_relabel::{Action, RuleSpec};
 use tidepool_runtime::{RelabelAction, RelabelRule};
 use tidepool_settings::RelabelConfig;
 
-/// A rule for the engine.
 pub(super) fn relabel_rule(config: RelabelConfig) -> RelabelRule {
     let spec = RuleSpec::from(config);
     let RuleSpec { source_labels, separator, regex, modulus, target_label, replacement, action } =

@@ -12,7 +12,7 @@ use tidepool_runtime::RemoteWriteVersion;
 use tidepool_settings::duration::read_duration_if_any;
 use tidepool_settings::{RelabelConfig, yaml};
 
-/// Headers that requests have anyway.
+/// Headers that each request has anyway, and that cannot be configured.
 const OWN_HEADERS: [&str; 8] = [
     "authorization",
     "content-encoding",
@@ -66,18 +66,19 @@ pub(super) struct Section {
 #[serde(try_from = "String")]
 struct OwnHeader(HeaderName);
 
-/// What a header says.
+/// The value of an added header.
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
 struct HeaderText(HeaderValue);
 
-/// Queues whose parts go together.
+/// Settings of queues that agree with each other.
 struct CheckedQueue(QueueConfig);
 
-/// The configuration of a client with the defaults of this section: HTTP/2 is not offered, as
-/// upstream has it, and redirects are not followed.
+/// Returns the HTTP settings with the defaults of this section: HTTP/2 is not offered, as upstream
+/// has it, and redirects are not followed.
 pub(super) fn http_config(mut http: HttpClientConfig) -> HttpClientConfig {
     http.enable_http2.get_or_insert(false);
+    // Some redirects would lose the samples of a request.
     http.follow_redirects = Some(false);
     http
 }
@@ -126,7 +127,7 @@ fn no_signatures<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Er
     Err(D::Error::custom("not supported: give the URL of a proxy that signs requests"))
 }
 
-/// A name that can be part of a file's.
+/// Reads a name that can be part of a file name.
 fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     yaml::parsed(deserializer, |text| match text {
@@ -162,7 +163,7 @@ impl TryFrom<String> for HeaderText {
 
     fn try_from(text: String) -> Result<HeaderText, Self::Error> {
         let mut value = HeaderValue::from_str(&text)?;
-        // It may be a key of the receiver's: it is shown nowhere.
+        // The value may be a key of the receiver's, which must not be shown.
         value.set_sensitive(true);
         Ok(HeaderText(value))
     }

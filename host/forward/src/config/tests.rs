@@ -1,4 +1,4 @@
-//! What a section says, and what it may not say.
+//! Values that a section may have, and those that it may not have.
 
 use super::*;
 use tidepool_client::config::Credentials;

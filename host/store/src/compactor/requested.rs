@@ -1,4 +1,4 @@
-//! What the compactor thread does on request: deletions, cleaning, snapshots.
+//! Requested work of the compactor thread: deletions, cleaning of tombstones, snapshots.
 
 use super::Compactor;
 use crate::tasks::Task;
@@ -12,6 +12,7 @@ impl Compactor {
     pub(super) fn do_task(&mut self, task: Task) {
         let limit_bytes = self.shared.config.memory.compactor_bytes;
         let of_compaction = |error: StoreError| error.of_compaction(limit_bytes);
+        // A reply fails only if the client is gone, which changes nothing.
         match task {
             Task::Delete { selectors, range, reply } => {
                 let _ = reply.send(self.delete(selectors, range).map_err(of_compaction));
@@ -38,7 +39,7 @@ impl Compactor {
         selectors: Vec<Vec<Matcher>>,
         range: TimeRange,
     ) -> Result<Deletion, StoreError> {
-        // No cut can come between the head and the blocks: it would be done by this thread.
+        // No cut can come between deleting in the head and in the blocks: cuts run on this thread.
         let mut instance = self.instance(self.shared.blocks.clone())?;
         let deletion = instance.delete(&selectors, range);
         // A deletion that failed may have deleted something.
@@ -62,6 +63,7 @@ impl Compactor {
             snapshot.add_block(&block)?;
         }
         if with_head {
+            // The instance writes the head into the snapshot, not into the store's own blocks.
             let mut instance = self.instance(snapshot.blocks())?;
             while !instance.snapshot_head(self.shared.clock.now_ms())?.done {
                 if self.is_stopping() {
@@ -75,8 +77,9 @@ impl Compactor {
     }
 }
 
-/// As upstream names them: the time in UTC, and a number that makes it unique.
+/// Returns a name like upstream's: the time in UTC, and a number that makes it unique.
 pub fn snapshot_name() -> String {
     let now = system_now().strftime("%Y%m%dT%H%M%SZ");
+    // Upstream's number is an `Int63`.
     format!("{now}-{:016x}", random_seed() >> 1)
 }

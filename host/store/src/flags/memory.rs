@@ -1,4 +1,4 @@
-//! Flags about memory: how they divide it, and values that have no effect.
+//! Flags of memory limits: how they divide the memory, and values that have no effect.
 
 use crate::memory::{
     COMPACTOR_BYTES_MIN, MEMORY_LIMIT_BYTES_MIN, MemorySplit, QUERY_BYTES_MIN, default_limit_bytes,
@@ -7,7 +7,7 @@ use clap::Args;
 use tidepool_runtime::{INSTANCE_BYTES_MAX, INSTANCE_BYTES_MIN};
 use tidepool_settings::flags::{Marks, at_least};
 
-/// Least memory of the instance with the head: less leaves it no room for samples.
+/// Minimum memory of the head's instance: less leaves no room for samples.
 const HEAD_BYTES_MIN: u64 = 8 << 20;
 
 #[allow(missing_docs)] // Clap would take a comment here for the text of the whole command.
@@ -50,14 +50,14 @@ pub struct MemoryFlags {
 }
 
 impl MemoryFlags {
-    /// What is true of some of them.
     pub const MARKS: Marks = Marks { short: &["memory-limit"], ..Marks::NONE };
 
-    /// The parts of the memory, but for those that have flags of their own. Parts that were chosen
-    /// without a limit for the whole make it as large as they need.
+    /// Divides the memory, except for the parts that flags set. If parts are set without a limit
+    /// for the whole, the whole is as large as they need.
     pub fn split(&self) -> MemorySplit {
         let limit_bytes = self.memory_limit.unwrap_or_else(default_limit_bytes);
         let split = MemorySplit::of(limit_bytes);
+        // An instance has 32-bit addresses: more cannot be used.
         let of_instance = |chosen: Option<u64>| chosen.map(|bytes| bytes.min(INSTANCE_BYTES_MAX));
         let head_bytes = of_instance(self.head_memory_limit).unwrap_or(split.head_bytes);
         let compactor_bytes = of_instance(self.compactor_memory_limit)
@@ -72,7 +72,7 @@ impl MemoryFlags {
         MemorySplit { scrapes_bytes: chosen.scrapes_bytes.saturating_sub(beyond_bytes), ..chosen }
     }
 
-    /// The flags that give more than can be used, if the memory is shared out like this.
+    /// Returns the flags that give more memory than this division can use.
     pub fn unused(&self, split: &MemorySplit) -> Vec<UnusedMemory> {
         let flags = [
             ("--memory-limit", self.memory_limit, split.needed_bytes()),
@@ -93,14 +93,11 @@ impl MemoryFlags {
 pub struct UnusedMemory {
     /// The flag, with its dashes.
     pub flag: &'static str,
-    /// What it gives.
     pub given_bytes: u64,
-    /// What of that can be used.
     pub used_bytes: u64,
 }
 
 impl UnusedMemory {
-    /// Says it in the log.
     pub fn warn(&self) {
         let UnusedMemory { flag, given_bytes, used_bytes } = self;
         tracing::warn!(

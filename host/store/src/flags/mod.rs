@@ -1,4 +1,4 @@
-//! The flags of the store, by topic, and the configuration that they make.
+//! Flags of the store by topic, and the configuration that is made of them.
 
 mod memory;
 mod series;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use tidepool_runtime::InstanceLimits;
 use tidepool_settings::flags::size;
 
-/// Without a flag that asks for it, a read gets no more memory than this: it is of no use.
+/// Default maximum memory of one read: more is of no use.
 const QUERY_BYTES: u64 = 256 << 20;
 
 #[allow(missing_docs)] // Clap would take a comment here for the text of the whole command.
@@ -33,21 +33,19 @@ pub struct StoreFlags {
     pub series: SeriesFlags,
 }
 
-/// What flags of others say of the store.
+/// Settings of the store that other flags determine.
 #[derive(Debug)]
 pub struct Beside {
-    /// The parts of the memory.
     pub memory: MemorySplit,
-    /// Whether blocks wait for being copied.
+    /// Pins blocks until they are copied.
     pub pin: Option<PinConfig>,
-    /// Remote reads that run at a time.
+    /// Maximum number of concurrent remote reads.
     pub reads_max: usize,
-    /// The longest time of one.
+    /// Maximum duration of one remote read.
     pub read_timeout: Duration,
 }
 
 impl StoreFlags {
-    /// The configuration of the store.
     pub fn config(self, beside: Beside) -> StoreConfig {
         let StoreFlags { storage, wal, memory, series } = self;
         let split = beside.memory;

@@ -39,11 +39,11 @@ pub struct SeriesFlags {
 }
 
 impl SeriesFlags {
-    /// What is true of some of them.
     pub const MARKS: Marks = Marks { short: &["max-series"], ..Marks::NONE };
 
-    /// How large the label sets of new series may be.
+    /// Returns the limits on the label sets of new series.
     pub fn label_limits(&self) -> LabelLimits {
+        // A limit beyond 32 bits is as good as none.
         let limit = |bytes| u32::try_from(bytes).unwrap_or(u32::MAX);
         LabelLimits {
             labels_max: self.max_label_names_per_series,

@@ -78,7 +78,6 @@ pub struct StorageFlags {
 }
 
 impl StorageFlags {
-    /// What is true of some of them.
     pub const MARKS: Marks = Marks {
         short: &["data-dir", "retention-time", "retention-size", "out-of-order-window"],
         reloadable: &["disk-reserve", "retention-size", "retention-time"],

@@ -4,16 +4,16 @@ use crate::space::DiskShare;
 use std::time::Duration;
 use tidepool_settings::duration::{bytes, duration};
 
-/// Shortest span of a block that the engine takes.
+/// Minimum span of a block that the engine accepts.
 const BLOCK_DURATION_MIN: Duration = Duration::from_secs(1);
 
 /// Size of a page of the log.
 const PAGE_BYTES: u64 = 32 << 10;
 
-/// Longest time between two syncs of the log that may be asked for.
+/// Maximum time between two syncs of the log.
 const SYNC_INTERVAL_MAX: Duration = Duration::from_secs(3600);
 
-/// The span of a block, which is a second at least.
+/// Parses the span of a block, a second at least.
 pub(super) fn block_duration(text: &str) -> Result<Duration, String> {
     let span = duration(text)?;
     match span >= BLOCK_DURATION_MIN {
@@ -22,7 +22,7 @@ pub(super) fn block_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A size of log segments, which consist of pages.
+/// Parses a size of log segments, which consist of whole pages.
 pub(super) fn segment_size(text: &str) -> Result<u64, String> {
     let size = bytes(text)?;
     match size > 0 && size.is_multiple_of(PAGE_BYTES) {
@@ -31,7 +31,7 @@ pub(super) fn segment_size(text: &str) -> Result<u64, String> {
     }
 }
 
-/// How many files may be open, one at least.
+/// Parses a number of open files, one at least.
 pub(super) fn open_files(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number) if number > 0 => Ok(number),
@@ -39,7 +39,7 @@ pub(super) fn open_files(text: &str) -> Result<usize, String> {
     }
 }
 
-/// How often the log is synced. What is longer costs more than a wrong unit should.
+/// Parses an interval of syncs. The bound limits the loss that a wrong unit can cause.
 pub(super) fn sync_interval(text: &str) -> Result<Duration, String> {
     let interval = duration(text)?;
     match interval <= SYNC_INTERVAL_MAX {
@@ -48,10 +48,11 @@ pub(super) fn sync_interval(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A size, or a part of the disk such as `5%`.
+/// Parses a size, or a share of the disk such as `5%`.
 pub(super) fn disk_share(text: &str) -> Result<DiskShare, String> {
     let Some(percent) = text.strip_suffix('%') else { return bytes(text).map(DiskShare::Bytes) };
     match percent.parse::<f64>() {
+        // NaN fails both comparisons.
         Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(DiskShare::Percent(percent)),
         _ => Err(format!("{text:?} is not a percentage between 0% and 100%")),
     }

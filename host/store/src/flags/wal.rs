@@ -8,7 +8,7 @@ use tidepool_disk::{Compression, QUARANTINE_BYTES_DEFAULT, RecordFormat, SyncPol
 use tidepool_settings::duration::bytes;
 use tidepool_settings::flags::{Marks, at_least, size};
 
-/// Least value of --wal-buffer-size: a page of the log.
+/// Minimum value of --wal-buffer-size: a page of the log.
 const BUFFER_BYTES_MIN: u64 = 32 << 10;
 
 #[allow(missing_docs)] // Clap would take a comment here for the text of the whole command.
@@ -94,7 +94,6 @@ pub struct WalFlags {
 }
 
 impl WalFlags {
-    /// What is true of some of them.
     pub const MARKS: Marks = Marks {
         short: &["wal-sync"],
         prometheus: &[
@@ -104,7 +103,6 @@ impl WalFlags {
         ..Marks::NONE
     };
 
-    /// The options of the log.
     pub fn options(&self) -> WalOptions {
         let sync = match self.wal_sync {
             WalSync::Off => SyncPolicy::Off,
@@ -125,7 +123,7 @@ impl WalFlags {
         WalOptions { segment_bytes_max: self.wal_segment_size, compression, sync }
     }
 
-    /// The format of float samples; nothing leaves the choice to the data directory.
+    /// Returns the format of float samples; `None` leaves the choice to the data directory.
     pub fn record_format(&self) -> Option<RecordFormat> {
         match self.wal_records {
             WalRecords::Auto => None,
@@ -135,7 +133,7 @@ impl WalFlags {
     }
 }
 
-// What the values mean is in the help of --wal-sync: a list of them would repeat it.
+// The help of --wal-sync explains the values; a list here would repeat it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum WalSync {
     Off,

@@ -1,5 +1,5 @@
-//! The head as instances on other threads see it: what they open on it has a number, and each call
-//! is a job of the head thread.
+//! The head as instances on other threads see it: what they open on it has a number, and each of
+//! their calls is a job of the head thread.
 
 use super::handle::{HeadHandle, HeadInstance, HeadState, OpenOnHead};
 use super::lock;
@@ -10,17 +10,16 @@ use tidepool_runtime::{
     Instance, Label, Lookup, Matcher, StorageError, TimeRange, WithFirst,
 };
 
-/// What was opened gives its first content in the same turn if it was opened so quickly: no turn
-/// takes much longer than a slice of work.
+/// If opening took at most this, the first content is taken in the same turn, which stays short.
 const FIRST_WITHIN: Duration = Duration::from_micros(500);
 
-/// About as many bytes are a first page, or a first batch.
+/// Approximate size of a first page or a first batch.
 const FIRST_BYTES: u32 = 32 * 1024;
 
-/// A first batch of fewer names or values may be all of them; then the end is taken, too.
+/// A first batch with fewer names or values may be all of them; then the end is taken as well.
 const FEW_STRINGS: usize = 1024;
 
-/// What was opened on the head, if it could be.
+/// Something that was opened on the head, if it could be.
 type Opened = Result<HeadOpened<OpenOnHead>, CallError>;
 
 /// A way to call the head.
@@ -31,10 +30,9 @@ pub(super) trait CallsHead: Send + Sync {
         call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
     ) -> Result<T, Error>;
 
-    /// Closes what has this number, before the next call at the latest.
+    /// Closes what was opened under this number, before the next call at the latest.
     fn close_unused(&self, number: u64);
 
-    /// The known state of the head.
     fn state(&self) -> &HeadState;
 
     /// Opens something on the head and returns its number.
@@ -52,7 +50,7 @@ pub(super) trait CallsHead: Send + Sync {
         })
     }
 
-    /// The same, and what `first` takes of it.
+    /// Opens something on the head, and takes its first content with `first`.
     fn open_with<F: Default + Send + 'static>(
         &self,
         open: impl FnOnce(&mut Instance) -> Opened + Send + 'static,
@@ -76,7 +74,7 @@ pub(super) trait CallsHead: Send + Sync {
                     Ok(HeadOpened::Ready((number, taken)))
                 }
                 Err(error) => {
-                    // If the instance has ended, this fails, too.
+                    // If the instance has ended, closing fails as well.
                     let _ = head.close(opened);
                     Err(error)
                 }
@@ -107,7 +105,7 @@ fn values(name: String, lookup: Lookup) -> impl FnOnce(&mut Instance) -> Opened 
     move |head| Ok(head.read_head_values(&name, &lookup)?.map(OpenOnHead::Strings))
 }
 
-/// The first names or values, and the end if that may be next.
+/// Returns the first names or values, and the end if that may come next.
 fn first_strings(head: &mut Instance, open: OpenOnHead) -> Result<Vec<Vec<String>>, CallError> {
     let OpenOnHead::Strings(strings) = open else { return Ok(Vec::new()) };
     let first = head.next_strings(strings, FIRST_BYTES)?;
@@ -138,13 +136,13 @@ impl CallsHead for HeadHandle {
 }
 
 impl HeadHandle {
-    /// The head for instances that own none.
+    /// Returns the head's interface for instances that own no head.
     pub fn access(&self) -> Arc<dyn HeadAccess> {
         Arc::new(OfHead(Arc::new(self.clone())))
     }
 }
 
-/// What calls the head, as instances want it.
+/// Adapts a caller of the head to the interface that instances use.
 pub struct OfHead<C>(pub Arc<C>);
 
 impl<C: CallsHead> HeadAccess for OfHead<C> {
@@ -232,6 +230,7 @@ impl<C: CallsHead> HeadAccess for OfHead<C> {
         self.0.call_now(move |head| {
             let handle = head.cursor(cursor)?;
             let deletion = head.instance.delete_from_head(handle)?;
+            // A deletion is acknowledged only once it is durable, whatever the sync policy.
             if deletion.is_done {
                 lock(&head.logs).sync().map_err(|error| {
                     CallError::Refused(Error::Storage(StorageError::Io(error.to_string())))
@@ -244,6 +243,7 @@ impl<C: CallsHead> HeadAccess for OfHead<C> {
     fn next_strings(&self, strings: u64, bytes_max: u32) -> Result<Vec<String>, Error> {
         self.0.call_now(move |head| match head.open.get(&strings) {
             Some(OpenOnHead::Strings(handle)) => head.instance.next_strings(*handle, bytes_max),
+            // An unknown number was given by a head that crashed.
             _ => Err(CallError::Head(HeadLost::Restarted)),
         })
     }

@@ -1,4 +1,4 @@
-//! The handle of the head thread: the jobs that it takes, and their senders.
+//! Handle of the head thread: the jobs that it takes, and their senders.
 
 use super::lock;
 use crate::shortage::Shortage;
@@ -15,51 +15,47 @@ use tidepool_runtime::{
 };
 use tokio::sync::oneshot;
 
-/// Something for the head thread to do.
+/// A job of the head thread.
 pub(crate) enum Job {
-    /// Store rows and answer once the log has them.
+    /// Stores rows, and answers once the log has them.
     Append {
         rows: Rows,
         reply: oneshot::Sender<Result<Stored, StoreError>>,
-        /// Room for them, given back when the job is done.
+        /// Memory of the rows, released when the job is done.
         room: BodyRoom,
     },
-    /// Any other call.
     Call(Call),
-    /// Finish.
     Stop,
 }
 
-/// Rows to be stored.
 pub(crate) enum Rows {
     /// A decompressed body of remote write.
     RemoteWrite { version: RemoteWriteVersion, body: Body },
-    /// What a scrape stores.
+    /// Rows of a scrape, mostly as columns.
     Scrape(ScrapeRows),
 }
 
-/// All that a scrape stores.
+/// Everything that a scrape stores.
 pub struct ScrapeRows {
-    /// What has no columns.
+    /// Histograms, exemplars and metadata, which have no columns.
     pub bodies: Vec<(RemoteWriteVersion, Body)>,
-    /// Which start of the head gave the numbers.
+    /// Start of the head that gave the numbers.
     pub generation: u64,
-    /// How many samples there are.
+    /// Number of rows that `rows` can make.
     pub count: usize,
-    /// Makes columns of some of them: a copy of all would be as large as what is scraped. The
-    /// report is their end.
+    /// Makes columns of a range of rows, since a copy of all would be large; the report is last.
     pub rows: Box<dyn Fn(Range<usize>) -> Columns + Send>,
-    /// Series that end, unless they have values at that time or later.
+    /// Numbers of series that end, unless they have values at `ended_at_ms` or later.
     pub ended: Vec<u64>,
-    /// The time of their markers.
+    /// Timestamp of the staleness markers of ended series.
     pub ended_at_ms: i64,
 }
 
-/// What became of rows.
+/// Counts and refusals of stored rows.
 #[derive(Debug)]
 pub(crate) struct Stored {
     pub written: WriteOutcome,
-    /// Which rows of columns were refused.
+    /// Rows of columns that were refused.
     pub refused_rows: Vec<RefusedRow>,
 }
 
@@ -69,7 +65,7 @@ impl From<WriteOutcome> for Stored {
     }
 }
 
-/// Something to be done with the head.
+/// A call of the head, run on its thread.
 pub(super) type Call = Box<dyn FnOnce(&mut HeadInstance) + Send>;
 
 /// The head instance and the cursors that others hold on it.
@@ -89,40 +85,40 @@ pub(super) enum OpenOnHead {
     Walk(WalkHandle),
 }
 
-/// The way to the head thread.
+/// Sends jobs to the head thread.
 #[derive(Clone)]
 pub(crate) struct HeadHandle {
     jobs: Sender<Job>,
     pub(super) state: Arc<HeadState>,
 }
 
-/// The state of the head that is known without a call.
+/// State of the head that is known without a call.
 #[derive(Default)]
 pub(super) struct HeadState {
     pub ready: AtomicBool,
-    /// How many heads there were: what one of them has numbers for means nothing to the next.
+    /// Number of heads started so far: numbers given by one head are invalid for the next.
     pub generation: AtomicU64,
-    /// Bytes of memory that the head had in use when it was last looked at.
+    /// Memory that the head used when it was last looked at.
     pub memory_used_bytes: AtomicU64,
     /// Records of the log that the last replay did not understand.
     pub skipped_records: AtomicU64,
     pub logs_monitor: Mutex<Option<LogsMonitor>>,
-    /// Why the log is not replayed, while the head that is ready has nothing of it.
+    /// Reason why the log is not replayed, while an empty head is ready.
     pub shortage: Mutex<Option<Shortage>>,
-    /// Whether the last start took the head from a snapshot.
+    /// Whether the last start loaded a head snapshot.
     pub snapshot_used: AtomicBool,
-    /// How long the last start took.
+    /// Duration of the last start.
     pub start_nanos: AtomicU64,
-    /// Last number of what was opened on a head. Never given twice, so that what was open on a
-    /// crashed head means nothing to the next one.
+    /// Last number given to something opened on a head. Numbers are never reused, so that those of
+    /// a crashed head mean nothing to the next one.
     pub last_number: Mutex<u64>,
-    /// Numbers of what is of no use any more. It is closed before the next call: nobody can tell
-    /// the difference, and the head thread need not be woken for it.
+    /// Numbers that are no longer used. They are closed before the next call: nobody can tell the
+    /// difference, and the head thread need not be woken for it.
     pub unused: Mutex<Vec<u64>>,
 }
 
 impl HeadState {
-    /// A number for something that is to be opened on the head.
+    /// Returns a number for something that is to be opened on the head.
     pub fn next_number(&self) -> u64 {
         let mut last = lock(&self.last_number);
         *last += 1;
@@ -140,7 +136,7 @@ impl HeadHandle {
         self.state.ready.load(Relaxed)
     }
 
-    /// The number of the head that is running.
+    /// Returns the number of the running head.
     pub fn generation(&self) -> u64 {
         self.state.generation.load(Relaxed)
     }
@@ -157,9 +153,9 @@ impl HeadHandle {
         self.state.memory_used_bytes.load(Relaxed)
     }
 
-    /// Closes what has this number in its turn: after the calls that came before.
+    /// Closes a number in its turn: after the calls that were sent before.
     pub(super) fn close_in_turn(&self, number: u64) {
-        // A head that is gone has closed what was open on it.
+        // A head that has ended has closed everything that was open on it.
         let _ = self.send(Job::Call(Box::new(move |head| head.close_number(number))));
     }
 
@@ -175,11 +171,11 @@ impl HeadHandle {
                 let _ = head.noting_crash(closed);
             }
         }));
-        // A head that is gone has closed what was open on it.
+        // A head that has ended has closed everything that was open on it.
         let _ = self.send(ended);
     }
 
-    /// Which memory was short when the log should have been replayed; `None` if it was.
+    /// Returns which memory was too short for the replay; `None` if the log was replayed.
     pub fn shortage(&self) -> Option<Shortage> {
         *lock(&self.state.shortage)
     }
@@ -188,7 +184,7 @@ impl HeadHandle {
         self.state.skipped_records.load(Relaxed)
     }
 
-    /// Figures of the logs, once they were opened.
+    /// Returns the figures of the logs, once they were opened.
     pub fn logs_monitor(&self) -> Option<LogsMonitor> {
         lock(&self.state.logs_monitor).clone()
     }
@@ -206,6 +202,7 @@ impl HeadHandle {
         &self,
         call: impl FnOnce(&mut HeadInstance) -> Result<T, CallError> + Send + 'static,
     ) -> Result<oneshot::Receiver<Result<T, CallError>>, HeadLost> {
+        // A head that replays its log takes no jobs, and the caller must not wait for it.
         if !self.is_ready() {
             return Err(HeadLost::NotReady);
         }
@@ -225,7 +222,7 @@ impl HeadInstance {
         HeadInstance { instance, open: HashMap::new(), crashed: None, logs: Arc::clone(logs) }
     }
 
-    /// The cursor that has this number.
+    /// Returns the cursor that has this number.
     pub(super) fn cursor(&self, number: u64) -> Result<HeadCursorHandle, CallError> {
         match self.open.get(&number) {
             Some(OpenOnHead::Cursor(handle)) => Ok(*handle),
@@ -233,7 +230,7 @@ impl HeadInstance {
         }
     }
 
-    /// Closes what has this number, if it is open.
+    /// Closes what was opened under this number, if it still is.
     pub(super) fn close_number(&mut self, number: u64) {
         let Some(open) = self.open.remove(&number) else { return };
         let closed = self.close(open);
@@ -249,7 +246,7 @@ impl HeadInstance {
         }
     }
 
-    /// Remembers that the instance is of no further use, if that is what a result says.
+    /// Records that the instance is of no further use, if a result says so.
     pub(super) fn noting_crash<T>(&mut self, result: Result<T, CallError>) -> Result<T, CallError> {
         if let Err(end) = &result
             && end.is_end()

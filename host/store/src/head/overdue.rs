@@ -1,6 +1,6 @@
-//! The end of a process whose head is stuck in a call. The head's machine code cannot be
-//! interrupted, and nothing can be stored or read without the head. So the process ends, whoever
-//! supervises it starts it again, and the new head replays the log.
+//! Ends a process whose head is stuck in a call. The head's machine code cannot be interrupted, and
+//! nothing can be stored or read without the head. So the process ends, its supervisor starts it
+//! again, and the new head replays the log.
 
 use super::lock;
 use super::snapshot::CALL_LIMIT;
@@ -13,10 +13,10 @@ use tidepool_runtime::Overdue;
 /// The exit code: EX_SOFTWARE of sysexits(3), which no command has.
 const EXIT_CODE: i32 = 70;
 
-/// How long the last line of the log may take, together with the records that wait in memory.
+/// Maximum time for the last log line and for writing the records that wait in memory.
 const LAST_ACT_MAX: Duration = Duration::from_secs(5);
 
-/// Says why the process ends, writes the records that wait in memory, and ends it.
+/// Logs why the process ends, writes the records that wait in memory, and ends it.
 pub(super) fn end_process(overdue: Overdue, logs: &Arc<Mutex<Logs>>) {
     let (done, is_done) = channel();
     let logs = Arc::clone(logs);
@@ -25,10 +25,10 @@ pub(super) fn end_process(overdue: Overdue, logs: &Arc<Mutex<Logs>>) {
         if let Err(error) = lock(&logs).sync() {
             tracing::error!(%error, "could not sync the WAL");
         }
-        // Nobody waits any more if it took too long.
+        // Nobody receives this any more if it took too long.
         let _ = done.send(());
     };
-    // On a thread of its own: the process ends although nobody reads its log, or the disk hangs.
+    // On a thread of its own: the process ends even if nobody reads its log, or the disk hangs.
     if std::thread::Builder::new().name("overdue".into()).spawn(last_act).is_ok() {
         let _ = is_done.recv_timeout(LAST_ACT_MAX);
     }
@@ -37,6 +37,7 @@ pub(super) fn end_process(overdue: Overdue, logs: &Arc<Mutex<Logs>>) {
 
 fn tell(overdue: Overdue) {
     let limit = overdue.limit;
+    // No flag sets the limit of the head snapshot's calls.
     let (flag, raise) = match limit == CALL_LIMIT {
         true => ("", ""),
         false => (" (--head-timeout)", ", or raise --head-timeout if the machine is only slow"),

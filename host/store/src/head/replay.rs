@@ -1,20 +1,20 @@
 //! Starting the head from the logs.
 //!
-//! The logs are read, checked and unpacked on a thread of their own while the head takes what came
-//! before. If they hold more than a head should, and it takes much memory, blocks are cut from it
-//! in between, by instances of the compactor as ever:
+//! The logs are read, checked and unpacked on a thread of their own while the head applies earlier
+//! records. If the logs hold more than a head should, and the head takes much memory, blocks are
+//! cut from it in between, by compactor instances as usual:
 //!
 //! ```text
 //! replay … cut ─▶ staging/A … cut ─▶ staging/B … the end ─▶ publish A, then B ─▶ logs may shrink
 //! ```
 //!
 //! Until the logs are read to their end, these blocks are not visible: a crash leaves nothing of
-//! them, and the next start does the work again. When they are published, the out-of-order log has,
-//! durably, the out-of-order samples of these ranges, and a crash in the middle leaves the oldest:
-//! their samples are not taken from the logs again, all others are.
+//! them, and the next start does the work again. Before they are published, the out-of-order log
+//! durably has the out-of-order samples of their ranges. A crash in the middle of publishing leaves
+//! the oldest blocks: their samples are not taken from the logs again, all others are.
 //!
-//! A deletion in the logs concerns what stands before it, of which blocks may hold some by then.
-//! The replay starts over, and cuts nothing before it is past that.
+//! A deletion in the logs concerns the records before it, some of which may be in blocks by then.
+//! The replay starts over, and cuts nothing before it is past the deletion.
 
 use super::access::{CallsHead, OfHead};
 use super::handle::HeadState;
@@ -34,44 +34,44 @@ use tidepool_runtime::{
 /// Bytes of log that are replayed in one call.
 const REPLAY_BYTES: u32 = 1024 * 1024;
 
-/// How often a replay tells how far it is.
+/// Interval of log lines about the progress.
 const REPORT_EVERY: Duration = Duration::from_secs(5);
 
-/// Memory of the head above which blocks are cut while the log is read; a smaller head may take a
-/// quarter of what it is allowed to. Below, that waits until writes are taken again.
+/// Memory of the head above which blocks are cut during the replay; for a smaller head a quarter of
+/// its limit. Below that, cutting waits until writes are accepted again.
 const CUT_ABOVE_BYTES: u64 = 256 * 1024 * 1024;
 const CUT_ABOVE_PART: u64 = 4;
 
-/// Deletions for which a replay starts over. After them it cuts nothing any more.
+/// Maximum number of replays started over for deletions; after them, nothing is cut.
 const RESTARTS_MAX: u32 = 2;
 
-/// The head while the logs are read: called on the head thread by the code that needs it.
+/// The head during the replay, called on the head thread by the code that needs it.
 pub(super) struct ReplayedHead {
     head: Mutex<HeadInstance>,
     state: Arc<HeadState>,
 }
 
-/// When a replay may cut.
+/// Condition under which a replay may cut blocks.
 #[derive(Clone, Copy, Default)]
 struct CutPolicy {
     restarts: u32,
-    /// Records of the logs after which it may.
+    /// Number of log records after which cutting is allowed.
     after_records: u64,
 }
 
-/// Blocks that were cut from what was read so far.
+/// Blocks cut from the records read so far.
 struct Cuts {
     staging: Staging,
-    /// The head's when the first of them was planned.
+    /// The head's deletion mark when the first of them was planned.
     deletion_mark: u64,
-    /// End of the last of them, not included.
+    /// End of the last block, not included.
     end_ms: i64,
     blocks: u64,
-    /// Time of the last block's ULID: their names tell their order, whatever the clock does.
+    /// Time of the last block's ULID: ULIDs keep the order of blocks, whatever the clock does.
     created_ms: i64,
 }
 
-/// Why a replay did not come to its end.
+/// Reason why a replay ended early.
 enum Ended {
     /// A deletion came after cuts.
     Deletion {
@@ -104,7 +104,7 @@ impl CallsHead for ReplayedHead {
 }
 
 impl HeadThread {
-    /// Makes an instance and replays the logs into it.
+    /// Creates an instance and replays the logs into it.
     pub(super) fn start_from_logs(&self, starts: &Starts) -> Result<Started, StartError> {
         self.shared.head.state.snapshot_used.store(false, Relaxed);
         let mut policy = CutPolicy::default();
@@ -143,9 +143,11 @@ impl HeadThread {
             if self.shared.stopping.load(Relaxed) {
                 return Err(StartError::Stopped.into());
             }
+            // Recorded before the call, so that a kill during it is counted at this record.
             starts.replayed(records);
             let failed = |error| StartError::replaying(error, records);
             let progress = lock(&head.head).instance.replay(REPLAY_BYTES).map_err(failed)?;
+            // The deletion may concern samples that are in blocks already: the replay starts over.
             if let Some(Cuts { deletion_mark, .. }) = &cuts
                 && lock(&head.head).instance.deletion_mark().map_err(failed)? != *deletion_mark
             {
@@ -174,7 +176,7 @@ impl HeadThread {
             records = progress.records;
         }
         let failed = |error| StartError::replaying(error, records);
-        // A cut that failed leaves no block, and nothing to truncate.
+        // A failed cut leaves no block, and nothing to truncate.
         if let Some(cuts) = cuts.filter(|cuts| cuts.blocks > 0) {
             self.publish(&head, cuts, &logs, failed)?;
         }
@@ -186,7 +188,7 @@ impl HeadThread {
             );
         });
         self.take_brief_stats(&mut lock(&head.head).instance).map_err(failed)?;
-        // Instances that knew of it are gone.
+        // The compactor instances that shared the head are gone.
         let head = Arc::into_inner(head).and_then(|head| head.head.into_inner().ok());
         let lost = || {
             let error = StoreError::Runtime("the head is held by a cut that ended".into());
@@ -195,13 +197,13 @@ impl HeadThread {
         Ok((head.ok_or_else(lost)?, logs))
     }
 
-    /// Whether the head takes so much memory that what can be cut should be.
+    /// Returns whether the head takes so much memory that blocks should be cut.
     fn wants_cut(&self, head: &ReplayedHead) -> Result<bool, CallError> {
         let above = CUT_ABOVE_BYTES.min(self.shared.config.memory.head_bytes / CUT_ABOVE_PART);
         Ok(lock(&head.head).instance.brief_stats()?.memory_used_bytes > above)
     }
 
-    /// Cuts a block if one is due; returns whether another one may be tried later.
+    /// Cuts a block if one is due; returns whether another cut may be tried later.
     fn cut(&self, head: &Arc<ReplayedHead>, cuts: &mut Option<Cuts>) -> Result<bool, StoreError> {
         let deletion_mark = lock(&head.head).instance.deletion_mark()?;
         let Some(range) = lock(&head.head).instance.plan_cut()? else { return Ok(true) };
@@ -223,7 +225,7 @@ impl HeadThread {
         };
         let memory_bytes_max = self.shared.config.memory.compactor_bytes;
         let limits = InstanceLimits { memory_bytes_max: memory_bytes_max as usize, deadline: None };
-        // What is old goes, and what is small is merged, once writes are taken again.
+        // Retention and merging wait until writes are accepted again.
         let mut options = self.shared.options(Role::Compactor);
         (options.retention_ms, options.retention_bytes) = (0, 0);
         let mut instance = self.shared.runtime.instantiate(options, storage, limits)?;
@@ -234,15 +236,16 @@ impl HeadThread {
         };
         let failed = |error: CallError| StoreError::from(error).of_compaction(memory_bytes_max);
         loop {
-            // A cut may make several blocks, each in a slice of its own.
+            // A cut may make several blocks, each in a slice and with a time of its own.
             cuts.created_ms += 1;
             let progress = instance.compact(cuts.created_ms, room).map_err(failed)?;
             if let Some(block) = progress.block {
                 cuts.blocks += 1;
+                // The range includes its end; `end_ms` does not.
                 cuts.end_ms = range.end_ms.saturating_add(1);
                 let (samples, seconds) = (block.samples, started.elapsed().as_secs_f64());
                 tracing::info!(block = block.id, samples, seconds, "block cut from the log");
-                // One slice more: the head truncates the range.
+                // In one more slice the head truncates the range.
                 instance.compact(cuts.created_ms, room).map_err(failed)?;
                 return Ok(true);
             }
@@ -260,7 +263,7 @@ impl HeadThread {
         logs: &Mutex<Logs>,
         failed: impl Fn(CallError) -> StartError,
     ) -> Result<(), StartError> {
-        // Samples behind the cuts, which only the log has, must be as durable as the blocks.
+        // Out-of-order samples in these ranges must be as durable in the log as the blocks.
         let synced = lock(logs).sync();
         let published = synced.and_then(|()| cuts.staging.publish());
         published.map_err(|error| StartError::Passing(error.into()))?;

@@ -7,17 +7,16 @@ use tidepool_disk::head_snapshot::{HeadSnapshot, HeadSnapshotError, HeadSnapshot
 use tidepool_disk::wal::Logs;
 use tidepool_runtime::{CallError, CallLimit};
 
-/// Bytes of a piece.
 const PIECE_BYTES: u32 = 1024 * 1024;
 
-/// How long writing may take: a service manager waits only so long for a stop.
+/// Maximum time for writing a snapshot: a service manager waits only so long for a stop.
 const WRITE_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// The same for one call: a slow device ends the snapshot between two of them.
+/// The same for one call: on a slow device the snapshot ends between two calls.
 pub(super) const CALL_LIMIT: CallLimit =
     CallLimit { what: "the head snapshot", time: WRITE_TIME_MAX };
 
-/// Why a head snapshot was not used or not written.
+/// Reason why a head snapshot was not used or not written.
 #[derive(Debug, thiserror::Error)]
 enum SnapshotError {
     #[error(transparent)]
@@ -29,8 +28,8 @@ enum SnapshotError {
 }
 
 impl HeadThread {
-    /// An instance with the head of the last stop, if that was saved and no program worked in the
-    /// directory since. Whatever this returns, the next start finds no snapshot any more.
+    /// Starts an instance from the head snapshot, if there is one and no program worked in the
+    /// directory since. Unless the store is stopping, the next start finds no snapshot any more.
     pub(super) fn start_from_snapshot(&self) -> Result<Option<Started>, StartError> {
         let started = Instant::now();
         let loaded = match self.shared.config.head_snapshot {
@@ -38,7 +37,7 @@ impl HeadThread {
             false => Ok(None),
         };
         let loaded = match loaded {
-            // Nothing was written: the snapshot stays good.
+            // Nothing was written to the logs, so the snapshot is still valid.
             Err(SnapshotError::Store(StoreError::Stopped)) => return Err(StartError::Stopped),
             loaded => loaded,
         };
@@ -46,7 +45,7 @@ impl HeadThread {
             tracing::warn!(%error, "head snapshot cannot be used; replaying the WAL instead");
         }
         if let Err(error) = self.data.remove_head_snapshot() {
-            // It cannot be mistaken for one of the logs as they will be.
+            // It will not match the logs as they continue, so it cannot be loaded by mistake.
             tracing::warn!(%error, "head snapshot could not be deleted; the next start deletes it");
         }
         let Ok(Some((started_head, snapshot))) = loaded else { return Ok(None) };
@@ -56,8 +55,7 @@ impl HeadThread {
             seconds = started.elapsed().as_secs_f64(),
             "head snapshot loaded; the store is ready"
         );
-        // Only closing the file gives its space back, which takes a while. Without a thread for it
-        // that is done at once.
+        // Freeing the file's space takes a while; without a thread it is done at once.
         let closing = std::thread::Builder::new().name("closing".into());
         let _ = closing.spawn(move || drop(snapshot));
         Ok(Some(started_head))
@@ -84,10 +82,10 @@ impl HeadThread {
         Ok(Some(((HeadInstance::new(instance, &logs), logs), snapshot)))
     }
 
-    /// Writes the head down, now that nothing is written to the logs any more, all of which are
-    /// synced. Of no consequence but for the time that the next start takes.
+    /// Writes the head snapshot, after the logs are synced and nothing is written to them any more.
+    /// A failure only lengthens the next start.
     pub(super) fn save_snapshot(&self, head: &mut HeadInstance) {
-        // An empty head beside a log that was not replayed is not what the log holds.
+        // An empty head beside a log that was not replayed is not the log's content.
         let is_of_log = self.shared.head.shortage().is_none();
         if !self.shared.config.head_snapshot || head.crashed.is_some() || !is_of_log {
             return;
@@ -122,8 +120,7 @@ impl HeadThread {
 }
 
 impl super::HeadHandle {
-    /// Whether the last start took the head from a snapshot, and how long it took until the store
-    /// was ready.
+    /// Returns whether the last start loaded a head snapshot, and the time that it took.
     pub fn start_figures(&self) -> (bool, Duration) {
         let nanos = self.state.start_nanos.load(Relaxed);
         (self.state.snapshot_used.load(Relaxed), Duration::from_nanos(nanos))

@@ -1,10 +1,10 @@
-//! Walks over the head's index, driven by the request that waits for their end.
+//! Walks over the head's index, driven by the request that waits for the result.
 
 use super::handle::{HeadHandle, HeadInstance, OpenOnHead};
 use crate::StoreError;
 use tidepool_runtime::{CallError, CardinalityList, HeadLost, Instance, Ranked, WalkHandle};
 
-/// A walk that is open on the head. Dropping it closes it, also when the caller is cancelled.
+/// A walk that is open on the head. Dropping closes the walk, also when the caller is cancelled.
 pub(crate) struct OnHead {
     head: HeadHandle,
     number: u64,
@@ -12,15 +12,16 @@ pub(crate) struct OnHead {
 
 impl Drop for OnHead {
     fn drop(&mut self) {
-        // Calls are done in their order: it comes after the one that opens it.
+        // Calls run in order, so this comes after the call that opens the walk.
         self.head.close_in_turn(self.number);
     }
 }
 
 impl HeadHandle {
-    /// Begins a walk that returns lists of at most so many items.
+    /// Begins a walk that returns lists of at most `items_max` items.
     pub async fn open_walk(&self, items_max: u32) -> Result<OnHead, StoreError> {
         let number = self.state.next_number();
+        // Made before the call: a caller that is cancelled during it still closes the walk.
         let opened = OnHead { head: self.clone(), number };
         let open = move |head: &mut HeadInstance| {
             let walk = head.instance.cardinality(items_max)?;
@@ -33,12 +34,12 @@ impl HeadHandle {
 }
 
 impl OnHead {
-    /// Does the next slice; returns the number of distinct labels once all is done.
+    /// Does the next slice; returns the number of distinct labels once the walk is done.
     pub async fn walk(&self) -> Result<Option<u64>, StoreError> {
         self.call(|instance, walk| instance.walk(walk)).await
     }
 
-    /// The next items of a list, once all is done; empty at the end.
+    /// Returns the next items of a list, once the walk is done; empty at the end.
     pub async fn next_of_walk(
         &self,
         list: CardinalityList,

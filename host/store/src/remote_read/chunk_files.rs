@@ -1,16 +1,15 @@
-//! Files of chunks, read ahead: an answer takes a few chunks of each block in turn, each time a
-//! little further on.
+//! Chunk files with read-ahead: an answer takes chunks of each block in turn, ever further on.
 
 use tidepool_disk::BlockFile;
 use tidepool_remote_write::{CHUNK_HEAD_BYTES_MAX, checked_chunk, chunk_extent};
 
-/// First read of a file, and after a jump. A narrow read needs little of each.
+/// Size of the first read of a file, and after a jump: a narrow read needs little of each file.
 const AHEAD_BYTES_MIN: usize = 4 * 1024;
 
-/// Most that is read of a file at once.
+/// Maximum size of one read of a file.
 const AHEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// What all files together have read ahead, unless each of them has the least.
+/// Maximum read-ahead of all files together, unless each file has the minimum.
 const ALL_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Encodings that every client knows: XOR and both kinds of histograms, without start timestamps.
@@ -19,15 +18,15 @@ const PLAIN_ENCODINGS: std::ops::RangeInclusive<u8> = 1..=3;
 /// The files that a plan has named, by number.
 #[derive(Default)]
 pub(super) struct ChunkFiles {
-    /// Those that cannot be read are empty.
+    /// `None` stands for a file that cannot be read.
     files: Vec<Option<ChunkFile>>,
 }
 
 struct ChunkFile {
     file: BlockFile,
-    /// Where in the file the window begins.
+    /// Offset in the file at which the window begins.
     start: u64,
-    /// The window, and what is left of longer ones.
+    /// The window, and the remains of longer ones.
     buffer: Vec<u8>,
     window_bytes: usize,
     ahead_bytes: usize,
@@ -45,13 +44,14 @@ impl ChunkFiles {
         }));
     }
 
-    /// Encoding and data of the chunk that begins at an offset of a file. Nothing if it is damaged,
-    /// cannot be read, or is in an encoding that not every client knows.
+    /// Returns encoding and data of the chunk that begins at an offset of a file. Returns `None` if
+    /// the chunk is damaged, cannot be read, or has an encoding that not every client knows.
     #[inline]
     pub(super) fn chunk(&mut self, file: usize, offset: u64) -> Option<(u8, &[u8])> {
         let each_bytes_max = ALL_BYTES_MAX / self.files.len().max(1);
         let ahead_bytes_max = each_bytes_max.clamp(AHEAD_BYTES_MIN, AHEAD_BYTES_MAX);
         let file = self.files.get_mut(file)?.as_mut()?;
+        // The head of a chunk tells its length, so it is read first.
         let extent = chunk_extent(file.at_least(offset, CHUNK_HEAD_BYTES_MAX, ahead_bytes_max)?);
         let extent = extent.ok()?;
         let bytes = file.at_least(offset, extent.end, ahead_bytes_max)?;
@@ -61,7 +61,7 @@ impl ChunkFiles {
 }
 
 impl ChunkFile {
-    /// So many bytes or more; fewer only where the file ends before.
+    /// Returns at least `bytes` bytes, or fewer where the file ends before.
     #[inline]
     fn at_least(&mut self, offset: u64, bytes: usize, ahead_bytes_max: usize) -> Option<&[u8]> {
         let place = offset.checked_sub(self.start).and_then(|at| usize::try_from(at).ok());
@@ -87,12 +87,13 @@ impl ChunkFile {
         let left = self.file.size_bytes().saturating_sub(offset);
         let bytes = bytes.max(self.ahead_bytes).min(usize::try_from(left).unwrap_or(usize::MAX));
         if self.buffer.len() > bytes.max(ahead_bytes_max) {
-            // A chunk of unusual length left it.
+            // A chunk of unusual length left a large buffer.
             self.buffer = Vec::new();
         }
         if self.buffer.len() < bytes {
             self.buffer.resize(bytes, 0);
         }
+        // A read that fails leaves arbitrary bytes, so the window is empty until it succeeds.
         self.window_bytes = 0;
         self.file.read_into(offset, self.buffer.get_mut(..bytes)?).ok()?;
         (self.start, self.window_bytes) = (offset, bytes);

@@ -1,9 +1,9 @@
 //! SAMPLES answers in constant memory.
 //!
-//! The answer is one message that begins with lengths: Snappy's of the whole, and that of the
-//! result of each query. So each query is gone over twice, first for its length and then for its
-//! bytes, which are compressed as they go out; its cursor stays open and shows the same both times.
-//! What is small is kept after the first time instead. Limits are known before the first byte.
+//! The answer is one message that begins with lengths: Snappy's of the whole, and that of each
+//! query's result. So each query is read twice, first for its length and then for its bytes, which
+//! are compressed as they are sent; its cursor stays open and shows the same both times. A small
+//! result is kept after the first pass instead. Limits are checked before the first byte.
 
 use super::{Cut, Parts, Read, each_part};
 use crate::StoreError;
@@ -11,17 +11,17 @@ use tidepool_protocol::prom::fragments::{BODY_BYTES_MAX, FragmentEncoder};
 use tidepool_protocol::prom::read::{put_query_result_head, query_result_bytes};
 use tidepool_runtime::{CallError, CursorHandle, Error, Instance, Limit};
 
-/// Stored bytes that are measured in one call.
+/// Stored bytes that one call measures.
 const MEASURED_BYTES: u32 = 4 * 1024 * 1024;
 
-/// A result up to this size is kept, and as long as all that are kept have no more bytes.
+/// Maximum size of all kept results together.
 const KEPT_BYTES_MAX: usize = 256 * 1024;
 
 /// The result of a query, before it is sent.
 enum Found {
-    /// As it will be sent.
+    /// The encoded result as it will be sent.
     Kept(Vec<u8>),
-    /// To be read once more.
+    /// Length of a result that is read once more.
     Measured { cursor: CursorHandle, bytes: u64 },
 }
 
@@ -41,6 +41,7 @@ impl Read {
         parts: &Parts<'_>,
         bytes_max: u64,
     ) -> Result<(), Cut> {
+        // A message cannot be larger, whatever the flag allows.
         let bytes_max = if bytes_max == 0 { BODY_BYTES_MAX } else { bytes_max.min(BODY_BYTES_MAX) };
         let within = |bytes: u64| match bytes <= bytes_max {
             true => Ok(bytes),
@@ -54,6 +55,7 @@ impl Read {
         for query_index in 0..self.queries.len() {
             parts.check()?;
             let cursor = instance.select(&self.selection(query_index))?;
+            // Cannot underflow: a kept result is smaller than the room that was left for it.
             let found = match keep(instance, cursor, KEPT_BYTES_MAX - kept_bytes)? {
                 Some(result) => {
                     kept_bytes += result.len();
@@ -61,6 +63,7 @@ impl Read {
                 }
                 None => {
                     let bytes = measure(instance, cursor, |bytes| {
+                        // Checked on the way, so that too long an answer is refused early.
                         within(total_bytes + bytes)?;
                         parts.check()
                     })?;
@@ -83,6 +86,7 @@ impl Read {
                     instance.rewind(cursor)?;
                     let mut bytes_left = bytes;
                     each_part(instance, cursor, |part| {
+                        // The length was sent before, and more bytes would break the message.
                         let left = bytes_left.checked_sub(part.len() as u64);
                         bytes_left = left.ok_or(StoreError::DeletedWhileRead)?;
                         encoder.put(&part, &mut out).map_err(failed)?;
@@ -101,8 +105,7 @@ impl Read {
     }
 }
 
-/// The whole of a small result, whose cursor is closed; of a larger one nothing, and its cursor is
-/// at its beginning.
+/// Returns a small result and closes its cursor; for a larger one returns `None` and rewinds.
 fn keep(
     instance: &mut Instance,
     cursor: CursorHandle,
@@ -110,6 +113,7 @@ fn keep(
 ) -> Result<Option<Vec<u8>>, Cut> {
     let mut result = Vec::new();
     while result.len() < bytes_max {
+        // Not above `KEPT_BYTES_MAX`, so the cast cannot truncate.
         let part = instance.next_frames(cursor, (bytes_max - result.len()) as u32)?;
         if part.is_empty() {
             instance.close_cursor(cursor)?;
@@ -121,7 +125,7 @@ fn keep(
     Ok(None)
 }
 
-/// How many bytes a result has; `check` may end it on the way.
+/// Returns the length of a result in bytes; `check` may end the measuring.
 fn measure(
     instance: &mut Instance,
     cursor: CursorHandle,

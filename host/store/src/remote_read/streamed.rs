@@ -1,9 +1,9 @@
-//! Streamed answers: the engine says which chunks they have, and the host copies these from the
-//! files of blocks into frames. It checks them on the way, with the instructions that the processor
-//! has for checksums and WebAssembly has not.
+//! Streamed answers: the engine plans which chunks they have, and the host copies these from the
+//! files of blocks into frames. The host checks them on the way, with the processor's instructions
+//! for checksums, which WebAssembly lacks.
 //!
-//! What is not as usual is left to the engine, series by series: a damaged chunk, one with start
-//! timestamps, a file that cannot be read. It has the words for what is wrong.
+//! Unusual series are left to the engine, one by one: a damaged chunk, one with start timestamps, a
+//! file that cannot be read. The engine has the texts of these errors.
 
 use super::chunk_files::ChunkFiles;
 use super::{Cut, PART_BYTES, Parts, Read, each_part};
@@ -13,42 +13,41 @@ use tidepool_remote_write::{
 };
 use tidepool_runtime::{CursorHandle, FrameFormat, Instance};
 
-/// Bytes of a plan that one call into the instance returns, about: some thousand chunks.
+/// Approximate size of a plan that one call returns: some thousand chunks.
 const PLAN_BYTES: u32 = 64 * 1024;
 
-/// Bytes of a part at least, if there are as many. The first may be sooner: a client sees that the
-/// answer has begun.
+/// Minimum size of a part; the first may be smaller, to show a client that the answer begins.
 const LATER_PART_BYTES: usize = 512 * 1024;
 
-/// What a part may take beyond its bytes, in most cases.
+/// Bytes by which most parts exceed that size at most.
 const OVERSHOOT_BYTES: usize = 32 * 1024;
 
-/// Size of a frame if none is asked for: upstream's default.
+/// Default maximum size of a frame, which is upstream's.
 const DEFAULT_FRAME_BYTES_MAX: usize = 1024 * 1024;
 
 /// A chunk of a plan.
 enum Planned<'a> {
-    /// The whole message.
+    /// The whole message of a chunk.
     Given(&'a [u8]),
-    /// A file has it, at this offset.
+    /// A chunk in a file, at this offset.
     Stored {
-        /// The fields of its first and last time, as they are.
+        /// The encoded fields of first and last time.
         times: &'a [u8],
         file: usize,
         offset: u64,
     },
 }
 
-/// Why a series was not put into frames.
+/// Reason why a series was not put into frames.
 enum Unput {
     /// The engine has to read its chunks.
     LeftToEngine,
-    /// It is not what a plan has.
+    /// The series does not decode as part of a plan.
     Malformed,
 }
 
 impl Read {
-    /// Sends all parts as they come.
+    /// Sends the answers of all queries part by part.
     pub(super) fn stream(&self, instance: &mut Instance, parts: &Parts<'_>) -> Result<(), Cut> {
         for query_index in 0..self.queries.len() {
             let selection = self.selection(query_index);
@@ -85,6 +84,7 @@ fn stream_cursor(
         if plan.is_empty() {
             break;
         }
+        // Not every plan fills a part, and only sending would notice that the receiver is gone.
         parts.check()?;
         let mut rest = plan.as_slice();
         while !rest.is_empty() {
@@ -94,6 +94,7 @@ fn stream_cursor(
             rest = after;
             if out.len() >= part_bytes {
                 part_bytes = LATER_PART_BYTES;
+                // Allocated whole: growing step by step would copy the part.
                 let next = Vec::with_capacity(part_bytes + OVERSHOOT_BYTES);
                 parts.send(std::mem::replace(&mut out, next))?;
             }
@@ -116,10 +117,12 @@ fn put_series(
     match put_frames(series, frames, files, name, out) {
         Ok(()) => return Ok(()),
         Err(Unput::Malformed) => return Err(malformed().into()),
+        // The engine's version must not follow the frames that were begun.
         Err(Unput::LeftToEngine) => out.truncate(start),
     }
     let read = instance.read_planned(cursor, whole)?;
     let (series, _) = split_series(&read).ok_or_else(malformed)?;
+    // The engine gives the chunks themselves, so no file is named.
     let put = put_frames(series, frames, &mut ChunkFiles::default(), |_| None, out);
     put.map_err(|_| malformed().into())
 }
@@ -128,14 +131,13 @@ fn malformed() -> StoreError {
     StoreError::Runtime("the answer was not made: the engine's plan does not decode".to_owned())
 }
 
-/// Takes a series off the front of a plan.
+/// Splits a series off the front of a plan.
 fn split_series(plan: &[u8]) -> Option<(&[u8], &[u8])> {
     let (bytes, rest) = split_uvarint(plan)?;
     rest.split_at_checked(usize::try_from(bytes).ok()?)
 }
 
-/// Appends the frames of a series; on an error there may be a part of them. `open` finds a file
-/// that the instance has open.
+/// Appends a series' frames; an error may leave some of them. `open` finds the instance's files.
 fn put_frames(
     series: &[u8],
     frames: FrameOptions,
@@ -154,7 +156,7 @@ fn put_frames(
             Ok((3, Value::Bytes(name))) => {
                 files.add(std::str::from_utf8(name).ok().and_then(&open));
             }
-            // The first chunk.
+            // Labels and files come before the first chunk, so the writer has all labels.
             Ok((2, Value::Bytes(chunk))) => {
                 let mut writer = FrameWriter::new(out, frames, labels);
                 put_chunk(&mut writer, chunk, files)?;
@@ -186,6 +188,7 @@ fn put_chunk(
             let len = data.len() as u64;
             let out = writer.chunk(times.len() + 3 + uvarint_bytes(len) + data.len());
             out.extend_from_slice(times);
+            // Tags of the fields `type` (3) and `data` (4) of upstream's message `Chunk`.
             out.extend_from_slice(&[0x18, encoding, 0x22]);
             put_uvarint(out, len);
             out.extend_from_slice(data);
@@ -198,13 +201,14 @@ fn put_chunk(
 fn split_chunk(chunk: &[u8]) -> Option<Planned<'_>> {
     let mut times_end = 0;
     for tag in [0x08, 0x10] {
-        // Zero is left out.
+        // Protobuf leaves zero out.
         if chunk.get(times_end) == Some(&tag) {
             let time = chunk.get(times_end + 1..)?;
             times_end += 2 + time.iter().position(|byte| *byte < 0x80)?;
         }
     }
     let (times, place) = chunk.split_at_checked(times_end)?;
+    // Fields 5 and 6 are the plan's own: the file and the offset.
     let Some((0x28, place)) = place.split_first() else { return Some(Planned::Given(chunk)) };
     let (file, place) = split_uvarint(place)?;
     let (0x30, place) = place.split_first()? else { return None };

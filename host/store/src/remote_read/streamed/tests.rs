@@ -9,8 +9,7 @@ type TestResult<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 const LABELS: [(&str, &str); 2] = [("__name__", "up"), ("job", "node")];
 
-/// A block in a directory of its own, with files of chunks that lie in each other's way: of a
-/// length that no read ahead ends with.
+/// A block in a directory of its own, with files of chunks of lengths at which no read-ahead ends.
 struct Files {
     _dir: tempfile::TempDir,
     blocks: BlockDirs,
@@ -18,7 +17,7 @@ struct Files {
 }
 
 impl Files {
-    /// Returns where each chunk begins in its file.
+    /// Returns the offsets of the chunks in each file.
     fn write(files: &[Vec<Chunk>]) -> TestResult<(Files, Vec<Vec<u32>>)> {
         let dir = tempfile::tempdir()?;
         let blocks = BlockDirs::open(&DataDir::open(dir.path())?);
@@ -152,7 +151,7 @@ proptest! {
     }
 }
 
-/// What a chunk is that the host does not put into a frame.
+/// Kinds of chunks that the host does not put into a frame.
 #[test]
 fn what_is_not_as_usual_is_left_to_the_engine() -> TestResult {
     let plain = |at: i64| chunk(at, vec![7; 100]);
