@@ -9,7 +9,7 @@ use super::needs::Needs;
 use super::parts::Parts;
 use super::position::{Position, PositionFile};
 use super::tail::{end_of, segments};
-use super::worker::{Stand, Start, join, run, settings};
+use super::worker::{DeliveryState, Start, join, run, settings};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
@@ -34,7 +34,7 @@ pub struct Forwarding {
 struct Prepared {
     config: DestinationConfig,
     client: Client,
-    stand: Stand,
+    stand: DeliveryState,
 }
 
 /// All destinations while the store runs; clones share them.
@@ -66,7 +66,7 @@ struct Running {
     files_checksum: u32,
     figures: Arc<Figures>,
     stop: ShutdownTrigger,
-    thread: JoinHandle<Option<Stand>>,
+    thread: JoinHandle<Option<DeliveryState>>,
 }
 
 /// A destination that was asked to stop.
@@ -74,7 +74,7 @@ struct Stopped {
     number: u64,
     name: String,
     figures: Arc<Figures>,
-    thread: JoinHandle<Option<Stand>>,
+    thread: JoinHandle<Option<DeliveryState>>,
 }
 
 /// A destination whose thread waits for its first position.
@@ -206,7 +206,7 @@ impl Shared {
         state: &mut State,
         wanted: &[&DestinationConfig],
         labels: &[Label],
-    ) -> Result<Vec<(Waiting, Option<Stand>)>, ForwardError> {
+    ) -> Result<Vec<(Waiting, Option<DeliveryState>)>, ForwardError> {
         let data = self.store.data();
         let mut ready = Vec::new();
         for config in wanted {
@@ -284,7 +284,7 @@ impl Shared {
     }
 
     /// Starts a destination at its position.
-    fn start(&self, state: &mut State, waiting: Waiting, stand: Stand) {
+    fn start(&self, state: &mut State, waiting: Waiting, stand: DeliveryState) {
         let Waiting { running, start } = waiting;
         self.needs.add(running.number, segments(&stand.position.shards));
         // The thread waits for nothing else.
@@ -293,7 +293,12 @@ impl Shared {
     }
 
     /// Ends some destinations and starts others, each from the position of its ended namesake.
-    fn replace(&self, state: &mut State, gone: Vec<Running>, ready: Vec<(Waiting, Option<Stand>)>) {
+    fn replace(
+        &self,
+        state: &mut State,
+        gone: Vec<Running>,
+        ready: Vec<(Waiting, Option<DeliveryState>)>,
+    ) {
         let mut gone: Vec<Stopped> = gone.into_iter().map(Running::stop).collect();
         for (waiting, stand) in ready {
             let name = &waiting.running.config.name;
@@ -403,7 +408,7 @@ fn open_stand(
     config: &DestinationConfig,
     dir: &Path,
     now: impl FnOnce() -> Result<(Place, Place), io::Error>,
-) -> Result<Stand, ForwardError> {
+) -> Result<DeliveryState, ForwardError> {
     let failed = |source| ForwardError::Position { name: config.name.clone(), source };
     let (mut file, position) = PositionFile::open(dir, &config.name).map_err(failed)?;
     let position = match position {
@@ -417,7 +422,7 @@ fn open_stand(
             position
         }
     };
-    Ok(Stand { file, position })
+    Ok(DeliveryState { file, position })
 }
 
 fn open_client(config: &DestinationConfig) -> Result<Client, ForwardError> {

@@ -4,7 +4,7 @@ use super::ForwardError;
 use super::config::BacklogOrder;
 use super::dispatcher::Dispatcher;
 use super::parts::{Parts, TIDY_EVERY};
-use super::progress::Look;
+use super::progress::Observation;
 use super::reader::{BEYOND_LIMIT, Reader};
 use super::resharding::UPDATE_EVERY;
 use super::shared::Shared;
@@ -182,7 +182,7 @@ fn look(shared: &mut Shared<'_>, reader: &Reader) -> Result<(u64, u64), ForwardE
         figures.newest_ms.store(newest_ms, Relaxed);
     }
     let (log_ended, waits) = (reader.log_ended(), pending > 0 || gap_rows > 0);
-    shared.position.progress_mut().look(&Look { now, stored_ms, log_ended, waits });
+    shared.position.progress_mut().look(&Observation { now, stored_ms, log_ended, waits });
     shared.position.show_progress();
     Ok((gap_rows, bytes_left))
 }

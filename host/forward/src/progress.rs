@@ -20,7 +20,7 @@ pub(super) struct Progress {
 }
 
 /// State of the store and the log at a look.
-pub(super) struct Look {
+pub(super) struct Observation {
     pub now: Instant,
     /// Times of the oldest and the newest sample stored.
     pub stored_ms: Option<(i64, i64)>,
@@ -51,7 +51,7 @@ impl Progress {
     }
 
     /// Updates the progress once a second.
-    pub fn look(&mut self, look: &Look) {
+    pub fn look(&mut self, look: &Observation) {
         let Some((oldest_ms, newest_ms)) = look.stored_ms else { return };
         let begun_ms = self.begun_ms;
         // Nothing was delivered yet: the lag counts from the first sample that waits.
@@ -75,8 +75,8 @@ impl Progress {
 mod tests {
     use super::*;
 
-    fn look(now: Instant, stored_ms: Option<(i64, i64)>) -> Look {
-        Look { now, stored_ms, log_ended: None, waits: true }
+    fn look(now: Instant, stored_ms: Option<(i64, i64)>) -> Observation {
+        Observation { now, stored_ms, log_ended: None, waits: true }
     }
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
         let at = |seconds| start + Duration::from_secs(seconds);
         let settles = Duration::from_secs(10);
         let mut progress = Progress::new(Some(1_000), 0, settles);
-        let look = |now, log_ended, waits, newest_ms| Look {
+        let look = |now, log_ended, waits, newest_ms| Observation {
             now: at(now),
             stored_ms: Some((0, newest_ms)),
             log_ended: Some(at(log_ended)),

@@ -26,7 +26,7 @@ const RESTART_PAUSE: Duration = Duration::from_secs(1);
 const RESTART_PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// File and position, which go from worker to worker of a destination.
-pub(super) struct Stand {
+pub(super) struct DeliveryState {
     pub file: PositionFile,
     pub position: Position,
 }
@@ -34,23 +34,23 @@ pub(super) struct Stand {
 /// Source of the position that a worker begins with.
 pub(super) enum Start {
     /// The position is known already.
-    At(Box<Stand>),
+    At(Box<DeliveryState>),
     /// The position is that of the worker with this number, which was asked to stop.
-    Behind(JoinHandle<Option<Stand>>, u64),
+    Behind(JoinHandle<Option<DeliveryState>>, u64),
 }
 
 /// The thread's state over all of its runs.
 struct Worker {
     parts: Parts,
     sender: Arc<Sender>,
-    stand: Stand,
+    stand: DeliveryState,
     version: Negotiated,
     /// Start time by the node's clock.
     begun_ms: i64,
 }
 
 /// Works until it is time to stop, and returns the position then.
-pub(super) fn run(parts: Parts, client: Client, start: Start) -> Option<Stand> {
+pub(super) fn run(parts: Parts, client: Client, start: Start) -> Option<DeliveryState> {
     // A name made of the URL says nothing to people. The level is that of errors, so that every
     // level of the log shows the span.
     let _span = tracing::error_span!("forwarding", url = %parts.config.url).entered();
@@ -68,7 +68,7 @@ pub(super) fn run(parts: Parts, client: Client, start: Start) -> Option<Stand> {
 
 /// Waits for the worker before this one, if there is one; returns `None` if it is time to stop
 /// before the position is known.
-fn begin(parts: &Parts, start: Start) -> Option<Stand> {
+fn begin(parts: &Parts, start: Start) -> Option<DeliveryState> {
     let (thread, number) = match start {
         Start::At(stand) => return Some(*stand),
         Start::Behind(thread, number) => (thread, number),
@@ -79,7 +79,7 @@ fn begin(parts: &Parts, start: Start) -> Option<Stand> {
         match PositionFile::open(&dir, &parts.config.name) {
             Ok((file, position)) => {
                 let position = position.unwrap_or_else(Position::oldest);
-                stand = Some(Stand { file, position });
+                stand = Some(DeliveryState { file, position });
             }
             Err(error) => {
                 let remote_name = &parts.config.name;
@@ -100,7 +100,7 @@ fn begin(parts: &Parts, start: Start) -> Option<Stand> {
 }
 
 /// Waits for a worker's thread, and returns its position.
-pub(super) fn join(thread: JoinHandle<Option<Stand>>) -> Option<Stand> {
+pub(super) fn join(thread: JoinHandle<Option<DeliveryState>>) -> Option<DeliveryState> {
     thread.join().unwrap_or_else(|_| {
         tracing::error!("a thread that forwards samples panicked");
         None
@@ -124,7 +124,7 @@ pub(super) fn settings(
 
 impl Worker {
     /// Works until it is time to stop. After a failure, a run restarts from the position.
-    fn run(mut self) -> Stand {
+    fn run(mut self) -> DeliveryState {
         tracing::info!(remote_name = self.parts.config.name, "forwarding started");
         let mut pause = RESTART_PAUSE;
         while !self.parts.is_stopping_within(Duration::ZERO) {
@@ -154,7 +154,7 @@ impl Worker {
                 return Ok(());
             }
         }
-        let Stand { file, position } = stand;
+        let DeliveryState { file, position } = stand;
         let Parts { config, external_labels, store, .. } = &*parts;
         let named = |error: ForwardError| error.of(&config.name);
         let settings = settings(config, external_labels, position.shards.len());
@@ -221,7 +221,7 @@ impl Worker {
     /// in a gap.
     fn bound_log(&mut self) {
         let Parts { number, config, needs, figures, .. } = &self.parts;
-        let Stand { file, position } = &mut self.stand;
+        let DeliveryState { file, position } = &mut self.stand;
         let remote_name = &config.name;
         let needed = segments(&position.shards);
         let (first, bytes) = match needs.is_too_much(needed) {

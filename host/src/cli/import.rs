@@ -73,7 +73,7 @@ pub struct ImportArgs {
 }
 
 #[derive(Default)]
-struct Found {
+struct ScanResult {
     samples: u64,
     newest_ms: Option<i64>,
 }
@@ -205,7 +205,7 @@ fn new_block_ms(workspace: &Workspace) -> Result<i64, CliError> {
 }
 
 /// Refuses samples far in the future: milliseconds in a text with seconds are 50,000 years ahead.
-fn check_clock(found: &Found, max_future: Duration) -> Result<(), CliError> {
+fn check_clock(found: &ScanResult, max_future: Duration) -> Result<(), CliError> {
     let newest_allowed_ms = system_now_ms().saturating_add(millis(max_future));
     match found.newest_ms {
         // A block's end is one more than its newest time, which must not overflow.
@@ -217,7 +217,7 @@ fn check_clock(found: &Found, max_future: Duration) -> Result<(), CliError> {
 }
 
 /// Refuses an import into the head's range: its samples in the log would not be replayed then.
-fn check_head(workspace: &Workspace, found: &Found) -> Result<(), CliError> {
+fn check_head(workspace: &Workspace, found: &ScanResult) -> Result<(), CliError> {
     let Some(newest_ms) = found.newest_ms else { return Ok(()) };
     let head_ms = workspace.reader()?.stats()?.head_min_time_ms;
     match newest_ms >= head_ms {
@@ -258,14 +258,19 @@ impl Source {
 }
 
 impl Pass<'_> {
-    fn read(mut self, text: &Source, format: TextFormat, number: u32) -> Result<Found, CliError> {
+    fn read(
+        mut self,
+        text: &Source,
+        format: TextFormat,
+        number: u32,
+    ) -> Result<ScanResult, CliError> {
         let file = File::open(&text.path).map_err(CliError::file("open", &text.name))?;
         let total = file.metadata().map_err(CliError::file("read", &text.name))?.len();
         let progress = Progress::bytes(format!("reading, pass {number}"), total);
         let wrong = |source| CliError::Text { name: text.name.clone(), source };
         let refused = |error| wrong(ReadError::Parse(error));
         let mut reader = TextReader::new(BufReader::with_capacity(1 << 20, file), format);
-        let mut found = Found::default();
+        let mut found = ScanResult::default();
         let mut looked_at = 0;
         loop {
             let sample = match reader.next_item().map_err(wrong)? {

@@ -27,7 +27,7 @@ use tidepool_forward::DestinationConfig;
 use tidepool_plugins::config::{self as plugin, PluginSettings};
 use tidepool_scrape::config::{ConfigError, Depth, ScrapeSettings, Sections as ScrapeSections};
 use tidepool_settings::file::open_regular;
-use tidepool_settings::yaml::{self, Data, Entry, Node, Place};
+use tidepool_settings::yaml::{self, Data, Entry, Node, Position};
 
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
@@ -81,7 +81,7 @@ pub enum FileError {
 #[derive(Debug)]
 struct Setting {
     key: String,
-    place: Place,
+    place: Position,
     flags: Vec<String>,
     /// Whether the flag requires another one, which may be set elsewhere.
     needs_others: bool,
@@ -477,7 +477,7 @@ mod tests {
         for (wrong, start) in wrong.iter().zip(starts) {
             assert!(wrong.to_string().starts_with(start), "{wrong}");
         }
-        let wrong = |line| yaml::Error::new(Place { line, column: 2 }, "", "wrong");
+        let wrong = |line| yaml::Error::new(Position { line, column: 2 }, "", "wrong");
         let said = in_lines(Path::new("a.yml"), &(1..=25).map(wrong).collect::<Vec<_>>());
         assert!(said.contains("a.yml:20:2: wrong\na.yml: 5 more mistakes"), "{said}");
     }

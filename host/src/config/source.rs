@@ -4,7 +4,7 @@
 use super::file::{ConfigFile, FileError, Sections, in_one_line};
 use super::flags::flags;
 use super::help::{with_help, with_topics, with_version};
-use super::upstream::{SaidTwice, absent_flag, by_our_names, with_names};
+use super::upstream::{ConflictingFlags, absent_flag, by_our_names, with_names};
 use super::{Cli, Command, Invocation, ServeArgs, ServeConfig};
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, CommandFactory as _, FromArgMatches as _};
@@ -30,7 +30,7 @@ pub enum ConfigError {
     #[error("{0}")]
     Absent(String),
     #[error(transparent)]
-    SaidTwice(#[from] SaidTwice),
+    ConflictingFlags(#[from] ConflictingFlags),
     /// Flags or sections contradict each other; contains the message.
     #[error("{0}")]
     Contradiction(String),

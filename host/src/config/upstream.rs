@@ -73,7 +73,7 @@ const HEADING: &str = "Prometheus' names for the same";
 /// Error of a flag that has different values under its two names.
 #[derive(Debug, thiserror::Error)]
 #[error("--{}={} and --{}={} are the same flag: give one of them", first.0, first.1, second.0, second.1)]
-pub struct SaidTwice {
+pub struct ConflictingFlags {
     first: (&'static str, String),
     second: (&'static str, String),
 }
@@ -112,7 +112,7 @@ pub(super) fn with_names(command: Command) -> Command {
 pub(super) fn by_our_names(
     command: &Command,
     matches: &ArgMatches,
-) -> Result<Vec<OsString>, SaidTwice> {
+) -> Result<Vec<OsString>, ConflictingFlags> {
     let mut flags: Vec<OsString> = Vec::new();
     let mut said: Vec<(&'static str, &'static str, &OsStr)> = Vec::new();
     for (theirs, ours) in prometheus() {
@@ -128,7 +128,7 @@ pub(super) fn by_our_names(
             Some((name, other)) => {
                 let text = |value: &OsStr| value.to_string_lossy().into_owned();
                 let (first, second) = ((theirs, text(value)), (name, text(other)));
-                return Err(SaidTwice { first, second });
+                return Err(ConflictingFlags { first, second });
             }
             None => said.push((theirs, ours, value)),
         }

@@ -72,11 +72,11 @@ pub(super) struct Space {
     free_bytes: AtomicU64,
     reserve_bytes: AtomicU64,
     unwritten_bytes: AtomicU64,
-    last_look: Mutex<Option<Look>>,
+    last_look: Mutex<Option<SpaceSample>>,
 }
 
 #[derive(Clone, Copy)]
-struct Look {
+struct SpaceSample {
     at: Instant,
     /// Bytes written to the disk by then.
     written_bytes: u64,
@@ -118,7 +118,7 @@ impl Space {
         let reserve_bytes = self.reserve_bytes.load(Relaxed);
         let unlooked_max =
             (reserve_bytes / 4).clamp(*BYTES_UNLOOKED.start(), *BYTES_UNLOOKED.end());
-        let stands = |look: Look| {
+        let stands = |look: SpaceSample| {
             look.at.elapsed() < LOOK_EVERY
                 && written_bytes.saturating_sub(look.written_bytes) < unlooked_max
         };
@@ -126,7 +126,7 @@ impl Space {
             return;
         }
         // Set whatever the result: a system that fails is not asked with every write.
-        *last = Some(Look { at: Instant::now(), written_bytes });
+        *last = Some(SpaceSample { at: Instant::now(), written_bytes });
         match (self.data.free_bytes(), self.data.total_bytes()) {
             (Ok(free_bytes), Ok(total_bytes)) => self.judge(free_bytes, total_bytes),
             (Err(error), _) | (_, Err(error)) => {

@@ -21,7 +21,7 @@ use url::Url;
 
 /// Settings of a client's requests and connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(try_from = "section::Whole")]
+#[serde(try_from = "section::FullSection")]
 pub struct HttpClientConfig {
     pub credentials: Credentials,
     pub tls: TlsConfig,

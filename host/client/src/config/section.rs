@@ -35,7 +35,7 @@ const RESERVED_HEADERS: [&str; 18] = [
 ];
 
 /// All keys: those of a proxy, and the rest.
-pub(super) type Whole = yaml::With<ProxyConfig, Section>;
+pub(super) type FullSection = yaml::With<ProxyConfig, Section>;
 
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -208,10 +208,10 @@ fn tls_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<TlsV
     })
 }
 
-impl TryFrom<Whole> for HttpClientConfig {
+impl TryFrom<FullSection> for HttpClientConfig {
     type Error = &'static str;
 
-    fn try_from(whole: Whole) -> Result<HttpClientConfig, &'static str> {
+    fn try_from(whole: FullSection) -> Result<HttpClientConfig, &'static str> {
         let yaml::With { part: proxy, rest: section } = whole;
         let both = "bearer_token and bearer_token_file: only one of them is allowed";
         let bearer = secret(section.bearer_token, section.bearer_token_file, both)?;

@@ -21,7 +21,7 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig, crypto::ring::default_pr
 
 /// A request as it came.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ReceivedRequest {
     pub method: Method,
     pub uri: Uri,
     pub version: Version,
@@ -29,7 +29,7 @@ pub struct Seen {
     pub body: Bytes,
 }
 
-impl Seen {
+impl ReceivedRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
@@ -37,14 +37,14 @@ impl Seen {
 
 /// All requests that came, in their order.
 #[derive(Clone, Default)]
-pub struct Log(Arc<Mutex<Vec<Seen>>>);
+pub struct Log(Arc<Mutex<Vec<ReceivedRequest>>>);
 
 impl Log {
-    pub fn all(&self) -> Vec<Seen> {
+    pub fn all(&self) -> Vec<ReceivedRequest> {
         self.0.lock().expect("a lock").clone()
     }
 
-    pub fn last(&self) -> Seen {
+    pub fn last(&self) -> ReceivedRequest {
         self.all().pop().expect("a request")
     }
 }
@@ -67,13 +67,15 @@ pub fn answer(status: u16, headers: &[(&str, &str)], text: &str) -> Answer {
 }
 
 impl Server {
-    pub async fn start(answer: impl Fn(&Seen) -> Answer + Send + Sync + 'static) -> Server {
+    pub async fn start(
+        answer: impl Fn(&ReceivedRequest) -> Answer + Send + Sync + 'static,
+    ) -> Server {
         Server::with_tls(None, answer).await
     }
 
     pub async fn with_tls(
         tls: Option<ServerConfig>,
-        answer: impl Fn(&Seen) -> Answer + Send + Sync + 'static,
+        answer: impl Fn(&ReceivedRequest) -> Answer + Send + Sync + 'static,
     ) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -101,7 +103,7 @@ impl Server {
     /// Starts a server that listens at a path.
     pub fn on_unix_socket(
         listener: UnixListener,
-        answer: impl Fn(&Seen) -> Answer + Send + Sync + 'static,
+        answer: impl Fn(&ReceivedRequest) -> Answer + Send + Sync + 'static,
     ) -> Log {
         let (log, answer) = (Log::default(), Arc::new(answer));
         let seen = log.clone();
@@ -117,7 +119,7 @@ impl Server {
 async fn serve<S, A>(stream: S, is_http2: bool, log: Log, answer: Arc<A>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    A: Fn(&Seen) -> Answer + Send + Sync + 'static,
+    A: Fn(&ReceivedRequest) -> Answer + Send + Sync + 'static,
 {
     let service = service_fn(move |request: Request<Incoming>| {
         let (log, answer) = (log.clone(), answer.clone());
@@ -125,7 +127,7 @@ where
             let (parts, body) = request.into_parts();
             let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
             let (method, uri, version) = (parts.method, parts.uri, parts.version);
-            let seen = Seen { method, uri, version, headers: parts.headers, body };
+            let seen = ReceivedRequest { method, uri, version, headers: parts.headers, body };
             log.0.lock().expect("a lock").push(seen.clone());
             Ok::<_, Infallible>(answer(&seen))
         }

@@ -36,7 +36,7 @@ pub struct ForwardConfig {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-#[serde(try_from = "section::Whole")]
+#[serde(try_from = "section::FullSection")]
 pub struct DestinationConfig {
     pub url: ReceiverUrl,
     /// Name of the destination in metrics and files.

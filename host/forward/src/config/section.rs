@@ -25,7 +25,7 @@ const OWN_HEADERS: [&str; 8] = [
 ];
 
 /// One destination: the keys of all HTTP clients, and those of this section.
-pub(super) type Whole = yaml::With<HttpClientConfig, Section>;
+pub(super) type FullSection = yaml::With<HttpClientConfig, Section>;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -83,10 +83,10 @@ pub(super) fn http_config(mut http: HttpClientConfig) -> HttpClientConfig {
     http
 }
 
-impl TryFrom<Whole> for DestinationConfig {
+impl TryFrom<FullSection> for DestinationConfig {
     type Error = &'static str;
 
-    fn try_from(whole: Whole) -> Result<DestinationConfig, &'static str> {
+    fn try_from(whole: FullSection) -> Result<DestinationConfig, &'static str> {
         let yaml::With { part: http, rest: section } = whole;
         if http.follow_redirects == Some(true) {
             return Err(

@@ -47,7 +47,7 @@ mod words;
 pub use code::{CodeError, UNCOMPILABLE, compile_file, read_plugin};
 pub use manager::Plugins;
 pub use push::{Decoded, PushRequest, Undecoded};
-pub use record::{Kept, Post};
+pub use record::{Post, RecordedOutput};
 pub use runtime::engine;
 pub use trial::{Trial, TrialError, TrialPlugin, newest_ms_of, rows};
 pub use trial_store::{TrialStore, TrialStoreError};

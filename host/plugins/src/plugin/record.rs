@@ -8,11 +8,11 @@ const BYTES_MAX: usize = 256 << 20;
 /// Samples and requests that a plugin appended and posted, in order.
 #[derive(Default)]
 pub struct Record {
-    kept: Mutex<Kept>,
+    kept: Mutex<RecordedOutput>,
 }
 
 #[derive(Default)]
-pub struct Kept {
+pub struct RecordedOutput {
     /// Appended samples as remote-write 2.0 bodies.
     pub appended: Vec<Vec<u8>>,
     pub posts: Vec<Post>,
@@ -40,11 +40,11 @@ impl Record {
     }
 
     /// Returns everything recorded since the last call.
-    pub fn take(&self) -> Kept {
+    pub fn take(&self) -> RecordedOutput {
         std::mem::take(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn keep(&self, bytes: usize, keep: impl FnOnce(&mut Kept)) -> Result<(), Full> {
+    fn keep(&self, bytes: usize, keep: impl FnOnce(&mut RecordedOutput)) -> Result<(), Full> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.bytes = kept.bytes.saturating_add(bytes);
         // Counted even if refused: once full, the record accepts nothing that happens to be small.

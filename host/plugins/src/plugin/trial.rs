@@ -7,7 +7,7 @@ use super::fault::Fault;
 use super::figures::PluginFigures;
 use super::pool::{Making, Plugin};
 use super::push::{Decoded, PushRequest, Undecoded};
-use super::record::{Kept, Record};
+use super::record::{Record, RecordedOutput};
 use super::runtime::{LinkError, Linked, PluginRuntime};
 use super::state::Around;
 use super::transforms::{Link, Request, Transforms};
@@ -154,7 +154,7 @@ impl Trial {
     }
 
     /// Returns the appended samples and posted requests since the last call.
-    pub fn kept(&self) -> Kept {
+    pub fn kept(&self) -> RecordedOutput {
         self.record.take()
     }
 

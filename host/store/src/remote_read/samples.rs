@@ -18,18 +18,18 @@ const MEASURED_BYTES: u32 = 4 * 1024 * 1024;
 const KEPT_BYTES_MAX: usize = 256 * 1024;
 
 /// The result of a query, before it is sent.
-enum Found {
+enum QueryResult {
     /// The encoded result as it will be sent.
     Kept(Vec<u8>),
     /// Length of a result that is read once more.
     Measured { cursor: CursorHandle, bytes: u64 },
 }
 
-impl Found {
+impl QueryResult {
     fn bytes(&self) -> u64 {
         match self {
-            Found::Kept(result) => result.len() as u64,
-            Found::Measured { bytes, .. } => *bytes,
+            QueryResult::Kept(result) => result.len() as u64,
+            QueryResult::Measured { bytes, .. } => *bytes,
         }
     }
 }
@@ -59,7 +59,7 @@ impl Read {
             let found = match keep(instance, cursor, KEPT_BYTES_MAX - kept_bytes)? {
                 Some(result) => {
                     kept_bytes += result.len();
-                    Found::Kept(result)
+                    QueryResult::Kept(result)
                 }
                 None => {
                     let bytes = measure(instance, cursor, |bytes| {
@@ -67,7 +67,7 @@ impl Read {
                         within(total_bytes + bytes)?;
                         parts.check()
                     })?;
-                    Found::Measured { cursor, bytes }
+                    QueryResult::Measured { cursor, bytes }
                 }
             };
             total_bytes = within(total_bytes + query_result_bytes(found.bytes()))?;
@@ -81,8 +81,8 @@ impl Read {
             put_query_result_head(&mut head, found.bytes());
             encoder.put(&head, &mut out).map_err(failed)?;
             match found {
-                Found::Kept(result) => encoder.put(&result, &mut out).map_err(failed)?,
-                Found::Measured { cursor, bytes } => {
+                QueryResult::Kept(result) => encoder.put(&result, &mut out).map_err(failed)?,
+                QueryResult::Measured { cursor, bytes } => {
                     instance.rewind(cursor)?;
                     let mut bytes_left = bytes;
                     each_part(instance, cursor, |part| {

@@ -36,7 +36,7 @@ pub(super) struct Service {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// The name is there, with these records.
-    DiscoveryUpdate(Vec<Service>),
+    Found(Vec<Service>),
     /// There is no such name.
     NoName,
     /// The answer did not fit into UDP; TCP has it whole.
