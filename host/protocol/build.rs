@@ -1,4 +1,4 @@
-//! Makes the protobuf types.
+//! Generates the types of all protobuf messages.
 
 use std::error::Error;
 use std::path::Path;
@@ -13,6 +13,7 @@ const PROTO_FILES: [&str; 4] = [
 fn main() -> Result<(), Box<dyn Error>> {
     let include = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("../../proto");
     println!("cargo::rerun-if-changed={}", include.display());
+    // protox compiles the schemas in Rust, so a build needs no `protoc`.
     let files = protox::compile(PROTO_FILES, [&include])?;
     prost_build::Config::new().compile_fds(files)?;
     Ok(())

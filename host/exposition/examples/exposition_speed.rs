@@ -1,10 +1,10 @@
-//! How long a line takes: `cargo run --release -p tidepool-exposition --example exposition_speed`.
+//! Measures a line: `cargo run --release -p tidepool-exposition --example exposition_speed`.
 
 use std::fmt::Write as _;
 use std::time::Instant;
 use tidepool_exposition::{Item, TextFormat, TextParser};
 
-/// As much as a connection gives at once.
+/// Size of a piece, about that of one read from a connection.
 const PIECE_BYTES: usize = 16 * 1024;
 
 const ROUNDS: usize = 2000;
@@ -17,6 +17,7 @@ fn main() {
         println!("{:.1} ns a line, {samples} samples", seconds * 1e9 / (lines * ROUNDS) as f64);
     }
     let mut labels = 0;
+    // Parsing labels takes longer, so fewer rounds give as steady a figure.
     let rounds = ROUNDS / 10;
     let (seconds, _) = read(&text, rounds, |item| {
         if let Item::Sample(sample) = item {

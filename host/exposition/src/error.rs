@@ -1,148 +1,128 @@
-//! What is wrong with a body, and where.
+//! Errors in bodies, with the place of each.
 
 use crate::histogram::HistogramError;
 use crate::limits::{FAMILY_BYTES_MAX, LINE_BYTES_MAX, METRIC_BYTES_MAX, METRIC_FIELDS_MAX};
 use std::io;
 
-/// A place in a text.
+/// Position of a byte in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Which line, from 1.
+    /// Number of the line, from 1.
     pub line: u64,
-    /// Which byte of the line, from 1.
+    /// Position of the byte in its line, from 1.
     pub column: usize,
 }
 
-/// Why a body cannot be read.
+/// Error that interrupts or ends the reading of a body.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ParseError {
-    /// A line is wrong.
     #[error("line {}: {what} at column {}: {}", place.line, place.column, shown(text))]
     Line {
-        /// Where.
         place: Place,
-        /// What is wrong.
         what: &'static str,
-        /// The line, or its beginning if that is long: errors are kept and shown.
+        /// The line, or its beginning: errors are kept and shown, so they are bounded.
         text: String,
     },
-    /// A line is too long.
     #[error("line {line}: longer than {LINE_BYTES_MAX} bytes")]
     TooLong {
-        /// Which line, from 1.
+        /// Number of the line, from 1.
         line: u64,
     },
-    /// An OpenMetrics text that is cut off.
     #[error("it ends after line {lines} without `# EOF`: it is not complete, or not OpenMetrics")]
     NoEnd {
-        /// How many lines there are.
+        /// Number of lines that were read.
         lines: u64,
     },
-    /// Something follows the end of an OpenMetrics text.
     #[error("line {line}: nothing may follow `# EOF`")]
     AfterEnd {
-        /// Which line, from 1.
+        /// Number of the line, from 1.
         line: u64,
     },
-    /// A message of the protobuf format is larger than what is read.
     #[error("metric family {family}: {bytes} bytes; at most {FAMILY_BYTES_MAX} are read")]
     FamilyTooLarge {
-        /// Which message, from 1.
+        /// Number of the message, from 1.
         family: u64,
-        /// Its size.
         bytes: u64,
     },
-    /// The protobuf format is cut off within a message.
     #[error("it ends within metric family {family}: {missing} bytes are missing")]
     FamilyCutOff {
-        /// Which message, from 1.
+        /// Number of the message, from 1.
         family: u64,
-        /// How much is missing at least.
+        /// Lower bound of the missing bytes.
         missing: u64,
     },
-    /// A message of the protobuf format is wrong.
+    /// A family message, or one of its metrics, is not valid.
     #[error("metric family {family} {}, metric {metric}: {what}", shown(name))]
     Family {
-        /// Which message, from 1.
+        /// Number of the message, from 1.
         family: u64,
-        /// Its name, as far as it is known; the beginning of a long one.
+        /// Name of the family: empty if not known yet, and cut off if it is long.
         name: String,
-        /// Which metric of it, from 1; 0 for the family itself.
+        /// Number of the metric in the family, from 1; 0 for the family itself.
         metric: usize,
-        /// What is wrong.
         what: FamilyError,
     },
 }
 
-/// What is wrong with a message of the protobuf format.
+/// Faults of a message of the protobuf format.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum FamilyError {
-    /// It is no protobuf, or not of this message.
+    /// The bytes are not a message of the expected type.
     #[error("{0}")]
     Decode(#[from] prost::DecodeError),
-    /// Its length is no number.
     #[error("its length is not a varint of 32 bits")]
     Length,
-    /// A field is cut off or has another type than the message says.
     #[error("field {field} is cut off or of another type")]
     Field {
-        /// The field's number.
+        /// Field number in the schema; 0 if the tag itself cannot be read.
         field: u64,
     },
-    /// A name or a text is not UTF-8.
+    /// A name, help text or unit is not UTF-8.
     #[error("field {field} is not UTF-8")]
     NotUtf8 {
-        /// The field's number.
+        /// Field number in the schema's `MetricFamily`.
         field: u64,
     },
-    /// It has no name.
     #[error("it has no name")]
     NoName,
-    /// A label has no name.
     #[error("a label has no name")]
     NoLabelName,
-    /// There is no such type.
     #[error("there is no type {0}")]
     Type(i64),
-    /// A metric is larger than what is decoded.
     #[error("it has {bytes} bytes; at most {METRIC_BYTES_MAX} are read")]
     MetricTooLarge {
-        /// Its size.
+        /// Size of the encoded metric message.
         bytes: usize,
     },
-    /// A metric has more labels, buckets and quantiles than what is decoded.
+    /// A metric has too many labels, buckets and quantiles to be decoded.
     #[error("it has more than {METRIC_FIELDS_MAX} fields")]
     TooManyFields,
-    /// Its native histogram is wrong.
     #[error("{0}")]
     Histogram(#[from] HistogramError),
 }
 
-/// Why a stream cannot be read on.
+/// Error of a reader over an input stream.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The input failed.
     #[error("could not be read: {0}")]
     Input(#[from] io::Error),
-    /// What came is wrong.
     #[error(transparent)]
     Parse(#[from] ParseError),
 }
 
 impl ParseError {
-    /// Whether the next line can be read all the same: this one is wrong, and nothing else.
+    /// Returns whether parsing can continue with the next line.
     pub fn is_line(&self) -> bool {
         matches!(self, ParseError::Line { .. })
     }
 }
 
-/// What is wrong with the labels of a series.
+/// Fault in the labels of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}{}", at(place))]
 pub struct LabelError {
-    /// What is wrong.
     pub what: &'static str,
-    /// Where; not known in the protobuf format.
+    /// Position in the text; absent in the protobuf format.
     pub place: Option<Place>,
 }
 
@@ -153,18 +133,18 @@ fn at(place: &Option<Place>) -> String {
     }
 }
 
-/// Characters that a message shows of a text.
+/// Number of characters of a text that a message shows.
 const SHOWN_CHARS: usize = 200;
 
-/// Characters that an error keeps of a text: one more shows that there are more.
+/// Number of characters of a text that an error keeps: one more than are shown reveals a cut.
 pub(crate) const KEPT_CHARS: usize = SHOWN_CHARS + 1;
 
-/// What an error keeps of a text.
+/// Returns the part of a text that an error keeps.
 pub(crate) fn beginning(text: &str) -> String {
     text.chars().take(KEPT_CHARS).collect()
 }
 
-/// As much of a line as a message has room for.
+/// Quotes a text; a long one is cut after [`SHOWN_CHARS`] characters.
 fn shown(line: &str) -> String {
     match line.char_indices().nth(SHOWN_CHARS) {
         Some((end, _)) => format!("{:?} …", line.get(..end).unwrap_or_default()),

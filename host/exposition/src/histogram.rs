@@ -1,4 +1,4 @@
-//! Native histograms as they are scraped.
+//! Native histograms as scrapes deliver them.
 //!
 //! Sources: `model/histogram` in prometheus/prometheus and the "Native Histograms" specification.
 
@@ -8,62 +8,51 @@ pub use error::{ClassicError, HistogramError};
 pub use tidepool_model::buckets::CUSTOM_BUCKETS_SCHEMA;
 use tidepool_model::buckets::coarser_index;
 
-/// Schemas whose bounds are powers of two, both ends included.
+/// Schemas with exponential bucket bounds, both ends included.
 pub const EXPONENTIAL_SCHEMAS: std::ops::RangeInclusive<i32> = -4..=8;
 
-/// A native histogram.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NativeHistogram {
-    /// Which bounds its buckets have.
+    /// Bucket layout: one of [`EXPONENTIAL_SCHEMAS`], or [`CUSTOM_BUCKETS_SCHEMA`].
     pub schema: i32,
-    /// Width of the zero bucket.
+    /// Largest absolute value that the zero bucket counts.
     pub zero_threshold: f64,
-    /// Sum of all observations.
     pub sum: f64,
-    /// Whether it is of what is there now; else it counts, and is reset at times.
+    /// Whether the histogram is a gauge; a counter histogram grows until it is reset.
     pub is_gauge: bool,
-    /// Where the buckets of positive observations are.
+    /// Positions of the buckets of positive observations.
     pub positive_spans: Vec<Span>,
-    /// Where those of negative ones are.
+    /// Positions of the buckets of negative observations.
     pub negative_spans: Vec<Span>,
-    /// How many observations there are.
     pub counts: Counts,
-    /// Upper bounds, of [`CUSTOM_BUCKETS_SCHEMA`] only; infinity is not among them.
+    /// Upper bounds with [`CUSTOM_BUCKETS_SCHEMA`], without infinity; otherwise empty.
     pub custom_values: Vec<f64>,
 }
 
-/// A run of neighbouring buckets.
+/// A run of consecutive buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// Buckets left out since the span before; of the first one, the index of its bucket.
+    /// Number of buckets skipped since the previous span; the bucket index in the first span.
     pub offset: i32,
-    /// How many buckets.
     pub length: u32,
 }
 
-/// Counts of a native histogram.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Counts {
-    /// Whole ones; those of buckets are differences to the bucket before.
+    /// Integer counts; those of buckets are deltas to the previous bucket.
     Integer {
-        /// Of all observations.
+        /// Number of all observations, NaN included.
         count: u64,
-        /// Of the zero bucket.
         zero_count: u64,
-        /// Of positive observations.
         positive: Vec<i64>,
-        /// Of negative observations.
         negative: Vec<i64>,
     },
-    /// Of any kind; those of buckets stand for themselves.
+    /// Float counts; those of buckets are absolute.
     Float {
-        /// Of all observations.
+        /// Number of all observations, NaN included.
         count: f64,
-        /// Of the zero bucket.
         zero_count: f64,
-        /// Of positive observations.
         positive: Vec<f64>,
-        /// Of negative observations.
         negative: Vec<f64>,
     },
 }
@@ -72,7 +61,7 @@ const POSITIVE: &str = "positive";
 const NEGATIVE: &str = "negative";
 
 impl NativeHistogram {
-    /// How many buckets there are, the zero bucket not among them.
+    /// Returns the number of buckets, the zero bucket excluded.
     pub fn buckets(&self) -> usize {
         match &self.counts {
             Counts::Integer { positive, negative, .. } => positive.len() + negative.len(),
@@ -80,7 +69,7 @@ impl NativeHistogram {
         }
     }
 
-    /// Whether spans and buckets belong together, without which the rest cannot be read.
+    /// Checks that spans and buckets match in number; otherwise the buckets cannot be read.
     pub fn check_spans(&self) -> Result<(), HistogramError> {
         let (positive, negative) = match &self.counts {
             Counts::Integer { positive, negative, .. } => (positive.len(), negative.len()),
@@ -90,12 +79,13 @@ impl NativeHistogram {
         check_lengths(NEGATIVE, &self.negative_spans, negative)
     }
 
-    /// Whether it says something that can be stored (`Validate` of upstream's two kinds).
+    /// Checks that the histogram can be stored (`Validate` of upstream's two kinds).
     pub fn validate(&self) -> Result<(), HistogramError> {
         self.check_spans()?;
         if self.schema == CUSTOM_BUCKETS_SCHEMA {
             self.check_custom_bounds()?;
         } else if EXPONENTIAL_SCHEMAS.contains(&self.schema) {
+            // The first offset is an index and may be negative; the later ones are gaps.
             check_offsets(POSITIVE, self.positive_spans.get(1..), 2)?;
             check_offsets(NEGATIVE, self.negative_spans.get(1..), 2)?;
             if !self.custom_values.is_empty() {
@@ -108,8 +98,9 @@ impl NativeHistogram {
             Counts::Integer { count, zero_count, positive, negative } => {
                 let negative = sum_deltas(NEGATIVE, negative)?;
                 let positive = sum_deltas(POSITIVE, positive)?;
+                // Sums wrap as in Go, so hostile counts cannot panic.
                 let buckets = negative.wrapping_add(positive).wrapping_add(*zero_count);
-                // What is not a number is counted, and is in no bucket.
+                // NaN observations are counted, but are in no bucket.
                 let is_right =
                     if self.sum.is_nan() { buckets <= *count } else { buckets == *count };
                 match is_right {
@@ -118,6 +109,7 @@ impl NativeHistogram {
                 }
             }
             Counts::Float { count, zero_count, positive, negative } => {
+                // Float sums are rounded, so they are not compared with the count.
                 check_counts(NEGATIVE, negative)?;
                 if *zero_count < 0.0 || *count < 0.0 {
                     return Err(HistogramError::Count);
@@ -131,12 +123,16 @@ impl NativeHistogram {
         let bounds = &self.custom_values;
         let ascend = bounds.windows(2).all(|pair| matches!(pair, [a, b] if a < b));
         let is_open = bounds.iter().any(|bound| bound.is_nan() || *bound == f64::INFINITY);
+        // Custom buckets begin at index 0, so even the first offset may not be negative.
         check_offsets(POSITIVE, Some(&self.positive_spans), 1)?;
+        // In 64 bits, offsets and lengths of 32 bits cannot overflow the sum.
         let reach = |span: &Span| i64::from(span.offset) + i64::from(span.length);
         let reach: i64 = self.positive_spans.iter().map(reach).sum();
+        // The last bucket ends at infinity, which is not among the bounds: hence one more.
         if !ascend || is_open || reach > bounds.len() as i64 + 1 {
             return Err(HistogramError::CustomBounds);
         }
+        // With custom bounds, all observations are in positive buckets.
         let has_zeros = match &self.counts {
             Counts::Integer { zero_count, negative, .. } => {
                 *zero_count != 0 || !negative.is_empty()
@@ -151,17 +147,19 @@ impl NativeHistogram {
         }
     }
 
-    /// Leaves empty buckets out, but for so many between two others. Spans and buckets have to
-    /// belong together ([`Self::check_spans`]).
+    /// Removes empty buckets, except runs of up to `empty_max` between two others. Requires valid
+    /// spans ([`Self::check_spans`]).
     pub fn compact(&mut self, empty_max: u32) {
         self.rebuild(empty_max, None);
     }
 
-    /// Makes buckets wider, down to a schema. One that is not above it, or of custom bounds, stays.
+    /// Merges buckets down to a coarser schema. A schema that is not finer, or custom bounds, stay.
     pub fn reduce_schema(&mut self, schema: i32) {
+        // No schema above 52 or below -4 is defined; custom bounds (-53) are below every target.
         if self.schema <= schema || self.schema > 52 || schema < -4 {
             return;
         }
+        // Between 1 and 56, since `52 >= self.schema > schema >= -4`.
         let shift = (self.schema - schema) as u32;
         self.rebuild(0, Some(shift));
         self.schema = schema;
@@ -172,6 +170,7 @@ impl NativeHistogram {
         match counts {
             Counts::Integer { positive, negative, .. } => {
                 for (spans, deltas) in [(positive_spans, positive), (negative_spans, negative)] {
+                    // A delta depends on the bucket before, which may be merged or dropped.
                     let mut last = 0i64;
                     for delta in deltas.iter_mut() {
                         last = last.wrapping_add(*delta);
@@ -231,8 +230,8 @@ fn check_counts(side: &'static str, counts: &[f64]) -> Result<(), HistogramError
     }
 }
 
-/// Rebuilds the spans of one side around its buckets that are not empty. With `shift`, each becomes
-/// part of one that is wider by so many schemas.
+/// Rebuilds the spans of one side around its non-empty buckets. With `shift`, each bucket is merged
+/// into one that is coarser by that number of schemas.
 fn rebuild_side<T: Copy + PartialEq + Default>(
     spans: &mut Vec<Span>,
     counts: &mut Vec<T>,
@@ -243,7 +242,7 @@ fn rebuild_side<T: Copy + PartialEq + Default>(
     let empty = T::default();
     let mut new_spans: Vec<Span> = Vec::with_capacity(spans.len());
     let mut new_counts: Vec<T> = Vec::with_capacity(counts.len());
-    // Index of the bucket behind the last one that was taken.
+    // Index behind the last bucket that was kept.
     let mut end = 0i64;
     let mut index = 0i64;
     let mut left = counts.iter();
@@ -257,12 +256,13 @@ fn rebuild_side<T: Copy + PartialEq + Default>(
             }
             let gap = place - end;
             match (new_spans.last_mut(), new_counts.last_mut()) {
-                // The same bucket, since it became wider.
+                // Coarser bounds put this bucket into that of the previous one.
                 (Some(_), Some(same)) if gap == -1 && shift.is_some() => {
                     *same = add(*same, *count);
                     continue;
                 }
                 (Some(last), Some(_)) if (0..=i64::from(empty_max)).contains(&gap) => {
+                    // Filling a short gap takes less than a further span.
                     last.length += gap as u32 + 1;
                     new_counts.extend(std::iter::repeat_n(empty, gap as usize));
                 }
@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(histogram, integer(&[(-2, 4)], &[1, -1, 0, 3], 4));
     }
 
-    /// Cases of upstream's `TestReduceResolution`.
+    /// The cases of upstream's `TestReduceResolution`.
     #[test]
     fn buckets_become_wider() {
         let before = [(0, 4), (0, 0), (3, 2)];
@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(histogram, NativeHistogram { schema: -1, ..wanted });
     }
 
-    /// Cases of upstream's `TestHistogramValidation`.
+    /// The cases of upstream's `TestHistogramValidation`.
     #[test]
     fn what_cannot_be_stored_is_refused() {
         let good = integer(&[(0, 2), (1, 1)], &[1, 0, -1], 2);

@@ -1,89 +1,75 @@
-//! What a body says, item by item.
+//! Items that parsers return: samples, histograms and metadata.
 
 use crate::histogram::NativeHistogram;
 use crate::metric::{LabelPairs, MetricType};
 use crate::series::{Series, parse_exemplar};
 use std::borrow::Cow;
 
-/// What a line says, or a part of a message.
+/// One line of a text, or one part of a protobuf message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item<'a> {
-    /// A sample.
     Sample(Sample<'a>),
-    /// A sample that is a native histogram; in the protobuf format only.
+    /// A sample with a native histogram; only in the protobuf format.
     Histogram(HistogramSample<'a>),
-    /// The type of a metric family.
     Type {
-        /// The family.
+        /// Name of the family, without quotes and escapes.
         family: Cow<'a, str>,
-        /// Its type.
         kind: MetricType,
     },
-    /// What a metric family means.
     Help {
-        /// The family.
         family: Cow<'a, str>,
-        /// The text, without escapes.
+        /// Help text, without its escapes.
         help: Cow<'a, str>,
     },
-    /// The unit of a metric family.
     Unit {
-        /// The family.
+        /// Name of the family, without quotes and escapes.
         family: Cow<'a, str>,
-        /// The unit.
         unit: Cow<'a, str>,
     },
-    /// A remark, in the classic format.
+    /// A comment line of the classic format.
     Comment,
-    /// The end of an OpenMetrics text.
+    /// The line `# EOF` of an OpenMetrics text.
     End,
 }
 
-/// A sample that is a number.
+/// A sample with a float value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample<'a> {
-    /// The series.
     pub series: Series<'a>,
-    /// The value.
     pub value: f64,
-    /// When, if that is said.
+    /// Timestamp in milliseconds, if the sample has one.
     pub timestamp_ms: Option<i64>,
-    /// When counting began; in the protobuf format only. It is no sample of its own, unlike
-    /// `_created` in OpenMetrics.
+    /// Start timestamp, protobuf format only: OpenMetrics' `_created` is a sample of its own.
     pub created_ms: Option<i64>,
-    /// An example of what was counted.
     pub exemplar: Option<Exemplar<'a>>,
 }
 
-/// A sample that is a native histogram.
+/// A sample with a native histogram.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistogramSample<'a> {
-    /// The series.
     pub series: Series<'a>,
-    /// The value: spans and buckets belong together, all else is as it was sent
+    /// Value with matching spans and buckets; the rest is unchecked
     /// ([`NativeHistogram::validate`]).
     pub histogram: NativeHistogram,
-    /// When, if that is said.
+    /// Timestamp in milliseconds, if the sample has one.
     pub timestamp_ms: Option<i64>,
-    /// When counting began.
+    /// Start timestamp in milliseconds, if it was sent.
     pub created_ms: Option<i64>,
-    /// Examples of what was counted, all with a time.
+    /// Exemplars, all of which have a timestamp.
     pub exemplars: Vec<Exemplar<'a>>,
 }
 
-/// An exemplar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exemplar<'a> {
-    /// Its labels in braces.
+    /// Labels in braces, as written.
     pub(crate) text: Cow<'a, str>,
-    /// Its value.
     pub value: f64,
-    /// When, if it says so.
+    /// Timestamp in milliseconds, if the exemplar has one.
     pub timestamp_ms: Option<i64>,
 }
 
 impl Exemplar<'_> {
-    /// The labels by ascending name, empty ones among them.
+    /// Returns the labels by ascending name, empty ones included.
     pub fn labels(&self) -> LabelPairs {
         parse_exemplar(&self.text)
     }

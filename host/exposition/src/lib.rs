@@ -26,22 +26,22 @@
 //! ```
 //!
 //! - [`Parser`] is [`TextParser`] or [`ProtobufParser`]: `feed` takes a piece of any size, `next`
-//!   returns items until it needs the next piece, `end` says that there is none. It holds one piece
-//!   and one line ([`LINE_BYTES_MAX`]) or metric family ([`FAMILY_BYTES_MAX`]). [`TextReader`] does
-//!   the same over [`std::io::BufRead`].
-//! - [`Item`] is what a line or part of a message says. A [`Sample`] borrows from the parser and
-//!   has no labels yet: [`Series::text`] is the key of a cache, [`Series::labels`] parses it. In
-//!   the protobuf format the text is written in the same notation.
+//!   returns items until it needs the next piece, `end` marks the body as complete. Memory holds
+//!   one piece and one line ([`LINE_BYTES_MAX`]) or metric family ([`FAMILY_BYTES_MAX`]).
+//!   [`TextReader`] does the same over [`std::io::BufRead`].
+//! - [`Item`] is one line or a part of a message. A [`Sample`] borrows from the parser and has no
+//!   labels yet: [`Series::text`] is the key of a cache, [`Series::labels`] parses it. The protobuf
+//!   format gives text in the same notation.
 //! - [`ParseError`] names line and column, or family and metric. After [`ParseError::is_line`] the
 //!   next line can be read, as import does; a scrape ends at the first error.
-//! - `le` and `quantile` are written in one way ([`Series::labels`]).
-//! - [`ClassicToNative`] makes native histograms of classic ones among the items of a text;
+//! - The values of `le` and `quantile` are normalised ([`Series::labels`]).
+//! - [`ClassicToNative`] converts classic histograms among the items of a text to native ones;
 //!   [`HistogramOptions`] does that in the protobuf format. [`NativeHistogram::validate`] is for
 //!   callers that store one.
 //! - [`NameValidation`] and [`NameEscaping`] are the schemes for names.
-//! - [`mod@lint`] judges metrics by Prometheus' conventions.
+//! - [`mod@lint`] checks metrics against Prometheus' conventions.
 //!
-//! No network, no clock and no storage is known here.
+//! The crate uses no network, no clock and no storage.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 

@@ -1,17 +1,17 @@
-//! The largest that is read.
+//! Limits of the parsers; larger input is refused.
 
-/// Longest line that is read, or sample with line breaks in its labels, in bytes.
+/// Length limit of a line, or of a sample with line breaks in its labels, in bytes.
 pub const LINE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Largest message of a family that is read.
+/// Size limit of the message of a family, in bytes.
 pub const FAMILY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Largest message of one metric that is decoded: as long as a line of a text may be.
+/// Size limit of the message of one metric: the same as for a line of a text.
 pub const METRIC_BYTES_MAX: usize = LINE_BYTES_MAX;
 
-/// Most fields of a metric that is decoded, with those of its histogram or summary: two bytes can
-/// make a hundred and more in memory.
+/// Limit on the fields of a metric, those of its histogram or summary included: two bytes of a
+/// field can take a hundred and more in memory.
 pub const METRIC_FIELDS_MAX: usize = 64 * 1024;
 
-/// Buckets of one histogram that are gathered; further ones make it wrong.
+/// Limit on the buckets of one classic histogram; one with more is refused.
 pub const CLASSIC_BUCKETS_MAX: usize = 16 * 1024;

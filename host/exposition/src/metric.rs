@@ -1,35 +1,31 @@
-//! What metrics are, and their labels.
+//! Types of metrics, and their labels.
 
-/// Labels by ascending name.
+/// Names and values of labels, by ascending name.
 pub type LabelPairs = Vec<(String, String)>;
 
-/// The label that holds a metric's name.
+/// Name of the label that holds the metric name.
 pub const METRIC_NAME: &str = "__name__";
 
-/// What a metric family is.
+/// Type of a metric family.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MetricType {
-    /// Not known; `untyped` in the classic format.
+    /// The type is not known; `untyped` in the classic format.
     #[default]
     Unknown,
-    /// Counts events.
     Counter,
-    /// Goes up and down.
     Gauge,
-    /// Counts observations in buckets.
     Histogram,
-    /// The same, of what is there now.
+    /// A histogram of current values, whose buckets may shrink.
     Gaugehistogram,
-    /// Quantiles of observations.
     Summary,
-    /// Says what does not change.
+    /// Constant text in labels, with the value 1.
     Info,
-    /// Which states hold.
+    /// One sample for each state, 1 if it holds.
     Stateset,
 }
 
 impl MetricType {
-    /// As OpenMetrics and Prometheus' API write it.
+    /// Returns the name that OpenMetrics and Prometheus' API use.
     pub fn as_str(self) -> &'static str {
         match self {
             MetricType::Unknown => "unknown",

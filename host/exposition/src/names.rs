@@ -1,4 +1,4 @@
-//! Names of metrics and labels: which are valid, and how those are written that were not before
+//! Names of metrics and labels: which are valid, and how to escape names that are valid only since
 //! Prometheus 3.
 //!
 //! Source: `model/metric.go` in prometheus/common.
@@ -6,32 +6,31 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Which names are valid.
+/// Validation scheme for names of metrics and labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NameValidation {
-    /// All of UTF-8, but the empty one.
+    /// Any UTF-8 text except the empty one.
     #[default]
     Utf8,
     /// Letters, digits, `_` and, for metrics, `:`.
     Legacy,
 }
 
-/// How names are written that [`NameValidation::Legacy`] refuses.
+/// Escaping scheme for names that [`NameValidation::Legacy`] refuses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NameEscaping {
-    /// As they are.
     #[default]
     AllowUtf8,
-    /// With `_` for what is not valid.
+    /// `_` replaces each invalid character.
     Underscores,
-    /// With `_dot_` for a dot, and `__` for an underscore and all that is not valid.
+    /// `_dot_` replaces a dot, `__` an underscore and each other invalid character.
     Dots,
-    /// With `U__` in front, `__` for an underscore and `_HEX_` for what is not valid.
+    /// `U__` is the prefix; `__` replaces an underscore, `_HEX_` each invalid character.
     Values,
 }
 
 impl NameValidation {
-    /// By its name in configuration files.
+    /// Parses the name used in configuration files.
     pub fn from_name(name: &str) -> Option<NameValidation> {
         match name {
             "utf8" => Some(NameValidation::Utf8),
@@ -40,7 +39,6 @@ impl NameValidation {
         }
     }
 
-    /// Its name in configuration files.
     pub fn as_str(self) -> &'static str {
         match self {
             NameValidation::Utf8 => "utf8",
@@ -48,19 +46,17 @@ impl NameValidation {
         }
     }
 
-    /// Whether a metric may be called so.
     pub fn is_metric_name(self, name: &str) -> bool {
         !name.is_empty() && (self == NameValidation::Utf8 || is_legacy(name))
     }
 
-    /// Whether a label may be called so.
     pub fn is_label_name(self, name: &str) -> bool {
         self.is_metric_name(name) && (self == NameValidation::Utf8 || !name.contains(':'))
     }
 }
 
 impl NameEscaping {
-    /// By its name in configuration files and in content types (`escaping=`).
+    /// Parses the name used in configuration files and in content types (`escaping=`).
     pub fn from_name(name: &str) -> Option<NameEscaping> {
         match name {
             "allow-utf-8" => Some(NameEscaping::AllowUtf8),
@@ -71,7 +67,6 @@ impl NameEscaping {
         }
     }
 
-    /// Its name in configuration files and in content types.
     pub fn as_str(self) -> &'static str {
         match self {
             NameEscaping::AllowUtf8 => "allow-utf-8",
@@ -81,8 +76,9 @@ impl NameEscaping {
         }
     }
 
-    /// Writes a name. That a name is valid already changes nothing for [`NameEscaping::Dots`].
+    /// Escapes a name. [`NameEscaping::Dots`] changes valid names, too.
     pub fn escape(self, name: &str) -> Cow<'_, str> {
+        // Unescaping `Dots` halves double underscores, so those of valid names are doubled as well.
         let is_kept = match self {
             NameEscaping::AllowUtf8 => true,
             NameEscaping::Underscores | NameEscaping::Values => is_legacy(name),
@@ -111,9 +107,10 @@ impl NameEscaping {
         Cow::Owned(escaped)
     }
 
-    /// The original of an escaped name, as far as it is known. Other names stay as they are.
+    /// Returns the original of an escaped name, as far as it can be restored. Other names stay.
     pub fn unescape(self, name: &str) -> Cow<'_, str> {
         match self {
+            // An underscore may stand for any character, so nothing can be restored.
             NameEscaping::AllowUtf8 | NameEscaping::Underscores => Cow::Borrowed(name),
             NameEscaping::Dots => Cow::Owned(name.replace("_dot_", ".").replace("__", "_")),
             NameEscaping::Values => match name.strip_prefix("U__").and_then(unescape_values) {
@@ -125,7 +122,7 @@ impl NameEscaping {
 }
 
 fn unescape_values(mut rest: &str) -> Option<String> {
-    /// Most digits of a character.
+    /// Most hexadecimal digits of an escaped character.
     const DIGITS_MAX: usize = 5;
     let mut name = String::with_capacity(rest.len());
     while let Some((plain, after)) = rest.split_once('_') {
@@ -136,6 +133,7 @@ fn unescape_values(mut rest: &str) -> Option<String> {
             _ if code.len() > DIGITS_MAX || !code.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
                 return None;
             }
+            // Surrogates and numbers beyond Unicode come from no escaped name.
             _ => name.push(u32::from_str_radix(code, 16).ok().and_then(char::from_u32)?),
         }
         rest = after;
@@ -254,7 +252,7 @@ mod tests {
         fn values_come_back(name in "\\PC*") {
             let escaped = NameEscaping::Values.escape(&name).into_owned();
             prop_assert!(name.is_empty() || NameValidation::Legacy.is_metric_name(&escaped));
-            // What looks escaped already and is valid is not escaped again.
+            // A valid name that looks escaped is not escaped again.
             prop_assume!(!name.starts_with("U__"));
             prop_assert_eq!(NameEscaping::Values.unescape(&escaped), name);
         }

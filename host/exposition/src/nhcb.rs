@@ -1,8 +1,8 @@
-//! Classic histograms made native ones with custom bounds.
+//! Converts classic histograms to native ones with custom bounds.
 //!
 //! Sources: `util/convertnhcb` and `model/textparse/nhcbparse.go` in prometheus/prometheus. Unlike
-//! there, a converted histogram has the time of its own samples and not of the next one, and
-//! classic samples that are kept keep their exemplars.
+//! there, a converted histogram has the timestamp of its own samples and not of the next sample,
+//! and classic samples that are kept keep their exemplars.
 
 use crate::error::LabelError;
 use crate::histogram::{CUSTOM_BUCKETS_SCHEMA, ClassicError, Counts, NativeHistogram, Span};
@@ -11,13 +11,13 @@ use crate::limits::CLASSIC_BUCKETS_MAX;
 use crate::metric::{LabelPairs, METRIC_NAME, MetricType};
 use crate::number::parse_value;
 
-/// Exemplars of one histogram that are kept.
+/// Limit on the exemplars kept of one histogram.
 const EXEMPLARS_MAX: usize = 1024;
 
-/// A classic histogram, as its samples come.
+/// A classic histogram, gathered sample by sample.
 #[derive(Debug, Default)]
 pub struct ClassicHistogram {
-    /// Bounds and counts of all below, by ascending bound.
+    /// Bounds with cumulative counts, by ascending bound.
     buckets: Vec<(f64, f64)>,
     count: Option<f64>,
     sum: f64,
@@ -25,7 +25,7 @@ pub struct ClassicHistogram {
 }
 
 impl ClassicHistogram {
-    /// Drops all buckets and values.
+    /// Removes all values, but keeps the memory of the buckets.
     pub fn clear(&mut self) {
         self.buckets.clear();
         *self = ClassicHistogram {
@@ -34,8 +34,9 @@ impl ClassicHistogram {
         };
     }
 
-    /// Takes a bucket, with the count of all below it. A bound that was there is passed over.
+    /// Adds a bucket with its cumulative count. A repeated bound is ignored.
     pub fn bucket(&mut self, bound: f64, count: f64) {
+        // The first fault is the one that is reported.
         if self.fault.is_some() {
             return;
         }
@@ -52,6 +53,7 @@ impl ClassicHistogram {
         if after.is_some_and(|(other, _)| *other == bound) {
             return;
         }
+        // Buckets may come in any order: counts ascend if each fits between its neighbours.
         let before = at.checked_sub(1).and_then(|before| self.buckets.get(before));
         let is_less = before.is_some_and(|(_, below)| count < *below);
         if is_less || after.is_some_and(|(_, above)| count > *above) {
@@ -63,7 +65,6 @@ impl ClassicHistogram {
         }
     }
 
-    /// Takes the count of all observations.
     pub fn count(&mut self, count: f64) {
         if count < 0.0 {
             self.fault = self.fault.or(Some(ClassicError::Negative));
@@ -72,19 +73,20 @@ impl ClassicHistogram {
         }
     }
 
-    /// Takes the sum of all observations.
     pub fn sum(&mut self, sum: f64) {
         self.sum = sum;
     }
 
-    /// The native histogram, with whole counts if all are whole.
+    /// Converts to a native histogram, with integer counts if all counts are integers.
     pub fn convert(&self, is_gauge: bool) -> Result<NativeHistogram, ClassicError> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
         let last = self.buckets.last();
+        // Without `_count`, the last bucket has the number of all observations.
         let count = self.count.or(last.map(|(_, count)| *count)).unwrap_or(0.0);
         let mut buckets = self.buckets.clone();
+        // The bucket of infinity may be missing; it has all observations.
         if last.is_none_or(|(bound, _)| *bound != f64::INFINITY) {
             buckets.push((f64::INFINITY, count));
         }
@@ -92,12 +94,13 @@ impl ClassicHistogram {
         if count != last {
             return Err(ClassicError::CountMismatch { count, last });
         }
+        // Larger counts do not fit into the deltas of 64 bits.
         let is_whole = |count: f64| count == count.trunc() && count < i64::MAX as f64;
         let counts = match buckets.iter().all(|(_, count)| is_whole(*count)) {
             true => {
                 let (mut below, mut before) = (0, 0);
                 let delta = |(_, count): &(f64, f64)| {
-                    // A count below that of a bucket shows when the histogram is validated.
+                    // A count below that of a bucket is found by `NativeHistogram::validate`.
                     let own = (*count as i64).wrapping_sub(below);
                     let delta = own.wrapping_sub(before);
                     (below, before) = (*count as i64, own);
@@ -115,6 +118,7 @@ impl ClassicHistogram {
             }
         };
         let is_float = matches!(counts, Counts::Float { .. });
+        // The cast cannot overflow: there are at most `CLASSIC_BUCKETS_MAX` buckets and infinity.
         let mut histogram = NativeHistogram {
             schema: CUSTOM_BUCKETS_SCHEMA,
             zero_threshold: 0.0,
@@ -125,27 +129,28 @@ impl ClassicHistogram {
             counts,
             custom_values: buckets.iter().map(|(bound, _)| *bound).collect(),
         };
+        // Infinity is implied and not among the custom bounds.
         histogram.custom_values.pop();
         histogram.compact(if is_float { 0 } else { EMPTY_BUCKETS_KEPT });
         Ok(histogram)
     }
 }
 
-/// Empty buckets that are kept between two others, of histograms with whole counts.
+/// Number of empty buckets kept between two others in histograms with integer counts.
 const EMPTY_BUCKETS_KEPT: u32 = 2;
 
-/// Makes native histograms of the classic ones among the items of a text.
+/// Converts classic histograms among the items of a text to native ones.
 ///
-/// Samples of one histogram are taken to stand one behind the other, as the formats demand. Only a
-/// family whose type says `histogram` is taken.
+/// Samples of one histogram must follow one another, as the formats demand. Only a family with the
+/// type `histogram` is converted.
 #[derive(Debug, Default)]
 pub struct ClassicToNative {
     keeps_classic: bool,
-    /// The family that the newest type is of.
+    /// Family of the newest `TYPE` line.
     family: String,
     kind: MetricType,
     gathered: Option<Gathered>,
-    /// The series whose native histogram came, so that its classic one is not converted.
+    /// Series of the newest native histogram, whose classic one is not converted.
     native: Option<LabelPairs>,
     classic: ClassicHistogram,
 }
@@ -157,47 +162,43 @@ struct Gathered {
     exemplars: Vec<OwnedExemplar>,
 }
 
-/// An exemplar of a converted histogram.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnedExemplar {
-    /// Its labels by ascending name.
     pub labels: LabelPairs,
-    /// Its value.
     pub value: f64,
-    /// When, if it says so.
+    /// Timestamp in milliseconds, if the exemplar has one.
     pub timestamp_ms: Option<i64>,
 }
 
-/// A classic histogram that became a native one.
+/// A native histogram made of a classic one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Converted {
-    /// The series: without `le`, and without the ending of its name; the labels as they are given
+    /// Labels of the series without `le` and without the suffix of the name, as given
     /// ([`crate::Series::given_labels`]).
     pub labels: LabelPairs,
-    /// The value.
     pub histogram: NativeHistogram,
-    /// When, if that was said.
+    /// Timestamp of the newest sample, if it has one.
     pub timestamp_ms: Option<i64>,
-    /// Examples of what was counted.
+    /// Exemplars of the classic samples.
     pub exemplars: Vec<OwnedExemplar>,
 }
 
-/// What comes of an item.
+/// Result of taking one item.
 #[derive(Debug, Default, PartialEq)]
 pub struct Step {
-    /// A histogram that ended before the item.
+    /// Histogram that ended before the item.
     pub converted: Option<Converted>,
-    /// Whether the item is part of a classic histogram that is not kept.
+    /// Whether the item belongs to a classic histogram that is not kept.
     pub is_taken: bool,
 }
 
 impl ClassicToNative {
-    /// Converts; with `keeps_classic`, the classic histograms are to be stored, too.
+    /// Creates a converter. With `keeps_classic`, the classic samples are to be stored as well.
     pub fn new(keeps_classic: bool) -> ClassicToNative {
         ClassicToNative { keeps_classic, ..ClassicToNative::default() }
     }
 
-    /// Takes the next item.
+    /// Takes the next item, and returns a histogram that ended before it.
     pub fn step(&mut self, item: &Item<'_>) -> Result<Step, LabelError> {
         let sample = match item {
             Item::Sample(sample) => sample,
@@ -219,6 +220,7 @@ impl ClassicToNative {
         }
         let mut labels = sample.series.given_labels()?;
         let part = self.part_of(&mut labels);
+        // Samples of one histogram have equal labels but for `le` and the suffix of the name.
         let same = self.gathered.as_ref().is_some_and(|gathered| gathered.labels == labels);
         let converted = if same { None } else { self.finish() };
         if self.native.as_ref() == Some(&labels) {
@@ -230,11 +232,12 @@ impl ClassicToNative {
         Ok(Step { converted, is_taken: !self.keeps_classic })
     }
 
-    /// The histogram that the items end with.
+    /// Returns the histogram that the items end with.
     pub fn finish(&mut self) -> Option<Converted> {
         let Gathered { labels, timestamp_ms, exemplars } = self.gathered.take()?;
         let converted = self.classic.convert(false);
         self.classic.clear();
+        // An invalid histogram is passed over and does not fail the scrape.
         let histogram = converted.ok().filter(|histogram| histogram.validate().is_ok())?;
         Some(Converted { labels, histogram, timestamp_ms, exemplars })
     }
@@ -245,7 +248,7 @@ impl ClassicToNative {
             timestamp_ms: None,
             exemplars: Vec::new(),
         });
-        // Upstream takes the time of the newest.
+        // Upstream takes the timestamp of the newest sample.
         gathered.timestamp_ms = sample.timestamp_ms;
         if let Some(exemplar) = &sample.exemplar
             && gathered.exemplars.len() < EXEMPLARS_MAX
@@ -263,12 +266,13 @@ impl ClassicToNative {
         }
     }
 
-    /// Which part of a classic histogram a sample is; its labels become those of the histogram.
+    /// Returns the part that a sample is, and reduces its labels to those of the histogram.
     fn part_of(&self, labels: &mut LabelPairs) -> Option<Part> {
         let (_, name) = labels.iter_mut().find(|(name, _)| name == METRIC_NAME)?;
         let (stem, ending) = ["_bucket", "_sum", "_count"]
             .into_iter()
             .find_map(|ending| Some((name.strip_suffix(ending)?, ending)))?;
+        // Another family may have such a suffix without being a histogram.
         if stem != self.family {
             return None;
         }
@@ -278,6 +282,7 @@ impl ClassicToNative {
         match ending {
             "_sum" => Some(Part::Sum),
             "_count" => Some(Part::Count),
+            // A bucket without a usable bound is an ordinary sample.
             _ => bound
                 .and_then(|bound| parse_value(&bound))
                 .filter(|le| !le.is_nan())
@@ -318,7 +323,7 @@ mod tests {
         Counts::Integer { count, zero_count: 0, positive, negative }
     }
 
-    /// Cases of upstream's `TestNHCBConvert`.
+    /// The cases of upstream's `TestNHCBConvert`.
     #[test]
     fn classic_histograms_become_native() {
         const INF: f64 = f64::INFINITY;

@@ -1,12 +1,13 @@
-//! Values and times.
+//! Values and timestamps as text.
 
 use std::borrow::Cow;
 
 /// Bits of the NaN that upstream stores for every NaN that it reads.
 const ORDINARY_NAN_BITS: u64 = 0x7ff8_0000_0000_0001;
 
-/// A value. Infinities and NaN have names; a number too large for a float is refused.
+/// Parses a value. Infinities and NaN have names; a number beyond the range of a float is refused.
 pub fn parse_value(text: &str) -> Option<f64> {
+    // Most values are small integers, which need no general parser.
     if let Some(whole) = small_integer(text) {
         return Some(whole as f64);
     }
@@ -14,17 +15,19 @@ pub fn parse_value(text: &str) -> Option<f64> {
         return Some(f64::from_bits(ORDINARY_NAN_BITS));
     }
     let value: f64 = text.parse().ok()?;
+    // `1e999` parses as infinity, but only its names may mean infinity.
     let is_named = !text.bytes().any(|byte| byte.is_ascii_digit());
     (value.is_finite() || (value.is_infinite() && is_named)).then_some(value)
 }
 
-/// Digits alone, few enough for a float that is exact.
+/// Parses up to 15 digits, whose value a float holds exactly.
 fn small_integer(text: &str) -> Option<u64> {
     if text.is_empty() || text.len() > 15 {
         return None;
     }
     let mut whole = 0;
     for byte in text.bytes() {
+        // Bytes below `0` wrap to large numbers, so that one comparison is enough.
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
             return None;
@@ -34,22 +37,23 @@ fn small_integer(text: &str) -> Option<u64> {
     Some(whole)
 }
 
-/// Milliseconds, as the classic format writes times: without a sign.
+/// Parses milliseconds without a sign, as the classic format writes timestamps.
 pub fn parse_digits(text: &str) -> Option<i64> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
     if is_plain { text.parse().ok() } else { None }
 }
 
-/// Seconds, as OpenMetrics writes times, in milliseconds. What is finer is cut off; what is beyond
-/// the range becomes its end.
+/// Parses seconds, as OpenMetrics writes timestamps, to milliseconds. Further digits are cut off; a
+/// time beyond the range becomes the nearest end.
 pub fn parse_seconds(text: &str) -> Option<i64> {
     exact_seconds(text).or_else(|| {
         let seconds = parse_value(text)?;
+        // The cast saturates at both ends of the range.
         seconds.is_finite().then_some((seconds * 1000.0) as i64)
     })
 }
 
-/// Without the detour over a float where digits are all there is.
+/// Parses plain digits without the rounding of a float.
 fn exact_seconds(text: &str) -> Option<i64> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (-1, digits),
@@ -62,11 +66,12 @@ fn exact_seconds(text: &str) -> Option<i64> {
     }
     let digit = |place: usize| i64::from(fraction.as_bytes().get(place).map_or(0, |b| b - b'0'));
     let ms = digit(0) * 100 + digit(1) * 10 + digit(2);
+    // On overflow the caller goes through a float, which saturates.
     seconds.parse::<i64>().ok()?.checked_mul(sign * 1000)?.checked_add(sign * ms)
 }
 
-/// A bound or quantile as OpenMetrics writes it, with a point or an exponent: `1` as `1.0`. What is
-/// no number stays as it is.
+/// Formats a bound or quantile as OpenMetrics writes it, with a point or an exponent: `1` as `1.0`.
+/// Text that is not a number is returned unchanged.
 ///
 /// Source: `normalizeFloatsInLabelValues` in `model/textparse` and `FormatOpenMetricsFloat` in
 /// `model/labels` of prometheus/prometheus.
@@ -78,7 +83,7 @@ pub fn bound_text<'a>(text: impl Into<Cow<'a, str>>) -> Cow<'a, str> {
     }
 }
 
-/// A number as OpenMetrics writes it.
+/// Formats a number as OpenMetrics writes it.
 pub fn float_text(bound: f64) -> String {
     if bound.is_nan() {
         return "NaN".into();
@@ -86,11 +91,12 @@ pub fn float_text(bound: f64) -> String {
     if bound.is_infinite() {
         return if bound > 0.0 { "+Inf" } else { "-Inf" }.into();
     }
-    // Without the sign of zero.
+    // Turns -0 into 0.
     let bound = bound + 0.0;
     let scientific = format!("{bound:e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     match exponent.parse::<i32>() {
+        // Go's shortest `%g` has an exponent outside of this range.
         Ok(exponent) if !(-4..6).contains(&exponent) => {
             let sign = if exponent < 0 { '-' } else { '+' };
             format!("{digits}e{sign}{:02}", exponent.abs())

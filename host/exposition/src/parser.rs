@@ -1,4 +1,4 @@
-//! A parser of any of the formats.
+//! A parser for any of the formats.
 
 use crate::error::ParseError;
 use crate::item::Item;
@@ -6,34 +6,32 @@ use crate::protobuf::{HistogramOptions, ProtobufParser};
 use crate::scanner::TextFormat;
 use crate::text::TextParser;
 
-/// Which format a body has.
+/// Exposition format of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// Prometheus' text format: `text/plain`.
+    /// Prometheus' classic text format: `text/plain`.
     Prometheus,
-    /// OpenMetrics' text format: `application/openmetrics-text`.
+    /// The text format of OpenMetrics: `application/openmetrics-text`.
     Openmetrics,
-    /// Families of `io.prometheus.client`, each behind its length:
+    /// Messages `io.prometheus.client.MetricFamily`, each after its length:
     /// `application/vnd.google.protobuf`.
     Protobuf,
 }
 
-/// Reads a body that comes in pieces.
+/// Parses a body that comes in pieces.
 pub enum Parser {
-    /// Of text.
     Text(TextParser),
-    /// Of messages.
     Protobuf(Box<ProtobufParser>),
 }
 
 impl Parser {
-    /// Begins at the front of a body. The options are for the protobuf format; for text there is
+    /// Creates a parser. The options are for the protobuf format; for text there is
     /// [`crate::ClassicToNative`].
     pub fn new(format: Format, options: HistogramOptions) -> Parser {
         Parser::with_buffer(format, options, Vec::new())
     }
 
-    /// The same, with the memory of another one's buffer.
+    /// Creates a parser that reuses the memory of a buffer.
     pub fn with_buffer(format: Format, options: HistogramOptions, buffer: Vec<u8>) -> Parser {
         let text = |format| Parser::Text(TextParser::with_buffer(format, buffer));
         match format {
@@ -43,7 +41,7 @@ impl Parser {
         }
     }
 
-    /// The memory of the buffer of a text, to be used again.
+    /// Returns the buffer of a text parser for reuse.
     pub fn into_buffer(self) -> Vec<u8> {
         match self {
             Parser::Text(parser) => parser.into_buffer(),
@@ -51,8 +49,7 @@ impl Parser {
         }
     }
 
-    /// Takes the next piece. All items of the one before are to be taken first: what is not parsed
-    /// is kept.
+    /// Takes the next piece. All items of the previous one are taken before, or its bytes are kept.
     pub fn feed(&mut self, piece: &[u8]) {
         match self {
             Parser::Text(parser) => parser.feed(piece),
@@ -60,7 +57,7 @@ impl Parser {
         }
     }
 
-    /// As [`TextParser::take_known`]; nothing in other formats.
+    /// Calls [`TextParser::take_known`]; returns `None` for other formats.
     #[inline]
     pub fn take_known(&mut self, series: &[u8]) -> Option<f64> {
         match self {
@@ -69,7 +66,7 @@ impl Parser {
         }
     }
 
-    /// Says that no more pieces come.
+    /// Marks the body as complete: no more pieces come.
     pub fn end(&mut self) {
         match self {
             Parser::Text(parser) => parser.end(),
@@ -77,7 +74,7 @@ impl Parser {
         }
     }
 
-    /// Bytes parsed so far.
+    /// Returns the number of bytes parsed so far.
     pub fn bytes(&self) -> u64 {
         match self {
             Parser::Text(parser) => parser.bytes(),
@@ -85,9 +82,9 @@ impl Parser {
         }
     }
 
-    /// The next item. `None`: there is none before the next piece, or before [`Self::end`]; after
-    /// that, there is none at all. After an error that is not [`ParseError::is_line`] there is no
-    /// next item.
+    /// Returns the next item. `None`: there is none before the next piece, or before [`Self::end`];
+    /// after that, there is none at all. After an error that is not [`ParseError::is_line`] there
+    /// is no next item.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Item<'_>>, ParseError> {
         match self {

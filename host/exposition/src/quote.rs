@@ -1,8 +1,8 @@
-//! Texts in quotes, as Go's `strconv.Quote` writes them: what upstream's messages are made of.
+//! Quotes text as Go's `strconv.Quote` does, for messages in upstream's words.
 
 use std::fmt::Write as _;
 
-/// The text in double quotes. Bytes that are not UTF-8 stand as `\x` and their number.
+/// Quotes a text with double quotes. Bytes that are not UTF-8 become `\x` and their number.
 pub fn quoted(text: &[u8]) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -17,7 +17,7 @@ pub fn quoted(text: &[u8]) -> String {
     out
 }
 
-/// A byte in single quotes, taken for the character of its number (Go's `%q` of a byte).
+/// Quotes a byte with single quotes, as the character of its number (Go's `%q` of a byte).
 pub fn quoted_byte(byte: u8) -> String {
     let mut out = String::from("'");
     push(char::from(byte), '\'', &mut out);
@@ -46,8 +46,8 @@ fn push(letter: char, quote: char, out: &mut String) {
     };
 }
 
-/// Whether a letter can be seen. The library tells by how it escapes; the letter before it is there
-/// for marks, which are escaped only where nothing carries them.
+/// Returns whether a letter is printable, judged by how the standard library escapes it. The letter
+/// before it carries combining marks, which are escaped only where nothing carries them.
 fn is_printable(letter: char) -> bool {
     ['a', letter].iter().collect::<String>().escape_debug().count() == 2
 }
@@ -56,7 +56,7 @@ fn is_printable(letter: char) -> bool {
 mod tests {
     use super::*;
 
-    /// By Go's `strconv.Quote` and `%q`.
+    /// Quotes as Go's `strconv.Quote` and `%q` write them.
     #[test]
     fn texts_are_quoted_as_in_go() {
         let text = "a\"b\\\n\u{1}\u{7f}\u{a0}\u{e9}e\u{301}\u{e0001}'";

@@ -1,33 +1,33 @@
-//! Reads a text from the front.
+//! Scans the text of a line from the front.
 
 use crate::error::Place;
 use std::borrow::Cow;
 
-/// Which of the two text formats.
+/// One of the two text formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextFormat {
-    /// OpenMetrics; times in seconds
+    /// OpenMetrics, with timestamps in seconds.
     Openmetrics,
-    /// Prometheus' classic text format; times in milliseconds
+    /// Prometheus' classic text format, with timestamps in milliseconds.
     Prometheus,
 }
 
-/// What is wrong with a line.
+/// Fault of a line, with its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LineError {
-    /// What is wrong.
     pub what: &'static str,
-    /// Where in the text, from 0.
+    /// Byte offset in the text, from 0.
     pub offset: usize,
 }
 
-/// Nothing closes a quoted string. In the classic format it may go on behind a line break.
+/// Fault of an unclosed quoted string. In the classic format it may continue behind a line break.
 pub(crate) const OPEN_STRING: &str = "a string does not end";
 
 impl LineError {
-    /// Where that is, if the text begins at `start`.
+    /// Converts the offset to a place in a text that begins at `start`.
     pub fn place(&self, start: Place, text: &[u8]) -> Place {
         let before = text.get(..self.offset).unwrap_or(text);
+        // Label values may contain line breaks, so the fault may be on a later line.
         match memchr::memrchr(b'\n', before) {
             None => Place { column: start.column + self.offset, ..start },
             Some(last) => {
@@ -66,7 +66,7 @@ impl<'a> Scanner<'a> {
         found
     }
 
-    /// Takes blanks; returns whether there were any.
+    /// Skips blanks; returns whether there were any.
     pub fn skip_blanks(&mut self) -> bool {
         let start = self.at;
         while matches!(self.peek(), Some(b' ' | b'\t')) {
@@ -75,7 +75,7 @@ impl<'a> Scanner<'a> {
         self.at > start
     }
 
-    /// What there is up to the next blank.
+    /// Takes everything up to the next blank.
     pub fn word(&mut self) -> &'a str {
         let rest = self.rest();
         let (word, _) = rest.split_at(rest.find([' ', '\t']).unwrap_or(rest.len()));
@@ -83,7 +83,7 @@ impl<'a> Scanner<'a> {
         word
     }
 
-    /// A name without quotes, which may be empty.
+    /// Takes a name without quotes, which may be empty.
     fn name(&mut self, is_part: impl Fn(u8) -> bool) -> &'a str {
         let rest = self.rest();
         let begins_with_digit = rest.bytes().next().is_some_and(|byte| byte.is_ascii_digit());
@@ -95,17 +95,15 @@ impl<'a> Scanner<'a> {
         rest.get(..end).unwrap_or_default()
     }
 
-    /// The name of a metric.
     pub fn metric_name(&mut self) -> &'a str {
         self.name(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':'))
     }
 
-    /// The name of a label.
     pub fn label_name(&mut self) -> &'a str {
         self.name(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     }
 
-    /// The inside of a quoted string, escapes included. The quote that opens it comes next.
+    /// Takes a quoted string, whose opening quote comes next; returns its inside with escapes.
     pub fn quoted(&mut self) -> Result<&'a str, LineError> {
         let start = self.at + 1;
         let end = string_end(self.text.as_bytes(), self.at)?;
@@ -113,8 +111,8 @@ impl<'a> Scanner<'a> {
         Ok(self.text.get(start..end - 1).unwrap_or_default())
     }
 
-    /// Hands on what stands in braces; the brace that opens them comes next. With `name`, the
-    /// metric's name may be among it.
+    /// Passes the labels in braces to `push`; the opening brace comes next. With `name`, the
+    /// metric's name may be among them.
     pub fn labels(
         &mut self,
         format: TextFormat,
@@ -127,6 +125,7 @@ impl<'a> Scanner<'a> {
             if self.take("}") {
                 return Ok(());
             }
+            // Made before the label is taken, so that the error points at its beginning.
             let start = self.error("a label name or } is missing");
             let is_quoted = self.peek() == Some(b'"');
             let label = match is_quoted {
@@ -144,6 +143,7 @@ impl<'a> Scanner<'a> {
                     return Err(self.error("a quoted value is missing"));
                 }
                 push(label, unescape(self.quoted()?));
+            // A quoted text without a value is the metric's name, the notation for UTF-8 names.
             } else if is_quoted && let Some(name) = name.as_deref_mut() {
                 if !name.is_empty() || label.is_empty() {
                     return Err(LineError { what: "the metric name is not given once", ..start });
@@ -153,7 +153,7 @@ impl<'a> Scanner<'a> {
                 return Err(if label.is_empty() { start } else { self.error("a = is missing") });
             }
             self.skip_lax(format);
-            // The classic format does without the comma behind a value.
+            // The classic format needs no comma behind a value.
             let is_lax = format == TextFormat::Prometheus && is_label;
             if !self.take(",") && self.peek() != Some(b'}') && !is_lax {
                 return Err(self.error("a comma or } is missing"));
@@ -168,14 +168,13 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Where a quoted string ends, behind its closing quote; `open` is the place of the one that opens
-/// it.
+/// Returns the offset behind the closing quote of a string; `open` is that of its opening quote.
 pub(crate) fn string_end(text: &[u8], open: usize) -> Result<usize, LineError> {
     let mut at = open + 1;
     while let Some(byte) = text.get(at) {
         match byte {
             b'"' => return Ok(at + 1),
-            // Whatever is escaped does not end the string; but a line break cannot be escaped.
+            // An escaped byte does not end the string; but a line break cannot be escaped.
             b'\\' if text.get(at + 1) == Some(&b'\n') => {
                 return Err(LineError { what: "a line break behind a backslash", offset: at });
             }
@@ -186,8 +185,7 @@ pub(crate) fn string_end(text: &[u8], open: usize) -> Result<usize, LineError> {
     Err(LineError { what: OPEN_STRING, offset: open })
 }
 
-/// Replaces the three escapes there are in quotes, and in OpenMetrics anywhere; other backslashes
-/// stand for themselves.
+/// Replaces the three escapes of quoted strings and of OpenMetrics; other backslashes stay.
 pub(crate) fn unescape(text: &str) -> Cow<'_, str> {
     replace(text, |escaped| match escaped {
         b'\\' => Some('\\'),
@@ -207,6 +205,7 @@ pub(crate) fn unescape_help(text: &str) -> Cow<'_, str> {
 }
 
 fn replace(text: &str, stands_for: impl Fn(u8) -> Option<char>) -> Cow<'_, str> {
+    // Most texts have no escapes and are borrowed.
     let Some(first) = memchr::memchr(b'\\', text.as_bytes()) else { return Cow::Borrowed(text) };
     let mut plain = String::with_capacity(text.len());
     let (before, mut rest) = text.split_at(first);
@@ -215,6 +214,7 @@ fn replace(text: &str, stands_for: impl Fn(u8) -> Option<char>) -> Cow<'_, str> 
         let (before, after) = rest.split_at(at);
         plain.push_str(before);
         let replaced = after.as_bytes().get(1).and_then(|escaped| stands_for(*escaped));
+        // An unknown escape keeps its backslash, and the byte behind it is read as plain text.
         plain.push(replaced.unwrap_or('\\'));
         rest = after.get(if replaced.is_some() { 2 } else { 1 }..).unwrap_or_default();
     }

@@ -1,4 +1,4 @@
-//! A series as it is written: `name{label="value",…}` or `{"name",label="value",…}`.
+//! The notation of series, read and written.
 
 use crate::error::{LabelError, Place};
 use crate::metric::{LabelPairs, METRIC_NAME, MetricType};
@@ -8,36 +8,37 @@ use std::borrow::Cow;
 
 /// A series as it is written: `name{label="value",…}` or `{"name",label="value",…}`.
 ///
-/// The same text is the same series, as long as its family's type does not change, but one series
-/// can be written in many ways. So a reader that sees a target again and again keeps what a text
-/// stands for, and asks for labels once.
+/// Equal texts are the same series, as long as the type of the family does not change, but one
+/// series can be written in several ways. A reader that scrapes a target again and again therefore
+/// caches the series of a text, and asks for labels once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Series<'a> {
     pub(crate) text: &'a str,
     pub(crate) format: TextFormat,
-    /// The type by which numbers in `le` and `quantile` are rewritten.
+    /// Type of the family, by which numbers in `le` and `quantile` are normalised.
     pub(crate) kind: MetricType,
     pub(crate) place: Option<Place>,
 }
 
 impl<'a> Series<'a> {
-    /// The text, from the name to the closing brace.
+    /// Returns the text, from the name to the closing brace.
     pub fn text(&self) -> &'a str {
         self.text
     }
 
-    /// Where it begins; not known in the protobuf format.
+    /// Returns the place where the text begins; absent in the protobuf format.
     pub fn place(&self) -> Option<Place> {
         self.place
     }
 
-    /// The labels, the metric's name (`__name__`) among them, by ascending name; none is empty.
+    /// Returns the labels by ascending name, with the metric's name (`__name__`); none is empty.
     ///
     /// `le` of histograms and `quantile` of summaries are written as OpenMetrics writes numbers, so
-    /// that `le="1"` and `le="1.0"` are one series, as they are in Prometheus 3. A name that occurs
-    /// twice is an error here and not of the line, as upstream has it.
+    /// that `le="1"` and `le="1.0"` are one series, as in Prometheus 3. A repeated name is an error
+    /// here and not of the line, as in upstream.
     pub fn labels(&self) -> Result<LabelPairs, LabelError> {
         let mut labels = self.given_labels()?;
+        // Names are sorted, so equal ones are neighbours.
         if labels.windows(2).any(|pair| matches!(pair, [a, b] if a.0 == b.0)) {
             let place = self.place_of(self.text.len());
             return Err(LabelError { what: "a label name occurs twice", place });
@@ -46,26 +47,26 @@ impl<'a> Series<'a> {
         Ok(labels)
     }
 
-    /// The labels as they are written, by ascending name: some may be empty, and names may occur
-    /// twice. A scraped label that is empty takes the target's away, where scraped ones prevail.
+    /// Returns the labels as written, by ascending name: values may be empty, and names may repeat.
+    /// With `honor_labels`, an empty scraped label removes the target's.
     pub fn given_labels(&self) -> Result<LabelPairs, LabelError> {
         parse_series(self.text, self.format, self.kind)
             .map_err(|error| LabelError { what: error.what, place: self.place_of(error.offset) })
     }
 
-    /// The place of a byte of the text.
+    /// Returns the place of a byte of the text.
     fn place_of(&self, offset: usize) -> Option<Place> {
         let error = LineError { what: "", offset };
         self.place.map(|place| error.place(place, self.text.as_bytes()))
     }
 
-    /// What a reader that keeps the text needs to read its labels again.
+    /// Returns the properties that a reader needs beside the text to parse its labels again.
     pub fn form(&self) -> SeriesForm {
         SeriesForm { format: self.format, kind: self.kind }
     }
 }
 
-/// What the labels of a series hang on besides its text.
+/// Properties of a series, besides its text, on which its labels depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeriesForm {
     format: TextFormat,
@@ -73,15 +74,14 @@ pub struct SeriesForm {
 }
 
 impl SeriesForm {
-    /// The labels of a text that was in this form: those of [`Series::given_labels`].
+    /// Parses the labels of a text of this form, as [`Series::given_labels`] does.
     pub fn given_labels(self, text: &str) -> Result<LabelPairs, LabelError> {
         let SeriesForm { format, kind } = self;
         Series { text, format, kind, place: None }.given_labels()
     }
 }
 
-/// The labels of a series, the metric's name among them, as they are written: some may be empty, or
-/// occur twice.
+/// Parses the labels of a series as written: values may be empty, and names may repeat.
 fn parse_series(text: &str, format: TextFormat, kind: MetricType) -> Result<LabelPairs, LineError> {
     let mut scanner = Scanner::new(text);
     let mut name = Cow::Borrowed(scanner.metric_name());
@@ -91,6 +91,7 @@ fn parse_series(text: &str, format: TextFormat, kind: MetricType) -> Result<Labe
     }
     if scanner.peek() == Some(b'{') {
         scanner.labels(format, Some(&mut name), |label, value| {
+            // In other types, `le` and `quantile` are labels like any other.
             let is_number = match kind {
                 MetricType::Histogram => label == "le",
                 MetricType::Summary => label == "quantile",
@@ -104,12 +105,12 @@ fn parse_series(text: &str, format: TextFormat, kind: MetricType) -> Result<Labe
         return Err(scanner.error("the series has no metric name"));
     }
     labels.push((METRIC_NAME.to_owned(), name.into_owned()));
-    // Of a name that occurs twice, the first value stays the first.
+    // The sort is stable: the first value of a repeated name stays the first.
     labels.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(labels)
 }
 
-/// The labels of an exemplar, which were looked at when its line was read.
+/// Parses the labels of an exemplar, which were checked when its line was read.
 pub(crate) fn parse_exemplar(text: &str) -> LabelPairs {
     let mut labels = LabelPairs::new();
     let mut scanner = Scanner::new(text);
@@ -118,13 +119,14 @@ pub(crate) fn parse_exemplar(text: &str) -> LabelPairs {
     };
     match scanner.labels(TextFormat::Openmetrics, None, push) {
         Ok(()) => labels.sort(),
+        // Cannot happen with checked labels; an exemplar without labels is still valid.
         Err(_) => labels.clear(),
     }
     labels
 }
 
-/// A series as the text formats write it: `name{label="value"}`, or `{"name",label="value"}` if the
-/// name needs quotes.
+/// Writes a series as the text formats do: `name{label="value"}`, or `{"name",label="value"}` if
+/// the name needs quotes.
 pub fn series_text<'l>(name: &str, labels: impl IntoIterator<Item = (&'l str, &'l str)>) -> String {
     let mut text = SeriesText::default();
     text.begin(name);
@@ -141,9 +143,9 @@ pub(crate) struct SeriesText {
 }
 
 impl SeriesText {
-    /// Begins with a metric's name.
     pub fn begin(&mut self, name: &str) {
         self.text.clear();
+        // Only a name that the scanner takes whole can be read without quotes.
         let mut scanner = Scanner::new(name);
         scanner.metric_name();
         if scanner.rest().is_empty() {
@@ -156,7 +158,7 @@ impl SeriesText {
         }
     }
 
-    /// Begins without a name, as the labels of exemplars do.
+    /// Begins without a name, for the labels of an exemplar.
     pub fn begin_exemplar(&mut self) {
         self.text.clear();
         self.text.push('{');
@@ -175,8 +177,8 @@ impl SeriesText {
         self.text.push(',');
     }
 
-    /// Ends, and returns the text.
     pub fn end(&mut self) -> &str {
+        // A name without labels has no braces; an exemplar without labels has.
         if self.text.ends_with('{') && self.text.len() > 1 {
             self.text.pop();
         } else {

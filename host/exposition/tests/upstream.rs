@@ -1,5 +1,5 @@
-//! What Prometheus' own parsers give for a body, this crate gives, too; where it does not, the case
-//! says what it gives instead, and why.
+//! Compares results with those of Prometheus' own parsers; where this crate differs, the case
+//! states the other result and the reason.
 //!
 //! The cases are made by `tests/peers/expositioncases`, which asks Prometheus 3.15; the texts of
 //! upstream's own tests are read in `tests/tests/peers`. A longer table may be given in

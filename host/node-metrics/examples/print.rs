@@ -19,7 +19,6 @@ impl Sink for Printed {
         self.0.sample(labels, value);
     }
 
-    /// Printed as it is.
     fn text_file(&mut self, file: &TextFile<'_>) -> TextFileOutcome {
         self.0.lines(&String::from_utf8_lossy(file.content));
         TextFileOutcome::Taken

@@ -1,5 +1,4 @@
-//! The collectors, each a type that reads one kind of thing. None knows another; what several read
-//! is in [`Round`].
+//! Collectors know nothing of each other; resources that several use are in [`Round`].
 
 mod adjtimex;
 mod bonding;
@@ -32,23 +31,21 @@ use crate::sink::Output;
 use crate::{Options, Paths};
 use proc_stat::SharedStat;
 
-/// What collectors share in a round.
 pub(crate) struct Round<'r> {
     pub(crate) paths: &'r Paths,
     pub(crate) reader: &'r mut Reader,
     pub(crate) stat: &'r mut SharedStat,
 }
 
-/// Reads one kind of thing.
 pub(crate) trait Collector: Send {
-    /// What upstream calls it.
+    /// Returns upstream's name of the collector.
     fn name(&self) -> &'static str;
 
-    /// What was given to `output` before an error stays.
+    /// Gives all samples to `output`; those before an error remain.
     fn collect(&mut self, round: &mut Round<'_>, output: &mut Output<'_>) -> Result<()>;
 }
 
-/// In the order in which they run: those that others can delay come last.
+/// Returns the collectors in their order: those that other programs can delay come last.
 pub(crate) fn all(options: &Options, reader: &mut Reader) -> Vec<Box<dyn Collector>> {
     vec![
         Box::new(cpu::Cpu::default()),

@@ -1,58 +1,47 @@
-//! Why a collector gave nothing, or not all: one error for all of them, since all do the same two
-//! things: they read small files and system calls, and they parse what stands there.
+//! Errors of collectors, which all read small files or call the system, and parse the text.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How much of a line an error quotes, in characters.
+/// Number of characters of a line that an error quotes.
 const QUOTE_CHARS: usize = 80;
 
-/// Why a collector failed. Its `node_scrape_collector_success` is 0 then; all others go on.
+/// Error of a collector. Its `node_scrape_collector_success` is 0 then; all others continue.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectError {
-    /// This machine has nothing of the kind: no sensors, no such kernel feature. Not worth more
-    /// than a debug message.
+    /// The machine has nothing of the kind, such as sensors: worth a debug message only.
     #[error("there is nothing to collect: {0}")]
     NoData(&'static str),
-    /// A file or directory cannot be read.
     #[error("{}: cannot be read: {source}; check that this root is mounted here", path.display())]
     Read {
-        /// Which.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
-    /// A file has more than is read of one.
     #[error("{}: has more than {bytes_max} bytes", path.display())]
     TooLarge {
-        /// Which.
         path: PathBuf,
-        /// How much is read of a file.
+        /// Size limit of a file.
         bytes_max: usize,
     },
-    /// A file has other text than the kernel writes there.
     #[error("{}:{line}: expected {expected}, found {found:?}", path.display())]
     Malformed {
-        /// Which.
         path: PathBuf,
-        /// Counted from 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// What should stand there.
         expected: &'static str,
-        /// What does, shortened.
+        /// Text that was found, shortened.
         found: String,
     },
-    /// A system call failed.
     #[error("{call}: {source}")]
     Call {
-        /// Which.
+        /// Name of the system call.
         call: &'static str,
-        /// Why.
         source: io::Error,
     },
 }
 
-/// What a parser found, before it is known in which file.
+/// Fault found by a parser, before the file is known.
 #[derive(Debug)]
 pub(crate) struct Malformed {
     line: usize,
@@ -60,29 +49,26 @@ pub(crate) struct Malformed {
     found: String,
 }
 
-/// Of one collector.
 pub(crate) type Result<T> = std::result::Result<T, CollectError>;
 
 impl CollectError {
-    /// Cannot be read.
     pub(crate) fn read(path: &Path, source: impl Into<io::Error>) -> CollectError {
         CollectError::Read { path: path.to_owned(), source: source.into() }
     }
 
-    /// Is it a file that is not there?
+    /// Returns whether a file does not exist.
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, CollectError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 }
 
 impl Malformed {
-    /// `line` counts from 0, as iterators do.
+    /// Creates a fault. `line` counts from 0, as iterators do.
     pub(crate) fn new(line: usize, expected: &'static str, found: &str) -> Malformed {
         let found = found.chars().take(QUOTE_CHARS).collect();
         Malformed { line: line + 1, expected, found }
     }
 
-    /// Says in which file.
     pub(crate) fn of(self, path: &Path) -> CollectError {
         let Malformed { line, expected, found } = self;
         CollectError::Malformed { path: path.to_owned(), line, expected, found }

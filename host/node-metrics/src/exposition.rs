@@ -4,8 +4,7 @@ use crate::sink::{Kind, Label};
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Writes families and samples as text, as node_exporter answers. What implements
-/// [`Sink`](crate::Sink) hands both on to it.
+/// Writes the families and samples of a [`Sink`](crate::Sink) as text, as node_exporter answers.
 #[derive(Clone, Debug, Default)]
 pub struct Exposition {
     text: String,
@@ -13,7 +12,6 @@ pub struct Exposition {
 }
 
 impl Exposition {
-    /// Begins a family.
     pub fn family(&mut self, name: &str, help: &str, kind: Kind) {
         let kind = match kind {
             Kind::Counter => "counter",
@@ -24,7 +22,7 @@ impl Exposition {
         name.clone_into(&mut self.family);
     }
 
-    /// The lines that come before the samples of a family. A name of other characters than letters,
+    /// Writes the lines before the samples of a family. A name with other characters than letters,
     /// digits, underscores and colons is quoted.
     pub fn head(&mut self, name: &str, help: &str, kind: &str) {
         let name = written(name);
@@ -32,9 +30,10 @@ impl Exposition {
         self.line(format_args!("# TYPE {name} {kind}"));
     }
 
-    /// A sample of the family that began last.
+    /// Writes a sample of the family that began last.
     pub fn sample(&mut self, labels: &[Label<'_>], value: f64) {
         let mut separator = '{';
+        // A quoted name stands in the braces, as in Prometheus 3.
         if is_plain(&self.family) {
             self.text.push_str(&self.family);
         } else {
@@ -55,25 +54,24 @@ impl Exposition {
         self.line(format_args!(" {value}"));
     }
 
-    /// Samples as they are, each with the end of its line.
+    /// Appends samples unchanged, each with the end of its line.
     pub fn lines(&mut self, lines: &str) {
         self.text.push_str(lines);
     }
 
-    /// A line of its own.
     fn line(&mut self, line: std::fmt::Arguments<'_>) {
         // Writing to a string cannot fail.
         let _ = self.text.write_fmt(line);
         self.text.push('\n');
     }
 
-    /// The text, which begins again.
+    /// Returns the text, and begins a new one.
     pub fn take(&mut self) -> String {
         std::mem::take(&mut self.text)
     }
 }
 
-/// A metric's name as it is written.
+/// Returns a metric name, quoted if necessary.
 fn written(name: &str) -> Cow<'_, str> {
     if is_plain(name) {
         return Cow::Borrowed(name);
@@ -83,7 +81,6 @@ fn written(name: &str) -> Cow<'_, str> {
     Cow::Owned(quoted)
 }
 
-/// Whether a metric's name stands for itself.
 fn is_plain(name: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_' || byte == b':';
     name.bytes().next().is_some_and(is_letter)

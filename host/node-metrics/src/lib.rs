@@ -27,15 +27,15 @@
 //! | `uname` | `uname(2)` | `node_uname_info` |
 //! | `vmstat` | `vmstat` | `node_vmstat_*` |
 //!
-//! Where no other root is named, the source is in procfs. Each collector also gives
+//! Sources without a named root are in procfs. Each collector also gives
 //! `node_scrape_collector_success` and `node_scrape_collector_duration_seconds`.
 //!
-//! What differs from upstream: the collectors of `cpu` and `stat` share one reading of `stat`, the
-//! most expensive file; a mount point that is mounted over gives one set of series, where
-//! upstream's scrape reports duplicates; a mount without an answer delays one round by the timeout
-//! and no other, where upstream's scrape waits for ever; where sandboxes forbid netlink sockets,
-//! `net/dev` gives all but `node_network_receive_nohandler_total`; directories of the textfile
-//! collector are no patterns; files have a largest size.
+//! Differences from upstream: the collectors `cpu` and `stat` share one reading of `stat`, the most
+//! expensive file; a mount point that is mounted over gives one set of series, where upstream's
+//! scrape reports duplicates; a mount without an answer delays one round by the timeout and no
+//! other, where upstream's scrape waits for ever; where sandboxes forbid netlink sockets, `net/dev`
+//! gives all but `node_network_receive_nohandler_total`; directories of the textfile collector are
+//! no patterns; the size of files is limited.
 //!
 //! A collector that fails costs its own series only. All files are read with bounds and without
 //! waiting. On a busy virtual machine with two processors, 20 mounts and five network devices, a
@@ -43,10 +43,10 @@
 //! (`examples/cost.rs`); the bar is 1 ms. Each sensor of `hwmon` adds a file, and some drivers take
 //! milliseconds for theirs.
 //!
-//! The crate `procfs` would parse a third of it, but reads fixed paths, allocates for each field,
-//! and fails where a field is missing that upstream does without.
+//! The crate `procfs` would parse a third of the files, but reads fixed paths, allocates for each
+//! field, and fails if a field is missing that upstream does without.
 //!
-//! Read on in [`Sink`], which receives the metrics, and [`NodeMetrics`].
+//! Continue with [`Sink`], which receives the metrics, and [`NodeMetrics`].
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -73,32 +73,30 @@ use sink::Output;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long a round waits for mounts, as upstream does.
+/// Default of the time that a round waits for mounts, as in upstream.
 pub const MOUNT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
-/// What to read.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where the machine's files are.
     pub paths: Paths,
-    /// Directories with files of metrics that others write; their names end in `.prom`. They belong
-    /// on local disks: a round waits for one whose server is gone.
+    /// Directories with metric files of other programs, whose names end in `.prom`. They belong on
+    /// local disks: a round waits for a directory whose server is gone.
     pub textfile_directories: Vec<PathBuf>,
-    /// How long a round waits for the answers of all mounts. A mount without one by then has
-    /// `device_error="mountpoint timeout"`, and is not asked again before it answers.
+    /// Time that a round waits for the answers of all mounts. A mount without one by then has
+    /// `device_error="mountpoint timeout"`, and is not queried again before it answers.
     pub mount_timeout: Duration,
 }
 
 /// Reads the metrics of the machine, round by round.
 ///
-/// Keeps between rounds: one thread that asks mounts (and one more for each mount that does not
-/// answer, up to 16), a netlink socket, and what it needs to be quick.
+/// Keeps between rounds: one thread that queries mounts (and one more for each mount that does not
+/// answer, up to 16), a netlink socket, and buffers.
 pub struct NodeMetrics {
     paths: Paths,
     reader: Reader,
     stat: SharedStat,
     collectors: Vec<Box<dyn Collector>>,
-    /// How each did in this round, for the families that say so.
+    /// Results of the collectors in this round, for the families about them.
     outcomes: Vec<Outcome>,
 }
 
@@ -119,7 +117,7 @@ impl Default for Options {
 }
 
 impl NodeMetrics {
-    /// Reads nothing yet but the time zone.
+    /// Creates the collectors, which reads nothing yet but the time zone.
     pub fn new(options: Options) -> NodeMetrics {
         let mut reader = Reader::default();
         let collectors = collectors::all(&options, &mut reader);
@@ -128,13 +126,14 @@ impl NodeMetrics {
         NodeMetrics { paths, reader, stat: SharedStat::default(), collectors, outcomes }
     }
 
-    /// A round: gives `sink` all metrics as they are now.
+    /// Runs a round: gives `sink` all current metrics.
     ///
     /// Blocks while it reads; longer than a few milliseconds only if a mount does not answer
     /// ([`Options::mount_timeout`]), and all but that collector and `textfile` are done before.
     pub fn collect(&mut self, sink: &mut dyn Sink) {
         let mut output = Output::new(sink);
         let NodeMetrics { paths, reader, stat, collectors, outcomes } = self;
+        // `stat` is shared within a round, not between rounds.
         stat.reset();
         outcomes.clear();
         let mut round = Round { paths, reader, stat };
@@ -144,11 +143,13 @@ impl NodeMetrics {
             let duration = begin.elapsed();
             let is_success = result.is_ok();
             outcomes.push(Outcome { collector: collector.name(), is_success, duration });
+            // A failed collector keeps its earlier samples, and the others go on.
             if let Err(error) = result {
                 output.failed(collector.name(), &error);
             }
         }
         scrape_outcomes(outcomes, &mut output);
+        // One large file must not hold its memory for good.
         self.reader.shrink();
     }
 }
@@ -210,12 +211,12 @@ mod tests {
         let all = recorder.samples.iter();
         let all = all.filter(|line| line.starts_with("node_scrape_collector_duration_seconds"));
         assert_eq!(all.count(), 22);
-        // They come, and they are read.
+        // Files that appear are read.
         tree.write("proc/loadavg", "1 2 3 4/5 6\n");
         assert_eq!(round(&mut metrics).value("node_load1"), Some(1.0));
     }
 
-    /// Other programs may add a series of theirs, but between two of many rounds none does.
+    /// Other programs may add series, but between two of many rounds none does.
     #[test]
     fn rounds_have_the_same_series_in_the_same_order() {
         let mut metrics = NodeMetrics::new(Options::default());

@@ -1,18 +1,15 @@
-//! Where the machine's files are: elsewhere in a container that has them mounted.
+//! Roots of the machine's files, which a container may have mounted elsewhere.
 
 use std::path::{Path, PathBuf};
 
-/// Roots, as node_exporter's `--path.*` flags.
+/// Roots, as node_exporter's `--path.*` flags set them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
-    /// `--path.procfs`.
     pub procfs: PathBuf,
-    /// `--path.sysfs`.
     pub sysfs: PathBuf,
-    /// `--path.rootfs`: what mount points and `os-release` lie under, and what is taken off mount
-    /// points.
+    /// `--path.rootfs`: root of mount points and `os-release`, which is removed from mount points.
     pub rootfs: PathBuf,
-    /// `--path.udev.data`. As upstream's, not below `rootfs`: containers name it, too.
+    /// `--path.udev.data`. As in upstream, not below `rootfs`: containers name it, too.
     pub udev_data: PathBuf,
 }
 
@@ -36,7 +33,7 @@ impl Paths {
         self.sysfs.join(name)
     }
 
-    /// Where what the machine calls `absolute` lies here.
+    /// Returns the path of a file that the machine calls `absolute`.
     pub(crate) fn rootfs(&self, absolute: &Path) -> PathBuf {
         self.rootfs.join(absolute.strip_prefix("/").unwrap_or(absolute))
     }

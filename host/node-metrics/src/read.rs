@@ -1,6 +1,6 @@
-//! Reads small files whose size is unknown before: those of procfs and sysfs say 0 or 4096.
+//! Reads small files whose size is not known before: procfs and sysfs state 0 or 4096.
 //!
-//! Nothing here waits: a FIFO is read as if it were empty. Nothing here grows: what is larger than
+//! Reading does not wait: a FIFO reads as empty. Memory does not grow: a file larger than
 //! [`FILE_BYTES_MAX`] is an error, and the buffer shrinks after each round.
 
 use crate::error::{CollectError, Malformed, Result};
@@ -11,30 +11,29 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-/// What is read of a file. The longest that there are, `mountinfo` of a machine with thousands of
-/// containers and `stat` of one with thousands of interrupts, have 2 MB.
+/// Size limit of a file. The longest known, `mountinfo` of a machine with thousands of containers
+/// and `stat` of one with thousands of interrupts, have 2 MB.
 pub(crate) const FILE_BYTES_MAX: usize = 8 << 20;
-/// What the buffer keeps between rounds.
+/// Size of the buffer between rounds.
 const BUFFER_BYTES_KEPT: usize = 64 << 10;
-/// What is read at once at least: most files, and all but the longest of one driver's.
+/// Fewest bytes read at once: enough for most files, and for nearly all of drivers.
 const READ_BYTES: usize = 16 << 10;
-/// What upstream reads of an attribute of sysfs.
+/// Number of bytes that upstream reads of an attribute of sysfs.
 const ATTRIBUTE_BYTES_MAX: usize = 128;
 
-/// A buffer that all files are read into, one after another.
+/// Reads all files into one buffer, one after another.
 #[derive(Default)]
 pub(crate) struct Reader {
     buffer: Vec<u8>,
 }
 
-/// Neither waits for a writer nor becomes a terminal's.
+/// Opens a file without waiting for a writer, and without becoming a terminal's process.
 pub(crate) fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))
 }
 
-/// The entries of a directory whose names are `prefix` and at least a digit, sorted: upstream's
-/// `prefix[0-9]*`.
+/// Returns the entries of a directory that match upstream's `prefix[0-9]*`, sorted.
 pub(crate) fn numbered(directory: &Path, prefix: &str) -> io::Result<Vec<String>> {
     let is_one = |name: &str| {
         name.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
@@ -44,7 +43,7 @@ pub(crate) fn numbered(directory: &Path, prefix: &str) -> io::Result<Vec<String>
     Ok(names)
 }
 
-/// The entries of a directory, sorted. Names that are not UTF-8 are left out: no driver has one.
+/// Returns the entries of a directory, sorted, without names that are not UTF-8: no driver has one.
 pub(crate) fn entries(directory: &Path) -> io::Result<Vec<String>> {
     let names = fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name().into_string().ok()));
     let mut names = names.filter_map(io::Result::transpose).collect::<io::Result<Vec<_>>>()?;
@@ -53,13 +52,13 @@ pub(crate) fn entries(directory: &Path) -> io::Result<Vec<String>> {
 }
 
 impl Reader {
-    /// All of a file.
+    /// Reads a whole file, up to [`FILE_BYTES_MAX`].
     pub(crate) fn bytes(&mut self, path: &Path) -> Result<&[u8]> {
         let file = open(path).map_err(|error| CollectError::read(path, error))?;
         self.all_of(file, path, FILE_BYTES_MAX)
     }
 
-    /// All of a file of text.
+    /// Reads a whole file of text.
     pub(crate) fn text(&mut self, path: &Path) -> Result<&str> {
         let bytes = self.bytes(path)?;
         std::str::from_utf8(bytes).map_err(|error| {
@@ -69,7 +68,7 @@ impl Reader {
         })
     }
 
-    /// All of an open file, of which `path` is for errors.
+    /// Reads all of an open file; `path` is for errors.
     pub(crate) fn all_of(
         &mut self,
         file: impl AsFd,
@@ -78,47 +77,46 @@ impl Reader {
     ) -> Result<&[u8]> {
         let mut len = 0;
         loop {
-            // The capacity is what it was, so this writes zeros and allocates nothing.
+            // The capacity remains, so this writes zeros and allocates nothing.
             self.buffer.resize(self.buffer.len().max(len + READ_BYTES), 0);
             match retry_on_intr(|| rustix::io::read(&file, &mut self.buffer[len..])) {
                 Ok(0) => return Ok(&self.buffer[..len]),
                 Ok(read) => len += read,
                 Err(error) => return Err(CollectError::read(path, error)),
             }
+            // Checked after each read, so that an endless file ends.
             if len > bytes_max {
                 return Err(CollectError::TooLarge { path: path.to_owned(), bytes_max });
             }
         }
     }
 
-    /// An attribute of sysfs: one short line, without white space around it.
+    /// Reads an attribute of sysfs: one short line, without the white space around it.
     pub(crate) fn attribute(&mut self, path: &Path) -> rustix::io::Result<&[u8]> {
         self.raw_attribute(path).map(<[u8]>::trim_ascii)
     }
 
-    /// An attribute with the white space around it. As upstream does, in one call: some drivers
-    /// never say that there is no more.
+    /// Reads an attribute untrimmed, in one call as upstream: some drivers never report the end.
     pub(crate) fn raw_attribute(&mut self, path: &Path) -> rustix::io::Result<&[u8]> {
         let file = open(path)?;
+        // Never shrinks here, so nothing is cleared for each attribute.
         self.buffer.resize(self.buffer.len().max(ATTRIBUTE_BYTES_MAX), 0);
         let buffer = &mut self.buffer[..ATTRIBUTE_BYTES_MAX];
         let read = retry_on_intr(|| rustix::io::read(&file, &mut *buffer))?;
         Ok(&self.buffer[..read])
     }
 
-    /// An attribute that is a number.
     pub(crate) fn number<N: std::str::FromStr>(&mut self, path: &Path) -> rustix::io::Result<N> {
         let text = std::str::from_utf8(self.attribute(path)?).map_err(|_| Errno::INVAL)?;
         text.parse().map_err(|_| Errno::INVAL)
     }
 
-    /// For what fills a buffer in other ways.
     pub(crate) fn buffer(&mut self, len: usize) -> &mut [u8] {
         self.buffer.resize(self.buffer.len().max(len), 0);
         &mut self.buffer[..len]
     }
 
-    /// A round is over.
+    /// Reduces the buffer at the end of a round.
     pub(crate) fn shrink(&mut self) {
         self.buffer.truncate(BUFFER_BYTES_KEPT);
         self.buffer.shrink_to(BUFFER_BYTES_KEPT);

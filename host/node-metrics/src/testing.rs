@@ -1,5 +1,5 @@
-//! A machine for tests: a tree of files, and a sink that writes down what it gets and checks what
-//! every sink may rely on.
+//! A machine for tests: a tree of files, and a sink that records its input and checks the promises
+//! to all sinks.
 
 use crate::Paths;
 use crate::collectors::proc_stat::SharedStat;
@@ -13,16 +13,15 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// `proc`, `sys`, `root` and `udev`, empty at first.
+/// Directories `proc`, `sys`, `root` and `udev`, empty at first.
 pub(crate) struct Tree {
     directory: TempDir,
 }
 
-/// One sample a line, as the text format has it; labels without values are left out, as there.
+/// Samples as lines of the text format, which leaves out labels without values.
 #[derive(Default)]
 pub(crate) struct Recorder {
     pub(crate) samples: Vec<String>,
-    /// Name, help and type.
     pub(crate) families: Vec<(String, String, Kind)>,
     pub(crate) failures: Vec<(&'static str, String)>,
     pub(crate) text_files: Vec<String>,
@@ -50,7 +49,7 @@ impl Tree {
         fs::write(path, content).expect("a file");
     }
 
-    /// Files in `directory`, each with its content and a line feed.
+    /// Writes files in `directory`, each with its content and a line feed.
     pub(crate) fn write_all(&self, directory: &str, files: &[(&str, &str)]) {
         for (name, content) in files {
             self.write(&format!("{directory}/{name}"), format!("{content}\n"));
@@ -79,7 +78,6 @@ impl Tree {
         }
     }
 
-    /// The samples, or the error.
     pub(crate) fn collect(
         &self,
         collector: &mut dyn Collector,
@@ -105,7 +103,6 @@ impl Tree {
 }
 
 impl Recorder {
-    /// The value of a series.
     pub(crate) fn value(&self, series: &str) -> Option<f64> {
         let line =
             self.samples.iter().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
@@ -140,7 +137,7 @@ impl Sink for Recorder {
         self.has_samples = true;
     }
 
-    /// Takes files that begin with `good`, in part those with `part`.
+    /// Takes files that begin with `good`, and in part those with `part`.
     fn text_file(&mut self, file: &TextFile<'_>) -> TextFileOutcome {
         self.text_files.push(file.path.to_owned());
         match file.content {

@@ -1,9 +1,9 @@
-//! Small parts of text, as kernels write them and as labels and names of metrics need them.
+//! Helpers for text: that of kernels, and that of labels and metric names.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// As Go's `strings.ToValidUTF8` with U+FFFD: one for each run of bytes that are no UTF-8.
+/// Replaces each run of bytes that are not UTF-8 by one U+FFFD, as Go's `strings.ToValidUTF8` does.
 pub(crate) fn valid_utf8(bytes: &[u8]) -> Cow<'_, str> {
     let Err(_) = std::str::from_utf8(bytes) else {
         // Valid, so this borrows.
@@ -12,6 +12,7 @@ pub(crate) fn valid_utf8(bytes: &[u8]) -> Cow<'_, str> {
     let mut text = String::with_capacity(bytes.len());
     let mut is_in_run = false;
     for chunk in bytes.utf8_chunks() {
+        // Only a chunk without valid text continues a run.
         is_in_run &= chunk.valid().is_empty();
         text.push_str(chunk.valid());
         if !chunk.invalid().is_empty() && !is_in_run {
@@ -22,12 +23,12 @@ pub(crate) fn valid_utf8(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// May this stand inside the name of a metric, after its beginning?
+/// Returns whether a text may be part of a metric name, after its beginning.
 pub(crate) fn is_name_part(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// Formats into a text that is used again.
+/// Formats into a text whose memory is reused.
 pub(crate) fn format_into<'t>(text: &'t mut String, arguments: std::fmt::Arguments) -> &'t str {
     text.clear();
     // Writing to a text cannot fail.

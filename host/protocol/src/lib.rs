@@ -5,10 +5,10 @@
 //! body ─▶ text, otlp ─▶ rows ─▶ pieces of remote-write requests: the store's one way in
 //! ```
 //!
-//! Invariant: no sockets, no store and no clock. What a body makes takes time and memory in
-//! proportion to its bytes, within [`prom::work`]'s limits.
+//! Invariant: no sockets, no store and no clock. Time and memory for a body are proportional to its
+//! bytes, within the limits of [`prom::work`].
 //!
-//! Begin with [`prom`]; [`prom::rows`] is what [`text`] and [`otlp`] write.
+//! Begin with [`prom`]; [`text`] and [`otlp`] write [`prom::rows`].
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 

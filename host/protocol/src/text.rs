@@ -1,5 +1,5 @@
-//! A pushed text on its way into the store, line by line: what is wrong with one line does not
-//! keep the others out. The same for the protobuf format, up to the first wrong message.
+//! Imports a pushed text line by line: an invalid line does not keep the others out. The protobuf
+//! format is imported up to the first invalid message.
 
 use crate::prom::native::of_exposition;
 use crate::prom::rows::{self, Family, Gone, LabelSet, MetricType, RowSink, RowValue};
@@ -10,37 +10,37 @@ use tidepool_exposition::{
     TextFormat, TextReader,
 };
 
-/// Wrong lines that are described.
+/// Number of invalid lines that are described.
 const ERRORS_MAX: usize = 10;
 
-/// Bytes of messages that are copied at once.
+/// Limit on the bytes copied at once.
 const PIECE_BYTES_MAX: usize = 64 * 1024;
 
-/// Metric families whose metadata is gathered before it is handed on.
+/// Number of metric families whose metadata is gathered before it is passed on.
 const FAMILIES_MAX: usize = 4096;
 
-/// Characters of a help text that are kept, which is more than the store keeps.
+/// Limit on the characters of a help text, which is above that of the store.
 const HELP_CHARS_MAX: usize = 1024;
 
-/// What holds for all lines.
+/// Options for all lines of a text.
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
-    /// Time of samples that have none.
+    /// Timestamp of samples that have none.
     pub timestamp_ms: i64,
-    /// Labels that all series get, whatever they have under these names.
+    /// Labels that all series get, in place of their own of these names.
     pub extra_labels: Vec<(String, String)>,
 }
 
-/// What became of a text.
+/// Result of importing a text.
 #[derive(Debug, Default)]
 pub struct Imported {
-    /// Lines that could not be read, or the end of the text that is missing.
+    /// Number of lines that could not be read; a missing end of the text counts as one.
     pub refused: u64,
-    /// What was wrong with the first of them.
+    /// Errors of the first refused lines.
     pub errors: Vec<String>,
 }
 
-/// What a text says of a family, which may come in several lines.
+/// Metadata of a family, which may come in several lines.
 #[derive(Default)]
 struct Said {
     kind: MetricType,
@@ -48,7 +48,7 @@ struct Said {
     unit: String,
 }
 
-/// Hands the samples of a text, or of messages, on as rows, then its metadata.
+/// Passes on the samples of a text, or of messages, as rows, then the metadata.
 pub fn import(
     body: impl BufRead,
     format: Format,
@@ -107,7 +107,7 @@ impl<S: RowSink> Import<'_, S> {
                 }
                 Ok(None) if is_complete => return Ok(()),
                 Ok(None) => {}
-                // Where the next message begins is not known any more.
+                // After an error, the position of the next message is unknown.
                 Err(error) => {
                     self.refuse(&error);
                     return Ok(());
@@ -120,6 +120,7 @@ impl<S: RowSink> Import<'_, S> {
                     0
                 }
                 Ok(piece) => {
+                    // A slice returns all it has at once, which would be copied whole.
                     let piece = &piece[..piece.len().min(PIECE_BYTES_MAX)];
                     parser.feed(piece);
                     piece.len()
@@ -133,7 +134,7 @@ impl<S: RowSink> Import<'_, S> {
         }
     }
 
-    /// Takes an item; an error is about its labels.
+    /// Takes an item; the inner error is about its labels.
     fn take(&mut self, item: Item<'_>) -> Result<Result<(), LabelError>, Gone> {
         let time_ms = self.options.timestamp_ms;
         match item {
@@ -160,6 +161,7 @@ impl<S: RowSink> Import<'_, S> {
             }
             item => {
                 note(&mut self.families, item);
+                // A text may name any number of families, so their memory is bounded.
                 if self.families.len() >= FAMILIES_MAX {
                     hand_on(&mut self.families, self.sink)?;
                 }
@@ -185,6 +187,7 @@ fn exemplar_row(exemplar: &exposition::Exemplar<'_>, timestamp_ms: i64) -> rows:
 }
 
 fn all_labels(pairs: Vec<(String, String)>, options: &ImportOptions) -> LabelSet {
+    // Of pairs with the same name the last holds, so the extra ones come last.
     LabelSet::of(pairs.into_iter().chain(options.extra_labels.iter().cloned()).collect())
 }
 
@@ -204,7 +207,7 @@ fn note(families: &mut BTreeMap<String, Said>, item: Item<'_>) {
     }
 }
 
-/// The type of a family as remote write has it.
+/// Converts a family's type to that of remote write.
 pub fn type_of(kind: exposition::MetricType) -> MetricType {
     match kind {
         exposition::MetricType::Counter => MetricType::Counter,

@@ -1,27 +1,27 @@
-//! How many series each metric has, as `promtool check metrics --extended` shows it.
+//! Number of series of each metric, as `promtool check metrics --extended` shows it.
 
 use super::families::{Families, Family};
 use crate::metric::MetricType;
 use std::fmt::{self, Write as _};
 
-/// Blanks between columns.
 const PADDING: usize = 4;
 
-/// Series by metric. As text it is promtool's table.
+/// Number of series by metric. Displayed as promtool's table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cardinality {
-    /// Metrics with the number of their series, most first, then by name.
+    /// Metrics with their numbers of series, largest first, then by name.
     pub metrics: Vec<(String, usize)>,
-    /// Series of all.
+    /// Number of series of all metrics.
     pub total: usize,
 }
 
 impl Families {
-    /// How many series there are. Those of a histogram or summary are counted as if each had as
-    /// many buckets or quantiles as the first.
+    /// Counts the series. A histogram or summary counts as if each of its series had as many
+    /// buckets or quantiles as the first one.
     pub fn cardinality(&self) -> Cardinality {
         let series = |family: &Family| match family.kind {
             Some(MetricType::Histogram | MetricType::Summary) => {
+                // `_sum` and `_count` are the two further series.
                 family.series.len() * (2 + family.parts_of_first)
             }
             _ => family.series.len(),
@@ -40,6 +40,7 @@ impl fmt::Display for Cardinality {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let header = ["Metric", "Cardinality", "Percentage"].map(str::to_owned);
         let row = |(name, count): &(String, usize)| {
+            // The total is not zero here: without series there is no row.
             let share = *count as f64 / self.total as f64 * 100.0;
             [name.clone(), count.to_string(), format!("{share:.2}%")]
         };

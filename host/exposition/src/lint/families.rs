@@ -1,41 +1,39 @@
-//! Metric families, with as much of their series as rules ask for.
+//! Metric families, with the properties of their series that rules need.
 
 use crate::metric::MetricType;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// The label that tells the buckets of a histogram apart.
+/// Label that distinguishes the buckets of a histogram.
 pub(super) const BUCKET_LABEL: &str = "le";
 
-/// The label that tells the quantiles of a summary apart.
+/// Label that distinguishes the quantiles of a summary.
 pub(super) const QUANTILE_LABEL: &str = "quantile";
 
-/// All families of a text that have samples.
+/// Metric families of a text; only those with samples are judged.
 #[derive(Debug, Default)]
 pub struct Families {
     families: Vec<Family>,
     by_name: HashMap<String, usize>,
 }
 
-/// A metric family.
 #[derive(Debug, Default)]
 pub(super) struct Family {
     pub name: String,
-    /// Whether it has a help that is not empty.
+    /// Whether there is a help text that is not empty.
     pub has_help: bool,
-    /// None before its `TYPE` or its first sample.
+    /// Absent before the `TYPE` line or the first sample.
     pub kind: Option<MetricType>,
-    /// Hashes of the labels of its series, in their order; a series that comes twice is there
-    /// twice.
+    /// Hashes of label sets in the order of the text; a repeated series has a repeated hash.
     pub series: Vec<u64>,
     pub labels: LabelCounts,
-    /// Hashes of the labels of histograms and summaries, whose series have several lines.
+    /// Hashes seen of histograms and summaries, whose series have several lines.
     known: HashSet<u64>,
-    /// Buckets or quantiles of the first series.
+    /// Number of buckets or quantiles of the first series.
     pub parts_of_first: usize,
 }
 
-/// How many labels of all series have names that rules speak of.
+/// Numbers of labels whose names rules check, over all series.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LabelCounts {
     pub buckets: usize,
@@ -43,21 +41,20 @@ pub(super) struct LabelCounts {
     pub camel_case: usize,
 }
 
-/// Labels of a sample, in their order.
+/// Labels of a sample, in the order of the text.
 pub(super) type Pairs = Vec<(String, String)>;
 
 impl Families {
-    /// Those that have samples, in no order.
+    /// Returns the families that have samples, in no defined order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Family> {
         self.families.iter().filter(|family| !family.series.is_empty())
     }
 
-    /// The place of a family.
     pub(super) fn find(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
     }
 
-    /// Adds a family that is not there.
+    /// Adds a family that does not exist yet; returns its index.
     pub(super) fn add(&mut self, name: &str) -> usize {
         let place = self.families.len();
         self.families.push(Family { name: name.to_owned(), ..Family::default() });
@@ -69,7 +66,6 @@ impl Families {
         &mut self.families[place]
     }
 
-    /// The kind of a family by its name.
     pub(super) fn kind_of(&self, name: &str) -> Option<MetricType> {
         self.families.get(self.find(name)?)?.kind
     }
@@ -84,12 +80,13 @@ impl Family {
         self.kind == Some(MetricType::Summary)
     }
 
-    /// Notes a sample. `is_part` is whether it is a bucket or a quantile, whose own label is not
-    /// among the pairs.
+    /// Records a sample. `is_part` means a bucket or quantile, whose own label is left out.
     pub fn add_sample(&mut self, pairs: Pairs, is_part: bool) {
+        // The order of labels counts here: upstream takes another order for another series.
         if !self.is_histogram() && !self.is_summary() {
             return self.add_series(&pairs);
         }
+        // Lines of one histogram are one series, in whatever order each writes its labels.
         let mut sorted = pairs.clone();
         sorted.sort_unstable();
         let hash = hash_of(&sorted);
@@ -97,6 +94,7 @@ impl Family {
             self.labels.add(&pairs);
             self.series.push(hash);
         }
+        // The cardinality assumes as many parts in every series as in the first.
         if is_part && self.series.first() == Some(&hash) {
             self.parts_of_first += 1;
         }
@@ -118,13 +116,14 @@ impl LabelCounts {
     }
 }
 
-/// Whether a lowercase letter is followed by an uppercase one.
+/// Returns whether a lowercase letter precedes an uppercase one.
 pub(super) fn is_camel_case(name: &str) -> bool {
     let mut pairs = name.as_bytes().windows(2);
     pairs.any(|pair| matches!(pair, [b'a'..=b'z', b'A'..=b'Z']))
 }
 
 fn hash_of(pairs: &Pairs) -> u64 {
+    // A collision would report a duplicate that is none, which 64 bits make improbable.
     let mut hasher = DefaultHasher::new();
     pairs.hash(&mut hasher);
     hasher.finish()

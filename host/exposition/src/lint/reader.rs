@@ -1,4 +1,4 @@
-//! From the classic text to families, as strictly as `expfmt.TextParser` reads it.
+//! Reads the classic text into families, as strictly as `expfmt.TextParser` does.
 
 use super::LintError;
 use super::families::{BUCKET_LABEL, Families, Pairs, QUANTILE_LABEL};
@@ -11,48 +11,49 @@ use crate::quote::{quoted, quoted_byte};
 use std::collections::HashSet;
 use std::io::{BufRead, Read as _};
 
-/// Longest text that is read, in bytes.
+/// Length limit of a text, in bytes.
 pub const TEXT_BYTES_MAX: u64 = 1 << 30;
 
-/// Names that are valid, and what was read so far.
+/// The scheme that names must follow, and the families read so far.
 struct Reader {
     names: NameValidation,
     families: Families,
 }
 
-/// What a sample belongs to.
+/// Family of a sample, and the part of it that the sample is.
 #[derive(Clone, Copy)]
 struct Named {
     family: usize,
     part: Part,
 }
 
-/// Which part of a histogram or a summary a name says.
+/// Part of a histogram or a summary by the suffix of a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
-    /// None, or a bucket or quantile, which a label tells.
+    /// No part, or a bucket or quantile, which a label identifies.
     Other,
     Count,
     Sum,
 }
 
-/// Labels of a sample on their way.
+/// Labels of a sample that is being read.
 #[derive(Default)]
 struct Labels {
-    /// Those that make the series.
+    /// Labels that identify the series.
     pairs: Pairs,
     names: HashSet<String>,
-    /// The bucket's bound or the quantile.
+    /// Bound of the bucket, or the quantile.
     bound: Option<f64>,
 }
 
 impl Families {
-    /// Reads a text. Only names that are valid are taken.
+    /// Reads a text; a name that is not valid by the scheme is an error.
     pub fn read(mut input: impl BufRead, names: NameValidation) -> Result<Families, LintError> {
         let mut reader = Reader { names, families: Families::default() };
         let (mut line, mut number, mut bytes) = (Vec::new(), 0, 0);
         loop {
             line.clear();
+            // One byte beyond the limit reveals a long line without reading the rest of it.
             let most = LINE_BYTES_MAX as u64 + 1;
             bytes += input.by_ref().take(most).read_until(b'\n', &mut line)? as u64;
             if line.is_empty() {
@@ -74,7 +75,7 @@ impl Families {
 impl Reader {
     fn line(&mut self, mut line: Scanner<'_>) -> Result<(), Wrong> {
         match line.skip_blanks() {
-            // Blanks alone may be the end.
+            // A line of blanks may be the end of the text, without a line break.
             Err(_) | Ok(b'\n') => Ok(()),
             Ok(b'#') => self.comment(line),
             Ok(first) => self.sample(line, first == b'{'),
@@ -100,6 +101,7 @@ impl Reader {
             _ => return Err("invalid metric name in comment".into()),
         }
         let family = self.named(&name)?.family;
+        // Upstream ignores a keyword and a name without a text behind them.
         if line.skip_blanks()? == b'\n' {
             return Ok(());
         }
@@ -112,6 +114,7 @@ impl Reader {
             family.has_help = true;
             return line.skip_help();
         }
+        // The first sample sets the type to unknown, so a `TYPE` behind it is refused as well.
         if family.kind.is_some() {
             return Err(format!(
                 "second TYPE line for metric name {shown}, or TYPE reported after samples"
@@ -158,8 +161,8 @@ impl Reader {
         }
     }
 
-    /// Reads labels, from the opening brace to the byte of the value. In braces a name may stand
-    /// among them.
+    /// Reads labels, from the opening brace to the first byte of the value. With `is_braced`, the
+    /// metric name may be among the labels.
     fn labels(
         &mut self,
         line: &mut Scanner<'_>,
@@ -186,6 +189,7 @@ impl Reader {
                 }
                 byte @ (b',' | b'}') => {
                     *named = Some(self.begun(&name)?);
+                    // Only now is the type known, and with it whether an earlier label is a bound.
                     for (name, value) in std::mem::take(&mut labels.pairs) {
                         self.label(*named, name, value, labels)?;
                     }
@@ -199,6 +203,7 @@ impl Reader {
                 }
             }
             let name = self.label_name(name)?;
+            // Bounds are no labels of the series, so upstream lets them repeat.
             if !self.is_bound(*named, &name) && !labels.names.insert(name.clone()) {
                 return Err(format!("duplicate label names for metric {}", self.shown(*named)));
             }
@@ -234,7 +239,7 @@ impl Reader {
         }
     }
 
-    /// Whether a label tells a bucket or a quantile, which makes no series of its own.
+    /// Returns whether a label is a bound or a quantile, which makes no further series.
     fn is_bound(&mut self, named: Option<Named>, name: &str) -> bool {
         let family = named.map(|named| self.families.at(named.family));
         family.is_some_and(|family| match name {
@@ -244,7 +249,7 @@ impl Reader {
         })
     }
 
-    /// Notes a label.
+    /// Adds a label to the series, or parses it as bound.
     fn label(
         &mut self,
         named: Option<Named>,
@@ -266,6 +271,7 @@ impl Reader {
 
     fn add(&mut self, named: Named, labels: Labels, value: f64) -> Result<(), Wrong> {
         let family = self.families.at(named.family);
+        // Upstream marks an absent bound by NaN, so a bound that is NaN counts as absent.
         let is_part = labels.bound.is_some_and(|bound| !bound.is_nan());
         let is_part = is_part && named.part == Part::Other;
         if family.is_histogram() && value < 0.0 {
@@ -275,6 +281,7 @@ impl Reader {
                 Part::Other if is_part => {
                     return Err(format!("negative bucket population for histogram {name}"));
                 }
+                // The sum of negative observations is negative.
                 Part::Sum | Part::Other => {}
             }
         }
@@ -282,17 +289,18 @@ impl Reader {
         Ok(())
     }
 
-    /// The family of a sample, which is one from now on.
+    /// Returns the family of a sample; without a `TYPE` line before it, its type becomes unknown.
     fn begun(&mut self, name: &[u8]) -> Result<Named, Wrong> {
         let named = self.named(name)?;
         self.families.at(named.family).kind.get_or_insert(MetricType::Unknown);
         Ok(named)
     }
 
-    /// The family that a name is of: its own, or a histogram's or summary's of which it is a part.
+    /// Returns the family of a name: its own, or the histogram or summary of which it is a part.
     fn named(&mut self, name: &[u8]) -> Result<Named, Wrong> {
         let text = std::str::from_utf8(name).ok().filter(|text| self.names.is_metric_name(text));
         let text = text.ok_or_else(|| format!("invalid metric name {}", quoted(name)))?;
+        // A family of the whole name comes first: `x_count` may be a metric beside the summary `x`.
         if let Some(family) = self.families.find(text) {
             return Ok(Named { family, part: Part::Other });
         }
@@ -321,6 +329,7 @@ impl Reader {
 }
 
 fn kind(text: &[u8]) -> Option<MetricType> {
+    // Upstream takes types in upper and lower case.
     let text = std::str::from_utf8(text).ok()?.to_uppercase();
     Some(match text.as_str() {
         "COUNTER" => MetricType::Counter,

@@ -1,20 +1,19 @@
-//! The rules of `promlint`.
+//! The rules of client_golang's `promlint`.
 
 use super::families::{Families, Family, is_camel_case};
 use super::units::{ABBREVIATIONS, unit_of};
 use crate::metric::MetricType;
 use std::fmt;
 
-/// What is wrong with a metric.
+/// A convention that a metric breaks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
-    /// The metric family.
     pub metric: String,
-    /// What is wrong, in upstream's words.
+    /// Description of the problem, in upstream's words.
     pub text: String,
 }
 
-/// As promtool prints it.
+/// Prints a problem as promtool does.
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.metric, self.text)
@@ -22,8 +21,8 @@ impl fmt::Display for Problem {
 }
 
 impl Families {
-    /// What is wrong with them, by metric and text. A rule that several labels or series break is
-    /// there for each.
+    /// Returns all problems by metric and text. A rule that several labels or series break is
+    /// reported for each of them.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems: Vec<Problem> = self.iter().flat_map(judged).collect();
         problems.sort_unstable();
@@ -46,11 +45,13 @@ fn judged(family: &Family) -> Vec<Problem> {
         MetricType::Counter if !is_total => {
             add(1, "counter metrics should have \"_total\" suffix");
         }
+        // An untyped metric may be a counter or not, so both names are right.
         MetricType::Counter | MetricType::Unknown => {}
         _ if is_total => add(1, "non-counter metrics should not have \"_total\" suffix"),
         _ => {}
     }
     if kind != MetricType::Unknown {
+        // Without a type, these suffixes and labels may be right.
         let is_histogram = kind == MetricType::Histogram;
         let is_summary = kind == MetricType::Summary;
         let (labels, ends) = (family.labels, |suffix| usize::from(name.ends_with(suffix)));
@@ -81,10 +82,10 @@ fn judged(family: &Family) -> Vec<Problem> {
     texts.into_iter().map(|text| Problem { metric: name.to_owned(), text }).collect()
 }
 
-/// Whether a word stands in a name behind a `_`, and before another one or the end.
+/// Returns whether a name has a word after a `_`, up to another `_` or the end.
 fn has_word(name: &str, word: &str) -> bool {
     let mut parts = name.split('_');
-    // What stands in front of the first one is no word.
+    // Upstream looks for `_word`, so the first part does not count.
     parts.next();
     let (words, parts): (Vec<&str>, Vec<&str>) = (word.split('_').collect(), parts.collect());
     parts.windows(words.len()).any(|parts| parts == words)
@@ -92,12 +93,13 @@ fn has_word(name: &str, word: &str) -> bool {
 
 fn type_name(kind: MetricType) -> &'static str {
     match kind {
+        // Upstream's name has an underscore here, unlike OpenMetrics'.
         MetricType::Gaugehistogram => "gauge_histogram",
         kind => kind.as_str(),
     }
 }
 
-/// How many numbers are there again behind themselves.
+/// Returns how many numbers repeat an earlier one.
 fn repeated(numbers: &[u64]) -> usize {
     let mut sorted = numbers.to_vec();
     sorted.sort_unstable();

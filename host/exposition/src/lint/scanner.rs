@@ -1,18 +1,18 @@
-//! A line of text, byte by byte, with what upstream says of what is wrong.
+//! Scans a line byte by byte, with upstream's messages for faults.
 
 use crate::quote::quoted;
 
-/// What is wrong with a line.
+/// Message for a faulty line, in upstream's words.
 pub(super) type Wrong = String;
 
-/// What begins and continues a name.
+/// Kind of a name, which decides on its characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NameKind {
     Metric,
     Label,
 }
 
-/// Reads a line. The line break is one of its bytes; without one the text is cut off.
+/// Reads one line with its line break; a line without one is cut off.
 pub(super) struct Scanner<'l> {
     bytes: &'l [u8],
     at: usize,
@@ -42,7 +42,7 @@ impl<'l> Scanner<'l> {
         Scanner { bytes, at: 0 }
     }
 
-    /// The byte that comes next.
+    /// Returns the next byte without taking it.
     pub fn byte(&self) -> Result<u8, Wrong> {
         self.bytes.get(self.at).copied().ok_or_else(|| "unexpected end of input stream".to_owned())
     }
@@ -65,7 +65,7 @@ impl<'l> Scanner<'l> {
         self.skip_blanks()
     }
 
-    /// All up to a blank or the end of the line.
+    /// Takes everything up to a blank or the end of the line.
     pub fn word(&mut self) -> Result<&'l [u8], Wrong> {
         let start = self.at;
         loop {
@@ -77,7 +77,7 @@ impl<'l> Scanner<'l> {
         }
     }
 
-    /// All up to the end of the line. Upstream drops backslashes where they escape nothing.
+    /// Takes the rest of the line, without backslashes: upstream drops those that escape nothing.
     pub fn rest(&mut self) -> Result<Vec<u8>, Wrong> {
         let mut text = Vec::new();
         while self.byte()? != b'\n' {
@@ -88,7 +88,7 @@ impl<'l> Scanner<'l> {
         Ok(text)
     }
 
-    /// Goes over the rest of the line.
+    /// Skips the rest of the line.
     pub fn skip_rest(&mut self) -> Result<(), Wrong> {
         while self.byte()? != b'\n' {
             self.advance();
@@ -96,7 +96,7 @@ impl<'l> Scanner<'l> {
         Ok(())
     }
 
-    /// Goes over the rest of the line, where a backslash escapes.
+    /// Skips the rest of the line; an invalid escape is an error.
     pub fn skip_help(&mut self) -> Result<(), Wrong> {
         loop {
             match self.byte()? {
@@ -111,7 +111,7 @@ impl<'l> Scanner<'l> {
         }
     }
 
-    /// A name, in quotes or not; empty if there is none.
+    /// Takes a name, quoted or not; returns an empty one if there is none.
     pub fn name(&mut self, kind: NameKind) -> Result<Vec<u8>, Wrong> {
         let mut name = Vec::new();
         let mut is_quoted = false;
@@ -122,7 +122,7 @@ impl<'l> Scanner<'l> {
             match self.byte()? {
                 b'"' if is_quoted => {
                     self.advance();
-                    // Something has to follow.
+                    // A name cannot end the line: upstream always reads the byte behind it.
                     self.byte()?;
                     return Ok(name);
                 }
@@ -144,7 +144,7 @@ impl<'l> Scanner<'l> {
         }
     }
 
-    /// The value of a label, from its opening quote over its closing one.
+    /// Takes the value of a label, from its opening quote to behind its closing one.
     pub fn label_value(&mut self) -> Result<Vec<u8>, Wrong> {
         let mut value = Vec::new();
         loop {
@@ -172,7 +172,7 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// What a byte behind a backslash stands for.
+/// Returns the byte that an escape stands for.
 fn unescaped(byte: u8) -> Result<u8, Wrong> {
     match byte {
         b'\\' | b'"' => Ok(byte),

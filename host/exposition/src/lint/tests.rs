@@ -93,7 +93,7 @@ fn one_sample_of_a_metric_is_judged_as_upstream_judges_it() -> TestResult {
     Ok(())
 }
 
-/// Upstream: TestLintMetricUnits.
+/// Cases of upstream's test TestLintMetricUnits.
 #[test]
 fn units_are_base_units() -> TestResult {
     for unit in [
@@ -145,7 +145,7 @@ fn whole_families_are_judged_as_upstream_judges_them() -> TestResult {
             &[("go_goroutines", NO_HELP), ("go_threads", NO_HELP)],
         ),
         ("# HELP a Text.\n# TYPE a gauge\na 24\n", &[]),
-        // A family without samples is none.
+        // A family without samples is not judged.
         ("# TYPE a counter\n", &[]),
         (
             "# HELP h Text.\n# TYPE h histogram\nh_bucket{le=\"0.005\",quantile=\"0.01\"} 0\n\
@@ -172,7 +172,7 @@ fn whole_families_are_judged_as_upstream_judges_them() -> TestResult {
              a_total{bar=\"abc\", spam=\"xyz\"} 2\n",
             &[("a_total", "metric not unique")],
         ),
-        // Labels in another order are taken for another series, as upstream has it.
+        // Another order of labels makes another series, as in upstream.
         ("# HELP a Text.\na{b=\"1\",c=\"2\"} 1\na{c=\"2\",b=\"1\"} 2\n", &[]),
     ] {
         let own = |(metric, text): &(&str, &str)| ((*metric).to_owned(), (*text).to_owned());
@@ -182,7 +182,7 @@ fn whole_families_are_judged_as_upstream_judges_them() -> TestResult {
     Ok(())
 }
 
-/// By promtool 3.15.
+/// Messages as promtool 3.15 writes them.
 #[test]
 fn what_cannot_be_read_is_named_in_upstreams_words() {
     for (text, line, what) in [
@@ -236,13 +236,13 @@ fn what_cannot_be_read_is_named_in_upstreams_words() {
         let expected = format!("text format parsing error in line {line}: {what}");
         assert_eq!(problems(text).map_err(|error| error.to_string()), Err(expected), "{text}");
     }
-    // Upstream takes these labels for those of the sample before.
+    // Upstream adds these labels to the previous sample.
     let error = problems("x 1\n{a=\"b\"} 1\n").map_err(|error| error.to_string());
     let expected = "text format parsing error in line 2: invalid metric name";
     assert_eq!(error, Err(expected.to_owned()));
 }
 
-/// By promtool 3.15, whose order of equal numbers is random.
+/// The table as promtool 3.15 prints it, whose order of equal numbers is random.
 #[test]
 fn series_are_counted_and_shown_as_promtool_shows_them() -> TestResult {
     let text = "# TYPE h histogram\nh_bucket{a=\"1\",le=\"1\"} 1\nh_bucket{le=\"+Inf\",a=\"1\"} 1\n\

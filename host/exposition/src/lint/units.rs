@@ -1,6 +1,6 @@
 //! Units in the names of metrics (`validations/units.go`).
 
-/// Units, and the base unit of each.
+/// Units with the base unit of each.
 const UNITS: [(&str, &str); 24] = [
     ("amperes", "amperes"),
     ("bytes", "bytes"),
@@ -28,17 +28,16 @@ const UNITS: [(&str, &str); 24] = [
     ("ounces", "grams"),
 ];
 
-/// What stands in front of units. `mibi` is upstream's.
+/// Prefixes of units; `mibi` is upstream's spelling.
 const PREFIXES: [&str; 18] = [
     "pico", "nano", "micro", "milli", "centi", "deci", "deca", "hecto", "kilo", "kibi", "mega",
     "mibi", "giga", "gibi", "tera", "tebi", "peta", "pebi",
 ];
 
-/// Abbreviations of units.
 pub(super) const ABBREVIATIONS: [&str; 14] =
     ["s", "ms", "us", "ns", "sec", "b", "kb", "mb", "gb", "tb", "pb", "m", "h", "d"];
 
-/// The first unit in a name, as it stands there, and its base unit.
+/// Returns the first unit in a name as written, and its base unit.
 pub(super) fn unit_of(name: &str) -> Option<(&str, &'static str)> {
     let base = |unit: &str| UNITS.iter().find(|(known, _)| *known == unit).map(|(_, base)| *base);
     name.split('_').find_map(|part| {

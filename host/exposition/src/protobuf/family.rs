@@ -1,21 +1,20 @@
-//! The message of one family: what it says of the family, and where its metrics are.
+//! The message of one family: its own fields, and the positions of its metrics.
 
 use crate::error::FamilyError;
 use crate::metric::MetricType;
 use std::ops::Range;
 
-/// A family without its metrics. All ranges are places in the message.
+/// A family without its metrics.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Family {
     pub name: String,
     pub help: String,
     pub unit: String,
     pub kind: MetricType,
-    /// Metrics are found one after the other, from here on.
+    /// Offset in the message from which on the next metric is searched.
     pub next: usize,
 }
 
-/// A field of a message.
 struct Field {
     number: u64,
     value: Value,
@@ -28,7 +27,7 @@ enum Value {
 }
 
 impl Family {
-    /// Reads all but the metrics; `None` if there are none.
+    /// Reads all fields except the metrics; returns `None` if there are no metrics.
     pub fn read(message: &[u8]) -> Result<Option<Family>, FamilyError> {
         let mut family = Family::default();
         let (mut kind, mut has_metrics) = (0, false);
@@ -42,10 +41,12 @@ impl Family {
                 (3, Value::Varint(value)) => kind = value as i64,
                 (4, Value::Bytes(_)) => has_metrics = true,
                 (5, Value::Bytes(range)) => family.unit = text(message, range, number)?,
+                // A known field of another type is damage; unknown fields come from newer senders.
                 (1..=5, _) => return Err(FamilyError::Field { field: number }),
                 _ => {}
             }
         }
+        // Without metrics there is nothing to store, so the other fields need not be valid.
         if !has_metrics {
             return Ok(None);
         }
@@ -64,7 +65,7 @@ impl Family {
         Ok(Some(family))
     }
 
-    /// The next metric's message.
+    /// Returns the range of the next metric's message.
     pub fn next_metric(&mut self, message: &[u8]) -> Result<Option<Range<usize>>, FamilyError> {
         while let Some((field, end)) = next_field(message, self.next)? {
             self.next = end;
@@ -76,7 +77,7 @@ impl Family {
     }
 }
 
-/// How many fields a message has, with those of the messages in some of its fields.
+/// Counts the fields of a message, with those of the messages in the fields `within`.
 pub(super) fn fields(message: &[u8], within: &[u64]) -> Result<usize, FamilyError> {
     let (mut count, mut at) = (0, 0);
     while let Some((field, end)) = next_field(message, at)? {
@@ -98,7 +99,7 @@ fn text(message: &[u8], range: Range<usize>, field: u64) -> Result<String, Famil
     }
 }
 
-/// The field at a place, and where it ends; `None` at the message's end.
+/// Returns the field at an offset and its end; `None` at the end of the message.
 fn next_field(message: &[u8], at: usize) -> Result<Option<(Field, usize)>, FamilyError> {
     let rest = message.get(at..).unwrap_or_default();
     if rest.is_empty() {
@@ -107,6 +108,7 @@ fn next_field(message: &[u8], at: usize) -> Result<Option<(Field, usize)>, Famil
     let cut_off = |field| FamilyError::Field { field };
     let (tag, mut used) = varint(rest).ok_or(cut_off(0))?;
     let number = tag >> 3;
+    // Protobuf reserves the number 0.
     if number == 0 {
         return Err(cut_off(number));
     }
@@ -123,20 +125,23 @@ fn next_field(message: &[u8], at: usize) -> Result<Option<(Field, usize)>, Famil
             usize::try_from(length).map_err(|_| cut_off(number))?
         }
         5 => 4,
+        // Groups (3 and 4) are not in the schema, and no other types exist.
         _ => return Err(cut_off(number)),
     };
     let start = at + used;
+    // A hostile length must neither overflow nor reach beyond the message.
     let end = start.checked_add(fixed).filter(|end| *end <= message.len());
     let end = end.ok_or(cut_off(number))?;
     let value = if tag & 7 == 2 { Value::Bytes(start..end) } else { Value::Other };
     Ok(Some((Field { number, value }, end)))
 }
 
-/// A varint and how many bytes it takes.
+/// Decodes a varint; returns its value and its length in bytes.
 pub(super) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0;
     for (at, byte) in bytes.iter().take(VARINT_BYTES_MAX).enumerate() {
         let part = u64::from(byte & 0x7f);
+        // Nine bytes have 63 bits, so the tenth may have one more.
         if at == VARINT_BYTES_MAX - 1 && part > 1 {
             return None;
         }

@@ -4,11 +4,11 @@
 //! varint length │ MetricFamily │ varint length │ MetricFamily │ …
 //! ```
 //!
-//! Items come in the order of upstream's parser (`model/textparse/protobufparse.go` in
+//! Items have the order of upstream's parser (`model/textparse/protobufparse.go` in
 //! prometheus/prometheus): help, unit and type of a family, then its metrics; of a histogram or
-//! summary its count, its sum, its buckets or quantiles. Unlike there, a native histogram keeps its
-//! exemplars whatever stands before it, and the first metric is decoded before the family's items
-//! are given.
+//! summary the count, the sum, then the buckets or quantiles. Unlike there, a native histogram
+//! keeps its exemplars whatever precedes it, and the first metric is decoded before the items of
+//! its family are returned.
 
 mod family;
 mod parser;
@@ -25,13 +25,13 @@ pub mod client {
 
 pub use parser::ProtobufParser;
 
-/// What becomes of histograms.
+/// Options for the treatment of histograms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HistogramOptions {
-    /// Native histograms are passed over, and what they have of classic ones is taken.
+    /// Native histograms are skipped, and the classic ones sent with them are used.
     pub ignores_native: bool,
     /// Classic histograms are kept beside native ones.
     pub keeps_classic: bool,
-    /// Classic histograms without a native one become native ones with custom bounds.
+    /// Classic histograms without a native one are converted to custom bounds.
     pub converts_classic: bool,
 }

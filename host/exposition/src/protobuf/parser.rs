@@ -1,7 +1,7 @@
-//! Takes messages in pieces, and returns their items.
+//! Parses messages in pieces, and returns their items.
 //!
-//! A family is held as it came, and its metrics are decoded one after the other: memory is one
-//! family and one piece.
+//! A family is buffered as received, and its metrics are decoded one after the other: memory holds
+//! one family and one piece.
 
 use super::HistogramOptions;
 use super::client::Metric;
@@ -16,19 +16,19 @@ use crate::series::{Series, SeriesText};
 use prost::Message as _;
 use std::borrow::Cow;
 
-/// Bytes that a length may take.
+/// Length limit of the varint before a message, in bytes.
 const LENGTH_BYTES_MAX: usize = 5;
 
-/// Reads messages that come in pieces.
+/// Parses messages that come in pieces.
 pub struct ProtobufParser {
     options: HistogramOptions,
     buffer: Vec<u8>,
-    /// First byte that is not parsed.
+    /// Offset of the first unparsed byte.
     start: usize,
-    /// Bytes taken before the buffer's first.
+    /// Number of bytes removed from the front of the buffer.
     dropped: u64,
     is_complete: bool,
-    /// Messages so far.
+    /// Number of messages read so far.
     families: u64,
     current: Option<Current>,
     text: SeriesText,
@@ -37,27 +37,27 @@ pub struct ProtobufParser {
 /// The family that is being read.
 struct Current {
     family: Family,
-    /// Where its message begins in the buffer, and ends.
+    /// Range of the family's message in the buffer.
     message: std::ops::Range<usize>,
-    /// Metrics so far.
+    /// Number of metrics decoded so far.
     metrics: usize,
     metric: Metric,
     state: State,
 }
 
-/// What is given next of a family.
+/// Position within the items of a family.
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     Help,
     Unit,
     Type,
     Part(Part),
-    /// What the next metric has.
+    /// The first part of the next metric.
     NextMetric,
 }
 
 impl ProtobufParser {
-    /// Begins at the first message.
+    /// Creates a parser at the first message.
     pub fn new(options: HistogramOptions) -> ProtobufParser {
         ProtobufParser {
             options,
@@ -71,9 +71,9 @@ impl ProtobufParser {
         }
     }
 
-    /// Takes the next piece. All items of the one before are to be taken first: what is not parsed
-    /// is kept.
+    /// Takes the next piece. All items of the previous one are taken before, or its bytes are kept.
     pub fn feed(&mut self, piece: &[u8]) {
+        // The message of the current family stays: its metrics are decoded from it one by one.
         let parsed = self.current.as_ref().map_or(self.start, |current| current.message.start);
         self.buffer.drain(..parsed);
         self.dropped += parsed as u64;
@@ -84,18 +84,17 @@ impl ProtobufParser {
         self.buffer.extend_from_slice(piece);
     }
 
-    /// Says that no more pieces come.
+    /// Marks the body as complete: no more pieces come.
     pub fn end(&mut self) {
         self.is_complete = true;
     }
 
-    /// Bytes parsed so far.
     pub fn bytes(&self) -> u64 {
         self.dropped + self.start as u64
     }
 
-    /// The next item. `None`: there is none before the next piece, or before [`Self::end`]; after
-    /// that, there is none at all. Any error is the last.
+    /// Returns the next item. `None`: there is none before the next piece, or before [`Self::end`];
+    /// after that, there is none at all. Any error is the last.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Item<'_>>, ParseError> {
         let Some((mut current, state)) = self.advance()? else { return Ok(None) };
@@ -112,6 +111,7 @@ impl ProtobufParser {
                 }
             }
         };
+        // Read first, since the item borrows from `current` and `text` from here on.
         let (families, text) = (self.families, &mut self.text);
         let current = self.current.insert(current);
         let name = Cow::Borrowed(current.family.name.as_str());
@@ -126,7 +126,7 @@ impl ProtobufParser {
         item.map(Some).map_err(|what| current.error(families, what))
     }
 
-    /// Goes to the next item; returns the family it belongs to, which goes back.
+    /// Moves to the next item. Takes its family out of `current`; the caller puts it back.
     fn advance(&mut self) -> Result<Option<(Current, State)>, ParseError> {
         loop {
             let mut current = match self.current.take() {
@@ -151,7 +151,7 @@ impl ProtobufParser {
         series::first(current.family.kind, &current.metric, self.options)
     }
 
-    /// Decodes the next metric of a family, if there is one.
+    /// Decodes the next metric of a family; returns whether there is one.
     fn next_metric(&self, current: &mut Current) -> Result<bool, ParseError> {
         let message = self.buffer.get(current.message.clone()).unwrap_or_default();
         let found = current.family.next_metric(message);
@@ -160,13 +160,14 @@ impl ProtobufParser {
         };
         current.metrics += 1;
         let message = message.get(range).unwrap_or_default();
+        // Checked before decoding, which multiplies the size.
         check_size(message).map_err(|what| current.error(self.families, what))?;
         let decoded = Metric::decode(message);
         current.metric = decoded.map_err(|what| current.error(self.families, what.into()))?;
         Ok(true)
     }
 
-    /// The next family that has metrics, with the first of them.
+    /// Returns the next family that has metrics, with the first of them decoded.
     fn next_family(&mut self) -> Result<Option<Current>, ParseError> {
         loop {
             let rest = self.buffer.get(self.start..).unwrap_or_default();
@@ -178,6 +179,7 @@ impl ProtobufParser {
                 |what| ParseError::Family { family: number, name: String::new(), metric: 0, what };
             let Some((bytes, used)) = varint(rest).filter(|(_, used)| *used <= LENGTH_BYTES_MAX)
             else {
+                // Fewer bytes may be the beginning of a length.
                 return match rest.len() < LENGTH_BYTES_MAX {
                     true if self.is_complete => {
                         Err(ParseError::FamilyCutOff { family: number, missing: 1 })
@@ -190,6 +192,7 @@ impl ProtobufParser {
                 return Err(ParseError::FamilyTooLarge { family: number, bytes });
             }
             let start = self.start + used;
+            // `FAMILY_BYTES_MAX` bounds the length, so neither cast nor sum overflows.
             let end = start + bytes as usize;
             let Some(message) = self.buffer.get(start..end) else {
                 let missing = (end - self.buffer.len()) as u64;
@@ -216,6 +219,7 @@ impl ProtobufParser {
 }
 
 fn check_size(metric: &[u8]) -> Result<(), FamilyError> {
+    // Numbers of the fields in the schema that hold buckets and quantiles.
     const SUMMARY: u64 = 4;
     const HISTOGRAM: u64 = 7;
     if metric.len() > METRIC_BYTES_MAX {
@@ -243,8 +247,9 @@ fn part_of<'a>(
     let kind = family.kind;
     series::write_text(text, &family.name, kind, metric, part)?;
     let format = TextFormat::Openmetrics;
+    // The bounds are written by `float_text` already, so no type is needed to normalise them.
     let series = Series { text: text.end(), format, kind: MetricType::Unknown, place: None };
-    // In this format no time and the epoch are one.
+    // The format does not distinguish an absent timestamp from the epoch.
     let timestamp_ms = Some(metric.timestamp_ms()).filter(|timestamp_ms| *timestamp_ms != 0);
     let created_ms = series::created_ms(kind, metric);
     let mut exemplars = Vec::new();

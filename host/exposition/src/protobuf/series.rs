@@ -1,5 +1,4 @@
-//! The items of one metric: a sample, the parts of a summary or classic histogram, a native
-//! histogram.
+//! Items of one metric: a sample, the parts of a summary or classic histogram, a native histogram.
 
 use super::HistogramOptions;
 use super::client::{self, Histogram, LabelPair, Metric};
@@ -11,28 +10,26 @@ use crate::number::float_text;
 use crate::series::SeriesText;
 use prost_types::Timestamp;
 
-/// What is given next of a metric.
+/// Part of a metric that becomes one item.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Part {
-    /// A native histogram.
     Native,
-    /// The value of a counter, gauge or untyped metric.
+    /// Value of a counter, gauge or untyped metric.
     Value,
-    /// The count of a summary or classic histogram.
+    /// Count of a summary or classic histogram.
     Count,
-    /// The sum.
     Sum,
-    /// A quantile or bucket, by its place. That behind the last bucket is of infinity.
+    /// Quantile or bucket by its index. The index behind the last bucket means infinity.
     Field(usize),
-    /// The histogram with custom bounds that a classic one becomes.
+    /// The histogram with custom bounds that replaces a classic one.
     Converted,
 }
 
-/// The first part of a metric.
 pub(super) fn first(kind: MetricType, metric: &Metric, options: HistogramOptions) -> Part {
     match kind {
         MetricType::Histogram | MetricType::Gaugehistogram => match is_native(metric, options) {
             true => Part::Native,
+            // If classic parts are kept, the converted histogram comes behind them.
             false if options.converts_classic && !options.keeps_classic => Part::Converted,
             false => Part::Count,
         },
@@ -41,7 +38,6 @@ pub(super) fn first(kind: MetricType, metric: &Metric, options: HistogramOptions
     }
 }
 
-/// The part behind another.
 pub(super) fn behind(
     part: Part,
     kind: MetricType,
@@ -50,6 +46,7 @@ pub(super) fn behind(
 ) -> Option<Part> {
     let buckets = metric.histogram.as_ref().map_or(&[][..], |histogram| &histogram.bucket);
     match part {
+        // Without buckets, there is no classic histogram beside the native one.
         Part::Native => (options.keeps_classic && !buckets.is_empty()).then_some(Part::Count),
         Part::Value | Part::Converted => None,
         Part::Count => Some(Part::Sum),
@@ -77,8 +74,8 @@ pub(super) fn behind(
     }
 }
 
-/// Whether a histogram is a native one: it has spans, or a zero bucket with a width or with whole
-/// observations.
+/// Returns whether a histogram is native: it has spans, or a zero bucket with a width or an integer
+/// count.
 fn is_native(metric: &Metric, options: HistogramOptions) -> bool {
     let Some(histogram) = &metric.histogram else { return false };
     !options.ignores_native
@@ -88,7 +85,7 @@ fn is_native(metric: &Metric, options: HistogramOptions) -> bool {
             || histogram.zero_count() > 0)
 }
 
-/// The series' text.
+/// Writes the series of a part as text.
 pub(super) fn write_text(
     text: &mut SeriesText,
     family: &str,
@@ -116,6 +113,7 @@ pub(super) fn write_text(
             }
             false => {
                 let buckets = metric.histogram.as_ref().map(|histogram| &histogram.bucket);
+                // The index behind the last bucket is that of infinity, which need not be sent.
                 let bucket = buckets.and_then(|buckets| buckets.get(at));
                 ("le", bucket.map_or(f64::INFINITY, |bucket| bucket.upper_bound()))
             }
@@ -135,7 +133,6 @@ fn write_label(text: &mut SeriesText, label: &LabelPair) -> Result<(), FamilyErr
     }
 }
 
-/// The text of an exemplar's labels.
 pub(super) fn exemplar_text(exemplar: &client::Exemplar) -> Result<String, FamilyError> {
     let mut text = SeriesText::default();
     text.begin_exemplar();
@@ -145,7 +142,6 @@ pub(super) fn exemplar_text(exemplar: &client::Exemplar) -> Result<String, Famil
     Ok(text.end().to_owned())
 }
 
-/// The number of a part.
 pub(super) fn value_of(kind: MetricType, metric: &Metric, part: Part) -> f64 {
     match kind {
         MetricType::Counter => metric.counter.as_ref().map_or(0.0, |counter| counter.value()),
@@ -169,6 +165,7 @@ pub(super) fn value_of(kind: MetricType, metric: &Metric, part: Part) -> f64 {
 }
 
 fn count_of(histogram: &Histogram) -> f64 {
+    // Integer histograms leave the float at zero.
     match histogram.sample_count_float() {
         0.0 => histogram.sample_count() as f64,
         count => count,
@@ -176,13 +173,14 @@ fn count_of(histogram: &Histogram) -> f64 {
 }
 
 fn below_of(bucket: &client::Bucket) -> f64 {
+    // Integer histograms leave the float at zero.
     match bucket.cumulative_count_float() {
         0.0 => bucket.cumulative_count() as f64,
         count => count,
     }
 }
 
-/// When counting began.
+/// Returns the start timestamp, if there is one.
 pub(super) fn created_ms(kind: MetricType, metric: &Metric) -> Option<i64> {
     let created = match kind {
         MetricType::Counter => metric.counter.as_ref()?.created_timestamp,
@@ -195,12 +193,12 @@ pub(super) fn created_ms(kind: MetricType, metric: &Metric) -> Option<i64> {
     created.as_ref().map(millis).filter(|created_ms| *created_ms != 0)
 }
 
-/// A time in milliseconds; what is finer is cut off.
+/// Converts to milliseconds; finer digits are cut off.
 pub(super) fn millis(time: &Timestamp) -> i64 {
     time.seconds.saturating_mul(1000).saturating_add(i64::from(time.nanos / 1_000_000))
 }
 
-/// The exemplars of a part: of a number one at most, of a histogram all that have a time.
+/// Returns the exemplars of a part: of a number at most one, of a histogram all with a timestamp.
 pub(super) fn exemplars(
     kind: MetricType,
     metric: &Metric,
@@ -215,16 +213,18 @@ pub(super) fn exemplars(
     let buckets = histogram.map_or(&[][..], |histogram| &histogram.bucket);
     let buckets = match part {
         Part::Field(at) => buckets.get(at..=at).unwrap_or_default(),
+        // Upstream uses the exemplars of the classic buckets if the histogram has none of its own.
         Part::Native | Part::Converted if native.is_empty() => buckets,
         _ => &[],
     };
     let native = if is_number { &[] } else { native };
     let of_buckets = buckets.iter().filter_map(|bucket| bucket.exemplar.as_ref());
     let all = own.into_iter().chain(native).chain(of_buckets);
+    // Prometheus stores exemplars of native histograms only with a timestamp.
     all.filter(move |exemplar| is_number || exemplar.timestamp.is_some())
 }
 
-/// The native histogram of a part.
+/// Returns the native histogram of a part.
 pub(super) fn histogram_of(
     kind: MetricType,
     metric: &Metric,
@@ -242,6 +242,7 @@ pub(super) fn histogram_of(
         }
         return Ok(classic.convert(is_gauge)?);
     }
+    // Integer histograms leave both floats at zero.
     let counts = match from.sample_count_float() > 0.0 || from.zero_count_float() > 0.0 {
         true => Counts::Float {
             count: from.sample_count_float(),
@@ -266,6 +267,7 @@ pub(super) fn histogram_of(
         counts,
         custom_values: Vec::new(),
     };
+    // Compaction relies on spans that match the buckets.
     histogram.check_spans()?;
     histogram.compact(0);
     Ok(histogram)

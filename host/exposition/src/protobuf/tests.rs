@@ -1,4 +1,4 @@
-//! Messages in any pieces, and bytes that are none.
+//! Messages in pieces of any size, and bytes that are no messages.
 
 use super::client::{
     Bucket, BucketSpan, Counter, Exemplar, Gauge, Histogram, LabelPair, Metric, MetricFamily,
@@ -58,7 +58,7 @@ fn encoded(families: &[MetricFamily]) -> Vec<u8> {
     families.iter().flat_map(MetricFamily::encode_length_delimited_to_vec).collect()
 }
 
-/// What a body gives in pieces, as words.
+/// Returns the items of a body in pieces, as text.
 fn in_pieces(body: &[u8], cuts: &[usize], options: HistogramOptions) -> Vec<String> {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (body.len() + 1)).collect();
     cuts.push(body.len());
@@ -165,8 +165,7 @@ proptest! {
     }
 }
 
-/// The story of 16 MiB of buckets without anything in them, of two bytes each, that took more than
-/// a gigabyte once decoded.
+/// Regression: 16 MiB of empty buckets, of two bytes each, took more than a gigabyte once decoded.
 #[test]
 fn a_metric_is_bounded_before_it_is_decoded() {
     let histogram = |buckets: usize| {

@@ -1,7 +1,7 @@
 //! One line, or a sample whose label values have line breaks.
 //!
-//! A sample is measured in bytes first, and becomes text when it is handed out: so a parser finds
-//! out how far it goes without borrowing from its buffer.
+//! A sample is measured in bytes first, and becomes text when it is returned, so that the parser
+//! learns its length without borrowing from the buffer.
 
 use crate::item::Item;
 use crate::metric::MetricType;
@@ -10,7 +10,7 @@ use crate::scanner::{LineError, Scanner, TextFormat, string_end, unescape, unesc
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Where the parts of a sample are, and its numbers.
+/// Ranges of the parts of a sample in its line, and its numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SampleParts {
     pub series: Range<usize>,
@@ -19,7 +19,7 @@ pub(super) struct SampleParts {
     pub exemplar: Option<ExemplarParts>,
 }
 
-/// The same of an exemplar.
+/// Ranges and numbers of an exemplar.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ExemplarParts {
     pub labels: Range<usize>,
@@ -27,7 +27,7 @@ pub(super) struct ExemplarParts {
     pub timestamp_ms: Option<i64>,
 }
 
-/// Whether a line says something of a family, or nothing.
+/// Returns whether a line is metadata or a comment.
 pub(super) fn is_comment(line: &[u8], format: TextFormat) -> bool {
     match format {
         TextFormat::Openmetrics => line.first() == Some(&b'#'),
@@ -35,7 +35,7 @@ pub(super) fn is_comment(line: &[u8], format: TextFormat) -> bool {
     }
 }
 
-/// Whether a line of the classic format is empty.
+/// Returns whether a line of the classic format is blank.
 pub(super) fn is_blank(line: &[u8]) -> bool {
     blanks(line, 0) == line.len()
 }
@@ -48,6 +48,7 @@ pub(super) fn measure(line: &[u8], format: TextFormat) -> Result<SampleParts, Li
     let mut at = name_end(line, start);
     let brace = if is_lax { blanks(line, at) } else { at };
     if line.get(brace) == Some(&b'{') {
+        // The labels are not parsed: a reader that has the text in its cache does not need them.
         at = braces_end(line, brace)?;
     }
     let series = start..at;
@@ -70,6 +71,7 @@ pub(super) fn measure(line: &[u8], format: TextFormat) -> Result<SampleParts, Li
             false => Err(LineError { what: "nothing may follow the time", offset: next }),
         };
     }
+    // The timestamp is optional; an exemplar may follow the value.
     if at < line.len() && !begins_exemplar(line, at) {
         let (time, end) = number(line, at, format, "this is not a time in seconds", parse_seconds)?;
         sample.timestamp_ms = Some(time);
@@ -84,20 +86,21 @@ pub(super) fn measure(line: &[u8], format: TextFormat) -> Result<SampleParts, Li
     Ok(sample)
 }
 
-/// What an exemplar begins with, in OpenMetrics only.
+/// Beginning of an exemplar, in OpenMetrics only.
 const EXEMPLAR: &[u8] = b" # {";
 
 fn begins_exemplar(line: &[u8], at: usize) -> bool {
     line.get(at..).is_some_and(|rest| rest.starts_with(EXEMPLAR))
 }
 
-/// An exemplar whose brace is at `open`.
+/// Measures an exemplar whose brace is at `open`.
 fn exemplar(line: &[u8], open: usize) -> Result<ExemplarParts, LineError> {
     let format = TextFormat::Openmetrics;
     let rest = line.get(open..).unwrap_or_default();
     let rest = std::str::from_utf8(rest)
         .map_err(|error| LineError { what: NOT_UTF8, offset: open + error.valid_up_to() })?;
     let mut scanner = Scanner::new(rest);
+    // Labels are only checked here; `Exemplar::labels` parses them on demand.
     scanner
         .labels(format, None, |_, _| {})
         .map_err(|error| LineError { offset: open + error.offset, ..error })?;
@@ -137,11 +140,11 @@ fn name_end(line: &[u8], start: usize) -> usize {
     at
 }
 
-/// Where braces end, without a look at what is in them.
+/// Returns the end of braces without parsing their content.
 fn braces_end(line: &[u8], open: usize) -> Result<usize, LineError> {
     let mut at = open + 1;
-    // Nearly always it is the first brace, with pairs of quotes before it: that is seen in steps of
-    // many bytes.
+    // Nearly always the first closing brace is the end, with pairs of quotes before it: `memchr`
+    // finds that out many bytes at a time.
     let inside = line.get(at..).unwrap_or_default();
     if let Some(inside) = memchr::memchr(b'}', inside).and_then(|end| inside.get(..end))
         && memchr::memchr2(b'\\', b'\n', inside).is_none()
@@ -161,8 +164,8 @@ fn braces_end(line: &[u8], open: usize) -> Result<usize, LineError> {
     }
 }
 
-/// A number and where it ends. Before it stands one space, or any blanks in the classic format,
-/// which needs none behind a brace.
+/// Parses a number, and returns its end. One space precedes it, or any blanks in the classic
+/// format, which needs none behind a brace.
 fn number<T>(
     line: &[u8],
     at: usize,
@@ -177,6 +180,7 @@ fn number<T>(
         false => return Err(LineError { what: "a space is missing", offset: at }),
     };
     let rest = line.get(start..).unwrap_or_default();
+    // OpenMetrics has no tabs: one makes the number invalid.
     let is_end = |byte: &u8| *byte == b' ' || (is_lax && *byte == b'\t');
     let end = rest.iter().position(is_end).unwrap_or(rest.len());
     let word = rest.get(..end).and_then(|word| std::str::from_utf8(word).ok());
@@ -186,7 +190,7 @@ fn number<T>(
     }
 }
 
-/// Reads a line that begins with `#`.
+/// Parses a line that begins with `#`.
 pub(super) fn parse_comment(line: &[u8], format: TextFormat) -> Result<Item<'_>, LineError> {
     match format {
         TextFormat::Openmetrics => open_metrics_comment(line),
@@ -216,6 +220,7 @@ fn open_metrics_comment(line: &[u8]) -> Result<Item<'_>, LineError> {
         },
         " HELP " => Ok(Item::Help { family, help: unescape(text) }),
         _ => {
+            // OpenMetrics demands that the name ends with the unit; an empty unit is allowed.
             let stem = family.strip_suffix(text).and_then(|stem| stem.strip_suffix('_'));
             match text.is_empty() || stem.is_some() {
                 true => Ok(Item::Unit { family, unit: Cow::Borrowed(text) }),
@@ -225,11 +230,12 @@ fn open_metrics_comment(line: &[u8]) -> Result<Item<'_>, LineError> {
     }
 }
 
-/// Remarks may have bytes of any kind.
+/// Parses a line with `#` of the classic format. A comment may have bytes of any kind.
 fn classic_comment(line: &[u8]) -> Result<Item<'_>, LineError> {
     let hash = blanks(line, 0);
     let start = blanks(line, hash + 1);
     let keyword = line.get(start..start + 4).unwrap_or_default();
+    // A comment may resemble metadata without being wrong.
     let is_word = start > hash + 1 && matches!(keyword, b"TYPE" | b"HELP");
     if !is_word || !matches!(line.get(start + 4), Some(b' ' | b'\t')) {
         return Ok(Item::Comment);
@@ -240,7 +246,7 @@ fn classic_comment(line: &[u8]) -> Result<Item<'_>, LineError> {
     scanner.skip_blanks();
     let family = family(&mut scanner).map_err(place)?;
     let rest = scanner.rest();
-    // Whatever stands behind the name, one byte of it is not part of the text.
+    // One character behind the name is not part of the text, whatever it is.
     let mut chars = rest.chars();
     chars.next();
     let text = chars.as_str();
@@ -289,7 +295,7 @@ fn family<'a>(scanner: &mut Scanner<'a>) -> Result<Cow<'a, str>, LineError> {
     if family.is_empty() { Err(missing) } else { Ok(Cow::Borrowed(family)) }
 }
 
-/// Bytes as text.
+/// Returns bytes as text, or the position of the first invalid one.
 pub(super) fn text_of(bytes: &[u8]) -> Result<&str, LineError> {
     std::str::from_utf8(bytes)
         .map_err(|error| LineError { what: NOT_UTF8, offset: error.valid_up_to() })

@@ -8,10 +8,10 @@
 //! ```
 //!
 //! The grammar is that of upstream's parsers (`model/textparse` in prometheus/prometheus):
-//! OpenMetrics is strict about spaces and its end, the classic format is not; times are seconds in
-//! the one and milliseconds in the other.
+//! OpenMetrics is strict about spaces and about its end, the classic format is not; timestamps are
+//! seconds in OpenMetrics and milliseconds in the classic format.
 //!
-//! What differs, each with a case in `tests/cases`:
+//! Differences, each with a case in `tests/cases`:
 //!
 //! | input | upstream | here | why |
 //! | --- | --- | --- | --- |
@@ -29,8 +29,8 @@
 //! | garbage behind a value, OpenMetrics | refused with the next line | with its own | place of the error |
 //! | last line without its end, OpenMetrics | refused | `# EOF` is missed behind it | alike for a scrape |
 //!
-//! Errors within braces are found by [`crate::Series::labels`], not by the parser: who keeps texts
-//! in a cache looks at them once.
+//! Errors within braces are found by [`crate::Series::labels`], not by the parser, so that a reader
+//! that caches texts checks each of them once.
 
 mod line;
 mod parser;

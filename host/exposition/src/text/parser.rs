@@ -1,12 +1,12 @@
-//! Takes a text in pieces, and returns its items.
+//! Parses a text in pieces, and returns its items.
 //!
 //! ```text
 //! buffer  │ parsed │ lines that came whole │ what came of the next line │
 //!         0        start                                                end
 //! ```
 //!
-//! What is parsed goes when the next piece comes, so a parser holds one piece and at most one line,
-//! or twice as much where lines are wrong.
+//! Parsed bytes are removed when the next piece comes, so a parser holds one piece and at most one
+//! line, or twice as much after invalid lines.
 
 use super::line::{SampleParts, is_blank, is_comment, measure, parse_comment, text_of};
 use crate::error::{KEPT_CHARS, ParseError, Place, beginning};
@@ -19,35 +19,35 @@ use crate::series::Series;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Bytes that may be looked at in vain in any text: four lines of the greatest length.
+/// Bytes that may be examined in vain in any text: four lines of the greatest length.
 const IN_VAIN_BYTES_MIN: u64 = 4 * LINE_BYTES_MAX as u64;
 
-/// Reads a text that comes in pieces.
+/// Parses a text that comes in pieces.
 pub struct TextParser {
     format: TextFormat,
     buffer: Vec<u8>,
-    /// First byte that is not parsed.
+    /// Offset of the first unparsed byte.
     start: usize,
-    /// Up to here there is no line break behind `start`.
+    /// Offset up to which there is no line break behind `start`.
     searched: usize,
-    /// Lines before `start`.
+    /// Number of lines before `start`.
     lines: u64,
-    /// Bytes taken before the buffer's first.
+    /// Number of bytes removed from the front of the buffer.
     dropped: u64,
-    /// What the newest line of its sort says, as upstream takes it, whatever the family.
+    /// Type of the newest `TYPE` line, which holds for samples of all families, as in upstream.
     kind: MetricType,
-    /// No more pieces come.
+    /// Whether no more pieces come.
     is_complete: bool,
-    /// There was `# EOF`.
+    /// Whether the line `# EOF` was read.
     has_ended: bool,
-    /// How much there must be before an open string is looked at again.
+    /// Number of bytes needed before an open string is examined again.
     retry_bytes: usize,
-    /// Bytes behind lines with open strings that were looked at for nothing.
+    /// Number of bytes behind lines with open strings that were examined in vain.
     in_vain: u64,
     current: Current,
 }
 
-/// What [`TextParser::advance`] found.
+/// The entry that [`TextParser::advance`] found.
 #[derive(Default)]
 struct Current {
     entry: Range<usize>,
@@ -56,7 +56,7 @@ struct Current {
 }
 
 impl TextParser {
-    /// Begins at the front of a text.
+    /// Creates a parser at the front of a text.
     pub fn new(format: TextFormat) -> TextParser {
         TextParser {
             format,
@@ -74,22 +74,21 @@ impl TextParser {
         }
     }
 
-    /// The same, with the memory of another one's buffer.
+    /// Creates a parser that reuses the memory of a buffer.
     pub fn with_buffer(format: TextFormat, mut buffer: Vec<u8>) -> TextParser {
         buffer.clear();
         TextParser { buffer, ..TextParser::new(format) }
     }
 
-    /// The memory of its buffer.
+    /// Returns the buffer for reuse.
     pub fn into_buffer(self) -> Vec<u8> {
         self.buffer
     }
 
-    /// Takes the next piece. All items of the one before are to be taken first: what is not parsed
-    /// is kept.
+    /// Takes the next piece. All items of the previous one are taken before, or its bytes are kept.
     pub fn feed(&mut self, piece: &[u8]) {
-        // What is left moves to the front. Where that is much, after wrong lines, it waits until as
-        // much was parsed.
+        // Unparsed bytes move to the front. If there are many, after invalid lines, the move waits
+        // until as many were parsed, which keeps its cost linear.
         if self.start >= self.buffer.len() / 2 {
             self.buffer.drain(..self.start);
             self.dropped += self.start as u64;
@@ -99,7 +98,7 @@ impl TextParser {
         self.buffer.extend_from_slice(piece);
     }
 
-    /// Says that no more pieces come. What is left is the last line.
+    /// Marks the text as complete: the rest is the last line.
     pub fn end(&mut self) {
         self.is_complete = true;
     }
@@ -108,7 +107,7 @@ impl TextParser {
         self.is_complete
     }
 
-    /// Bytes parsed so far.
+    /// Returns the number of bytes parsed so far.
     pub fn bytes(&self) -> u64 {
         self.dropped + self.start as u64
     }
@@ -118,13 +117,13 @@ impl TextParser {
         self.in_vain
     }
 
-    /// Number of the line that was read last, from 1.
+    /// Returns the number of the line that was read last, from 1.
     pub fn line_number(&self) -> u64 {
         self.lines
     }
 
-    /// The next item. `None`: there is none before the next piece, or before [`Self::end`]; after
-    /// that, there is none at all.
+    /// Returns the next item. `None`: there is none before the next piece, or before [`Self::end`];
+    /// after that, there is none at all.
     ///
     /// After [`ParseError::Line`] the next line can be read; any other error is the last.
     #[allow(clippy::should_implement_trait)]
@@ -132,15 +131,17 @@ impl TextParser {
         if self.advance()? { self.item().map(Some) } else { Ok(None) }
     }
 
-    /// Takes the next line if it is a sample without a time of a series whose text an item of this
-    /// format had before. Returns its value; without one, nothing was taken.
+    /// Takes the next line if it is a sample without a timestamp whose series has the text
+    /// `series`, which an earlier item of this format had. Returns its value; with `None`, nothing
+    /// was taken.
     ///
-    /// What is known of the text is not looked at again, which is most of the work for a line.
+    /// The text of a known series is not examined again, which is most of the work for a line.
     pub fn take_known(&mut self, series: &[u8]) -> Option<f64> {
+        // The line belongs to a sample with an open string, which is to be measured whole.
         if self.retry_bytes > 0 {
             return None;
         }
-        // An error comes again when the item is asked for.
+        // `next` finds the same error again, and reports it.
         let entry = self.next_line().ok()??;
         let line = self.buffer.get(entry.clone())?;
         let word = line.strip_prefix(series)?.strip_prefix(b" ")?;
@@ -149,7 +150,7 @@ impl TextParser {
         Some(value)
     }
 
-    /// Goes to the next item, if it is there.
+    /// Moves to the next item; returns whether there is one.
     pub(crate) fn advance(&mut self) -> Result<bool, ParseError> {
         if self.buffer.len() - self.start < self.retry_bytes && !self.is_complete {
             return Ok(false);
@@ -168,6 +169,7 @@ impl TextParser {
                     }
                     Longer::NotThere => return Ok(false),
                     Longer::Wrong(error) => {
+                        // `longer_entry` examines no more than one line of the greatest length.
                         let looked_at = self.buffer.len() - entry.start;
                         self.in_vain += looked_at.min(LINE_BYTES_MAX) as u64;
                         return Err(self.refuse(entry, error));
@@ -182,7 +184,7 @@ impl TextParser {
         Ok(true)
     }
 
-    /// The item that [`Self::advance`] found.
+    /// Returns the item that [`Self::advance`] found.
     pub(crate) fn item(&mut self) -> Result<Item<'_>, ParseError> {
         let Current { entry, line, sample } = &mut self.current;
         let bytes = self.buffer.get(entry.clone()).unwrap_or_default();
@@ -199,14 +201,14 @@ impl TextParser {
         item.map_err(|error| line_error(bytes, start, error))
     }
 
-    /// The error for the line that was read last, as a whole.
+    /// Returns an error for the line that was read last, as a whole.
     pub fn refused(&self, what: &'static str) -> ParseError {
         let place = Place { line: self.current.line, column: 1 };
         let bytes = self.buffer.get(self.current.entry.clone()).unwrap_or_default();
         line_error(bytes, place, LineError { what, offset: 0 })
     }
 
-    /// The error for the line that was read last, whose labels are wrong.
+    /// Returns an error for the labels of the line that was read last.
     pub fn refused_labels(&self, error: crate::LabelError) -> ParseError {
         match self.refused(error.what) {
             ParseError::Line { place, what, text } => {
@@ -216,7 +218,7 @@ impl TextParser {
         }
     }
 
-    /// The next line that is there, without its end.
+    /// Returns the next complete line, without its line break.
     fn next_line(&mut self) -> Result<Option<Range<usize>>, ParseError> {
         loop {
             let unsearched = self.buffer.get(self.searched..).unwrap_or_default();
@@ -224,6 +226,7 @@ impl TextParser {
                 Some(at) => self.searched + at,
                 None => {
                     self.searched = self.buffer.len();
+                    // Refused before its end is known, so that memory stays bounded.
                     if self.searched - self.start > LINE_BYTES_MAX {
                         return Err(ParseError::TooLong { line: self.lines + 1 });
                     }
@@ -231,6 +234,7 @@ impl TextParser {
                         return Ok(None);
                     }
                     if self.start == self.buffer.len() {
+                        // Only OpenMetrics has an end mark, without which the text was cut off.
                         return match self.format == TextFormat::Prometheus || self.has_ended {
                             true => Ok(None),
                             false => Err(ParseError::NoEnd { lines: self.lines }),
@@ -248,7 +252,7 @@ impl TextParser {
             }
             let bytes = self.buffer.get(line.clone()).unwrap_or_default();
             if self.format == TextFormat::Openmetrics || !is_blank(bytes) {
-                // If this is not yet all of it, it is found again.
+                // If the entry needs further lines, this one is found again without a search.
                 self.searched = end;
                 return Ok(Some(line));
             }
@@ -256,15 +260,16 @@ impl TextParser {
         }
     }
 
-    /// Goes behind an entry with so many line breaks in it.
+    /// Moves behind an entry with so many line breaks in it.
     fn consume(&mut self, entry: Range<usize>, breaks: u64) {
         self.lines += 1 + breaks;
         self.retry_bytes = 0;
+        // The last line may have no line break.
         self.start = (entry.end + 1).min(self.buffer.len());
         self.searched = self.start;
     }
 
-    /// Passes over a line that is wrong.
+    /// Skips an invalid line, and returns its error.
     fn refuse(&mut self, line: Range<usize>, error: LineError) -> ParseError {
         let start = Place { line: self.lines + 1, column: 1 };
         let bytes = self.buffer.get(line.start..).unwrap_or_default();
@@ -273,22 +278,24 @@ impl TextParser {
         refused
     }
 
-    /// Whether the lines behind one may belong to it. What was looked at in vain may be looked at
-    /// again for the next line: so that many wrong lines do not cost the square of their length,
-    /// each stands for itself once that is more than the text itself.
+    /// Returns whether the following lines may belong to a line. Bytes examined in vain may be
+    /// examined again for the next line: so that many invalid lines do not cost the square of their
+    /// length, each is taken alone once those bytes are more than the text itself.
     fn may_go_on(&self, error: LineError) -> bool {
         self.format == TextFormat::Prometheus
             && error.what == OPEN_STRING
             && self.in_vain <= IN_VAIN_BYTES_MIN + self.bytes()
     }
 
-    /// A sample with a line break in a label value.
-    ///
-    /// Each look at it is at all that is there. So that hostile pieces do not make that the square
-    /// of its length, the next look comes when there is a quarter more.
+    /// Measures a sample with a line break in a label value.
+    ///  Each attempt examines all bytes that are there. So that hostile pieces do not make that the
+    /// square
+    /// of the length, the next attempt waits for a quarter more.
     fn longer_entry(&mut self, open: LineError) -> Longer {
         let all = self.buffer.get(self.start..).unwrap_or_default();
+        // A string that is left open must not cost a search in the whole buffer.
         let bounded = all.get(..LINE_BYTES_MAX).unwrap_or(all);
+        // The end of the text ends a sample; the end of the bound does not.
         match sample_end(bounded, open.offset, self.is_complete && bounded.len() == all.len()) {
             Some(end) => {
                 let entry = bounded.get(..end).unwrap_or_default();
@@ -307,12 +314,11 @@ impl TextParser {
 }
 
 enum Longer {
-    /// Where it ends in the buffer, and what it is.
+    /// End of the sample in the buffer, and its parts.
     Found {
         end: usize,
         parts: SampleParts,
     },
-    /// More pieces are needed.
     NotThere,
     Wrong(LineError),
 }
@@ -321,13 +327,13 @@ fn count_breaks(text: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', text).count() as u64
 }
 
-/// Where a sample ends that has an open string at `open`: at the first line break that is not
-/// within quotes.
+/// Returns the end of a sample that has an open string at `open`: the first line break outside of
+/// quotes.
 fn sample_end(text: &[u8], open: usize, is_complete: bool) -> Option<usize> {
     let mut at = open;
     loop {
         let rest = text.get(at + 1..)?;
-        // Behind the quote that opens a string.
+        // Offset of `within`, behind the quote that opens a string.
         let mut end = at + 1;
         let mut within = rest;
         loop {
@@ -374,12 +380,13 @@ fn sample_of(
     Ok(Item::Sample(Sample { series, value, timestamp_ms, created_ms: None, exemplar }))
 }
 
-/// An error in an entry that begins at a place, with the line that it is in.
+/// Returns the error in an entry that begins at `start`, with the line of the fault.
 fn line_error(bytes: &[u8], start: Place, error: LineError) -> ParseError {
     let place = error.place(start, bytes);
     let before = bytes.get(..error.offset).unwrap_or(bytes);
     let line = bytes.get(memchr::memrchr(b'\n', before).map_or(0, |last| last + 1)..);
     let line = line.and_then(|line| line.split(|byte| *byte == b'\n').next()).unwrap_or_default();
+    // A character has at most four bytes: no more is converted than can be kept.
     let text = beginning(&String::from_utf8_lossy(&line[..line.len().min(4 * KEPT_CHARS)]));
     ParseError::Line { place, what: error.what, text }
 }

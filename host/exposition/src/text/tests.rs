@@ -1,4 +1,4 @@
-//! Lines of every kind, lines that are none, and bytes of no kind at all.
+//! Lines of every kind, invalid lines, and arbitrary bytes.
 
 use super::{TextParser, TextReader};
 use crate::TextFormat::{Openmetrics, Prometheus};
@@ -6,7 +6,7 @@ use crate::*;
 use proptest::prelude::*;
 use std::borrow::Cow;
 
-/// Looks at the one item of a line.
+/// Calls `look` with the only item of a line.
 fn with_item<T>(
     line: &str,
     format: TextFormat,
@@ -33,7 +33,6 @@ fn pairs(pairs: &[(&str, &str)]) -> LabelPairs {
     pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
 
-/// Value, time, exemplar.
 type Numbers = (f64, Option<i64>, Option<(LabelPairs, f64, Option<i64>)>);
 
 fn numbers(line: &str, format: TextFormat) -> Option<Numbers> {
@@ -128,8 +127,8 @@ fn what_else_a_line_says() {
     }
 }
 
-/// A line of a megabyte was kept whole with each target that sent one, and with each error of an
-/// import.
+/// Regression: a line of a megabyte was kept whole with each target that sent one, and with each
+/// error of an import.
 #[test]
 fn an_error_keeps_the_beginning_of_a_line() {
     for (letter, bytes) in [('a', 1), ('é', 2), ('\u{1f600}', 4)] {
@@ -212,7 +211,7 @@ fn places_are_of_the_whole_text() {
         place(4, 1),
         "the metric name is not given once at line 7, column 10".to_owned(),
         "line 9: this is not a value at column 5: \"p\\\"} q\"".to_owned(),
-        // The next line is looked at for itself.
+        // The next line is parsed alone.
         "line 9: this is not a value at column 2: \"p\\\"} q\"".to_owned(),
         place(10, 1),
     ];
@@ -277,9 +276,9 @@ fn hostile_pieces_cost_no_square() {
     assert!(matches!(parser.next(), Ok(Some(Item::Sample(_)))));
 }
 
-/// The story of 3 kB of gzip that stopped all pushes: 400,000 lines of five bytes, and behind each
-/// the string that it leaves open was looked for in the next mebibyte, for half an hour. Here it is
-/// what was looked at that counts, not the time.
+/// Regression: 3 kB of gzip stopped all pushes for half an hour. Behind each of 400,000 lines of
+/// five bytes, the string that it leaves open was searched in the next mebibyte. The test counts
+/// the bytes examined, not the time.
 #[test]
 fn wrong_lines_with_open_strings_cost_no_square() {
     let line = b"{\"\\\"\n";
@@ -307,12 +306,12 @@ fn wrong_lines_with_open_strings_cost_no_square() {
         take(&mut parser);
         let text = (lines * line.len()) as u64;
         assert!(parser.in_vain() <= text + 5 * LINE_BYTES_MAX as u64, "{}", parser.in_vain());
-        // The last line is right.
+        // The last line is valid.
         assert_eq!((wrong, good), (lines, 1));
     }
 }
 
-/// A wrong line of a mebibyte was copied into its error as a whole.
+/// Regression: a wrong line of a mebibyte was copied into its error as a whole.
 #[test]
 fn an_error_holds_the_beginning_of_a_long_line() {
     let mut parser = TextParser::new(Prometheus);
@@ -325,7 +324,7 @@ fn an_error_holds_the_beginning_of_a_long_line() {
     assert!(text.len() < 1000, "{}", text.len());
 }
 
-/// What a text gives in pieces, as words.
+/// Returns the items of a text in pieces, as text.
 fn in_pieces(text: &[u8], cuts: &[usize], format: TextFormat) -> Vec<String> {
     let mut parser = TextParser::new(format);
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (text.len() + 1)).collect();
@@ -361,15 +360,16 @@ fn in_pieces(text: &[u8], cuts: &[usize], format: TextFormat) -> Vec<String> {
     found
 }
 
-/// Lines, and what is nearly one.
+/// Valid lines, and lines that are nearly valid.
 const LINES: &str = "([a-z#]{1,3}[ {}=\",0-9a-zA-Z#\\\\\n\t\u{e9}]{0,20}\n\
     |a\\{b=\"[\n\"\\\\,}=a]{0,8}\"?\\} 1\n\
     |# (TYPE|HELP) a (counter|x)\n\
     |a 1( 5)?( # \\{b=\"c\"\\} 1)?\n\
     |# EOF\n){0,12}";
 
-/// What a text says where these series are known, in two pieces: of samples without times and
-/// exemplars the line, the series and the bits of the value, and all of others. Also all series.
+/// Reads a text in two pieces where some series are known. Returns line, series and bits of the
+/// value of samples without timestamps and exemplars, and other items whole. Also returns all
+/// series.
 fn with_known(
     text: &[u8],
     cut: usize,

@@ -1,8 +1,8 @@
-//! Tables of bodies with what Prometheus' parsers give for them, as `tests/peers/expositioncases`
-//! makes them: reading them, and comparing.
+//! Tables of bodies with the results of Prometheus' parsers, made by `tests/peers/expositioncases`:
+//! reading them, and comparing.
 //!
-//! A case may say what this crate gives instead, and why. Each body is read at once and byte by
-//! byte.
+//! A case may state another result for this crate, with the reason. Each body is read at once and
+//! byte by byte.
 
 use serde_json::Value;
 use std::error::Error;
@@ -12,15 +12,15 @@ use tidepool_exposition::{
     NativeHistogram, Parser, Span,
 };
 
-/// A case that came out otherwise.
+/// A case with an unexpected result.
 pub struct Difference {
-    /// Where its text stands, if that is known.
+    /// Place of the body in its source, if known.
     pub name: String,
-    /// Its body, and both results.
+    /// The body, and both results.
     pub text: String,
 }
 
-/// All cases of a table that do not come out as they should, and how many there are.
+/// Returns the cases of a table with unexpected results, and the number of all cases.
 pub fn differences(path: &Path) -> Result<(Vec<Difference>, usize), Box<dyn Error>> {
     let table = std::fs::read_to_string(path)?;
     let mut differences = Vec::new();
@@ -223,7 +223,7 @@ fn list(items: impl Iterator<Item = String>) -> String {
     format!("[{}]", items.collect::<Vec<_>>().join(" "))
 }
 
-/// A number that is no integer is written by its bits.
+/// Writes an integer as such, and any other number by its bits.
 fn number(value: f64) -> String {
     match value == value.trunc() && value.abs() < 1e15 {
         true => (value as i64).to_string(),
@@ -231,7 +231,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// Empty values are those of labels that are not there.
+/// Leaves out empty values, which stand for absent labels.
 fn pairs(labels: &LabelPairs) -> String {
     let labels = labels.iter().filter(|(_, value)| !value.is_empty());
     let pair = |(name, value): &(String, String)| format!("{}:{}", quoted(name), quoted(value));

@@ -1,4 +1,4 @@
-//! `adjtimex(2)`, which no safe crate has: what the kernel knows of its clock, read only.
+//! `adjtimex(2)`, which no safe crate offers: the kernel's data about its clock, read only.
 
 #![allow(unsafe_code)]
 
@@ -6,11 +6,11 @@ use libc::timex;
 use std::io;
 use std::mem::MaybeUninit;
 
-/// The state of the clock (`TIME_OK`, …, `TIME_ERROR`), and all else that is said.
+/// Returns the state of the clock (`TIME_OK`, …, `TIME_ERROR`), and all other data.
 pub(super) fn read() -> io::Result<(i32, timex)> {
     let mut timex = MaybeUninit::<timex>::zeroed();
-    // SAFETY: the pointer is to a whole `timex`. It has `modes` 0, so that nothing is changed and
-    // the kernel only writes; all its fields are integers, for which zeros and all else are values.
+    // SAFETY: the pointer is to a whole `timex`. Its `modes` is 0, so that nothing is changed and
+    // the kernel only writes; all fields are integers, for which all bits are valid.
     let (state, timex) = unsafe {
         let state = libc::adjtimex(timex.as_mut_ptr());
         (state, timex.assume_init())
@@ -22,7 +22,7 @@ pub(super) fn read() -> io::Result<(i32, timex)> {
 mod tests {
     use super::*;
 
-    /// Where sandboxes forbid it, there is nothing to compare.
+    /// Sandboxes may forbid the call: then there is nothing to compare.
     #[test]
     fn the_clock_ticks_a_hundred_times_a_second() {
         match read() {

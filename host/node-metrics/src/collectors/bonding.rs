@@ -1,4 +1,4 @@
-//! `bonding`: bonded network devices and how many of theirs are up. Upstream:
+//! `bonding`: bonded network devices, and how many of their slaves are up. Upstream:
 //! `collector/bonding_linux.go`; the kernel's `Documentation/networking/bonding.rst`.
 
 use super::{Collector, Round};
@@ -25,6 +25,7 @@ impl Collector for Bonding {
     fn collect(&mut self, round: &mut Round<'_>, output: &mut Output<'_>) -> Result<()> {
         let directory = round.paths.sysfs("class/net");
         let mut masters = words(&directory.join("bonding_masters"), round.reader)?;
+        // Sinks rely on the same order in every round, and on series that do not repeat.
         masters.sort_unstable();
         masters.dedup();
         let bonds = masters.into_iter().map(|master| read_bond(&directory, master, round.reader));
@@ -43,7 +44,7 @@ impl Collector for Bonding {
     }
 }
 
-/// Without the kernel's module, the first of the files is not there.
+/// Reads the words of a file. Without the kernel's module, the first file does not exist.
 fn words(path: &Path, reader: &mut Reader) -> Result<Vec<String>> {
     match reader.bytes(path) {
         Ok(text) => Ok(valid_utf8(text).split_whitespace().map(str::to_owned).collect()),
@@ -59,7 +60,7 @@ fn read_bond(directory: &Path, master: String, reader: &mut Reader) -> Result<Bo
     let (mut slaves, mut active) = (0, 0);
     for slave in words(&path.join("bonding/slaves"), reader)? {
         slaves += 1;
-        // Kernels before 3.9 say `slave_`.
+        // Kernels before 3.9 have `slave_` instead.
         let [file, old] = ["lower", "slave"]
             .map(|prefix| path.join(format!("{prefix}_{slave}/bonding_slave/mii_status")));
         let is_up = match reader.attribute(&file) {

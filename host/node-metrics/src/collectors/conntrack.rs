@@ -8,7 +8,7 @@ use crate::sink::{Kind, Output};
 
 const NO_MODULE: CollectError = CollectError::NoData("connections are not tracked");
 
-/// Column, name and help.
+/// Column of the count, name and help.
 const COUNTS: [(usize, &str, &str); 8] = [
     (2, "node_nf_conntrack_stat_found", "Number of searched entries which were successful."),
     (4, "node_nf_conntrack_stat_invalid", "Number of packets seen which can not be tracked."),
@@ -51,6 +51,7 @@ impl Collector for Conntrack {
             let path = round.paths.procfs(file);
             match round.reader.number(&path) {
                 Ok(number) => Ok(number),
+                // Without the kernel's module, the file does not exist.
                 Err(rustix::io::Errno::NOENT) => Err(NO_MODULE),
                 Err(error) => Err(CollectError::read(&path, error)),
             }
@@ -78,7 +79,7 @@ impl Collector for Conntrack {
     }
 }
 
-/// Sums over processors.
+/// Sums the counts over all processors.
 fn parse(text: &str) -> std::result::Result<[u64; COUNTS.len()], Malformed> {
     let mut sums = [0u64; COUNTS.len()];
     for (number, line) in text.lines().enumerate().skip(1) {
@@ -90,6 +91,7 @@ fn parse(text: &str) -> std::result::Result<[u64; COUNTS.len()], Malformed> {
             return Err(malformed());
         }
         for (sum, (column, ..)) in sums.iter_mut().zip(COUNTS) {
+            // Hostile counts must not overflow; kernels without restarts have one column less.
             *sum = sum.wrapping_add(columns.get(column).copied().unwrap_or_default());
         }
     }

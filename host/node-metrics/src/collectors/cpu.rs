@@ -1,9 +1,9 @@
-//! `cpu`: the time of each processor by mode, throttling, and which are isolated or online.
+//! `cpu`: the time of each processor by mode, throttling, and isolated and online processors.
 //! Upstream: `collector/cpu_linux.go`; `sysfs-devices-system-cpu` in the kernel's ABI
 //! documentation.
 //!
 //! The topology is read again only when the processors of `stat` change: it takes four files for
-//! each processor, and is the same until one goes on- or offline.
+//! each processor, and stays the same until one goes on- or offline.
 
 use super::proc_stat::{CPU_TIMES, CpuTimes, IDLE};
 use super::{Collector, Round};
@@ -14,21 +14,21 @@ use crate::sink::{Kind, Output};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// `USER_HZ`.
+/// `USER_HZ` of the kernel's files.
 const TICKS_PER_SECOND: f64 = 100.0;
-/// If idle time jumps back further, a processor was replaced, and its times start from 0. Smaller
-/// steps back come from the kernel's arithmetic: the last value stays.
+/// Idle time that falls by so much means that a processor was replaced, and its times start from 0.
+/// Smaller falls come from the kernel's arithmetic: the previous value stays.
 const JUMP_BACK_TICKS: u64 = 300;
 const MODES: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
 const GUEST_MODES: [&str; 2] = ["user", "nice"];
-/// More than any kernel has (`NR_CPUS`).
+/// Limit on processor numbers, above that of any kernel (`NR_CPUS`).
 const CPU_NUMBER_MAX: u32 = 65_535;
 
 #[derive(Default)]
 pub(crate) struct Cpu {
     cpus: Vec<OneCpu>,
     topology: Topology,
-    /// Upstream reads it when it starts: the kernel's command line decides.
+    /// Read once, as upstream does at its start: the kernel's command line decides.
     isolated: Option<Vec<String>>,
 }
 
@@ -37,19 +37,18 @@ struct OneCpu {
     label: String,
 }
 
-/// What sysfs says of the processors that are there.
+/// State of the processors in sysfs.
 #[derive(Default)]
 struct Topology {
     packages: Vec<Throttled>,
     cores: Vec<Throttled>,
-    /// Number, and whether it is online; empty where processors cannot be taken offline.
+    /// Number, and whether it is online; empty where processors cannot go offline.
     online: Vec<(String, bool)>,
 }
 
-/// Has a count of throttling.
 struct Throttled {
     package: String,
-    /// Empty for packages.
+    /// Empty for a whole package.
     core: String,
     path: PathBuf,
 }
@@ -83,14 +82,14 @@ impl Collector for Cpu {
 }
 
 impl Cpu {
-    /// Takes the times over; says whether there are other processors than before.
+    /// Takes over the times; returns whether the set of processors changed.
     fn update(&mut self, now: &[CpuTimes]) -> bool {
         let are_the_same = self.cpus.len() == now.len()
             && self.cpus.iter().zip(now).all(|(before, now)| before.times.number == now.number);
         if !are_the_same {
             let before = std::mem::take(&mut self.cpus);
             let times_of = |number| {
-                // In the order of their numbers.
+                // Both lists are sorted by number.
                 let place = before.binary_search_by_key(&number, |cpu: &OneCpu| cpu.times.number);
                 place.ok().map(|place| before[place].times)
             };
@@ -106,6 +105,7 @@ impl Cpu {
                 *ticks = [0; CPU_TIMES];
             }
             for (before, now) in ticks.iter_mut().zip(now.ticks) {
+                // A counter must not fall but for a reset.
                 *before = now.max(*before);
             }
         }
@@ -137,13 +137,14 @@ impl Cpu {
 }
 
 impl Topology {
-    /// What cannot be read is as if it were not there: virtual machines have little of it.
+    /// Reads the topology. Unreadable files count as absent: virtual machines have few of them.
     fn read(paths: &Paths, reader: &mut Reader) -> Topology {
         let mut topology = Topology::default();
         let mut packages: BTreeMap<u64, PathBuf> = BTreeMap::new();
         let mut cores: BTreeMap<(u64, u64), PathBuf> = BTreeMap::new();
         let directory = paths.sysfs("devices/system/cpu");
         let cpus = numbered(&directory, "cpu").unwrap_or_default();
+        // x86 cannot take the first processor offline, and upstream shows none of them then.
         let has_online =
             cpus.first().is_some_and(|cpu| directory.join(cpu).join("online").exists());
         for name in &cpus {
@@ -156,7 +157,7 @@ impl Topology {
             let mut number = |file: &str| reader.number::<u64>(&cpu.join(file)).ok();
             let Some(package) = number("topology/physical_package_id") else { continue };
             let Some(core) = number("topology/core_id") else { continue };
-            // The first processor that has a count speaks for its core and its package.
+            // The first processor with a count represents its core and its package.
             let core_count = "thermal_throttle/core_throttle_count";
             if !cores.contains_key(&(package, core)) && number(core_count).is_some() {
                 cores.insert((package, core), cpu.join(core_count));
@@ -186,6 +187,7 @@ impl Topology {
             Kind::Counter,
         );
         for Throttled { package, path, .. } in &self.packages {
+            // A file that is gone costs its own series only.
             if let Ok(count) = reader.number::<u64>(path) {
                 family.sample(&[("package", package)], count as f64);
             }
@@ -223,13 +225,14 @@ fn read_isolated(paths: &Paths, reader: &mut Reader) -> Result<Vec<String>> {
     })
 }
 
-/// As `cpuset(7)` describes the list format.
+/// Parses the list format of `cpuset(7)`.
 fn parse_ranges(text: &str) -> Option<Vec<String>> {
     let mut cpus = Vec::new();
     let number = |text: &str| text.parse().ok().filter(|number| *number <= CPU_NUMBER_MAX);
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u32, u32) = (number(first)?, number(last)?);
+        // `CPU_NUMBER_MAX` keeps a hostile range from filling the memory.
         cpus.extend(first..=last);
     }
     cpus.sort_unstable();
@@ -282,7 +285,7 @@ mod tests {
         );
     }
 
-    /// Upstream's table of steps: after less than 3 s back the last value stays, after more it
+    /// Upstream's table of steps: a fall of less than 3 s keeps the previous value, a larger one
     /// resets.
     #[test]
     fn times_that_jump_back_are_held_up_until_they_start_anew() {
@@ -388,7 +391,7 @@ mod tests {
                 r#"node_cpu_online{cpu="10"} 1"#,
             ]
         );
-        // x86 cannot take the first offline, and upstream gives nothing then.
+        // x86 cannot take the first one offline, and upstream shows none then.
         tree.remove("sys/devices/system/cpu/cpu0/online");
         assert_eq!(flags(recorded(&tree, &mut Cpu::default())), isolated);
         for hostile in ["1-x", "0-4294967295", "-1", "1-2-3"] {

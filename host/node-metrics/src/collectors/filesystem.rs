@@ -1,8 +1,8 @@
-//! `filesystem`: how full mounts are. Upstream: `collector/filesystem_common.go` and
+//! `filesystem`: usage of mounts. Upstream: `collector/filesystem_common.go` and
 //! `collector/filesystem_linux.go`.
 //!
-//! The mounts are those of the first process, or of this one where that is hidden; they are asked
-//! by other threads, because some never answer: see [`ask`].
+//! The mounts are those of process 1, or of this process where that one is hidden. Other threads
+//! query them, because some mounts never answer: see [`ask`].
 
 mod ask;
 mod mounts;
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use std::io;
 use std::time::Duration;
 
-/// Name, help and value of what a mount that answered says.
+/// Name, help and value of a family about mounts that answered.
 type Family = (&'static str, &'static str, fn(&Usage) -> f64);
 
 const USAGE: [Family; 6] = [
@@ -30,7 +30,7 @@ const USAGE: [Family; 6] = [
     ),
     ("node_filesystem_files", "Filesystem total file nodes.", |usage| usage.files),
     ("node_filesystem_files_free", "Filesystem total free file nodes.", |usage| usage.files_free),
-    // Upstream has it on all systems.
+    // Upstream has this family on all systems.
     (
         "node_filesystem_purgeable_bytes",
         "Filesystem space available including purgeable space (MacOS specific).",
@@ -38,20 +38,19 @@ const USAGE: [Family; 6] = [
     ),
 ];
 
-/// What upstream says of a mount that does not answer.
+/// Upstream's `device_error` of a mount that does not answer.
 const TIMED_OUT: &str = "mountpoint timeout";
-/// Of a mount in whose place this process sees another file system: one that hides it, such as
-/// those that systemd mounts for a service. Upstream shows the figures of that.
+/// `device_error` of a mount in whose place this process sees another file system: one that hides
+/// it, such as those that systemd mounts for a service. Upstream shows the figures of that one.
 const HIDDEN: &str = "hidden by another mount";
-/// `BTRFS_SUPER_MAGIC` of `statfs(2)`. Each of its subvolumes has a device number of its own, which
-/// `mountinfo` does not know.
+/// `BTRFS_SUPER_MAGIC`. Subvolumes have device numbers of their own, unknown to `mountinfo`.
 const BTRFS: u32 = 0x9123_683e;
 
 pub(crate) struct Filesystem {
     asker: Asker,
 }
 
-/// Of one mount; sizes in bytes.
+/// Usage of one mount; sizes in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Usage {
     size: f64,
@@ -59,15 +58,14 @@ struct Usage {
     available: f64,
     files: f64,
     files_free: f64,
-    /// Major and minor number of the file system's device, and whether it is one of Btrfs.
+    /// Major and minor number of the file system's device, and whether it is Btrfs.
     device: Option<((u32, u32), bool)>,
 }
 
-/// A mount and what became of asking it.
 struct Shown {
     mount: Mount,
     usage: Option<Usage>,
-    /// Empty if it answered.
+    /// Empty if the mount answered.
     device_error: String,
     is_read_only: bool,
 }
@@ -79,7 +77,7 @@ impl Collector for Filesystem {
 
     fn collect(&mut self, round: &mut Round<'_>, output: &mut Output<'_>) -> Result<()> {
         let mounts = match read_mounts("1/mountinfo", round) {
-            // Hidden by `hidepid`.
+            // `hidepid` hides the files of other users' processes.
             Err(CollectError::Read { source, .. }) if is_hidden(&source) => {
                 read_mounts("self/mountinfo", round)
             }
@@ -99,7 +97,7 @@ impl Filesystem {
     pub(crate) fn new(timeout: Duration) -> Filesystem {
         let usage = |path: &std::path::Path| {
             let (stat, device) = (statfs(path)?, rustix::fs::stat(path)?.st_dev);
-            // As upstream: other than `statvfs(3)`, not of fragments.
+            // As in upstream: blocks, not the fragments of `statvfs(3)`.
             let block_bytes = stat.f_bsize as f64;
             Ok(Usage {
                 size: stat.f_blocks as f64 * block_bytes,
@@ -107,6 +105,7 @@ impl Filesystem {
                 available: stat.f_bavail as f64 * block_bytes,
                 files: stat.f_files as f64,
                 files_free: stat.f_ffree as f64,
+                // The magic has 32 bits, but the type of the field depends on the platform.
                 device: Some(((major(device), minor(device)), stat.f_type as u32 == BTRFS)),
             })
         };
@@ -115,7 +114,6 @@ impl Filesystem {
 }
 
 impl Usage {
-    /// Whether it is that of this mount.
     fn is_of(&self, mount: &Mount) -> bool {
         self.device.is_none_or(|(device, is_btrfs)| {
             mount.devices.contains(&device) || is_btrfs && mount.kind == "btrfs"
@@ -145,7 +143,7 @@ fn show(mount: Mount, answer: Answer) -> Shown {
         Answer::Error(error) => {
             Shown { mount, usage: None, device_error: error_text(error), is_read_only }
         }
-        // Upstream does not say that such a mount is read-only.
+        // Upstream does not report such a mount as read-only.
         Answer::TimedOut => {
             Shown { mount, usage: None, device_error: TIMED_OUT.to_owned(), is_read_only: false }
         }
@@ -198,7 +196,7 @@ impl Shown {
     }
 }
 
-/// What Go calls errors that `statfs(2)` returns, since they are values of a label.
+/// Returns Go's text for errors of `statfs(2)`, since it is the value of a label.
 fn error_text(error: Errno) -> String {
     let text = match error {
         Errno::PERM => "operation not permitted",
@@ -317,14 +315,14 @@ mod tests {
         assert_eq!(recorder.value(size), Some(100.0));
     }
 
-    /// The temporary directory is on a file system like those.
+    /// The temporary directory stands for the mounted file systems.
     #[test]
     fn the_system_is_asked_below_the_root_that_was_given() {
         let tree = Tree::new();
         tree.write("root/data/file", "");
         let device = rustix::fs::stat(tree.path("root/data")).expect("a directory").st_dev;
         let (major, minor) = (major(device), minor(device));
-        // Two on one place: the second is seen.
+        // Of two mounts on one point, the second is visible.
         let mounts = format!(
             "1 1 0:1 / /data rw - xfs there rw\n2 1 {major}:{minor} / /data rw - xfs there rw\n\
              3 1 0:1 / /data rw - xfs hidden rw\n4 1 8:2 / /none rw - xfs none rw\n\
@@ -341,7 +339,7 @@ mod tests {
         assert!(value("avail_bytes") <= value("size_bytes") && value("avail_bytes") > Some(0.0));
         let none = r#"node_filesystem_device_error{device="none",device_error="no such file or directory",fstype="xfs",mountpoint="/none"}"#;
         assert_eq!(recorder.value(none), Some(1.0));
-        // A full file system was shown as the empty one that hid it.
+        // Regression: a full file system was shown with the figures of the one that hid it.
         for kind in ["xfs", "btrfs"] {
             let labels = format!(
                 "{{device=\"hidden\",device_error=\"{HIDDEN}\",fstype=\"{kind}\",mountpoint=\"/data\"}}"

@@ -1,9 +1,9 @@
 //! `hwmon`: sensors of the hardware. Upstream: `collector/hwmon_linux.go`; the kernel's
 //! `Documentation/hwmon/sysfs-interface.rst`.
 //!
-//! Attributes are called by a type, a number and maybe a property: `temp1_max`. They lie in the
-//! directory of the sensors, or of the device that it belongs to. What sensors there are is read in
-//! each round, and what they say is grouped by family at its end, since one chip adds to many.
+//! Names of attributes have a type, a number and possibly a property: `temp1_max`. Attributes lie
+//! in the directory of the sensors, or of their device. Each round lists the sensors again, and
+//! groups their values by family at its end, since one chip adds to many families.
 
 mod chips;
 mod families;
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// What else there is in the directories is no sensor.
+/// Types of sensors; other files in the directories are ignored.
 const TYPES: [&str; 14] = [
     "vrm",
     "beep_enable",
@@ -38,10 +38,9 @@ const TYPES: [&str; 14] = [
 
 pub(crate) struct Hwmon;
 
-/// Of a sensor, by property.
 type Properties = BTreeMap<String, Vec<u8>>;
 
-/// Of a chip: by the name, such as `temp1`, type and properties.
+/// Sensors of a chip by name, such as `temp1`, with type and properties.
 type Sensors = BTreeMap<String, (&'static str, Properties)>;
 
 impl Collector for Hwmon {
@@ -63,6 +62,7 @@ impl Collector for Hwmon {
         for Chip { path, label, readable_name } in chips::all(&directory, names, round.reader) {
             match read_sensors(&path, round.reader) {
                 Ok(sensors) => families.add_chip(&label, readable_name.as_deref(), &sensors),
+                // A broken chip costs its own series only, and fails the collector.
                 Err(error) => last_error = Some(error),
             }
         }
@@ -74,6 +74,7 @@ impl Collector for Hwmon {
 fn read_sensors(directory: &Path, reader: &mut Reader) -> Result<Sensors> {
     let mut sensors = Sensors::new();
     read_directory(directory, &mut sensors, reader)?;
+    // Some drivers have the attributes at the device.
     let device = directory.join("device");
     if device.exists() {
         read_directory(&device, &mut sensors, reader)?;
@@ -86,8 +87,9 @@ fn read_directory(directory: &Path, sensors: &mut Sensors, reader: &mut Reader) 
     for name in names {
         let Some((kind, number, property)) = split_name(&name) else { continue };
         let Some(kind) = TYPES.into_iter().find(|known| *known == kind) else { continue };
-        // Directories are called `power`, too, and sensors that are broken give errors.
+        // Some directories have such names (`power`), and broken sensors give errors.
         let Ok(value) = reader.raw_attribute(&directory.join(&name)) else { continue };
+        // Upstream removes line breaks only.
         let first = value.iter().take_while(|byte| **byte == b'\n').count();
         let last = value.iter().rev().take_while(|byte| **byte == b'\n').count();
         let value = value.get(first..value.len() - last).unwrap_or_default().to_vec();
@@ -98,7 +100,7 @@ fn read_directory(directory: &Path, sensors: &mut Sensors, reader: &mut Reader) 
     Ok(())
 }
 
-/// Type, number (0 if there is none) and property (empty if there is none). As upstream's
+/// Returns type, number (0 if absent) and property (empty if absent), by upstream's
 /// `^([^0-9]+)([0-9]*)?(_(.+))?$`, which looks for the longest type.
 fn split_name(name: &str) -> Option<(&str, u64, &str)> {
     let type_len = name.find(|c: char| c.is_ascii_digit()).unwrap_or(name.len());
@@ -115,7 +117,7 @@ fn split_name(name: &str) -> Option<(&str, u64, &str)> {
     if let Some(property) = property.strip_prefix('_').filter(|property| !property.is_empty()) {
         return Some((kind, number, property));
     }
-    // The type ends before, with an underscore.
+    // The type ends earlier, with an underscore.
     let at = kind.rfind('_').filter(|at| *at > 0)?;
     Some((&name[..at], 0, &name[at + 1..]))
 }
@@ -192,7 +194,7 @@ mod tests {
             ],
         );
         tree.write("sys/class/hwmon/hwmon3/temp2_label", b"a\xff\xfe\n\n");
-        // A chip that goes while it is read.
+        // A chip that vanishes while it is read.
         tree.link("sys/class/hwmon/hwmon4", "nowhere");
         tree.write("sys/class/hwmon/file", "");
         let mut recorder = Recorder::default();

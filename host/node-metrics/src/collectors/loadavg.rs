@@ -1,4 +1,4 @@
-//! `loadavg`. Upstream: `collector/loadavg_linux.go`; `proc_loadavg(5)`.
+//! `loadavg`: load averages. Upstream: `collector/loadavg_linux.go`; `proc_loadavg(5)`.
 
 use super::{Collector, Round};
 use crate::error::{Malformed, Result};

@@ -1,7 +1,6 @@
-//! `meminfo`: what memory is used for. Upstream: `collector/meminfo_linux.go`; `proc_meminfo(5)`.
+//! `meminfo`: use of the memory. Upstream: `collector/meminfo_linux.go`; `proc_meminfo(5)`.
 //!
-//! Fields that upstream does not know are left out here, too: they would be series that its
-//! dashboards do not have.
+//! Fields that upstream does not know are left out: its dashboards do not have their series.
 
 use super::{Collector, Round};
 use crate::error::{Malformed, Result};
@@ -9,14 +8,12 @@ use crate::sink::{Kind, Output};
 
 const KIB: f64 = 1024.0;
 
-/// The kernel's name, ours and its help.
 struct Field {
     key: &'static str,
     name: &'static str,
     help: &'static str,
 }
 
-/// Names and helps of the kernel's fields.
 macro_rules! fields {
     ($($key:literal $name:literal),* $(,)?) => {
         [$(Field {
@@ -27,7 +24,7 @@ macro_rules! fields {
     };
 }
 
-/// In the order of the kernel, so that each is found where the last ended.
+/// Fields in the kernel's order, so that a search begins where the last one ended.
 const FIELDS: [Field; 51] = fields![
     "MemTotal" "MemTotal_bytes",
     "MemFree" "MemFree_bytes",
@@ -83,7 +80,7 @@ const FIELDS: [Field; 51] = fields![
 ];
 
 pub(crate) struct Meminfo {
-    /// Of this round, by the place in [`FIELDS`].
+    /// Values of this round, by index in [`FIELDS`].
     values: [Option<f64>; FIELDS.len()],
 }
 
@@ -112,6 +109,7 @@ impl Collector for Meminfo {
 
 impl Meminfo {
     fn parse(&mut self, text: &str) -> std::result::Result<(), Malformed> {
+        // Values of the previous round must not remain.
         self.values = [None; FIELDS.len()];
         let mut next = 0;
         for (number, line) in text.lines().enumerate() {
@@ -126,6 +124,7 @@ impl Meminfo {
                 (Some("kB"), None) => KIB,
                 _ => return Err(malformed()),
             };
+            // Lines have the order of `FIELDS`, so the first comparison nearly always matches.
             let places = (next..FIELDS.len()).chain(0..next);
             if let Some(place) = places.into_iter().find(|place| FIELDS[*place].key == key) {
                 self.values[place] = Some(value as f64 * factor);

@@ -1,8 +1,8 @@
-//! `netdev`: what network devices received and sent. Upstream: `collector/netdev_linux.go` and
+//! `netdev`: counters of network devices. Upstream: `collector/netdev_linux.go` and
 //! `collector/netdev_common.go`.
 //!
-//! From rtnetlink, as upstream has it, or else from `net/dev` of procfs, which has the same but
-//! [`NO_HANDLER`]. The network namespace is that of this process either way.
+//! Counters come from rtnetlink, as in upstream, or else from `net/dev` of procfs, which has all
+//! but [`NO_HANDLER`]. The network namespace is that of this process in both cases.
 
 mod netlink;
 
@@ -14,7 +14,6 @@ use netlink::Socket;
 
 const COUNTS: usize = 17;
 
-/// Names and helps of counters.
 macro_rules! families {
     ($($key:literal),* $(,)?) => {
         [$((
@@ -24,7 +23,7 @@ macro_rules! families {
     };
 }
 
-/// In the order of `net/dev`.
+/// Families in the order of `net/dev`.
 const FAMILIES: [(&str, &str); COUNTS] = families![
     "receive_bytes",
     "receive_packets",
@@ -44,21 +43,21 @@ const FAMILIES: [(&str, &str); COUNTS] = families![
     "transmit_compressed",
     "receive_nohandler",
 ];
-/// Packets that were dropped because no protocol wanted them.
+/// Index of packets dropped because no protocol wanted them.
 const NO_HANDLER: usize = COUNTS - 1;
 
 #[derive(Default)]
 pub(crate) struct Netdev {
     devices: Vec<Device>,
     socket: Option<Socket>,
-    /// A sandbox forbids such sockets: not tried again.
+    /// Whether a sandbox forbids such sockets: then none is opened again.
     is_forbidden: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 struct Device {
     name: String,
-    /// As many as there are, by their place in [`FAMILIES`].
+    /// Counts by index in [`FAMILIES`], as many as there are.
     counts: Vec<u64>,
 }
 
@@ -70,6 +69,7 @@ impl Collector for Netdev {
     fn collect(&mut self, round: &mut Round<'_>, output: &mut Output<'_>) -> Result<()> {
         self.devices.clear();
         if !self.read_links(round.reader) {
+            // A failed request may have given some of the devices.
             self.devices.clear();
             let path = round.paths.procfs("net/dev");
             let text = round.reader.text(&path)?;
@@ -91,11 +91,12 @@ impl Collector for Netdev {
 }
 
 impl Netdev {
-    /// Says whether rtnetlink gave all devices.
+    /// Reads the devices by rtnetlink; returns whether all were read.
     fn read_links(&mut self, reader: &mut Reader) -> bool {
         if self.is_forbidden {
             return false;
         }
+        // Taken out, so that each early return closes the socket.
         let mut socket = match self.socket.take().map_or_else(Socket::open, Ok) {
             Ok(socket) => socket,
             Err(_) => {
@@ -103,7 +104,7 @@ impl Netdev {
                 return false;
             }
         };
-        // After an error, unread answers may be on their way: the socket is closed.
+        // After an error, unread answers may be pending: the socket is closed.
         if socket.read_links(reader, &mut self.devices).is_err() {
             return false;
         }
@@ -112,11 +113,11 @@ impl Netdev {
     }
 }
 
-/// `net/dev`: two lines of headings; then name, colon and counts.
+/// Parses `net/dev`: two lines of headings; then name, colon and counts.
 fn parse(text: &str, devices: &mut Vec<Device>) -> std::result::Result<(), Malformed> {
     for (number, line) in text.lines().enumerate().skip(2) {
         let malformed = || Malformed::new(number, "a device, a colon and 16 counts", line);
-        // Names may have colons.
+        // Names may contain colons.
         let (name, counts) = line.rsplit_once(':').ok_or_else(malformed)?;
         let counts = counts.split_ascii_whitespace().map(str::parse);
         let counts: Vec<u64> =
@@ -195,7 +196,7 @@ mod tests {
         }
     }
 
-    /// Where sandboxes forbid netlink, both are `net/dev`.
+    /// In a sandbox that forbids netlink, both read `net/dev`.
     #[test]
     fn netlink_and_procfs_have_the_same_devices() {
         let tree = Tree::new();

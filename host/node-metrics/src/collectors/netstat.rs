@@ -7,12 +7,12 @@ use crate::error::{Malformed, Result};
 use crate::sink::{Kind, Output};
 use crate::text::{format_into, is_name_part};
 
-/// Some forty are shown.
+/// Limit on the counters; some forty are shown.
 const COUNTERS_MAX: usize = 1000;
 
 #[derive(Default)]
 pub(crate) struct Netstat {
-    /// Protocol, name and value. Of two of one name the later file's counts.
+    /// Protocol, name and value. Of equal names, the value of the later file counts.
     counters: Vec<(String, String, f64)>,
     name: String,
     help: String,
@@ -32,7 +32,7 @@ impl Collector for Netstat {
         let path = round.paths.procfs("net/snmp6");
         match round.reader.text(&path) {
             Ok(text) => self.parse_lines(text).map_err(|error| error.of(&path))?,
-            // Without IPv6 there is none.
+            // Without IPv6, the file does not exist.
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error),
         }
@@ -57,7 +57,7 @@ impl Netstat {
             let mut values = values.split(' ');
             let protocol = names.next().and_then(|name| name.strip_suffix(':'));
             let protocol = protocol.ok_or_else(|| malformed("no protocol"))?;
-            // The values have it, too.
+            // The line of values begins with the protocol, too.
             let _protocol = values.next();
             loop {
                 match (names.next(), values.next()) {
@@ -77,6 +77,7 @@ impl Netstat {
         for (number, line) in text.lines().enumerate() {
             let mut fields = line.split_ascii_whitespace();
             let (Some(name), Some(value)) = (fields.next(), fields.next()) else { continue };
+            // The digit ends the protocol.
             let Some(digit) = name.find('6') else { continue };
             let malformed = || Malformed::new(number, "a name and a count", line);
             let value = value.parse().map_err(|_| malformed())?;
@@ -86,8 +87,9 @@ impl Netstat {
         Ok(())
     }
 
-    /// Nothing if it would be no name of a metric, or one too many.
+    /// Adds a counter; `None` if it is not part of a metric name, or one too many.
     fn add(&mut self, protocol: &str, name: &str, value: f64) -> Option<()> {
+        // Comes first: names that are not shown need not be valid.
         if !is_shown(protocol, name) {
             return Some(());
         }
@@ -105,7 +107,7 @@ impl Netstat {
     }
 }
 
-/// Upstream's default for `--collector.netstat.fields`.
+/// Returns upstream's default for `--collector.netstat.fields`.
 fn is_shown(protocol: &str, name: &str) -> bool {
     if matches!(name, "InErrors" | "InErrs") {
         return true;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 const FILES: [&str; 2] = ["/etc/os-release", "/usr/lib/os-release"];
 
-/// Labels of `node_os_info`, and the names in the file.
+/// Labels of `node_os_info`, with their names in the file.
 const INFO: [(&str, &str); 12] = [
     ("build_id", "BUILD_ID"),
     ("id", "ID"),
@@ -31,7 +31,7 @@ const INFO: [(&str, &str); 12] = [
 
 pub(crate) struct Os;
 
-/// Names and values, as they come.
+/// Names and values, in the order of the file.
 #[derive(Debug)]
 struct Release(Vec<(String, String)>);
 
@@ -72,6 +72,7 @@ impl Collector for Os {
 }
 
 fn read(path_of: impl Fn(&str) -> PathBuf, reader: &mut Reader) -> Result<(PathBuf, Release)> {
+    // `os-release(5)` gives the file in `/etc` precedence.
     for file in FILES {
         let path = path_of(file);
         match reader.bytes(&path) {
@@ -86,7 +87,7 @@ fn read(path_of: impl Fn(&str) -> PathBuf, reader: &mut Reader) -> Result<(PathB
     Err(CollectError::NoData("there is no os-release"))
 }
 
-/// Upstream's `^[0-9]+\.?[0-9]*`.
+/// Parses the beginning by upstream's `^[0-9]+\.?[0-9]*`.
 fn version(text: &str) -> Option<f64> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let mut len = digits(text);
@@ -96,14 +97,14 @@ fn version(text: &str) -> Option<f64> {
     text[..len].parse().ok()
 }
 
-/// Midnight of a day, Unix time.
+/// Returns midnight of a day in UTC, as Unix time.
 fn support_end(text: &str) -> Option<f64> {
     let date = Date::strptime("%Y-%m-%d", text).ok()?;
     Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp().as_second() as f64)
 }
 
 impl Release {
-    /// Empty if it is not there; of two, the last counts.
+    /// Returns a value, empty if it is absent; of equal names, the last counts.
     fn get(&self, name: &str) -> &str {
         self.0.iter().rev().find(|(known, _)| known == name).map_or("", |(_, value)| value)
     }
@@ -127,10 +128,10 @@ fn parse(text: &str) -> std::result::Result<Release, Malformed> {
     Ok(Release(release))
 }
 
-/// What a shell makes of a value, or what it should have been.
+/// Returns the value as a shell reads it, or the syntax that was expected.
 fn unquoted(text: &str) -> std::result::Result<String, &'static str> {
     let mut value = String::with_capacity(text.len());
-    // Up to where white space before a comment counts.
+    // Length without the white space that precedes a comment.
     let mut significant = 0;
     let mut quote = None;
     let mut characters = text.chars();

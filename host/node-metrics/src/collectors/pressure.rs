@@ -1,4 +1,4 @@
-//! `pressure`: how long tasks waited for a resource. Upstream: `collector/pressure_linux.go`; the
+//! `pressure`: time that tasks waited for a resource. Upstream: `collector/pressure_linux.go`; the
 //! kernel's `Documentation/accounting/psi.rst`.
 
 use super::{Collector, Round};
@@ -9,7 +9,7 @@ use std::io;
 
 const MICROS: f64 = 1000.0;
 
-/// A file, and what its lines are called.
+/// A file, with name and help for its lines.
 struct Resource {
     file: &'static str,
     some: Option<(&'static str, &'static str)>,
@@ -70,6 +70,7 @@ impl Collector for Pressure {
             let path = round.paths.procfs(resource.file);
             let text = match round.reader.text(&path) {
                 Ok(text) => text,
+                // Older kernels have fewer of the files; `irq` came with Linux 6.1.
                 Err(error) if error.is_not_found() => continue,
                 Err(CollectError::Read { source, .. }) if is_disabled(&source) => {
                     return Err(CollectError::NoData("the kernel was started with psi=0"));
@@ -78,6 +79,7 @@ impl Collector for Pressure {
             };
             let (some, full) = parse(text).map_err(|error| error.of(&path))?;
             for (names, micros) in [(resource.some, some), (resource.full, full)] {
+                // Upstream does not show all of the lines.
                 let Some((name, help)) = names else { continue };
                 let Some(micros) = micros else {
                     return Err(CollectError::NoData("a line of pressure information is missing"));
@@ -98,14 +100,14 @@ fn is_disabled(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error())
 }
 
-/// The totals of the lines `some` and `full`, in microseconds.
+/// Returns the totals of the lines `some` and `full`, in microseconds.
 fn parse(text: &str) -> std::result::Result<(Option<u64>, Option<u64>), Malformed> {
     let (mut some, mut full) = (None, None);
     for (number, line) in text.lines().enumerate() {
         let (slot, rest) = match line.split_once(' ') {
             Some(("some", rest)) => (&mut some, rest),
             Some(("full", rest)) => (&mut full, rest),
-            // The kernel may come to know more.
+            // Later kernels may have further lines.
             _ => continue,
         };
         let total = rest.split(' ').find_map(|field| field.strip_prefix("total="));

@@ -1,39 +1,37 @@
-//! `stat` of procfs, which the collectors of `cpu` and `stat` share: where there are many
-//! interrupts and processors, the kernel takes longer for it than for all else.
+//! `stat` of procfs, which the collectors `cpu` and `stat` share: with many interrupts and
+//! processors, the kernel takes longer for this file than for all others.
 //!
-//! `proc_stat(5)`. Lines that are missing count as 0, as upstream has it.
+//! `proc_stat(5)`. Missing lines count as 0, as in upstream.
 
 use crate::Paths;
 use crate::error::{Malformed, Result};
 use crate::read::Reader;
 
-/// user, nice, system, idle, iowait, irq, softirq, steal, guest, guest_nice.
+/// Number of times: user, nice, system, idle, iowait, irq, softirq, steal, guest, guest_nice.
 pub(crate) const CPU_TIMES: usize = 10;
-/// Where idle time is among them.
 pub(crate) const IDLE: usize = 3;
 
-/// What it says.
 #[derive(Debug, Default)]
 pub(crate) struct ProcStat {
-    /// In the file's order, which is that of their numbers.
+    /// Processors in the order of the file, which is that of their numbers.
     pub(crate) cpus: Vec<CpuTimes>,
     pub(crate) interrupts: u64,
     pub(crate) context_switches: u64,
-    /// Unix time, in seconds.
+    /// Unix time of the boot, in seconds.
     pub(crate) boot_time: u64,
     pub(crate) forks: u64,
     pub(crate) running: u64,
     pub(crate) blocked: u64,
 }
 
-/// Of one processor, in hundredths of a second (`USER_HZ`, on all platforms that we build for).
+/// Times of a processor, in hundredths of a second (`USER_HZ`, on all platforms that we build for).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CpuTimes {
     pub(crate) number: u32,
     pub(crate) ticks: [u64; CPU_TIMES],
 }
 
-/// Read at most once a round.
+/// Content that is read at most once a round.
 #[derive(Default)]
 pub(crate) struct SharedStat {
     stat: ProcStat,
@@ -51,6 +49,7 @@ impl SharedStat {
             let path = paths.procfs("stat");
             let text = reader.text(&path)?;
             parse(text, &mut self.stat).map_err(|error| error.of(&path))?;
+            // Not set by an error, which each collector has to report.
             self.is_fresh = true;
         }
         Ok(&self.stat)
@@ -58,6 +57,7 @@ impl SharedStat {
 }
 
 fn parse(text: &str, stat: &mut ProcStat) -> std::result::Result<(), Malformed> {
+    // Moved out and back to keep its memory.
     let mut cpus = std::mem::take(&mut stat.cpus);
     cpus.clear();
     *stat = ProcStat { cpus, ..ProcStat::default() };
@@ -74,16 +74,17 @@ fn parse(text: &str, stat: &mut ProcStat) -> std::result::Result<(), Malformed> 
             "procs_running" => stat.running = count()?,
             "procs_blocked" => stat.blocked = count()?,
             _ => {
-                // The line `cpu` has the sums, and no number.
+                // The line `cpu` has the sums and no number.
                 let Some(cpu) = key.strip_prefix("cpu").filter(|cpu| !cpu.is_empty()) else {
                     continue;
                 };
                 let last = stat.cpus.last().map(|cpu| cpu.number);
+                // The collector `cpu` searches by number, so these must ascend.
                 let cpu = cpu.parse().ok().filter(|cpu| last < Some(*cpu));
                 let cpu = cpu
                     .ok_or_else(|| Malformed::new(number, "a processor's number, growing", key))?;
                 let mut ticks = [count()?, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-                // Older kernels have fewer.
+                // Older kernels have fewer times.
                 for (slot, field) in ticks[1..].iter_mut().zip(fields) {
                     *slot = field.parse().map_err(|_| malformed(field))?;
                 }

@@ -1,7 +1,7 @@
-//! `textfile`: metrics that others write into files. Upstream: `collector/textfile.go`.
+//! `textfile`: metrics that other programs write into files. Upstream: `collector/textfile.go`.
 //!
-//! What stands in a file is parsed by the sink. Files that are no regular ones, or too large, are
-//! refused; a link to a regular one is fine.
+//! The sink parses the content of files. Files that are not regular, or too large, are refused; a
+//! link to a regular one is accepted.
 
 use super::{Collector, Round};
 use crate::error::{CollectError, Result};
@@ -14,11 +14,10 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What is read of a file: some fifty thousand series.
+/// Size limit of a file: some fifty thousand series.
 pub const TEXT_FILE_BYTES_MAX: usize = 4 << 20;
-/// How many files of a directory are read: the first, sorted by name, of those found.
+/// Limit on the files of a directory: the first ones found are read, sorted by name.
 pub const FILES_MAX: usize = 1000;
-/// What the names end in.
 const SUFFIX: &[u8] = b".prom";
 const NO_REGULAR_FILE: &str = "is no regular file";
 
@@ -49,13 +48,14 @@ impl Collector for Textfile {
                         errors.push(None);
                         mtimes.push((path, mtime));
                     }
-                    // The sink knows why.
+                    // The sink knows the reason.
                     Ok((TextFileOutcome::Refused, _)) => errors.push(None),
                     Err(error) => errors.push(Some(error)),
                 }
             }
         }
         mtimes.sort_unstable();
+        // A directory may be given twice.
         mtimes.dedup_by(|one, other| one.0 == other.0);
         let help = "Unixtime mtime of textfiles successfully read.";
         let mut family = output.family("node_textfile_mtime_seconds", help, Kind::Gauge);
@@ -65,7 +65,7 @@ impl Collector for Textfile {
         let help = "1 if there was an error opening or reading a file, 0 otherwise";
         let has_errors = f64::from(u8::from(!errors.is_empty()));
         output.single("node_textfile_scrape_error", help, Kind::Gauge, has_errors);
-        // The collector does not fail for that.
+        // Faulty files do not fail the collector.
         for error in errors.iter().flatten() {
             output.failed(self.name(), error);
         }
@@ -73,7 +73,7 @@ impl Collector for Textfile {
     }
 }
 
-/// Sorted.
+/// Returns the names of metric files, sorted.
 fn names(directory: &Path, errors: &mut Vec<Option<CollectError>>) -> Vec<OsString> {
     let mut names = Vec::new();
     let entries = match fs::read_dir(directory) {
@@ -102,8 +102,7 @@ fn names(directory: &Path, errors: &mut Vec<Option<CollectError>>) -> Vec<OsStri
     names
 }
 
-/// What became of it, and when it was changed: asked after it was read, so that what failed does
-/// not look fresh.
+/// Returns outcome and time of change, queried last so that a failed file does not look fresh.
 fn read(
     path: &Path,
     reader: &mut Reader,
@@ -111,13 +110,14 @@ fn read(
 ) -> Result<(TextFileOutcome, i64)> {
     let error = |error: rustix::io::Errno| CollectError::read(path, error);
     let file = open(path).map_err(error)?;
+    // Devices may never end, and reading them may have effects.
     if FileType::from_raw_mode(fstat(&file).map_err(error)?.st_mode) != FileType::RegularFile {
         return Err(CollectError::read(path, std::io::Error::other(NO_REGULAR_FILE)));
     }
     let content = reader.all_of(&file, path, TEXT_FILE_BYTES_MAX)?;
     let outcome =
         output.text_file(&TextFile { path: &valid_utf8(path.as_os_str().as_bytes()), content });
-    // Whole seconds, as upstream.
+    // Whole seconds, as in upstream.
     Ok((outcome, fstat(&file).map_err(error)?.st_mtime))
 }
 

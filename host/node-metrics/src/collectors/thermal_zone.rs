@@ -1,5 +1,5 @@
-//! `thermal_zone`: temperatures, and what cools. Upstream: `collector/thermal_zone_linux.go`; the
-//! kernel's `Documentation/driver-api/thermal/sysfs-api.rst`.
+//! `thermal_zone`: temperatures and cooling devices. Upstream: `collector/thermal_zone_linux.go`;
+//! the kernel's `Documentation/driver-api/thermal/sysfs-api.rst`.
 
 use super::{Collector, Round};
 use crate::error::{CollectError, Result};
@@ -24,7 +24,7 @@ struct Zone {
 struct CoolingDevice {
     name: String,
     kind: String,
-    /// -1 for some.
+    /// Current state, which is -1 for some devices.
     current: i64,
     maximum: i64,
 }
@@ -36,6 +36,7 @@ impl Collector for ThermalZone {
 
     fn collect(&mut self, round: &mut Round<'_>, output: &mut Output<'_>) -> Result<()> {
         let directory = round.paths.sysfs("class/thermal");
+        // Upstream's patterns find nothing in an absent directory.
         let names = numbered(&directory, ZONE).unwrap_or_default();
         let zones = names.iter().map(|name| read_zone(&directory, name, round.reader));
         let zones: Vec<Zone> = zones.collect();
@@ -62,8 +63,8 @@ impl Collector for ThermalZone {
     }
 }
 
-/// As upstream since procfs 0.21: what cannot be read is 0, or empty. Sensors of devices that are
-/// switched off, such as wireless ones, have no temperature.
+/// Reads a zone. As in upstream since procfs 0.21, an unreadable value is 0 or empty: sensors of
+/// devices that are switched off, such as wireless ones, have no temperature.
 fn read_zone(directory: &Path, name: &str, reader: &mut Reader) -> Zone {
     let path = directory.join(name);
     let kind = reader.attribute(&path.join("type")).map(|kind| valid_utf8(kind).into_owned());
@@ -74,7 +75,7 @@ fn read_zone(directory: &Path, name: &str, reader: &mut Reader) -> Zone {
     }
 }
 
-/// Nothing for a device that cannot say it.
+/// Reads a device; `None` if it does not have these states.
 fn read_device(directory: &Path, name: &str, reader: &mut Reader) -> Option<Result<CoolingDevice>> {
     let path = directory.join(name);
     let mut read = || {
@@ -145,7 +146,7 @@ mod tests {
         assert!(tree.collect(&mut ThermalZone).expect("collected").is_empty());
         let thermal = "sys/class/thermal";
         tree.write_all(&format!("{thermal}/thermal_zone0"), &[("type", "x"), ("temp", "1000")]);
-        // Reading a directory is an error that no absent device gives.
+        // Reading a directory fails in another way than an absent device.
         tree.write(&format!("{thermal}/cooling_device0/type/x"), "");
         let mut recorder = Recorder::default();
         let error = tree.collect_into(&mut ThermalZone, &mut recorder).expect_err("a directory");

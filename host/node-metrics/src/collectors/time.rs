@@ -25,7 +25,6 @@ pub(crate) struct Time {
     zone: TimeZone,
 }
 
-/// One source of the clock.
 struct ClockSource {
     available: Vec<String>,
     current: String,
@@ -41,13 +40,13 @@ impl Collector for Time {
         let help = "System time in seconds since epoch (1970).";
         output.single("node_time_seconds", help, Kind::Gauge, nanos as f64 / NANOS);
         self.write_zone(nanos, output);
+        // Comes last: an unreadable source does not cost the time.
         write_sources(&clock_sources(round)?, output);
         Ok(())
     }
 }
 
 impl Time {
-    /// Reads the zone.
     pub(crate) fn new(reader: &mut Reader) -> Time {
         Time { zone: zone(std::env::var_os("TZ").as_deref(), reader).unwrap_or(TimeZone::UTC) }
     }
@@ -64,10 +63,11 @@ impl Time {
     }
 }
 
-/// What `TZ` says.
+/// Returns the zone that `TZ` names, or that of `/etc/localtime`.
 fn zone(variable: Option<&OsStr>, reader: &mut Reader) -> Option<TimeZone> {
     let mut load = |path: &Path| TimeZone::tzif("Local", reader.bytes(path).ok()?).ok();
     let Some(variable) = variable else { return load(Path::new(LOCAL_TIME)) };
+    // Go accepts a leading colon.
     let name = variable.as_bytes();
     let name = Path::new(OsStr::from_bytes(name.strip_prefix(b":").unwrap_or(name)));
     if name.as_os_str().is_empty() {
@@ -79,7 +79,7 @@ fn zone(variable: Option<&OsStr>, reader: &mut Reader) -> Option<TimeZone> {
 
 fn clock_sources(round: &mut Round<'_>) -> Result<Vec<ClockSource>> {
     let directory = round.paths.sysfs("devices/system/clocksource");
-    // Upstream's patterns find nothing in directories that are not there.
+    // Upstream's patterns find nothing in absent directories.
     let names = numbered(&directory, "clocksource").unwrap_or_default();
     let mut read = |path: PathBuf| match round.reader.attribute(&path) {
         Ok(text) => Ok(valid_utf8(text).into_owned()),
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(tree.collect(&mut time).expect("collected").len(), 2);
     }
 
-    /// A zone of two hours, as `tzfile(5)` describes version 1, and an empty version 2.
+    /// A zone of two hours in version 1 of `tzfile(5)`, and an empty version 2.
     fn two_hours() -> Vec<u8> {
         let header = |version: u8, types: u8, characters: u8| {
             let mut header = b"TZif".to_vec();

@@ -1,4 +1,4 @@
-//! `timex`: how well the clock is kept. Upstream: `collector/timex.go`; `adjtimex(2)`.
+//! `timex`: accuracy of the clock. Upstream: `collector/timex.go`; `adjtimex(2)`.
 
 use super::{Collector, Round, adjtimex};
 use crate::error::{CollectError, Result};
@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 
 const NANOS: f64 = 1e9;
 const MICROS: f64 = 1e6;
-/// Parts per million with 16 bits behind the point.
+/// Parts per million, with 16 bits behind the binary point.
 const SCALED_PPM: f64 = 1_000_000.0 * 65_536.0;
 
 pub(crate) struct Timex;
@@ -23,6 +23,7 @@ impl Collector for Timex {
                 write(state, &timex, output);
                 Ok(())
             }
+            // Sandboxes forbid the call, which is no fault of the machine.
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                 Err(CollectError::NoData("adjtimex(2) is not permitted"))
             }
@@ -32,6 +33,7 @@ impl Collector for Timex {
 }
 
 fn write(state: i32, timex: &libc::timex, output: &mut Output<'_>) {
+    // The status tells the unit of offset and jitter.
     let divisor = if timex.status & libc::STA_NANO != 0 { NANOS } else { MICROS };
     let families = [
         (

@@ -1,4 +1,4 @@
-//! `uname`: what system this is. Upstream: `collector/uname_linux.go`; `uname(2)`.
+//! `uname`: kernel and names of the machine. Upstream: `collector/uname_linux.go`; `uname(2)`.
 
 use super::{Collector, Round};
 use crate::error::Result;

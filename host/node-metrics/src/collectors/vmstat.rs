@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 #[derive(Default)]
 pub(crate) struct Vmstat {
-    /// Fields of this round.
+    /// Fields shown in this round.
     shown: HashSet<String>,
     name: String,
     help: String,
@@ -27,9 +27,11 @@ impl Collector for Vmstat {
             let mut fields = line.split_ascii_whitespace();
             let (field, value) = (fields.next().unwrap_or_default(), fields.next());
             let value = value.and_then(|value| value.parse().ok());
+            // Fields become parts of metric names.
             let Some(value) = value.filter(|_| is_name_part(field)) else {
                 return Err(Malformed::new(number, "a name and a count", line).of(&path));
             };
+            // A repeated field would repeat a series.
             if !is_shown(field) || !self.shown.insert(field.to_owned()) {
                 continue;
             }
@@ -42,7 +44,7 @@ impl Collector for Vmstat {
     }
 }
 
-/// Upstream's `^(oom_kill|pgpg|pswp|pg.*fault).*`.
+/// Matches upstream's `^(oom_kill|pgpg|pswp|pg.*fault).*`, from its start.
 fn is_shown(field: &str) -> bool {
     ["oom_kill", "pgpg", "pswp"].iter().any(|prefix| field.starts_with(prefix))
         || field.strip_prefix("pg").is_some_and(|rest| rest.contains("fault"))

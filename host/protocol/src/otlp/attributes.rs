@@ -1,4 +1,4 @@
-//! Values of attributes as text, the way upstream writes them.
+//! Formats values of attributes as text, as upstream does.
 
 use super::proto::common::v1::AnyValue;
 use super::proto::common::v1::any_value::Value;
@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::collections::BTreeMap;
 
-/// The value of a label.
+/// Formats the value of a label; an absent one is empty.
 pub fn text(value: Option<&AnyValue>) -> String {
     match value.and_then(|value| value.value.as_ref()) {
         None => String::new(),
@@ -15,12 +15,12 @@ pub fn text(value: Option<&AnyValue>) -> String {
         Some(Value::IntValue(number)) => number.to_string(),
         Some(Value::DoubleValue(number)) => number_text(*number),
         Some(Value::BytesValue(bytes)) => STANDARD.encode(bytes),
-        // A number that JSON has no word for leaves nothing of the whole.
+        // JSON has no NaN and no infinities: upstream then leaves the whole value empty.
         Some(inside) => json(inside).unwrap_or_default(),
     }
 }
 
-/// A bound or a quantile: as few digits as tell it from all others, and no exponent.
+/// Formats a bound or a quantile with the fewest digits that identify it, without an exponent.
 pub fn bound_text(number: f64) -> String {
     match number {
         f64::INFINITY => "+Inf".into(),
@@ -29,7 +29,7 @@ pub fn bound_text(number: f64) -> String {
     }
 }
 
-/// As JavaScript writes numbers, but for the sign of zero.
+/// Formats a number as JavaScript does, except for the sign of zero.
 fn number_text(number: f64) -> String {
     match number {
         f64::INFINITY => return "Infinity".into(),
@@ -37,6 +37,7 @@ fn number_text(number: f64) -> String {
         _ => {}
     }
     let size = number.abs();
+    // JavaScript writes exponents outside of this range.
     if size != 0.0 && !(1e-6..1e21).contains(&size) {
         let text = format!("{number:e}");
         return if text.contains("e-") { text } else { text.replace('e', "e+") };
@@ -44,7 +45,7 @@ fn number_text(number: f64) -> String {
     number.to_string()
 }
 
-/// Lists and attributes inside, as JSON with sorted keys.
+/// Formats lists and nested attributes as JSON with sorted keys.
 fn json(value: &Value) -> Option<String> {
     Some(match value {
         Value::StringValue(text) => quoted(text),
@@ -76,7 +77,7 @@ fn json_of(value: &AnyValue) -> Option<String> {
 }
 
 fn quoted(text: &str) -> String {
-    // Two separators that JavaScript once took for ends of lines.
+    // Upstream's encoder escapes these two, which JavaScript once took for line ends.
     let quoted = serde_json::Value::from(text).to_string();
     quoted.replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }

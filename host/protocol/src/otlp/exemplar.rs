@@ -1,15 +1,15 @@
-//! Exemplars.
+//! Translates the exemplars of data points.
 
 use super::attributes;
 use super::proto::metrics::v1::Exemplar as OtlpExemplar;
 use super::proto::metrics::v1::exemplar::Value;
 use crate::prom::rows::Exemplar;
 
-/// Most characters that an exemplar's labels may have; its attributes are left out beyond
+/// Limit on the characters of an exemplar's labels, beyond which its attributes are left out
 /// (OpenMetrics 1.0, section "Exemplars").
 const LABELS_CHARS_MAX: usize = 128;
 
-/// A data point's exemplars; none if it says that its series has ended. One without a value is left
+/// Translates a data point's exemplars; a stale point has none. An exemplar without a value is left
 /// out; one without a time has the point's.
 pub fn translate(exemplars: &[OtlpExemplar], flags: u32, point_ms: i64) -> Vec<Exemplar> {
     let exemplars = if super::is_stale(flags) { &[] } else { exemplars };
@@ -23,6 +23,7 @@ fn one(exemplar: &OtlpExemplar, point_ms: i64) -> Option<Exemplar> {
     };
     let mut labels = Vec::new();
     for (name, id) in [("trace_id", &exemplar.trace_id), ("span_id", &exemplar.span_id)] {
+        // OTLP calls an id of zeros invalid.
         if id.iter().any(|byte| *byte != 0) {
             labels.push((name.to_owned(), hex(id)));
         }
@@ -33,6 +34,7 @@ fn one(exemplar: &OtlpExemplar, point_ms: i64) -> Option<Exemplar> {
     let chars = |pairs: &[(String, String)]| -> usize {
         pairs.iter().map(|(name, value)| name.chars().count() + value.chars().count()).sum()
     };
+    // The ids are kept in any case: they lead to the trace.
     if chars(&labels) + chars(&own) <= LABELS_CHARS_MAX {
         labels.extend(own);
     }

@@ -1,11 +1,11 @@
-//! Exponential histograms, which native histograms are.
+//! Translates exponential histograms to native histograms.
 //!
 //! ```text
 //! OTLP         bucket i of scale s:  (base^i, base^(i+1)]    base = 2^(2^-s), s up to 20
 //! Prometheus   bucket i of schema s: (base^(i-1), base^i]    s from -4 to 8
 //! ```
 //!
-//! A finer scale than 8 comes down to it: 2^(s-8) buckets become one.
+//! A scale above 8 is reduced to 8: 2^(s-8) buckets are merged into one.
 
 use super::proto::metrics::v1::ExponentialHistogramDataPoint;
 use super::proto::metrics::v1::exponential_histogram_data_point::Buckets;
@@ -16,27 +16,23 @@ use tidepool_model::STALE_NAN;
 const SCHEMA_MIN: i32 = -4;
 const SCHEMA_MAX: i32 = 8;
 
-/// Half the width of the zero bucket that upstream gives to all, whatever they say of theirs.
+/// Half the width of the zero bucket, which upstream sets for all points, whatever they state.
 const ZERO_THRESHOLD: f64 = 1e-128;
 
-/// A gap of no more empty buckets is filled with them, since a span costs more.
+/// Largest gap of empty buckets that is filled, since a span costs more.
 const GAP_FILLED_MAX: i64 = 2;
 
-/// Why a data point is no native histogram.
+/// Faults of a data point that prevent a native histogram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExponentialError {
-    /// Buckets wider than any that are stored.
     #[error("the scale {0} is below {SCHEMA_MIN}, the coarsest that is stored")]
     TooCoarse(i32),
-    /// A bucket outside all that there are.
     #[error("a bucket's index does not fit 32 bits")]
     IndexTooLarge,
-    /// More observations than can be counted.
     #[error("a bucket holds more than 2^63 observations")]
     CountTooLarge,
 }
 
-/// Translates a data point.
 pub fn translate(point: &ExponentialHistogramDataPoint) -> Result<Histogram, ExponentialError> {
     if point.scale < SCHEMA_MIN {
         return Err(ExponentialError::TooCoarse(point.scale));
@@ -51,8 +47,10 @@ pub fn translate(point: &ExponentialHistogramDataPoint) -> Result<Histogram, Exp
         ..Histogram::default()
     };
     if is_stale(point.flags) {
+        // The sum carries the marker; a stale point has no observations.
         return Ok(Histogram { sum: STALE_NAN, count: count(0), ..empty });
     }
+    // A shift by 64 or more would overflow, and no index has so many bits.
     let shift = point.scale.abs_diff(schema).min(63);
     let (positive_spans, positive_deltas) = layout(point.positive.as_ref(), shift)?;
     let (negative_spans, negative_deltas) = layout(point.negative.as_ref(), shift)?;
@@ -70,16 +68,17 @@ pub fn translate(point: &ExponentialHistogramDataPoint) -> Result<Histogram, Exp
 
 type Layout = (Vec<BucketSpan>, Vec<i64>);
 
-/// Spans, and the difference of each bucket to the one before.
+/// Returns spans, and the delta of each bucket to the previous one.
 fn layout(buckets: Option<&Buckets>, shift: u32) -> Result<Layout, ExponentialError> {
     let mut spans: Vec<BucketSpan> = Vec::new();
     let mut deltas = Vec::new();
-    // Of the bucket before: its count, and the index after it.
+    // Count of the previous bucket, and the index behind it.
     let (mut before, mut next) = (0, 0);
     for (index, count) in merged(buckets, shift)? {
         let gap = index - next;
         match spans.last_mut() {
             Some(span) if gap <= GAP_FILLED_MAX => {
+                // Indices ascend, so the gap is not negative.
                 span.length += gap as u32 + 1;
                 for _ in 0..gap {
                     deltas.push(-before);
@@ -97,11 +96,12 @@ fn layout(buckets: Option<&Buckets>, shift: u32) -> Result<Layout, ExponentialEr
     Ok((spans, deltas))
 }
 
-/// Prometheus' indices and counts of buckets that are not empty.
+/// Returns Prometheus' indices and the counts of buckets that are not empty.
 fn merged(buckets: Option<&Buckets>, shift: u32) -> Result<Vec<(i64, i64)>, ExponentialError> {
     let mut merged: Vec<(i64, i64)> = Vec::new();
     let Some(Buckets { offset, bucket_counts }) = buckets else { return Ok(merged) };
     for (index, count) in (i64::from(*offset)..).zip(bucket_counts).filter(|(_, n)| **n > 0) {
+        // Rounds down, also below zero. Prometheus counts by the upper bound, hence one more.
         let index = (index >> shift) + 1;
         if i32::try_from(index).is_err() {
             return Err(ExponentialError::IndexTooLarge);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     proptest! {
-        /// A finer scale holds the same observations in the buckets that cover them.
+        /// A reduced scale keeps each observation in the bucket that covers it.
         #[test]
         fn no_observation_changes_its_bucket(
             offset in -100i32..100,

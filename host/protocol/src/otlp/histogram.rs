@@ -1,4 +1,4 @@
-//! Histograms with bounds of their own: classic histograms, whose buckets are series.
+//! Translates histograms with explicit bounds to classic histograms, whose buckets are series.
 
 use super::attributes::bound_text;
 use super::metric::Metric;
@@ -10,8 +10,7 @@ use crate::prom::rows::{NAME, RowSink, RowValue};
 const LE: &str = "le";
 
 impl<S: RowSink> Translator<'_, S> {
-    /// Translates a data point: its sum if it has one, its count, and all buckets, each with those
-    /// below.
+    /// Translates a data point: the sum if it has one, the count, and all buckets, cumulated.
     pub(super) fn histogram(
         &mut self,
         metric: &Metric<'_>,
@@ -34,14 +33,16 @@ impl<S: RowSink> Translator<'_, S> {
         let mut exemplars = exemplars.as_slice();
         let mut below = 0u64;
         for (bound, in_bucket) in point.explicit_bounds.iter().zip(&point.bucket_counts) {
+            // Hostile counts may exceed 64 bits together, which must not panic.
             below = below.wrapping_add(*in_bucket);
             labels.set(LE, bound_text(*bound));
-            // Exemplars ascend as buckets do.
+            // Both ascend, so the exemplars of a bucket are the next ones.
             let beyond = exemplars.iter().position(|exemplar| exemplar.value > *bound);
             let (own, rest) = exemplars.split_at(beyond.unwrap_or(exemplars.len()));
             self.sink.row(&labels, timestamp_ms, row(below as f64), own)?;
             exemplars = rest;
         }
+        // Infinity covers all observations, so the last bucket has the point's own count.
         labels.set(LE, "+Inf");
         Ok(self.sink.row(&labels, timestamp_ms, count, exemplars)?)
     }

@@ -1,4 +1,4 @@
-//! Labels of a data point: its attributes, and those of its resource and its library.
+//! Labels of a data point: from its attributes, its resource and its scope.
 
 use super::Settings;
 use super::attributes;
@@ -6,7 +6,7 @@ use super::names::NameError;
 use super::proto::common::v1::{InstrumentationScope, KeyValue};
 use crate::prom::rows::{LabelSet, NAME};
 
-/// What names a resource as a Prometheus target.
+/// Attributes that identify a resource as a Prometheus target.
 pub const IDENTIFYING: [&str; 3] = ["service.namespace", "service.name", "service.instance.id"];
 
 /// Labels that a resource adds to all its data points.
@@ -18,7 +18,6 @@ pub struct ResourceLabels {
 }
 
 impl ResourceLabels {
-    /// The labels of a resource with these attributes.
     pub fn new(settings: &Settings, attributes: &[KeyValue]) -> Result<ResourceLabels, NameError> {
         let value = |key: &str| {
             let found = attributes.iter().find(|attribute| attribute.key == key);
@@ -28,6 +27,7 @@ impl ResourceLabels {
         let job = match (namespace, name) {
             (Some(namespace), Some(name)) => format!("{namespace}/{name}"),
             (None, Some(name)) => name,
+            // Upstream derives no job from a namespace without a service name.
             (_, None) => String::new(),
         };
         let mut promoted = LabelSet::default();
@@ -40,7 +40,7 @@ impl ResourceLabels {
         Ok(ResourceLabels { job, instance: instance.unwrap_or_default(), promoted })
     }
 
-    /// Adds job and instance, which no attribute can be.
+    /// Adds job and instance, which replace attributes of these names.
     pub fn identify(&self, labels: &mut LabelSet) {
         for (name, value) in [("job", &self.job), ("instance", &self.instance)] {
             if !value.is_empty() {
@@ -50,7 +50,7 @@ impl ResourceLabels {
     }
 }
 
-/// Labels of the library that measured; `None` unless they are asked for.
+/// Returns the labels of a named scope; `None` if they are not enabled.
 pub fn of_scope(
     settings: &Settings,
     scope: &InstrumentationScope,
@@ -64,13 +64,14 @@ pub fn of_scope(
         let name = settings.strategy.label(&format!("otel_scope_{}", attribute.key))?;
         labels.set(&name, attributes::text(attribute.value.as_ref()));
     }
+    // Set behind the attributes, one of which may be called `name`.
     labels.set("otel_scope_name", scope.name.as_str());
     labels.set("otel_scope_version", scope.version.as_str());
     labels.set("otel_scope_schema_url", schema_url);
     Ok(Some(labels))
 }
 
-/// Attributes as labels. Those whose names become the same have their values joined.
+/// Converts attributes to labels. Values whose names become the same are joined.
 pub fn of_attributes(
     settings: &Settings,
     attributes: &[KeyValue],
@@ -78,10 +79,12 @@ pub fn of_attributes(
 ) -> Result<LabelSet, NameError> {
     let kept = attributes.iter().filter(|attribute| !is_left_out(&attribute.key));
     let mut sorted: Vec<&KeyValue> = kept.collect();
+    // The original key decides on the order of joined values.
     sorted.sort_by(|one, other| one.key.cmp(&other.key));
     let mut labels = LabelSet::default();
     for attribute in sorted {
         let value = attributes::text(attribute.value.as_ref());
+        // Names that are kept cannot become the same.
         if !settings.strategy.escapes() {
             labels.set(&attribute.key, value);
             continue;
@@ -92,7 +95,7 @@ pub fn of_attributes(
     Ok(labels)
 }
 
-/// The labels of a data point, but for its name.
+/// Returns the labels of a data point without the metric name.
 pub fn of_point(
     settings: &Settings,
     resource: &ResourceLabels,
@@ -101,6 +104,7 @@ pub fn of_point(
 ) -> Result<LabelSet, NameError> {
     let mut labels = of_attributes(settings, attributes, |key| key == NAME)?;
     for (name, value) in resource.promoted.iter() {
+        // The point's own attribute is more specific than that of its resource.
         if labels.get(name).is_empty() {
             labels.set(name, value);
         }

@@ -1,4 +1,4 @@
-//! A metric: its name, its metadata, and which of the kinds its data points are.
+//! One metric: its name, its metadata, and the kind of its data points.
 
 use super::names::{NameKind, unit_word};
 use super::proto::metrics::v1::AggregationTemporality;
@@ -9,13 +9,13 @@ use crate::prom::points::RowsOf;
 use crate::prom::rows::{Family, Gone, MetricType, RowSink};
 use tidepool_remote_write::{Fields, Value};
 
-/// Numbers of the fields that hold a metric's data.
+/// Numbers of the fields that hold a metric's data, one for each kind.
 pub const DATA: [u32; 5] = [5, 7, 9, 10, 11];
 
-/// Numbers of a metric's other fields that hold bytes: name, description, unit and metadata.
+/// Numbers of a metric's other fields with bytes: name, description, unit and metadata.
 const NO_DATA: [u32; 4] = [1, 2, 3, 12];
 
-/// Number of the field with the time, in data points of all kinds.
+/// Number of the time field in data points of all kinds.
 const TIME: u32 = 3;
 
 /// The kinds of data, in the order of [`DATA`].
@@ -30,17 +30,15 @@ enum Kind {
 
 /// The properties that all data points of a metric share.
 pub struct Metric<'a> {
-    /// What adds labels.
+    /// Source of the labels of resource and scope.
     pub source: &'a Source<'a>,
-    /// The family's name.
     pub name: String,
 }
 
 impl Kind {
-    /// The kind and the data of a metric.
     fn of(metric: &[u8]) -> Option<(Kind, &[u8])> {
         let found = DATA.iter().filter_map(|number| Some((*number, last(metric, *number)?)));
-        // Of several, which no sender writes, the one that ends last counts.
+        // Of several kinds, which no sender writes, the one that ends last counts.
         let (number, data) = found.max_by_key(|(_, data)| data.as_ptr_range().end)?;
         let kind = match number {
             5 => Kind::Gauge,
@@ -81,7 +79,7 @@ impl Kind {
     }
 }
 
-/// How many data points a metric has of kinds that are not known, if they are where all have them.
+/// Counts the data points of unknown kinds, if their field has the usual number.
 fn unknown_points(metric: &[u8]) -> u64 {
     let data = Fields::new(metric).map_while(Result::ok).filter_map(|field| match field {
         (number, Value::Bytes(data)) if !NO_DATA.contains(&number) => Some(data),
@@ -91,13 +89,14 @@ fn unknown_points(metric: &[u8]) -> u64 {
 }
 
 impl<S: RowSink> Translator<'_, S> {
-    /// Translates a metric. One without data points says nothing, and is passed over.
+    /// Translates a metric. One without data points is skipped.
     pub(super) fn metric(
         &mut self,
         source: &Source<'_>,
         message: &[u8],
         times: &mut Times,
     ) -> Result<(), Gone> {
+        // Rejected metrics make no rows, so a client that is gone must be noticed here.
         self.sink.go_on()?;
         let text = |number| String::from_utf8_lossy(last(message, number).unwrap_or_default());
         let (name, help, unit) = (text(1), text(2), text(3));
@@ -110,6 +109,7 @@ impl<S: RowSink> Translator<'_, S> {
         if points == 0 {
             return Ok(());
         }
+        // Prometheus stores cumulative values only.
         let is_cumulative = last_number(data, 2) == AggregationTemporality::Cumulative as u64;
         if kind.has_temporality() && !is_cumulative {
             let why = "its temporality is not cumulative; let the sender export cumulative values, \
@@ -131,6 +131,7 @@ impl<S: RowSink> Translator<'_, S> {
             let nanos = last_number(point, TIME);
             self.sink.begin(kind.rows_of());
             let taken = match kind {
+                // Protobuf does not distinguish an absent time from zero.
                 _ if nanos == 0 => Err(PartError::NoTime),
                 Kind::Gauge => self.number(&metric, point, false),
                 Kind::Sum { .. } => self.number(&metric, point, true),
@@ -147,6 +148,7 @@ impl<S: RowSink> Translator<'_, S> {
                 Err(why) => self.reject(1, &shown, &format_args!("a data point: {why}")),
             }
         }
+        // Metadata of a family without rows would describe nothing.
         if !is_used {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! OTLP metrics as rows of the store: the rules by which Prometheus translates them.
+//! Translates OTLP metrics to rows of the store, by the rules of Prometheus.
 //!
 //! ```text
 //! resource ─▶ job, instance, promoted attributes;  target_info        labels, target
@@ -11,13 +11,13 @@
 //! ```
 //!
 //! Source: `storage/remote/otlptranslator/prometheusremotewrite` of Prometheus 3.15, with the
-//! defaults of its configuration. Where it differs: upstream drops a whole request for one data
-//! point that it cannot translate, and says 500; here all others are kept, and the answer is OTLP's
-//! partial success. Upstream has samples of `target_info` between any data points. Zero
+//! defaults of its configuration. Differences: for one data point that it cannot translate,
+//! upstream drops a whole request and answers 500; here all others are kept, and the answer is
+//! OTLP's partial success. Upstream writes samples of `target_info` between any data points. Zero
 //! buckets before a bucket that is made of finer ones move no observation here.
 //!
-//! Pure: no sockets, no clock. A request is walked over where it lies; what is decoded at a time is
-//! one data point, of bounded size.
+//! Pure: no sockets, no clock. A request is read in place; one data point of bounded size is
+//! decoded at a time.
 
 mod attributes;
 mod exemplar;
@@ -52,57 +52,56 @@ use target::{Targets, Times};
 use tidepool_model::STALE_NAN;
 use tidepool_remote_write::{Fields, Value};
 
-/// What can be chosen.
+/// Settings of the OTLP translation.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// How names are translated.
+    /// Translation of metric and label names.
     pub strategy: Strategy,
-    /// Attributes of resources that become labels of all their series.
+    /// Resource attributes that become labels of all series of the resource.
     pub promoted_attributes: Vec<String>,
     /// Whether `target_info` also has the attributes that became job and instance.
     pub keep_identifying: bool,
-    /// Whether name, version and attributes of the library become labels.
+    /// Whether name, version and attributes of the scope become labels.
     pub promote_scope: bool,
 }
 
-/// Largest data point, resource or scope: a byte of it can take some sixty when it is decoded.
+/// Size limit of a data point, resource or scope: a byte can take some sixty once decoded.
 pub const PART_BYTES_MAX: usize = 256 * 1024;
 
-/// Most attributes of a data point, a resource or a scope: each row repeats them.
+/// Limit on the attributes of a data point, resource or scope: each row repeats them.
 pub const ATTRIBUTES_MAX: usize = 256;
 
-/// Reasons that are kept.
+/// Number of reasons that are kept.
 const REASONS_MAX: usize = 10;
 
-/// Characters of a metric's name in a reason.
+/// Limit on the characters of a name in a reason.
 const NAME_CHARS_MAX: usize = 200;
 
-/// What an error keeps and shows of a name.
+/// Returns the part of a name that errors keep.
 fn beginning(name: &str) -> String {
     name.chars().take(NAME_CHARS_MAX).collect()
 }
 
-/// What became of a request.
+/// Result of translating a request.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Data points that were not translated.
+    /// Number of data points that were not translated.
     pub rejected_points: u64,
-    /// Why, for the first of them.
+    /// Reasons of the first rejections.
     pub reasons: Vec<String>,
 }
 
-/// Why a request was not translated to its end.
+/// Error that ends a translation.
 #[derive(Debug, thiserror::Error)]
 pub enum TranslateError {
-    /// It is no request; nothing of it was taken.
+    /// The body is no request; nothing of it was taken.
     #[error("the body is not an ExportMetricsServiceRequest: {0}")]
     Malformed(#[from] Malformed),
-    /// The receiver of the rows is gone.
     #[error(transparent)]
     Gone(#[from] Gone),
 }
 
-/// Why a part of a request is not taken.
+/// Reason for rejecting a part of a request.
 #[derive(Debug, thiserror::Error)]
 enum PartError {
     #[error("it has no time")]
@@ -125,12 +124,13 @@ enum PartError {
 /// metrics of a scope, data of a metric.
 const PATH: [&[u32]; 4] = [&[1], &[2], &[2], &metric::DATA];
 
-/// Translates a request.
+/// Translates a request; the report counts the parts that cannot be translated.
 pub fn translate(
     body: &[u8],
     settings: &Settings,
     sink: &mut impl RowSink,
 ) -> Result<Report, TranslateError> {
+    // Rows cannot be taken back, so damage has to be found before the first one.
     walk(body, &PATH)?;
     let mut translator =
         Translator { settings, sink, report: Report::default(), targets: Targets::default() };
@@ -140,7 +140,7 @@ pub fn translate(
     Ok(translator.report)
 }
 
-/// Checks the structure down to the data points, so that what is cut short leaves no trace.
+/// Checks the structure down to the data points, so that a truncated body leaves no trace.
 fn walk(message: &[u8], path: &[&[u32]]) -> Result<(), Malformed> {
     for field in Fields::new(message) {
         if let ((number, Value::Bytes(inside)), [numbers, path @ ..]) = (field?, path)
@@ -152,7 +152,7 @@ fn walk(message: &[u8], path: &[&[u32]]) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// How many data points a part of a request has.
+/// Counts the data points of a part of a request.
 fn count_points(message: &[u8], path: &[&[u32]]) -> u64 {
     let [numbers, path @ ..] = path else { return messages(message, 1).count() as u64 };
     numbers
@@ -161,7 +161,7 @@ fn count_points(message: &[u8], path: &[&[u32]]) -> u64 {
         .fold(0, |points, inside| points + count_points(inside, path))
 }
 
-/// A request on its way.
+/// State of a translation in progress.
 struct Translator<'a, S> {
     settings: &'a Settings,
     sink: &'a mut S,
@@ -169,7 +169,7 @@ struct Translator<'a, S> {
     targets: Targets,
 }
 
-/// The properties that the metrics of one library share.
+/// Properties that the metrics of one scope share.
 struct Source<'a> {
     resource: &'a ResourceLabels,
     scope: Option<LabelSet>,
@@ -186,6 +186,7 @@ impl<S: RowSink> Translator<'_, S> {
         let (resource, labels) = match resource {
             Ok(found) => found,
             Err(why) => {
+                // Without the resource's labels, none of its data points has a known series.
                 self.reject(count_points(message, &PATH[1..]), "a resource", &why);
                 return Ok(());
             }
@@ -194,6 +195,7 @@ impl<S: RowSink> Translator<'_, S> {
         for scope_metrics in messages(message, 2) {
             self.scope_metrics(&labels, scope_metrics, &mut times)?;
         }
+        // Comes last, since the times of the data points decide on its samples.
         self.target_info(&resource.attributes, &labels, &times)
     }
 
@@ -219,7 +221,6 @@ impl<S: RowSink> Translator<'_, S> {
         messages(message, 2).try_for_each(|metric| self.metric(&source, metric, times))
     }
 
-    /// The labels of a data point, but for its name.
     fn labels(
         &self,
         source: &Source<'_>,
@@ -236,8 +237,9 @@ impl<S: RowSink> Translator<'_, S> {
     }
 }
 
-/// Decodes a part of bounded size, whose attributes are in a field.
+/// Decodes a part of bounded size; `attributes` is the number of the field with them.
 fn part<M: Message + Default>(bytes: &[u8], attributes: u32) -> Result<M, PartError> {
+    // Both limits hold before decoding, which multiplies the size.
     if bytes.len() > PART_BYTES_MAX {
         return Err(PartError::TooLarge { bytes: bytes.len() });
     }
@@ -248,17 +250,18 @@ fn part<M: Message + Default>(bytes: &[u8], attributes: u32) -> Result<M, PartEr
     Ok(M::decode(bytes)?)
 }
 
-/// Milliseconds, of which upstream cuts off what is finer.
+/// Converts to milliseconds; finer digits are cut off as in upstream.
 fn millis(nanos: u64) -> i64 {
+    // Wraps beyond 2^63 ns, as upstream's conversion does.
     nanos as i64 / 1_000_000
 }
 
-/// A data point's value, or the mark that its series has ended.
+/// Returns a data point's value, or the stale marker.
 fn float(flags: u32, value: f64) -> RowValue<'static> {
     RowValue::Float(if is_stale(flags) { STALE_NAN } else { value })
 }
 
-/// Whether a data point says that its series has ended.
+/// Returns whether a data point is a stale marker.
 fn is_stale(flags: u32) -> bool {
     flags & DataPointFlags::NoRecordedValueMask as u32 != 0
 }

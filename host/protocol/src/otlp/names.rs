@@ -1,4 +1,4 @@
-//! Names: what OpenTelemetry calls a metric, a unit or an attribute, as Prometheus names it.
+//! Translates OpenTelemetry's names of metrics, units and attributes to Prometheus'.
 //!
 //! Source: the compatibility page of the OpenTelemetry specification ("OTLP Metric points to
 //! Prometheus"), in the reading of `github.com/prometheus/otlptranslator` v1, which Prometheus 3.15
@@ -25,18 +25,17 @@ pub enum Strategy {
     Keep,
 }
 
-/// What a metric's name depends on beside its own and its unit.
+/// Kind of a metric, on which the suffixes of its name depend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameKind {
-    /// A sum that only rises.
+    /// A sum that only increases.
     Counter,
-    /// A gauge; a sum that also falls is none here.
+    /// A gauge; a sum that may decrease is not one.
     Gauge,
-    /// All others.
     Other,
 }
 
-/// A name of which nothing is left.
+/// Error of a name of which nothing is left.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the name {0:?} has no letter or digit that Prometheus could call it by")]
 pub struct NameError(pub String);
@@ -68,7 +67,7 @@ const UNITS: [(&str, &str); 24] = [
     ("Hz", "hertz"),
 ];
 
-/// Units that are no plain words: of one there is nothing to say.
+/// Units that are not plain words; the unit `1` adds none.
 const OTHER_UNITS: [(&str, &str); 2] = [("1", ""), ("%", "percent")];
 
 const PER_UNITS: [(&str, &str); 7] = [
@@ -82,7 +81,7 @@ const PER_UNITS: [(&str, &str); 7] = [
 ];
 
 impl Strategy {
-    /// Whether names may only have the characters of old.
+    /// Returns whether names are limited to letters, digits, underscores and colons.
     pub fn escapes(self) -> bool {
         matches!(self, Strategy::EscapeWithSuffixes | Strategy::Escape)
     }
@@ -91,10 +90,10 @@ impl Strategy {
         matches!(self, Strategy::EscapeWithSuffixes | Strategy::KeepWithSuffixes)
     }
 
-    /// The name of a metric family.
     pub fn metric(self, name: &str, unit: &str, kind: NameKind) -> Result<String, NameError> {
         let built = match (self.escapes(), self.appends()) {
             (true, true) => escaped_with_suffixes(name, unit, kind),
+            // Unlike with suffixes, upstream keeps runs of underscores here.
             (true, false) => {
                 let words: Vec<&str> = words(name, |c| is_plain(c) || c == '_').collect();
                 not_with_digit(words.join("_"))
@@ -102,11 +101,11 @@ impl Strategy {
             (false, true) => with_suffixes(name, unit, kind),
             (false, false) => name.to_owned(),
         };
+        // A name of underscores is valid only if the sender wrote it.
         let is_nothing = self.escapes() && built != name && built.chars().all(|c| c == '_');
         if built.is_empty() || is_nothing { Err(NameError(beginning(name))) } else { Ok(built) }
     }
 
-    /// The name of a label.
     pub fn label(self, name: &str) -> Result<String, NameError> {
         let mut built = match self.escapes() {
             false => name.to_owned(),
@@ -116,6 +115,7 @@ impl Strategy {
             }
         };
         if self.escapes() {
+            // A label begins with no digit, and Prometheus reserves two leading underscores.
             if built.starts_with(|c: char| c.is_ascii_digit()) {
                 built.insert_str(0, "key_");
             } else if built.starts_with('_') && !built.starts_with("__") {
@@ -127,7 +127,7 @@ impl Strategy {
     }
 }
 
-/// The unit as metadata has it, whatever the strategy.
+/// Returns the unit for metadata, whatever the strategy.
 pub fn unit_word(unit: &str) -> String {
     let (main, per) = unit_words(unit);
     let (main, per) = (escaped_unit(&main), escaped_unit(&per));
@@ -143,7 +143,7 @@ fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == ':'
 }
 
-/// Runs of characters that stay.
+/// Returns the runs of characters that stay.
 fn words(name: &str, stays: impl Fn(char) -> bool) -> impl Iterator<Item = &str> {
     name.split(move |c| !stays(c)).filter(|word| !word.is_empty())
 }
@@ -156,7 +156,9 @@ fn escaped_with_suffixes(name: &str, unit: &str, kind: NameKind) -> String {
     let mut built: Vec<&str> = words(name, is_plain).collect();
     let (main, per) = unit_words(unit);
     let (main, per) = (escaped_unit(&main), escaped_unit(&per));
+    // The name may contain the unit already.
     let mut main = if built.contains(&main.as_str()) { "" } else { &main };
+    // Escaping can leave an underscore at the end, which joining would double.
     let per = if per == "per_" { "" } else { per.strip_suffix('_').unwrap_or(&per) };
     let per = if built.contains(&per) { "" } else { per };
     if !per.is_empty() {
@@ -169,6 +171,7 @@ fn escaped_with_suffixes(name: &str, unit: &str, kind: NameKind) -> String {
         NameKind::Gauge | NameKind::Other => None,
     };
     if let Some(end) = end {
+        // The suffix is at the end and nowhere else.
         built.retain(|word| *word != end);
         built.push(end);
     }
@@ -180,6 +183,7 @@ fn with_suffixes(name: &str, unit: &str, kind: NameKind) -> String {
     let is_ratio = unit == "1" && kind == NameKind::Gauge;
     let mut ends = Vec::new();
     let mut built = name;
+    // Upstream removes the suffixes in this order and appends them in reverse.
     for (is_wanted, end) in
         [(is_ratio, "ratio"), (kind == NameKind::Counter, "total"), (!per.is_empty(), per.as_str())]
     {
@@ -199,17 +203,18 @@ fn with_suffixes(name: &str, unit: &str, kind: NameKind) -> String {
     built
 }
 
-/// Without an end and the one character before it, whichever it is.
+/// Removes an end and the character before it, whichever that is.
 fn without_end<'a>(name: &'a str, end: &str) -> &'a str {
     let Some(rest) = name.strip_suffix(end) else { return name };
     let mut chars = rest.chars();
+    // A name that consists of the end stays.
     match (chars.next_back(), chars.as_str()) {
         (Some(_), shorter) if !shorter.is_empty() => shorter,
         _ => name,
     }
 }
 
-/// The unit in words, and what it is per.
+/// Returns the unit in words, and the unit that divides it.
 fn unit_words(unit: &str) -> (String, String) {
     let (main, per) = unit.split_once('/').unwrap_or((unit, ""));
     let main = unit_word_of(main, UNITS.iter().chain(&OTHER_UNITS));
@@ -223,14 +228,14 @@ fn unit_word_of<'a>(
     mut known: impl Iterator<Item = &'a (&'static str, &'static str)>,
 ) -> String {
     let unit = unit.trim();
-    // What stands in braces is a remark.
+    // Braces hold an annotation, which is no unit.
     if unit.contains(['{', '}']) {
         return String::new();
     }
     known.find(|(short, _)| *short == unit).map_or(unit, |(_, word)| *word).to_owned()
 }
 
-/// With the characters of old, no underscore at the front, none beside another.
+/// Keeps valid characters; one underscore replaces each run of others, none at the front.
 fn escaped_unit(unit: &str) -> String {
     let mut escaped = String::with_capacity(unit.len());
     for c in unit.chars() {

@@ -1,4 +1,4 @@
-//! Gauges and sums: a row for each data point.
+//! Translates gauges and sums: one row for each data point.
 
 use super::metric::Metric;
 use super::proto::metrics::v1::NumberDataPoint;
@@ -7,7 +7,7 @@ use super::{PartError, Translator, exemplar, float, millis, part};
 use crate::prom::rows::{NAME, RowSink};
 
 impl<S: RowSink> Translator<'_, S> {
-    /// Translates a data point. Of gauges upstream takes no exemplars.
+    /// Translates a data point. Upstream ignores exemplars of gauges.
     pub(super) fn number(
         &mut self,
         metric: &Metric<'_>,
@@ -20,6 +20,7 @@ impl<S: RowSink> Translator<'_, S> {
         let value = match point.value {
             Some(Value::AsDouble(value)) => value,
             Some(Value::AsInt(value)) => value as f64,
+            // A stale point has no value: the marker replaces this one.
             None => 0.0,
         };
         let timestamp_ms = millis(point.time_unix_nano);

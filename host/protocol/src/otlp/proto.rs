@@ -1,5 +1,5 @@
-//! The messages of OTLP, generated from `proto/`. Only what is small is decoded by them; requests
-//! are walked over, since a byte of a request can ask for a hundred of its decoded form.
+//! The messages of OTLP, generated from `proto/`. Only small messages are decoded; requests are
+//! read in place, since a byte of a request can take a hundred once decoded.
 
 // Generated: documentation follows the .proto files.
 #![allow(missing_docs, dead_code, clippy::all)]

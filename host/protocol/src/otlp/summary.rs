@@ -1,4 +1,4 @@
-//! Summaries.
+//! Translates summaries: rows for sum, count and quantiles.
 
 use super::attributes::bound_text;
 use super::metric::Metric;

@@ -10,22 +10,22 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 const TARGET_INFO: &str = "target_info";
 
-/// Half of how far Prometheus looks back for a sample (five minutes), so that each query in the
+/// Distance of samples: half of Prometheus' lookback of five minutes, so that each query in the
 /// time of the data points finds one.
 const INTERVAL_MS: usize = 150_000;
 
-/// Data points further apart have no samples between them. Upstream has some between any: those
-/// would be made for one with a wrong time, too, which the store refuses.
+/// Data points further apart have no samples between them. Upstream writes some between any, also
+/// next to one with a wrong time, whose samples the store refuses.
 const GAP_MS_MAX: i64 = 600_000;
 
-/// Most samples of a request but for the last of each resource: 17 days of one.
+/// Limit on the samples of a request, the last of each resource excluded: 17 days of one.
 const SAMPLES_MAX: usize = 10_000;
 
-/// Times of a resource's data points, in milliseconds; the last ones.
+/// Times of a resource's data points, in milliseconds; the latest ones.
 #[derive(Debug, Default)]
 pub struct Times(BTreeSet<i64>);
 
-/// What a request has written of `target_info`.
+/// Samples of `target_info` that a request has written.
 pub struct Targets {
     /// Hash of the labels, and time: a request may name a resource many times.
     seen: HashSet<(u64, i64)>,
@@ -42,12 +42,12 @@ impl Times {
     /// Adds the time of a data point that was translated.
     pub fn add(&mut self, nanos: u64) {
         self.0.insert(millis(nanos));
+        // Bounded, since a request may have any number of different times.
         if self.0.len() > SAMPLES_MAX {
             self.0.pop_first();
         }
     }
 
-    /// Times of the resource's samples.
     fn of_samples(&self) -> Vec<i64> {
         let mut samples = Vec::new();
         let mut times = self.0.iter().copied().peekable();
@@ -64,8 +64,8 @@ impl Times {
 }
 
 impl<S: RowSink> Translator<'_, S> {
-    /// Writes a resource's samples: of data points that are close, one at the first time, one at
-    /// the last, and between them so many that none is missed.
+    /// Writes a resource's samples: for data points that are close, one at the first time, one at
+    /// the last, and between them so many that no query misses them.
     pub(super) fn target_info(
         &mut self,
         attributes: &[KeyValue],
@@ -76,6 +76,7 @@ impl<S: RowSink> Translator<'_, S> {
             return Ok(());
         }
         let is_identifying = |key: &str| IDENTIFYING.contains(&key);
+        // Without further attributes, the series would carry no information.
         if attributes.iter().all(|attribute| is_identifying(&attribute.key)) {
             return Ok(());
         }
@@ -84,20 +85,23 @@ impl<S: RowSink> Translator<'_, S> {
         let mut labels = match of_attributes(self.settings, attributes, is_left_out) {
             Ok(labels) => labels,
             Err(why) => {
+                // The data points are stored; only the reason is reported.
                 self.reject(0, TARGET_INFO, &why);
                 return Ok(());
             }
         };
         resource.identify(&mut labels);
+        // Without job and instance, no series can be joined with it.
         if labels.get("job").is_empty() && labels.get("instance").is_empty() {
             return Ok(());
         }
         labels.set(NAME, TARGET_INFO);
-        // Once, since the labels may be long and the samples many.
+        // Hashed once, since the labels may be long and the samples many.
         let mut hasher = DefaultHasher::new();
         labels.hash(&mut hasher);
         let hash = hasher.finish();
         let samples = times.of_samples();
+        // The last sample is not charged, so that no resource is left without one.
         let kept = samples.len().min(self.targets.samples_left.saturating_add(1));
         self.targets.samples_left -= kept.saturating_sub(1);
         self.sink.begin(RowsOf::Nothing);

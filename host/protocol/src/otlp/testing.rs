@@ -1,4 +1,4 @@
-//! What the tests here share.
+//! Helpers that the tests here share.
 
 use super::proto::common::v1::any_value::Value;
 use super::proto::common::v1::{AnyValue, KeyValue};

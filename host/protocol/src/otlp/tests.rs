@@ -1,4 +1,4 @@
-//! Whole requests.
+//! Tests of whole OTLP requests.
 
 use super::proto::collector::metrics::v1::ExportMetricsServiceRequest;
 use super::proto::metrics::v1::metric::Data;
@@ -221,11 +221,11 @@ fn target_info_covers_the_time_of_the_data_points() -> Result<(), TranslateError
     );
     assert_eq!(infos(&resource, &[1300, 1000])?, times(&[1_000_000, 1_150_000, 1_300_000]));
     assert_eq!(infos(&resource, &[1000, 1601, 1700])?, times(&[1_000_000, 1_601_000, 1_700_000]));
-    // Neither without a target nor without anything to say of it.
+    // None without job and instance, and none without further attributes.
     assert!(infos(&[("host.name", "h")], &[1])?.is_empty());
     assert!(infos(&[("service.name", "a"), ("service.instance.id", "i")], &[1])?.is_empty());
     assert!(infos(&resource, &[])?.is_empty());
-    // Points with wrong times make none between them and the others; the last ones are kept.
+    // Points with wrong times add none in between; the latest are kept.
     assert_eq!(infos(&resource, &[0, 1_700_000_000])?, times(&[1_700_000_000_000]));
     assert_eq!(infos(&resource, &[1, 1_700_000_000])?, times(&[1000, 1_700_000_000_000]));
     let far: Vec<u64> = (1..=10_010).map(|i| i * 1000).collect();
@@ -255,7 +255,7 @@ proptest! {
         let _ = translated(&bytes);
     }
 
-    /// Wrong bytes in the middle of a request.
+    /// Replaces bytes in the middle of a request.
     #[test]
     fn damaged_requests_are_survived(place in 0usize..200, with in prop::collection::vec(any::<u8>(), 1..20)) {
         let buckets = exponential_histogram_data_point::Buckets { offset: 1, bucket_counts: vec![1, 0, 2] };

@@ -1,12 +1,12 @@
-//! The labels that tell this node from all others.
+//! External labels, which distinguish this node from all others.
 //!
-//! They are not stored: what leaves the node carries them.
+//! Series are stored without them: data that leaves the node carries them.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-/// One label as it is given on the command line: `name=value`, or `name="value"` with Prometheus'
-/// quotes around the value.
+/// One label as given on the command line: `name=value`, or `name="value"` with Prometheus' quotes
+/// around the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExternalLabel {
     name: String,
@@ -31,34 +31,31 @@ impl FromStr for ExternalLabel {
 }
 
 impl ExternalLabel {
-    /// The label's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 }
 
-/// The labels of this node, by name.
+/// External labels of this node, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExternalLabels(BTreeMap<String, String>);
 
 impl ExternalLabels {
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The value of a label, if this node has it.
+    /// Returns the value of a label, if this node has it.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Names and values, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 }
 
-/// If two labels have the same name, the later one holds.
+/// Of labels with the same name, the later one holds.
 impl FromIterator<ExternalLabel> for ExternalLabels {
     fn from_iter<T: IntoIterator<Item = ExternalLabel>>(labels: T) -> ExternalLabels {
         ExternalLabels(labels.into_iter().map(|label| (label.name, label.value)).collect())

@@ -1,8 +1,8 @@
-//! Looking up fields of protobuf messages, without copying.
+//! Looks up fields of protobuf messages, without copying.
 
 use tidepool_remote_write::{Fields, Value};
 
-/// How many bytes at the beginning are whole fields; the last field may be cut short.
+/// Returns how many bytes at the beginning are whole fields; the last field may be truncated.
 pub fn whole_fields(bytes: &[u8]) -> usize {
     let mut fields = Fields::new(bytes);
     let mut whole = 0;
@@ -12,8 +12,8 @@ pub fn whole_fields(bytes: &[u8]) -> usize {
     whole
 }
 
-/// How many bytes the first fields take, at least so many if there are as many. At the end, or
-/// where a field does not decode, all.
+/// Returns the length of the first fields, at least `bytes_min` if there are as many. At the end,
+/// or where a field does not decode, returns the length of all.
 pub fn first_fields(bytes: &[u8], bytes_min: usize) -> usize {
     let mut fields = Fields::new(bytes);
     while let Some(Ok(_)) = fields.next() {
@@ -25,8 +25,8 @@ pub fn first_fields(bytes: &[u8], bytes_min: usize) -> usize {
     bytes.len()
 }
 
-/// The messages of a repeated field. What does not decode ends the list: the caller has walked over
-/// the message before.
+/// Returns the messages of a repeated field. A field that does not decode ends the list: the caller
+/// has checked the message before.
 pub fn messages(message: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
     Fields::new(message).map_while(Result::ok).filter_map(move |field| match field {
         (found, Value::Bytes(bytes)) if found == number => Some(bytes),
@@ -34,12 +34,12 @@ pub fn messages(message: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The last message or text of a field, which is the one that counts.
+/// Returns the last message or text of a field, which is the one that counts.
 pub fn last(message: &[u8], number: u32) -> Option<&[u8]> {
     messages(message, number).last()
 }
 
-/// The last number of a field; 0 if there is none.
+/// Returns the last number of a field; 0 if there is none.
 pub fn last_number(message: &[u8], number: u32) -> u64 {
     let found = Fields::new(message).map_while(Result::ok).filter_map(|field| match field {
         (found, Value::Varint(value) | Value::Fixed64(value)) if found == number => Some(value),

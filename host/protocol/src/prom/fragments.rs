@@ -1,4 +1,4 @@
-//! A body in Snappy's block format, made piece by piece.
+//! Compresses a body in Snappy's block format, piece by piece.
 //!
 //! ```text
 //! ┌─────────────────────────┬──────────────────────────┬───
@@ -6,52 +6,49 @@
 //! └─────────────────────────┴──────────────────────────┴───
 //! ```
 //!
-//! Snappy's encoders compress 64 KiB at a time, each without looking at those before. So nothing is
-//! needed to begin with but the length, and the bytes are those that one call for the whole
-//! returns. Source: Snappy's `format_description.txt`.
+//! Snappy's encoders compress 64 KiB at a time, independently of those before. So only the length
+//! has to be known at the beginning, and the bytes are those that one call for the whole returns.
+//! Source: Snappy's `format_description.txt`.
 
 use snap::raw::{Encoder, max_compress_len};
 use tidepool_remote_write::put_uvarint;
 
-/// Bytes that are compressed at a time.
+/// Number of bytes compressed at a time.
 const FRAGMENT_BYTES: usize = 64 * 1024;
 
-/// Most bytes of a body: the format has no larger length.
+/// Size limit of a body: the format has no larger length.
 pub const BODY_BYTES_MAX: u64 = u32::MAX as u64;
 
-/// Longest length in front of a fragment that is compressed alone.
+/// Longest preamble of a fragment that is compressed alone, in bytes.
 const PREAMBLE_BYTES_MAX: usize = 5;
 
-/// Why a body was not made.
+/// Errors of compressing in pieces.
 #[derive(Debug, thiserror::Error)]
 pub enum FragmentError {
-    /// A length that the format cannot say.
     #[error("a body of {0} bytes is longer than Snappy's block format allows")]
     TooLong(u64),
-    /// More or fewer bytes than were announced.
     #[error("{announced} bytes were announced, and there are {given}")]
     OtherLength {
-        /// The length in the preamble of the body.
+        /// Length in the preamble of the body.
         announced: u64,
-        /// What came, or at least as much.
+        /// Number of bytes given so far.
         given: u64,
     },
-    /// The encoder failed.
     #[error(transparent)]
     Snappy(#[from] snap::Error),
 }
 
-/// Compresses a body of which the length is known.
+/// Compresses a body whose length is known in advance.
 pub struct FragmentEncoder {
     encoder: Encoder,
-    /// Bytes that fill no fragment yet.
+    /// Bytes that do not fill a fragment yet.
     pending: Vec<u8>,
     announced: u64,
     given: u64,
 }
 
 impl FragmentEncoder {
-    /// Begins a body that will have so many bytes.
+    /// Begins a body of the given length.
     pub fn begin(out: &mut Vec<u8>, bytes: u64) -> Result<FragmentEncoder, FragmentError> {
         if bytes > BODY_BYTES_MAX {
             return Err(FragmentError::TooLong(bytes));
@@ -61,12 +58,13 @@ impl FragmentEncoder {
         Ok(FragmentEncoder { encoder: Encoder::new(), pending, announced: bytes, given: 0 })
     }
 
-    /// Takes the next bytes, and appends what is done of the body.
+    /// Takes the next bytes, and appends the fragments that are complete.
     pub fn put(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) -> Result<(), FragmentError> {
         self.given += bytes.len() as u64;
         if self.given > self.announced {
             return Err(self.other_length());
         }
+        // Fragments must be full: where they end decides on the compressed bytes.
         if !self.pending.is_empty() {
             let room = FRAGMENT_BYTES - self.pending.len();
             let (now, later) = bytes.split_at(bytes.len().min(room));
@@ -86,7 +84,7 @@ impl FragmentEncoder {
         Ok(())
     }
 
-    /// Appends the rest, if all that was announced has come.
+    /// Appends the rest, if all announced bytes were given.
     pub fn finish(mut self, out: &mut Vec<u8>) -> Result<(), FragmentError> {
         if self.given != self.announced {
             return Err(self.other_length());
@@ -102,7 +100,7 @@ impl FragmentEncoder {
     }
 }
 
-/// Appends a fragment without the length that would stand in front of it alone.
+/// Appends a fragment without the length that precedes one compressed alone.
 fn compress(
     encoder: &mut Encoder,
     fragment: &[u8],
@@ -112,6 +110,7 @@ fn compress(
     out.resize(start + max_compress_len(fragment.len()), 0);
     let place = out.get_mut(start..).unwrap_or_default();
     let bytes = encoder.compress(fragment, place)?;
+    // The encoder puts a varint with the length first, which only the whole body may have.
     let is_last = |byte: &u8| *byte < 0x80;
     let preamble = place.iter().take(PREAMBLE_BYTES_MAX).position(is_last).map_or(0, |at| at + 1);
     place.copy_within(preamble..bytes, 0);
@@ -139,7 +138,7 @@ mod tests {
         let bytes: Vec<u8> = (0..400_000)
             .map(|at| {
                 state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                // Some of it compresses and some does not.
+                // Some of the bytes compress and some do not.
                 if at % 90_000 < 50_000 { (at / 7) as u8 } else { (state >> 24) as u8 }
             })
             .collect();

@@ -1,20 +1,22 @@
-//! Label names as paths have them.
+//! Label names as URL paths contain them.
 
 use std::borrow::Cow;
 use tidepool_exposition::NameEscaping;
 
-/// A path's segment without its percent signs; `None` if it is not UTF-8.
+/// Decodes the percent signs of a path's segment; `None` if the result is not UTF-8.
 pub fn decode_path_segment(segment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut rest = segment.as_bytes();
     while let Some((first, after)) = rest.split_first() {
         let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        // The conversion would take a sign for a digit.
         let digits = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
         match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
             Some(byte) if *first == b'%' => {
                 bytes.push(byte);
                 rest = after.get(2..).unwrap_or_default();
             }
+            // A percent sign without two digits stands for itself.
             _ => {
                 bytes.push(*first);
                 rest = after;
@@ -24,7 +26,7 @@ pub fn decode_path_segment(segment: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// A name of any characters that was made a plain one (`U__…`). What is not made so stays as it is.
+/// Decodes an escaped name (`U__…`). Any other name is returned unchanged.
 pub fn unescape(name: String) -> String {
     match NameEscaping::Values.unescape(&name) {
         Cow::Owned(unescaped) => unescaped,
@@ -55,7 +57,7 @@ mod tests {
         for (name, expected) in [
             ("job", "job"),
             ("U__foo_2e_bar", "foo.bar"),
-            // Not made that way.
+            // Not an escaped name.
             ("U__a_2e", "U__a_2e"),
         ] {
             assert_eq!(unescape(name.to_owned()), expected, "{name}");

@@ -7,21 +7,23 @@ pub struct LabelSet {
 }
 
 impl LabelSet {
-    /// The set of some pairs, as if each was [set](LabelSet::set) after the one before.
+    /// Creates a set from pairs, as if each was [set](LabelSet::set) after the one before.
     pub fn of(mut pairs: Vec<(String, String)>) -> LabelSet {
         pairs.sort_by(|a, b| a.0.cmp(&b.0));
         pairs.dedup_by(|later, kept| {
             let is_same = later.0 == kept.0;
+            // `dedup_by` keeps the first of equal names, but the later value holds.
             if is_same {
                 std::mem::swap(later, kept);
             }
             is_same
         });
+        // Empty values are removed last, since they may replace others.
         pairs.retain(|(_, value)| !value.is_empty());
         LabelSet { pairs }
     }
 
-    /// Sets a label, or appends to its value behind a semicolon.
+    /// Sets a label, or appends to its value after a semicolon.
     pub fn join(&mut self, name: &str, value: String) {
         match self.place(name) {
             Ok(at) => {
@@ -32,7 +34,7 @@ impl LabelSet {
         }
     }
 
-    /// The value of a label; empty if there is none.
+    /// Returns the value of a label; empty if there is none.
     pub fn get(&self, name: &str) -> &str {
         match self.place(name) {
             Ok(at) => self.pairs.get(at).map_or("", |(_, value)| value),
@@ -40,7 +42,7 @@ impl LabelSet {
         }
     }
 
-    /// Sets a label. An empty value takes it away.
+    /// Sets a label. An empty value removes the label.
     pub fn set(&mut self, name: &str, value: impl Into<String>) {
         let value = value.into();
         match (self.place(name), value.is_empty()) {
@@ -51,7 +53,6 @@ impl LabelSet {
         }
     }
 
-    /// Names and values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.pairs.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }

@@ -1,8 +1,8 @@
 //! Media types as HTTP writes them: `type/subtype; name=value; name="quoted value"`.
 //!
 //! Source: RFC 9110, sections 5.6 (tokens, quoted strings, parameters) and 8.3.1. Names of types
-//! and parameters are compared without regard to case, values are not. White space around `=` is
-//! borne with, which the RFC calls bad.
+//! and parameters are compared case-insensitively, values are not. White space around `=` is
+//! accepted, which the RFC calls bad.
 
 /// A media type with its parameters, in their order.
 #[derive(Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct MediaType<'a> {
 }
 
 impl<'a> MediaType<'a> {
-    /// Reads a media type; `None` if it is none.
+    /// Parses a media type; `None` if it is not valid.
     pub fn parse(text: &'a str) -> Option<MediaType<'a>> {
         let (essence, mut rest) = text.split_at(text.find(';').unwrap_or(text.len()));
         let essence = trim(essence);
@@ -23,7 +23,7 @@ impl<'a> MediaType<'a> {
         let mut parameters = Vec::new();
         while let Some(after) = rest.strip_prefix(';') {
             rest = trim_start(after);
-            // The RFC lets senders write nothing between two semicolons, or after the last.
+            // RFC 9110 allows nothing between two semicolons, and after the last.
             if rest.is_empty() || rest.starts_with(';') {
                 continue;
             }
@@ -39,12 +39,11 @@ impl<'a> MediaType<'a> {
         rest.is_empty().then_some(MediaType { essence, parameters })
     }
 
-    /// Whether it is this type and subtype, whatever its parameters.
+    /// Returns whether type and subtype are these, whatever the parameters.
     pub fn is(&self, essence: &str) -> bool {
         self.essence.eq_ignore_ascii_case(essence)
     }
 
-    /// The values of all parameters of this name.
     pub fn values<'m>(&'m self, name: &'m str) -> impl Iterator<Item = &'m str> {
         let named = move |(own, _): &&(&str, String)| own.eq_ignore_ascii_case(name);
         self.parameters.iter().filter(named).map(|(_, value)| value.as_str())

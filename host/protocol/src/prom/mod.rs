@@ -1,5 +1,5 @@
-//! Remote-write and remote-read messages, between the wire and the store; series selectors, times,
-//! names. No sockets.
+//! Messages of remote write and remote read, between the wire and the store; series selectors,
+//! times, names. No sockets.
 
 pub mod external_labels;
 pub mod fields;
@@ -20,7 +20,7 @@ pub mod time;
 pub mod work;
 pub mod write;
 
-/// Types of remote read, generated from `proto/`; the answers' types are encoded by the engine.
+/// Types of remote read, generated from `proto/`; the engine encodes those of answers.
 #[allow(missing_docs, dead_code, clippy::all)]
 mod proto {
     include!(concat!(env!("OUT_DIR"), "/prometheus.rs"));
@@ -29,36 +29,31 @@ mod proto {
 /// An error in a compressed body.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
-    /// Its length preamble says more than is allowed.
     #[error("the body would have {bytes} bytes decompressed; at most {bytes_max} are allowed")]
     TooLarge {
-        /// What the preamble says.
+        /// Length that the preamble states.
         bytes: usize,
-        /// The bound.
         bytes_max: usize,
     },
-    /// It is not Snappy's block format.
     #[error("the body is not in Snappy's block format: {0}")]
     NotSnappy(#[from] snap::Error),
-    /// No body of its size decompresses to what its length preamble says.
     #[error("the body of {compressed} bytes cannot have {bytes} bytes decompressed, as it says")]
     Implausible {
-        /// What the preamble says.
+        /// Length that the preamble states.
         bytes: usize,
-        /// Size of the body.
         compressed: usize,
     },
-    /// It does not decode.
     #[error("the body does not decode: {0}")]
     NotProtobuf(#[from] prost::DecodeError),
-    /// It does not even consist of fields.
+    /// The bytes are not even fields of a message.
     #[error("the body does not decode: {0}")]
     Malformed(#[from] tidepool_remote_write::Malformed),
 }
 
-/// How many bytes a body in Snappy's block format says it decompresses to.
+/// Returns the decompressed length that a body in Snappy's block format states.
 pub fn decompressed_len(body: &[u8], bytes_max: usize) -> Result<usize, BodyError> {
     let bytes = snap::raw::decompress_len(body)?;
+    // Callers allocate as much, so both bounds come first.
     if bytes > bytes_max {
         return Err(BodyError::TooLarge { bytes, bytes_max });
     }
@@ -70,8 +65,8 @@ pub fn decompressed_len(body: &[u8], bytes_max: usize) -> Result<usize, BodyErro
     Ok(bytes)
 }
 
-/// Decompresses a body in Snappy's block format to as many bytes as it says, at most as many as
-/// there is place for. Returns how many there were.
+/// Decompresses a body in Snappy's block format into `place`, which must hold as many bytes as the
+/// body states. Returns their number.
 pub fn decompress(body: &[u8], place: &mut [u8]) -> Result<usize, BodyError> {
     Ok(snap::raw::Decoder::new().decompress(body, place)?)
 }

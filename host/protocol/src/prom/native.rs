@@ -4,22 +4,21 @@ pub use super::proto::histogram::{Count, ResetHint, ZeroCount};
 pub use super::proto::{BucketSpan, Histogram};
 use tidepool_exposition::{Counts, NativeHistogram, Span};
 
-/// A whole count.
 pub fn count(observations: u64) -> Option<Count> {
     Some(Count::CountInt(observations))
 }
 
-/// A whole count of the zero bucket.
 pub fn zero_count(observations: u64) -> Option<ZeroCount> {
     Some(ZeroCount::ZeroCountInt(observations))
 }
 
-/// A histogram of an exposition as remote write carries it. Its counter may have been reset.
+/// Converts a histogram of an exposition for remote write. Its counter may have been reset.
 pub fn of_exposition(histogram: &NativeHistogram, timestamp_ms: i64) -> Histogram {
     let spans = |spans: &[Span]| {
         let span = |span: &Span| BucketSpan { offset: span.offset, length: span.length };
         spans.iter().map(span).collect()
     };
+    // An exposition does not tell whether a counter was reset.
     let hint = if histogram.is_gauge { ResetHint::Gauge } else { ResetHint::Unknown };
     let base = Histogram {
         sum: histogram.sum,

@@ -1,4 +1,4 @@
-//! The newest sample of each series of an answer to a read, as federation returns it.
+//! The newest sample of each series of an answer to a read, for federation.
 
 use super::proto::{self, BucketSpan, QueryResult, histogram};
 use prost::{DecodeError, Message};
@@ -8,55 +8,44 @@ use tidepool_model::is_stale_nan;
 /// A series with its newest sample.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Newest {
-    /// Its name, which is not empty.
+    /// Metric name, which is not empty.
     pub name: String,
-    /// All but the name, by ascending name.
+    /// Labels without the name, by ascending name.
     pub labels: Vec<(String, String)>,
-    /// Time of the sample, in milliseconds since the epoch.
+    /// Timestamp of the sample, in milliseconds since the epoch.
     pub time_ms: i64,
-    /// The sample.
     pub value: NewestValue,
 }
 
-/// A sample.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NewestValue {
-    /// A float.
     Float(f64),
-    /// A native histogram.
     Histogram(Box<FloatHistogram>),
 }
 
-/// A native histogram with fractional counts, none of which is a difference.
+/// A native histogram with absolute counts as floats.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FloatHistogram {
-    /// All observations.
     pub count: f64,
-    /// Their sum.
     pub sum: f64,
-    /// How wide buckets are.
+    /// Resolution of the buckets, or [`CUSTOM_BUCKETS_SCHEMA`].
     pub schema: i32,
-    /// Width of the zero bucket.
     pub zero_threshold: f64,
-    /// Observations in the zero bucket.
     pub zero_count: f64,
-    /// Places of negative buckets.
     pub negative_spans: Vec<BucketSpan>,
-    /// Observations in them.
     pub negative_counts: Vec<f64>,
-    /// Places of positive buckets.
     pub positive_spans: Vec<BucketSpan>,
-    /// Observations in them.
     pub positive_counts: Vec<f64>,
     /// Upper bounds of custom buckets.
     pub custom_values: Vec<f64>,
-    /// Whether it is no counter.
+    /// Whether the histogram is a gauge.
     pub is_gauge: bool,
 }
 
 impl Newest {
-    /// Bytes that it takes, roughly.
+    /// Returns the approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
+        // 48 bytes are the two strings themselves.
         let labels: usize =
             self.labels.iter().map(|(name, value)| name.len() + value.len() + 48).sum();
         let value = match &self.value {
@@ -72,12 +61,11 @@ impl Newest {
 }
 
 impl FloatHistogram {
-    /// Whether its bounds are its own.
     pub fn is_custom(&self) -> bool {
         self.schema == CUSTOM_BUCKETS_SCHEMA
     }
 
-    /// Upper bounds with cumulative counts, without the last one, which is infinite; for custom
+    /// Returns upper bounds with cumulative counts, without the infinite last one; for custom
     /// bounds.
     pub fn classic_buckets(&self) -> Vec<(f64, f64)> {
         let mut counts = vec![0.0; self.custom_values.len()];
@@ -86,6 +74,7 @@ impl FloatHistogram {
         for span in &self.positive_spans {
             index += i64::from(span.offset);
             for count in buckets.by_ref().take(span.length as usize) {
+                // Buckets of infinity, and those of damaged histograms, have no bound.
                 let place = usize::try_from(index).ok().and_then(|index| counts.get_mut(index));
                 if let Some(place) = place {
                     *place = *count;
@@ -102,8 +91,8 @@ impl FloatHistogram {
     }
 }
 
-/// The newest samples in whole fields of a `prometheus.QueryResult`. Series whose newest sample
-/// marks them as stale are left out, and so are those without a name.
+/// Decodes the newest samples in whole fields of a `prometheus.QueryResult`. Series without a name,
+/// and those whose newest sample is a stale marker, are left out.
 pub fn newest(fields: &[u8]) -> Result<Vec<Newest>, DecodeError> {
     let result = QueryResult::decode(fields)?;
     Ok(result.timeseries.into_iter().filter_map(of_series).collect())
@@ -163,8 +152,9 @@ fn to_float(from: &proto::Histogram) -> FloatHistogram {
     }
 }
 
-/// Counts as they are, or the sums of differences.
+/// Returns absolute counts, or the sums of deltas.
 fn counts(counts: &[f64], deltas: &[i64]) -> Vec<f64> {
+    // Only float histograms have counts; integer histograms have deltas.
     if !counts.is_empty() {
         return counts.to_vec();
     }

@@ -1,27 +1,27 @@
-//! Which rows of a piece are of which data point: a sender counts those, and knows of no rows.
+//! Assigns the rows of a piece to data points: a sender counts those, and knows of no rows.
 
-/// What the next rows are of.
+/// Data points that the next rows belong to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RowsOf {
-    /// A data point that is one row.
+    /// A data point with one row.
     #[default]
     Point,
-    /// A data point that is several.
+    /// A data point with several rows.
     WidePoint,
-    /// None: rows about the sender itself.
+    /// No data point: rows about the sender itself.
     Nothing,
 }
 
 /// The data points of a piece.
 #[derive(Debug, Default)]
 pub struct Points {
-    /// Rows of each.
+    /// Number of rows of each.
     rows: Vec<u32>,
-    /// Whether the first has rows in the piece before.
+    /// Whether the first one has rows in the previous piece.
     is_continued: bool,
 }
 
-/// Counts the data points that are rejected, of which a piece may hold just a part.
+/// Counts the rejected data points, of which a piece may hold only a part.
 #[derive(Debug, Default)]
 pub struct Rejected {
     points: u64,
@@ -29,24 +29,24 @@ pub struct Rejected {
 }
 
 impl Points {
-    /// Begins a data point. One without rows is as if it were not.
+    /// Begins a data point. One without rows does not count.
     pub fn begin(&mut self) {
         match self.rows.as_slice() {
-            // The one before ended with its piece.
+            // The point before ended with its piece, so nothing continues here.
             [0] => self.is_continued = false,
             [.., 0] => {}
             _ => self.rows.push(0),
         }
     }
 
-    /// Counts a row of the last one, if there is any.
+    /// Counts a row of the last data point, if there is any.
     pub fn count_row(&mut self) {
         if let Some(rows) = self.rows.last_mut() {
             *rows += 1;
         }
     }
 
-    /// Those of a piece that ends here; the last of them may go on in the next one.
+    /// Takes the points of a piece that ends here; the last one may continue in the next piece.
     pub fn take(&mut self) -> Points {
         let next = match self.rows.is_empty() {
             true => Points::default(),
@@ -55,13 +55,14 @@ impl Points {
         std::mem::replace(self, next)
     }
 
-    /// The fewest data points that have so many rows of the piece. Whole ones are refused, as a
-    /// rule.
+    /// Returns the smallest number of data points that have so many rows. As a rule, whole points
+    /// are refused.
     fn of_refused(&self, refused_rows: u64) -> u64 {
         if refused_rows == 0 {
             return 0;
         }
         let mut rows = self.rows.clone();
+        // The smallest number is that of the widest points.
         rows.sort_unstable_by(|one, other| other.cmp(one));
         let mut left = refused_rows;
         let mut points = 0;
@@ -81,14 +82,14 @@ impl Points {
 }
 
 impl Rejected {
-    /// Adds a piece, of whose rows so many are stored.
+    /// Adds a piece, of which `stored_rows` rows are stored.
     pub fn add(&mut self, points: &Points, stored_rows: u64) {
         let refused = points.of_refused(points.rows().saturating_sub(stored_rows));
+        // A point in two pieces was counted with the previous one.
         self.points += refused - u64::from(points.is_continued && self.is_last && refused > 0);
         self.is_last = refused > 0;
     }
 
-    /// How many there are.
     pub fn points(&self) -> u64 {
         self.points
     }
@@ -111,9 +112,9 @@ mod tests {
             (&[13, 13, 13], 0, 3),
             (&[4, 13, 0], 4, 1),
             (&[4, 13], 0, 2),
-            // A part of one.
+            // A part of one point.
             (&[13, 13], 25, 1),
-            // More than were sent are not stored; of none, none is rejected.
+            // More rows are stored than were sent; and no rows at all.
             (&[1], 9, 0),
             (&[], 0, 0),
         ] {
@@ -135,7 +136,7 @@ mod tests {
             rejected.add(&on_its_way.take(), 0);
         }
         assert_eq!(rejected.points(), 1);
-        // It ended with its piece.
+        // The point ended with its piece.
         on_its_way.begin();
         on_its_way.count_row();
         rejected.add(&on_its_way.take(), 0);

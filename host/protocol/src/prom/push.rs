@@ -1,4 +1,4 @@
-//! The URL of a push: time and labels of the pushed samples.
+//! The URL of a push: timestamp and labels of the pushed samples.
 //!
 //! ```text
 //! ?timestamp=1700000000000&extra_label=site=north&extra_label=rack=7    as VictoriaMetrics
@@ -9,37 +9,34 @@ use base64::Engine as _;
 use base64::alphabet::URL_SAFE;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-/// Time and labels of a push.
+/// Timestamp and labels of a push.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Push {
-    /// Time of samples that have none.
+    /// Timestamp of samples that have none.
     pub timestamp_ms: Option<i64>,
-    /// Labels of all series.
+    /// Labels that all series get.
     pub labels: Vec<(String, String)>,
 }
 
-/// An error in a URL.
+/// Faults in the URL of a push.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PushError {
-    /// Not the path of a push.
     #[error("{0:?} is no path here; after it may come /metrics/job/JOB and pairs of /LABEL/VALUE")]
     Path(String),
-    /// Not a label.
     #[error("extra_label {0:?} is not of the form NAME=VALUE")]
     ExtraLabel(String),
-    /// Not a time.
     #[error("timestamp {0:?} is no time in milliseconds")]
     Timestamp(String),
 }
 
-/// With or without padding, as the Pushgateway takes it.
+/// Padding is optional, as in the Pushgateway.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &URL_SAFE,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
 impl Push {
-    /// Reads what follows the handler's own path, and the query.
+    /// Parses the rest of the path behind that of the handler, and the query.
     pub fn read(path: &str, query: &str) -> Result<Push, PushError> {
         let mut push = Push { timestamp_ms: None, labels: grouping(path)? };
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -62,7 +59,6 @@ impl Push {
     }
 }
 
-/// Labels in a path.
 fn grouping(path: &str) -> Result<Vec<(String, String)>, PushError> {
     let path = path.strip_suffix('/').unwrap_or(path);
     if path.is_empty() {
@@ -84,7 +80,7 @@ fn grouping(path: &str) -> Result<Vec<(String, String)>, PushError> {
             None => (unescaped(name), unescaped(value)),
         };
         let is_job = label.0 == "job";
-        // The job comes first and must be given.
+        // The Pushgateway demands a job in front, which is not empty.
         if labels.is_empty() != is_job || label.0.is_empty() || (is_job && label.1.is_empty()) {
             return Err(wrong());
         }
@@ -93,8 +89,9 @@ fn grouping(path: &str) -> Result<Vec<(String, String)>, PushError> {
     Ok(labels)
 }
 
-/// Without percent signs, but for plus signs that mean themselves here.
+/// Decodes percent signs; a plus sign stands for itself.
 fn unescaped(part: &str) -> String {
+    // In a form, these three have other meanings.
     let part = part.replace('+', "%2B").replace('&', "%26").replace('=', "%3D");
     form_urlencoded::parse(part.as_bytes()).map(|(name, _)| name.into_owned()).collect()
 }

@@ -1,11 +1,10 @@
-//! Remote read: requests to selections, and the frame of a SAMPLES answer.
+//! Remote read: converts requests to selections, and frames SAMPLES answers.
 //!
 //! Source: Prometheus' remote read protocol 1.0 (`prompb/remote.proto` and the remote-read API
 //! document).
 //!
-//! Hints are advice and are not used. That goes for `func="series"` too: a stream of series without
-//! chunks would have frames that clients take for broken, and who asks by SAMPLES is used to get
-//! samples.
+//! Hints are advice and are not used, not even `func="series"`: clients take frames of series
+//! without chunks for broken, and those that ask for SAMPLES expect samples.
 
 use super::BodyError;
 use super::external_labels::ExternalLabels;
@@ -19,52 +18,52 @@ use tidepool_runtime::{FrameFormat, MatchOp, Matcher, TimeRange};
 /// Content type of a SAMPLES answer.
 pub const SAMPLES_CONTENT_TYPE: &str = "application/x-protobuf";
 
-/// Content type of a streamed answer. Clients compare these bytes.
+/// Content type of a streamed answer. Clients compare it byte by byte.
 pub const STREAMED_CONTENT_TYPE: &str =
     "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse";
 
-/// Fields of `prometheus.ReadRequest` and `prometheus.Query`.
+/// Numbers of fields of `prometheus.ReadRequest` and `prometheus.Query`.
 const QUERIES: u32 = 1;
 const MATCHERS: u32 = 3;
 
 /// One query of a read request.
 #[derive(Clone, Debug)]
 pub struct ReadQuery {
-    /// All must hold.
+    /// Matchers that must all hold.
     pub matchers: Vec<Matcher>,
-    /// Both ends included.
+    /// Time range, both ends included.
     pub range: TimeRange,
 }
 
-/// How a read is answered, and within which limits.
+/// Format and limits of the answer to a read.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadFormat {
-    /// What is written. A part of `samples` may end inside of a field, one of the other formats
-    /// ends between two frames or series.
+    /// Format of a part. A part of `samples` may end within a field; one of the other formats ends
+    /// between two frames or series.
     pub frames: FrameFormat,
-    /// Size of a streamed frame; 0 means the engine's default.
+    /// Size limit of a streamed frame; 0 means the engine's default.
     pub frame_bytes_max: u32,
-    /// Most samples of one query; 0 means no limit.
+    /// Limit on the samples of one query; 0 means no limit.
     pub samples_max: u64,
     /// For SAMPLES: the results make one `prometheus.ReadResponse` in Snappy's block format, of at
-    /// most so many bytes before it is compressed; 0 means no limit but the format's. The limits
-    /// are kept before the first part comes.
+    /// most so many bytes before compression; 0 means only the format's limit. Limits are checked
+    /// before the first part.
     pub message_bytes_max: Option<u64>,
 }
 
 impl ReadFormat {
-    /// The fields `timeseries` of one `prometheus.QueryResult` after the other: series in label
-    /// order, each with just the samples inside the range.
+    /// The fields `timeseries` of one `prometheus.QueryResult`, concatenated: series in label
+    /// order, each with exactly the samples inside the range.
     pub const TIME_SERIES: ReadFormat = ReadFormat::of_frames(FrameFormat::Samples);
 
-    /// Series as one instance hands them to another.
+    /// Series as one instance passes them to another.
     pub const CHUNKED_SERIES: ReadFormat = ReadFormat::of_frames(FrameFormat::ChunkedSeries);
 
     const fn of_frames(frames: FrameFormat) -> ReadFormat {
         ReadFormat { frames, frame_bytes_max: 0, samples_max: 0, message_bytes_max: None }
     }
 
-    /// The format of a kind of answer of the protocol.
+    /// Returns the format of a response type of the protocol.
     fn of_response(kind: ResponseType, limits: ReadLimits) -> ReadFormat {
         let ReadLimits { frame_bytes_max, samples_max, bytes_max } = limits;
         match kind {
@@ -79,7 +78,7 @@ impl ReadFormat {
         }
     }
 
-    /// Whether the answer is one message, not a stream of frames.
+    /// Returns whether the answer is one message, not a stream of frames.
     pub fn is_message(&self) -> bool {
         self.message_bytes_max.is_some()
     }
@@ -88,53 +87,46 @@ impl ReadFormat {
 /// Limits of the answers to clients.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadLimits {
-    /// Size of a frame.
     pub frame_bytes_max: u32,
-    /// Most samples of one query of a SAMPLES read; 0 means no limit.
+    /// Limit on the samples of one query of a SAMPLES read; 0 means no limit.
     pub samples_max: u64,
-    /// Most bytes of a SAMPLES answer before it is compressed; 0 means no limit but the format's.
+    /// Size limit of a SAMPLES answer before compression; 0 means only the format's limit.
     pub bytes_max: u64,
 }
 
 /// A read request that can be answered.
 #[derive(Debug)]
 pub struct ReadPlan {
-    /// The kind that the client prefers among those spoken here.
+    /// Format that the client prefers among the supported ones.
     pub format: ReadFormat,
-    /// In request order.
+    /// Queries in the order of the request.
     pub queries: Vec<ReadQuery>,
 }
 
-/// Why a read request cannot be answered.
+/// Faults of a read request.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadRequestError {
-    /// The body does not decode.
     #[error(transparent)]
     Body(#[from] BodyError),
-    /// None of the accepted kinds of answer is known.
     #[error(
         "none of the accepted response types {0:?} is supported; use SAMPLES (0) or STREAMED_XOR_CHUNKS (1)"
     )]
     NoKnownKind(Vec<i32>),
-    /// A matcher of an unknown type.
     #[error("query {query}: the matcher for label {label:?} has the unknown type {kind}")]
     UnknownMatcher {
-        /// Place of the query in the request.
+        /// Index of the query in the request.
         query: usize,
-        /// The label's name.
         label: String,
-        /// The type given.
         kind: i32,
     },
-    /// Too many queries or matchers.
     #[error(transparent)]
     TooMuch(#[from] SelectionError),
 }
 
 /// Decodes a decompressed request.
 ///
-/// What asks for the value of an external label gets what is stored without that label, since it is
-/// added to the answer. Matchers of other kinds are taken as they are.
+/// An equality matcher for the value of an external label selects series without that label, which
+/// the answer adds. Other matchers are taken as they are.
 pub fn plan(
     body: &[u8],
     external: &ExternalLabels,
@@ -161,6 +153,7 @@ pub fn plan(
                     });
                 }
             };
+            // Series are stored without external labels, so an absent label is the one to match.
             let is_external = op == MatchOp::Equal
                 && external.get(&matcher.name).is_some_and(|value| value == matcher.value);
             let value = if is_external { String::new() } else { matcher.value };
@@ -173,8 +166,8 @@ pub fn plan(
     Ok(ReadPlan { format, queries })
 }
 
-/// Refuses too many queries and matchers before they are decoded: two bytes of a request can make
-/// fifty of a matcher.
+/// Refuses too many queries and matchers before decoding: two bytes of a request can take fifty in
+/// a matcher.
 fn count_queries(body: &[u8]) -> Result<(), ReadRequestError> {
     let mut count = SelectionCount::default();
     for query in Fields::new(body) {
@@ -189,7 +182,7 @@ fn count_queries(body: &[u8]) -> Result<(), ReadRequestError> {
     Ok(())
 }
 
-/// The first kind of the client's list that is spoken here; an empty list means SAMPLES.
+/// Returns the first supported format of the client's list; an empty list means SAMPLES.
 fn preferred_format(accepted: &[i32], limits: ReadLimits) -> Option<ReadFormat> {
     if accepted.is_empty() {
         return Some(ReadFormat::of_response(ResponseType::Samples, limits));
@@ -198,14 +191,15 @@ fn preferred_format(accepted: &[i32], limits: ReadLimits) -> Option<ReadFormat> 
     known.next().map(|kind| ReadFormat::of_response(kind, limits))
 }
 
-/// Begins a query's result in a `prometheus.ReadResponse`: so many bytes of fields of a
-/// `prometheus.QueryResult` follow.
+/// Begins a query's result in a `prometheus.ReadResponse`. Fields of a `prometheus.QueryResult`
+/// with `result_bytes` bytes follow.
 pub fn put_query_result_head(response: &mut Vec<u8>, result_bytes: u64) {
+    // Tag of the field `results`, which is 1.
     response.push(0x0a);
     put_uvarint(response, result_bytes);
 }
 
-/// How many bytes a query's result takes in a `prometheus.ReadResponse`.
+/// Returns the size of a query's result in a `prometheus.ReadResponse`.
 pub fn query_result_bytes(result_bytes: u64) -> u64 {
     1 + uvarint_bytes(result_bytes) as u64 + result_bytes
 }

@@ -1,5 +1,4 @@
-//! Rows from other protocols on their way into the store, written as remote-write requests: the
-//! store has one way in, whatever the handler.
+//! Writes rows from other protocols as remote-write requests, the only way into the store.
 //!
 //! ```text
 //! rows ─▶ pieces of 2.0 requests, symbols interned     of each kind of rows one after the other,
@@ -20,45 +19,36 @@ use tidepool_runtime::RemoteWriteVersion;
 pub use super::label_set::LabelSet;
 pub use super::proto::metric_metadata::MetricType;
 
-/// Size at which a piece is handed over.
+/// Size at which a piece is passed on.
 pub const PIECE_BYTES: usize = 256 * 1024;
 
 /// Tag of the sum in a `Histogram`.
 const HISTOGRAM_SUM: u8 = 3 << 3 | 1;
 
-/// The label that holds a metric's name.
+/// Name of the label that holds the metric name.
 pub const NAME: &str = "__name__";
 
-/// The value of a row.
 #[derive(Clone, Copy, Debug)]
 pub enum RowValue<'a> {
-    /// A number.
     Float(f64),
-    /// A native histogram, whose own time counts.
+    /// A native histogram, whose own timestamp is used.
     Histogram(&'a Histogram),
 }
 
-/// One event that a row counted.
+/// An example of the events that a row counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exemplar {
-    /// Its labels.
     pub labels: Vec<(String, String)>,
-    /// Its value.
     pub value: f64,
-    /// When.
     pub timestamp_ms: i64,
 }
 
 /// The metadata of a metric family.
 #[derive(Clone, Copy, Debug)]
 pub struct Family<'a> {
-    /// Its name.
     pub name: &'a str,
-    /// Its type.
     pub kind: MetricType,
-    /// Its help text.
     pub help: &'a str,
-    /// Its unit.
     pub unit: &'a str,
 }
 
@@ -67,9 +57,8 @@ pub struct Family<'a> {
 #[error("the rows are no longer taken")]
 pub struct Gone;
 
-/// Takes rows.
+/// Receiver of rows and metadata.
 pub trait RowSink {
-    /// Takes a row.
     fn row(
         &mut self,
         labels: &LabelSet,
@@ -78,34 +67,32 @@ pub trait RowSink {
         exemplars: &[Exemplar],
     ) -> Result<(), Gone>;
 
-    /// Takes what is said of a family.
+    /// Takes the metadata of a family.
     fn family(&mut self, family: Family<'_>) -> Result<(), Gone>;
 
-    /// Says what the next rows are of.
+    /// Announces the data points of the next rows.
     fn begin(&mut self, _of: RowsOf) {}
 
-    /// Whether more is wanted. To be asked in work that makes no rows, such as finding out that
-    /// parts of a request are wrong.
+    /// Fails if no more rows are wanted. To be called in work that makes no rows, such as rejecting
+    /// parts of a request.
     fn go_on(&self) -> Result<(), Gone> {
         Ok(())
     }
 }
 
-/// A remote-write request, decompressed.
+/// A remote-write request, not compressed.
 #[derive(Debug)]
 pub struct Piece {
-    /// Which message.
     pub version: RemoteWriteVersion,
-    /// The message.
     pub body: Vec<u8>,
-    /// The data points that its rows are of.
+    /// Data points that the rows belong to.
     pub points: Points,
 }
 
-/// Writes rows as requests.
+/// Writes rows as remote-write requests.
 pub struct RequestWriter<F> {
     hand_over: F,
-    /// A piece for each kind of rows, so that it is known which are refused.
+    /// One piece for each [`RowsOf`], so that refused rows are assigned to data points.
     pieces: [Unfinished; 3],
     of: RowsOf,
     metadata: Vec<u8>,
@@ -117,15 +104,15 @@ pub struct RequestWriter<F> {
 /// A piece that is not full.
 #[derive(Default)]
 struct Unfinished {
-    /// References to its symbols.
+    /// References of the symbols in the table.
     symbols: HashMap<String, u32>,
-    /// The symbols, encoded.
+    /// Encoded fields of the symbol table.
     table: Vec<u8>,
     series: Vec<u8>,
     points: Points,
 }
 
-/// Kept from row to row for its memory.
+/// Buffers that are reused for each row.
 #[derive(Default)]
 struct Scratch {
     refs: Vec<u32>,
@@ -135,7 +122,7 @@ struct Scratch {
 }
 
 impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
-    /// Hands each piece over when it is full.
+    /// Creates a writer that passes on each full piece.
     pub fn new(hand_over: F) -> RequestWriter<F> {
         RequestWriter {
             hand_over,
@@ -148,22 +135,21 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
         }
     }
 
-    /// Takes no more rows than a limit allows.
+    /// Limits the work that the rows may cause.
     pub fn with_limit(self, limit: WorkLimit) -> RequestWriter<F> {
         RequestWriter { limit: Some(limit), ..self }
     }
 
-    /// Whether the rows would cost more than the limit allows.
+    /// Returns whether the rows would cost more than the limit allows.
     pub fn is_spent(&self) -> bool {
         self.limit.as_ref().is_some_and(WorkLimit::is_spent)
     }
 
-    /// How many rows were taken.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Hands over what is left. Metadata comes after the series that it is of.
+    /// Passes on the rest. Metadata comes behind the series of its families.
     pub fn finish(&mut self) -> Result<(), Gone> {
         for of in [RowsOf::Point, RowsOf::WidePoint, RowsOf::Nothing] {
             self.finish_piece(of)?;
@@ -181,6 +167,7 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
         if piece.series.is_empty() {
             return Ok(());
         }
+        // The symbol table precedes the series that refer to it.
         let mut body = std::mem::take(&mut piece.table);
         body.append(&mut piece.series);
         piece.symbols.clear();
@@ -188,12 +175,13 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
         (self.hand_over)(Piece { version: RemoteWriteVersion::V2, body, points })
     }
 
-    /// Appends labels to a message, as references.
+    /// Appends labels to a message, as references to symbols.
     fn put_labels<'a>(
         &mut self,
         labels: impl Iterator<Item = (&'a str, &'a str)>,
         message: &mut Vec<u8>,
     ) {
+        // Moved out while other fields of `self` are borrowed.
         let mut refs = std::mem::take(&mut self.scratch.refs);
         refs.clear();
         let piece = &mut self.pieces[self.of as usize];
@@ -206,7 +194,7 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
 }
 
 impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
-    /// Takes an exemplar of a series that is stored: as a series without rows.
+    /// Takes an exemplar of a stored series, as a series without rows.
     pub fn exemplar(&mut self, labels: &LabelSet, exemplar: &Exemplar) -> Result<(), Gone> {
         self.series(labels, None, std::slice::from_ref(exemplar))
     }
@@ -217,6 +205,7 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
         row: Option<(i64, RowValue<'_>)>,
         exemplars: &[Exemplar],
     ) -> Result<(), Gone> {
+        // Charged before the labels are copied and hashed.
         if let Some(limit) = &mut self.limit {
             limit.take(labels)?;
         }
@@ -232,7 +221,7 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
             Some((_, RowValue::Histogram(histogram))) => {
                 part.clear();
                 part.extend_from_slice(&histogram.encode_to_vec());
-                // prost leaves out every zero, and with a negative one its sign.
+                // prost leaves out zeros, and with a negative one its sign.
                 if histogram.sum == 0.0 && histogram.sum.is_sign_negative() {
                     part.push(HISTOGRAM_SUM);
                     part.extend_from_slice(&histogram.sum.to_le_bytes());
@@ -255,6 +244,7 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
             self.rows += 1;
             piece.points.count_row();
         }
+        // Checked behind the row, so a piece exceeds its size by one row at most.
         let is_full = piece.table.len() + piece.series.len() >= PIECE_BYTES;
         if is_full { self.finish_piece(self.of) } else { Ok(()) }
     }
@@ -274,11 +264,13 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RowSink for RequestWriter<F> {
     fn family(&mut self, family: Family<'_>) -> Result<(), Gone> {
         let Family { name, kind, help, unit } = family;
         put_family_metadata(&mut self.metadata, kind as u8, name, help, unit);
+        // `finish` passes on all series first, and metadata behind them.
         if self.metadata.len() >= PIECE_BYTES { self.finish() } else { Ok(()) }
     }
 
     fn begin(&mut self, of: RowsOf) {
         self.of = of;
+        // Rows about the sender belong to no data point.
         if of != RowsOf::Nothing {
             self.pieces[of as usize].points.begin();
         }
@@ -290,8 +282,9 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RowSink for RequestWriter<F> {
 }
 
 impl Unfinished {
-    /// A reference to a symbol. The first one is empty.
+    /// Returns the reference of a symbol. The first symbol is empty.
     fn symbol(&mut self, text: &str) -> u32 {
+        // Remote write 2.0 demands that symbol 0 is empty.
         if self.symbols.is_empty() {
             self.add_symbol("");
         }
@@ -302,6 +295,7 @@ impl Unfinished {
     }
 
     fn add_symbol(&mut self, text: &str) -> u32 {
+        // Cannot overflow: a piece has about `PIECE_BYTES`.
         let symbol_ref = self.symbols.len() as u32;
         put_symbol(&mut self.table, text);
         self.symbols.insert(text.to_owned(), symbol_ref);
@@ -309,7 +303,6 @@ impl Unfinished {
     }
 }
 
-/// A sink for tests.
 #[cfg(test)]
 pub mod testing {
     use super::*;
@@ -317,9 +310,7 @@ pub mod testing {
     /// Takes rows as text: `name{label="value"} time value # exemplars`.
     #[derive(Default)]
     pub struct Rows {
-        /// In order.
         pub rows: Vec<String>,
-        /// In order.
         pub families: Vec<String>,
     }
 

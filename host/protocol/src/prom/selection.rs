@@ -1,17 +1,17 @@
 //! Limits on the matchers and selectors of one request: the same at every endpoint.
 //!
-//! Each matcher costs work for every series or value that it is held against, and each selector a
-//! list of series; so both are counted while a request is read, before anything is made of it.
+//! Each matcher costs work for every series or value that it is compared with, and each selector a
+//! list of series. So both are counted while a request is read, before anything is made of it.
 
 use tidepool_runtime::Matcher;
 
-/// Most selectors of one request: the queries of a remote read count as selectors.
+/// Limit on the selectors of one request; queries of a remote read count as selectors.
 pub const SELECTORS_MAX: usize = 100;
 
-/// Most matchers of one request, over all of its selectors; a metric's name is one.
+/// Limit on the matchers of one request, over all selectors; a metric name is one.
 pub const MATCHERS_MAX: usize = 200;
 
-/// Why a request selects by too much.
+/// Error of a request with too many selectors or matchers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at most {max} {what} are allowed in one request; ask several times")]
 pub struct SelectionError {
@@ -19,7 +19,7 @@ pub struct SelectionError {
     max: usize,
 }
 
-/// Counts what a request selects by.
+/// Counts the selectors and matchers of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SelectionCount {
     selectors: usize,
@@ -27,19 +27,19 @@ pub struct SelectionCount {
 }
 
 impl SelectionCount {
-    /// Counts one more selector.
+    /// Counts one more selector; too many are an error.
     pub fn selector(&mut self) -> Result<(), SelectionError> {
         let what = "selectors";
         count(&mut self.selectors, SelectionError { what, max: SELECTORS_MAX })
     }
 
-    /// Counts one more matcher.
+    /// Counts one more matcher, of any selector.
     pub fn matcher(&mut self) -> Result<(), SelectionError> {
         let what = "matchers (of all selectors together)";
         count(&mut self.matchers, SelectionError { what, max: MATCHERS_MAX })
     }
 
-    /// Counts selectors that are read already.
+    /// Counts selectors that are parsed already.
     pub fn check<'a>(
         selectors: impl IntoIterator<Item = &'a Vec<Matcher>>,
     ) -> Result<(), SelectionError> {

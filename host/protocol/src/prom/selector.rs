@@ -1,9 +1,9 @@
-//! Series selectors as PromQL writes them: `up{job="x",instance=~"a.*"}`, or with names of any
+//! Parses series selectors of PromQL: `up{job="x",instance=~"a.*"}`, or with names of any
 //! characters in quotes, `{"my.metric","my.label"="x"}`.
 //!
-//! Only what selects series is read: no offset, no range, no function. Rules of names and quotes
-//! are upstream's (`promql/parser/lex.go` and `util/strutil/quote.go` in prometheus/prometheus);
-//! the expressions of `=~` and `!~` are checked by the engine.
+//! Offsets, ranges and functions are refused. Rules of names and quotes are upstream's
+//! (`promql/parser/lex.go` and `util/strutil/quote.go` in prometheus/prometheus); the engine checks
+//! the expressions of `=~` and `!~`.
 
 use super::selection::{SelectionCount, SelectionError};
 use tidepool_relabel::REGEX_BYTES_MAX;
@@ -13,28 +13,25 @@ use tidepool_runtime::{MatchOp, Matcher};
 /// Label that holds the metric's name.
 const METRIC_NAME: &str = "__name__";
 
-/// Why a selector does not read.
+/// Faults of a series selector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
-    /// It is not written as PromQL writes selectors.
     #[error("1:{column}: parse error: {reason}")]
     Syntax {
-        /// Where, counted in bytes from 1.
+        /// Position in bytes, from 1.
         column: usize,
-        /// What is wrong there.
         reason: String,
     },
-    /// The request that it is a part of selects by too much.
     #[error(transparent)]
     TooMuch(#[from] SelectionError),
 }
 
-/// Reads a selector; `{}` has no matchers.
+/// Parses a selector; `{}` has no matchers.
 pub fn parse_selector(text: &str) -> Result<Vec<Matcher>, SelectorError> {
     parse_counted(text, &mut SelectionCount::default())
 }
 
-/// Reads one of the selectors of a request, which may not have too many together.
+/// Parses one of several selectors of a request, whose totals are limited.
 pub fn parse_counted(
     text: &str,
     count: &mut SelectionCount,
@@ -88,7 +85,7 @@ impl<'a> Parser<'a, '_> {
         found
     }
 
-    /// Space and comments, which reach to the end of their line.
+    /// Skips space and comments, which reach to the end of their line.
     fn skip_space(&mut self) {
         loop {
             let rest = self.rest();
@@ -112,7 +109,7 @@ impl<'a> Parser<'a, '_> {
         Some(name)
     }
 
-    /// All between the braces, and these.
+    /// Parses the braces and the matchers between them.
     fn matchers(&mut self, matchers: &mut Vec<Matcher>) -> Result<(), SelectorError> {
         self.take_if('{');
         loop {
@@ -120,6 +117,7 @@ impl<'a> Parser<'a, '_> {
             if self.take_if('}') {
                 return Ok(());
             }
+            // Counted before it is parsed, so that too many matchers cost nothing.
             self.count.matcher()?;
             matchers.push(self.matcher()?);
             self.skip_space();
@@ -147,6 +145,7 @@ impl<'a> Parser<'a, '_> {
             [b'!', b'~', ..] => MatchOp::NotRegex,
             [b'!', b'=', ..] => MatchOp::NotEqual,
             [b'=', ..] => MatchOp::Equal,
+            // A quoted text without an operator is the metric's name.
             [b',' | b'}', ..] if is_quoted => return Ok(metric_name(name)),
             [] => return Err(self.error("unexpected end of input inside braces")),
             _ => return Err(self.error("expected one of \"=\", \"!=\", \"=~\" and \"!~\"")),
@@ -160,13 +159,14 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    /// A text in quotes of any of the three kinds.
+    /// Takes a text in quotes of any of the three kinds.
     fn quoted(&mut self) -> Result<String, SelectorError> {
         let begin = self.at;
         let at_begin =
             |reason: &str| SelectorError::Syntax { column: begin + 1, reason: reason.to_owned() };
         let unterminated = || at_begin("unterminated quoted string");
         let quote = self.take().ok_or_else(unterminated)?;
+        // Escapes may spell a character byte by byte.
         let mut bytes = Vec::new();
         loop {
             match self.take().ok_or_else(unterminated)? {
@@ -179,8 +179,8 @@ impl<'a> Parser<'a, '_> {
         String::from_utf8(bytes).map_err(|_| at_begin("the quoted string is not UTF-8"))
     }
 
-    /// What follows a backslash. Octal and hexadecimal numbers stand for bytes, `u` and `U` for
-    /// characters.
+    /// Takes the escape behind a backslash. Octal and hexadecimal numbers stand for bytes, `u` and
+    /// `U` for characters.
     fn escape(&mut self, quote: char, bytes: &mut Vec<u8>) -> Result<(), SelectorError> {
         let begin = self.at;
         let wrong = |reason: String| SelectorError::Syntax { column: begin + 1, reason };
@@ -190,6 +190,7 @@ impl<'a> Parser<'a, '_> {
             'u' => (4, 16),
             'U' => (8, 16),
             '0'..='7' => {
+                // The digit belongs to the number.
                 self.at = begin;
                 (3, 8)
             }
@@ -235,11 +236,12 @@ impl<'a> Parser<'a, '_> {
     }
 }
 
-/// Whether a series without the label is selected. The engine says what is wrong with an
-/// expression that does not read. Nothing is compiled.
+/// Returns whether a matcher selects series without its label; false for an invalid expression,
+/// which the engine reports. Nothing is compiled.
 pub fn matches_empty(matcher: &Matcher) -> bool {
     let read = || re2::parse(&matcher.value, Dot::Any).ok();
     let takes_empty = || {
+        // The engine refuses longer expressions, so they need not be parsed.
         let parsed = (matcher.value.len() <= REGEX_BYTES_MAX).then(read).flatten()?;
         Some(re2::takes_empty(&parsed.hir))
     };

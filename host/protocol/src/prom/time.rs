@@ -1,19 +1,19 @@
-//! Times in the parameters of requests: seconds since the epoch, or RFC 3339.
+//! Parses times in parameters of requests: seconds since the epoch, or RFC 3339.
 
 use jiff::civil::DateTime;
 
-/// The earliest time that Prometheus knows, in milliseconds, and how it writes it.
+/// Earliest time that Prometheus knows, in milliseconds, and its notation.
 pub const TIME_MIN_MS: i64 = (i64::MIN / 1000 + 62_135_596_801) * 1000;
 const TIME_MIN: &str = "-292273086-05-16T16:47:06Z";
 
-/// The latest time that Prometheus knows, in milliseconds, and how it writes it.
+/// Latest time that Prometheus knows, in milliseconds, and its notation.
 pub const TIME_MAX_MS: i64 = (i64::MAX / 1000 - 62_135_596_801) * 1000 + 999;
 const TIME_MAX: &str = "292277025-08-18T07:12:54.999999999Z";
 
-/// Reads a time, in milliseconds since the epoch. Beyond what Prometheus knows it is cut.
+/// Parses a time to milliseconds since the epoch, limited to the range of Prometheus.
 pub fn parse_time(text: &str) -> Option<i64> {
     if let Ok(seconds) = text.parse::<f64>() {
-        // Whole seconds apart, so that large numbers keep their milliseconds.
+        // Seconds and fraction apart, so that large numbers keep their milliseconds.
         let fraction_ms = (seconds.fract() * 1000.0).round();
         let whole_ms = (seconds.trunc() as i64).saturating_mul(1000);
         let time_ms = whole_ms.saturating_add(fraction_ms as i64);
@@ -29,8 +29,8 @@ pub fn parse_time(text: &str) -> Option<i64> {
     }
 }
 
-/// Times of the last day of the year 9999, which stand for ever: a `jiff::Timestamp` ends before
-/// it, so that it has a date in every time zone.
+/// Parses times of the last day of the year 9999, which mean no end. A `jiff::Timestamp` ends
+/// before that day, so that it has a date in every time zone.
 fn last_day(text: &str) -> Option<i64> {
     let utc = text.strip_suffix('Z').filter(|text| text.starts_with("9999-12-3"))?;
     let time = utc.parse::<DateTime>().ok().filter(|_| utc.contains('T'))?;

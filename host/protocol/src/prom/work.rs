@@ -1,24 +1,24 @@
-//! How much work the rows of one request may make, and whether anyone still waits for them.
+//! Limits the work that the rows of one request may cause, and ends it if the client is gone.
 //!
-//! A row has the labels of its resource, its library or its URL again, and whoever takes it copies
-//! and hashes them: a label of 250 kB above 260,000 buckets were 64 GB, out of a request of 4 MB.
-//! So a request has a budget of label text that grows with its body.
+//! Each row repeats the labels of its resource, its scope or its URL, and its receiver copies and
+//! hashes them: a label of 250 kB above 260,000 buckets took 64 GB, from a request of 4 MB. So a
+//! request has a budget of label text that grows with its body.
 
 use super::rows::{Gone, LabelSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// What a label costs beside its text, in bytes: it is looked up and referred to.
+/// Cost of a label beside its text, in bytes: it is looked up and referred to.
 const BYTES_PER_LABEL: u64 = 256;
 
-/// What each request may cost, in bytes of label text.
+/// Budget of each request, in bytes of label text.
 const BYTES_MIN: u64 = 1 << 30;
 
-/// What it may cost beside that for each byte of its body. A data point of thirty bytes with twenty
-/// labels costs about this.
+/// Additional budget for each byte of the body. A data point of thirty bytes with twenty labels
+/// costs about this.
 const BYTES_PER_BODY_BYTE: u64 = 256;
 
-/// The bounds of a request's work.
+/// Remaining budget of a request.
 #[derive(Debug)]
 pub struct WorkLimit {
     bytes_left: u64,
@@ -26,16 +26,16 @@ pub struct WorkLimit {
     client: Client,
 }
 
-/// Whether the client of a request still waits for its answer.
+/// State of a client: whether it still waits for the answer.
 #[derive(Clone, Debug, Default)]
 pub struct Client(Arc<AtomicBool>);
 
-/// Says that the client is gone when it is dropped.
+/// Guard that marks the client as gone when dropped.
 #[derive(Debug)]
 pub struct Presence(Client);
 
 impl Client {
-    /// As long as this is kept, the client is there.
+    /// Returns a guard; the client counts as waiting until it is dropped.
     pub fn presence(&self) -> Presence {
         Presence(self.clone())
     }
@@ -43,33 +43,35 @@ impl Client {
 
 impl Drop for Presence {
     fn drop(&mut self) {
+        // Relaxed is enough: no other memory depends on the flag.
         self.0.0.store(true, Relaxed);
     }
 }
 
 impl WorkLimit {
-    /// For a request with a body of so many bytes.
+    /// Creates the limit for a body of `body_bytes` bytes.
     pub fn of_body(body_bytes: usize, client: Client) -> WorkLimit {
         let bytes_left = BYTES_MIN + BYTES_PER_BODY_BYTE.saturating_mul(body_bytes as u64);
         WorkLimit { bytes_left, is_spent: false, client }
     }
 
-    /// To be asked before a row with these labels is taken.
+    /// Charges the labels of a row, before the row is taken.
     pub fn take(&mut self, labels: &LabelSet) -> Result<(), Gone> {
         self.go_on()?;
         let text = |(name, value): (&str, &str)| (name.len() + value.len()) as u64;
         let bytes: u64 = labels.iter().map(|label| BYTES_PER_LABEL + text(label)).sum();
+        // Stays set through `go_on`: no shorter row is taken behind a refused one.
         self.is_spent = bytes > self.bytes_left;
         self.bytes_left = self.bytes_left.saturating_sub(bytes);
         if self.is_spent { Err(Gone) } else { Ok(()) }
     }
 
-    /// To be asked wherever work makes no row.
+    /// Fails if no more rows are taken. To be called wherever work makes no row.
     pub fn go_on(&self) -> Result<(), Gone> {
         if self.is_spent || self.client.0.load(Relaxed) { Err(Gone) } else { Ok(()) }
     }
 
-    /// Whether the request has asked for more than it may cost.
+    /// Returns whether the request asked for more than its budget.
     pub fn is_spent(&self) -> bool {
         self.is_spent
     }
@@ -91,7 +93,7 @@ mod tests {
         assert!((0..rows).all(|_| limit.take(&labels).is_ok()));
     }
 
-    /// The story is told above.
+    /// The case that the module's head comment describes.
     #[test]
     fn what_long_labels_cost_again_and_again_is_bounded() {
         let mut labels = LabelSet::default();
@@ -100,7 +102,7 @@ mod tests {
         let taken = (0..260_000).take_while(|_| limit.take(&labels).is_ok()).count();
         assert!((4000..10_000).contains(&taken), "{taken}");
         assert!(limit.is_spent() && limit.go_on().is_err());
-        // Nor are short rows taken behind them.
+        // No shorter row is taken behind them.
         assert!(limit.take(&LabelSet::default()).is_err() && limit.is_spent());
     }
 

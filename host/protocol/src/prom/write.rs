@@ -9,35 +9,34 @@ use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
 use std::borrow::Cow;
 use tidepool_runtime::{RefusalReason, RemoteWriteVersion, WriteOutcome};
 
-/// Refusals that are described.
+/// Number of refusals that are described.
 pub const REFUSALS_MAX: usize = 10;
 
-/// Names of the headers that tell a 2.0 sender what was written.
+/// Headers that tell a 2.0 sender how much was written.
 pub const WRITTEN_HEADERS: [&str; 3] = [
     "x-prometheus-remote-write-samples-written",
     "x-prometheus-remote-write-histograms-written",
     "x-prometheus-remote-write-exemplars-written",
 ];
 
-/// A content type or encoding that is not spoken here.
+/// A content type or encoding that is not supported.
 #[derive(Debug, thiserror::Error)]
 pub enum NegotiationError {
-    /// Neither of the two messages.
     #[error(
         "content type {0:?} is not supported; use application/x-protobuf, with \
          proto=prometheus.WriteRequest or proto=io.prometheus.write.v2.Request"
     )]
     ContentType(String),
-    /// Not Snappy.
     #[error("content encoding {0:?} is not supported; use snappy")]
     ContentEncoding(String),
 }
 
-/// Which message a request carries. No content type means 1.0, no encoding means Snappy; an empty
-/// header is none.
+/// Returns the version of a request's message. No content type means 1.0, no encoding means Snappy;
+/// an empty header is none.
 pub fn negotiate(headers: &HeaderMap) -> Result<RemoteWriteVersion, NegotiationError> {
     let mut version = None;
     for text in texts(headers, CONTENT_TYPE) {
+        // A repeated header is accepted if it names the same message.
         let one = version_of(&text).filter(|one| version.is_none_or(|other| other == *one));
         version = Some(one.ok_or_else(|| NegotiationError::ContentType(text.into_owned()))?);
     }
@@ -49,7 +48,7 @@ pub fn negotiate(headers: &HeaderMap) -> Result<RemoteWriteVersion, NegotiationE
     Ok(version.unwrap_or(RemoteWriteVersion::V1))
 }
 
-/// The values of all headers of a name that are not empty.
+/// Returns the values of all headers of a name that are not empty.
 fn texts(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = Cow<'_, str>> {
     let values = headers.get_all(name).into_iter();
     let texts = values.map(|value| String::from_utf8_lossy(value.as_bytes().trim_ascii()));
@@ -59,8 +58,9 @@ fn texts(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = Cow<'_, 
 fn version_of(content_type: &str) -> Option<RemoteWriteVersion> {
     let media_type = MediaType::parse(content_type)?;
     let mut messages = media_type.values("proto");
+    // Remote write 1.0 has no such parameter.
     let message = messages.next().unwrap_or("prometheus.WriteRequest");
-    // Two that differ are a riddle.
+    // Conflicting `proto` parameters are refused.
     if !media_type.is("application/x-protobuf") || messages.any(|other| other != message) {
         return None;
     }
@@ -71,7 +71,7 @@ fn version_of(content_type: &str) -> Option<RemoteWriteVersion> {
     }
 }
 
-/// The answer about refused rows: counts, then the first few with their reasons.
+/// Returns the answer about refused rows: counts, then the first few with their reasons.
 pub fn refusal_text(outcome: &WriteOutcome) -> String {
     let WriteOutcome { samples_written, histograms_written, exemplars_written, refused, .. } =
         outcome;
@@ -90,12 +90,12 @@ pub fn refusal_text(outcome: &WriteOutcome) -> String {
     text
 }
 
-/// Whether time can cure what was refused, so that the sender should try again.
+/// Returns whether time can cure a refusal, so that the sender should try again.
 pub fn may_clear(outcome: &WriteOutcome) -> bool {
     outcome.refusals.iter().any(|refusal| clears(refusal.reason))
 }
 
-/// Whether time can cure what was refused for this reason.
+/// Returns whether time can cure refusals for a reason.
 pub fn clears(reason: RefusalReason) -> bool {
     matches!(reason, RefusalReason::SeriesLimit | RefusalReason::MemoryLimit)
 }
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use hyper::header::HeaderValue;
 
-    /// What headers of these values lead to.
+    /// Returns the version for headers of these values.
     fn negotiated(
         types: &[&'static str],
         encodings: &[&'static str],

@@ -1,13 +1,13 @@
-//! Names, helps and units of what disks did.
+//! Names, help texts and units of the counters of disks.
 
 use crate::sink::Kind;
 
-/// How many the newest kernels have.
+/// Number of counts of the newest kernels.
 pub(super) const COUNTS: usize = 17;
 const SECTOR_BYTES: f64 = 512.0;
 const SECONDS_PER_MILLI: f64 = 1.0 / 1000.0;
 
-/// Name, help, kind and factor, in the file's order.
+/// Name, help, kind and factor, in the order of the file.
 pub(super) const FAMILIES: [(&str, &str, Kind, f64); COUNTS] = [
     (
         "node_disk_reads_completed_total",
@@ -93,7 +93,7 @@ pub(super) const FAMILIES: [(&str, &str, Kind, f64); COUNTS] = [
     ),
 ];
 
-/// Udev's property, name and help.
+/// Property of udev, name and help.
 pub(super) const ATA_FAMILIES: [(&str, &str, &str); 3] = [
     ("ID_ATA_WRITE_CACHE", "node_disk_ata_write_cache", "ATA disk has a write cache."),
     (

@@ -1,10 +1,10 @@
-//! Asks mounts how full they are, in threads: `statfs(2)` on a mount whose server is gone never
-//! returns, and nothing ends it.
+//! Queries the usage of mounts in threads: `statfs(2)` on a mount whose server is gone never
+//! returns, and nothing interrupts it.
 //!
-//! One thread answers for all mounts as long as they answer. If one takes longer than a moment,
-//! another thread goes on with the rest. What has no answer when the round's time is over is stuck:
-//! later rounds say so at once and ask the others only, until it answers after all. A stuck mount
-//! holds one thread; if [`THREADS_MAX`] are held, mounts without a free thread count as stuck, too.
+//! One thread queries all mounts as long as they answer. If a mount takes longer than [`PATIENCE`],
+//! another thread continues with the rest. A mount without an answer at the end of a round is
+//! stuck: later rounds report that at once and query only the others, until it answers. Each stuck
+//! mount holds a thread; at [`THREADS_MAX`], mounts without a free thread count as stuck, too.
 
 use super::Usage;
 use rustix::io::{Errno, Result};
@@ -16,11 +16,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const THREADS_MAX: usize = 16;
-/// Deep enough for a system call.
+/// Stack size that is enough for a system call.
 const STACK_BYTES: usize = 128 << 10;
-/// Longer is never meant.
+/// Limit on the timeout, above any sensible setting.
 const TIMEOUT_MAX: Duration = Duration::from_secs(3600);
-/// How long a mount may take before another thread goes on with the rest.
+/// Time that a mount may take before another thread continues with the rest.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,16 +34,16 @@ type Ask = dyn Fn(&Path) -> Result<Usage> + Send + Sync;
 
 pub(super) struct Asker {
     shared: Arc<Shared>,
-    /// Of a whole round.
+    /// Time limit of a whole round.
     timeout: Duration,
     patience: Duration,
 }
 
 struct Shared {
     state: Mutex<State>,
-    /// There is something in the queue, or the end.
+    /// Signals work in the queue, or the end.
     work: Condvar,
-    /// A mount answered.
+    /// Signals that all mounts of a round answered.
     done: Condvar,
     ask: Box<Ask>,
 }
@@ -51,12 +51,12 @@ struct Shared {
 #[derive(Default)]
 struct State {
     round: u64,
-    /// Of this round: not asked yet.
+    /// Mounts of this round that are not queried yet.
     queue: VecDeque<(usize, PathBuf)>,
-    /// Being asked, of this and earlier rounds.
+    /// Queries in progress, of this and earlier rounds.
     asked: Vec<Question>,
     answers: Vec<Option<Answer>>,
-    /// Threads, and how many of them wait for work.
+    /// Number of threads, and of those that wait for work.
     threads: usize,
     idle: usize,
     is_closed: bool,
@@ -82,11 +82,7 @@ impl Asker {
         Asker { shared: Arc::new(shared), timeout, patience: PATIENCE }
     }
 
-    /// One answer for each path.
-    ///
-    /// # Errors
-    ///
-    /// If there is no thread at all and none can be started.
+    /// Returns one answer for each path; fails if there is no thread and none can be started.
     pub(super) fn ask(&self, paths: Vec<PathBuf>) -> io::Result<Vec<Answer>> {
         let deadline = Instant::now() + self.timeout;
         let mut state = self.shared.lock();
@@ -96,23 +92,26 @@ impl Asker {
                 break;
             }
             let now = Instant::now();
+            // If stuck mounts hold all threads, waiting gives no answer.
             if now >= deadline || (state.idle == 0 && state.are_all_held()) {
                 break;
             }
+            // Without a free thread, no mount of this round would be queried.
             if state.idle == 0 && state.has_no_free_thread() {
                 self.start_thread(&mut state)?;
             }
             self.shared.work.notify_one();
             let answered = state.answered();
+            // Cannot underflow: the deadline is ahead.
             let wait = self.patience.min(deadline - now);
             let waited = self.shared.done.wait_timeout(state, wait);
             let (waited, result) = waited.unwrap_or_else(PoisonError::into_inner);
             state = waited;
-            // The current mount is slow: another thread goes on.
+            // The current mount is slow: another thread continues.
             let is_blocked = result.timed_out() && state.answered() == answered;
             let may_start = state.idle == 0 && state.threads < THREADS_MAX;
             if is_blocked && may_start && !state.queue.is_empty() {
-                // Without it, the rest waits for those that are at it.
+                // If none can be started, the rest waits for the existing threads.
                 let _started = self.start_thread(&mut state);
             }
         }
@@ -130,6 +129,7 @@ impl Asker {
 
 impl Drop for Asker {
     fn drop(&mut self) {
+        // Threads are not joined: a stuck one never ends.
         self.shared.lock().is_closed = true;
         self.shared.work.notify_all();
     }
@@ -140,7 +140,6 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a thread does.
     fn work(&self) {
         let mut state = self.lock();
         loop {
@@ -148,7 +147,7 @@ impl Shared {
                 break;
             }
             let Some((index, path)) = state.queue.pop_front() else {
-                // One is enough as long as all is well.
+                // One waiting thread is enough while all mounts answer.
                 if state.idle > 0 {
                     break;
                 }
@@ -158,7 +157,9 @@ impl Shared {
                 continue;
             };
             let round = state.round;
+            // Recorded before the call, so that later rounds know of a stuck mount.
             state.asked.push(Question { round, path: path.clone() });
+            // Unlocked for a call that may never return.
             drop(state);
             let answer = match (self.ask)(&path) {
                 Ok(usage) => Answer::Usage(usage),
@@ -166,6 +167,7 @@ impl Shared {
             };
             state = self.lock();
             state.asked.retain(|asked| asked.round != round || asked.path != path);
+            // In a later round, the index is that of another mount.
             if state.round == round {
                 if let Some(slot) = state.answers.get_mut(index) {
                     *slot = Some(answer);
@@ -180,7 +182,7 @@ impl Shared {
 }
 
 impl State {
-    /// Those that are stuck have their answer already.
+    /// Begins a round. Stuck mounts have their answer at once.
     fn begin(&mut self, paths: Vec<PathBuf>) {
         self.round += 1;
         self.answers.clear();
@@ -196,7 +198,7 @@ impl State {
 
     fn end(&mut self) -> Vec<Answer> {
         self.queue.clear();
-        // What comes later is of no round.
+        // Later answers belong to no round.
         self.round += 1;
         self.answers.drain(..).map(|answer| answer.unwrap_or(Answer::TimedOut)).collect()
     }
@@ -209,7 +211,7 @@ impl State {
         self.answers.iter().flatten().count()
     }
 
-    /// Threads that an earlier round's mounts hold.
+    /// Counts the threads that mounts of earlier rounds hold.
     fn held(&self) -> usize {
         self.asked.iter().filter(|asked| asked.round != self.round).count()
     }
@@ -286,7 +288,7 @@ mod tests {
         let all = ["stuck/1", "a", "stuck/2", "ab"];
         let expected = [Answer::TimedOut, size(1.0), Answer::TimedOut, size(2.0)];
         assert_eq!(asker.ask(paths(&all)).expect("threads"), expected);
-        // Nothing is waited for any more: a timeout would be a minute.
+        // No round waits any more: a timeout would take a minute.
         asker.timeout = LONG;
         for _ in 0..10 {
             assert_eq!(asker.ask(paths(&all)).expect("threads"), expected);
@@ -310,7 +312,7 @@ mod tests {
         let answers = asker.ask(paths(&all)).expect("threads");
         assert_eq!(answers, vec![Answer::TimedOut; all.len()]);
         assert_eq!(asker.shared.lock().threads, THREADS_MAX);
-        // No thread is free to ask the last, and nothing is waited for.
+        // No thread is free for the last mount, and no round waits.
         asker.timeout = LONG;
         assert_eq!(asker.ask(paths(&["a"])).expect("threads"), [Answer::TimedOut]);
         drop(release);

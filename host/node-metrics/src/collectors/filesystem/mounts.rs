@@ -1,4 +1,4 @@
-//! `mountinfo` of procfs (`proc_pid_mountinfo(5)`), and which of its mounts are shown.
+//! `mountinfo` of procfs (`proc_pid_mountinfo(5)`), and the choice of mounts that are shown.
 //!
 //! ```text
 //! 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 … - ext3 /dev/root rw,errors=continue
@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// What upstream leaves out: what the kernel makes up, and what lies on other mounts.
+/// Types that upstream excludes: virtual ones, and those that lie on other mounts.
 const KINDS_EXCLUDED: [&str; 25] = [
     "autofs",
     "binfmt_misc",
@@ -43,7 +43,6 @@ const KINDS_EXCLUDED: [&str; 25] = [
     "tracefs",
 ];
 
-/// One that is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mount {
     pub(super) device: String,
@@ -51,22 +50,23 @@ pub(super) struct Mount {
     pub(super) kind: String,
     pub(super) major: String,
     pub(super) minor: String,
-    /// Major and minor numbers of all mounts with the same labels: the last of them is seen.
+    /// Device numbers of all mounts with the same labels: the last one is visible.
     pub(super) devices: Vec<(u32, u32)>,
     pub(super) is_read_only: bool,
-    /// Where it is, below the root that was given.
+    /// Path of the mount point below the given root.
     pub(super) path: PathBuf,
 }
 
-/// Those that are shown, in the kernel's order. Of those with the same labels, the first.
+/// Returns the mounts that are shown, in the kernel's order; of equal labels, the first.
 pub(super) fn parse(text: &[u8], paths: &Paths) -> Result<Vec<Mount>, Malformed> {
     let mut mounts: Vec<Mount> = Vec::new();
-    // Where those with some labels are.
+    // Index of the mount that has these labels.
     let mut known = HashMap::new();
     let lines = text.split(|byte| *byte == b'\n').enumerate();
     for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
         let malformed = |expected| Malformed::new(number, expected, &valid_utf8(line));
         let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
+        // A varying number of optional fields precedes the hyphen.
         let [
             _,
             _,
@@ -92,7 +92,7 @@ pub(super) fn parse(text: &[u8], paths: &Paths) -> Result<Vec<Mount>, Malformed>
                 Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?))
             })
             .ok_or_else(|| malformed("two numbers and a colon between"))?;
-        // Labels have only two of the escapes decoded, as upstream's.
+        // Labels have only two of the escapes decoded, as in upstream.
         let shown_point = decoded(mount_point, b" \t");
         let shown_point = valid_utf8(&shown_point);
         let shown_point = below_root(&shown_point, &paths.rootfs);
@@ -103,6 +103,7 @@ pub(super) fn parse(text: &[u8], paths: &Paths) -> Result<Vec<Mount>, Malformed>
         let has = |options: &[u8], option: &[u8]| {
             options.split(|byte| *byte == b',').any(|o| o == option)
         };
+        // The call needs the real path, with all of the kernel's escapes decoded.
         let real_point = decoded(mount_point, b" \t\n\\#");
         let real_point = PathBuf::from(OsString::from_vec(real_point));
         let real_point = real_point.strip_prefix(&paths.rootfs).unwrap_or(&real_point);
@@ -124,6 +125,7 @@ pub(super) fn parse(text: &[u8], paths: &Paths) -> Result<Vec<Mount>, Malformed>
                 entry.insert(mounts.len());
                 mounts.push(mount);
             }
+            // A series must not repeat; the device number tells later which mount is visible.
             Entry::Occupied(entry) => {
                 if let Some(first) = mounts.get_mut(*entry.get()) {
                     first.devices.push((major, minor));
@@ -134,7 +136,7 @@ pub(super) fn parse(text: &[u8], paths: &Paths) -> Result<Vec<Mount>, Malformed>
     Ok(mounts)
 }
 
-/// With octal escapes of `escaped` decoded: `\040` is a space.
+/// Decodes octal escapes of the bytes in `escaped`: `\040` is a space.
 fn decoded(field: &[u8], escaped: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -159,7 +161,7 @@ fn decoded(field: &[u8], escaped: &[u8]) -> Vec<u8> {
     decoded
 }
 
-/// What the machine calls a mount point that this process sees below the root that was given.
+/// Returns the machine's name of a mount point that this process sees below the given root.
 fn below_root<'p>(mount_point: &'p str, rootfs: &Path) -> &'p str {
     let root = rootfs.to_str().unwrap_or_default().trim_end_matches('/');
     match mount_point.strip_prefix(root) {
@@ -169,7 +171,7 @@ fn below_root<'p>(mount_point: &'p str, rootfs: &Path) -> &'p str {
     }
 }
 
-/// Upstream's
+/// Returns whether upstream's pattern matches:
 /// `^/(dev|proc|run/credentials/.+|sys|var/lib/docker/.+|var/lib/containers/storage/.+)($|/)`.
 fn is_mount_point_excluded(mount_point: &str) -> bool {
     let is_below = |directory: &str| {

@@ -1,28 +1,26 @@
-//! What chips are called: by the device that they belong to, since the numbers of sensors change
-//! with the order in which drivers load.
+//! Names chips by the device that they belong to, since the numbers of sensors change with the
+//! order in which drivers load.
 
 use crate::read::Reader;
 use crate::text::valid_utf8;
 use std::path::{Path, PathBuf};
 
-/// A directory of sensors.
 pub(super) struct Chip {
     pub(super) path: PathBuf,
-    /// Unique.
     pub(super) label: String,
-    /// What the driver says, if anything. Two chips may have the same.
+    /// Name that the driver gives, if any. Two chips may have the same.
     pub(super) readable_name: Option<String>,
 }
 
-/// Before it is known who has the same name.
+/// A chip before names are compared.
 struct Candidate {
     path: PathBuf,
     name: String,
-    /// What the file `name` has.
+    /// Content of the file `name`.
     driver: String,
 }
 
-/// Those of `directory` that are directories, or links to such.
+/// Returns the chips of `directory`, which are directories or links to such.
 pub(super) fn all(directory: &Path, names: Vec<String>, reader: &mut Reader) -> Vec<Chip> {
     let mut candidates = Vec::new();
     for name in names {
@@ -41,6 +39,7 @@ pub(super) fn all(directory: &Path, names: Vec<String>, reader: &mut Reader) -> 
         if of_name().count() == 1 {
             return name.clone();
         }
+        // Chips of one device share its name; the driver distinguishes most of them.
         let mut suffix = clean(driver);
         if suffix.is_empty() || of_name().filter(|other| other.driver == *driver).count() > 1 {
             suffix = path.file_name().map_or_else(String::new, clean_os);
@@ -56,8 +55,9 @@ pub(super) fn all(directory: &Path, names: Vec<String>, reader: &mut Reader) -> 
     chips.collect()
 }
 
-/// Bus and device, or else what the driver says, or else the directory's name.
+/// Returns bus and device, or else the driver's name, or else the directory's name.
 fn chip_name(path: &Path, driver: &str) -> Option<String> {
+    // A link, of which only the target names bus and device.
     if let Ok(device) = path.join("device").canonicalize() {
         let name = device.file_name().map_or_else(String::new, clean_os);
         let bus = device.parent().and_then(Path::file_name).map_or_else(String::new, clean_os);
@@ -76,8 +76,7 @@ fn clean_os(name: &std::ffi::OsStr) -> String {
     clean(&name.to_string_lossy())
 }
 
-/// In small letters; each character that names of metrics do not have is an underscore, and there
-/// are none at the ends.
+/// Lower case, with underscores for characters that no metric name has, but not at the ends.
 pub(super) fn clean(name: &str) -> String {
     let characters = name.chars().flat_map(char::to_lowercase).map(|character| match character {
         'a'..='z' | '0'..='9' | ':' | '_' => character,
@@ -111,7 +110,7 @@ mod tests {
         }
     }
 
-    /// Upstream's cases: a device, none but a driver, nothing but a number.
+    /// Upstream's cases: a device; only a driver; only a number.
     #[test]
     fn names_are_of_the_device_or_else_of_the_driver() {
         let tree = Tree::new();

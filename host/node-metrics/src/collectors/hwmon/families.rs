@@ -1,4 +1,4 @@
-//! Names, units and helps of what sensors say, as upstream has them.
+//! Names, units and help texts of sensors, as in upstream.
 
 use super::chips::clean;
 use super::{Properties, Sensors};
@@ -9,10 +9,8 @@ use std::collections::BTreeMap;
 const MILLI: f64 = 0.001;
 const MICROS: f64 = 1_000_000.0;
 
-/// A label of ours: the name is known.
 type NamedLabel<'a> = (&'static str, &'a str);
 
-/// By name.
 #[derive(Default)]
 pub(super) struct Families(BTreeMap<String, Family>);
 
@@ -77,15 +75,16 @@ impl Families {
         value: &[u8],
         properties: &Properties,
     ) {
+        // A label may be a number without being measured.
         let Some(value) = number(value).filter(|_| property != "label") else { return };
-        // What a sensor measures has no name of its own, unless there is a file that has none.
+        // The measured value has no suffix, unless a file without a property has its name.
         let base = match property {
             "" => format!("node_hwmon_{kind}"),
             "input" if !properties.contains_key("") => format!("node_hwmon_{kind}"),
             _ => format!("node_hwmon_{kind}_{}", clean(property)),
         };
         if kind == "freq" && property == "input" {
-            // Upstream's, which shows the label in place of the sensor, and none without.
+            // Upstream shows the label in place of the sensor, and nothing without a label.
             if let (Some(label), [chip, _]) = (properties.get("label"), labels) {
                 let sensor = clean(&valid_utf8(label));
                 let labels = [*chip, ("sensor", sensor.as_str())];
@@ -100,8 +99,9 @@ impl Families {
         self.add(&format!("{base}{suffix}"), &help, metric, labels, value);
     }
 
-    /// Of two of the same labels, the first counts; and a name that is none is left out.
+    /// Adds a sample. Of equal labels, the first counts; an invalid name is left out.
     fn add(&mut self, name: &str, help: &str, kind: Kind, labels: &[NamedLabel<'_>], value: f64) {
+        // Drivers choose the names of properties.
         if !is_name_part(name) {
             return;
         }
@@ -135,7 +135,7 @@ fn number(value: &[u8]) -> Option<f64> {
     std::str::from_utf8(value).ok()?.trim().parse().ok()
 }
 
-/// What follows the name, the help, and the value in that unit.
+/// Returns the suffix of the name, the help, and the value in that unit.
 fn unit(kind: &str, property: &str, value: f64) -> (&'static str, String, f64) {
     let element = property;
     match (kind, property) {
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
     use crate::testing::Recorder;
 
-    /// Attributes with their values, and what upstream's expected output makes of them.
+    /// Attributes with their values, and names and values of upstream's expected output.
     #[test]
     fn units_are_those_of_prometheus() {
         let cases = [

@@ -1,5 +1,5 @@
-//! Asks the kernel for its network devices by rtnetlink (`rtnetlink(7)`, `netlink(7)`,
-//! `linux/if_link.h`). All numbers are in the byte order of the machine.
+//! Queries the kernel for its network devices by rtnetlink (`rtnetlink(7)`, `netlink(7)`,
+//! `linux/if_link.h`). All numbers have the byte order of the machine.
 //!
 //! ```text
 //! message:    u32 length │ u16 type │ u16 flags │ u32 sequence │ u32 port │ body, padded to 4
@@ -31,16 +31,16 @@ const NLM_F_DUMP: u16 = 0x300;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_STATS: u16 = 7;
 const IFLA_STATS64: u16 = 23;
-/// The two bits of the type that say how to read the value.
+/// Removes the two bits of a type that tell how to read the value.
 const TYPE_MASK: u16 = 0x3fff;
 
-/// At most this much comes at once.
+/// Most bytes that are received at once.
 const RECEIVED_BYTES_MAX: usize = 32 << 10;
-/// The kernel answers at once.
+/// Time limit of an answer, which the kernel gives at once.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Places in `rtnl_link_stats64`; those of `rtnl_link_stats` are the same, with half the width.
-/// Some of [`super::FAMILIES`] are sums, as in `net/dev` (`net/core/net-procfs.c`).
+/// Indices in `rtnl_link_stats64`; `rtnl_link_stats` has the same, with half the width. Some of
+/// [`super::FAMILIES`] are sums, as in `net/dev` (`net/core/net-procfs.c`).
 const STATS: [&[usize]; super::COUNTS] = [
     &[2],              // rx_bytes
     &[0],              // rx_packets
@@ -63,25 +63,25 @@ const STATS: [&[usize]; super::COUNTS] = [
 
 pub(super) struct Socket {
     socket: OwnedFd,
-    /// Of the last request.
     sequence: u32,
 }
 
 impl Socket {
     pub(super) fn open() -> Result<Socket> {
         let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
-        // No protocol is `NETLINK_ROUTE`.
+        // `None` is the protocol 0, `NETLINK_ROUTE`.
         let socket = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
         set_socket_timeout(&socket, Timeout::Recv, Some(TIMEOUT))?;
         Ok(Socket { socket, sequence: 0 })
     }
 
-    /// All devices of this network namespace.
+    /// Reads all devices of this network namespace.
     pub(super) fn read_links(
         &mut self,
         reader: &mut Reader,
         devices: &mut Vec<Device>,
     ) -> Result<()> {
+        // Answers to an earlier request have another number, and are ignored.
         self.sequence = self.sequence.wrapping_add(1);
         let request = request(self.sequence);
         let kernel = SocketAddrNetlink::new(0, 0);
@@ -94,10 +94,11 @@ impl Socket {
                 retry_on_intr(|| rustix::net::recv(&self.socket, &mut *buffer, RecvFlags::TRUNC));
             let (_, len) = received?;
             total += len;
+            // The bound of a file keeps the loop finite.
             if total > FILE_BYTES_MAX {
                 return Err(Errno::NOBUFS);
             }
-            // What did not fit is lost.
+            // Bytes that did not fit are lost.
             let messages = buffer.get(..len).ok_or(Errno::MSGSIZE)?;
             if parse(messages, self.sequence, devices)? {
                 return Ok(());
@@ -116,7 +117,7 @@ fn request(sequence: u32) -> [u8; HEADER_BYTES + IFINFO_BYTES] {
     request
 }
 
-/// Takes devices out of messages; says whether the last one is among them.
+/// Parses the devices in messages; returns whether the last message is among them.
 fn parse(mut messages: &[u8], sequence: u32, devices: &mut Vec<Device>) -> Result<bool> {
     while messages.len() >= HEADER_BYTES {
         let len = u32_at(messages, 0).ok_or(Errno::BADMSG)? as usize;
@@ -134,7 +135,7 @@ fn parse(mut messages: &[u8], sequence: u32, devices: &mut Vec<Device>) -> Resul
     Ok(false)
 }
 
-/// Both kinds have 0 or an error, negative.
+/// Returns the result in a final message: 0, or a negative error.
 fn ended(body: &[u8]) -> Result<bool> {
     match u32_at(body, 0).map(u32::cast_signed) {
         None | Some(0) => Ok(true),
@@ -142,7 +143,7 @@ fn ended(body: &[u8]) -> Result<bool> {
     }
 }
 
-/// Nothing for one without a name or without counts, as upstream has it.
+/// Returns `None` for a device without a name or without counts, as upstream does.
 fn device(body: &[u8]) -> Option<Device> {
     let mut attributes = body.get(IFINFO_BYTES..)?;
     let (mut name, mut stats, mut stats_64) = (None, None, None);
@@ -163,6 +164,7 @@ fn device(body: &[u8]) -> Option<Device> {
         (None, Some(stats)) => u32_at(stats, place * 4).map(u64::from),
         (None, None) => None,
     };
+    // Older kernels have fewer counters.
     let sums = STATS.iter().map_while(|places| {
         let parts = places.iter().map(|place| stat(*place));
         parts.sum::<Option<u64>>()
@@ -207,7 +209,7 @@ mod tests {
         attribute
     }
 
-    /// Each counter has a bit of its own, so that sums show what they are of.
+    /// Each counter has a bit of its own, so that a sum shows its parts.
     fn link(name: &[u8], is_wide: bool) -> Vec<u8> {
         let counters = (0..24).map(|place| 1u32 << place);
         let stats = match is_wide {
@@ -280,7 +282,7 @@ mod tests {
             is_cut: bool,
         ) {
             let _parsed = parse(&bytes, 7, &mut Vec::new());
-            // And those that begin well.
+            // Also messages with a valid beginning.
             let mut good = message(RTM_NEWLINK, 7, &link(b"eth0\0", true));
             let at = at.min(good.len());
             if is_cut {

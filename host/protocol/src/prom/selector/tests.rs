@@ -112,7 +112,7 @@ fn what_takes_series_without_the_label_is_known() -> Result<(), SelectorError> {
     Ok(())
 }
 
-/// What is too much is refused before it is all read.
+/// Too many matchers are refused before all of them are parsed.
 #[test]
 fn matchers_are_counted_over_all_selectors() -> Result<(), SelectorError> {
     let with = |matchers: usize| format!("up{{{}}}", "a=\"\",".repeat(matchers));
