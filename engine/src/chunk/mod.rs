@@ -2,7 +2,7 @@
 //!
 //! [`Chunk`] is the unit that blocks store and reads return. [`XorAppender`] encodes floats,
 //! [`XorIter`] and [`read_floats`] decode them; [`HistogramAppender`] and [`HistogramIter`] do so
-//! for histograms; [`ValueAppender`] and [`values()`] handle all kinds. Layouts are in `xor.rs` and
+//! for histograms; [`ValueAppender`] and [`values()`] handle all kinds. Layouts are in `xor` and
 //! `histogram/mod.rs`, with start timestamps in `xor2.rs` and `starts.rs`; `started.rs` converts.
 
 mod error;

@@ -26,7 +26,7 @@
 //! changed value:  0 + the window's bits, or 1 + window + the bits
 //! ```
 //!
-//! Unlike in `xor.rs`, step changes are two's complement. The bytes equal upstream's.
+//! Unlike in `xor`, step changes are two's complement. The bytes equal upstream's.
 
 use super::SAMPLES_PER_CHUNK_MAX;
 use super::starts::StartWriter;

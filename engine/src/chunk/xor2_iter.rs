@@ -134,7 +134,7 @@ impl<'a> Xor2Iter<'a> {
             }
         };
         let bits = self.take(width)?;
-        // Unlike in `xor.rs`, the topmost bit is the sign.
+        // Unlike in `xor`, the topmost bit is the sign.
         let change_ms = (bits << (64 - width)) as i64 >> (64 - width);
         self.step_ms = self.step_ms.wrapping_add(change_ms as u64);
         self.pass_step();

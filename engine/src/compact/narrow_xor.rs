@@ -1,6 +1,6 @@
 //! XOR chunks with windows chosen so that the chunk is about as short as it can be.
 //!
-//! The layout is that of `chunk/xor.rs`, so every reader can read the result. There, as upstream
+//! The layout is that of `chunk/xor`, so every reader can read the result. There, as upstream
 //! does, a value's differing bits go into the open window if they fit. Such an encoder knows only
 //! the past: one unusual value opens a wide window that all later ones pay for. Here all values are
 //! known, so the differences are cut into spans, each with the smallest window that holds its own:

@@ -6,7 +6,7 @@
 //!
 //! The log gets a record of tombstones before anything is removed. In the in-order log a tombstone
 //! deletes what precedes it, so that replay ends where the head was. The out-of-order log has no
-//! place for tombstones that others would respect; it is rewritten instead (`engine/log.rs`).
+//! place for tombstones that others would respect; it is rewritten instead (`engine/log`).
 //! Upstream's own tombstones hide out-of-order samples whenever they come; so do those that it left
 //! in the log, for what was in its out-of-order log then.
 

@@ -6,7 +6,7 @@ use std::io;
 
 /// Position of a byte in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TextPosition {
     /// Number of the line, from 1.
     pub line: u64,
     /// Position of the byte in its line, from 1.
@@ -18,7 +18,7 @@ pub struct Place {
 pub enum ParseError {
     #[error("line {}: {what} at column {}: {}", place.line, place.column, shown(text))]
     Line {
-        place: Place,
+        place: TextPosition,
         what: &'static str,
         /// The line, or its beginning: errors are kept and shown, so they are bounded.
         text: String,
@@ -123,12 +123,12 @@ impl ParseError {
 pub struct LabelError {
     pub what: &'static str,
     /// Position in the text; absent in the protobuf format.
-    pub place: Option<Place>,
+    pub place: Option<TextPosition>,
 }
 
-fn at(place: &Option<Place>) -> String {
+fn at(place: &Option<TextPosition>) -> String {
     match place {
-        Some(Place { line, column }) => format!(" at line {line}, column {column}"),
+        Some(TextPosition { line, column }) => format!(" at line {line}, column {column}"),
         None => String::new(),
     }
 }

@@ -61,7 +61,7 @@ mod scanner;
 mod series;
 mod text;
 
-pub use error::{FamilyError, LabelError, ParseError, Place, ReadError};
+pub use error::{FamilyError, LabelError, ParseError, ReadError, TextPosition};
 pub use histogram::{
     CUSTOM_BUCKETS_SCHEMA, ClassicError, Counts, EXPONENTIAL_SCHEMAS, HistogramError,
     NativeHistogram, Span,

@@ -1,6 +1,6 @@
 //! Scans the text of a line from the front.
 
-use crate::error::Place;
+use crate::error::TextPosition;
 use std::borrow::Cow;
 
 /// One of the two text formats.
@@ -25,14 +25,14 @@ pub(crate) const OPEN_STRING: &str = "a string does not end";
 
 impl LineError {
     /// Converts the offset to a place in a text that begins at `start`.
-    pub fn place(&self, start: Place, text: &[u8]) -> Place {
+    pub fn place(&self, start: TextPosition, text: &[u8]) -> TextPosition {
         let before = text.get(..self.offset).unwrap_or(text);
         // Label values may contain line breaks, so the fault may be on a later line.
         match memchr::memrchr(b'\n', before) {
-            None => Place { column: start.column + self.offset, ..start },
+            None => TextPosition { column: start.column + self.offset, ..start },
             Some(last) => {
                 let breaks = memchr::memchr_iter(b'\n', before).count() as u64;
-                Place { line: start.line + breaks, column: self.offset - last }
+                TextPosition { line: start.line + breaks, column: self.offset - last }
             }
         }
     }

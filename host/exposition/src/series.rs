@@ -1,6 +1,6 @@
 //! The notation of series, read and written.
 
-use crate::error::{LabelError, Place};
+use crate::error::{LabelError, TextPosition};
 use crate::metric::{LabelPairs, METRIC_NAME, MetricType};
 use crate::number::bound_text;
 use crate::scanner::{LineError, Scanner, TextFormat};
@@ -17,7 +17,7 @@ pub struct Series<'a> {
     pub(crate) format: TextFormat,
     /// Type of the family, by which numbers in `le` and `quantile` are normalised.
     pub(crate) kind: MetricType,
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<TextPosition>,
 }
 
 impl<'a> Series<'a> {
@@ -27,7 +27,7 @@ impl<'a> Series<'a> {
     }
 
     /// Returns the place where the text begins; absent in the protobuf format.
-    pub fn place(&self) -> Option<Place> {
+    pub fn place(&self) -> Option<TextPosition> {
         self.place
     }
 
@@ -55,7 +55,7 @@ impl<'a> Series<'a> {
     }
 
     /// Returns the place of a byte of the text.
-    fn place_of(&self, offset: usize) -> Option<Place> {
+    fn place_of(&self, offset: usize) -> Option<TextPosition> {
         let error = LineError { what: "", offset };
         self.place.map(|place| error.place(place, self.text.as_bytes()))
     }

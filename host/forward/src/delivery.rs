@@ -13,11 +13,11 @@
 use super::ForwardError;
 use super::dispatcher::Dispatcher;
 use super::housekeeper::Housekeeper;
-use super::parts::{LOOK_EVERY, Parts};
 use super::position::{Position, PositionFile};
 use super::position_writer::PositionWriter;
 use super::reader::Reader;
 use super::resharding::Resharding;
+use super::resources::{LOOK_EVERY, Resources};
 use super::sender::Sender;
 use super::shared::Shared;
 use super::tail::Tails;
@@ -37,7 +37,7 @@ pub(super) struct Delivery<'w> {
 impl<'w> Delivery<'w> {
     /// Creates a run that has read and sent nothing yet.
     pub fn new(
-        parts: &'w Parts,
+        parts: &'w Resources,
         sender: &'w Arc<Sender>,
         file: &'w mut PositionFile,
         version: &'w mut Negotiated,

@@ -6,8 +6,8 @@ use super::client::Client;
 use super::config::{DestinationConfig, ForwardConfig};
 use super::figures::{Figures, ForwardFigures};
 use super::needs::Needs;
-use super::parts::Parts;
 use super::position::{Position, PositionFile};
+use super::resources::Resources;
 use super::tail::{end_of, segments};
 use super::worker::{DeliveryState, Start, join, run, settings};
 use std::io;
@@ -256,7 +256,7 @@ impl Shared {
         state.next += 1;
         let figures = Arc::new(Figures::new(config));
         let (stop, stopped) = Shutdown::manual();
-        let parts = Parts {
+        let parts = Resources {
             number,
             config: config.clone(),
             external_labels: labels.to_vec(),

@@ -3,10 +3,10 @@
 use super::ForwardError;
 use super::config::BacklogOrder;
 use super::dispatcher::Dispatcher;
-use super::parts::{Parts, TIDY_EVERY};
 use super::progress::Observation;
 use super::reader::{BEYOND_LIMIT, Reader};
 use super::resharding::UPDATE_EVERY;
+use super::resources::{Resources, TIDY_EVERY};
 use super::shared::Shared;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -42,7 +42,7 @@ impl Housekeeper {
         let positions = shared.destination.positions()?;
         let is_first = |p: &ShardPosition| p.in_order.segment == 0 && p.in_order.record == 0;
         let is_behind = !positions.iter().all(is_first);
-        let Parts { store, runtime, .. } = shared.parts;
+        let Resources { store, runtime, .. } = shared.parts;
         if is_behind
             && let Ok(newest_ms) = runtime.block_on(store.newest_time_ms())
             && newest_ms > i64::MIN
@@ -129,7 +129,7 @@ impl Housekeeper {
         shared: &mut Shared<'_>,
         dispatcher: &mut Dispatcher<'_>,
     ) -> Result<(), ForwardError> {
-        let Parts { config, figures, .. } = shared.parts;
+        let Resources { config, figures, .. } = shared.parts;
         let now = dispatcher.shard_count();
         figures.shards.store(u64::from(now), Relaxed);
         let elapsed = self.resharded.elapsed();
@@ -167,7 +167,7 @@ impl Housekeeper {
 
 /// Updates the figures; returns the rows in gaps, and the bytes of everything that waits.
 fn look(shared: &mut Shared<'_>, reader: &Reader) -> Result<(u64, u64), ForwardError> {
-    let Parts { store, runtime, figures, .. } = shared.parts;
+    let Resources { store, runtime, figures, .. } = shared.parts;
     let now = Instant::now();
     let pending: u64 = shared.destination.pending()?.iter().map(|rows| u64::from(*rows)).sum();
     let gap_rows = shared.destination.gap_rows()?;

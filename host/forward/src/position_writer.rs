@@ -5,9 +5,9 @@
 
 use super::ForwardError;
 use super::needs::Needed;
-use super::parts::{Parts, TIDY_EVERY};
 use super::position::PositionFile;
 use super::progress::Progress;
+use super::resources::{Resources, TIDY_EVERY};
 use super::tail::segments;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,7 +18,7 @@ use tidepool_runtime::{Destination, ShardPosition};
 
 /// The position of a run, on disk.
 pub(super) struct PositionWriter<'w> {
-    parts: &'w Parts,
+    parts: &'w Resources,
     file: &'w mut PositionFile,
     progress: Progress,
     synced: Instant,
@@ -33,7 +33,7 @@ pub(super) struct PositionWriter<'w> {
 impl<'w> PositionWriter<'w> {
     /// Goes on from the content of the file: these positions, and this progress if there is one.
     pub fn new(
-        parts: &'w Parts,
+        parts: &'w Resources,
         file: &'w mut PositionFile,
         positions: &[ShardPosition],
         delivered_ms: Option<i64>,

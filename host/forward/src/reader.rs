@@ -3,7 +3,7 @@
 use super::ForwardError;
 use super::backlog::{Pace, Window};
 use super::config::{BacklogOrder, DestinationConfig};
-use super::parts::LOOK_EVERY;
+use super::resources::LOOK_EVERY;
 use super::shared::Shared;
 use super::tail::{Read, Tails};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,7 +14,7 @@ use tidepool_store::StoreError;
 /// Pause after the end of the log was read: samples that come meanwhile are read together.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// Parts of the log that are read between two checks for answers.
+/// Resources of the log that are read between two checks for answers.
 const STEPS: usize = 16;
 
 /// Reads of damaged data before it is given up: the device may give it another time.

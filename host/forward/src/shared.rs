@@ -1,14 +1,14 @@
 //! The state that all parts of a run use.
 
 use super::ForwardError;
-use super::parts::Parts;
 use super::position_writer::PositionWriter;
 use super::resharding::Resharding;
+use super::resources::Resources;
 use super::tail::Feeding;
 use tidepool_runtime::Destination;
 
 pub(super) struct Shared<'w> {
-    pub parts: &'w Parts,
+    pub parts: &'w Resources,
     /// The engine's queues of rows.
     pub destination: Destination,
     pub position: PositionWriter<'w>,

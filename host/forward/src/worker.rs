@@ -6,8 +6,8 @@ use super::client::Client;
 use super::config::DestinationConfig;
 use super::delivery::Delivery;
 use super::housekeeper::stored_ms;
-use super::parts::{LOOK_EVERY, Parts, TIDY_EVERY};
 use super::position::{Position, PositionFile};
+use super::resources::{LOOK_EVERY, Resources, TIDY_EVERY};
 use super::sender::Sender;
 use super::tail::{Tails, bytes_behind, segments};
 use super::version::Negotiated;
@@ -41,7 +41,7 @@ pub(super) enum Start {
 
 /// The thread's state over all of its runs.
 struct Worker {
-    parts: Parts,
+    parts: Resources,
     sender: Arc<Sender>,
     stand: DeliveryState,
     version: Negotiated,
@@ -50,7 +50,7 @@ struct Worker {
 }
 
 /// Works until it is time to stop, and returns the position then.
-pub(super) fn run(parts: Parts, client: Client, start: Start) -> Option<DeliveryState> {
+pub(super) fn run(parts: Resources, client: Client, start: Start) -> Option<DeliveryState> {
     // A name made of the URL says nothing to people. The level is that of errors, so that every
     // level of the log shows the span.
     let _span = tracing::error_span!("forwarding", url = %parts.config.url).entered();
@@ -68,7 +68,7 @@ pub(super) fn run(parts: Parts, client: Client, start: Start) -> Option<Delivery
 
 /// Waits for the worker before this one, if there is one; returns `None` if it is time to stop
 /// before the position is known.
-fn begin(parts: &Parts, start: Start) -> Option<DeliveryState> {
+fn begin(parts: &Resources, start: Start) -> Option<DeliveryState> {
     let (thread, number) = match start {
         Start::At(stand) => return Some(*stand),
         Start::Behind(thread, number) => (thread, number),
@@ -155,7 +155,7 @@ impl Worker {
             }
         }
         let DeliveryState { file, position } = stand;
-        let Parts { config, external_labels, store, .. } = &*parts;
+        let Resources { config, external_labels, store, .. } = &*parts;
         let named = |error: ForwardError| error.of(&config.name);
         let settings = settings(config, external_labels, position.shards.len());
         let instance = store.forwarding_instance(parts.memory_bytes_max);
@@ -201,7 +201,7 @@ impl Worker {
 
     /// Updates the figures that need no instance.
     fn show_stand(&mut self) {
-        let Parts { store, runtime, figures, .. } = &self.parts;
+        let Resources { store, runtime, figures, .. } = &self.parts;
         let Position { shards, delivered_ms, .. } = &mut self.stand.position;
         if let Some((oldest_ms, newest_ms)) =
             runtime.block_on(stored_ms(store, delivered_ms.is_none()))
@@ -220,7 +220,7 @@ impl Worker {
     /// Drops the oldest kept segments beyond the bound, as long as no instance can note their rows
     /// in a gap.
     fn bound_log(&mut self) {
-        let Parts { number, config, needs, figures, .. } = &self.parts;
+        let Resources { number, config, needs, figures, .. } = &self.parts;
         let DeliveryState { file, position } = &mut self.stand;
         let remote_name = &config.name;
         let needed = segments(&position.shards);

@@ -2,7 +2,7 @@
 //! format is imported up to the first invalid message.
 
 use crate::prom::native::of_exposition;
-use crate::prom::rows::{self, Family, Gone, LabelSet, MetricType, RowSink, RowValue};
+use crate::prom::rows::{self, Family, LabelSet, MetricType, ReceiverClosed, RowSink, RowValue};
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use tidepool_exposition::{
@@ -54,7 +54,7 @@ pub fn import(
     format: Format,
     options: &ImportOptions,
     sink: &mut impl RowSink,
-) -> Result<Imported, Gone> {
+) -> Result<Imported, ReceiverClosed> {
     let families = BTreeMap::new();
     let mut import = Import { options, sink, families, imported: Imported::default() };
     match format {
@@ -74,7 +74,7 @@ struct Import<'a, S> {
 }
 
 impl<S: RowSink> Import<'_, S> {
-    fn text(&mut self, mut reader: TextReader<impl BufRead>) -> Result<(), Gone> {
+    fn text(&mut self, mut reader: TextReader<impl BufRead>) -> Result<(), ReceiverClosed> {
         loop {
             self.sink.go_on()?;
             let taken = match reader.next_item() {
@@ -93,7 +93,7 @@ impl<S: RowSink> Import<'_, S> {
         }
     }
 
-    fn messages(&mut self, mut body: impl BufRead) -> Result<(), Gone> {
+    fn messages(&mut self, mut body: impl BufRead) -> Result<(), ReceiverClosed> {
         let mut parser = ProtobufParser::new(HistogramOptions::default());
         let mut is_complete = false;
         loop {
@@ -135,7 +135,7 @@ impl<S: RowSink> Import<'_, S> {
     }
 
     /// Takes an item; the inner error is about its labels.
-    fn take(&mut self, item: Item<'_>) -> Result<Result<(), LabelError>, Gone> {
+    fn take(&mut self, item: Item<'_>) -> Result<Result<(), LabelError>, ReceiverClosed> {
         let time_ms = self.options.timestamp_ms;
         match item {
             Item::Sample(sample) => {
@@ -221,7 +221,10 @@ pub fn type_of(kind: exposition::MetricType) -> MetricType {
     }
 }
 
-fn hand_on(families: &mut BTreeMap<String, Said>, sink: &mut impl RowSink) -> Result<(), Gone> {
+fn hand_on(
+    families: &mut BTreeMap<String, Said>,
+    sink: &mut impl RowSink,
+) -> Result<(), ReceiverClosed> {
     for (name, Said { kind, help, unit }) in std::mem::take(families) {
         sink.family(Family { name: &name, kind, help: &help, unit: &unit })?;
     }

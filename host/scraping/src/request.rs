@@ -3,7 +3,7 @@
 use tidepool_model::STALE_NAN;
 use tidepool_protocol::prom::native::of_exposition;
 use tidepool_protocol::prom::rows::{
-    Exemplar, Family, Gone, LabelSet, Piece, RequestWriter, RowSink as _, RowValue,
+    Exemplar, Family, LabelSet, Piece, ReceiverClosed, RequestWriter, RowSink as _, RowValue,
 };
 use tidepool_protocol::text::type_of;
 use tidepool_scrape::labels::Labels;
@@ -32,8 +32,8 @@ pub fn pieces(batch: &Batch, rows: Option<&Rows>) -> Vec<Piece> {
 fn write(
     batch: &Batch,
     rows: Option<&Rows>,
-    writer: &mut RequestWriter<impl FnMut(Piece) -> Result<(), Gone>>,
-) -> Result<(), Gone> {
+    writer: &mut RequestWriter<impl FnMut(Piece) -> Result<(), ReceiverClosed>>,
+) -> Result<(), ReceiverClosed> {
     if let Some(Rows { series, markers }) = rows {
         let samples = series.iter().zip(batch.timestamps_ms.iter().zip(&batch.values));
         for (labels, (timestamp_ms, value)) in samples {

@@ -151,7 +151,7 @@ impl Cell<u64> for StepCell {
     }
 }
 
-/// A float, XORed with the value before, in a window of its own as in `xor.rs`.
+/// A float, XORed with the value before, in a window of its own as in `xor`.
 #[derive(Clone, Copy, Debug)]
 pub struct XorCell {
     value_bits: u64,

@@ -24,7 +24,7 @@
 //! ```
 //!
 //! `dod`, an int, is how much the step to the value differs from the step before (the step before
-//! the second sample is 0); `xor` is that of `xor.rs`, with a window for each number. Buckets of
+//! the second sample is 0); `xor` is that of `xor`, with a window for each number. Buckets of
 //! whole counts are themselves differences, each to its neighbour's.
 //!
 //! A stale marker has the marker NaN as its sum, no buckets, and placeholders as its counts (whole:

@@ -7,7 +7,7 @@
 //!
 //! Invariants: a directory named by a ULID is complete and durable, and only `tombstones` and
 //! `meta.json` in it change, each as a whole (`tombstones.rs`), so that blocks can share the other
-//! files (`links.rs`) and reopen them (`open_files.rs`); a [`BlockFile`] outlives its block, whose
+//! files (`links.rs`) and reopen them (`open_files`); a [`BlockFile`] outlives its block, whose
 //! files are removed once nobody reads them; a listing is of one moment. This module does not
 //! interpret the files. Names and layout are upstream's (`tsdb/docs/format` and `tsdb/db.go` in
 //! prometheus/prometheus).

@@ -9,7 +9,7 @@
 //! line, or twice as much after invalid lines.
 
 use super::line::{SampleParts, is_blank, is_comment, measure, parse_comment, text_of};
-use crate::error::{KEPT_CHARS, ParseError, Place, beginning};
+use crate::error::{KEPT_CHARS, ParseError, TextPosition, beginning};
 use crate::item::{Exemplar, Item, Sample};
 use crate::limits::LINE_BYTES_MAX;
 use crate::metric::MetricType;
@@ -188,7 +188,7 @@ impl TextParser {
     pub(crate) fn item(&mut self) -> Result<Item<'_>, ParseError> {
         let Current { entry, line, sample } = &mut self.current;
         let bytes = self.buffer.get(entry.clone()).unwrap_or_default();
-        let start = Place { line: *line, column: 1 };
+        let start = TextPosition { line: *line, column: 1 };
         let item = match sample.take() {
             Some(parts) => sample_of(bytes, parts, self.format, self.kind, start),
             None => parse_comment(bytes, self.format),
@@ -203,7 +203,7 @@ impl TextParser {
 
     /// Returns an error for the line that was read last, as a whole.
     pub fn refused(&self, what: &'static str) -> ParseError {
-        let place = Place { line: self.current.line, column: 1 };
+        let place = TextPosition { line: self.current.line, column: 1 };
         let bytes = self.buffer.get(self.current.entry.clone()).unwrap_or_default();
         line_error(bytes, place, LineError { what, offset: 0 })
     }
@@ -271,7 +271,7 @@ impl TextParser {
 
     /// Skips an invalid line, and returns its error.
     fn refuse(&mut self, line: Range<usize>, error: LineError) -> ParseError {
-        let start = Place { line: self.lines + 1, column: 1 };
+        let start = TextPosition { line: self.lines + 1, column: 1 };
         let bytes = self.buffer.get(line.start..).unwrap_or_default();
         let refused = line_error(bytes, start, error);
         self.consume(line, 0);
@@ -359,14 +359,14 @@ fn sample_of(
     parts: SampleParts,
     format: TextFormat,
     kind: MetricType,
-    start: Place,
+    start: TextPosition,
 ) -> Result<Item<'_>, LineError> {
     let text = |range: Range<usize>| {
         let start = range.start;
         text_of(bytes.get(range).unwrap_or_default())
             .map_err(|error| LineError { offset: error.offset + start, ..error })
     };
-    let place = Place { column: start.column + parts.series.start, ..start };
+    let place = TextPosition { column: start.column + parts.series.start, ..start };
     let series = Series { text: text(parts.series)?, format, kind, place: Some(place) };
     let exemplar = match parts.exemplar {
         None => None,
@@ -381,7 +381,7 @@ fn sample_of(
 }
 
 /// Returns the error in an entry that begins at `start`, with the line of the fault.
-fn line_error(bytes: &[u8], start: Place, error: LineError) -> ParseError {
+fn line_error(bytes: &[u8], start: TextPosition, error: LineError) -> ParseError {
     let place = error.place(start, bytes);
     let before = bytes.get(..error.offset).unwrap_or(bytes);
     let line = bytes.get(memchr::memrchr(b'\n', before).map_or(0, |last| last + 1)..);

@@ -205,7 +205,7 @@ fn places_are_of_the_whole_text() {
             Err(error) => found.push(error.to_string()),
         }
     }
-    let place = |line, column| format!("{:?}", Some(Place { line, column }));
+    let place = |line, column| format!("{:?}", Some(TextPosition { line, column }));
     let wanted = [
         place(1, 1),
         place(4, 1),

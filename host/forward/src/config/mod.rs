@@ -58,7 +58,7 @@ pub struct DestinationConfig {
     pub backlog: BacklogConfig,
 }
 
-/// A receiver's URL. Parts that may be secret are left out where it is shown.
+/// A receiver's URL. Resources that may be secret are left out where it is shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ReceiverUrl(Url);
 

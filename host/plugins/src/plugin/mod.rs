@@ -27,6 +27,7 @@ mod limiter;
 mod loading;
 mod manager;
 mod observers;
+mod output;
 mod poison;
 mod pool;
 mod push;
@@ -42,7 +43,6 @@ mod trial;
 mod trial_store;
 mod watch;
 mod webhook_import;
-mod words;
 
 pub use code::{CodeError, UNCOMPILABLE, compile_file, read_plugin};
 pub use manager::Plugins;

@@ -3,9 +3,9 @@
 use super::config::PluginSettings;
 use super::fault::Fault;
 use super::limiter::Limiter;
+use super::output::PluginOutput;
 use super::record::Record;
 use super::store_import::JobCursor;
-use super::words::Words;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
@@ -45,7 +45,7 @@ impl Around {
 pub struct PluginState {
     pub(super) limiter: Limiter,
     pub(super) table: ResourceTable,
-    pub(super) words: Words,
+    pub(super) words: PluginOutput,
     /// Prefixes of URLs that the plugin may post to.
     pub(super) webhooks: Vec<String>,
     pub(super) around: Around,
@@ -67,7 +67,7 @@ impl PluginState {
         pool: &Arc<MemoryPool>,
         around: Around,
     ) -> Result<PluginState, Fault> {
-        let words = Words::of(&settings.name);
+        let words = PluginOutput::of(&settings.name);
         let mut wasi = WasiCtx::builder();
         // No network: TCP and UDP are refused, and posts to webhooks go through the host.
         wasi.stdout(words.clone()).stderr(words.clone()).allow_tcp(false).allow_udp(false);

@@ -6,7 +6,7 @@ use super::target::Times;
 use super::{PartError, Source, Translator, beginning};
 use crate::prom::fields::{last, last_number, messages};
 use crate::prom::points::RowsOf;
-use crate::prom::rows::{Family, Gone, MetricType, RowSink};
+use crate::prom::rows::{Family, MetricType, ReceiverClosed, RowSink};
 use tidepool_remote_write::{Fields, Value};
 
 /// Numbers of the fields that hold a metric's data, one for each kind.
@@ -95,7 +95,7 @@ impl<S: RowSink> Translator<'_, S> {
         source: &Source<'_>,
         message: &[u8],
         times: &mut Times,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), ReceiverClosed> {
         // Rejected metrics make no rows, so a client that is gone must be noticed here.
         self.sink.go_on()?;
         let text = |number| String::from_utf8_lossy(last(message, number).unwrap_or_default());
@@ -144,7 +144,7 @@ impl<S: RowSink> Translator<'_, S> {
                     is_used = true;
                     times.add(nanos);
                 }
-                Err(PartError::Gone(gone)) => return Err(gone),
+                Err(PartError::ReceiverClosed(gone)) => return Err(gone),
                 Err(why) => self.reject(1, &shown, &format_args!("a data point: {why}")),
             }
         }

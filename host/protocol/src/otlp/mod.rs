@@ -41,7 +41,7 @@ pub use names::Strategy;
 pub use tidepool_remote_write::Malformed;
 
 use crate::prom::fields::{last, messages};
-use crate::prom::rows::{Gone, LabelSet, RowSink, RowValue};
+use crate::prom::rows::{LabelSet, ReceiverClosed, RowSink, RowValue};
 use labels::ResourceLabels;
 use prost::Message;
 use proto::common::v1::{InstrumentationScope, KeyValue};
@@ -98,7 +98,7 @@ pub enum TranslateError {
     #[error("the body is not an ExportMetricsServiceRequest: {0}")]
     Malformed(#[from] Malformed),
     #[error(transparent)]
-    Gone(#[from] Gone),
+    ReceiverClosed(#[from] ReceiverClosed),
 }
 
 /// Reason for rejecting a part of a request.
@@ -117,7 +117,7 @@ enum PartError {
     #[error(transparent)]
     Exponential(#[from] exponential::ExponentialError),
     #[error(transparent)]
-    Gone(#[from] Gone),
+    ReceiverClosed(#[from] ReceiverClosed),
 }
 
 /// Numbers of the fields that lead to data points: resources of a request, scopes of a resource,
@@ -176,7 +176,7 @@ struct Source<'a> {
 }
 
 impl<S: RowSink> Translator<'_, S> {
-    fn resource_metrics(&mut self, message: &[u8]) -> Result<(), Gone> {
+    fn resource_metrics(&mut self, message: &[u8]) -> Result<(), ReceiverClosed> {
         self.sink.go_on()?;
         let resource: Result<Resource, _> = part(last(message, 1).unwrap_or_default(), 1);
         let resource = resource.and_then(|resource| {
@@ -204,7 +204,7 @@ impl<S: RowSink> Translator<'_, S> {
         resource: &ResourceLabels,
         message: &[u8],
         times: &mut Times,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), ReceiverClosed> {
         self.sink.go_on()?;
         let schema_url = String::from_utf8_lossy(last(message, 3).unwrap_or_default());
         let scope: Result<InstrumentationScope, _> = part(last(message, 1).unwrap_or_default(), 3);

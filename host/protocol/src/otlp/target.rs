@@ -4,7 +4,7 @@ use super::labels::{IDENTIFYING, ResourceLabels, of_attributes};
 use super::proto::common::v1::KeyValue;
 use super::{Translator, millis};
 use crate::prom::points::RowsOf;
-use crate::prom::rows::{Family, Gone, LabelSet, MetricType, NAME, RowSink, RowValue};
+use crate::prom::rows::{Family, LabelSet, MetricType, NAME, ReceiverClosed, RowSink, RowValue};
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -71,7 +71,7 @@ impl<S: RowSink> Translator<'_, S> {
         attributes: &[KeyValue],
         resource: &ResourceLabels,
         times: &Times,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), ReceiverClosed> {
         if times.0.is_empty() {
             return Ok(());
         }
@@ -117,7 +117,7 @@ impl<S: RowSink> Translator<'_, S> {
         hash: u64,
         labels: &LabelSet,
         timestamp_ms: i64,
-    ) -> Result<(), Gone> {
+    ) -> Result<(), ReceiverClosed> {
         match self.targets.seen.insert((hash, timestamp_ms)) {
             true => self.sink.row(labels, timestamp_ms, RowValue::Float(1.0), &[]),
             false => Ok(()),

@@ -55,7 +55,7 @@ pub struct Family<'a> {
 /// The receiver of the rows is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the rows are no longer taken")]
-pub struct Gone;
+pub struct ReceiverClosed;
 
 /// Receiver of rows and metadata.
 pub trait RowSink {
@@ -65,17 +65,17 @@ pub trait RowSink {
         timestamp_ms: i64,
         value: RowValue<'_>,
         exemplars: &[Exemplar],
-    ) -> Result<(), Gone>;
+    ) -> Result<(), ReceiverClosed>;
 
     /// Takes the metadata of a family.
-    fn family(&mut self, family: Family<'_>) -> Result<(), Gone>;
+    fn family(&mut self, family: Family<'_>) -> Result<(), ReceiverClosed>;
 
     /// Announces the data points of the next rows.
     fn begin(&mut self, _of: RowsOf) {}
 
     /// Fails if no more rows are wanted. To be called in work that makes no rows, such as rejecting
     /// parts of a request.
-    fn go_on(&self) -> Result<(), Gone> {
+    fn go_on(&self) -> Result<(), ReceiverClosed> {
         Ok(())
     }
 }
@@ -121,7 +121,7 @@ struct Scratch {
     part: Vec<u8>,
 }
 
-impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
+impl<F: FnMut(Piece) -> Result<(), ReceiverClosed>> RequestWriter<F> {
     /// Creates a writer that passes on each full piece.
     pub fn new(hand_over: F) -> RequestWriter<F> {
         RequestWriter {
@@ -150,7 +150,7 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
     }
 
     /// Passes on the rest. Metadata comes behind the series of its families.
-    pub fn finish(&mut self) -> Result<(), Gone> {
+    pub fn finish(&mut self) -> Result<(), ReceiverClosed> {
         for of in [RowsOf::Point, RowsOf::WidePoint, RowsOf::Nothing] {
             self.finish_piece(of)?;
         }
@@ -162,7 +162,7 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
         Ok(())
     }
 
-    fn finish_piece(&mut self, of: RowsOf) -> Result<(), Gone> {
+    fn finish_piece(&mut self, of: RowsOf) -> Result<(), ReceiverClosed> {
         let piece = &mut self.pieces[of as usize];
         if piece.series.is_empty() {
             return Ok(());
@@ -193,9 +193,13 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
     }
 }
 
-impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
+impl<F: FnMut(Piece) -> Result<(), ReceiverClosed>> RequestWriter<F> {
     /// Takes an exemplar of a stored series, as a series without rows.
-    pub fn exemplar(&mut self, labels: &LabelSet, exemplar: &Exemplar) -> Result<(), Gone> {
+    pub fn exemplar(
+        &mut self,
+        labels: &LabelSet,
+        exemplar: &Exemplar,
+    ) -> Result<(), ReceiverClosed> {
         self.series(labels, None, std::slice::from_ref(exemplar))
     }
 
@@ -204,7 +208,7 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
         labels: &LabelSet,
         row: Option<(i64, RowValue<'_>)>,
         exemplars: &[Exemplar],
-    ) -> Result<(), Gone> {
+    ) -> Result<(), ReceiverClosed> {
         // Charged before the labels are copied and hashed.
         if let Some(limit) = &mut self.limit {
             limit.take(labels)?;
@@ -250,18 +254,18 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RequestWriter<F> {
     }
 }
 
-impl<F: FnMut(Piece) -> Result<(), Gone>> RowSink for RequestWriter<F> {
+impl<F: FnMut(Piece) -> Result<(), ReceiverClosed>> RowSink for RequestWriter<F> {
     fn row(
         &mut self,
         labels: &LabelSet,
         timestamp_ms: i64,
         value: RowValue<'_>,
         exemplars: &[Exemplar],
-    ) -> Result<(), Gone> {
+    ) -> Result<(), ReceiverClosed> {
         self.series(labels, Some((timestamp_ms, value)), exemplars)
     }
 
-    fn family(&mut self, family: Family<'_>) -> Result<(), Gone> {
+    fn family(&mut self, family: Family<'_>) -> Result<(), ReceiverClosed> {
         let Family { name, kind, help, unit } = family;
         put_family_metadata(&mut self.metadata, kind as u8, name, help, unit);
         // `finish` passes on all series first, and metadata behind them.
@@ -276,7 +280,7 @@ impl<F: FnMut(Piece) -> Result<(), Gone>> RowSink for RequestWriter<F> {
         }
     }
 
-    fn go_on(&self) -> Result<(), Gone> {
+    fn go_on(&self) -> Result<(), ReceiverClosed> {
         self.limit.as_ref().map_or(Ok(()), WorkLimit::go_on)
     }
 }
@@ -321,7 +325,7 @@ pub mod testing {
             timestamp_ms: i64,
             value: RowValue<'_>,
             exemplars: &[Exemplar],
-        ) -> Result<(), Gone> {
+        ) -> Result<(), ReceiverClosed> {
             let pairs: Vec<String> =
                 labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
             let value = match value {
@@ -335,7 +339,7 @@ pub mod testing {
             Ok(())
         }
 
-        fn family(&mut self, family: Family<'_>) -> Result<(), Gone> {
+        fn family(&mut self, family: Family<'_>) -> Result<(), ReceiverClosed> {
             let Family { name, kind, help, unit } = family;
             self.families.push(format!("{name} {kind:?} {help:?} {unit:?}"));
             Ok(())
@@ -348,7 +352,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_bounded_and_each_has_its_own_symbols() -> Result<(), Gone> {
+    fn pieces_are_bounded_and_each_has_its_own_symbols() -> Result<(), ReceiverClosed> {
         let mut pieces = Vec::new();
         let mut writer = RequestWriter::new(|piece: Piece| {
             pieces.push(piece);
@@ -375,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_a_request_of_remote_write_2_0() -> Result<(), Gone> {
+    fn a_row_is_a_request_of_remote_write_2_0() -> Result<(), ReceiverClosed> {
         let mut body = Vec::new();
         let mut writer = RequestWriter::new(|piece: Piece| {
             body = piece.body;

@@ -4,7 +4,7 @@
 //! hashes them: a label of 250 kB above 260,000 buckets took 64 GB, from a request of 4 MB. So a
 //! request has a budget of label text that grows with its body.
 
-use super::rows::{Gone, LabelSet};
+use super::rows::{LabelSet, ReceiverClosed};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -56,19 +56,19 @@ impl WorkLimit {
     }
 
     /// Charges the labels of a row, before the row is taken.
-    pub fn take(&mut self, labels: &LabelSet) -> Result<(), Gone> {
+    pub fn take(&mut self, labels: &LabelSet) -> Result<(), ReceiverClosed> {
         self.go_on()?;
         let text = |(name, value): (&str, &str)| (name.len() + value.len()) as u64;
         let bytes: u64 = labels.iter().map(|label| BYTES_PER_LABEL + text(label)).sum();
         // Stays set through `go_on`: no shorter row is taken behind a refused one.
         self.is_spent = bytes > self.bytes_left;
         self.bytes_left = self.bytes_left.saturating_sub(bytes);
-        if self.is_spent { Err(Gone) } else { Ok(()) }
+        if self.is_spent { Err(ReceiverClosed) } else { Ok(()) }
     }
 
     /// Fails if no more rows are taken. To be called wherever work makes no row.
-    pub fn go_on(&self) -> Result<(), Gone> {
-        if self.is_spent || self.client.0.load(Relaxed) { Err(Gone) } else { Ok(()) }
+    pub fn go_on(&self) -> Result<(), ReceiverClosed> {
+        if self.is_spent || self.client.0.load(Relaxed) { Err(ReceiverClosed) } else { Ok(()) }
     }
 
     /// Returns whether the request asked for more than its budget.

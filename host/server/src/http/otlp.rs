@@ -48,13 +48,13 @@ async fn take(context: &Context, request: Request) -> Result<Reply, Reply> {
     let held = read_plain_or_gzip(context, request).await?;
     let settings = context.http.otlp.clone();
     let counters = &context.translation.otlp;
-    // A malformed body ends as a result, not as `Gone`: rows may be stored already.
+    // A malformed body ends as a result, not as `ReceiverClosed`: rows may be stored already.
     let translated =
         translation::run(context, counters, held, move |body, writer| {
             match translate(body, &settings, writer) {
                 Ok(report) => Ok(Ok(report)),
                 Err(TranslateError::Malformed(malformed)) => Ok(Err(malformed)),
-                Err(TranslateError::Gone(gone)) => Err(gone),
+                Err(TranslateError::ReceiverClosed(gone)) => Err(gone),
             }
         });
     let translated: Translated<Result<Report, Malformed>> = translated.await?;

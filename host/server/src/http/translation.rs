@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tidepool_plugins::intake::Intake;
 use tidepool_protocol::prom::points::{Points, Rejected};
-use tidepool_protocol::prom::rows::{Gone, Piece, RequestWriter};
+use tidepool_protocol::prom::rows::{Piece, ReceiverClosed, RequestWriter};
 use tidepool_protocol::prom::work::{Client, WorkLimit};
 use tidepool_protocol::prom::write::{REFUSALS_MAX, may_clear};
 use tidepool_runtime::WriteOutcome;
@@ -54,7 +54,7 @@ enum Unfinished {
 }
 
 /// Translates a body and stores its rows. `translate` must end early when a write, or
-/// [`RowSink::go_on`](tidepool_protocol::prom::rows::RowSink::go_on), returns [`Gone`].
+/// [`RowSink::go_on`](tidepool_protocol::prom::rows::RowSink::go_on), returns [`ReceiverClosed`].
 pub async fn run<R, T>(
     context: &Context,
     counters: &HandlerCounters,
@@ -63,7 +63,7 @@ pub async fn run<R, T>(
 ) -> Result<Translated<R>, Reply>
 where
     R: Send + 'static,
-    T: FnOnce(&[u8], &mut PieceWriter<'_>) -> Result<R, Gone> + Send + 'static,
+    T: FnOnce(&[u8], &mut PieceWriter<'_>) -> Result<R, ReceiverClosed> + Send + 'static,
 {
     let turn =
         tokio::time::timeout(TURN_WAIT, Arc::clone(&context.translation.turns).acquire_owned());
@@ -96,7 +96,8 @@ where
     }
 }
 
-pub type PieceWriter<'a> = RequestWriter<&'a mut (dyn FnMut(Piece) -> Result<(), Gone> + 'a)>;
+pub type PieceWriter<'a> =
+    RequestWriter<&'a mut (dyn FnMut(Piece) -> Result<(), ReceiverClosed> + 'a)>;
 
 async fn append_pieces<R, T>(
     store: Intake,
@@ -107,13 +108,13 @@ async fn append_pieces<R, T>(
 ) -> Result<Translated<R>, Unfinished>
 where
     R: Send + 'static,
-    T: FnOnce(&[u8], &mut PieceWriter<'_>) -> Result<R, Gone> + Send + 'static,
+    T: FnOnce(&[u8], &mut PieceWriter<'_>) -> Result<R, ReceiverClosed> + Send + 'static,
 {
     // One piece waits while one is stored; more would only take memory.
     let (sender, mut pieces) = mpsc::channel(1);
     let BufferedBody { bytes, room } = held;
     let translating = tokio::task::spawn_blocking(move || {
-        let mut hand_over = |piece| sender.blocking_send(piece).map_err(|_| Gone);
+        let mut hand_over = |piece| sender.blocking_send(piece).map_err(|_| ReceiverClosed);
         let mut writer = PieceWriter::new(&mut hand_over).with_limit(limit);
         let translated = translate(&bytes, &mut writer);
         let is_spent = writer.is_spent();
@@ -142,7 +143,7 @@ where
     if is_spent {
         return Err(Unfinished::Spent { rows: stored });
     }
-    let report = report.map_err(|Gone| Unfinished::Store(StoreError::Stopped))?;
+    let report = report.map_err(|ReceiverClosed| Unfinished::Store(StoreError::Stopped))?;
     let refused = rows.saturating_sub(stored);
     let refused_points = rejected.points();
     Ok(Translated { report, rows: stored, refused, refused_points, refusals, may_clear })

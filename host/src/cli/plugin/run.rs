@@ -15,7 +15,7 @@ use tidepool_plugins::config::{PluginSettings, World};
 use tidepool_plugins::{
     Post, PushRequest, TrialError, TrialPlugin, TrialStore, newest_ms_of, rows,
 };
-use tidepool_protocol::prom::rows::{Gone, Piece, RequestWriter};
+use tidepool_protocol::prom::rows::{Piece, ReceiverClosed, RequestWriter};
 use tidepool_protocol::prom::{decompress, decompressed_len};
 use tidepool_query::QueryConfig;
 use tidepool_store::StoreConfig;
@@ -222,7 +222,7 @@ impl RunArgs {
             bodies.push((piece.version, piece.body));
             Ok(())
         });
-        let gone = |gone: Gone| gone.to_string();
+        let gone = |gone: ReceiverClosed| gone.to_string();
         let imported = import(bytes, format, &options, &mut writer).map_err(gone)?;
         writer.finish().map_err(gone)?;
         drop(writer);

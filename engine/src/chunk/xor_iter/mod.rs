@@ -1,4 +1,4 @@
-//! Decodes XOR chunks (`xor.rs`). After bytes that do not decode, the iterator ends with an error.
+//! Decodes XOR chunks (`xor`). After bytes that do not decode, the iterator ends with an error.
 
 mod bulk;
 

@@ -18,7 +18,7 @@ pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Interval of updating figures, deleting segments and checking limits.
 pub(super) const TIDY_EVERY: Duration = Duration::from_secs(1);
 
-pub(super) struct Parts {
+pub(super) struct Resources {
     pub number: u64,
     pub config: DestinationConfig,
     pub external_labels: Vec<Label>,
@@ -32,7 +32,7 @@ pub(super) struct Parts {
     pub shutdown: [Shutdown; 2],
 }
 
-impl Parts {
+impl Resources {
     /// Returns the time before which samples are too old to be sent.
     pub fn not_before_ms(&self) -> i64 {
         let limit = self.config.queue.sample_age_limit;

@@ -19,7 +19,7 @@ const LINE_BYTES_MAX: usize = 1024;
 
 /// Output stream of an instance. Clones share the stream and its limit.
 #[derive(Clone)]
-pub struct Words {
+pub struct PluginOutput {
     plugin: Arc<str>,
     state: Arc<Mutex<State>>,
 }
@@ -31,11 +31,11 @@ struct State {
     is_told: bool,
 }
 
-impl Words {
-    pub fn of(plugin: &str) -> Words {
+impl PluginOutput {
+    pub fn of(plugin: &str) -> PluginOutput {
         let (line, since) = (Vec::new(), Instant::now());
         let state = State { line, bytes_left: BYTES_MAX, since, is_told: false };
-        Words { plugin: plugin.into(), state: Arc::new(Mutex::new(state)) }
+        PluginOutput { plugin: plugin.into(), state: Arc::new(Mutex::new(state)) }
     }
 
     /// Begins a call, and a new period if the last one is over.
@@ -85,13 +85,13 @@ impl Words {
     }
 }
 
-impl IsTerminal for Words {
+impl IsTerminal for PluginOutput {
     fn is_terminal(&self) -> bool {
         false
     }
 }
 
-impl StdoutStream for Words {
+impl StdoutStream for PluginOutput {
     fn async_stream(&self) -> Box<dyn tokio::io::AsyncWrite + Send + Sync> {
         // Only the streams of WASI 0.2 are linked, so nothing uses this one.
         Box::new(tokio::io::sink())
@@ -102,7 +102,7 @@ impl StdoutStream for Words {
     }
 }
 
-impl OutputStream for Words {
+impl OutputStream for PluginOutput {
     fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
         // Never an error, even if bytes are dropped: a failed print ends many programs.
         self.take(&bytes);
@@ -120,6 +120,6 @@ impl OutputStream for Words {
 }
 
 #[async_trait]
-impl Pollable for Words {
+impl Pollable for PluginOutput {
     async fn ready(&mut self) {}
 }
