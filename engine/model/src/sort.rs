@@ -1,14 +1,14 @@
 //! A stable sort that is compiled once.
 //!
 //! The standard library's sorts are compiled for each type and each order, at about 6 kB of
-//! WebAssembly each and four times that as machine code: they were a ninth of the engine. What sorts
-//! once for a query, a block or a page uses this one; what sorts samples or rows does not.
+//! WebAssembly each: they were a ninth of the engine. Sorts that run once for a query, a block or a
+//! page use this one, which moves positions. Sorts of samples and rows use the standard library's.
 
 use std::cmp::Ordering;
 
 /// Sorts `items`. Equal items keep their order.
 ///
-/// Takes a word of memory for each item, unless they are in order already.
+/// Takes a word of memory for each item, unless `items` are in order already.
 pub fn sort_by<T>(items: &mut [T], mut compare: impl FnMut(&T, &T) -> Ordering) {
     if let Some(order) = sorted_positions(items.len(), &mut |a, b| compare(&items[a], &items[b])) {
         arrange(items, order);
@@ -25,7 +25,8 @@ pub fn sort<T: Ord>(items: &mut [T]) {
     sort_by(items, T::cmp);
 }
 
-/// Where the items of a sorted list are taken from, or `None` if they are in order.
+/// Returns for each place of the sorted list the item that belongs there, or `None` if all are in
+/// place.
 #[inline(never)]
 fn sorted_positions(
     len: usize,
@@ -43,6 +44,7 @@ fn sorted_positions(
 fn arrange<T>(items: &mut [T], mut positions: Vec<usize>) {
     for start in 0..positions.len() {
         let mut to = start;
+        // Each position is set to itself once its item has arrived, so each cycle is walked once.
         loop {
             let from = std::mem::replace(&mut positions[to], to);
             if from == start {
