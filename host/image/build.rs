@@ -1,5 +1,5 @@
-//! Builds the engine's component and compiles it to machine code, of each kind that the host
-//! carries. `cargo run` is then the whole set-up.
+//! Builds the engine's component and compiles it to each kind of machine code that the host
+//! carries, so that `cargo run` needs no other step.
 
 // The runtime's configuration, which must be the same here and in the host.
 #[path = "../runtime/src/tuning.rs"]
@@ -12,11 +12,11 @@ use std::process::Command;
 use tuning::Code;
 
 const TARGET: &str = "wasm32-wasip2";
-/// The component of nodes, and the one for tests that measure nothing: built in half the time.
+/// Cargo profiles of the component: the first for nodes, the second for tests that measure nothing,
+/// which builds in half the time.
 const PROFILES: [&str; 2] = ["component", "component-quick"];
-/// Chooses one of them.
 const PROFILE_VARIABLE: &str = "TIDEPOOL_COMPONENT_PROFILE";
-/// What the component is built of, apart from the engine's crates.
+/// Inputs of the component apart from the engine's crates, relative to the workspace.
 const INPUTS: [&str; 6] = [
     ".cargo/config.toml",
     "wit",
@@ -25,10 +25,10 @@ const INPUTS: [&str; 6] = [
     "Cargo.lock",
     "host/runtime/src/tuning.rs",
 ];
-/// Zstandard's: what packs most.
+/// Zstandard's highest compression level; packing is done once for each build.
 const PACKING_LEVEL: i32 = 22;
 
-/// Threads pass it on.
+/// `Send` and `Sync`, because the thread that compiles returns an error to the main thread.
 type Fault = Box<dyn Error + Send + Sync>;
 
 fn main() -> Result<(), Fault> {
@@ -38,7 +38,7 @@ fn main() -> Result<(), Fault> {
     for input in INPUTS {
         println!("cargo::rerun-if-changed={}", workspace.join(input).display());
     }
-    // The engine without its documents and fuzz targets.
+    // Documents and fuzz targets are not watched, because they do not change the component.
     for crate_folder in crates_of(&workspace.join("engine"))? {
         for input in ["Cargo.toml", "build.rs", "src"] {
             let input = crate_folder.join(input);
@@ -50,18 +50,18 @@ fn main() -> Result<(), Fault> {
     println!("cargo::rerun-if-env-changed={PROFILE_VARIABLE}");
     let component = build_component(&workspace, &out_dir, &profile()?)?;
     println!("cargo::metadata=component={}", component.display());
-    // A host that is built for size carries one kind, which does for all instances.
+    // A host that is built for size carries one kind of machine code, which serves all instances.
     println!("cargo::rustc-check-cfg=cfg(for_size)");
     let interruptible = out_dir.join("interruptible.cwasm");
     if is_for_size()? {
         println!("cargo::rustc-cfg=for_size");
-        // Packed, to a third; otherwise it is run where it lies.
+        // Packed to a third of its size; machine code that is not packed runs in place.
         let machine_code = precompile(&component, Code::Interruptible)?;
         std::fs::write(interruptible, zstd::encode_all(machine_code.as_slice(), PACKING_LEVEL)?)?;
         return Ok(());
     }
     let uninterruptible = out_dir.join("uninterruptible.cwasm");
-    // Each takes half a minute of one processor.
+    // Each compilation takes half a minute of one processor.
     std::thread::scope(|threads| {
         let other = threads.spawn(|| precompile(&component, Code::Uninterruptible));
         std::fs::write(interruptible, precompile(&component, Code::Interruptible)?)?;
@@ -70,7 +70,7 @@ fn main() -> Result<(), Fault> {
     })
 }
 
-/// The folder itself, and those in it that are crates of the same workspace.
+/// Returns a folder and the folders in it that are crates of the same workspace.
 fn crates_of(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut crates = vec![folder.to_path_buf()];
     for entry in std::fs::read_dir(folder)? {
@@ -99,12 +99,12 @@ fn build_component(workspace: &Path, out_dir: &Path, profile: &str) -> Result<Pa
     let mut cargo = Command::new(std::env::var("CARGO")?);
     cargo
         .current_dir(workspace)
-        // As the alias `build-component` in .cargo/config.toml.
+        // The same arguments as the alias `build-component` in .cargo/config.toml.
         .args(["rustc", "--package=tidepool-engine", "--lib", "--crate-type=cdylib", "--locked"])
         .args([format!("--target={TARGET}"), format!("--profile={profile}")])
         .arg("--target-dir")
         .arg(&target_dir)
-        // What the outer build sets for the host's machine does not fit WebAssembly.
+        // Flags that the outer build sets for the host's machine do not fit WebAssembly.
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env_remove("RUSTFLAGS")
         .env_remove("RUSTC_WORKSPACE_WRAPPER")
@@ -124,8 +124,8 @@ fn build_component(workspace: &Path, out_dir: &Path, profile: &str) -> Result<Pa
     Ok(component)
 }
 
-/// What every x86-64 processor has that was made in the last ten years: x86-64-v2 of the psABI.
-/// Without them, a shuffle of vectors is a call. More (AVX2, BMI) was measured and gave nothing.
+/// Features of all x86-64 processors made in the last ten years: x86-64-v2 of the psABI. Without
+/// them, a vector shuffle is a call. More features (AVX2, BMI) were measured and gave nothing.
 const X86_64_V2: [&str; 6] =
     ["has_sse3", "has_ssse3", "has_sse41", "has_sse42", "has_popcnt", "has_cmpxchg16b"];
 
@@ -136,13 +136,13 @@ fn precompile(component: &Path, code: Code) -> Result<Vec<u8>, Fault> {
     config.target(&target)?;
     if target.starts_with("x86_64") {
         for flag in X86_64_V2 {
-            // SAFETY: such a flag changes what is compiled, not whether that is right; the runtime
+            // SAFETY: such a flag changes the generated code, not its correctness; the runtime
             // refuses machine code that the processor cannot run.
             unsafe { config.cranelift_flag_enable(flag) };
         }
     }
-    // Backtraces of traps name functions without these tables, which take an eighth of the file:
-    // places in the bytecode, and what debuggers unwind by.
+    // Leaves out two tables that take an eighth of the file: offsets in the bytecode, and unwind
+    // information for debuggers. Backtraces of traps name functions without them.
     config.generate_address_map(false).native_unwind_info(false);
     let engine = wasmtime::Engine::new(&config)?;
     let machine_code = engine.precompile_component(&std::fs::read(component)?)?;
@@ -152,7 +152,7 @@ fn precompile(component: &Path, code: Code) -> Result<Vec<u8>, Fault> {
     }
 }
 
-/// The runtime reads the names of functions from a section of its own; symbols are for profilers.
+/// Removes symbols, which serve profilers: the runtime reads function names from another section.
 fn without_symbols(machine_code: &[u8]) -> Result<Vec<u8>, Fault> {
     let mut file = Builder::read(machine_code)?;
     for symbol in &mut file.symbols {

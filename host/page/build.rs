@@ -3,7 +3,7 @@
 //! | `TIDEPOOL_UI_DIR` | |
 //! | --- | --- |
 //! | not set | npm builds the page in the output folder of this build. Without npm, or if that fails, cargo warns and there is no page |
-//! | a folder | what `node build.mjs` wrote there is taken; that it is no page is an error |
+//! | a folder | the output of `node build.mjs` in it is used; the build fails if that is not a page |
 //! | `off` | there is no page |
 //!
 //! Nothing is written beside the sources. npm installs packages again only if the lock file
@@ -22,10 +22,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 const VARIABLE: &str = "TIDEPOOL_UI_DIR";
-/// What the page is built of, in `js/ui`.
+/// Inputs of the page, relative to `js/ui`.
 const SOURCES: [&str; 6] =
     ["src", "build.mjs", "package.json", "package-lock.json", "tsconfig.json", ".npmrc"];
-/// Longest time of npm, which waits long for a network that is not there.
+/// Timeout of a command: npm waits long for a network that is not there.
 const DEADLINE: Duration = Duration::from_secs(300);
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out_dir = PathBuf::from(std::env::var("OUT_DIR")?);
     let js = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("../../js");
     let sources = js.join("ui");
-    // As in the repository: the viewer takes what stands beside it.
+    // Laid out as in the repository: the viewer is built from the folders beside the page's.
     let work = out_dir.join("js/ui");
     let mut is_built = false;
     let page = match std::env::var_os(VARIABLE) {
@@ -67,10 +67,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Builds the page with npm into a folder.
+/// Builds the page with npm in the folder `work` and writes it to the folder `page`.
 fn build(sources: &Path, work: &Path, page: &Path) -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(work)?;
-    // Sources that are gone must not be found again.
+    // Sources that were deleted since the last build must not remain in the copy.
     remove(&work.join("src"))?;
     for source in SOURCES {
         copy(&sources.join(source), &work.join(source))?;
@@ -80,11 +80,11 @@ fn build(sources: &Path, work: &Path, page: &Path) -> Result<(), Box<dyn Error>>
     run(Command::new("node").arg("build.mjs").arg(page).current_dir(work), "node build.mjs")
 }
 
-/// Installs the packages of a lock file, unless those of this one are there.
 fn npm_ci(work: &Path, flags: &[&str]) -> Result<(), Box<dyn Error>> {
     let lock = fs::read(work.join("package-lock.json"))?;
     let installed = work.join("installed");
     if fs::read(&installed).ok().as_ref() != Some(&lock) {
+        // Removed first, so that an installation that fails halfway does not count as done.
         remove(&installed)?;
         let mut npm = Command::new("npm");
         npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
@@ -100,17 +100,18 @@ fn npm_ci(work: &Path, flags: &[&str]) -> Result<(), Box<dyn Error>> {
 fn run(command: &mut Command, name: &str) -> Result<(), Box<dyn Error>> {
     let started = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let mut child = started.map_err(|error| format!("{name} could not be started: {error}"))?;
+    // Read on a thread of its own: a child that fills the pipe would wait for ever.
     let stderr = child.stderr.take();
     let reader = std::thread::spawn(move || stderr.map(io::read_to_string));
     let Some(status) = wait(&mut child)? else {
-        // What it started may go on, and hold its standard error open.
+        // The thread is not joined: processes that the child started may hold its pipe open.
         return Err(format!("{name} took longer than {} s", DEADLINE.as_secs()).into());
     };
     let text = reader.join().ok().flatten().and_then(Result::ok).unwrap_or_default();
     if status.success() { Ok(()) } else { Err(format!("{name} failed ({status}): {text}").into()) }
 }
 
-/// The status of a process, unless it had to be ended.
+/// Waits for a process and returns its status; `None` if it was killed at the deadline.
 fn wait(child: &mut Child) -> io::Result<Option<std::process::ExitStatus>> {
     let begun = Instant::now();
     loop {
@@ -119,6 +120,7 @@ fn wait(child: &mut Child) -> io::Result<Option<std::process::ExitStatus>> {
         }
         if begun.elapsed() > DEADLINE {
             child.kill()?;
+            // Without this call, the killed process would remain as a zombie.
             child.wait()?;
             return Ok(None);
         }
@@ -126,7 +128,7 @@ fn wait(child: &mut Child) -> io::Result<Option<std::process::ExitStatus>> {
     }
 }
 
-/// The compressed files of a built page, by their paths below it.
+/// Lists the compressed files of a built page by their paths in it, without `.gz`.
 fn files_of(page: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let mut names = vec!["index.html".to_owned()];
     let assets = page.join("ui");
@@ -147,7 +149,7 @@ fn files_of(page: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(names)
 }
 
-/// The table of files as Rust, or why there are none.
+/// Returns the table of files as Rust source, or an empty one with the reason.
 fn table(page: &Result<(PathBuf, Vec<String>), String>) -> String {
     let (folder, files) = match page {
         Ok(page) => page,
@@ -160,6 +162,7 @@ fn table(page: &Result<(PathBuf, Vec<String>), String>) -> String {
     let mut text = "static FILES: &[File] = &[\n".to_owned();
     for name in files {
         let file = folder.join(format!("{name}.gz"));
+        // An error may be ignored here: `include_bytes!` fails on the same file.
         let hash = fs::read(&file).map(|bytes| fnv(&bytes)).unwrap_or_default();
         let path = if name == "index.html" { "" } else { name };
         // Writing to a string does not fail.
@@ -172,7 +175,6 @@ fn table(page: &Result<(PathBuf, Vec<String>), String>) -> String {
     text + "];\nconst MISSING: Option<&str> = None;\n"
 }
 
-/// The viewer as Rust, or why there is none.
 fn viewer_text(viewer: &Result<PathBuf, String>) -> String {
     let viewer = match viewer {
         Ok(document) => format!("Ok(include_bytes!({document:?}))"),
@@ -190,14 +192,13 @@ fn content_type(name: &str) -> &'static str {
     }
 }
 
-/// FNV-1a of 64 bits: tells contents apart that the same people wrote.
+/// Returns the FNV-1a hash of 64 bits: nobody forges contents here, so no stronger hash is needed.
 fn fnv(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-/// Copies a file or a folder.
 fn copy(from: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
     let named = |error: io::Error| format!("{}: {error}", from.display());
     if from.is_dir() {
@@ -220,7 +221,6 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A text for one line of cargo's output.
 fn one_line(text: &str) -> String {
     let line: Vec<&str> = text.split_whitespace().collect();
     line.join(" ").chars().take(400).collect()

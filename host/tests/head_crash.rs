@@ -1,5 +1,5 @@
-//! The head's instance ends for want of memory, again and again under load: it is rebuilt from the
-//! log, senders are asked to retry meanwhile, and nothing acknowledged is missing.
+//! The head's instance runs out of memory repeatedly under load: it is rebuilt from the log,
+//! senders are asked to retry meanwhile, and no acknowledged sample is missing.
 
 #[path = "../runtime/tests/image/mod.rs"]
 mod image;
@@ -27,7 +27,7 @@ use tidepool_tests::wait;
 type TestResult<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 const CRASHES: u64 = 5;
-/// Scrapes that are taken before each: a minute of them, and half a one more, fills a block.
+/// Scrapes accepted before each crash; one and a half minutes of them fill a block.
 const SCRAPES_BETWEEN: u64 = 100;
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -39,15 +39,15 @@ fn config(dir: &std::path::Path) -> TestResult<ServeConfig> {
     Ok(ConfigSource::new(arguments.map(Into::into)).serve()?.0)
 }
 
-/// Scrapes by their answers.
+/// Number of scrapes, by the server's answer.
 #[derive(Default)]
 struct Answered {
     taken: AtomicU64,
     refused: AtomicU64,
 }
 
-/// Sends scrape by scrape, each until it is taken, around and around in ever later times; returns
-/// what was acknowledged.
+/// Sends scrapes with ever later times until `stop` is set, each until it is accepted. Returns the
+/// acknowledged series.
 fn send(url: &str, stop: &AtomicBool, answered: &Answered) -> TestResult<Vec<Series>> {
     let (scrapes, interval_ms) = (60, 1000);
     let writer = Writer::new(url);
@@ -77,7 +77,7 @@ fn send(url: &str, stop: &AtomicBool, answered: &Answered) -> TestResult<Vec<Ser
     Ok(acknowledged)
 }
 
-/// Tells the sender to stop, also when something fails beside it.
+/// Stops the sender when it is dropped, hence also when the test fails.
 struct StopWhenDropped<'a>(&'a AtomicBool);
 
 impl Drop for StopWhenDropped<'_> {
@@ -134,12 +134,12 @@ async fn a_head_that_crashes_costs_nothing() -> TestResult {
                 wait_for("scrapes to be taken", &|| answered.taken.load(Relaxed) >= enough)?;
                 let ended = runtime.block_on(store.crash_head());
                 assert!(matches!(ended, Err(StoreError::ShortOfMemory(_))), "{ended:?}");
-                // Counted once it is down; then a new one answers.
+                // A crash is counted when the instance has ended; then a new one answers.
                 let crashes = || store.counters().head_crashes.load(Relaxed);
                 wait_for("the end of the head", &|| crashes() == crash)?;
                 wait_for("the head again", &|| runtime.block_on(store.figures()).is_ok())?;
             }
-            // Blocks are cut as if nothing was.
+            // Blocks are cut in spite of the crashes.
             wait_for("a block", &|| store.block_figures().0 > 0)?;
             drop(stopping);
             sender.join().map_err(|_| "the sender panicked".to_owned())?

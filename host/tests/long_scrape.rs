@@ -1,5 +1,5 @@
-//! A long scrape is stored part by part: a write comes between its parts, and no read sees some of
-//! them. It was one job of the head, which held up all writes.
+//! A long scrape is stored in parts: a write runs between two parts, and no read sees only some of
+//! them. A single job of the head would hold up all writes.
 
 #[path = "../runtime/tests/image/mod.rs"]
 mod image;
@@ -23,7 +23,6 @@ type TestResult<T = ()> = Result<T, Box<dyn std::error::Error>>;
 const ROWS: usize = 20 * 65_536;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What happened so far.
 #[derive(Default)]
 struct Seen {
     /// Parts of the scrape that were begun.
@@ -38,7 +37,7 @@ fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     wait::until(what, TIMEOUT, || is_so().then_some(())).expect("in time");
 }
 
-/// Polls once, so that a job is in the head's queue, before it says so.
+/// Polls a job once, which queues it in the head, then sets `is_sent` and awaits the job.
 async fn send<F: Future>(job: F, is_sent: &AtomicBool) -> F::Output {
     let mut job = pin!(job);
     let first = poll_fn(|context| Poll::Ready(job.as_mut().poll(context))).await;
@@ -115,7 +114,7 @@ async fn writes_come_between_the_parts_of_a_long_scrape() -> TestResult {
             begun.is_written.store(true, SeqCst);
             written
         };
-        // The read is asked for first.
+        // The read is queued before the write.
         tokio::join!(read, write)
     });
     let (written, refused) = store.append_scrape(rows).await?;

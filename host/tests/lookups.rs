@@ -22,7 +22,7 @@ use tokio::sync::mpsc::Receiver;
 
 type TestResult<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
-/// How long a block may take to be cut.
+/// Longest wait for a block to be cut.
 const CUT_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn config(dir: &TempDir) -> TestResult<StoreConfig> {
@@ -32,8 +32,8 @@ fn config(dir: &TempDir) -> TestResult<StoreConfig> {
     Ok(ConfigSource::new(arguments.map(Into::into)).serve()?.0.store)
 }
 
-/// Some series end early and will be in a block only, some begin after the cut and are in the head
-/// only, some are in both.
+/// Makes a series: some end early and are in a block only, some begin after the cut and are in the
+/// head only, some are in both.
 fn series(number: i64, early_ms: i64, out_of_order_ms: i64) -> Series {
     let (metric, pod) = (format!("metric_{}", number % 3), format!("pod-{number:04}"));
     let job = format!("job-{}", number % 2);
@@ -53,7 +53,7 @@ fn series(number: i64, early_ms: i64, out_of_order_ms: i64) -> Series {
     Series::new(&labels, &samples)
 }
 
-/// A set of matchers, as PromQL and as the store wants it.
+/// A set of matchers, in PromQL and as the store's type.
 struct Set {
     promql: String,
     matchers: Vec<Matcher>,
@@ -76,7 +76,7 @@ fn set(matchers: &[(&str, &str, &str)]) -> Set {
     Set { promql, matchers: compiled }
 }
 
-/// PromQL wants one matcher at least that refuses the empty value.
+/// Matcher sets; PromQL requires in each at least one matcher that rejects the empty value.
 fn questions() -> Vec<Vec<Set>> {
     vec![
         vec![set(&[("__name__", "=", "metric_1")])],
@@ -109,7 +109,7 @@ fn encoded(text: &str) -> String {
     encoded
 }
 
-/// Asks Prometheus; returns what it found, and whether it says that the limit cut it.
+/// Asks Prometheus; returns the result, and whether its warnings say that the limit truncated it.
 fn ask(
     server: &Server,
     path: &str,
@@ -205,7 +205,7 @@ async fn lookups_agree_with_prometheus() -> TestResult {
             let found: Vec<Value> = found.into_iter().map(json).collect();
             let (expected, _) = ask(&peer, "series", &sets, whole, limit)?;
             assert_eq!(found.len(), expected.len(), "{}", about());
-            // Prometheus says nothing when it cuts series, and cuts them in any order.
+            // Prometheus does not warn when it truncates series, and truncates in any order.
             let (uncut, _) = ask(&peer, "series", &sets, whole, 0)?;
             assert_eq!(is_cut, uncut.len() > found.len(), "{}", about());
             if limit == 0 {
@@ -213,7 +213,7 @@ async fn lookups_agree_with_prometheus() -> TestResult {
             }
         }
     }
-    // Without matchers, which PromQL has no word for.
+    // Without matchers, which PromQL cannot express.
     let everything = lookup(&[], whole, 0);
     let names = all(store.label_names(everything.clone()).await?).await?;
     assert_eq!((strings(names.0), names.1), ask(&peer, "labels", &[], whole, 0)?);
@@ -234,7 +234,7 @@ async fn lookups_agree_with_prometheus() -> TestResult {
         let found: Vec<Value> = found.into_iter().map(json).collect();
         let (expected, _) = ask(&peer, "series", &any, range, 0)?;
         match range {
-            // One chunk of Prometheus' head may span both samples; ours ends where the block does.
+            // One chunk of Prometheus' head may span both samples; tidepool's ends with the block.
             (start_ms, end_ms) if start_ms > early_ms && end_ms < out_of_order_ms => {
                 assert_eq!(found.len(), 0);
             }

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 const TARGET: &str = "wasm32-wasip2";
-/// `no` forbids that the build installs the target.
+/// The value `no` forbids the build to install the target.
 const ADD_VARIABLE: &str = "TIDEPOOL_ADD_TARGET";
-/// The name of the toolchain, which rustup's `cargo` sets for all that it runs.
+/// Holds the toolchain's name; rustup's `cargo` sets this variable for all processes it starts.
 const TOOLCHAIN_VARIABLE: &str = "RUSTUP_TOOLCHAIN";
-/// Cargo's own variable: it must not use the network.
+/// Cargo's own variable: if it is true, the build must not use the network.
 const OFFLINE_VARIABLE: &str = "CARGO_NET_OFFLINE";
 
 fn main() -> ExitCode {
@@ -42,7 +42,7 @@ fn find_or_add() -> Result<(), String> {
             rustc().display()
         ));
     };
-    // With the toolchain's name, because the folder of a crate need not be the one that chose it.
+    // The toolchain is named, because rustup may choose another one in the folder of this crate.
     let command = ["rustup", "target", "add", TARGET, "--toolchain", &toolchain];
     let shown = command.join(" ");
     may_add().and_then(|()| add(&command)).map_err(|reason| {
@@ -60,7 +60,7 @@ fn rustc() -> OsString {
     std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())
 }
 
-/// Where this compiler looks for the target's standard library, whether it is there or not.
+/// Returns the directory of the target's standard library, which need not exist.
 fn target_libraries() -> Result<PathBuf, String> {
     let rustc = rustc();
     let output = Command::new(&rustc)

@@ -1,18 +1,18 @@
-//! The endpoints that change or copy stored data: the same of tidepool and of Prometheus.
+//! Client of the endpoints that change or copy stored data, which tidepool and Prometheus share.
 //!
-//! The functions of [`Admin`] are assertions: they panic where the server refuses.
+//! The functions of [`Admin`] are assertions: they panic if the server refuses.
 
 use crate::http::{Client, HttpError, Response};
 use crate::prometheus::percent_encode;
 use serde_json::Value;
 
-/// Asks one server.
+/// Client of one server's admin endpoints.
 pub struct Admin {
     base_url: String,
 }
 
 impl Admin {
-    /// A server at this base address.
+    /// Makes a client of the server at this base address.
     pub fn new(base_url: &str) -> Admin {
         Admin { base_url: format!("{base_url}/api/v1/admin/tsdb") }
     }
@@ -26,7 +26,7 @@ impl Admin {
         Client::default().post(&url, &headers, body.join("&").as_bytes())
     }
 
-    /// Deletes what the selectors select between two times in milliseconds.
+    /// Deletes samples of these selectors between two times in milliseconds.
     #[track_caller]
     pub fn delete(&self, selectors: &[&str], start_ms: i64, end_ms: i64) {
         let seconds = |ms: i64| format!("{}.{:03}", ms.div_euclid(1000), ms.rem_euclid(1000));

@@ -1,10 +1,9 @@
-//! A certificate authority of the tests' own.
+//! A certificate authority for tests.
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 
-/// An authority.
 pub struct Authority {
-    /// Its own certificate, in PEM.
+    /// The authority's own certificate, in PEM.
     pub certificate: String,
     issuer: Issuer<'static, KeyPair>,
 }
@@ -16,10 +15,10 @@ impl Default for Authority {
 }
 
 impl Authority {
-    /// A new one, which no program trusts yet.
+    /// Makes a new authority, which no program trusts yet.
     ///
     /// # Panics
-    /// When the system has no random numbers.
+    /// If the system has no random numbers.
     pub fn new() -> Authority {
         let key = KeyPair::generate().expect("a key");
         let mut parameters = CertificateParams::new([]).expect("no names");
@@ -30,10 +29,10 @@ impl Authority {
         Authority { certificate, issuer: Issuer::new(parameters, key) }
     }
 
-    /// A certificate for a name, and its key.
+    /// Issues a certificate for a name; returns it with its key.
     ///
     /// # Panics
-    /// When the name cannot be one.
+    /// If the name is not valid in a certificate.
     pub fn issue(&self, name: &str) -> (String, String) {
         let key = KeyPair::generate().expect("a key");
         let mut parameters = CertificateParams::new([name.to_string()]).expect("a name");

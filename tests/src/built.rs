@@ -1,25 +1,26 @@
-//! What cargo built, and whether its sources changed since: a test must not pass by what was there
-//! before.
+//! Paths of cargo's outputs, and whether their sources changed since: a test must not pass because
+//! of an earlier build.
 //!
-//! Beside each program and component cargo writes what it was made of (`tidepool.d`, in the form of
-//! a Makefile's rule). A folder in that list stands for all that is in it.
+//! Beside each program and component cargo lists its sources (`tidepool.d`, in the form of a
+//! Makefile's rule). A folder in that list stands for all files in it.
 
 use std::path::{Path, PathBuf};
 
-/// The program that cargo built in the folder of this program.
+/// Returns the program that cargo built in the folder of this program.
 ///
 /// # Panics
 ///
-/// If it is not there, or older than its sources.
+/// If it does not exist, or is older than its sources.
 pub fn program() -> PathBuf {
     current(target_dir().join("release/tidepool"), "cargo build --release")
 }
 
-/// The engine's component: that of nodes, or the one that `TIDEPOOL_COMPONENT_PROFILE` names.
+/// Returns the engine's component: that of nodes, or of the profile in
+/// `TIDEPOOL_COMPONENT_PROFILE`.
 ///
 /// # Panics
 ///
-/// If it is not there, or older than its sources.
+/// If it does not exist, or is older than its sources.
 pub fn component() -> PathBuf {
     let profile = std::env::var("TIDEPOOL_COMPONENT_PROFILE");
     let profile = profile.as_deref().unwrap_or("component");
@@ -27,16 +28,16 @@ pub fn component() -> PathBuf {
     current(target_dir().join(file), "cargo build-component")
 }
 
-/// What `cargo build-standalone` makes, by the folder and name that it has there.
+/// Returns a file that `cargo build-standalone` made, by its folder and name there.
 ///
 /// # Panics
 ///
-/// If it is not there, or older than its sources.
+/// If it does not exist, or is older than its sources.
 pub fn standalone(file: &str) -> PathBuf {
     current(target_dir().join("wasm32-wasip2").join(file), "cargo build-standalone")
 }
 
-/// Where cargo puts what it builds: this program is in a folder of it.
+/// Returns cargo's target directory, which contains this program.
 pub fn target_dir() -> PathBuf {
     let program = std::env::current_exe().unwrap_or_default();
     let is_target = |folder: &&Path| folder.join("CACHEDIR.TAG").is_file();
@@ -44,7 +45,6 @@ pub fn target_dir() -> PathBuf {
     found.map_or_else(|| workspace().join("target"), Path::to_path_buf)
 }
 
-/// The root of the repository.
 pub fn workspace() -> &'static Path {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     tests.parent().unwrap_or(tests)
@@ -61,7 +61,7 @@ fn current(path: PathBuf, command: &str) -> PathBuf {
     }
 }
 
-/// A source that is newer than what was built of it, if there is one.
+/// Returns a source that is newer than the file built from it, if there is one.
 fn newer_source(path: &Path) -> std::io::Result<Option<PathBuf>> {
     let built = path.metadata()?.modified()?;
     let mut left = sources(&std::fs::read_to_string(path.with_extension("d"))?);
@@ -69,7 +69,7 @@ fn newer_source(path: &Path) -> std::io::Result<Option<PathBuf>> {
         if source.is_dir() {
             for entry in std::fs::read_dir(&source)? {
                 let path = entry?.path();
-                // Documentation in a folder of sources is not built.
+                // Documentation in a folder of sources does not affect the build.
                 if path.extension().is_none_or(|extension| extension != "md") {
                     left.push(path);
                 }
@@ -85,7 +85,7 @@ fn newer_source(path: &Path) -> std::io::Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// The files after the colon of a rule. Blanks in their names follow a backslash.
+/// Returns the files after the colon of a rule. Blanks in their names follow a backslash.
 fn sources(rule: &str) -> Vec<PathBuf> {
     let mut sources = Vec::new();
     let mut name = String::new();

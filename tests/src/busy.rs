@@ -1,6 +1,6 @@
-//! A store whose directory the command line looks into, and whether it changed the files.
+//! A store whose directory the command line inspects, and a check whether the files changed.
 //!
-//! The functions here are assertions: they panic where the program under test fails.
+//! The functions here are assertions: they panic if the program under test fails.
 
 use crate::clock::begin_ms;
 use crate::data_dir;
@@ -14,16 +14,16 @@ use std::time::Duration;
 
 const BLOCK: &str = "10m";
 const BLOCK_MS: i64 = 600_000;
-/// For the end of a process.
+/// Timeout for the end of a process.
 pub const WAIT: Duration = Duration::from_secs(30);
 
-/// A running store with many blocks and a head that is only in the log. The samples end at
+/// Starts a store with many blocks and a head that is only in the log. The samples end at
 /// [`begin_ms()`], so the ranges of the blocks are always the same.
 pub fn busy_store(seed: u64) -> (Store, Dataset) {
     busy_store_with(seed, |config| config)
 }
 
-/// The same with other flags.
+/// As [`busy_store`], with other flags.
 pub fn busy_store_with(seed: u64, configure: impl FnOnce(Config) -> Config) -> (Store, Dataset) {
     let started = Store::start_with(|config| configure(config.block_duration(BLOCK)));
     let store = started.expect("tidepool starts");
@@ -33,7 +33,7 @@ pub fn busy_store_with(seed: u64, configure: impl FnOnce(Config) -> Config) -> (
     (store, data)
 }
 
-/// Contents of all files of a directory by their paths.
+/// Returns the contents of all files of a directory by their paths.
 pub fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(directory).expect("a directory") {
@@ -48,7 +48,7 @@ pub fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Fails, naming the files, when a directory is not what [`files`] found there before.
+/// Panics with the names of changed files if a directory differs from the earlier [`files`].
 pub fn assert_unchanged(directory: &Path, before: &BTreeMap<PathBuf, Vec<u8>>, what: &str) {
     let after = files(directory);
     let paths: BTreeSet<_> = before.keys().chain(after.keys()).collect();
@@ -61,7 +61,7 @@ pub fn assert_unchanged(directory: &Path, before: &BTreeMap<PathBuf, Vec<u8>>, w
     assert!(changed.is_empty(), "{what}: changed (bytes before, after): {changed:?}");
 }
 
-/// A copy of a data directory that may be changed.
+/// Copies a data directory, so that a test may change it.
 pub fn copy(data_dir: &Path) -> tempfile::TempDir {
     let copy = tempfile::tempdir().expect("a temporary directory");
     data_dir::copy(data_dir, copy.path()).expect("a copy");

@@ -1,4 +1,4 @@
-//! A memory limit that the kernel keeps: a control group of either version (cgroups(7)).
+//! A memory limit kept by the kernel: a control group of either version (cgroups(7)).
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,7 +12,7 @@ pub struct MemoryGroup {
 }
 
 impl MemoryGroup {
-    /// Makes one. Needs root, or a delegated group.
+    /// Makes a group. Needs root, or a delegated group.
     pub fn new(limit_bytes: u64) -> io::Result<MemoryGroup> {
         let (parent, limit_file) = match Path::new("/sys/fs/cgroup/memory").is_dir() {
             true => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
@@ -25,21 +25,22 @@ impl MemoryGroup {
         Ok(group)
     }
 
-    /// A group in this one, without a limit of its own.
+    /// Makes a group inside this one, without a limit of its own.
     pub fn inner(&self) -> io::Result<MemoryGroup> {
         let group = MemoryGroup { directory: self.directory.join("inner") };
         fs::create_dir(&group.directory)?;
         Ok(group)
     }
 
-    /// What starts a program in it: a shell that enters the group and executes its arguments.
+    /// Returns a command that starts a program in the group: a shell that enters the group and
+    /// executes its arguments.
     pub fn starter(&self) -> Vec<OsString> {
         let script = "echo $$ >\"$0\" && exec \"$@\"";
         let processes = self.directory.join("cgroup.procs");
         vec!["/bin/sh".into(), "-c".into(), script.into(), processes.into()]
     }
 
-    /// Puts a process into it. What it took before is not counted.
+    /// Moves a process into the group. Memory that it allocated before is not counted.
     pub fn add(&self, process_id: u32) -> io::Result<()> {
         fs::write(self.directory.join("cgroup.procs"), process_id.to_string())
     }
@@ -47,7 +48,7 @@ impl MemoryGroup {
 
 impl Drop for MemoryGroup {
     fn drop(&mut self) {
-        // The last process may be on its way out.
+        // The last process may still be ending.
         for _ in 0..50 {
             if fs::remove_dir(&self.directory).is_ok() {
                 return;

@@ -1,22 +1,21 @@
-//! Whether what came back is what was sent, whatever the order.
+//! Compares returned samples with sent ones, in any order.
 //!
-//! Each sample is hashed with 128 bits over (labels, timestamp, value bits); the checksum is the
+//! Each sample is hashed to 128 bits over (labels, timestamp, value bits); the checksum is the
 //! count, the wrapping sum and the exclusive or of these hashes. A lost, doubled or changed sample
-//! shows in at least one of the three. It costs 40 bytes, so it also serves answers that do not
-//! fit in memory; [`assert_same`] adds a useful message where both sides do.
+//! changes at least one of the three. It takes 40 bytes, so answers larger than memory can be
+//! checked as well; [`assert_same`] adds a useful message where both sides fit in memory.
 
 use crate::series::{Labels, Row, Sample, Series};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use xxhash_rust::xxh3::{xxh3_128, xxh3_128_with_seed};
 
-/// Differences that [`assert_same`] lists.
+/// Maximum number of differences that [`assert_same`] lists.
 const DIFFERENCES_MAX: usize = 8;
 
-/// The sum over some samples.
+/// Checksum over some samples, whatever their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Checksum {
-    /// Number of samples.
     pub count: u64,
     sum: u128,
     xor: u128,
@@ -56,7 +55,6 @@ impl Checksum {
         }
     }
 
-    /// Adds one sample.
     pub fn add(&mut self, labels: LabelsHash, sample: Sample) {
         let mut bytes = [0; 32];
         bytes[..16].copy_from_slice(&labels.0.to_le_bytes());
@@ -83,7 +81,7 @@ pub fn assert_same<'a, 'b>(
     }
 }
 
-/// How many samples did not come back; panics if one came back that was not sent.
+/// Returns the number of samples that are missing; panics if one was returned that was not sent.
 #[track_caller]
 pub fn missing<'a, 'b>(
     what: &str,

@@ -1,18 +1,15 @@
-//! Runs commands of tidepool's, such as `tidepool tsdb`, as a user would.
+//! Runs commands of tidepool, such as `tidepool tsdb`, as a user does.
 
 use crate::tidepool::command as tidepool;
 use std::ffi::OsStr;
 use std::io::Write as _;
 use std::process::Stdio;
 
-/// What a command said.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// Its exit code; `None` if a signal ended it.
+    /// Exit code; `None` if a signal ended the command.
     pub code: Option<i32>,
-    /// Its output.
     pub stdout: String,
-    /// Its errors.
     pub stderr: String,
 }
 
@@ -47,7 +44,7 @@ pub fn run_command(command: &str, arguments: &[&OsStr], input: &str) -> Output {
     }
 }
 
-/// Runs a command that has to succeed, and returns what it prints.
+/// Runs a command that must succeed, and returns its output.
 #[track_caller]
 pub fn tsdb(arguments: &[&OsStr]) -> String {
     let output = run(arguments, "");
@@ -55,7 +52,7 @@ pub fn tsdb(arguments: &[&OsStr]) -> String {
     output.stdout
 }
 
-/// Arguments from texts and paths alike.
+/// Makes a list of arguments from texts and paths alike.
 #[macro_export]
 macro_rules! arguments {
     ($($argument:expr),* $(,)?) => { &[$(::std::ffi::OsStr::new($argument)),*] };

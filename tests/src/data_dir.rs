@@ -1,30 +1,28 @@
-//! What lies in a data directory: blocks and the write-ahead log, by the names that Prometheus
-//! gives them (`tsdb/docs/format` there).
+//! Content of a data directory: blocks and the write-ahead log, by the names that Prometheus gives
+//! them (`tsdb/docs/format` there).
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// One block, as its `meta.json` describes it.
+/// A block, as its `meta.json` describes it.
 #[derive(Clone, Debug)]
 pub struct Block {
-    /// Its directory.
     pub path: PathBuf,
-    /// Its name.
     pub ulid: String,
-    /// First millisecond of its range.
+    /// First millisecond of the range.
     pub min_ms: i64,
-    /// End of its range, not included.
+    /// End of the range, not included.
     pub end_ms: i64,
-    /// How many samples it says it has.
+    /// Number of samples according to `meta.json`.
     pub samples: u64,
-    /// How many series it says it has.
+    /// Number of series according to `meta.json`.
     pub series: u64,
-    /// Whether it says that it has out-of-order samples alone.
+    /// Whether `meta.json` says that the block has only out-of-order samples.
     pub is_out_of_order: bool,
 }
 
-/// The finished blocks, in time order.
+/// Returns the finished blocks, in time order.
 pub fn blocks(data_dir: &Path) -> io::Result<Vec<Block>> {
     let mut blocks = Vec::new();
     for entry in fs::read_dir(data_dir)? {
@@ -51,7 +49,7 @@ pub fn blocks(data_dir: &Path) -> io::Result<Vec<Block>> {
     Ok(blocks)
 }
 
-/// The numbers of the log's segments, ascending.
+/// Returns the numbers of the log's segments, ascending.
 pub fn wal_segments(data_dir: &Path) -> io::Result<Vec<u64>> {
     let mut segments = Vec::new();
     for entry in fs::read_dir(data_dir.join("wal"))? {
@@ -61,7 +59,7 @@ pub fn wal_segments(data_dir: &Path) -> io::Result<Vec<u64>> {
     Ok(segments)
 }
 
-/// What was quarantined, oldest first; nothing at all is fine.
+/// Returns the quarantined files, oldest first; a missing directory is no error.
 pub fn quarantine(data_dir: &Path) -> io::Result<Vec<PathBuf>> {
     let directory = data_dir.join("set-aside");
     if !directory.exists() {
@@ -75,7 +73,7 @@ pub fn quarantine(data_dir: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// The bytes of all files below a directory; what vanishes meanwhile does not count.
+/// Returns the total size of the files below a directory; files that vanish meanwhile do not count.
 pub fn total_bytes(directory: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(directory) else { return 0 };
     let bytes = |entry: fs::DirEntry| match entry.metadata() {
@@ -86,7 +84,7 @@ pub fn total_bytes(directory: &Path) -> u64 {
     entries.filter_map(Result::ok).map(bytes).sum()
 }
 
-/// Copies a directory with all that it holds.
+/// Copies a directory recursively to a new place.
 pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -101,14 +99,14 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Flips a bit of a file.
+/// Flips one bit of a file.
 pub fn flip(file: &Path, at: usize) -> io::Result<()> {
     let mut bytes = fs::read(file)?;
     bytes[at] ^= 0x10;
     fs::write(file, bytes)
 }
 
-/// A segment of the log.
+/// Returns the path of a segment of the log.
 pub fn segment(data_dir: &Path, number: u64) -> PathBuf {
     data_dir.join(format!("wal/{number:08}"))
 }

@@ -1,6 +1,6 @@
 //! A store with blocks, a head and out-of-order samples, from which series are deleted.
 //!
-//! The functions here are assertions: they panic where the server under test fails.
+//! The functions here are assertions: they panic if the server under test fails.
 
 use crate::checksum::assert_same;
 use crate::process::Server;
@@ -14,17 +14,17 @@ use crate::wait;
 const BLOCK: &str = "20m";
 const BLOCK_MS: i64 = 20 * 60_000;
 
-/// Deletes and makes snapshots, too.
+/// Enables the admin endpoints, for deletions and snapshots.
 pub fn with_admin(config: Config) -> Config {
     config.block_duration(BLOCK).flag("--enable-admin-api")
 }
 
-/// The metric name.
+/// Returns the metric name of a series.
 pub fn name(series: &Series) -> String {
     series.labels.value("__name__").to_owned()
 }
 
-/// A sample of its own between two scrapes of the last minutes, for each series: out-of-order ones.
+/// Returns an out-of-order sample for each series, between two scrapes of the last minutes.
 fn out_of_order_samples(data: &Dataset) -> Vec<Series> {
     let out_of_order = |series: &Series| {
         let sample = series.samples.iter().rev().nth(8)?;
@@ -39,12 +39,13 @@ fn out_of_order_samples(data: &Dataset) -> Vec<Series> {
     data.series.iter().filter_map(out_of_order).collect()
 }
 
-/// Blocks, a head, and out-of-order samples in it; what the store holds, in label order.
+/// Starts a store with blocks, a head, and out-of-order samples in the head; returns it with its
+/// content, in label order.
 pub fn filled(seed: u64) -> (Store, Vec<Series>) {
     filled_with(seed, with_admin)
 }
 
-/// The same with flags of one's own.
+/// As [`filled`], with further flags.
 pub fn filled_with(seed: u64, configure: impl FnOnce(Config) -> Config) -> (Store, Vec<Series>) {
     let store = Store::start_with(configure).expect("tidepool starts");
     let data = hours_of_data(seed);
@@ -64,7 +65,7 @@ pub fn filled_with(seed: u64, configure: impl FnOnce(Config) -> Config) -> (Stor
     (store, all)
 }
 
-/// By both kinds of answer.
+/// Reads everything by both kinds of answer, which must be equal.
 #[track_caller]
 pub fn assert_reads(server: &Server, expected: &[Series], when: &str) {
     let reader = Reader::new(&server.url());

@@ -1,4 +1,4 @@
-//! A clock for one process that a test sets: libfaketime between the program and the system.
+//! A clock for one process that a test sets, by libfaketime between the program and the system.
 
 use crate::clock::OFFSET_VARIABLE;
 use crate::preload::{self, LIBRARIES_VARIABLE, Variables};
@@ -7,45 +7,45 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where Debian's package `faketime` puts the library, by machine.
+/// Paths of the library in Debian's package `faketime`, by machine.
 const LIBRARIES: [&str; 2] = [
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1",
 ];
 
-/// What the library leaves of a process that was killed, before the process id: another process
-/// with this id would find it.
+/// Names of files that the library leaves after a kill, without the process id at their end:
+/// another process with this id would use them.
 const LEFTOVERS: [&str; 2] = ["/dev/shm/faketime_shm_", "/dev/shm/sem.faketime_sem_"];
 
-/// A clock that runs on from where it was set.
+/// A clock that runs on from the time to which it was set.
 #[derive(Debug)]
 pub struct FakeClock {
     file: PathBuf,
 }
 
 impl FakeClock {
-    /// A clock that shows a time (milliseconds since the epoch), kept in a file of this directory.
+    /// Makes a clock that shows a time (milliseconds since the epoch), kept in a file of this
+    /// directory.
     pub fn new(directory: &Path, now_ms: i64) -> io::Result<FakeClock> {
         let clock = FakeClock { file: directory.join("clock") };
         clock.set(now_ms)?;
         Ok(clock)
     }
 
-    /// Sets it.
     pub fn set(&self, now_ms: i64) -> io::Result<()> {
         let seconds = now_ms.div_euclid(1000);
-        // By rename, since the process reads it at every look at the clock.
+        // Replaced by a rename, since the process reads the file at every look at the clock.
         let new = self.file.with_extension("new");
         fs::write(&new, format!("@{}\n", utc(seconds)))?;
         fs::rename(new, &self.file)
     }
 
-    /// What starts a program under this clock.
+    /// Returns a command that starts a program under this clock.
     pub fn starter(&self) -> io::Result<Vec<OsString>> {
         Ok(preload::starter(self.variables()?))
     }
 
-    /// With which variables a program runs under it.
+    /// Returns the variables with which a program runs under this clock.
     pub fn variables(&self) -> io::Result<Variables> {
         let library = LIBRARIES.into_iter().find(|path| Path::new(path).exists());
         let missing = "libfaketime is missing: apt-get install faketime";
@@ -54,7 +54,7 @@ impl FakeClock {
             (LIBRARIES_VARIABLE, library.into()),
             ("FAKETIME_TIMESTAMP_FILE", self.file.clone().into()),
             ("FAKETIME_NO_CACHE", "1".into()),
-            // Pauses and deadlines go by the monotonic clock.
+            // Pauses and deadlines use the monotonic clock, which stays real.
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1".into()),
             ("TZ", "UTC".into()),
             (OFFSET_VARIABLE, "0".into()),
@@ -62,18 +62,18 @@ impl FakeClock {
     }
 }
 
-/// Removes what is left of a process that ended under such a clock.
+/// Removes the files that remain of a process which ended under such a clock.
 pub fn remove_leftovers(process_id: u32) {
     for begin in LEFTOVERS {
-        // A process that was not killed has left nothing.
+        // The files only exist if the process was killed.
         drop(fs::remove_file(format!("{begin}{process_id}")));
     }
 }
 
-/// `YYYY-MM-DD hh:mm:ss` of seconds since the epoch.
+/// Formats seconds since the epoch as `YYYY-MM-DD hh:mm:ss`.
 fn utc(seconds: i64) -> String {
     let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Years are counted from March, so that the leap day is a year's last.
+    // Years are counted from March, so that the leap day is the last day of a year.
     let days = days + 719_468;
     let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year_of_era =

@@ -1,7 +1,7 @@
-//! A way between a sender and a receiver on which things go wrong, request by request.
+//! A proxy between a sender and a receiver that makes requests fail in chosen ways.
 //!
-//! It takes a request whole before it decides what becomes of it, so a request either reaches the
-//! receiver as it was sent or not at all; what gets lost on the way back are answers.
+//! The proxy reads a whole request before it decides about it, so a request either reaches the
+//! receiver as it was sent or not at all; on the way back, answers get lost.
 
 use crate::http::{self, HttpError, Response};
 use crate::process::ProcessError;
@@ -14,39 +14,38 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A receiver that takes longer is as good as gone.
+/// Timeout of the receiver's answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// Header fields that a request may have.
+/// Maximum number of header fields in a request.
 const HEADERS_MAX: usize = 64;
-/// How much of an answer goes out at a time where bytes are slow.
+/// Size of the pieces of an answer when the proxy is slow.
 const SLOW_BYTES: usize = 16;
 
-/// What may become of a request.
+/// Treatment of a request by the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fate {
-    /// It arrives, and so does its answer.
+    /// The request arrives, and so does its answer.
     Arrives,
-    /// The connection is reset, and the receiver never hears of it.
+    /// The connection is reset, and the receiver gets nothing.
     Lost,
-    /// It arrives, but the connection is reset in place of an answer.
+    /// The request arrives, but the connection is reset in place of an answer.
     AnswerLost,
-    /// It arrives, and half of the answer comes back.
+    /// The request arrives, and half of the answer comes back.
     AnswerCut,
-    /// Both ways take this long.
+    /// Request and answer are each delayed.
     Delayed {
-        /// Milliseconds.
+        /// Delay of each direction in milliseconds.
         ms: u64,
     },
-    /// The answer comes sixteen bytes at a time, with such pauses.
+    /// The answer comes sixteen bytes at a time, with pauses.
     Slow {
-        /// Milliseconds.
+        /// Pause between two pieces in milliseconds.
         pause_ms: u64,
     },
-    /// Another answers in the receiver's place, who never hears of it.
+    /// The proxy answers in the receiver's place, which gets nothing.
     Refused {
-        /// The status code.
         status: u16,
-        /// For the header `Retry-After`.
+        /// Value of the header `Retry-After` in seconds.
         retry_after_s: Option<u64>,
     },
 }
@@ -74,7 +73,7 @@ impl FaultProxy {
     /// Starts on a free port. By default all requests arrive.
     pub fn start(to: SocketAddr, seed: u64) -> Result<FaultProxy, ProcessError> {
         let system = |source| ProcessError::System { what: "listening as a proxy", source };
-        // Bound at once: another process may take a free port a moment later.
+        // Bound at once, because another process may take a free port a moment later.
         let listener = TcpListener::bind("127.0.0.1:0").map_err(system)?;
         let address = listener.local_addr().map_err(system)?;
         let random = Random::new(seed, 0);
@@ -85,17 +84,18 @@ impl FaultProxy {
         Ok(FaultProxy { address, way, thread: Some(thread) })
     }
 
-    /// Where senders send to.
+    /// Returns the address for senders.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// From now on each request meets one of these, each as often as it stands here.
+    /// Chooses one of these treatments at random for each request from now on; repeated ones are
+    /// chosen more often.
     pub fn meets(&self, fates: &[Fate]) {
         self.way.with_plan(|plan| plan.fates = fates.to_vec());
     }
 
-    /// What became of how many requests so far.
+    /// Returns the number of requests by their treatment.
     pub fn counts(&self) -> BTreeMap<Fate, u64> {
         self.way.with_plan(|plan| plan.counts.clone())
     }
@@ -131,7 +131,7 @@ fn accept(listener: &TcpListener, way: &Arc<Way>) {
             break;
         }
         let way = Arc::clone(way);
-        // Connections end with their senders; whatever breaks one is a fault like any other.
+        // Connections end with their senders; an error of a connection is one more fault.
         std::thread::spawn(move || stream.map(|stream| serve(stream, &way)));
     }
 }
@@ -174,7 +174,7 @@ fn serve(mut sender: TcpStream, way: &Way) {
     }
 }
 
-/// The next request's bytes, whole, or nothing where the connection ended before one.
+/// Reads the bytes of the next request; `None` if the connection ended before one.
 pub(crate) fn read_request(
     reader: &mut impl Read,
     waiting: &mut Vec<u8>,
@@ -192,7 +192,7 @@ pub(crate) fn read_request(
     }
 }
 
-/// How long the first request in these bytes is, if all of it is there.
+/// Returns the length of the first request in these bytes, if the request is complete.
 fn request_length(bytes: &[u8]) -> Result<Option<usize>, httparse::Error> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut head = httparse::Request::new(&mut headers);
@@ -203,7 +203,7 @@ fn request_length(bytes: &[u8]) -> Result<Option<usize>, httparse::Error> {
     Ok((bytes.len() >= total).then_some(total))
 }
 
-/// What the receiver answers; where there is none, a gateway's word for that.
+/// Returns the receiver's answer, or a 502 with the error if there is none.
 fn pass_on(way: &Way, request: Vec<u8>) -> io::Result<Vec<u8>> {
     let answer = http::exchange(way.to, request, ANSWER_TIMEOUT);
     let answer = answer.unwrap_or_else(|error: HttpError| Response {
@@ -218,9 +218,9 @@ fn send(sender: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
     sender.write_all(bytes)
 }
 
-/// Lets the connection end with a reset, as soon as it is dropped.
+/// Makes the connection end with a reset as soon as it is dropped.
 fn reset(sender: &TcpStream) -> io::Error {
-    // Without a time to linger, closing is a reset.
+    // With a linger time of zero, closing sends a reset.
     match rustix::net::sockopt::set_socket_linger(sender, Some(Duration::ZERO)) {
         Ok(()) => io::ErrorKind::ConnectionReset.into(),
         Err(error) => error.into(),
@@ -233,7 +233,7 @@ mod tests {
     use crate::http::Client;
     use crate::target::Target;
 
-    /// A page that counts how often it was asked for shows what arrived.
+    /// A page that counts its requests shows which of them arrived.
     #[test]
     fn each_fate_is_what_it_says() {
         let target = Target::start().expect("a target");

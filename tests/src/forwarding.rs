@@ -1,6 +1,6 @@
-//! A node that forwards what it stores, and what has arrived at its destination.
+//! A node that forwards its samples, and checks of their arrival at the destination.
 //!
-//! The functions here are assertions: they panic where the server under test fails.
+//! The functions here are assertions: they panic if the server under test fails.
 
 use crate::authority::Authority;
 use crate::checksum::{Checksum, differences};
@@ -16,13 +16,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// For all to arrive.
+/// Timeout for the arrival of all samples.
 pub const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Requests as they come, and each as soon as something waits.
+/// Queue settings that send each request as soon as rows are pending.
 pub const AT_ONCE: &str = "    queue_config: {batch_send_deadline: 200ms}\n";
 
-/// A configuration file that forwards to an address, with further lines of YAML.
+/// Returns the flag of a configuration file that forwards to an address, with further lines of
+/// YAML.
 pub fn forwards_to(directory: &Path, address: SocketAddr, version: Version, lines: &str) -> String {
     let message = match version {
         Version::V1 => "prometheus.WriteRequest",
@@ -37,7 +38,7 @@ pub fn forwards_to(directory: &Path, address: SocketAddr, version: Version, line
     path.to_string_lossy().into_owned()
 }
 
-/// A node that forwards to an address. Its configuration outlives it.
+/// Starts a node that forwards to an address. The configuration outlives the node.
 pub fn node(
     address: SocketAddr,
     version: Version,
@@ -50,7 +51,7 @@ pub fn node(
         .expect("the node starts")
 }
 
-/// Waits until a receiver has exactly this.
+/// Waits until a receiver has exactly these series.
 #[track_caller]
 pub fn wait_for(what: &str, node: &Store, url: &str, expected: &[Series]) {
     let reader = Reader::new(url);
@@ -66,17 +67,17 @@ pub fn wait_for(what: &str, node: &Store, url: &str, expected: &[Series]) {
     }
 }
 
-/// Waits until a node has delivered so many samples, neither more nor fewer, and has written its
-/// position behind them, which a kill does not take back.
+/// Waits until a node has delivered exactly this number of samples, and has written its position
+/// behind them, so that a kill does not repeat them.
 ///
-/// What has arrived is counted once its answer has come back, and noted after that. Rows that wait
-/// are shown as pending until they are noted.
+/// A sample counts as delivered once its answer has arrived, and is recorded after that. Waiting
+/// rows are shown as pending until they are recorded.
 #[track_caller]
 pub fn wait_for_delivery(node: &Store, samples: u64) {
     let (sent, pending) =
         ("prometheus_remote_storage_samples_total", "prometheus_remote_storage_samples_pending");
     let delivered = wait::until("all to be delivered", TIMEOUT, || {
-        // In this order: what is sent has been pending.
+        // In this order, because sent rows were pending before.
         let is_sent = figure(node, sent, "") as u64 == samples;
         (is_sent && figure(node, pending, "") == 0.0).then_some(())
     });
@@ -87,7 +88,7 @@ pub fn wait_for_delivery(node: &Store, samples: u64) {
     }
 }
 
-/// A figure of the destination.
+/// Returns a metric of the destination.
 pub fn figure(node: &Store, name: &str, more: &str) -> f64 {
     let page = crate::http::Client::default();
     let page = page.get(&format!("{}/metrics", node.server.url())).expect("a page").text();
@@ -104,7 +105,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// Of an authority of its own.
+    /// Makes the files with a new authority.
     pub fn of_new_authority() -> Files {
         let directory = tempfile::tempdir().expect("a directory");
         let files = Files { directory, authority: Authority::new() };
@@ -117,18 +118,18 @@ impl Files {
         files
     }
 
-    /// A file of its directory.
+    /// Returns the path of a file in the directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// Writes a file of its directory and returns its path.
+    /// Writes a file in the directory and returns its path.
     pub fn write(&self, name: &str, content: &str) -> String {
         std::fs::write(self.path(name), content).expect("a file");
         self.path(name).display().to_string()
     }
 
-    /// A node that forwards to a URL, with these lines.
+    /// Starts a node that forwards to a URL, with these lines.
     pub fn node(&self, url: &str, lines: &str) -> Store {
         let yaml = format!(
             "remote_write:\n  - url: {url}\n    name: centre\n    \
@@ -138,7 +139,7 @@ impl Files {
         Store::start_with(|node| node.flag(&format!("--config={config}"))).expect("the node starts")
     }
 
-    /// What `tls_config` says of a client.
+    /// Returns a client's `tls_config`, on request with the client's certificate.
     pub fn tls_config(&self, with_client: bool) -> String {
         let ca = self.path("ca.pem");
         let client = match with_client {
@@ -152,7 +153,7 @@ impl Files {
         format!("    tls_config: {{ca_file: {}{client}}}\n", ca.display())
     }
 
-    /// The status that curl gets.
+    /// Returns the status that curl gets, and the output.
     pub fn curl(&self, url: &str, arguments: &[&str]) -> (u16, String) {
         let path = |name: &str| self.path(name).display().to_string();
         let output = Command::new("curl")
@@ -168,7 +169,7 @@ impl Files {
         (status.parse().unwrap_or(0), body.to_owned())
     }
 
-    /// Waits until a server is ready that asks for a certificate.
+    /// Waits until a server that demands client certificates is ready.
     pub fn wait_ready(&self, server: &Server, arguments: &[&str]) {
         let url = format!("https://{}/-/ready", server.address());
         wait::until("readiness", TIMEOUT, || (self.curl(&url, arguments).0 == 200).then_some(()))

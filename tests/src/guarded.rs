@@ -1,7 +1,6 @@
-//! A tidepool that lets in only who has a credential, and speaks TLS if it is asked to; and what
-//! curl gets of it.
+//! A tidepool that demands credentials, and TLS if asked to; and curl's answers from it.
 //!
-//! The functions here are assertions: they panic where the server under test fails.
+//! The functions here are assertions: they panic if the server under test fails.
 
 use crate::authority::Authority;
 use crate::process::{Launch, Server};
@@ -12,7 +11,7 @@ use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// For whatever is waited for.
+/// Timeout of every wait here.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 const WRITERS: &str = "# who may write\nbasic writer:$HASH\nbearer wr1te-token\n";
 const READERS: &str = "basic reader:re4d:secret\nbearer re4d-token\n";
@@ -22,34 +21,32 @@ const ADMINS: &str = "bearer adm1n-token\n";
 #[derive(Debug)]
 pub struct Node {
     directory: TempDir,
-    /// The flags so far.
     pub flags: Vec<String>,
 }
 
 impl Node {
-    /// Open to all, with an empty directory.
+    /// Makes a node that is open to all, with an empty directory.
     pub fn open_to_all() -> Node {
         Node { directory: tempfile::tempdir().expect("a temporary directory"), flags: Vec::new() }
     }
 
-    /// A file of its directory.
+    /// Returns the path of a file in the directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    /// Writes a file of its directory and returns its path.
+    /// Writes a file in the directory and returns its path.
     pub fn file(&self, name: &str, content: &str) -> String {
         std::fs::write(self.path(name), content).expect("the file can be written");
         self.path(name).display().to_string()
     }
 
-    /// With a flag.
     pub fn flag(mut self, flag: &str, value: &str) -> Node {
         self.flags.push(format!("{flag}={value}"));
         self
     }
 
-    /// Credentials of all three kinds.
+    /// Adds credentials of all three kinds.
     pub fn with_credentials(self) -> Node {
         let writers = self.file("writers", &WRITERS.replace("$HASH", &write_hash()));
         let (readers, admins) = (self.file("readers", READERS), self.file("admins", ADMINS));
@@ -58,7 +55,7 @@ impl Node {
             .flag("--admin-credentials-file", &admins)
     }
 
-    /// Certificates of an authority of this name.
+    /// Adds a certificate that this authority issued.
     pub fn with_tls(self, authority: &Authority) -> Node {
         let (certificate, key) = authority.issue("127.0.0.1");
         let certificate = self.file("server.crt", &certificate);
@@ -66,19 +63,18 @@ impl Node {
         self.flag("--tls-cert-file", &certificate).flag("--tls-key-file", &key)
     }
 
-    /// What would be started.
+    /// Returns the launch of the server.
     pub fn launch(&self) -> Launch {
         let config = Config::new(self.directory.path());
         let config = self.flags.iter().fold(config, |config, flag| config.flag(flag));
         config.launch().expect("a free port")
     }
 
-    /// Starts it and waits until it is ready.
     pub fn start(&self) -> Server {
         self.launch().start().expect("tidepool starts")
     }
 
-    /// Starts where only TLS is spoken.
+    /// Starts a server that accepts only TLS.
     pub fn start_secure(&self, authority: &str) -> Server {
         let server = self.launch().spawn().expect("tidepool starts");
         let is_ready = || {
@@ -90,13 +86,13 @@ impl Node {
     }
 }
 
-/// As `htpasswd -nBC 10` gives it.
+/// Returns a hash as `htpasswd -nBC 10` prints it.
 fn write_hash() -> String {
     let hash = bcrypt::hash_with_result("wr1te-secret", 10).expect("a password that can be hashed");
     hash.format_for_version(bcrypt::Version::TwoY)
 }
 
-/// Status and head of what curl gets; without an answer 0 and curl's error.
+/// Returns status and head that curl gets; without an answer 0 and curl's error.
 pub fn curl(server: &Server, scheme: &str, path: &str, arguments: &[&str]) -> (u16, String) {
     let output = Command::new("curl")
         .args(["--silent", "--show-error", "--max-time", "20", "--dump-header", "-"])

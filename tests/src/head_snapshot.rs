@@ -1,11 +1,11 @@
-//! The snapshot of the head that a clean stop leaves, and whether the next start used it.
+//! The head snapshot that a clean stop writes, and whether the next start used it.
 
 use crate::process::Server;
 
-/// The file in the data directory.
+/// Name of the file in the data directory.
 pub const FILE: &str = "head_snapshot";
 
-/// Whether the running server took its head from a snapshot, by its own word.
+/// Returns whether the running server says that it loaded its head from a snapshot.
 pub fn was_used(server: &Server) -> bool {
     let used = server.metric("tidepool_head_snapshot_used").expect("the metric");
     let log = server.log();

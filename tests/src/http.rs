@@ -2,49 +2,45 @@
 //!
 //! [`Client`] keeps its connections alive and serves most tests. [`exchange`] writes given bytes
 //! and reads one answer, for requests that no client library would send: a body that never comes,
-//! a body larger than allowed.
+//! or one larger than allowed.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// No answer within this time is a failure.
+/// Timeout of an answer; exceeding it is a failure.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// Header fields that an answer may have.
+/// Maximum number of header fields in an answer.
 const HEADERS_MAX: usize = 64;
 
 /// An answer, whole in memory.
 #[derive(Clone, Debug)]
 pub struct Response {
-    /// The status code.
     pub status: u16,
-    /// Names in lower case.
+    /// Header fields with names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The body, as it came.
+    /// Body as it was received.
     pub body: Vec<u8>,
 }
 
 /// An answer whose body is still to be read.
 pub struct Streaming {
-    /// The status code.
     pub status: u16,
-    /// Names in lower case.
+    /// Header fields with names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Fails where the connection breaks.
+    /// Body; reading fails if the connection breaks.
     pub body: Box<dyn Read>,
 }
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     /// The request failed below HTTP, or the answer is not HTTP.
     #[error("{method} {url} got no answer")]
     Request {
-        /// The request's method.
         method: &'static str,
-        /// Where it went.
         url: String,
-        /// What happened.
+        /// Error of the HTTP client.
         source: Box<ureq::Error>,
     },
     /// The connection failed while the answer was read or the request written.
@@ -56,7 +52,7 @@ pub enum HttpError {
     /// The connection ended inside the answer.
     #[error("the connection ended after {bytes} bytes, inside the answer's head")]
     Truncated {
-        /// Bytes that came.
+        /// Number of bytes received before the end.
         bytes: usize,
     },
 }
@@ -79,7 +75,6 @@ impl Default for Client {
 }
 
 impl Client {
-    /// Gets a page.
     pub fn get(&self, url: &str) -> Result<Response, HttpError> {
         let answer = self.agent.get(url).call();
         whole(answer.map_err(|e| request_error("GET", url, e))?)
@@ -99,7 +94,7 @@ impl Client {
         Ok(Response { status, headers, body })
     }
 
-    /// Posts a body and hands over the answer's body as it comes.
+    /// Posts a body and returns the answer's body as a stream.
     pub fn post_streaming(
         &self,
         url: &str,
@@ -118,17 +113,17 @@ impl Client {
 }
 
 impl Response {
-    /// The first header of this name.
+    /// Returns the first header of this name.
     pub fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, name)
     }
 
-    /// The body as text; what is not UTF-8 is replaced.
+    /// Returns the body as text, with invalid UTF-8 replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// As it goes over the wire, with its content length.
+    /// Encodes the response for the wire, with its content length.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut head = format!("HTTP/1.1 {} Answer\r\n", self.status);
         for (name, value) in &self.headers {
@@ -144,14 +139,14 @@ impl Response {
         [head.as_bytes(), b"\r\n", &self.body].concat()
     }
 
-    /// Whether the status says success.
+    /// Returns whether the status is a success.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 }
 
 impl Streaming {
-    /// The first header of this name.
+    /// Returns the first header of this name.
     pub fn header(&self, name: &str) -> Option<&str> {
         find(&self.headers, name)
     }
@@ -170,16 +165,16 @@ pub fn exchange(
     // A server that refuses early closes its side; then only the answer matters.
     let writing = std::thread::spawn(move || drop(writer.write_all(&request)));
     let response = read_response(&mut reader);
-    // Ends the writer too, if it still waits.
+    // Also ends the writing thread, if it still waits.
     let _ = reader.shutdown(std::net::Shutdown::Both);
     let _ = writing.join();
     response
 }
 
-/// The body that chunks carry.
+/// Returns the content of a chunked body.
 ///
 /// # Panics
-/// When they are cut off or wrong.
+/// If chunks are incomplete or invalid.
 pub fn unchunked(mut bytes: &[u8]) -> Vec<u8> {
     let mut whole = Vec::new();
     loop {
@@ -194,7 +189,7 @@ pub fn unchunked(mut bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// The bytes of a request with these headers and no others, for [`exchange`].
+/// Returns a request with these headers and no others, for [`exchange`].
 ///
 /// The announced length may differ from the body's.
 pub fn request_bytes(
@@ -229,7 +224,7 @@ fn read_response(reader: &mut impl Read) -> Result<Response, HttpError> {
     }
 }
 
-/// The answer in these bytes, if it is complete: by its length, or by the connection's end.
+/// Parses the answer in these bytes if it is complete, by its length or by the connection's end.
 fn parse_response(bytes: &[u8], ended: bool) -> Result<Option<Response>, HttpError> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut head = httparse::Response::new(&mut headers);

@@ -1,18 +1,17 @@
-//! How long requests take beside something, against the same requests beside nothing.
+//! Latency of requests beside other work, compared with the same requests alone.
 
 use std::time::Duration;
 
-/// Added to a quiet run's: what the noise of a busy machine with two cores may cost.
+/// Delay that the noise of a busy machine with two cores may add to a quiet run.
 const NOISE: Duration = Duration::from_millis(50);
 
-/// How long each request took.
 #[derive(Clone, Debug)]
 pub struct Latencies {
     sorted: Vec<Duration>,
 }
 
 impl Latencies {
-    /// Of these requests, in any order.
+    /// Takes latencies in any order.
     ///
     /// # Panics
     ///
@@ -23,18 +22,18 @@ impl Latencies {
         Latencies { sorted: all }
     }
 
-    /// How long all but so many of a hundred took at most.
+    /// Returns a percentile of the latencies; 100 is the longest one.
     pub fn percentile(&self, percent: usize) -> Duration {
         self.sorted[(self.sorted.len() * percent / 100).min(self.sorted.len() - 1)]
     }
 
-    /// How long the slowest took.
+    /// Returns the latency of the slowest request.
     pub fn longest(&self) -> Duration {
         self.percentile(100)
     }
 
-    /// So many percent of the requests were not delayed: that percentile is the one of a quiet run,
-    /// within a factor of three or within noise.
+    /// Asserts that a percentile was not delayed: it equals that of a quiet run, within a factor of
+    /// three or within noise.
     #[track_caller]
     pub fn assert_not_held_up(&self, percent: usize, what: &str, quiet: &Latencies) {
         let (taken, quiet_taken) = (self.percentile(percent), quiet.percentile(percent));
@@ -50,7 +49,7 @@ impl Latencies {
     }
 }
 
-/// The one in the middle; of an even number, the larger of both.
+/// Returns the median; of an even number of times, the larger of both in the middle.
 pub fn median(times: impl IntoIterator<Item = Duration>) -> Duration {
     let mut times: Vec<Duration> = times.into_iter().collect();
     times.sort_unstable();
@@ -70,7 +69,7 @@ mod tests {
         let shuffled = (1..=200).map(|number| Duration::from_millis(number * 77 % 201));
         let all = Latencies::new(shuffled.collect());
         let ms = |percent| all.percentile(percent).as_millis();
-        // All numbers from 1 to 200 are there once: 100 are less than 101, 198 less than 199.
+        // Each number from 1 to 200 occurs once: 100 are less than 101, 198 less than 199.
         assert_eq!((ms(0), ms(50), ms(99), ms(100)), (1, 101, 199, 200));
         assert_eq!(all.longest().as_millis(), 200);
         let one = Latencies::new(of(1, 7));

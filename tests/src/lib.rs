@@ -1,4 +1,4 @@
-//! What the whole-process tests and the benchmark (`tests/bench`) of tidepool share.
+//! Library shared by the whole-process tests and the benchmark (`tests/bench`) of tidepool.
 //!
 //! Nothing here knows tidepool's code: servers are processes, clients speak HTTP to them, and the
 //! decoders are second opinions, written from the specifications and checked against Prometheus.

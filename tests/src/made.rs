@@ -7,16 +7,16 @@ use std::io::{self, BufWriter};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Why there is no directory.
+/// Reason why there is no directory.
 #[derive(Debug, thiserror::Error)]
 pub enum MadeError {
     /// Upstream's packages are not built.
     #[error(transparent)]
     Missing(#[from] MissingPeer),
-    /// They ended with an error.
+    /// Upstream's program ended with an error.
     #[error("go-tsdb failed: {log}")]
     Failed {
-        /// What they said.
+        /// Standard error of upstream's program.
         log: String,
     },
     /// A file or pipe cannot be used.
@@ -36,7 +36,7 @@ pub fn write_blocks(data_dir: &Path, shape: &Shape, span_ms: i64) -> Result<(), 
     feed(upstream()?.arg("blocks").arg(data_dir).arg(span_ms.to_string()), shape)
 }
 
-/// The program that works with upstream's packages; its first argument says what it does.
+/// Returns the program that uses upstream's packages; its first argument is a command.
 pub fn upstream() -> Result<Command, MissingPeer> {
     Ok(Command::new(built("go-tsdb")?))
 }
@@ -56,7 +56,7 @@ fn feed(command: &mut Command, shape: &Shape) -> Result<(), MadeError> {
     Ok(written?)
 }
 
-/// The format is described where it is read.
+/// Writes series in the format that `tests/peers/tsdb` describes.
 fn write_series(mut out: impl io::Write, shape: &Shape) -> io::Result<()> {
     let text = |out: &mut dyn io::Write, text: &str| -> io::Result<()> {
         out.write_all(&(text.len() as u32).to_le_bytes())?;

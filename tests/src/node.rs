@@ -1,7 +1,7 @@
-//! One data directory in which Prometheus and tidepool work in turn, and what either of them
-//! acknowledged.
+//! One data directory in which Prometheus and tidepool work in turn, and the samples that either of
+//! them acknowledged.
 //!
-//! The functions here are assertions: they panic where a server fails.
+//! The functions here are assertions: they panic if a server fails.
 
 use crate::admin::Admin;
 use crate::arguments;
@@ -23,33 +23,28 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 const ROWS_PER_REQUEST: usize = 2_000;
-/// Between two questions to a Prometheus.
+/// Pause between two requests to a Prometheus.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Who works in the directory.
+/// Server that works in the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// A real Prometheus.
     Prometheus(Release),
-    /// What is under test.
     Tidepool,
 }
 
-/// What is under test.
 pub const TIDEPOOL: Owner = Owner::Tidepool;
-/// The older Prometheus.
 pub const PROMETHEUS_2: Owner = Owner::Prometheus(Release::V2);
-/// The newer one.
 pub const PROMETHEUS_3: Owner = Owner::Prometheus(Release::V3);
 
-/// For a compaction of Prometheus to end, whatever it hides of the samples meanwhile.
+/// Timeout for the end of a Prometheus compaction, in which samples may be hidden.
 pub const COMPACTION_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How an owner's turn ends.
+/// Way in which an owner's turn ends.
 pub type End = fn(Server) -> Result<Ending, ProcessError>;
-/// In good order.
+/// Ends the server by a clean stop.
 pub const STOP: End = Server::terminate;
-/// At once.
+/// Kills the server without a warning.
 pub const KILL: End = Server::kill;
 
 /// A node with a data directory.
@@ -77,13 +72,13 @@ impl Default for Node {
 }
 
 impl Node {
-    /// With out-of-order samples up to this far behind the newest, such as `30m`.
+    /// Accepts out-of-order samples up to this far behind the newest, such as `30m`.
     pub fn out_of_order_window(mut self, window: &str) -> Node {
         self.out_of_order_window = Some(window.to_string());
         self.tidepool_flag(&format!("--out-of-order-window={window}"))
     }
 
-    /// With blocks of so many minutes, merged to so many, of Prometheus and tidepool alike.
+    /// Sets the shortest and the longest block in minutes, for Prometheus and tidepool alike.
     pub fn blocks(mut self, shortest: i64, longest: i64) -> Node {
         self.block_ms = shortest * 60_000;
         let (shortest, longest) = (format!("{shortest}m"), format!("{longest}m"));
@@ -93,46 +88,45 @@ impl Node {
             .prometheus_flag(&format!("--storage.tsdb.max-block-duration={longest}"))
     }
 
-    /// With a log that Prometheus reads, also where tidepool comes first.
+    /// Makes tidepool write a log that Prometheus reads, also if tidepool comes first.
     pub fn prometheus_records(self) -> Node {
         self.tidepool_flag(tidepool::PROMETHEUS_RECORDS)
     }
 
-    /// With any flag for Prometheus.
+    /// Adds a flag for Prometheus.
     pub fn prometheus_flag(mut self, flag: &str) -> Node {
         self.prometheus_flags.push(flag.to_string());
         self
     }
 
-    /// With any flag for tidepool.
+    /// Adds a flag for tidepool.
     pub fn tidepool_flag(mut self, flag: &str) -> Node {
         self.tidepool_flags.push(flag.to_string());
         self
     }
 
-    /// Without any flag but those that are given from now on.
+    /// Removes all flags, except those that are added later.
     pub fn without_flags(mut self) -> Node {
         self.prometheus_flags.clear();
         self.tidepool_flags.clear();
         self
     }
 
-    /// Whether out-of-order samples are taken by all owners.
+    /// Returns whether all owners accept out-of-order samples.
     pub fn takes_out_of_order(&self) -> bool {
         self.out_of_order_window.is_some()
     }
 
-    /// Span of a block before it is merged.
+    /// Returns the span of a block before it is merged.
     pub fn block_ms(&self) -> i64 {
         self.block_ms
     }
 
-    /// The data directory.
     pub fn data_dir(&self) -> PathBuf {
         self.directory.path().join("data")
     }
 
-    /// Starts a server on the directory. None other may run.
+    /// Starts a server on the directory. No other may run.
     #[track_caller]
     pub fn start(&self, owner: Owner) -> Server {
         match owner {
@@ -158,10 +152,10 @@ impl Node {
         self.tidepool_flags.iter().fold(config, |config, flag| config.flag(flag)).start()
     }
 
-    /// Sends a request; tells whether there was an answer, which has to acknowledge it.
+    /// Sends a request; returns whether there was an answer, which must acknowledge the request.
     #[track_caller]
     pub fn offer(&mut self, server: &Server, rows: &[Row<'_>]) -> bool {
-        // Every Prometheus understands 1.0.
+        // Every Prometheus accepts 1.0.
         let Ok(response) = Writer::new(&server.url()).send(Version::V1, rows) else { return false };
         assert!(response.status / 100 == 2, "{}: {}", response.status, response.text());
         let series =
@@ -170,7 +164,7 @@ impl Node {
         true
     }
 
-    /// Sends rows, all of which have to be acknowledged.
+    /// Sends rows, all of which must be acknowledged.
     #[track_caller]
     pub fn send(&mut self, server: &Server, rows: &[Row<'_>]) {
         for rows in rows.chunks(ROWS_PER_REQUEST) {
@@ -189,19 +183,20 @@ impl Node {
         self.acknowledged.retain(|series| !series.samples.is_empty());
     }
 
-    /// All that was acknowledged so far and not deleted since.
+    /// Returns all samples that were acknowledged and not deleted since.
     pub fn acknowledged(&self) -> &[Series] {
         &self.acknowledged
     }
 
-    /// The server holds what was acknowledged and not deleted since, and nothing else.
+    /// Asserts that the server has exactly the samples that were acknowledged and not deleted
+    /// since.
     ///
-    /// Prometheus is asked again for a while: some releases break off or leave out what a
-    /// compaction moves at this moment.
+    /// Prometheus is asked repeatedly for a while: some releases break off or leave out samples
+    /// that a compaction moves at this moment.
     #[track_caller]
     pub fn assert_holds(&self, server: &Server, when: &str) {
-        // The other kind of answer loses the sign of zero in Prometheus, which also overflows
-        // on the ends of time.
+        // The other kind of answer loses the sign of zero in Prometheus, which also overflows at
+        // the ends of time.
         let ask = || {
             let all = everything(i64::MIN / 2, i64::MAX / 2);
             let read = Reader::new(&server.url()).streamed(&[all]);
@@ -229,13 +224,13 @@ impl Node {
         }
     }
 
-    /// What promtool of a release finds in the directory is what was acknowledged. No server may
-    /// run on it.
+    /// Asserts that promtool of a release finds exactly the acknowledged samples. No server may run
+    /// on the directory.
     ///
     /// promtool takes the end of the last block for the beginning of the log, also if Prometheus
     /// has cut that block from out-of-order samples of the head's own time (2.42 and 3.15; servers
-    /// look at its hint). It depends on when Prometheus compacts whether there is one. Then
-    /// promtool reads a copy in which all is in blocks.
+    /// look at its hint). The time of Prometheus' compaction decides whether there is such a block.
+    /// If so, promtool reads a copy that has all samples in blocks.
     #[track_caller]
     pub fn assert_promtool_agrees(&self, release: Release) {
         let copy = tempfile::tempdir().expect("a temporary directory");
@@ -253,7 +248,7 @@ impl Node {
     }
 }
 
-/// Whether a block of out-of-order samples ends behind all others.
+/// Returns whether a block of out-of-order samples ends after all others.
 fn is_log_hidden(data_dir: &Path) -> bool {
     let blocks = data_dir::blocks(data_dir).expect("blocks");
     let end_ms = |is_out_of_order: bool| {

@@ -1,24 +1,22 @@
-//! Starts a real node_exporter.
+//! Starts a real node_exporter for comparison.
 
 use crate::peers::{MissingPeer, built};
 use crate::process::{Launch, ProcessError, free_address};
 use std::path::Path;
 
-/// How errors call it.
 const NAME: &str = "node_exporter";
 
-/// Why it cannot be started.
+/// Reason why it cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// It is not built.
     #[error(transparent)]
     Missing(#[from] MissingPeer),
-    /// There is no address for it.
+    /// No address is free for it.
     #[error(transparent)]
     Process(#[from] ProcessError),
 }
 
-/// What to start: its default collectors, with its log in `directory`.
+/// Returns the launch of its default collectors, with the log in `directory`.
 pub fn launch(directory: &Path) -> Result<Launch, StartError> {
     let address = free_address()?;
     Ok(Launch {

@@ -1,4 +1,4 @@
-//! A real S3-compatible server whose buckets are directories, so that tests can look into them.
+//! A real S3-compatible server whose buckets are directories, so that tests can inspect them.
 
 use crate::peers::{MissingPeer, built};
 use crate::process::{Launch, ProcessError, Server, free_address};
@@ -11,29 +11,27 @@ const ACCESS_KEY: &str = "tide";
 const SECRET_KEY: &str = "pool-secret";
 const BUCKET: &str = "metrics";
 
-/// What to start; its address stays the same.
+/// Launch of the server, whose address stays the same.
 #[derive(Clone, Debug)]
 pub struct ObjectStorage {
     directory: PathBuf,
     address: SocketAddr,
 }
 
-/// Why it did not start.
+/// Reason why the server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectStorageError {
-    /// It is not installed.
     #[error(transparent)]
     Missing(#[from] MissingPeer),
-    /// It did not run.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// No directory for its buckets.
+    /// The directory for its buckets could not be made.
     #[error("its directory could not be made")]
     Directory(#[from] io::Error),
 }
 
 impl ObjectStorage {
-    /// With one empty bucket. It needs a file system with extended attributes.
+    /// Prepares a server with one empty bucket. It needs a file system with extended attributes.
     pub fn new(directory: &Path) -> Result<ObjectStorage, ObjectStorageError> {
         let storage =
             ObjectStorage { directory: directory.to_path_buf(), address: free_address()? };
@@ -41,17 +39,16 @@ impl ObjectStorage {
         Ok(storage)
     }
 
-    /// The bucket's directory.
     pub fn bucket(&self) -> PathBuf {
         self.directory.join("root").join(BUCKET)
     }
 
-    /// What `--ship` is given for a path in the bucket.
+    /// Returns the value of `--ship` for a path in the bucket.
     pub fn url(&self, path: &str) -> String {
         format!("s3://{BUCKET}/{path}")
     }
 
-    /// `env` with the variables that a client needs, to start one with.
+    /// Returns `env` with the variables of a client, to start a client with.
     pub fn environment(&self, secret_key: Option<&str>) -> Vec<OsString> {
         let secret_key = secret_key.unwrap_or(SECRET_KEY);
         [
@@ -66,7 +63,7 @@ impl ObjectStorage {
         .into()
     }
 
-    /// Starts it and waits until it answers.
+    /// Starts the server and waits until it answers.
     pub fn start(&self) -> Result<Server, ObjectStorageError> {
         let mut arguments: Vec<OsString> = vec![
             format!("--port={}", self.address).into(),

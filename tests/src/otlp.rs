@@ -1,4 +1,4 @@
-//! Metrics of OpenTelemetry: requests of every kind, and a sender.
+//! OpenTelemetry metrics: requests of every kind, and a sender.
 
 use crate::clock::now_ms;
 use crate::histogram::ValueSeries;
@@ -28,16 +28,16 @@ use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 
-/// Where Prometheus and tidepool take it.
+/// Path at which Prometheus and tidepool accept OTLP.
 pub const PATH: &str = "/api/v1/otlp/v1/metrics";
 
 /// The media type of the requests.
 pub const CONTENT_TYPE: &str = "application/x-protobuf";
 
-/// Sums and histograms that count from a fixed start.
+/// Temporality of sums and histograms that count from a fixed start.
 pub const CUMULATIVE: i32 = AggregationTemporality::Cumulative as i32;
 
-/// Those that count from the data point before.
+/// Temporality of those that count from the data point before.
 pub const DELTA: i32 = AggregationTemporality::Delta as i32;
 
 const NS_PER_MS: i64 = 1_000_000;
@@ -49,7 +49,7 @@ pub fn send(base_url: &str, request: &ExportMetricsServiceRequest) -> Result<Res
     send_body(base_url, &[], &request.encode_to_vec())
 }
 
-/// The same, compressed.
+/// Posts a request compressed with gzip.
 pub fn send_gzip(
     base_url: &str,
     request: &ExportMetricsServiceRequest,
@@ -69,14 +69,13 @@ pub fn send_body(
     Client::default().post(&format!("{base_url}{PATH}"), &all, body)
 }
 
-/// Compresses a body.
 pub fn gzip(body: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(body)?;
     encoder.finish()
 }
 
-/// An attribute of text.
+/// Makes an attribute with a string value.
 pub fn attribute(key: &str, value: &str) -> KeyValue {
     any(key, Any::StringValue(value.into()))
 }
@@ -85,12 +84,12 @@ fn any(key: &str, value: Any) -> KeyValue {
     KeyValue { key: key.into(), value: Some(AnyValue { value: Some(value) }) }
 }
 
-/// Attributes of text.
+/// Makes attributes with string values.
 pub fn attributes(pairs: &[(&str, &str)]) -> Vec<KeyValue> {
     pairs.iter().map(|(key, value)| attribute(key, value)).collect()
 }
 
-/// A gauge with one value.
+/// Makes a gauge with one value.
 pub fn gauge(name: &str, timestamp_ms: i64, value: f64) -> Metric {
     let point = NumberDataPoint {
         time_unix_nano: nanos(timestamp_ms),
@@ -100,7 +99,6 @@ pub fn gauge(name: &str, timestamp_ms: i64, value: f64) -> Metric {
     metric(name, "", Data::Gauge(Gauge { data_points: vec![point] }))
 }
 
-/// A metric.
 pub fn metric(name: &str, unit: &str, data: Data) -> Metric {
     Metric {
         name: name.into(),
@@ -111,7 +109,7 @@ pub fn metric(name: &str, unit: &str, data: Data) -> Metric {
     }
 }
 
-/// A request with metrics of one resource.
+/// Makes a request with metrics of one resource.
 pub fn request(resource: Vec<KeyValue>, metrics: Vec<Metric>) -> ExportMetricsServiceRequest {
     let scope = InstrumentationScope {
         name: "meter".into(),
@@ -130,25 +128,25 @@ pub fn request(resource: Vec<KeyValue>, metrics: Vec<Metric>) -> ExportMetricsSe
     }
 }
 
-/// Nanoseconds, with some that are less than a millisecond.
+/// Returns nanoseconds, with a random part below a millisecond.
 pub fn nanos(timestamp_ms: i64) -> u64 {
     (timestamp_ms * NS_PER_MS + 999_999) as u64
 }
 
-/// Makes requests of every kind, whose values go on from one to the next.
+/// Makes requests of every kind, whose values continue from one to the next.
 pub struct Generator {
     random: Random,
     round: u64,
 }
 
 impl Generator {
-    /// Begins; the same seed returns the same requests.
+    /// Makes a generator; the same seed returns the same requests.
     pub fn new(seed: u64) -> Generator {
         Generator { random: Random::new(seed, 0), round: 0 }
     }
 
-    /// The next request, of what was measured at a time: three resources, of which one is no
-    /// target and one has nothing to say of itself.
+    /// Returns the next request, measured at a time: three resources, one of which is no target and
+    /// one has no attributes.
     pub fn request(&mut self, timestamp_ms: i64) -> ExportMetricsServiceRequest {
         let whole = vec![
             attribute("service.name", "api"),
@@ -205,7 +203,7 @@ impl Generator {
         ]
     }
 
-    /// Attributes of every type, of which some come to the same name.
+    /// Returns attributes of every type, some of which map to the same label name.
     fn labels(&mut self, number: u64) -> Vec<KeyValue> {
         let mut list = attributes(&[("http.method", "GET"), ("zone", "a"), ("__name__", "x")]);
         list.push(any("number", Any::IntValue(number as i64)));
@@ -257,14 +255,14 @@ impl Generator {
             attributes: self.labels(number),
             time_unix_nano: nanos(timestamp_ms),
             value,
-            // Receivers ignore those of gauges.
+            // Receivers ignore exemplars of gauges.
             exemplars: self.exemplars(timestamp_ms, &[0.25]),
             flags: self.flags(number),
             ..NumberDataPoint::default()
         }
     }
 
-    /// Now and then a series ends.
+    /// Returns the data point's flags, which end one series in every fourth round.
     fn flags(&mut self, number: u64) -> u32 {
         u32::from(number == 5 && self.round % 4 == 3)
     }
@@ -289,7 +287,7 @@ impl Generator {
     fn classic(&mut self, timestamp_ms: i64, number: u64) -> HistogramDataPoint {
         let bounds = vec![0.005, 0.5, 10.0, 1e21];
         let counts: Vec<u64> = (0..5).map(|i| self.round * (i + 1)).collect();
-        // One for each bucket.
+        // One exemplar for each bucket.
         let examples = if number == 3 { &[0.5][..] } else { &[0.001, 0.5, 2.0, 1e22] };
         HistogramDataPoint {
             attributes: self.labels(number),
@@ -306,7 +304,7 @@ impl Generator {
 
     fn native(&mut self, timestamp_ms: i64, number: u64) -> ExponentialHistogramDataPoint {
         let scale = [-4, -1, 0, 3, 8, 9, 12, 20][number as usize % 8];
-        // Prometheus 3.15 puts observations into the bucket before when it makes one of several
+        // Prometheus 3.15 moves observations into the bucket before when it joins several buckets
         // and the first of these are empty.
         let least = u64::from(scale > 8);
         let mut buckets = |from: i32| {
@@ -366,7 +364,8 @@ fn values() -> Vec<AnyValue> {
     values.into_iter().map(|value| AnyValue { value }).collect()
 }
 
-/// Requests that ascend in time. The first has a resource whose data points are minutes apart.
+/// Makes requests that ascend in time. The first has a resource whose data points are minutes
+/// apart.
 pub fn requests(seed: u64) -> Vec<ExportMetricsServiceRequest> {
     let start_ms = now_ms() - ROUNDS * ROUND_MS;
     let mut generator = Generator::new(seed);
@@ -380,7 +379,7 @@ pub fn requests(seed: u64) -> Vec<ExportMetricsServiceRequest> {
     requests
 }
 
-/// All that is stored, without what Prometheus says of itself.
+/// Returns all stored series, without Prometheus' own.
 #[track_caller]
 pub fn all_series(server: &Server) -> Vec<ValueSeries> {
     let query = everything(0, now_ms() + 60_000);
@@ -390,7 +389,7 @@ pub fn all_series(server: &Server) -> Vec<ValueSeries> {
     series
 }
 
-/// What is known of metric families, by name: type, help, unit as JSON.
+/// Returns the metadata of metric families by name: type, help, unit as JSON.
 pub fn metadata(server: &Server) -> BTreeMap<String, String> {
     let response = Client::default().get(&format!("{}/api/v1/metadata", server.url()));
     let answer: Json =
@@ -401,7 +400,7 @@ pub fn metadata(server: &Server) -> BTreeMap<String, String> {
     families.iter().map(|(family, list)| (family.clone(), says(&list[0]))).collect()
 }
 
-/// All of it was taken.
+/// Asserts that a response accepts all data points.
 #[track_caller]
 pub fn assert_taken(what: &str, response: &Response) {
     assert_eq!(response.status, 200, "{what}: {}", response.text());

@@ -1,5 +1,5 @@
-//! Plugins for tests: builds those of `examples/plugins` and `tests/plugins`, and puts them where a
-//! server finds them.
+//! Builds the plugins of `examples/plugins` and `tests/plugins`, and makes directories of plugins
+//! for servers.
 
 use crate::built::workspace;
 use crate::process::Server;
@@ -11,14 +11,14 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use std::{fs, io};
 
-/// How long the compiler may take on a machine that does much else.
+/// Timeout of the compiler on a machine with much other work.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// The time of a call, unless a test has limits of its own: the defaults are for machines that do
-/// nothing else, and a call that passes them is a fault.
+/// Timeout of a call, unless a test has limits of its own: the defaults are for machines without
+/// other work, and exceeding them is a fault.
 const LIMITS: &str = "limits: {time: 60s}";
 
-/// What clients of it show.
+/// Token that clients of a decoder send.
 pub const TOKEN: &str = "edge-t0ken==";
 
 /// A directory of plugins with a configuration file.
@@ -28,7 +28,7 @@ pub struct Plugins {
     settings: String,
 }
 
-/// The component of a crate in a workspace of plugins, such as `drop-and-relabel`.
+/// Returns the component of a crate in a workspace of plugins, such as `drop-and-relabel`.
 pub fn built(name: &str) -> PathBuf {
     static BUILT: OnceLock<()> = OnceLock::new();
     let folders = ["examples/plugins", "tests/plugins"].map(|folder| workspace().join(folder));
@@ -42,7 +42,7 @@ pub fn built(name: &str) -> PathBuf {
 /// Builds a crate or a workspace for WebAssembly, into a target folder.
 pub fn build(folder: &Path, target: &Path) {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-    // What the outer build sets for this machine does not fit WebAssembly.
+    // Flags that the outer build sets for this machine do not fit WebAssembly.
     cargo.env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("RUSTFLAGS");
     cargo.env("CARGO_TARGET_DIR", target).current_dir(folder).args(["build", "--release"]);
     let status = cargo.status().expect("cargo starts");
@@ -50,7 +50,7 @@ pub fn build(folder: &Path, target: &Path) {
 }
 
 impl Plugins {
-    /// None yet, in a directory that is there.
+    /// Starts without plugins, in an existing directory.
     pub fn new(directory: &Path) -> Plugins {
         Plugins { directory: directory.join("plugins"), settings: String::new() }
     }
@@ -61,7 +61,7 @@ impl Plugins {
         self.with_file(name, &built(of), settings)
     }
 
-    /// Adds a plugin that lies elsewhere.
+    /// Adds a plugin from another file.
     pub fn with_file(mut self, name: &str, file: &Path, settings: &str) -> Plugins {
         let bytes = fs::read(file);
         self.put(name, &bytes.unwrap_or_else(|error| panic!("{}: {error}", file.display())));
@@ -74,7 +74,7 @@ impl Plugins {
         self
     }
 
-    /// Puts a file there in one step, as an update would.
+    /// Replaces a plugin's file in one step, as an update does.
     pub fn put(&self, name: &str, bytes: &[u8]) {
         let put = || -> io::Result<()> {
             fs::create_dir_all(&self.directory)?;
@@ -85,7 +85,7 @@ impl Plugins {
         put().expect("the plugin can be written");
     }
 
-    /// Where a plugin's file is.
+    /// Returns the path of a plugin's file.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.join(format!("{name}.wasm"))
     }
@@ -103,7 +103,7 @@ impl Plugins {
         format!("--config={}", file.display())
     }
 
-    /// Changes the settings of all plugins in the file.
+    /// Replaces a text in the settings of all plugins.
     pub fn replace(&mut self, from: &str, to: &str) {
         assert!(self.settings.contains(from), "{from:?} is not in {}", self.settings);
         self.settings = self.settings.replace(from, to);
@@ -111,7 +111,7 @@ impl Plugins {
     }
 }
 
-/// A store whose plugins are loaded, or could not be.
+/// Starts a store and waits until its plugins are loaded or have failed to load.
 pub fn start(
     plugins: impl FnOnce(Plugins) -> Plugins,
     configure: impl FnOnce(Config) -> Config,
@@ -127,7 +127,7 @@ pub fn wait_loaded(server: &Server) {
     wait::until("the plugins", LOAD_TIMEOUT, is_done).expect("they are loaded");
 }
 
-/// A store that may still load its plugins.
+/// Starts a store that may still load its plugins.
 pub fn start_loading(
     plugins: impl FnOnce(Plugins) -> Plugins,
     configure: impl FnOnce(Config) -> Config,
@@ -139,7 +139,7 @@ pub fn start_loading(
     Ok((Store { server, config, directory }, plugins))
 }
 
-/// A figure of a plugin, such as `calls_total` with `outcome="ok"`; 0 if it is not there.
+/// Returns a metric of a plugin, such as `calls_total` with `outcome="ok"`; 0 if there is none.
 pub fn figure(server: &Server, name: &str, plugin: &str, more: &str) -> f64 {
     let page = crate::http::Client::default().get(&format!("{}/metrics", server.url()));
     let page = page.expect("metrics").text();
@@ -148,7 +148,8 @@ pub fn figure(server: &Server, name: &str, plugin: &str, more: &str) -> f64 {
     line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or_default()
 }
 
-/// A store whose decoder has the paths at which clients of InfluxDB write, for those with a token.
+/// Starts a store whose decoder has the paths at which clients of InfluxDB write, for those with a
+/// token.
 pub fn influx_store(directory: &Path) -> Store {
     let writers = directory.join("writers");
     fs::write(&writers, format!("bearer {TOKEN}\n")).expect("written");

@@ -1,4 +1,4 @@
-//! Programs that run with libraries between them and the system, by variables of theirs.
+//! Programs that run with preloaded libraries between them and the system, chosen by variables.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -6,10 +6,10 @@ use std::ffi::OsString;
 /// The variable that names the libraries.
 pub const LIBRARIES_VARIABLE: &str = "LD_PRELOAD";
 
-/// Variables and their values.
+/// Environment variables and their values.
 pub type Variables = BTreeMap<&'static str, OsString>;
 
-/// All variables of several, with the libraries of each.
+/// Joins the variables of several sources, with the libraries of each.
 pub fn joined(all: impl IntoIterator<Item = Variables>) -> Variables {
     let mut joined = Variables::new();
     for (name, value) in all.into_iter().flatten() {
@@ -24,7 +24,7 @@ pub fn joined(all: impl IntoIterator<Item = Variables>) -> Variables {
     joined
 }
 
-/// What starts a program with these variables.
+/// Returns a command that starts a program with these variables.
 pub fn starter(variables: Variables) -> Vec<OsString> {
     let variable = |(name, value): (&str, OsString)| {
         let mut variable = OsString::from(name);

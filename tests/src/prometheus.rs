@@ -1,4 +1,4 @@
-//! Starts a real Prometheus with a configuration of its own, and asks it questions.
+//! Starts a real Prometheus with a configuration of its own, and queries it.
 
 use crate::http::{Client, HttpError};
 use crate::peers::{MissingPeer, Release};
@@ -13,16 +13,16 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// How errors call the older release.
+/// Name of the older release in errors.
 pub const NAME_V2: &str = "Prometheus 2.x";
-/// How errors call the newer release.
+/// Name of the newer release in errors.
 pub const NAME_V3: &str = "Prometheus 3.x";
 
-/// Flags that say where the data is.
+/// Flag that sets the data directory.
 const SERVER_PATH: &str = "--storage.tsdb.path=";
 const AGENT_PATH: &str = "--storage.agent.path=";
 
-/// What to start, with data, log and configuration in one directory.
+/// Settings of a Prometheus with data, log and configuration in one directory.
 #[derive(Clone, Debug)]
 pub struct Config {
     release: Release,
@@ -38,13 +38,11 @@ pub struct Config {
     flags: Vec<OsString>,
 }
 
-/// Why Prometheus did not start.
+/// Reason why Prometheus did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// It is not installed.
     #[error(transparent)]
     Missing(#[from] MissingPeer),
-    /// It did not run.
     #[error(transparent)]
     Process(#[from] ProcessError),
     /// Its configuration could not be written.
@@ -52,17 +50,16 @@ pub enum StartError {
     Configuration(#[from] io::Error),
 }
 
-/// Why a query has no answer.
+/// Reason why a query has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
-    /// No answer.
     #[error("the query got no answer")]
     Http(#[from] HttpError),
-    /// The answer is an error, has another shape, or carries a warning: a failed remote read is
-    /// no more than a warning in Prometheus.
+    /// The answer is an error, has another shape, or carries a warning: for Prometheus, a failed
+    /// remote read is only a warning.
     #[error("the query was answered with {answer}")]
     Answer {
-        /// What came.
+        /// Body of the answer as text.
         answer: String,
     },
 }
@@ -72,7 +69,7 @@ pub enum QueryError {
 pub type Vector = BTreeMap<String, String>;
 
 impl Config {
-    /// Nothing scraped, nothing written elsewhere.
+    /// Starts without scrapes and remote writes.
     pub fn new(release: Release, directory: &Path) -> Result<Config, StartError> {
         std::fs::create_dir_all(directory)?;
         Ok(Config {
@@ -90,12 +87,12 @@ impl Config {
         })
     }
 
-    /// Where it will listen.
+    /// Returns the address on which it will listen.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where its blocks and its log of writes are.
+    /// Returns the directory of its blocks and write-ahead log.
     pub fn data_dir(&self) -> PathBuf {
         self.directory.join("data")
     }
@@ -110,14 +107,14 @@ impl Config {
         self
     }
 
-    /// Scrapes a target whose labels and times count.
+    /// Scrapes a target with `honor_labels` and `honor_timestamps`.
     pub fn scrape_honestly(mut self, job: &str, target: SocketAddr) -> Config {
         self = self.scrape(job, target);
         self.scrape += "\n    honor_labels: true\n    honor_timestamps: true";
         self
     }
 
-    /// Takes OTLP, with these lines of configuration.
+    /// Accepts OTLP, with these lines of configuration.
     pub fn otlp(mut self, lines: &str) -> Config {
         self.otlp = lines.to_string();
         self.flag("--web.enable-otlp-receiver")
@@ -131,13 +128,13 @@ impl Config {
             let message = "io.prometheus.write.v2.Request";
             let _ = write!(self.remote_write, "\n    protobuf_message: {message}");
         } else {
-            // By default it is sent once a minute.
+            // The default interval is one minute.
             let _ = write!(self.remote_write, "\n    metadata_config:\n      send_interval: 5s");
         }
         self
     }
 
-    /// Reads from the server at this base address, even what its own storage could have.
+    /// Reads from the server at this base address, even data that its own storage could have.
     pub fn remote_read(mut self, base_url: &str) -> Config {
         let path = remote_read::PATH;
         let _ = write!(
@@ -147,21 +144,21 @@ impl Config {
         self
     }
 
-    /// With lines of YAML for the remote write added last, such as credentials.
+    /// Adds lines of YAML to the remote write added last, such as credentials.
     pub fn remote_write_with(mut self, base_url: &str, version: Version, lines: &str) -> Config {
         self = self.remote_write(base_url, version);
         self.remote_write += lines;
         self
     }
 
-    /// With lines of YAML for the remote read added last.
+    /// Adds lines of YAML to the remote read added last.
     pub fn remote_read_with(mut self, base_url: &str, lines: &str) -> Config {
         self = self.remote_read(base_url);
         self.remote_read += lines;
         self
     }
 
-    /// With labels that tell it from others.
+    /// Adds external labels, which distinguish this server from others.
     pub fn external_labels(mut self, labels: &[(&str, &str)]) -> Config {
         for (name, value) in labels {
             let _ = write!(self.external_labels, "\n    {name}: {value:?}");
@@ -169,18 +166,18 @@ impl Config {
         self
     }
 
-    /// Takes out-of-order samples up to this far, such as `2h`, behind the newest.
+    /// Accepts out-of-order samples up to this far, such as `2h`, behind the newest.
     pub fn out_of_order_window(mut self, window: &str) -> Config {
         self.storage = format!("\n  tsdb:\n    out_of_order_time_window: {window}");
         self
     }
 
-    /// Takes remote writes.
+    /// Accepts remote writes of other servers.
     pub fn receiver(self) -> Config {
         self.flag("--web.enable-remote-write-receiver")
     }
 
-    /// Only scrapes and writes elsewhere: no queries, no blocks.
+    /// Runs as an agent, which only scrapes and writes elsewhere: no queries, no blocks.
     pub fn agent(mut self) -> Config {
         self.is_agent = true;
         match self.release {
@@ -189,18 +186,16 @@ impl Config {
         }
     }
 
-    /// With any flag.
     pub fn flag(mut self, flag: &str) -> Config {
         self.flags.push(flag.into());
         self
     }
 
-    /// Starts it and waits until it is ready.
     pub fn start(&self) -> Result<Server, StartError> {
         Ok(self.launch()?.start()?)
     }
 
-    /// What would be started; its configuration is written.
+    /// Returns the launch, after writing the configuration.
     pub fn launch(&self) -> Result<Launch, StartError> {
         let file = self.directory.join("prometheus.yml");
         std::fs::write(&file, self.yaml())?;
@@ -246,15 +241,15 @@ impl Config {
 /// The answer to an instant query whose series may be histograms: labels and value as JSON text.
 pub type Answer = BTreeMap<String, String>;
 
-/// Asks a server an instant query in PromQL, whose answer has floats.
+/// Sends an instant query in PromQL, whose answer has floats.
 pub fn query(server: &Server, promql: &str, time_ms: i64) -> Result<Vector, QueryError> {
     let body = ask(server, promql, time_ms)?;
     let pair = |series: &Value| Some(series["value"][1].as_str()?.to_string());
     vector(&body, pair).ok_or_else(|| answer_error(&body))
 }
 
-/// Asks a server an instant query in PromQL, whose answer may have histograms. Warnings, which
-/// these bring about, are part of the answer.
+/// Sends an instant query in PromQL, whose answer may have histograms. Warnings, which histograms
+/// may cause, are part of the answer.
 pub fn values(server: &Server, promql: &str, time_ms: i64) -> Result<Answer, QueryError> {
     let body = ask(server, promql, time_ms)?;
     let pair = |series: &Value| {
@@ -294,7 +289,7 @@ fn vector(body: &[u8], value: impl Fn(&Value) -> Option<String>) -> Option<Vecto
     result.iter().map(pair).collect()
 }
 
-/// A text as the value of a parameter.
+/// Encodes a text as the value of a parameter.
 pub fn percent_encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len() * 3);
     for byte in text.bytes() {

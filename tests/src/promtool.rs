@@ -12,39 +12,33 @@ use std::io::{self, Seek as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What a tool such as promtool said.
+/// Result of a tool such as promtool.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// Whether it ended with 0.
+    /// Whether the exit code was 0.
     pub success: bool,
-    /// Its exit code; `None` if a signal ended it.
+    /// Exit code; `None` if a signal ended the tool.
     pub code: Option<i32>,
-    /// Its output.
     pub stdout: String,
-    /// Its errors.
     pub stderr: String,
 }
 
-/// Why promtool gave nothing.
+/// Reason why promtool returned no result.
 #[derive(Debug, thiserror::Error)]
 pub enum PromtoolError {
-    /// It is not installed.
     #[error(transparent)]
     Missing(#[from] MissingPeer),
-    /// It did not run.
     #[error("promtool did not run")]
     Run(#[from] io::Error),
-    /// A line of a dump does not read as one.
+    /// A line of a dump cannot be parsed.
     #[error("line {number} of the dump cannot be read: {line}")]
     Line {
-        /// Counted from one.
+        /// Number of the line, counted from one.
         number: usize,
-        /// The line.
         line: String,
     },
 }
 
-/// Runs promtool with these arguments.
 pub fn run(
     release: Release,
     arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -53,14 +47,14 @@ pub fn run(
     Ok(Command::new(release.promtool()?).args(arguments).stdin(input).output()?.into())
 }
 
-/// What promtool says about names of metrics that Prometheus itself has, and about which ones.
+/// promtool's complaint about some of Prometheus' own metrics, which are listed below.
 const OF_UPSTREAM: &str = " metric name should not include type 'histogram'";
 const UPSTREAMS: [&str; 2] = [
     "prometheus_engine_query_duration_histogram_seconds",
     "prometheus_target_scrapes_exceeded_native_histogram_bucket_limit_total",
 ];
 
-/// The complaints of `check metrics` about a page of metrics.
+/// Returns the complaints of `check metrics` about a page of metrics.
 pub fn check_metrics(release: Release, page: &[u8]) -> Result<Vec<String>, PromtoolError> {
     let mut input = tempfile::tempfile()?;
     input.write_all(page)?;
@@ -81,7 +75,7 @@ impl From<std::process::Output> for Output {
     }
 }
 
-/// Runs `promtool tsdb COMMAND DIR …`, which has to succeed, and returns what it prints.
+/// Runs `promtool tsdb COMMAND DIR …`, which must succeed, and returns its output.
 #[track_caller]
 pub fn tsdb(release: Release, command: &str, data_dir: &Path, more: &[&str]) -> String {
     let mut arguments = vec![OsStr::new("tsdb"), OsStr::new(command), data_dir.as_os_str()];
@@ -92,7 +86,7 @@ pub fn tsdb(release: Release, command: &str, data_dir: &Path, more: &[&str]) -> 
     output.stdout
 }
 
-/// Reads a dump into series, each once, in label order.
+/// Parses a dump into series, each once, in label order.
 pub fn parse_dump(text: &str) -> Result<Vec<Series>, PromtoolError> {
     let mut series: BTreeMap<Labels, Vec<Sample>> = BTreeMap::new();
     for (index, line) in text.lines().enumerate() {
@@ -146,7 +140,7 @@ fn parse_line(line: &str) -> Option<(Labels, Sample)> {
     Some((Labels::from_pairs(pairs), Sample { timestamp_ms: timestamp.parse().ok()?, value }))
 }
 
-/// Reads a quoted Go string at the start of the text; returns it and what follows.
+/// Reads a quoted Go string at the start of the text; returns it and the rest.
 fn go_string(text: &str) -> Option<(String, &str)> {
     let mut chars = text.strip_prefix('"')?.char_indices();
     let rest = &text[1..];

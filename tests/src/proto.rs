@@ -1,6 +1,6 @@
 //! The messages of `proto/`, generated at build time.
 
-// Generated: documentation follows the .proto files, and enums larger than we would write.
+// Generated: documentation follows the .proto files, and some enums are large.
 #![allow(missing_docs, clippy::all)]
 
 /// Remote write 1.0 and remote read.
@@ -8,12 +8,10 @@ pub mod prometheus {
     include!(concat!(env!("OUT_DIR"), "/prometheus.rs"));
 }
 
-/// Answers to queries.
 pub mod tidepool {
     include!(concat!(env!("OUT_DIR"), "/tidepool.rs"));
 }
 
-/// OTLP metrics.
 pub mod opentelemetry {
     pub mod common {
         pub mod v1 {
@@ -39,12 +37,10 @@ pub mod opentelemetry {
     }
 }
 
-/// Refusals of OTLP.
 pub mod rpc {
     include!(concat!(env!("OUT_DIR"), "/google.rpc.rs"));
 }
 
-/// Remote write 2.0.
 pub mod write_v2 {
     include!(concat!(env!("OUT_DIR"), "/io.prometheus.write.v2.rs"));
 }

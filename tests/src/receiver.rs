@@ -1,5 +1,5 @@
-//! A receiver of remote write that keeps every request as it came, and answers as the test asks:
-//! what a sender does can be judged by the byte.
+//! A remote-write receiver that keeps every request as it came, and answers as the test chooses, so
+//! that a sender's requests can be checked byte by byte.
 
 use crate::fault_proxy::read_request;
 use crate::http::Response;
@@ -15,34 +15,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// Header fields that a request may have.
+/// Maximum number of header fields in a request.
 const HEADERS_MAX: usize = 64;
 
-/// A request, as it came.
+/// A request as it was received.
 #[derive(Clone, Debug)]
 pub struct Received {
-    /// Such as `POST`.
     pub method: String,
-    /// With its query.
+    /// Path with its query string.
     pub path: String,
-    /// Names in lower case.
+    /// Header fields with names in lower case.
     pub headers: Vec<(String, String)>,
-    /// As it was sent: compressed.
+    /// Body as it was sent, compressed.
     pub body: Vec<u8>,
-    /// When its last byte had come.
+    /// Time at which the last byte was received.
     pub at: Instant,
 }
 
 /// A message of either version.
 #[derive(Clone, Debug)]
 pub enum Message {
-    /// 1.0.
+    /// Message of remote write 1.0.
     V1(prometheus::WriteRequest),
-    /// 2.0.
+    /// Message of remote write 2.0.
     V2(write_v2::Request),
 }
 
-/// What is answered to the request of this number, counted from zero.
+/// Returns the answer to the request of this number, counted from zero.
 type Answers = Box<dyn Fn(usize, &Received) -> Vec<u8> + Send + Sync>;
 
 /// A running receiver, which ends when it is dropped.
@@ -62,7 +61,7 @@ impl Receiver {
     /// Starts on a free port. By default it accepts everything.
     pub fn start() -> Result<Receiver, ProcessError> {
         let system = |source| ProcessError::System { what: "listening as a receiver", source };
-        // Bound at once: another process may take a free port a moment later.
+        // Bound at once, because another process may take a free port a moment later.
         let listener = TcpListener::bind("127.0.0.1:0").map_err(system)?;
         let address = listener.local_addr().map_err(system)?;
         let answers: Answers = Box::new(|_, received| taken(received).to_bytes());
@@ -84,22 +83,21 @@ impl Receiver {
         Ok(Receiver { address, shared, thread: Some(thread) })
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where it takes writes.
+    /// Returns the URL for remote writes.
     pub fn url(&self) -> String {
         format!("http://{}{PATH}", self.address)
     }
 
-    /// From now on it answers so; the first request of all has the number 0.
+    /// Sets the answers from now on; the first request of all has the number 0.
     pub fn answers(&self, answer: impl Fn(usize, &Received) -> Response + Send + Sync + 'static) {
         self.answers_in_bytes(move |number, received| answer(number, received).to_bytes());
     }
 
-    /// The same with whatever goes over the wire.
+    /// As [`Receiver::answers`], with any bytes as answers.
     pub fn answers_in_bytes(
         &self,
         answer: impl Fn(usize, &Received) -> Vec<u8> + Send + Sync + 'static,
@@ -108,7 +106,7 @@ impl Receiver {
         *lock(&self.shared.answers) = Arc::new(answer);
     }
 
-    /// All requests so far.
+    /// Returns all requests so far.
     pub fn received(&self) -> Vec<Received> {
         lock(&self.shared.received).clone()
     }
@@ -125,13 +123,13 @@ impl Drop for Receiver {
 }
 
 impl Received {
-    /// The first header of this name, in lower case.
+    /// Returns the first header of this name, in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(header, _)| header == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Which version its content type says.
+    /// Returns the version in the content type.
     pub fn version(&self) -> Version {
         match self.header("content-type") {
             Some(kind) if kind == Version::V2.content_type() => Version::V2,
@@ -139,7 +137,7 @@ impl Received {
         }
     }
 
-    /// What it says; an error if it is no snappy block with such a message.
+    /// Decodes the message; an error if the body is not a snappy block with such a message.
     pub fn message(&self) -> Result<Message, Box<dyn std::error::Error>> {
         let body = snap::raw::Decoder::new().decompress_vec(&self.body)?;
         Ok(match self.version() {
@@ -148,17 +146,16 @@ impl Received {
         })
     }
 
-    /// Its float samples.
     pub fn series(&self) -> Result<Vec<Series>, Box<dyn std::error::Error>> {
         Ok(self.message()?.series())
     }
 }
 
 impl Message {
-    /// The label sets exactly as they stand in the message.
+    /// Returns the label sets in the message's own order.
     ///
     /// # Panics
-    /// When a symbol that is named is not there.
+    /// If a symbol reference points outside the table.
     pub fn label_sets(&self) -> Vec<Labels> {
         match self {
             Message::V1(message) => {
@@ -175,7 +172,6 @@ impl Message {
         }
     }
 
-    /// Its float samples.
     pub fn series(&self) -> Vec<Series> {
         let samples: Vec<Vec<Sample>> = match self {
             Message::V1(message) => {
@@ -196,17 +192,17 @@ impl Message {
     }
 }
 
-/// What references stand for, exactly as they come.
+/// Resolves references to labels, in their order.
 ///
 /// # Panics
-/// When a symbol that is named is not there, or one has no partner.
+/// If a symbol reference points outside the table, or a name has no value.
 pub fn labels_v2(message: &write_v2::Request, refs: &[u32]) -> Labels {
     let text = |at: u32| message.symbols.get(at as usize).expect("the symbol is there").clone();
     assert!(refs.len().is_multiple_of(2), "names and values come in pairs: {refs:?}");
     Labels::verbatim(refs.chunks(2).map(|pair| (text(pair[0]), text(pair[1]))))
 }
 
-/// The answer of a receiver that took everything.
+/// Returns the answer of a receiver that accepted everything.
 pub fn taken(received: &Received) -> Response {
     let mut counts = [0; 3];
     if let Ok(Message::V2(message)) = received.message() {
@@ -229,7 +225,7 @@ pub fn taken(received: &Received) -> Response {
     Response { status: 204, headers, body: Vec::new() }
 }
 
-/// An answer without anything to it.
+/// Returns an answer with a status only.
 pub fn status(status: u16) -> Response {
     Response { status, headers: Vec::new(), body: format!("this is {status}").into_bytes() }
 }

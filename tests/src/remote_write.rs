@@ -1,8 +1,8 @@
 //! A remote-write sender for both versions of the protocol.
 //!
 //! [`message_v1`] and [`message_v2`] build the messages, [`encode`] makes a body of them (protobuf
-//! in a snappy block), [`Writer`] posts bodies. Tests that send something wrong on purpose build
-//! their own message or body and use the same [`Writer`].
+//! in a snappy block), [`Writer`] posts bodies. Tests that send something invalid build their own
+//! message or body and use the same [`Writer`].
 
 use crate::http::{Client, HttpError, Response};
 use crate::proto::{prometheus, write_v2};
@@ -10,30 +10,28 @@ use crate::series::{Labels, Row};
 use prost::{Message, encoding};
 use std::collections::HashMap;
 
-/// Where a server takes remote writes.
+/// Path at which a server accepts remote writes.
 pub const PATH: &str = "/api/v1/write";
 
 /// The version of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// `prometheus.WriteRequest`.
+    /// Remote write 1.0, with messages `prometheus.WriteRequest`.
     V1,
-    /// `io.prometheus.write.v2.Request`.
+    /// Remote write 2.0, with messages `io.prometheus.write.v2.Request`.
     V2,
 }
 
-/// What a 2.0 answer says was written.
+/// Numbers of written items in a 2.0 response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Written {
-    /// Float samples.
     pub samples: u64,
-    /// Native histogram samples.
+    /// Number of native histogram samples.
     pub histograms: u64,
-    /// Exemplars.
     pub exemplars: u64,
 }
 
-/// Sends bodies to one server over one kept connection.
+/// Sends bodies to one server over one kept-alive connection.
 #[derive(Clone, Debug)]
 pub struct Writer {
     client: Client,
@@ -41,10 +39,10 @@ pub struct Writer {
 }
 
 impl Version {
-    /// Both, in order.
+    /// Both versions, the older one first.
     pub const ALL: [Version; 2] = [Version::V1, Version::V2];
 
-    /// The `Content-Type` of a body.
+    /// Returns the `Content-Type` of a body.
     pub fn content_type(self) -> &'static str {
         match self {
             Version::V1 => "application/x-protobuf",
@@ -52,7 +50,7 @@ impl Version {
         }
     }
 
-    /// The value of `X-Prometheus-Remote-Write-Version`.
+    /// Returns the value of `X-Prometheus-Remote-Write-Version`.
     pub fn header(self) -> &'static str {
         match self {
             Version::V1 => "0.1.0",
@@ -70,7 +68,7 @@ impl std::fmt::Display for Version {
     }
 }
 
-/// The 1.0 message of some rows.
+/// Makes the 1.0 message of some rows.
 pub fn message_v1(rows: &[Row<'_>]) -> prometheus::WriteRequest {
     let series = |row: &Row<'_>| prometheus::TimeSeries {
         labels: labels_v1(row.labels),
@@ -84,7 +82,7 @@ pub fn message_v1(rows: &[Row<'_>]) -> prometheus::WriteRequest {
     prometheus::WriteRequest { timeseries: rows.iter().map(series).collect(), metadata: Vec::new() }
 }
 
-/// Labels as 1.0 carries them.
+/// Converts labels to those of a 1.0 message.
 pub fn labels_v1(labels: &Labels) -> Vec<prometheus::Label> {
     let label = |(name, value): &(String, String)| prometheus::Label {
         name: name.clone(),
@@ -106,7 +104,7 @@ impl Default for Symbols<'_> {
 }
 
 impl<'a> Symbols<'a> {
-    /// The position of a string, which is added at its first use.
+    /// Returns the position of a string, which is added at its first use.
     pub fn position(&mut self, string: &'a str) -> u32 {
         *self.positions.entry(string).or_insert_with(|| {
             self.strings.push(string.to_string());
@@ -114,19 +112,18 @@ impl<'a> Symbols<'a> {
         })
     }
 
-    /// The references of a label set: name, value, name, value …
+    /// Returns the references of a label set: name, value, name, value …
     pub fn labels(&mut self, labels: &'a Labels) -> Vec<u32> {
         let pairs = labels.pairs().iter();
         pairs.flat_map(|(name, value)| [self.position(name), self.position(value)]).collect()
     }
 
-    /// The finished table.
     pub fn into_strings(self) -> Vec<String> {
         self.strings
     }
 }
 
-/// The 2.0 message of some rows.
+/// Makes the 2.0 message of some rows.
 pub fn message_v2(rows: &[Row<'_>]) -> write_v2::Request {
     let mut symbols = Symbols::default();
     let timeseries = rows
@@ -148,7 +145,7 @@ pub fn message_v2(rows: &[Row<'_>]) -> write_v2::Request {
     write_v2::Request { symbols: symbols.into_strings(), timeseries }
 }
 
-/// The message of some rows, not compressed.
+/// Encodes the message of some rows, not compressed.
 ///
 /// Samples are written field by field: prost, like Prometheus' own encoder, takes negative zero for
 /// the default value and leaves it out.
@@ -156,7 +153,7 @@ pub fn message_bytes(version: Version, rows: &[Row<'_>]) -> Vec<u8> {
     message_bytes_with(version, rows, Symbols::default())
 }
 
-/// [`message_bytes`], whose table begins with these symbols.
+/// As [`message_bytes`], with these symbols at the beginning of the table.
 pub fn message_bytes_with<'r>(
     version: Version,
     rows: &[Row<'r>],
@@ -193,20 +190,20 @@ pub fn message_bytes_with<'r>(
     message
 }
 
-/// The body of a request with these rows.
+/// Returns the body of a request with these rows.
 pub fn encode(version: Version, rows: &[Row<'_>]) -> Vec<u8> {
     compress(&message_bytes(version, rows))
 }
 
-/// Packs a message into a snappy block.
+/// Compresses a message into a snappy block.
 ///
 /// # Panics
-/// When the message is larger than a snappy block can be (4 GiB).
+/// If the message is larger than a snappy block can be (4 GiB).
 pub fn compress(message: &[u8]) -> Vec<u8> {
     snap::raw::Encoder::new().compress_vec(message).expect("a message fits in a snappy block")
 }
 
-/// The headers of a proper request.
+/// Returns the headers of a valid request.
 pub fn headers(version: Version) -> [(&'static str, &'static str); 4] {
     [
         ("Content-Type", version.content_type()),
@@ -217,17 +214,16 @@ pub fn headers(version: Version) -> [(&'static str, &'static str); 4] {
 }
 
 impl Writer {
-    /// A sender to the server at this base address, such as `http://127.0.0.1:9201`.
+    /// Makes a sender to the server at this base address, such as `http://127.0.0.1:9201`.
     pub fn new(base_url: &str) -> Writer {
         Writer { client: Client::default(), url: format!("{base_url}{PATH}") }
     }
 
-    /// Sends rows.
     pub fn send(&self, version: Version, rows: &[Row<'_>]) -> Result<Response, HttpError> {
         self.send_body(version, &encode(version, rows))
     }
 
-    /// Sends a message, right or wrong.
+    /// Sends a message, which may be invalid.
     pub fn send_message(
         &self,
         version: Version,
@@ -236,7 +232,6 @@ impl Writer {
         self.send_body(version, &compress(&message.encode_to_vec()))
     }
 
-    /// Sends a finished body.
     pub fn send_body(&self, version: Version, body: &[u8]) -> Result<Response, HttpError> {
         self.client.post(&self.url, &headers(version), body)
     }
@@ -248,7 +243,7 @@ impl Writer {
 }
 
 impl Written {
-    /// The written headers of an answer; `None` unless all three are there and are numbers.
+    /// Reads the headers of written items; `None` unless all three exist and are numbers.
     pub fn from_response(response: &Response) -> Option<Written> {
         let number = |kind: &str| {
             response.header(&format!("X-Prometheus-Remote-Write-{kind}-Written"))?.parse().ok()
@@ -260,7 +255,7 @@ impl Written {
         })
     }
 
-    /// Whether an answer has any header of this family.
+    /// Returns whether an answer has any header of written items.
     pub fn is_mentioned(response: &Response) -> bool {
         response.headers.iter().any(|(name, _)| {
             name.starts_with("x-prometheus-remote-write-") && name.ends_with("-written")

@@ -1,6 +1,6 @@
-//! Senders that know what was acknowledged, and what a store must hold afterwards.
+//! Senders that record acknowledged requests, and checks of a store against them.
 //!
-//! The functions here are assertions: they panic where the store under test fails.
+//! The functions here are assertions: they panic if the store under test fails.
 
 use crate::checksum::assert_same;
 use crate::clock::now_ms;
@@ -16,12 +16,12 @@ use rustix::process::Signal;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// For the cut of many blocks, also by a server that looks only once a minute.
+/// Timeout for the cut of many blocks, also by a server that looks only once a minute.
 const BLOCKS_TIMEOUT: Duration = Duration::from_secs(150);
 
 const ROWS_PER_REQUEST: usize = 2_000;
 
-/// Rough data of the last minutes, one scrape a second.
+/// Makes rough data of the last minutes, one scrape a second.
 pub fn recent_data(seed: u64, series: usize, scrapes: usize) -> Dataset {
     let interval_ms = 1_000;
     let start_ms = now_ms() - scrapes as i64 * interval_ms;
@@ -29,12 +29,12 @@ pub fn recent_data(seed: u64, series: usize, scrapes: usize) -> Dataset {
     Dataset::generate(Shape { seed, series, scrapes, start_ms, interval_ms, texture })
 }
 
-/// Rough data of three hours that end now.
+/// Makes rough data of three hours that end now.
 pub fn hours_of_data(seed: u64) -> Dataset {
     hours_of_data_until(seed, now_ms())
 }
 
-/// The same up to a time.
+/// Makes rough data of three hours that end at a time.
 pub fn hours_of_data_until(seed: u64, end_ms: i64) -> Dataset {
     let (scrapes, interval_ms) = (720, 15_000);
     let start_ms = end_ms - scrapes as i64 * interval_ms;
@@ -42,18 +42,18 @@ pub fn hours_of_data_until(seed: u64, end_ms: i64) -> Dataset {
     Dataset::generate(Shape { seed, series: 90, scrapes, start_ms, interval_ms, texture })
 }
 
-/// Asks for everything there is.
+/// Makes a query for everything.
 pub fn read_all() -> Query {
     everything(i64::MIN, i64::MAX)
 }
 
-/// Sends a data set, request by request; all of it has to be acknowledged.
+/// Sends a data set, request by request; all of it must be acknowledged.
 #[track_caller]
 pub fn send_all(store: &Store, version: Version, data: &Dataset) {
     Sender::new(data, version).send_all(store);
 }
 
-/// The store holds this data and nothing else, by both kinds of answer.
+/// Asserts that the store has this data and nothing else, by both kinds of answer.
 #[track_caller]
 pub fn assert_holds(store: &Store, data: &Dataset) {
     let reader = store.reader();
@@ -63,13 +63,13 @@ pub fn assert_holds(store: &Store, data: &Dataset) {
     assert_same("samples", &data.series, &samples[0]);
 }
 
-/// How much may lie behind the end of the blocks without a cut being due. The head begins with the
-/// first sample after that end, which comes some scrapes later.
+/// Returns the longest time after the end of the blocks for which no cut is due. The head begins
+/// with the first sample after that end, which comes some scrapes later.
 pub fn uncut_ms_max(block_ms: i64) -> i64 {
     block_ms * 3 / 2 + 60_000
 }
 
-/// Waits until the head spans no more than one and a half block ranges, and returns the blocks.
+/// Waits until the head spans at most one and a half block ranges, and returns the blocks.
 #[track_caller]
 pub fn wait_for_blocks(store: &Store, data: &Dataset, block_ms: i64) -> Vec<Block> {
     let (_, last_ms) = data.time_range_ms().expect("there are samples");
@@ -82,8 +82,8 @@ pub fn wait_for_blocks(store: &Store, data: &Dataset, block_ms: i64) -> Vec<Bloc
         .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()))
 }
 
-/// Lets all send at once, and kills the server as soon as each has this many requests acknowledged:
-/// from outside, so that it dies at any point of its work.
+/// Starts all senders at once, and kills the server as soon as each has this number of acknowledged
+/// requests: from outside, so that it dies at any point of its work.
 #[track_caller]
 pub fn kill_while_sending(store: &Store, senders: &[Sender<'_>], acknowledged: usize) {
     std::thread::scope(|scope| {
@@ -91,7 +91,7 @@ pub fn kill_while_sending(store: &Store, senders: &[Sender<'_>], acknowledged: u
             .iter()
             .map(|sender| scope.spawn(|| sender.send_until_it_fails(store)))
             .collect();
-        // No pause: the senders need only milliseconds for what is left.
+        // No pause, because the senders need only milliseconds for the rest.
         while senders.iter().any(|sender| sender.acknowledged() < acknowledged)
             && threads.iter().all(|thread| !thread.is_finished())
         {
@@ -104,7 +104,7 @@ pub fn kill_while_sending(store: &Store, senders: &[Sender<'_>], acknowledged: u
     });
 }
 
-/// Sends one data set in order over its own connection, and remembers how far it got.
+/// Sends one data set in order over its own connection, and records its progress.
 pub struct Sender<'a> {
     requests: Vec<Vec<Row<'a>>>,
     version: Version,
@@ -112,18 +112,17 @@ pub struct Sender<'a> {
 }
 
 impl<'a> Sender<'a> {
-    /// Nothing sent yet.
     pub fn new(data: &'a Dataset, version: Version) -> Sender<'a> {
         let requests = data.requests(ROWS_PER_REQUEST);
         Sender { requests, version, acknowledged: AtomicUsize::new(0) }
     }
 
-    /// How many requests there are.
+    /// Returns the number of requests.
     pub fn request_count(&self) -> usize {
         self.requests.len()
     }
 
-    /// How many requests have been acknowledged.
+    /// Returns the number of acknowledged requests.
     pub fn acknowledged(&self) -> usize {
         self.acknowledged.load(Ordering::SeqCst)
     }
@@ -139,7 +138,6 @@ impl<'a> Sender<'a> {
         Some(response)
     }
 
-    /// Sends the rest.
     #[track_caller]
     pub fn send_all(&self, store: &Store) {
         if let Err(error) = self.send(store) {
@@ -147,9 +145,9 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Sends until the server is gone; the answer to the last request is lost with it.
+    /// Sends until the server has ended; the answer to the last request is lost.
     fn send_until_it_fails(&self, store: &Store) {
-        // Running out of data is a test that proves nothing.
+        // A sender that runs out of data before the kill proves nothing.
         self.send(store).expect_err("the server was killed before all was sent");
     }
 
@@ -157,30 +155,30 @@ impl<'a> Sender<'a> {
         let writer = store.writer();
         while let Some(rows) = self.requests.get(self.acknowledged()) {
             let response = writer.send(self.version, rows).map_err(|e| chain(&e))?;
-            // A refusal is a failure of the test, whatever the caller expects.
+            // A refusal fails the test, whatever the caller expects.
             assert_eq!(response.status, 204, "{}", response.text());
             self.acknowledged.fetch_add(1, Ordering::SeqCst);
         }
         Ok(())
     }
 
-    /// How many samples the first requests have together.
+    /// Returns the number of samples in the first requests.
     pub fn samples_of_first(&self, requests: usize) -> u64 {
         let requests = self.requests.iter().take(requests);
         requests.flatten().map(|row| row.samples.len() as u64).sum()
     }
 
-    /// The acknowledged requests.
+    /// Returns the content of the acknowledged requests.
     pub fn acknowledged_series(&self) -> Vec<Series> {
         self.series_of_first(self.acknowledged())
     }
 
-    /// What the first requests hold.
+    /// Returns the content of the first requests.
     pub fn series_of_first(&self, requests: usize) -> Vec<Series> {
         to_series(&self.requests[..requests])
     }
 
-    /// The request that was under way.
+    /// Returns the content of the request that was not answered.
     pub fn unanswered_series(&self) -> Vec<Series> {
         to_series(&self.requests[self.acknowledged()..][..1])
     }
@@ -192,14 +190,14 @@ fn to_series(requests: &[Vec<Row<'_>>]) -> Vec<Series> {
     requests.iter().flatten().map(series).collect()
 }
 
-/// For [`hours_of_data`]: waits until most blocks of five minutes are merged, and there is one of
+/// Waits, with [`hours_of_data`], until most blocks of five minutes are merged, and there is one of
 /// the third level or above.
 #[track_caller]
 pub fn wait_for_merged(store: &Store, block_ms: i64) {
     let merged = || {
         let blocks = data_dir::blocks(store.config.data_dir()).ok()?;
         let is_long = |block: &Block| block.end_ms - block.min_ms >= 9 * block_ms;
-        // Three hours in blocks of five minutes were 36 without.
+        // Without merges, three hours in blocks of five minutes are 36 blocks.
         (blocks.iter().any(is_long) && blocks.len() < 12).then_some(())
     };
     wait::until("merged blocks", BLOCKS_TIMEOUT, merged)

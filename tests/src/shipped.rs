@@ -1,6 +1,6 @@
-//! What a bucket that is a directory holds of a node, and what the node says of it.
+//! Content of a bucket that is a directory, and the node's metrics about it.
 //!
-//! The functions here are assertions: they panic where the server under test fails.
+//! The functions here are assertions: they panic if the server under test fails.
 
 use crate::data_dir::{self, Block};
 use crate::peers::Release;
@@ -17,18 +17,19 @@ use std::time::{Duration, SystemTime};
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// Duration of blocks, as a flag.
 pub const BLOCK: &str = "5m";
-/// The same in milliseconds.
+/// Duration of blocks in milliseconds.
 pub const BLOCK_MS: i64 = 300_000;
-/// The label that tells the node from others.
+/// External label by which the node differs from others.
 pub const LABEL: &str = "--external-label=node=edge-7";
 
-/// The `meta.json` of a block.
+/// Returns the `meta.json` of a block.
 #[track_caller]
 pub fn meta(block: &Block) -> Value {
     meta_if_there(block).expect("a meta.json")
 }
 
-/// The same, unless the block was taken away since it was found, as a merge does.
+/// Returns the `meta.json` of a block; `None` if the block was deleted since it was listed, as by a
+/// merge.
 #[track_caller]
 pub fn meta_if_there(block: &Block) -> Option<Value> {
     let text = match std::fs::read(block.path.join("meta.json")) {
@@ -38,7 +39,7 @@ pub fn meta_if_there(block: &Block) -> Option<Value> {
     Some(serde_json::from_slice(&text).expect("JSON"))
 }
 
-/// The finished blocks of a bucket, in time order.
+/// Returns the finished blocks of a bucket, in time order.
 #[track_caller]
 pub fn blocks(bucket: &Path) -> Vec<Block> {
     match bucket.is_dir() {
@@ -47,12 +48,12 @@ pub fn blocks(bucket: &Path) -> Vec<Block> {
     }
 }
 
-/// Waits until the bucket has so many blocks and no block of the node waits.
+/// Waits until the bucket has this number of blocks and no block of the node is pending.
 #[track_caller]
 pub fn wait_for(store: &Store, bucket: &Path, blocks_min: usize) -> Vec<Block> {
     let all = || {
         let waiting = store.metric("tidepool_ship_blocks_waiting")?;
-        // A file may be there in part, before there is a bucket at all.
+        // A file may be incomplete, and the bucket may not exist yet.
         let found = data_dir::blocks(bucket).ok()?;
         (waiting == 0.0 && found.len() >= blocks_min).then_some(found)
     };
@@ -60,12 +61,12 @@ pub fn wait_for(store: &Store, bucket: &Path, blocks_min: usize) -> Vec<Block> {
         .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()))
 }
 
-/// Nothing that was in the bucket before is uploaded again. A start may cut a block that was not
-/// due before.
+/// Asserts that the blocks of an earlier list are not uploaded again. A start may cut a block that
+/// was not due before.
 #[track_caller]
 pub fn assert_uploads_are_new(store: &Store, bucket: &Path, count_before: usize) {
     wait_for(store, bucket, count_before);
-    // An upload is counted behind its last file. One that came again would count for good.
+    // An upload is counted after its last file. A repeated upload would be counted permanently.
     let (mut uploads, mut new) = (0.0, 0);
     let are_new = || {
         new = data_dir::blocks(bucket).ok()?.len().checked_sub(count_before)?;
@@ -76,48 +77,48 @@ pub fn assert_uploads_are_new(store: &Store, bucket: &Path, count_before: usize)
         .unwrap_or_else(|e| panic!("{e}: {uploads} of {new}\n{}", store.server.log()));
 }
 
-/// What promtool finds in the blocks of a bucket.
+/// Returns the samples that promtool finds in the blocks of a bucket.
 #[track_caller]
 pub fn dump(bucket: &Path) -> Vec<Series> {
     let copy = tempfile::tempdir().expect("a directory");
     data_dir::copy(bucket, copy.path()).expect("a copy");
-    // Without one it takes a directory for no data directory.
+    // Without this directory, promtool does not accept a data directory.
     std::fs::create_dir_all(copy.path().join("wal")).expect("a directory");
     parse_dump(&promtool::tsdb(Release::V3, "dump", copy.path(), &[])).expect("a dump")
 }
 
-/// The samples of a data set before a time.
+/// Returns the samples of a data set before a time.
 pub fn before(data: &Dataset, end_ms: i64) -> Vec<Series> {
     let cut = data.series.iter().map(|series| series.between(i64::MIN, end_ms - 1));
     cut.filter(|series| !series.samples.is_empty()).collect()
 }
 
-/// The flag that ships to a directory.
+/// Returns the flag that ships to a directory.
 pub fn file_url(bucket: &Path) -> String {
     format!("--ship=file://{}", bucket.display())
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 #[track_caller]
 pub fn until(what: &str, store: &Store, mut look: impl FnMut() -> bool) {
     wait::until(what, TIMEOUT, || look().then_some(()))
         .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()));
 }
 
-/// A figure of the node, which has to be there.
+/// Returns a metric of the node, which must exist.
 #[track_caller]
 pub fn metric(store: &Store, name: &str) -> f64 {
     store.metric(name).unwrap_or_else(|| panic!("{name} is not there"))
 }
 
-/// Nothing of these files was written again.
+/// Asserts that none of these files was written again.
 #[track_caller]
 pub fn assert_untouched(bucket: &Path, times: &BTreeMap<String, SystemTime>) {
     let times_now = file_times(bucket);
     assert!(times.iter().all(|(file, time)| times_now.get(file) == Some(time)));
 }
 
-/// Every file of the blocks, and when it was written.
+/// Returns every file of the blocks with its modification time.
 pub fn file_times(bucket: &Path) -> BTreeMap<String, SystemTime> {
     let mut times = BTreeMap::new();
     for block in blocks(bucket) {

@@ -1,7 +1,8 @@
-//! A real file system that runs full soon: a tmpfs of a few megabytes, mounted for one test.
+//! A real file system that soon has no space left: a tmpfs of a few megabytes, mounted for one
+//! test.
 //!
-//! Mounting needs root. Without it the test runs once more in a user and mount namespace of its
-//! own, made by `unshare -rm`; if that is not allowed either, it fails and says what is needed.
+//! Mounting needs root. Without root the test runs once more in a user and mount namespace of its
+//! own, made by `unshare -rm`; if that is not allowed either, it fails and names the requirement.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Says that the test runs in a namespace already.
+/// Set if the test already runs in a namespace.
 const INSIDE_VARIABLE: &str = "TIDEPOOL_TEST_OWN_MOUNTS";
 
 /// A mounted file system; unmounted when dropped.
@@ -19,18 +20,18 @@ pub struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// Where it is mounted.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Bytes that it still has.
+    /// Returns the number of free bytes.
     pub fn free_bytes(&self) -> u64 {
         let stat = rustix::fs::statvfs(self.path()).expect("a mounted file system");
         stat.f_bavail * stat.f_frsize
     }
 
-    /// Takes space until no more than so many bytes are free; returns the file that does.
+    /// Fills the file system until at most this number of bytes is free; returns the file that
+    /// does.
     pub fn fill(&self, free_bytes: u64) -> Filler {
         let path = self.path().join("filler");
         let mut file = File::options().create(true).append(true).open(&path).expect("a filler");
@@ -53,7 +54,7 @@ impl SmallDisk {
 pub struct Filler(PathBuf);
 
 impl Filler {
-    /// Gives the space back.
+    /// Removes the file and releases its space.
     pub fn remove(self) {
         std::fs::remove_file(self.0).expect("the filler can be removed");
     }
@@ -61,12 +62,12 @@ impl Filler {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Lazily: a server that the test leaves behind must not keep the mount.
+        // Lazily, because a server that the test leaves behind must not keep the mount.
         let _ = Command::new("umount").arg("-l").arg(self.path()).status();
     }
 }
 
-/// Runs a test on a file system of this size. `name` is the test's, for running it once more.
+/// Runs a test on a file system of this size. `name` is the test's, to run it once more.
 #[track_caller]
 pub fn on_small_disk(name: &str, mib: u32, test: impl FnOnce(&SmallDisk)) {
     match mount(mib) {

@@ -1,24 +1,25 @@
-//! How often tests repeat themselves: a few times in `tests/run`, many times in `tests/run --soak`.
+//! Repetitions of tests: few in `tests/run`, many in `tests/run --soak`.
 
 use std::ops::Range;
 
-/// The variable that has other worlds of faults run: one by its seed, such as `17`, or a range such
-/// as `1000..1040`.
+/// Variable that selects other worlds of faults: one by its seed, such as `17`, or a range such as
+/// `1000..1040`.
 pub const SEEDS_VARIABLE: &str = "TIDEPOOL_FAULT_SEEDS";
 
 /// Set while `tests/run --soak` runs.
 const VARIABLE: &str = "TIDEPOOL_SOAK";
 
-/// One of two counts: for each run of the tests, and for those that repeat for long.
+/// Returns one of two counts: for ordinary runs of the tests, or for long ones.
 pub fn count(each_run: usize, soak: usize) -> usize {
     if std::env::var_os(VARIABLE).is_some() { soak } else { each_run }
 }
 
-/// The seeds of worlds of faults: so many from zero on, as [`count`] has it, or those that the
-/// variable names.
+/// Returns the seeds of worlds of faults: as many from zero on as [`count`] returns, or those that
+/// the variable names.
 ///
 /// # Panics
 ///
+/// If the variable is set but names no seeds.
 /// If the variable names none.
 pub fn seeds(each_run: usize, soak: usize) -> Range<u64> {
     match std::env::var(SEEDS_VARIABLE) {

@@ -1,7 +1,7 @@
 //! Samples with start timestamps: the blocks that upstream's own packages make of them
-//! (`tests/peers/tsdb`), and what these packages find in a directory.
+//! (`tests/peers/tsdb`), and the samples that these packages find in a directory.
 //!
-//! The functions here are assertions: they panic where a program fails.
+//! The functions here are assertions: they panic if a program fails.
 
 use crate::peers::built;
 use crate::series::{Labels, ORDINARY_NAN_BITS, Random, STALE_MARKER_BITS, Sample, Series};
@@ -16,15 +16,15 @@ pub type StartedValue = (i64, f64);
 /// Series with a sample at every scrape.
 #[derive(Clone, Debug)]
 pub struct StartedData {
-    /// Ascending.
+    /// Label sets in ascending order.
     pub labels: Vec<Labels>,
     /// Times in milliseconds, and a value for each series.
     pub scrapes: Vec<(i64, Vec<StartedValue>)>,
 }
 
 impl StartedData {
-    /// Counters that begin anew now and then, with stale markers and odd values; every fourth
-    /// series has no start timestamps.
+    /// Makes counters that are reset now and then, with stale markers and edge-case values; every
+    /// fourth series has no start timestamps.
     pub fn generate(
         seed: u64,
         series: usize,
@@ -64,7 +64,7 @@ impl StartedData {
         StartedData { labels: labels.collect(), scrapes: (0..scrapes).map(scrape).collect() }
     }
 
-    /// The same without start timestamps.
+    /// Returns the series without start timestamps.
     pub fn series(&self) -> Vec<Series> {
         let series = |(place, labels): (usize, &Labels)| Series {
             labels: labels.clone(),
@@ -80,7 +80,7 @@ impl StartedData {
         self.labels.iter().enumerate().map(series).collect()
     }
 
-    /// What [`lines_in`] gives for samples of which this holds.
+    /// Returns the output of [`lines_in`] for samples of which this holds.
     pub fn lines(&self, holds: impl Fn(&Labels, i64) -> bool) -> BTreeSet<String> {
         let mut lines = BTreeSet::new();
         for (time_ms, values) in &self.scrapes {
@@ -94,16 +94,16 @@ impl StartedData {
         lines
     }
 
-    /// Writes a block for each aligned span, as a server does that keeps start timestamps.
+    /// Writes a block for each aligned span, as a server that keeps start timestamps does.
     #[track_caller]
     pub fn write_blocks(&self, data_dir: &Path, span_ms: i64) {
         std::fs::create_dir_all(data_dir).expect("a directory");
         self.feed(upstream().arg("starts").arg(data_dir).arg(span_ms.to_string()));
     }
 
-    /// Fills a directory as a server leaves it that keeps start timestamps: blocks of these spans,
-    /// before and after merges, and a log. When the time `cut_ms` comes, it cuts and merges all
-    /// that is due; what follows is only in the log. Each scrape has a histogram, too.
+    /// Fills a directory as a server that keeps start timestamps leaves it: blocks of these spans,
+    /// before and after merges, and a log. At the time `cut_ms` the server cuts and merges
+    /// everything that is due; later samples are only in the log. Each scrape has a histogram, too.
     #[track_caller]
     pub fn write_server(&self, data_dir: &Path, span_ms: i64, merged_ms: i64, cut_ms: i64) {
         let numbers = [span_ms, merged_ms, cut_ms].map(|number| number.to_string());
@@ -119,7 +119,7 @@ impl StartedData {
         assert!(child.wait().expect("go-tsdb ends").success());
     }
 
-    /// The format is described where it is read.
+    /// Encodes the samples in the format that `tests/peers/tsdb` describes.
     fn encoded(&self) -> Vec<u8> {
         let mut out = (self.labels.len() as u32).to_le_bytes().to_vec();
         for labels in &self.labels {
@@ -140,8 +140,8 @@ impl StartedData {
     }
 }
 
-/// A line for each sample in the blocks of a directory that nobody uses: labels, time, start
-/// timestamp, kind and value.
+/// Returns a line for each sample in the blocks of a directory that no server uses: labels, time,
+/// start timestamp, kind and value.
 #[track_caller]
 pub fn lines_in(data_dir: &Path) -> BTreeSet<String> {
     let output = upstream().arg("read").arg(data_dir).output().expect("go-tsdb read");
@@ -150,8 +150,8 @@ pub fn lines_in(data_dir: &Path) -> BTreeSet<String> {
     lines.lines().map(str::to_owned).collect()
 }
 
-/// How many chunks of each encoding the blocks of a directory have, by the number of the encoding
-/// (`tsdb/docs/format/chunks.md`).
+/// Returns the number of chunks of each encoding in the blocks of a directory, by the number of the
+/// encoding (`tsdb/docs/format/chunks.md`).
 #[track_caller]
 pub fn encodings_in(data_dir: &Path) -> [usize; 256] {
     let mut found = [0; 256];

@@ -1,6 +1,6 @@
-//! A scrape target whose every page is known: what a scraper sends of it can be judged to the bit.
+//! A scrape target whose pages are all known, so that scraped samples can be compared bit by bit.
 //!
-//! The value of each series follows from the number of the scrape, which [`COUNTER`] tells.
+//! The value of each series follows from the number of the scrape, which [`COUNTER`] contains.
 
 use crate::process::{ProcessError, free_address};
 use crate::series::{ORDINARY_NAN_BITS, Sample, Series};
@@ -12,16 +12,16 @@ use std::thread::JoinHandle;
 
 /// The counter whose value is the number of the scrape, counted from one.
 pub const COUNTER: &str = "scrapes_total";
-/// What the page says of it.
+/// Help text of the counter on the page.
 pub const COUNTER_HELP: &str = "How often this page was asked for.";
 
-/// The value of a series at the scrape of a number.
+/// Returns the value of a series from the number of the scrape.
 type ValueAt = fn(f64) -> f64;
 
 /// Name, labels and value of a series.
 type Line = (&'static str, &'static [(&'static str, &'static str)], ValueAt);
 
-/// What the page has.
+/// Series on the page, in order.
 const CONTENT: [Line; 8] = [
     (COUNTER, &[], |n| n),
     ("odd", &[("kind", "nan")], |_| f64::from_bits(ORDINARY_NAN_BITS)),
@@ -49,7 +49,7 @@ impl Target {
         Target::start_with(page)
     }
 
-    /// Starts with other pages, by the number of the scrape.
+    /// Starts with other pages, made from the number of the scrape.
     pub fn start_with(page: fn(u64) -> String) -> Result<Target, ProcessError> {
         let address = free_address()?;
         let system = |source| ProcessError::System { what: "listening as a target", source };
@@ -62,19 +62,18 @@ impl Target {
                 if flag.load(Ordering::SeqCst) {
                     break;
                 }
-                // A scraper that disconnects asks again.
+                // A scraper that is disconnected sends its request again.
                 let _ = stream.and_then(|stream| answer(stream, &counter, page));
             }
         });
         Ok(Target { address, scrapes, ends, thread: Some(thread) })
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How often it was scraped.
+    /// Returns the number of scrapes so far.
     pub fn scrapes(&self) -> u64 {
         self.scrapes.load(Ordering::SeqCst)
     }
@@ -90,8 +89,8 @@ impl Drop for Target {
     }
 }
 
-/// What a scraper that adds these labels has of the page after the scrapes that the samples of the
-/// counter tell of.
+/// Returns the series that a scraper that adds these labels has after the scrapes in the counter's
+/// samples.
 pub fn expected(added: &[(&str, &str)], counter: &[Sample]) -> Vec<Series> {
     let series = |(name, labels, value_at): Line| {
         let pairs = [&[("__name__", name)], labels, added].concat();
@@ -101,7 +100,7 @@ pub fn expected(added: &[(&str, &str)], counter: &[Sample]) -> Vec<Series> {
     CONTENT.into_iter().map(series).collect()
 }
 
-/// The page of a scrape, as text.
+/// Returns the page of a scrape, as text.
 pub fn page(scrape: u64) -> String {
     let mut page = String::new();
     let mut last = "";

@@ -1,4 +1,4 @@
-//! Starts Thanos' components on a bucket that is a directory, and asks them questions.
+//! Starts Thanos' components on a bucket that is a directory, and queries them.
 
 use crate::http::Client;
 use crate::peers::{MissingPeer, built};
@@ -20,22 +20,18 @@ pub struct Thanos {
     config: PathBuf,
 }
 
-/// A running component and where it answers gRPC.
+/// A running component with the address of its gRPC server.
 #[derive(Debug)]
 pub struct Component {
-    /// Its HTTP side.
     pub server: Server,
-    /// Its gRPC side.
     pub grpc: SocketAddr,
 }
 
-/// Why a component gave nothing.
+/// Reason why a component returned no result.
 #[derive(Debug, thiserror::Error)]
 pub enum ThanosError {
-    /// It is not installed.
     #[error(transparent)]
     Missing(#[from] MissingPeer),
-    /// It did not start.
     #[error(transparent)]
     Process(#[from] ProcessError),
     /// It could not be run, or its files could not be written.
@@ -44,7 +40,7 @@ pub enum ThanosError {
 }
 
 impl Thanos {
-    /// Components whose bucket is the directory `bucket`.
+    /// Prepares components whose bucket is the directory `bucket`.
     pub fn new(directory: &Path, bucket: &Path) -> Result<Thanos, ThanosError> {
         std::fs::create_dir_all(directory)?;
         let config = directory.join("bucket.yml");
@@ -53,7 +49,7 @@ impl Thanos {
         Ok(Thanos { directory: directory.to_path_buf(), config })
     }
 
-    /// The store gateway: serves the blocks of the bucket.
+    /// Starts the store gateway, which serves the blocks of the bucket.
     pub fn store(&self) -> Result<Component, ThanosError> {
         let data = self.directory.join("store");
         let arguments =
@@ -61,14 +57,14 @@ impl Thanos {
         self.component("thanos store", "store", arguments)
     }
 
-    /// The sidecar of a server: serves what it holds, and uploads its blocks.
+    /// Starts the sidecar of a server, which serves its samples and uploads its blocks.
     pub fn sidecar(&self, url: &str, data_dir: &Path) -> Result<Component, ThanosError> {
         let url = format!("--prometheus.url={url}").into();
         let arguments = [url, flag("--tsdb.path", data_dir), self.bucket()];
         self.component("thanos sidecar", "sidecar", arguments)
     }
 
-    /// The querier over these components.
+    /// Starts the querier over these components.
     pub fn query(&self, components: &[&Component]) -> Result<Component, ThanosError> {
         let endpoint = |component: &&Component| format!("--endpoint={}", component.grpc).into();
         self.component("thanos query", "query", components.iter().map(endpoint))
@@ -90,7 +86,7 @@ impl Thanos {
         run(arguments)
     }
 
-    /// `thanos tools bucket COMMAND …`
+    /// Runs `thanos tools bucket COMMAND …` and returns its output.
     pub fn tool(&self, command: &str, more: &[&str]) -> Result<Output, ThanosError> {
         let mut arguments: Vec<OsString> =
             vec!["tools".into(), "bucket".into(), command.into(), self.bucket()];
@@ -128,8 +124,8 @@ impl Thanos {
 }
 
 impl Component {
-    /// All samples that a querier finds for a selector in the time before `end_ms`, in label
-    /// order. Stale markers are not among them: PromQL leaves them out.
+    /// Returns all samples that a querier finds for a selector in the hours before `end_ms`, in
+    /// label order, without stale markers, which PromQL leaves out.
     pub fn samples(&self, selector: &str, end_ms: i64, hours: u32) -> Result<Vec<Series>, String> {
         let promql = percent_encode(&format!("{selector}[{hours}h]"));
         let time = format!("{}.{:03}", end_ms.div_euclid(1000), end_ms.rem_euclid(1000));

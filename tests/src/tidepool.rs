@@ -1,8 +1,8 @@
-//! Starts tidepool as a user would: the binary, a data directory, flags.
+//! Starts tidepool as a user does: the binary, a data directory, flags.
 //!
-//! The binary is the one that `TIDEPOOL_BIN` names, else the one that cargo built. [`Config`]
-//! starts any number of servers one after the other on one data directory; [`Store`] is one server
-//! on a directory of its own, for tests that need no more.
+//! `TIDEPOOL_BIN` names the binary; by default it is the one that cargo built. [`Config`] starts
+//! any number of servers one after the other on one data directory; [`Store`] is one server on a
+//! directory of its own, for tests that need no more.
 
 use crate::built;
 use crate::clock;
@@ -18,67 +18,65 @@ use tempfile::TempDir;
 
 /// The variable that names another binary.
 pub const BINARY_VARIABLE: &str = "TIDEPOOL_BIN";
-/// Has it write a log that Prometheus reads as well.
+/// Makes tidepool write a log that Prometheus reads as well.
 pub const PROMETHEUS_RECORDS: &str = "--wal-records=prometheus";
-/// How errors call it.
+/// Name of the server in error messages.
 pub const NAME: &str = "tidepool";
-/// The page that says whether it is ready.
+/// The page that reports whether the server is ready.
 pub const READY_PATH: &str = "/-/ready";
 
-/// How durable an acknowledged write is.
+/// Sync policy of acknowledged writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WalSync {
-    /// Synced before the answer.
+    /// Synced before the response is sent.
     Always,
-    /// Synced now and then.
+    /// Synced at intervals after the response.
     Interval,
     /// Left to the operating system.
     Off,
-    /// Gathered in memory, written and synced now and then.
+    /// Gathered in memory, then written and synced at intervals.
     Batch,
 }
 
-/// What to start on a data directory, which outlives the server.
+/// Settings of servers on one data directory, which outlives them.
 #[derive(Clone, Debug)]
 pub struct Config {
     data_dir: PathBuf,
     log_path: PathBuf,
     flags: Vec<OsString>,
-    /// What starts it, with its arguments; nothing, if it is started by itself.
+    /// Program that starts the server, with its arguments; empty to start the server itself.
     starter: Vec<OsString>,
     keeps_address: bool,
     has_builtin_metrics: bool,
 }
 
-/// A running server and its directory, which goes with it.
+/// A running server and its directory, which is removed with it.
 #[derive(Debug)]
 pub struct Store {
     /// The server; dropped before its directory.
     pub server: Server,
-    /// What it was started from.
+    /// Settings with which the server was started.
     pub config: Config,
-    /// Its data and log.
+    /// Directory of data and log.
     pub directory: TempDir,
 }
 
-/// Why a [`Store`] did not start.
+/// Reason why a [`Store`] did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// No directory for its data.
+    /// The directory for its data could not be made.
     #[error("no temporary directory")]
     Directory(#[from] io::Error),
-    /// It did not run.
     #[error(transparent)]
     Process(#[from] ProcessError),
 }
 
 impl Store {
-    /// Starts with the defaults.
     pub fn start() -> Result<Store, StoreError> {
         Store::start_with(|config| config)
     }
 
-    /// Starts with other flags.
+    /// Starts a server with further flags.
     pub fn start_with(configure: impl FnOnce(Config) -> Config) -> Result<Store, StoreError> {
         let directory = tempfile::tempdir()?;
         let config = configure(Config::new(directory.path()));
@@ -86,17 +84,17 @@ impl Store {
         Ok(Store { server, config, directory })
     }
 
-    /// A sender to it.
+    /// Returns a sender to the server.
     pub fn writer(&self) -> Writer {
         Writer::new(&self.server.url())
     }
 
-    /// A reader from it.
+    /// Returns a reader from the server.
     pub fn reader(&self) -> Reader {
         Reader::new(&self.server.url())
     }
 
-    /// A figure of `/metrics` without labels, if it is there.
+    /// Returns a metric without labels from `/metrics`, if it exists.
     pub fn metric(&self, name: &str) -> Option<f64> {
         self.server.metric(name)
     }
@@ -112,7 +110,7 @@ impl Store {
         Ok(Store { server, config, directory })
     }
 
-    /// Kills the server, does something meanwhile, and starts another at the same address.
+    /// Kills the server, calls a function, and starts another server at the same address.
     ///
     /// # Panics
     ///
@@ -129,7 +127,8 @@ impl Store {
 }
 
 impl Config {
-    /// The defaults, with the data in `data` and the log in `tidepool.log` of this directory.
+    /// Returns the defaults, with the data in `data` and the log in `tidepool.log` of this
+    /// directory.
     pub fn new(directory: &Path) -> Config {
         Config {
             data_dir: directory.join("data"),
@@ -141,13 +140,13 @@ impl Config {
         }
     }
 
-    /// With the built-in jobs, which are on unless a flag says otherwise. All other tests look at
-    /// what they wrote.
+    /// Enables the built-in jobs, which are on by default in tidepool. All other tests check only
+    /// the samples they wrote.
     pub fn with_builtin_metrics(self) -> Config {
         Config { has_builtin_metrics: true, ..self }
     }
 
-    /// With a sync policy.
+    /// Sets the sync policy of the WAL.
     pub fn wal_sync(self, policy: WalSync) -> Config {
         let word = match policy {
             WalSync::Always => "always",
@@ -158,50 +157,48 @@ impl Config {
         self.flag(&format!("--wal-sync={word}"))
     }
 
-    /// With shorter blocks, such as `10m`, that are not merged.
+    /// Sets shorter blocks, such as `10m`, that are not merged.
     pub fn block_duration(self, duration: &str) -> Config {
         self.merged_block_duration(duration).flag(&format!("--max-block-duration={duration}"))
     }
 
-    /// With shorter blocks, such as `10m`, that are merged as far as the retention allows.
+    /// Sets shorter blocks, such as `10m`, that are merged as far as the retention allows.
     pub fn merged_block_duration(self, duration: &str) -> Config {
         self.flag(&format!("--block-duration={duration}"))
     }
 
-    /// With a log that Prometheus reads as well, for its programs to be started on it.
+    /// Makes tidepool write a log that Prometheus reads as well, for its programs to be started on.
     pub fn prometheus_records(self) -> Config {
         self.flag(PROMETHEUS_RECORDS)
     }
 
-    /// With the data elsewhere; the log stays where it is.
+    /// Moves the data to another directory; the log stays.
     pub fn data_in(self, data_dir: &Path) -> Config {
         Config { data_dir: data_dir.to_path_buf(), ..self }
     }
 
-    /// With any flag.
     pub fn flag(mut self, flag: &str) -> Config {
         self.flags.push(flag.into());
         self
     }
 
-    /// Started by a program that executes its last arguments, such as `env`.
+    /// Starts the server by a program that executes its last arguments, such as `env`.
     pub fn started_by(mut self, starter: Vec<OsString>) -> Config {
         self.starter = starter;
         self
     }
 
-    /// At an address that stays free while no server runs: for one that comes back there, and for
-    /// one that does not log where it listens.
+    /// Uses an address that stays free while no server runs: for a server that returns there, or
+    /// that does not log its address.
     pub fn keeps_address(self) -> Config {
         Config { keeps_address: true, ..self }
     }
 
-    /// Where the data is.
     pub fn data_dir(&self) -> &Path {
         &self.data_dir
     }
 
-    /// What would be started, on any port.
+    /// Returns the launch of a server on any port.
     pub fn launch(&self) -> Result<Launch, ProcessError> {
         Ok(self.launch_at(match self.keeps_address {
             true => free_address()?,
@@ -209,7 +206,7 @@ impl Config {
         }))
     }
 
-    /// What would be started on this address.
+    /// Returns the launch of a server on this address.
     pub fn launch_at(&self, address: SocketAddr) -> Launch {
         let mut arguments: Vec<OsString> = vec!["serve".into(), "--data-dir".into()];
         arguments.push(self.data_dir.clone().into());
@@ -234,24 +231,25 @@ impl Config {
         }
     }
 
-    /// Starts it and waits until it is ready.
+    /// Starts a server and waits until it is ready.
     pub fn start(&self) -> Result<Server, ProcessError> {
         self.launch()?.start()
     }
 }
 
-/// Runs it, with the clock of the tests.
+/// Returns a command for the binary, with the clock of the tests.
 pub fn command() -> Command {
     let mut command = Command::new(binary());
     clock::moved(&mut command);
     command
 }
 
-/// The binary under test: the one that `TIDEPOOL_BIN` names, else the one that cargo built beside
-/// this program.
+/// Returns the binary under test: the one that `TIDEPOOL_BIN` names, else the one that cargo built
+/// beside this program.
 ///
 /// # Panics
 ///
+/// If the latter is older than its sources.
 /// If the latter is older than its sources.
 pub fn binary() -> PathBuf {
     std::env::var_os(BINARY_VARIABLE).map_or_else(built::program, PathBuf::from)

@@ -3,30 +3,30 @@
 //! Prometheus writes full chunks of its head into numbered files. When it removes the old ones
 //! while an append writes the first chunk of a new one, it counts wrong, and panics at the next
 //! file (`ChunkDiskMapper.Truncate`, prometheus/prometheus#11618): seen once in some 250 starts
-//! that took out-of-order samples while they wrote short blocks. Such a run shows nothing of us, so
-//! it is done again.
+//! that took out-of-order samples while they wrote short blocks. Such a run proves nothing about
+//! tidepool, so it is repeated.
 
 use std::cell::Cell;
 use std::panic::{catch_unwind, resume_unwind};
 
-/// What Prometheus then logs.
+/// Prometheus' log line about this race.
 const PANIC: &str = "panic: expected newly cut file to have sequence:offset";
 
-/// How often a test is begun: more than that is no accident.
+/// Maximum number of runs: a race that often is no accident.
 const RUNS_MAX: usize = 3;
 
 thread_local! {
     static HAS_PANICKED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Notes it if the server of a failing test whose log this is ended that way.
+/// Records whether the server with this log ended by the race.
 pub(crate) fn note_log(log: &str) {
     if log.contains(PANIC) {
         HAS_PANICKED.set(true);
     }
 }
 
-/// Runs the test, and once more if it failed after a Prometheus of this thread ended that way.
+/// Runs the test, and again if it failed after a Prometheus of this thread ended by the race.
 pub fn again_after_race(test: fn()) {
     for run in 1..=RUNS_MAX {
         HAS_PANICKED.set(false);

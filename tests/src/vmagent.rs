@@ -1,30 +1,27 @@
-//! Starts vmagent, for comparison.
+//! Starts vmagent, VictoriaMetrics' scraper, for comparison.
 
 use crate::peers::{MissingPeer, built};
 use crate::process::{Launch, ProcessError, free_address};
 use std::path::Path;
 
-/// How errors call it.
 pub const NAME: &str = "vmagent";
 
-/// Why it did not start.
+/// Reason why it did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// It is not built.
     #[error(transparent)]
     Missing(#[from] MissingPeer),
-    /// It did not run.
     #[error(transparent)]
     Process(#[from] ProcessError),
 }
 
-/// Whether it is built.
+/// Returns whether its binary is built.
 pub fn is_installed() -> bool {
     built(NAME).is_ok()
 }
 
-/// What to start, with its queue in `queue` and its log beside it; where it writes to has to be
-/// added.
+/// Returns the launch with the queue in `queue` and the log beside it; the caller adds the URL of
+/// the destination.
 pub fn launch(directory: &Path) -> Result<Launch, StartError> {
     let address = free_address()?;
     let queue = directory.join("queue");

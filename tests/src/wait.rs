@@ -1,22 +1,20 @@
-//! Waiting for another process, always with an end; errors with their causes.
+//! Waits for another process, always with a timeout; formats errors with their causes.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-/// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What was waited for did not happen in time.
+/// Error for something that did not happen in time.
 #[derive(Debug, thiserror::Error)]
 #[error("waited {:.0} s for {what}", .waited.as_secs_f64())]
 pub struct TimedOut {
-    /// What was to happen.
+    /// Description of the awaited event.
     pub what: String,
-    /// For how long.
     pub waited: Duration,
 }
 
-/// Looks again and again until there is an answer.
+/// Calls a function repeatedly until it returns a value.
 pub fn until<T>(
     what: &str,
     timeout: Duration,
@@ -25,7 +23,7 @@ pub fn until<T>(
     until_every(PAUSE, what, timeout, look)
 }
 
-/// Looks again after each such pause until there is an answer.
+/// Calls a function after each such pause until it returns a value.
 pub fn until_every<T>(
     pause: Duration,
     what: &str,
@@ -44,7 +42,7 @@ pub fn until_every<T>(
     }
 }
 
-/// An error and all its causes in one line.
+/// Formats an error and all its causes in one line.
 pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

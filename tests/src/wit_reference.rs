@@ -1,7 +1,7 @@
 //! The reference page of the contract, made from the WIT: one section for each interface, with its
-//! functions and types as they are written and described there.
+//! functions and types and their descriptions there.
 //!
-//! [`undescribed`] says what the page could not describe.
+//! [`undescribed`] lists items without a description.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,20 +10,20 @@ use wit_parser::{
     TypeDefKind, TypeId,
 };
 
-/// Where the contract is, seen from a crate of this workspace.
+/// Directory of the contract, seen from a crate of this workspace.
 pub const WIT_DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../wit");
 
-/// The page's file in it.
+/// Name of the page's file in that directory.
 pub const PAGE: &str = "reference.md";
 
-/// A package of the contract, and what the page says of it.
+/// A package of the contract, and its part of the page.
 struct Package {
-    /// Where it is, in the directory of all of them.
+    /// Directory of the package, relative to that of the contract.
     directory: &'static str,
     title: &'static str,
-    /// Stands before its names where two packages have the same ones.
+    /// Prefix of its names, in case two packages have the same ones.
     prefix: &'static str,
-    /// The order in which a reader wants the interfaces, and for whom each is.
+    /// The interfaces in reading order, with the intended readers of each.
     interfaces: &'static [(&'static str, &'static str)],
 }
 
@@ -61,10 +61,9 @@ const PACKAGES: [Package; 2] = [
     },
 ];
 
-/// The contract, package by package.
+/// The packages of the contract.
 pub struct Contract(Vec<(&'static Package, Resolve)>);
 
-/// Reads the contract.
 pub fn read(directory: &Path) -> Result<Contract, String> {
     let read = |package: &'static Package| {
         let mut resolve = Resolve::default();
@@ -75,7 +74,6 @@ pub fn read(directory: &Path) -> Result<Contract, String> {
     PACKAGES.iter().map(read).collect::<Result<_, String>>().map(Contract)
 }
 
-/// The whole page.
 pub fn page(Contract(packages): &Contract) -> String {
     let mut out = String::from(
         "# The contract\n\nMade from `wit/` by `cargo run -p tidepool-tests --bin wit-reference`; a \
@@ -99,8 +97,8 @@ pub fn page(Contract(packages): &Contract) -> String {
     out
 }
 
-/// Everything public that lacks a description or says not since when it is there, and interfaces
-/// that the page leaves out.
+/// Returns every public item that lacks a description or a version (`@since`), and interfaces that
+/// the page leaves out.
 pub fn undescribed(Contract(packages): &Contract) -> Vec<String> {
     let of = |(package, resolve): &(&Package, Resolve)| undescribed_in(package, resolve);
     packages.iter().flat_map(of).collect()
@@ -124,19 +122,19 @@ fn undescribed_in(package: &Package, resolve: &Resolve) -> Vec<String> {
         check(name.clone(), Some(&interface.docs), &interface.stability);
         for (type_name, id) in &interface.types {
             let found = &resolve.types[*id];
-            // What is used from another interface is described there.
+            // A type used from another interface is described there.
             if !is_used(found) {
                 check(format!("{name}.{type_name}"), Some(&found.docs), &found.stability);
             }
         }
         for (function_name, function) in &interface.functions {
             let what = format!("{name}.{function_name}");
-            // Of a member, its resource says since when.
+            // The version of a member is that of its resource.
             let stability = match function.kind.resource() {
                 Some(resource) => &resolve.types[resource].stability,
                 None => &function.stability,
             };
-            // Dropping and constructing need no words.
+            // Constructors need no description.
             let is_constructor = matches!(function.kind, FunctionKind::Constructor(_));
             check(what, (!is_constructor).then_some(&function.docs), stability);
         }
@@ -227,7 +225,7 @@ fn described_type(
     }
 }
 
-/// A type as it is written.
+/// Returns a type as WIT writes it.
 fn shown(resolve: &Resolve, ty: &Type) -> String {
     let id = match ty {
         Type::Bool => return "bool".into(),

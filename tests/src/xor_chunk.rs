@@ -15,33 +15,33 @@
 
 use crate::series::Sample;
 
-/// Why bytes are not a float chunk.
+/// Reason why bytes are not a float chunk.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChunkError {
     /// The bytes end inside a sample.
     #[error("the chunk ends inside sample {sample} of {samples}")]
     Truncated {
-        /// Which sample, counted from zero.
+        /// Number of the sample, counted from zero.
         sample: u16,
-        /// How many the chunk announces.
+        /// Number of samples that the chunk announces.
         samples: u16,
     },
-    /// Two bytes of a count are not there.
+    /// The two bytes of the count are missing.
     #[error("the chunk has no sample count")]
     NoCount,
-    /// A chunk without samples says nothing.
+    /// A chunk must not be without samples.
     #[error("the chunk announces no samples")]
     Empty,
-    /// "The same window as before" where there was none before, or one wider than 64 bits.
+    /// A window is repeated before the first one, or is wider than 64 bits.
     #[error("sample {sample} has an impossible window of bits")]
     Window {
-        /// Which sample, counted from zero.
+        /// Number of the sample, counted from zero.
         sample: u16,
     },
     /// More than the padding of a byte, or one byte of zero, follows the last sample.
     #[error("{bits} bits follow the last sample")]
     Trailing {
-        /// How many.
+        /// Number of bits after the last sample.
         bits: usize,
     },
 }
@@ -85,7 +85,7 @@ pub fn decode(data: &[u8]) -> Result<Vec<Sample>, ChunkError> {
 
 struct Decoder<'a> {
     bits: Bits<'a>,
-    /// Zeros after the significant bits, and how many are significant.
+    /// Number of zeros after the significant bits, and number of significant bits.
     window: Option<(u32, u32)>,
 }
 
@@ -107,7 +107,7 @@ impl Decoder<'_> {
         self.bits.read(64).map(|bits| bits as i64)
     }
 
-    /// `None` inside `Ok` means that the bytes ended.
+    /// Returns the differing bits of a value; `None` inside `Ok` means that the bytes ended.
     fn xor(&mut self, sample: u16) -> Result<Option<u64>, ChunkError> {
         let Some(changed) = self.bits.read(1) else { return Ok(None) };
         if changed == 0 {
@@ -130,7 +130,7 @@ impl Decoder<'_> {
 /// Reads numbers bit by bit, most significant bit first.
 pub struct Bits<'a> {
     bytes: &'a [u8],
-    /// In bits from the start.
+    /// Position in bits from the start.
     position: usize,
 }
 
@@ -140,12 +140,12 @@ impl Bits<'_> {
         Bits { bytes, position: 0 }
     }
 
-    /// How many bits are left.
+    /// Returns the number of bits left.
     pub fn left(&self) -> usize {
         self.bytes.len() * 8 - self.position
     }
 
-    /// A number of so many bits; `None` if fewer are left.
+    /// Returns a number of this many bits; `None` if fewer are left.
     pub fn read(&mut self, count: u32) -> Option<u64> {
         if self.position + count as usize > self.bytes.len() * 8 {
             return None;
@@ -205,7 +205,7 @@ mod tests {
         assert!(matches!(decode(&longer), Err(ChunkError::Trailing { .. })));
     }
 
-    /// Prometheus 2.x leaves it where the last sample ends with a byte.
+    /// Prometheus 2.x appends an empty byte if the last sample ends with a whole byte.
     #[test]
     fn an_empty_byte_after_a_whole_one_is_passed_over() {
         let one_sample = [0, 1, 2, 0x3f, 0xf0, 0, 0, 0, 0, 0, 0];

@@ -1,7 +1,7 @@
 //! The tidepool component in a host of your own, with storage in plain memory.
 //!
-//! This file is the surroundings that the component needs, `storage.rs` the storage behind its
-//! imports, `query.rs` evaluates expressions, and `main.rs` uses all of them: opens a store,
+//! This file provides what the component needs around its storage, `storage.rs` the storage behind
+//! its imports, `query.rs` evaluates expressions, and `main.rs` uses all of them: opens a store,
 //! writes, reads, and queries.
 
 #[allow(missing_docs, clippy::all)]
@@ -10,7 +10,7 @@ pub mod bindings {
         path: "../../wit",
         // With a component that was built without PromQL: `engine`.
         world: "engine-with-queries",
-        // An import may trap, which is for bugs; what can go wrong is in its result.
+        // An import may trap, for bugs only; expected failures are in its result.
         imports: { default: trappable },
         with: {
             "tidepool:tsdb/wal.checkpoint": crate::storage::Checkpoint,
@@ -28,14 +28,14 @@ use wasmtime::component::{HasSelf, Linker, ResourceType};
 use wasmtime::{Engine, Result};
 use wasmtime_wasi::{ResourceTable, WasiCtx, WasiCtxView, WasiView};
 
-/// What wasmtime keeps for one instance of the component.
+/// State that wasmtime keeps for one instance of the component.
 #[derive(Default)]
 pub struct State {
-    /// What the store has written.
+    /// Logs and blocks of the store.
     pub storage: Storage,
-    /// What the component holds open.
+    /// Resources that the component holds open.
     pub table: ResourceTable,
-    /// Rust's standard library wants some WASI; it gets a way to say why it panics.
+    /// WASI for Rust's standard library, which uses it to print panics.
     pub wasi: WasiCtx,
 }
 
@@ -45,7 +45,7 @@ impl WasiView for State {
     }
 }
 
-/// What the component asks of other instances' heads.
+/// Functions that the component calls for the heads of other instances.
 const HEAD_SOURCE: [&str; 14] = [
     "open",
     "label-names",
@@ -63,8 +63,8 @@ const HEAD_SOURCE: [&str; 14] = [
     "[method]exemplars.next",
 ];
 
-/// Answers the component's imports: WASI, the two of storage, and one that is never called, since
-/// in the role `all` the store's own head answers.
+/// Defines the component's imports: WASI, both interfaces of storage, and `head-source`, which is
+/// never called, because in the role `all` the store's own head answers.
 pub fn linker(engine: &Engine) -> Result<Linker<State>> {
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_sync(&mut linker)?;

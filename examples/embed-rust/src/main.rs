@@ -1,5 +1,5 @@
-//! Loads the component, gives it storage, writes a few series, reads some of them back, and asks a
-//! query.
+//! Loads the component, gives it storage, writes a few series, reads some of them back, and
+//! evaluates a query.
 
 use embed_rust::bindings::exports::tidepool::tsdb::store::{
     Columns, LabelLimits, Options, Role, TextFormat,
@@ -92,7 +92,7 @@ fn main() -> Result<()> {
     check(tidepool.call_close(&mut *store)?)
 }
 
-/// What the store refused, as an error of this program.
+/// Converts an error of the store into an error of this program.
 fn check<T>(result: Result<T, Error>) -> Result<T> {
     result.map_err(wasmtime::Error::new)
 }

@@ -1,4 +1,4 @@
-//! Queries in PromQL.
+//! Evaluation of queries in PromQL.
 
 use crate::State;
 use crate::bindings::EngineWithQueries;
@@ -8,35 +8,31 @@ use crate::bindings::exports::tidepool::tsdb::query::{
 use wasmtime::component::ResourceAny;
 use wasmtime::{Result, Store};
 
-/// About how many bytes of series cross at a time.
+/// Approximate maximum of bytes of series that one call returns.
 const PIECE_BYTES: u32 = 1 << 20;
 
-/// When an expression is evaluated, in milliseconds since the epoch.
+/// Times of an evaluation, in milliseconds since the epoch.
 #[derive(Clone, Copy, Debug)]
 pub enum Times {
-    /// Once.
     At(i64),
     /// At the start, then every step until the end, which is included.
     Range {
-        /// First time.
         start_ms: i64,
-        /// Last time, at most.
+        /// The last step is at this time or before it.
         end_ms: i64,
-        /// Time between two.
         step_ms: i64,
     },
 }
 
-/// An answer as a whole. A host with large answers handles the series as they come.
+/// A whole answer in memory. A host with large answers handles the series as they come.
 #[derive(Debug)]
 pub struct Answer {
-    /// The type of the result.
     pub value_type: ValueType,
-    /// The result of an expression of the type string; empty for other types.
+    /// Result of an expression of the type string; empty for other types.
     pub text: String,
-    /// The result of all other types.
+    /// Result of an expression of any other type.
     pub series: Vec<ResultSeries>,
-    /// Warnings, then infos.
+    /// Warnings first, then infos, as the store gives them.
     pub annotations: Vec<Annotation>,
 }
 
@@ -56,8 +52,8 @@ pub const OPTIONS: QueryOptions = QueryOptions {
     stats_per_step: false,
 };
 
-/// Evaluates an expression over the store that is open in an instance. The outer error is a crash
-/// of the component, the inner one the query's.
+/// Evaluates an expression over the store that is open in an instance. The outer error is a trap of
+/// the component, the inner one an error of the query.
 pub fn evaluate(
     tidepool: &EngineWithQueries,
     store: &mut Store<State>,
@@ -76,7 +72,7 @@ pub fn evaluate(
         Err(error) => return Ok(Err(error)),
     };
     let answer = read(guest, store, evaluation)?;
-    // What is left open keeps what it reads from being dropped.
+    // An open evaluation keeps the blocks that it reads from being dropped.
     evaluation.resource_drop(store)?;
     Ok(answer)
 }

@@ -1,7 +1,7 @@
-//! Storage for the component, in plain memory, and the component's imports answered from it.
+//! Storage for the component in plain memory, and the component's imports implemented over it.
 //!
-//! A host that wants its data to last keeps the same things in files. `wit/storage.wit` says what
-//! each call promises.
+//! A host that must keep its data writes the same things to files. `wit/storage.wit` specifies each
+//! call.
 
 use crate::State;
 use crate::bindings::tidepool::tsdb::blocks::{self, ChunkBytes};
@@ -12,10 +12,11 @@ use std::sync::Arc;
 use wasmtime::Result;
 use wasmtime::component::Resource;
 
-/// The result of an import: a trap is for bugs, the inner result for what can go wrong.
+/// Result of an import: the outer error is a trap, for bugs only; the inner one an expected
+/// failure.
 type Answer<T> = Result<Result<T, StorageError>>;
 
-/// Logs and blocks. A store that is opened on it again reads the logs from their beginning.
+/// Logs and blocks. A store that opens them again reads the logs from the beginning.
 #[derive(Default)]
 pub struct Storage {
     in_order: Log,
@@ -25,13 +26,12 @@ pub struct Storage {
     blocks_created: u128,
 }
 
-/// One of the two logs.
 #[derive(Default)]
 struct Log {
-    /// In order, each with its segment.
+    /// Records in order, each with the number of its segment.
     records: Vec<(u32, Vec<u8>)>,
     segment: u32,
-    /// How many records this life has read back.
+    /// Number of records that the current replay has returned.
     replayed: usize,
 }
 
@@ -41,14 +41,14 @@ pub struct Checkpoint {
     records: Vec<(u32, Vec<u8>)>,
 }
 
-/// A file of a block. It outlives the block's deletion, as open files do.
+/// A file of a block. Like any open file, it stays readable after the block's deletion.
 pub type File = Arc<[u8]>;
 
 /// A block that is being written.
 pub struct Writer {
     id: String,
     files: BTreeMap<String, Vec<u8>>,
-    /// Files that committed blocks have, too.
+    /// Files shared with committed blocks.
     linked: BTreeMap<String, File>,
 }
 
@@ -68,7 +68,7 @@ impl wal::Host for State {
         Ok(Ok(log.segment))
     }
 
-    /// One record at a time is the simplest that the contract allows.
+    /// Returns one record at a time, the simplest form that the contract allows.
     fn replay(&mut self, _bytes_max: u32) -> Answer<Option<wal::Batch>> {
         for log in [wal::Log::InOrder, wal::Log::OutOfOrder] {
             let Log { records, replayed, .. } = self.storage.log(log);
@@ -78,7 +78,7 @@ impl wal::Host for State {
                 return Ok(Ok(Some(wal::Batch { log, segment, bytes, lengths })));
             }
         }
-        // The next replay starts over.
+        // The next call begins a new replay.
         (self.storage.in_order.replayed, self.storage.out_of_order.replayed) = (0, 0);
         Ok(Ok(None))
     }
@@ -167,13 +167,13 @@ impl blocks::HostFile for State {
         Ok(bytes.map(<[u8]>::to_vec).ok_or_else(past_end))
     }
 
-    /// Checking nothing is allowed: the component does it then.
+    /// Returns no checked chunks, which the contract allows: the component checks them then.
     fn read_chunks(&mut self, this: Resource<File>, offset: u64, len: u32) -> Answer<ChunkBytes> {
         let read = self.read_at(this, offset, len)?;
         Ok(read.map(|bytes| ChunkBytes { bytes, ends: Vec::new() }))
     }
 
-    /// Keeping none is allowed: they would save a read of what is in memory anyway.
+    /// Keeps no summary, which the contract allows: a summary would only save reads from memory.
     fn summary(&mut self, _this: Resource<File>) -> Result<Option<Vec<u8>>> {
         Ok(None)
     }
@@ -213,7 +213,7 @@ impl blocks::HostWriter for State {
         Ok(Ok(()))
     }
 
-    /// Answering `false` is allowed: then the engine writes the bytes once more.
+    /// Returns `false`, which the contract allows: the engine then writes the bytes itself.
     fn link_file(
         &mut self,
         this: Resource<Writer>,
@@ -245,7 +245,7 @@ impl blocks::HostWriter for State {
     }
 }
 
-/// A ULID: 48 bits of milliseconds, then 80 that should be random and here just count.
+/// Makes a ULID: 48 bits of milliseconds, then 80 bits, here a counter instead of random bits.
 fn ulid(now_ms: i64, count: u128) -> String {
     const CROCKFORD: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
     let value = (now_ms.max(0) as u128 & 0xffff_ffff_ffff) << 80 | count;

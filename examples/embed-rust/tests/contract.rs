@@ -9,7 +9,7 @@ fn the_storage_keeps_the_contract() -> Result<()> {
     let engine = Engine::default();
     let checks = Checks::load(&engine)?;
     let linker = embed_rust::linker(&engine)?;
-    // One storage for both; storage in files would be reopened for the second.
+    // One storage for both runs; a host with files would open them again for the second run.
     let mut store = Store::new(&engine, State::default());
     for phase in Phase::ALL {
         let broken = checks.broken(phase, &linker, &mut store)?;

@@ -1,5 +1,5 @@
-//! Queries give what Prometheus gives for the same samples: the cases of `tests/contract/queries`,
-//! over this example's storage, from the head and from blocks.
+//! Queries return the same as Prometheus for the same samples: the cases of
+//! `tests/contract/queries`, over this example's storage, from the head and from blocks.
 
 use embed_rust::bindings::EngineWithQueries;
 use embed_rust::bindings::exports::tidepool::tsdb::query::{QueryError, ResultSeries, ValueType};
@@ -17,7 +17,7 @@ use wasmtime::{Engine, Result, Store};
 
 const CASES: &str = include_str!("../../../tests/contract/queries/cases.json");
 
-/// Labels, and times with values.
+/// A label set, with its times and values.
 type Series = (BTreeMap<String, String>, Vec<(i64, f64)>);
 
 #[test]
@@ -29,7 +29,7 @@ fn queries_give_the_answers_of_prometheus() -> Result<()> {
     let store = &mut Store::new(&engine, State::default());
     let tidepool = EngineWithQueries::instantiate(&mut *store, &component, &linker(&engine)?)?;
     let guest = tidepool.tidepool_tsdb_store();
-    // Blocks of five minutes, so that most of the quarter of an hour is cut from the head.
+    // Blocks of five minutes, so that most of the 15 minutes of samples are cut from the head.
     let options = Options {
         role: Role::All,
         block_duration_ms: 300_000,
@@ -158,7 +158,7 @@ fn assert_answer(expression: &str, answer: &Answer, case: &Json) {
     }
 }
 
-/// Values as Prometheus prints them.
+/// Reads values as Prometheus prints them.
 fn points(series: &Json) -> Vec<(i64, f64)> {
     let point = |point: &Json| {
         let value = point[1].as_str().expect("a value").parse().expect("a number");

@@ -1,10 +1,10 @@
-//! What is printed and plotted of the figures.
+//! The figures as a table, a summary and a chart.
 
 use crate::fleet::{Figures, Way};
 use std::fmt::Write as _;
 use tidepool_bench::plot::{self, RatioBar};
 
-/// A figure's name, its value, and how it is printed.
+/// Name of a figure, and the function that reads it.
 type Column = (&'static str, fn(&Figures) -> f64);
 
 const COLUMNS: [Column; 7] = [
@@ -17,7 +17,7 @@ const COLUMNS: [Column; 7] = [
     ("peak of a node, MB", |f| f.node_memory_bytes as f64 / 1e6),
 ];
 
-/// One row a way, as markdown.
+/// Returns a markdown table with one row for each way of forwarding.
 pub fn table(results: &[(Way, Figures)]) -> String {
     let mut text = String::from("| forwarded by |");
     for (title, _) in COLUMNS {
@@ -35,7 +35,7 @@ pub fn table(results: &[(Way, Figures)]) -> String {
     text + "\n"
 }
 
-/// What the changes between neighbours came to.
+/// Returns the effects of larger shards and of remote write 2.0 as text.
 pub fn summary(results: &[(Way, Figures)]) -> String {
     let [(_, small), (_, large), (_, v1)] = results else { return String::new() };
     let percent = |part: f64, whole: f64| 100.0 * part / whole;
@@ -49,7 +49,7 @@ pub fn summary(results: &[(Way, Figures)]) -> String {
     )
 }
 
-/// The same as bars.
+/// Returns the same effects as a bar chart.
 pub fn plot(results: &[(Way, Figures)]) -> String {
     let [(_, small), (_, large), (_, v1)] = results else { return String::new() };
     let bar = |title: &str, value: f64, of: f64, bar| RatioBar {

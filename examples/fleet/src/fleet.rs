@@ -14,53 +14,48 @@ use tidepool_tests::series::{Dataset, Labels, Series, Shape, Texture};
 use tidepool_tests::tidepool::Config;
 use tidepool_tests::wait::until;
 
-/// How long the centre may take to have everything.
+/// Timeout for the centre to have received all samples.
 const TIMEOUT: Duration = Duration::from_secs(600);
 const INTERVAL_MS: i64 = 15_000;
 const ROWS_PER_REQUEST: usize = 2_000;
-/// The external label by which the centre tells the nodes apart.
+/// External label by which the centre distinguishes the nodes.
 const LABEL: &str = "edge";
 
-/// The names of Prometheus' `queue_config`.
+/// Queue settings, named as in Prometheus' `queue_config`.
 #[derive(Clone, Copy, Debug)]
 pub struct Queues {
-    /// The most senders at a time.
+    /// Maximum number of concurrent senders.
     pub max_shards: usize,
-    /// Samples that wait in a shard.
+    /// Number of samples that a shard queues.
     pub capacity: usize,
-    /// Samples of a request.
+    /// Maximum number of samples in a request.
     pub max_samples_per_send: usize,
 }
 
-/// A way of forwarding.
+/// Remote-write version and queue settings of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
-    /// Of remote write.
     pub version: Version,
-    /// The queue settings of the nodes.
     pub queues: Queues,
 }
 
-/// What a way took, all nodes together unless said otherwise.
+/// Figures of one run, summed over all nodes unless stated otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct Figures {
-    /// Samples forwarded.
     pub samples: f64,
-    /// From the first write to a node until the centre had all.
+    /// Time from the first write to a node until the centre had all samples.
     pub wall: Duration,
-    /// Requests to the centre.
     pub requests: f64,
-    /// Their bodies.
+    /// Total size of request bodies to the centre.
     pub bytes: f64,
-    /// CPU of the centre.
     pub centre_cpu: Duration,
-    /// CPU of the nodes, for taking the samples and for forwarding them.
+    /// CPU time of the nodes, for ingestion and forwarding.
     pub nodes_cpu: Duration,
-    /// The largest peak memory of a node.
+    /// Peak memory of the node that used most.
     pub node_memory_bytes: u64,
 }
 
-/// What generators write.
+/// Data of the generators, one set for each node.
 pub struct Fleet {
     data: Vec<Dataset>,
 }
@@ -74,7 +69,7 @@ impl fmt::Display for Way {
 }
 
 impl Way {
-    /// The configuration of a node, as Prometheus has it.
+    /// Returns the configuration of a node, in Prometheus' format.
     fn yaml(&self, centre: &Server) -> String {
         let Queues { max_shards, capacity, max_samples_per_send } = self.queues;
         let message = match self.version {
@@ -92,7 +87,7 @@ impl Way {
 }
 
 impl Fleet {
-    /// Data for so many nodes, which ends now.
+    /// Generates a data set for each node; all end now.
     pub fn new(nodes: usize, series: usize, scrapes: usize) -> Fleet {
         let start_ms = now_ms() - scrapes as i64 * INTERVAL_MS;
         let (interval_ms, texture) = (INTERVAL_MS, Texture::Regular);
@@ -100,7 +95,7 @@ impl Fleet {
         Fleet { data: (0..nodes as u64).map(|seed| Dataset::generate(shape(seed))).collect() }
     }
 
-    /// Starts everything, forwards all data, and compares what the centre has in the end.
+    /// Starts all servers, forwards all data, and compares the result in the centre.
     pub fn forward(&self, way: Way) -> Result<Figures, Box<dyn Error>> {
         let directory = tempfile::tempdir()?;
         let centre = directory.path().join("centre");
@@ -145,7 +140,7 @@ impl Fleet {
         })
     }
 
-    /// What the centre has is what the generators wrote, with the nodes' names added.
+    /// Checks that the centre has the generators' samples with the nodes' labels added.
     fn compare(&self, centre: &Server) -> Result<(), Box<dyn Error>> {
         let found = Reader::new(&centre.url()).streamed(&[everything(i64::MIN, i64::MAX)])?;
         let found = Checksum::of(found.iter().flatten());
@@ -201,7 +196,7 @@ fn generate(node: &Server, data: &Dataset) -> Result<(), String> {
     Ok(())
 }
 
-/// How many samples a node has delivered.
+/// Returns the number of samples that a node has delivered.
 fn delivered(node: &Server) -> f64 {
     let page = Page::of(node).ok();
     page.and_then(|page| page.sum("prometheus_remote_storage_samples_total")).unwrap_or(0.0)

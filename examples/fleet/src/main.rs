@@ -1,5 +1,5 @@
-//! A fleet on one machine: generators write to edge nodes, these forward to one centre, and what
-//! that takes is printed for three ways of forwarding.
+//! A fleet on one machine: generators write to edge nodes, which forward to one centre. Prints the
+//! cost of forwarding for three ways of doing it.
 
 mod figures;
 mod fleet;
@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::wait::chain;
 
-/// The queues of the tuning guide: many small shards, then half as many of twice the size.
+/// Queues of the tuning guide: many small shards, then half as many of twice the size.
 const SMALL: Queues = Queues { max_shards: 200, capacity: 2_500, max_samples_per_send: 500 };
 const LARGE: Queues = Queues { max_shards: 100, capacity: 5_000, max_samples_per_send: 1_000 };
 
@@ -72,7 +72,7 @@ fn run(options: &Options) -> Result<(), Box<dyn Error>> {
 mod tests {
     use super::*;
 
-    /// A short fleet: figures that do not depend on the machine's speed are as they should be.
+    /// Runs a short fleet and checks the figures that do not depend on the machine's speed.
     #[test]
     fn a_short_fleet_delivers_everything_in_fewer_and_smaller_requests() {
         let fleet = Fleet::new(2, 800, 30);

@@ -1,20 +1,19 @@
-//! Figures of `/metrics`, summed over their labels.
+//! Metrics of `/metrics`, each summed over its labels.
 
 use std::error::Error;
 use tidepool_tests::http::Client;
 use tidepool_tests::process::Server;
 
-/// A page of metrics, as it was at one moment.
+/// A response of `/metrics` at one moment.
 pub struct Page(String);
 
 impl Page {
-    /// Asks a server.
     pub fn of(server: &Server) -> Result<Page, Box<dyn Error>> {
         let answer = Client::default().get(&format!("{}/metrics", server.url()))?;
         Ok(Page(answer.text()))
     }
 
-    /// The sum of a metric over its labels; nothing, if there is none of this name.
+    /// Returns the sum of a metric over its labels; `None` if there is no metric of this name.
     pub fn sum(&self, name: &str) -> Option<f64> {
         let values = self.0.lines().filter_map(|line| {
             let (key, value) = line.rsplit_once(' ')?;

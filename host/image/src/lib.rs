@@ -6,7 +6,7 @@
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
-/// Bytes that begin on a page, whatever the size of pages: the code runs where it lies.
+/// Bytes aligned to the largest page size (64 KiB), so that machine code runs in place.
 #[repr(C, align(65536))]
 struct OnPages<B: ?Sized>(B);
 
@@ -17,16 +17,16 @@ static INTERRUPTIBLE_ON_PAGES: &OnPages<[u8]> =
 static UNINTERRUPTIBLE_ON_PAGES: &OnPages<[u8]> =
     &OnPages(*include_bytes!(concat!(env!("OUT_DIR"), "/uninterruptible.cwasm")));
 
-/// Whose calls end at a deadline.
+/// Machine code whose calls end at a deadline.
 pub static INTERRUPTIBLE: &[u8] = &INTERRUPTIBLE_ON_PAGES.0;
 
-/// Whose calls do not. Programs built for size have none, and use the other for everything.
+/// Machine code whose calls nothing ends. Programs built for size have `INTERRUPTIBLE` only.
 #[cfg(not(for_size))]
 pub static UNINTERRUPTIBLE: Option<&[u8]> = Some(&UNINTERRUPTIBLE_ON_PAGES.0);
 
-/// Whose calls do not. Programs built for size have none, and use the other for everything.
+/// Machine code whose calls nothing ends. Programs built for size have `INTERRUPTIBLE` only.
 #[cfg(for_size)]
 pub static UNINTERRUPTIBLE: Option<&[u8]> = None;
 
-/// Whether it is packed with Zstandard, as in programs built for size.
+/// Whether the machine code is packed with Zstandard, as in programs built for size.
 pub const IS_PACKED: bool = cfg!(for_size);

@@ -1,7 +1,7 @@
 //! The page for browsers (`js/ui`), as the build script made it: compressed files in the program.
 //!
 //! The document is at the empty path. All other files are below `ui/`; their names hold a hash of
-//! their content, so that a browser may keep them for ever.
+//! their content, so that browsers may cache them for ever.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
@@ -10,7 +10,7 @@ include!(concat!(env!("OUT_DIR"), "/files.rs"));
 /// A file of the page.
 #[derive(Debug)]
 pub struct File {
-    /// Its path, without a leading slash; empty for the document.
+    /// Path without a leading slash; empty for the document.
     pub path: &'static str,
     /// Media type with the character set.
     pub content_type: &'static str,
@@ -21,29 +21,29 @@ pub struct File {
 }
 
 impl File {
-    /// Whether the path is never used for another content.
+    /// Returns whether the content at this path never changes.
     pub fn is_immutable(&self) -> bool {
         !self.path.is_empty()
     }
 }
 
-/// All files; empty if there is no page.
+/// Returns all files of the page; empty if there is no page.
 pub fn files() -> &'static [File] {
     FILES
 }
 
-/// The file at a path.
+/// Returns the file at a path, which has no leading slash.
 pub fn file(path: &str) -> Option<&'static File> {
     FILES.iter().find(|file| file.path == path)
 }
 
-/// The viewer: a document that shows files without a server, compressed with gzip. An error says
-/// why there is none.
+/// Returns the viewer, a document that shows files without a server, compressed with gzip. The
+/// error is the reason why there is none.
 pub fn viewer() -> Result<&'static [u8], &'static str> {
     VIEWER
 }
 
-/// Why there is no page; `None` if there is one.
+/// Returns the reason why there is no page; `None` if there is one.
 pub fn why_missing() -> Option<&'static str> {
     MISSING
 }

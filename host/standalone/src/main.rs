@@ -26,12 +26,11 @@ use wac_graph::{CompositionGraph, EncodeOptions, NodeId};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// A component to compose.
 struct Product {
     file: &'static str,
     /// Crates, each after those whose exports it imports.
     parts: &'static [&'static str],
-    /// The result is compiled, or transferred, by its users: it is built for size.
+    /// Cargo profile. It optimizes for size, because users compile or transfer the result.
     profile: &'static str,
     /// Crates that are built with their feature `promql`.
     promql: &'static [&'static str],
@@ -57,7 +56,7 @@ const CONTRACT: Product = Product {
     ..STANDALONE
 };
 
-/// Exports of one part that are not needed outside.
+/// Exports that only other parts import; the composed component does not export them.
 const INSIDE: [&str; 3] =
     ["tidepool:tsdb/wal@", "tidepool:tsdb/blocks@", "tidepool:tsdb/head-source@"];
 
@@ -83,14 +82,14 @@ fn main() -> Outcome<()> {
     let composed = strip::stripped(&composed).ok_or("what was composed is no component")?;
     let output = folder.join(product.file);
     std::fs::write(&output, &composed).map_err(|error| named(&output, error))?;
-    // What it was made of, as cargo says it of each part.
+    // A dependency file lists the sources of all parts, in the form in which cargo writes it.
     let rule = format!("{}:{sources}\n", output.display());
     std::fs::write(output.with_extension("d"), rule)?;
     println!("{}: {} bytes", output.display(), composed.len());
     Ok(())
 }
 
-/// The sources in the rule that cargo writes beside what it builds, each after a blank.
+/// Returns the sources in the dependency file that cargo writes for a part, each after a blank.
 fn sources_of(built: &Path) -> Outcome<String> {
     let path = built.with_extension("d");
     let rule = std::fs::read_to_string(&path).map_err(|error| named(&path, error))?;
@@ -107,16 +106,17 @@ fn target_dir(workspace: &Path) -> PathBuf {
 }
 
 fn build(workspace: &Path, part: &str, product: &Product) -> Outcome<()> {
+    // Cargo sets `CARGO` for programs it runs, so the parts are built by the same toolchain.
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     cargo.current_dir(workspace);
     cargo.args(["rustc", "--package", part, "--lib", "--crate-type", "cdylib"]);
     cargo.args(["--target", "wasm32-wasip2", "--profile", product.profile, "--locked"]);
-    // As `cargo build-component-small` and `build-component-small-promql` build the engine.
+    // The same features as with `cargo build-component-small` and `build-component-small-promql`.
     cargo.arg("--no-default-features");
     if product.promql.contains(&part) {
         cargo.args(["--features", "promql"]);
     }
-    // What the outer build sets for this machine does not fit WebAssembly.
+    // Flags that the outer build sets for this machine do not fit WebAssembly.
     cargo.env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("RUSTFLAGS");
     let status = cargo.status()?;
     match status.success() {
@@ -125,7 +125,7 @@ fn build(workspace: &Path, part: &str, product: &Product) -> Outcome<()> {
     }
 }
 
-/// Gives each part what those before it export, and exports what all offer to the outside.
+/// Connects the imports of each part to exports of earlier parts; exports all except [`INSIDE`].
 fn compose(parts: Vec<(&str, Vec<u8>)>) -> Outcome<Vec<u8>> {
     let mut graph = CompositionGraph::new();
     let mut offered: Vec<(String, NodeId)> = Vec::new();
@@ -136,6 +136,7 @@ fn compose(parts: Vec<(&str, Vec<u8>)>) -> Outcome<Vec<u8>> {
         let imports: Vec<String> = world.imports.keys().cloned().collect();
         let exports: Vec<String> = world.exports.keys().cloned().collect();
         let instance = graph.instantiate(package);
+        // Imports that no part exports, such as WASI's, remain imports of the result.
         for import in imports {
             if let Some((_, node)) = offered.iter().find(|(export, _)| *export == import) {
                 graph.set_instantiation_argument(instance, &import, *node)?;

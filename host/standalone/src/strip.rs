@@ -1,22 +1,20 @@
-//! Takes the names of functions out of a component: they are most of its bytes, and serve only
-//! people who read its backtraces.
+//! Removes function names from a component: most of its bytes, and needed in backtraces only.
 //!
-//! A component and the modules in it are framed alike (the component model's `Binary.md`): eight
-//! bytes that say which of the two it is, then sections, each a number, a length and as many bytes.
+//! A component and the modules in it have the same framing (the component model's `Binary.md`): a
+//! preamble of eight bytes that tells the two apart, then sections: number, length, content.
 
-/// The eight bytes.
 const PREAMBLE_BYTES: usize = 8;
 
-/// What they are of a component, from the fifth on.
+/// Version and layer of a component: bytes 4 to 7 of the preamble.
 const COMPONENT: [u8; 4] = [0x0d, 0, 1, 0];
 
-/// Sections for tools, such as names.
+/// Number of custom sections, which hold data for tools, such as function names.
 const CUSTOM: u8 = 0;
 
-/// Sections of a component that hold a module or another component.
+/// Numbers of a component's sections that hold a module or another component.
 const NESTED: [u8; 2] = [1, 4];
 
-/// The same without custom sections of modules. `None` if the bytes are no component.
+/// Returns a component without the custom sections of its modules; `None` if it does not parse.
 pub fn stripped(bytes: &[u8]) -> Option<Vec<u8>> {
     let (preamble, mut rest) = bytes.split_at_checked(PREAMBLE_BYTES)?;
     let is_component = preamble.ends_with(&COMPONENT);
@@ -29,6 +27,7 @@ pub fn stripped(bytes: &[u8]) -> Option<Vec<u8>> {
             true => Some(stripped(content)?),
             false => None,
         };
+        // Function names are in modules; custom sections of the component itself are kept.
         if number == CUSTOM && !is_component {
             continue;
         }
@@ -40,9 +39,10 @@ pub fn stripped(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// A length, seven bits a byte, and what follows it.
+/// Reads a length in unsigned LEB128; returns the length and the bytes that follow it.
 fn uleb(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let mut value = 0;
+    // Lengths have at most 32 bits, which are five bytes of seven bits.
     for (at, byte) in bytes.iter().enumerate().take(5) {
         value |= usize::from(byte & 0x7f) << (7 * at);
         if byte & 0x80 == 0 {

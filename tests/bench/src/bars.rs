@@ -1,36 +1,32 @@
-//! The rows of the table, and the bar of each: how much is enough.
+//! The rows of the table, each with a bar: the figure that is good enough.
 //!
 //! The same binary drifts by a third within the hour, and bytes on disk depend on the data, so
 //! these bars are ratios to Prometheus in the same run; those of memory are absolute.
 
 use super::scenario::Scenario::{self, *};
 
-/// What a row of the table measures.
+/// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// What figures name it by.
+    /// Key of the row in kept figures.
     pub key: &'static str,
-    /// What measures it.
+    /// Scenario that measures the row.
     pub scenario: Scenario,
-    /// What it says, with the unit. A second figure in brackets is seconds of wall time.
+    /// Title of the row with the unit. A second figure in brackets is seconds of wall time.
     pub title: &'static str,
-    /// How much is enough.
     pub bar: Bar,
 }
 
-/// How much is enough; less is better everywhere.
+/// Upper bound for a figure; less is better in all rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bar {
-    /// Not set.
     None,
-    /// At most this part of what Prometheus needs, given as the two figures that it came from.
+    /// Largest ratio to Prometheus, given as the two figures that it came from.
     Ratio {
-        /// Ours.
         bar: f64,
-        /// Prometheus' on the machine where the bar was set.
+        /// Figure of Prometheus on the machine where the bar was set.
         prometheus: f64,
     },
-    /// At most this.
     AtMost(f64),
 }
 
@@ -120,13 +116,14 @@ pub const ROWS: &[Row] = &[
     row(Scraping, "scrape-1000x100-memory", "1000 targets of 100 series each 15 s: peak memory, MB", Bar::AtMost(60.0)),
 ];
 
-/// The row of a key.
+/// Returns the row with a key.
 pub fn row_of(key: &str) -> Option<&'static Row> {
     ROWS.iter().find(|row| row.key == key)
 }
 
 impl Bar {
-    /// Whether it is reached; nothing where there is no bar, or no Prometheus to compare with.
+    /// Returns whether the bar is reached; `None` without a bar, or without the Prometheus figure
+    /// that the bar needs.
     pub fn is_reached(self, ours: f64, prometheus: Option<f64>) -> Option<bool> {
         match self {
             Bar::None => None,

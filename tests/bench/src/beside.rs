@@ -1,8 +1,8 @@
-//! Writes at a steady rate, first alone and then beside heavy reads: how long each request takes.
+//! Latency of writes at a steady rate, first alone and then beside heavy reads.
 //!
-//! Sender, readers and server share the machine, so the figures say something where both phases
-//! reach the wanted rate, or else by their ratio. Readers ask for all of the history, over and
-//! over, half of them as SAMPLES.
+//! Sender, readers and server share the machine, so latencies are comparable only if both phases
+//! reach the wanted rate, or else by their ratio. Readers read the whole history repeatedly, half
+//! of them as SAMPLES.
 
 use super::BenchError;
 use super::load::{Load, Paced};
@@ -14,41 +14,36 @@ use std::time::{Duration, Instant};
 use tidepool_tests::remote_read::{ReadError, Reader, everything};
 use tidepool_tests::tidepool;
 
-/// What is measured.
 pub struct Beside<'a> {
-    /// Sent before the clock starts: what is read.
+    /// Load that is sent before the clock starts; readers read it.
     pub history: &'a Load,
-    /// Sent at a steady rate, half of it alone and half of it beside the reads.
+    /// Load that is sent at a steady rate, half of it alone and half of it beside the reads.
     pub writes: &'a Load,
-    /// From one scrape to the next.
+    /// Interval from one scrape to the next.
     pub scrape_every: Duration,
-    /// How many read at the same time.
+    /// Number of readers at the same time.
     pub readers: usize,
 }
 
-/// How writes went in one phase.
+/// Figures of the writes in one phase.
 #[derive(Clone, Debug)]
 pub struct Phase {
-    /// How long each request took, ascending.
+    /// Time from sending a request to its response, ascending.
     pub latencies: Vec<Duration>,
-    /// Samples sent in a second.
     pub samples_per_second: f64,
 }
 
-/// Both phases.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Writes alone.
     pub quiet: Phase,
-    /// Writes beside reads.
     pub beside: Phase,
-    /// Reads that were answered, of both kinds.
+    /// Number of answered reads, of both kinds.
     pub reads: u64,
-    /// Bytes of these answers.
+    /// Total size of these answers.
     pub answer_bytes: u64,
 }
 
-/// Starts a server and measures; the flags are its own.
+/// Starts a server with these flags and measures both phases.
 pub fn run(beside: &Beside<'_>, directory: &Path, flags: &[String]) -> Result<Outcome, BenchError> {
     let directory = tempfile::tempdir_in(directory)?;
     let config = tidepool::Config::new(directory.path());
@@ -108,7 +103,7 @@ pub fn run(beside: &Beside<'_>, directory: &Path, flags: &[String]) -> Result<Ou
 }
 
 impl Phase {
-    /// The latency that this part of the requests, at most, did not reach.
+    /// Returns the latency that at most this part of the requests stayed below.
     pub fn quantile(&self, part: f64) -> Duration {
         let last = self.latencies.len().saturating_sub(1);
         let at = (last as f64 * part).round() as usize;
@@ -116,7 +111,7 @@ impl Phase {
     }
 }
 
-/// Both phases as a markdown table, and what was read.
+/// Returns both phases as a markdown table, with the number and size of reads.
 pub fn table(outcome: &Outcome) -> String {
     let mut text =
         "| writes | k samples/s | p50 ms | p99 ms | longest ms |\n| --- | --- | --- | --- | --- |\n"

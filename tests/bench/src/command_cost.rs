@@ -1,4 +1,4 @@
-//! What a command costs that works on a data directory, and the directories that such commands get.
+//! Cost of a command that works on a data directory, and the directories for such commands.
 
 use super::BenchError;
 use super::trial::Cost;
@@ -10,28 +10,26 @@ use std::time::{Duration, Instant};
 use tidepool_tests::made::upstream;
 use tidepool_tests::process::{Usage, UsageError};
 
-/// Between two looks at a command that runs; what it uses in the last of them is not counted.
+/// Pause between two looks at a running command; its use after the last look is not counted.
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
 
-/// What a command cost.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandCost {
-    /// From start to end.
+    /// CPU and wall time from start to end.
     pub cost: Cost,
-    /// Peak of resident memory.
     pub peak_memory_bytes: u64,
 }
 
-/// What merges blocks as Prometheus does whose longest block is this.
+/// Returns a command that merges blocks as a Prometheus does whose longest block has this span.
 pub fn upstream_compact(data_dir: &Path, longest_ms: i64) -> Result<Command, BenchError> {
     let mut command = upstream()?;
-    // As the server sets it for itself.
+    // Prometheus' server sets this value for itself.
     command.env("GOGC", "75");
     command.arg("compact").arg(data_dir).arg(longest_ms.to_string());
     Ok(command)
 }
 
-/// Copies a log; finished segments, which no server writes to again, are linked.
+/// Copies a log. Finished segments are linked, because no server writes to them.
 pub fn link_log(from: &Path, to: &Path) -> Result<(), BenchError> {
     let (from, to) = (from.join("wal"), to.join("wal"));
     fs::create_dir_all(&to)?;
@@ -49,7 +47,7 @@ pub fn link_log(from: &Path, to: &Path) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Runs a command that has to succeed.
+/// Runs a command that must succeed, and measures its cost.
 pub fn measure(command: &mut Command) -> Result<CommandCost, BenchError> {
     let start = Instant::now();
     let mut log = tempfile::tempfile()?;
@@ -57,7 +55,7 @@ pub fn measure(command: &mut Command) -> Result<CommandCost, BenchError> {
     let mut child = command.stdin(Stdio::null()).stdout(output()?).stderr(output()?).spawn()?;
     let mut usage = Usage::default();
     let status = loop {
-        // It may end between two looks.
+        // The command may end between two looks.
         usage = usage_of(child.id(), usage)?;
         match child.try_wait()? {
             Some(status) => break status,
@@ -74,7 +72,7 @@ pub fn measure(command: &mut Command) -> Result<CommandCost, BenchError> {
     Ok(CommandCost { cost, peak_memory_bytes: usage.peak_memory_bytes })
 }
 
-/// What a process uses; what was known before, once it has ended.
+/// Returns the usage of a process; after its end, the usage known before.
 fn usage_of(process_id: u32, before: Usage) -> Result<Usage, UsageError> {
     match Usage::of(process_id) {
         Err(UsageError::Field { .. } | UsageError::Clock { .. }) => Ok(before),

@@ -1,4 +1,4 @@
-//! Who is measured: how each is started, and how many samples it says it has.
+//! The measured servers: how each is started, and how its samples are counted.
 
 use super::BenchError;
 use std::path::Path;
@@ -9,26 +9,25 @@ use tidepool_tests::remote_read::{Reader, everything};
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::{prometheus, tidepool, victoria_metrics, vmagent, wait};
 
-/// An answer of more hours would take longer than the client waits.
+/// Longest range of one counting request; longer ones would exceed the client's timeout.
 const COUNTED_AT_ONCE_MS: i64 = 8 * 3_600_000;
-/// VictoriaMetrics shows what it has taken after a while.
+/// Timeout for VictoriaMetrics, which shows accepted samples after a while.
 const VISIBLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Who is measured.
+/// A server that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contender {
-    /// The binary under test.
     Tidepool,
     /// A Prometheus with its remote-write receiver.
     Prometheus(Release),
-    /// VictoriaMetrics as one process.
+    /// VictoriaMetrics as a single process.
     VictoriaMetrics,
     /// VictoriaMetrics' scraper, which stores nothing.
     Vmagent,
 }
 
 impl Contender {
-    /// What starts it with its data in `data` of this directory; the flags are its own.
+    /// Returns the launch of the server with its data in `data` of this directory and these flags.
     pub fn launch(self, directory: &Path, flags: &[String]) -> Result<Launch, BenchError> {
         let mut launch = match self {
             Contender::Tidepool => tidepool::Config::new(directory).launch()?,
@@ -42,7 +41,7 @@ impl Contender {
         Ok(launch)
     }
 
-    /// Flags with which it keeps blocks of so many days, and does not merge those of one day.
+    /// Returns flags to keep blocks of this number of days, without merging blocks of one day.
     pub fn flags_of_days(self, days: usize) -> Vec<String> {
         let words: &[&str] = match self {
             Contender::Tidepool => &["--max-block-duration=24h", "--retention-time="],
@@ -60,7 +59,7 @@ impl Contender {
         flags
     }
 
-    /// Whether it takes this version of remote write.
+    /// Returns whether the server accepts this version of remote write.
     pub fn takes(self, version: Version) -> bool {
         match self {
             Contender::Prometheus(Release::V2)
@@ -70,21 +69,22 @@ impl Contender {
         }
     }
 
-    /// Whether it answers remote reads and keeps a write-ahead log and blocks of Prometheus'.
+    /// Returns whether the server answers remote reads and has Prometheus' log and blocks.
     pub fn is_like_prometheus(self) -> bool {
         !matches!(self, Contender::VictoriaMetrics | Contender::Vmagent)
     }
 
-    /// How long what was taken may stay in memory alone before it is written.
+    /// Longest time for which accepted samples stay in memory alone.
     pub fn held_back(self) -> Duration {
         match self {
-            // By default its memory goes to disk every 5 s.
+            // By default VictoriaMetrics writes its memory to disk every 5 s.
             Contender::VictoriaMetrics => Duration::from_secs(6),
             Contender::Tidepool | Contender::Prometheus(_) | Contender::Vmagent => Duration::ZERO,
         }
     }
 
-    /// Fails unless the server has so many samples in a range, both ends included.
+    /// Returns an error unless the server has this number of samples in a range, both ends
+    /// included.
     pub fn check(
         self,
         server: &Server,
@@ -92,10 +92,10 @@ impl Contender {
         samples: u64,
     ) -> Result<(), BenchError> {
         let found = match self {
-            // Chunks that 2.x still appends to may end in a byte of padding, which our decoder
-            // refuses.
+            // Chunks that 2.x still appends to may end in a byte of padding, which the tests'
+            // decoder refuses.
             Contender::Prometheus(Release::V2) => return Ok(()),
-            // What it wrote is at its destination.
+            // vmagent's samples are counted at its destination.
             Contender::Vmagent => return Ok(()),
             Contender::VictoriaMetrics => {
                 let found = wait::until("all samples", VISIBLE_TIMEOUT, || {
@@ -127,14 +127,14 @@ impl std::fmt::Display for Contender {
     }
 }
 
-/// Samples of all series by decoding every chunk.
+/// Counts the samples of all series by decoding every chunk.
 fn streamed(server: &Server, (start_ms, end_ms): (i64, i64)) -> Result<u64, BenchError> {
     let reader = Reader::new(&server.url());
     let mut found = 0;
     for start_ms in (start_ms..=end_ms).step_by(COUNTED_AT_ONCE_MS as usize) {
         let end_ms = end_ms.min(start_ms + COUNTED_AT_ONCE_MS - 1);
         reader.visit_parts(&[everything(start_ms, end_ms)], |part| {
-            // Chunks are whole, and may reach out of the range.
+            // Chunks are returned whole and may reach beyond the range.
             let times = part.samples.iter().map(|sample| sample.timestamp_ms);
             let times = times.chain(part.histograms.iter().map(|point| point.timestamp_ms));
             found += times.filter(|time_ms| (start_ms..=end_ms).contains(time_ms)).count() as u64;
@@ -144,7 +144,7 @@ fn streamed(server: &Server, (start_ms, end_ms): (i64, i64)) -> Result<u64, Benc
     Ok(found)
 }
 
-/// Samples of all series as a query counts them.
+/// Counts the samples of all series by a query.
 fn counted(server: &Server, (start_ms, end_ms): (i64, i64)) -> Result<u64, BenchError> {
     victoria_metrics::flush(server)?;
     let promql = format!("sum(count_over_time({{__name__!=''}}[{}ms]))", end_ms - start_ms + 1);

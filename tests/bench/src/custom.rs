@@ -1,4 +1,4 @@
-//! One load of any shape: written, read back by both kinds of answer, and counted.
+//! Measures one load of any shape: writes it, reads it by both kinds of answer, and counts it.
 
 use super::contender::Contender;
 use super::load::Load;
@@ -7,16 +7,14 @@ use super::{BenchError, Context};
 use tidepool_tests::remote_read::everything;
 use tidepool_tests::remote_write::Version;
 
-/// What one server needs for one load.
+/// Cost of one load in one server.
 #[derive(Clone, Copy, Debug)]
 pub struct Measurement {
-    /// Who.
     pub contender: Contender,
-    /// By which version of remote write.
     pub version: Version,
-    /// To write it.
     pub write: WriteCost,
-    /// To read everything as a stream and as SAMPLES; nothing, if it answers no remote read.
+    /// Cost of reading everything as a stream and as SAMPLES; `None` if the server has no remote
+    /// read.
     pub reads: Option<[ReadCost; 2]>,
 }
 

@@ -1,16 +1,16 @@
-//! Requests as a sender makes them that has queues, a backlog or rules: no request begins and ends
-//! where one of an earlier scrape did, and none has its table of symbols in the same order.
+//! Requests of a sender with queues, a backlog or rules: no request begins and ends where one of an
+//! earlier scrape did, and no two have their symbols in the same order.
 
 use super::load::Load;
 use tidepool_tests::remote_write::{Symbols, Version, compress, message_bytes_with};
 use tidepool_tests::series::{Dataset, Random, Row};
 
-/// Series that arrive together, as those of a target do; which target comes first changes.
+/// Series that arrive together, as those of one target; the order of targets changes.
 const TARGET_SERIES: usize = 100;
-/// The stream of random numbers.
+/// Number of the random stream.
 const STREAM: u64 = 0x6375_7473;
 
-/// Encodes a data set for so many connections, each of which has some series. A request has between
+/// Encodes a data set for some connections, each with a part of the series. A request has between
 /// one row and `rows_max`.
 pub fn encode(data: &Dataset, version: Version, rows_max: usize, connections: usize) -> Load {
     let mut random = Random::new(data.shape.seed, STREAM);
@@ -26,7 +26,7 @@ pub fn encode(data: &Dataset, version: Version, rows_max: usize, connections: us
         shuffle(&mut targets, &mut random);
         let mut requests = vec![Vec::new(); connections];
         for (target, rows) in targets {
-            // Series that have ended leave fewer rows than there are homes.
+            // After series have ended there are fewer targets than entries in `home`.
             let at = home[target];
             for row in rows {
                 if waiting[at].is_empty() {
@@ -84,10 +84,10 @@ mod tests {
     use tidepool_tests::proto::write_v2::Request;
     use tidepool_tests::series::{Shape, Texture};
 
-    /// Times and bits.
+    /// Times and the bits of values.
     type Rows = Vec<(i64, u64)>;
 
-    /// What was sent is what there is, each series in order and on one connection, and requests
+    /// The requests contain exactly the data, each series in order and on one connection, and
     /// differ in length.
     #[test]
     fn every_row_is_sent_once_and_in_order() {

@@ -1,6 +1,6 @@
-//! The pages about speed: the table and the charts of all that was measured, with the commit and
-//! the machine, between two marks of a page whose other text is written by hand. Queries,
-//! dashboards and scraping have pages of their own.
+//! The pages about speed: the table and the charts of all measurements, with the commit and the
+//! machine, between two marks of a page whose other text is written by hand. Queries, dashboards
+//! and scraping have pages of their own.
 
 use super::BenchError;
 use super::bars::Bar;
@@ -16,7 +16,7 @@ use tidepool_tests::built::{target_dir, workspace};
 const BEGIN: &str = "<!-- Written by `bench docs` from here … -->\n";
 const END: &str = "<!-- … to here -->\n";
 
-/// A sheet of charts: its file, and key, title and x axis of each.
+/// A sheet of charts: its file, and the key, title and x axis of each chart.
 type Sheet = (&'static str, &'static str, &'static [(&'static str, &'static str, &'static str)]);
 
 const SHEETS: [Sheet; 2] = [
@@ -43,18 +43,15 @@ const SHEETS: [Sheet; 2] = [
     ),
 ];
 
-/// A table that is kept as it was printed: its file in cargo's folder and beside the page about
-/// speed, and the page's title.
+/// A table that is kept as printed: its file in cargo's folder and beside the page about speed, and
+/// the page's title.
 pub type Kind = (&'static str, &'static str);
 
-/// The table of queries.
 pub const QUERIES: Kind = ("queries.md", "Speed of queries");
-/// The tables of narrow requests.
 pub const NARROW: Kind = ("narrow.md", "Speed of narrow requests");
-/// The table of dashboards.
 pub const DASHBOARD: Kind = ("dashboard.md", "Dashboards beside ingestion");
 
-/// Keeps a table in place of the one before.
+/// Keeps a table in place of the earlier one.
 pub fn keep((file, _): Kind, table: &str) -> Result<(), BenchError> {
     keep_text(file, table)
 }
@@ -72,7 +69,7 @@ fn keep_text(file: &str, text: &str) -> Result<(), BenchError> {
     Ok(fs::write(path, text)?)
 }
 
-/// What was kept, if it was.
+/// Reads a kept file; `None` if there is none.
 fn kept_text(file: &str) -> Result<Option<String>, BenchError> {
     match fs::read_to_string(kept_path(file)) {
         Ok(text) => Ok(Some(text)),
@@ -89,7 +86,7 @@ fn kept_path(file: &str) -> PathBuf {
     target_dir().join("bench").join(file)
 }
 
-/// Writes pages and charts into a folder, and returns the paths of the pages.
+/// Writes pages and charts into a folder; returns the paths of the pages.
 pub fn write(kept: &Kept, folder: &Path) -> Result<Vec<PathBuf>, BenchError> {
     let is_of_scraping = |name: &String| *name == Scenario::Scraping.name();
     let (scraping, others): (Kept, Kept) =
@@ -120,7 +117,7 @@ pub fn write(kept: &Kept, folder: &Path) -> Result<Vec<PathBuf>, BenchError> {
     if written.is_empty() { Err(BenchError::NoFigures) } else { Ok(written) }
 }
 
-/// Puts a text between the marks of a page.
+/// Replaces the text between the marks of a page.
 fn replace(path: PathBuf, title: &str, text: &str) -> Result<PathBuf, BenchError> {
     let page = fs::read_to_string(&path).unwrap_or_else(|_| format!("# {title}\n\n{BEGIN}{END}"));
     let before = page.split_once(BEGIN).map_or(page.as_str(), |(before, _)| before);
@@ -129,7 +126,7 @@ fn replace(path: PathBuf, title: &str, text: &str) -> Result<PathBuf, BenchError
     Ok(path)
 }
 
-/// Writes the charts, and returns the lines that show them.
+/// Writes the charts; returns the lines that show them.
 fn write_charts(kept: &Kept, charts: &Path) -> Result<String, BenchError> {
     let mut images = String::new();
     let mut image = |file: &str, title: &str, svg: String| -> Result<(), BenchError> {
@@ -151,7 +148,7 @@ fn write_charts(kept: &Kept, charts: &Path) -> Result<String, BenchError> {
     Ok(images)
 }
 
-/// Of which commits, on which machine, beside whom.
+/// Returns the commits, the machine and the versions of the other servers as text.
 fn origin(kept: &Kept) -> Result<String, BenchError> {
     let mut text = String::new();
     let commits: Vec<&str> = kept.values().map(|measured| measured.commit.as_str()).collect();
@@ -167,7 +164,7 @@ fn origin(kept: &Kept) -> Result<String, BenchError> {
     Ok(text)
 }
 
-/// The machine, and the versions of the others.
+/// Returns the machine and the versions of the other servers as text.
 pub fn machine() -> Result<String, BenchError> {
     let field = |file: &str, name: &str| -> Result<String, BenchError> {
         let text = fs::read_to_string(file)?;
@@ -191,7 +188,7 @@ pub fn machine() -> Result<String, BenchError> {
     ))
 }
 
-/// The version of a module.
+/// Returns the version of a module that a file pins.
 fn pinned(file: &str, module: &str) -> Result<String, BenchError> {
     let text = fs::read_to_string(workspace().join(file))?;
     let rest = text.lines().find_map(|line| line.split_once(module));

@@ -1,7 +1,7 @@
-//! Targets to scrape: many exposers in this process, whose work is not counted.
+//! Scrape targets: many exposers in this process, whose work is not counted.
 //!
-//! All pages are made and compressed before the clock starts. The page of a target follows from how
-//! often it was asked for, so that values change from scrape to scrape.
+//! All pages are made and compressed before the clock starts. The number of a target's scrapes
+//! selects its page, so that values change from scrape to scrape.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -15,26 +15,24 @@ use std::thread::{Builder, JoinHandle};
 use tidepool_tests::series::fleet::{self, Values};
 use tidepool_tests::series::{Labels, Shape, Texture};
 
-/// Thousands of threads wait for one connection each.
+/// Small, because thousands of threads wait for one connection each.
 const STACK_BYTES: usize = 128 << 10;
-/// Labels that a target adds by itself, or that its site adds when it forwards.
+/// Labels that the scraper adds for a target, or a site when it forwards.
 const LABELS_OF_TARGETS: [&str; 6] =
     ["cluster", "environment", "instance", "job", "node", "service"];
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
                     Content-Encoding: gzip\r\n";
 
-/// How many targets there are, and what they expose.
+/// Number of targets and size of their pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// Number of targets.
     pub targets: usize,
-    /// Series of each target.
+    /// Number of series of each target.
     pub series: usize,
-    /// Different pages of each target.
+    /// Number of different pages of each target.
     pub pages: usize,
 }
 
-/// Compressed pages, by target.
 pub type Pages = Arc<Vec<Vec<Vec<u8>>>>;
 
 /// Targets that answer until they are dropped.
@@ -46,12 +44,12 @@ pub struct Fleet {
 
 struct Shared {
     pages: Pages,
-    /// By target.
+    /// Number of requests by target.
     asked: Vec<AtomicU64>,
     ends: AtomicBool,
 }
 
-/// The pages of all targets: five labels and a name for each series.
+/// Makes the pages of all targets: five labels and a name for each series.
 pub fn pages(size: Size, seed: u64) -> io::Result<Pages> {
     let Size { targets, series, pages } = size;
     let texture = Texture::Regular;
@@ -60,14 +58,14 @@ pub fn pages(size: Size, seed: u64) -> io::Result<Pages> {
         let numbers = target * series..(target + 1) * series;
         let mut all: Vec<(Labels, Values)> =
             numbers.map(|number| fleet::start(&shape, number)).collect();
-        // Families stand together.
+        // The format wants the series of a family together.
         all.sort_by(|a, b| a.0.value("__name__").cmp(b.0.value("__name__")));
         (0..pages).map(|_| compressed(&page(&mut all))).collect()
     };
     Ok(Arc::new((0..targets).map(of_target).collect::<io::Result<_>>()?))
 }
 
-/// The next page of a target.
+/// Returns the next page of a target.
 fn page(all: &mut [(Labels, Values)]) -> String {
     let (mut page, mut last) = (String::new(), "");
     for (labels, values) in all {
@@ -115,17 +113,17 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// Where the targets listen.
+    /// Returns the addresses of the targets.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// How often the target was asked that was asked least.
+    /// Returns the smallest number of requests to one target.
     pub fn least_asked(&self) -> u64 {
         self.shared.asked.iter().map(|asked| asked.load(SeqCst)).min().unwrap_or(0)
     }
 
-    /// How often all targets were asked.
+    /// Returns the number of requests to all targets.
     pub fn asked(&self) -> u64 {
         self.shared.asked.iter().map(|asked| asked.load(SeqCst)).sum()
     }
@@ -149,7 +147,7 @@ fn listen(listener: &TcpListener, target: usize, shared: &Arc<Shared>) {
             break;
         }
         let shared = Arc::clone(shared);
-        // A scraper that disconnects asks again.
+        // A scraper that is disconnected sends its request again.
         let serve = move || drop(stream.and_then(|stream| serve(stream, target, &shared)));
         drop(Builder::new().stack_size(STACK_BYTES).spawn(serve));
     }
@@ -180,7 +178,8 @@ fn serve(stream: TcpStream, target: usize, shared: &Shared) -> io::Result<()> {
     }
 }
 
-/// Each target has a listener and a connection; the servers inherit the limit.
+/// Raises the limit of open files, because each target has a listener and a connection. The servers
+/// inherit the limit.
 fn raise_file_limit() -> io::Result<()> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     Ok(setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?)

@@ -1,7 +1,8 @@
 //! A load of writes, encoded before the clock starts, and its senders.
 //!
-//! Its shape is that of a scraper: at every interval all series have one sample, cut into requests
-//! of so many series; each series stays on one connection, so that its samples arrive in order.
+//! Its shape is that of a scraper: at every interval all series have one sample, divided into
+//! requests of a fixed number of series; each series stays on one connection, so that its samples
+//! arrive in order.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,52 +14,49 @@ use tidepool_tests::http::HttpError;
 use tidepool_tests::remote_write::{Version, Writer, encode};
 use tidepool_tests::series::{Dataset, Row, Series, Shape};
 
-/// No connection is further ahead of the others than this many scrapes: a server may refuse what
-/// is an hour older than its newest sample.
+/// Largest lead of one connection over the others in scrapes: a server may refuse a sample that is
+/// an hour older than its newest one.
 const SCRAPES_AHEAD_MAX: usize = 16;
 /// Pause before a refused request is repeated.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
-/// A request that is refused so often fails the run.
+/// Number of refusals of a request that fails the run.
 const RETRIES_MAX: u32 = 200;
 
-/// Bodies to send.
+/// Encoded requests for several connections.
 pub struct Load {
-    /// How they are encoded.
     pub version: Version,
-    /// Samples in all of them.
+    /// Number of samples in all requests.
     pub samples: u64,
     /// Times of the first and last sample.
     pub time_range_ms: (i64, i64),
-    /// Bytes of all bodies.
+    /// Total size of all bodies.
     pub body_bytes: u64,
-    /// By connection, by scrape.
+    /// Bodies by connection, then by scrape.
     bodies: Vec<Vec<Vec<Vec<u8>>>>,
 }
 
-/// How a part of a load was taken that was sent at a steady rate.
+/// Measurements of a part of a load that was sent at a steady rate.
 pub struct Paced {
-    /// How long each request took until it was answered.
+    /// Time from sending a request to its response.
     pub latencies: Vec<Duration>,
 }
 
-/// Why a load was not taken.
+/// Reason why a load was not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// No answer.
     #[error("the write got no answer")]
     Http(#[from] HttpError),
-    /// Not taken, and not worth another try.
+    /// The server refused the request, and a retry would not help.
     #[error("the write was answered with {status}: {body}")]
     Refused {
-        /// The status.
         status: u16,
-        /// What the server said.
+        /// Body of the response as text.
         body: String,
     },
 }
 
 impl Load {
-    /// Encodes a data set for so many connections.
+    /// Encodes a data set for some connections.
     pub fn encode(data: &Dataset, version: Version, rows_max: usize, connections: usize) -> Load {
         let requests = |rows: Vec<Row<'_>>| {
             rows.chunks(rows_max).map(|rows| encode(version, rows)).collect::<Vec<_>>()
@@ -72,7 +70,7 @@ impl Load {
         )
     }
 
-    /// Encodes native histograms, each with some forty buckets, of the series that a shape has.
+    /// Encodes native histograms with some forty buckets each, for the series of a shape.
     pub fn encode_histograms(
         shape: Shape,
         version: Version,
@@ -101,7 +99,7 @@ impl Load {
         )
     }
 
-    /// The requests of each scrape go round the connections.
+    /// Distributes the requests of each scrape over the connections in turn.
     fn of_bodies(
         version: Version,
         samples: u64,
@@ -120,7 +118,7 @@ impl Load {
         Load::of_connections(version, samples, time_range_ms, bodies)
     }
 
-    /// Bodies by connection, by scrape.
+    /// Makes a load of bodies by connection, then by scrape.
     pub(super) fn of_connections(
         version: Version,
         samples: u64,
@@ -131,7 +129,7 @@ impl Load {
         Load { version, samples, time_range_ms, body_bytes: lengths.sum(), bodies }
     }
 
-    /// By connection, by scrape.
+    /// Returns the bodies by connection, then by scrape.
     #[cfg(test)]
     pub(super) fn bodies(&self) -> impl Iterator<Item = &Vec<Vec<Vec<u8>>>> {
         self.bodies.iter()
@@ -156,7 +154,8 @@ impl Load {
                     let mut failed = false;
                     for scrapes in scrapes.chunks(SCRAPES_AHEAD_MAX) {
                         for body in scrapes.iter().flatten() {
-                            // After a failure only the meeting points are kept.
+                            // After a failure the thread only takes part in the barriers, for which
+                            // the others wait.
                             let sent =
                                 if failed { Ok(()) } else { self.post(&writer, body, retries) };
                             if let Err(error) = sent {
@@ -177,12 +176,12 @@ impl Load {
         }
     }
 
-    /// How often all series have a sample.
+    /// Returns the number of scrapes.
     pub fn scrape_count(&self) -> usize {
         self.bodies.iter().map(Vec::len).max().unwrap_or(0)
     }
 
-    /// Sends some scrapes, each at its time or as soon as the one before is taken.
+    /// Sends some scrapes, each at its time or as soon as the one before was accepted.
     pub fn send_paced(
         &self,
         base_url: &str,
@@ -192,14 +191,15 @@ impl Load {
         self.send_at(base_url, scrapes, every, |_, _| Duration::ZERO)
     }
 
-    /// Sends everything; the requests of a scrape are spread over the time up to the next.
+    /// Sends everything; the requests of a scrape are spread over the time up to the next one.
     pub fn send_evenly(&self, base_url: &str, every: Duration) -> Result<Paced, SendError> {
         let share = |index: usize, requests: usize| every * index as u32 / requests as u32;
         self.send_at(base_url, 0..self.scrape_count(), every, share)
     }
 
-    /// Sends some scrapes, each request at its time or as soon as the one before is taken: so long
-    /// after the scrape's time as is said for its number of so many.
+    /// Sends some scrapes, each request at its time or as soon as the one before was accepted.
+    /// `after` gives the delay after the scrape's time from the request's index and the number of
+    /// requests.
     fn send_at(
         &self,
         base_url: &str,

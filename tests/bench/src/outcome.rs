@@ -1,5 +1,5 @@
-//! What was measured: figures of rows and points of charts, kept in a file by scenario, so that the
-//! scenarios need not be measured in one go.
+//! Measurements: figures of rows and points of charts, kept in a file by scenario, so that
+//! scenarios can be measured one by one.
 
 use super::bars::row_of;
 use super::contender::Contender;
@@ -12,62 +12,52 @@ use std::path::PathBuf;
 use std::process::Command;
 use tidepool_tests::built::{target_dir, workspace};
 
-/// One cell of the table.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Figure {
-    /// The row's key.
     pub row: String,
-    /// The server's name.
     pub server: String,
-    /// What was measured, in the unit of the row.
+    /// Measured value, in the unit of the row.
     pub value: f64,
     /// Wall time, in the unit of the row.
     pub wall: Option<f64>,
 }
 
-/// One point of a chart.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Point {
-    /// The chart's key.
     pub chart: String,
-    /// The server's name.
     pub server: String,
-    /// Where.
+    /// Position on the x axis.
     pub x: f64,
-    /// How much.
+    /// Value on the y axis.
     pub y: f64,
 }
 
-/// What one scenario gave.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Cells.
     pub figures: Vec<Figure>,
-    /// Points.
     pub points: Vec<Point>,
 }
 
-/// What one scenario gave, and of what.
+/// Kept results of one scenario, with their origin.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Measured {
-    /// The commit, with a `+` if files differed from it.
+    /// Commit, with a `+` if files differed from it.
     pub commit: String,
-    /// The least of each figure in so many rounds.
+    /// Number of rounds; the least of each figure counts.
     pub rounds: usize,
-    /// How long it took.
+    /// Duration of the measurement in seconds.
     pub took_s: f64,
-    /// What it gave.
     pub outcome: Outcome,
 }
 
-/// All that is kept, by the name of the scenario.
+/// All kept results, by the name of the scenario.
 pub type Kept = BTreeMap<String, Measured>;
 
 impl Outcome {
     /// Adds a figure.
     ///
     /// # Panics
-    /// When there is no such row: a figure that no table shows.
+    /// Panics if there is no such row: no table would show the figure.
     pub fn add(&mut self, row: &str, contender: Contender, value: f64) {
         self.push(row, contender, value, None);
     }
@@ -75,7 +65,7 @@ impl Outcome {
     /// Adds a figure and its wall time.
     ///
     /// # Panics
-    /// When there is no such row.
+    /// Panics if there is no such row.
     pub fn add_timed(&mut self, row: &str, contender: Contender, value: f64, wall: f64) {
         self.push(row, contender, value, Some(wall));
     }
@@ -87,20 +77,18 @@ impl Outcome {
         self.figures.push(Figure { row, server, value, wall });
     }
 
-    /// Adds a point.
     pub fn point(&mut self, chart: &str, contender: Contender, x: f64, y: f64) {
         let (chart, server) = (chart.to_string(), contender.to_string());
         eprintln!("  {server}: {chart} at {x} = {y:.3}");
         self.points.push(Point { chart, server, x, y });
     }
 
-    /// Takes over all of another outcome.
     pub fn extend(&mut self, other: Outcome) {
         self.figures.extend(other.figures);
         self.points.extend(other.points);
     }
 
-    /// Takes over what another round measured as less.
+    /// Replaces figures by those of another round that are less.
     pub fn keep_least(&mut self, other: Outcome) {
         if self.figures.is_empty() && self.points.is_empty() {
             *self = other;
@@ -117,7 +105,7 @@ impl Outcome {
     }
 }
 
-/// What is kept from runs before.
+/// Loads the results kept from earlier runs.
 pub fn load_kept() -> Result<Kept, BenchError> {
     let path = kept_path();
     match fs::read(&path) {
@@ -129,7 +117,7 @@ pub fn load_kept() -> Result<Kept, BenchError> {
     }
 }
 
-/// Measures a scenario so many times.
+/// Measures a scenario some times and keeps the least of each figure.
 pub fn measure(
     context: &Context,
     scenario: Scenario,
@@ -144,7 +132,7 @@ pub fn measure(
     Ok(Measured { commit: commit()?, rounds, took_s, outcome })
 }
 
-/// Keeps what a scenario gave in place of what it gave before.
+/// Keeps the results of a scenario in place of its earlier ones.
 pub fn keep(scenario: Scenario, measured: &Measured) -> Result<(), BenchError> {
     let mut kept = load_kept()?;
     kept.insert(scenario.name(), measured.clone());
@@ -161,14 +149,14 @@ fn kept_path() -> PathBuf {
     target_dir().join("bench/figures.json")
 }
 
-/// The commit that is checked out; with a sign after it, if files were changed.
+/// Returns the commit that is checked out, followed by `+` if files were changed.
 pub fn commit() -> Result<String, BenchError> {
     let git = |arguments: &[&str]| -> Result<String, BenchError> {
         let output = Command::new("git").args(arguments).current_dir(workspace()).output()?;
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
     };
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
-    // What the benchmark itself writes does not count.
+    // Files that the benchmark itself writes do not count.
     let changes = git(&["status", "--porcelain", "--", ".", ":!host/docs"])?;
     Ok(if changes.is_empty() { commit } else { commit + "+" })
 }

@@ -1,47 +1,45 @@
 //! Charts as SVG: curves over a logarithmic axis, several on one sheet, and ratios as bars.
 //!
-//! A few shapes and texts, so no drawing library: what it would add is mostly what we do not draw.
+//! Draws without a library, which would mostly add features that these charts do not need.
 
 use std::fmt::Write as _;
 
 const PANEL_WIDTH: f64 = 440.0;
 const PANEL_HEIGHT: f64 = 270.0;
 const COLUMNS: usize = 2;
-/// Room for texts around the curves of a panel.
+/// Margins for texts around the curves of a panel.
 const LEFT: f64 = 56.0;
 const RIGHT: f64 = 16.0;
 const TOP: f64 = 48.0;
 const BOTTOM: f64 = 44.0;
-/// Distinct for all kinds of colour vision (Okabe and Ito).
+/// Distinguishable with all kinds of colour vision (Okabe and Ito).
 const COLOURS: [&str; 4] = ["#0072b2", "#d55e00", "#009e73", "#555555"];
 const TICKS: f64 = 4.0;
 const BAR_HEIGHT: f64 = 20.0;
 const BAR_LABELS_WIDTH: f64 = 540.0;
 const BARS_WIDTH: f64 = 380.0;
 
-/// Curves in one frame; both axes begin where it helps: x at its least, y at zero.
+/// Curves in one frame; the x axis begins at the least x, the y axis at zero.
 #[derive(Clone, Debug)]
 pub struct Panel {
-    /// What is shown.
     pub title: String,
-    /// What runs along.
+    /// Title of the x axis.
     pub x_title: String,
-    /// A name and points in ascending order of x, which is above zero.
+    /// Name of each curve, and its points in ascending order of x, which is above zero.
     pub curves: Vec<(String, Vec<(f64, f64)>)>,
 }
 
-/// How much of what another needs.
+/// Ratio of one server's need to another's.
 #[derive(Clone, Debug)]
 pub struct RatioBar {
-    /// Of what.
+    /// Title of the bar's row.
     pub title: String,
-    /// The part.
     pub ratio: f64,
-    /// How much is allowed, if that is said.
+    /// Largest accepted ratio, if there is one.
     pub bar: Option<f64>,
 }
 
-/// Panels on one sheet.
+/// Draws several panels on one sheet.
 pub fn panels(panels: &[Panel]) -> String {
     let rows = panels.len().div_ceil(COLUMNS);
     let (width, height) = (PANEL_WIDTH * COLUMNS as f64, PANEL_HEIGHT * rows as f64);
@@ -57,7 +55,7 @@ pub fn panels(panels: &[Panel]) -> String {
     svg + "</svg>\n"
 }
 
-/// Ratios on a logarithmic axis, with a tick where the bar is.
+/// Draws ratios on a logarithmic axis, with a tick at each accepted ratio.
 pub fn ratios(title: &str, bars: &[RatioBar]) -> String {
     let height = TOP + bars.len() as f64 * BAR_HEIGHT + BOTTOM;
     let width = BAR_LABELS_WIDTH + BARS_WIDTH + 3.0 * RIGHT;
@@ -152,7 +150,7 @@ fn draw(panel: &Panel, svg: &mut String) {
             "<rect x=\"{legend_x:.1}\" y=\"28\" width=\"10\" height=\"10\" fill=\"{colour}\"/>"
         );
         text(svg, legend_x + 14.0, 37.0, "start", "", name);
-        // Letters of this size are some seven pixels wide.
+        // Letters of this size are about seven pixels wide.
         legend_x += 32.0 + 7.0 * name.len() as f64;
     }
 }
@@ -183,7 +181,7 @@ fn line(svg: &mut String, from: (f64, f64), to: (f64, f64), class: &str) {
     );
 }
 
-/// The next of 1, 2, 5, 10 … times a power of ten.
+/// Returns the next of 1, 2, 5, 10 … times a power of ten.
 fn nice_step(step: f64) -> f64 {
     let step = step.max(1e-9);
     let power = 10f64.powf(step.log10().floor());
@@ -191,7 +189,7 @@ fn nice_step(step: f64) -> f64 {
     factors.into_iter().map(|factor| factor * power).find(|nice| *nice >= step).unwrap_or(step)
 }
 
-/// A number with three digits that count, thousands and millions by letter.
+/// Formats a number with three significant digits, thousands and millions by letter.
 pub fn short(value: f64) -> String {
     let (value, letter) = match value.abs() {
         size if size >= 1e6 => (value / 1e6, "M"),

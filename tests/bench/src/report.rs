@@ -1,4 +1,4 @@
-//! Measurements as markdown tables: the one of all bars, and one of custom loads.
+//! Measurements as markdown tables: one of all bars, and one of custom loads.
 
 use super::bars::{ROWS, Row};
 use super::custom::Measurement;
@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 use tidepool_tests::{prometheus, tidepool, victoria_metrics, vmagent};
 
-/// The servers that have a column, the last two only if they were measured.
+/// Servers that have a column; the last two have one only if they were measured.
 pub const COLUMNS: [&str; 4] =
     [tidepool::NAME, prometheus::NAME_V3, victoria_metrics::NAME, vmagent::NAME];
 
@@ -29,16 +29,15 @@ const HEADINGS: [&str; 13] = [
     "answers MB",
 ];
 
-/// A row of the table with what was measured.
+/// A row of the table with its figures.
 pub struct Filled<'a> {
-    /// The row.
     pub row: &'static Row,
-    /// By [`COLUMNS`].
+    /// Figures in the order of [`COLUMNS`].
     pub figures: [Option<&'a Figure>; 4],
 }
 
 impl Filled<'_> {
-    /// What tidepool needs of what Prometheus needs.
+    /// Returns the ratio of tidepool's need to Prometheus'.
     pub fn ratio(&self) -> Option<f64> {
         let [ours, theirs, ..] = self.figures;
         Some(ours?.value / theirs?.value).filter(|ratio| ratio.is_finite())
@@ -50,7 +49,7 @@ impl Filled<'_> {
     }
 }
 
-/// The rows that anything was measured for.
+/// Returns the rows with at least one measurement.
 pub fn filled(kept: &Kept) -> Vec<Filled<'_>> {
     let find = |row: &Row, server: &str| {
         let figures = &kept.get(&row.scenario.name())?.outcome.figures;
@@ -62,7 +61,7 @@ pub fn filled(kept: &Kept) -> Vec<Filled<'_>> {
         .collect()
 }
 
-/// The table of all bars that were measured.
+/// Returns the table of all bars that were measured.
 pub fn table(kept: &Kept) -> String {
     let rows = filled(kept);
     let is_measured = |column: usize| rows.iter().any(|row| row.figures[column].is_some());
@@ -88,7 +87,7 @@ pub fn table(kept: &Kept) -> String {
     text
 }
 
-/// One row a measurement.
+/// Returns a table with one row for each measurement.
 pub fn custom_table(measurements: &[Measurement]) -> String {
     let mut text = line(HEADINGS);
     text += &line(["---"; HEADINGS.len()]);
@@ -124,7 +123,7 @@ fn cell(figure: &Figure) -> String {
     }
 }
 
-/// A line of a table.
+/// Formats a line of a table.
 pub fn line(cells: impl IntoIterator<Item = impl std::fmt::Display>) -> String {
     let mut text = String::from("|");
     for cell in cells {

@@ -1,4 +1,4 @@
-//! One server on a directory of its own, and what each thing that it is asked for costs.
+//! One server on a directory of its own, and the cost of each request to it.
 
 use super::contender::Contender;
 use super::load::Load;
@@ -12,20 +12,18 @@ use tidepool_tests::process::{Launch, ProcessError, READY_TIMEOUT, Server, Usage
 use tidepool_tests::proto::prometheus::Query;
 use tidepool_tests::remote_read::{ReadError, Reader};
 
-/// How long a server has to be idle.
+/// Time for which a server must be idle.
 pub const IDLE_WINDOW: Duration = Duration::from_millis(500);
-/// A server is idle when it uses less than this in a window.
+/// Largest CPU use of an idle server in one window.
 const IDLE_CPU_MAX: Duration = Duration::from_millis(20);
-/// A server that never gets idle is measured after this time.
+/// Timeout for a server to be idle; it is measured then nevertheless.
 const SETTLE_MAX: Duration = Duration::from_secs(120);
-/// Pauses between two questions whether a server is ready: short where milliseconds count, longer
-/// where a start takes minutes and the questions would cost the server something.
+/// Pauses between two looks whether a server is ready: short where milliseconds count, longer where
+/// a start takes minutes and the requests would cost the server CPU.
 const READY_PAUSE: Duration = Duration::from_millis(1);
 const READY_PAUSE_LONG: Duration = Duration::from_millis(50);
 
-/// A running server.
 pub struct Trial {
-    /// Which.
     pub contender: Contender,
     /// The process; dropped before its directory.
     pub server: Server,
@@ -35,87 +33,82 @@ pub struct Trial {
     held_back: Duration,
 }
 
-/// CPU of the server, and time.
+/// CPU time of the server, and wall time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cost {
     /// CPU of the server, until it was idle.
     pub cpu: Duration,
-    /// From the request to the last byte of the answer.
+    /// Time from the request to the last byte of the answer.
     pub wall: Duration,
 }
 
-/// What a start costs.
 #[derive(Clone, Copy, Debug)]
 pub struct StartCost {
-    /// From the start of the process until it says that it is ready.
+    /// Cost from the start of the process until it says that it is ready.
     pub cost: Cost,
     /// Peak of resident memory up to then.
     pub peak_memory_bytes: u64,
 }
 
-/// What a load of writes costs.
+/// Cost of a load of writes.
 #[derive(Clone, Copy, Debug)]
 pub struct WriteCost {
-    /// How many samples.
     pub samples: u64,
-    /// Of all writes, until the server was idle.
+    /// Cost of all writes, until the server was idle.
     pub cost: Cost,
     /// Peak of resident memory up to then.
     pub peak_memory_bytes: u64,
-    /// Bytes that went to storage up to then.
+    /// Bytes written to storage up to then.
     pub written_bytes: u64,
     /// Bytes in the data directory after that.
     pub kept_bytes: u64,
-    /// Requests that had to be repeated.
+    /// Number of requests that had to be repeated.
     pub retries: u64,
 }
 
-/// What one way to read costs.
+/// Cost of one kind of read.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadCost {
-    /// Of one read.
+    /// Mean cost of one read.
     pub cost: Cost,
-    /// Peak of resident memory over what was resident before.
+    /// Peak of resident memory over the memory before the read.
     pub extra_memory_bytes: u64,
-    /// Bytes of the answer's body.
+    /// Size of the answer's body in bytes.
     pub answer_bytes: u64,
 }
 
-/// The kind of a read's answer.
+/// Kind of a read's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// `STREAMED_XOR_CHUNKS`.
     Streamed,
-    /// `SAMPLES`.
     Sampled,
 }
 
 impl Answer {
-    /// Both.
     pub const ALL: [Answer; 2] = [Answer::Streamed, Answer::Sampled];
 }
 
 impl Cost {
-    /// CPU seconds per million samples.
+    /// Returns CPU seconds per million samples.
     pub fn cpu_s_per_million(self, samples: u64) -> f64 {
         self.cpu.as_secs_f64() / (samples as f64 / 1e6)
     }
 
-    /// Seconds per million samples.
+    /// Returns wall seconds per million samples.
     pub fn wall_s_per_million(self, samples: u64) -> f64 {
         self.wall.as_secs_f64() / (samples as f64 / 1e6)
     }
 }
 
 impl WriteCost {
-    /// So many bytes, per sample.
+    /// Returns a number of bytes per sample.
     pub fn per_sample(&self, bytes: u64) -> f64 {
         bytes as f64 / self.samples as f64
     }
 }
 
 impl Trial {
-    /// Starts a server on a fresh directory that holds what `prepare` puts into its `data`.
+    /// Starts a server on a fresh directory whose `data` is filled by `prepare`.
     pub fn start_on(
         context: &Context,
         contender: Contender,
@@ -142,7 +135,6 @@ impl Trial {
         Ok(trial)
     }
 
-    /// Where its data is.
     pub fn data_dir(&self) -> PathBuf {
         self.directory.path().join("data")
     }
@@ -163,7 +155,6 @@ impl Trial {
         settle(&self.server, self.idle_window)
     }
 
-    /// Sends a load.
     pub fn write(&self, load: &Load) -> Result<WriteCost, BenchError> {
         self.write_scrapes(load, 0..load.scrape_count())
     }
@@ -191,7 +182,7 @@ impl Trial {
         })
     }
 
-    /// Reads so many times; returns the cost of one read and the most memory that one took.
+    /// Reads this number of times; returns the mean cost of a read and the largest memory of any.
     pub fn read(&self, answer: Answer, query: &Query, times: u32) -> Result<ReadCost, BenchError> {
         let reader = Reader::new(&self.server.url());
         let queries = std::slice::from_ref(query);
@@ -218,7 +209,7 @@ impl Trial {
         })
     }
 
-    /// Fails unless the server has all samples of a load.
+    /// Returns an error unless the server has all samples of a load.
     pub fn check(&self, load: &Load) -> Result<(), BenchError> {
         self.contender.check(&self.server, load.time_range_ms, load.samples)
     }

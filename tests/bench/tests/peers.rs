@@ -3,7 +3,7 @@
 use std::process::Command;
 use tidepool_bench::bars::ROWS;
 
-/// What it prints and what it logs; it has to succeed.
+/// Returns the standard output and the log of a run, which must succeed.
 #[track_caller]
 fn bench(arguments: &[&str]) -> (String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_bench"))
@@ -44,7 +44,7 @@ fn queries_are_measured_and_have_prometheus_answers() {
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| `")).collect();
     assert_eq!(rows.len(), 4, "{text}");
     for row in rows {
-        // Of tidepool and of Prometheus: CPU and wall seconds, megabytes.
+        // Figures of tidepool and of Prometheus: CPU and wall seconds, megabytes.
         for cell in row.split(" | ").skip(2).take(2) {
             let figures: Vec<f64> =
                 cell.split([' ', '/']).filter_map(|word| word.parse().ok()).collect();

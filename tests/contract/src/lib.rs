@@ -1,11 +1,11 @@
-//! Checks a host's storage from where the engine stands: a component that imports `wal` and
-//! `blocks`, and says what of `wit/storage.wit` they do not keep. Any host can run it on its own
-//! storage: `write` on an empty one, then, in another instance, `read-back`. As a command it takes
-//! these two as its argument. Built for anything but WebAssembly, this crate runs that component
-//! for hosts in Rust: [`Checks`].
+//! Checks a host's storage as the engine sees it: a component that imports `wal` and `blocks`, and
+//! reports which promises of `wit/storage.wit` they break. Any host can run it on its own storage:
+//! `write` on an empty one, then, in another instance, `read-back`. As a command it takes one of
+//! the two as its argument. Built for other targets, this crate runs that component for hosts in
+//! Rust: [`Checks`].
 //!
-//! What cannot be seen from inside: whether bytes survive a power cut, and what happens when the
-//! disk is full or fails. That is for tests of the host's own.
+//! The checks cannot see whether bytes survive a power cut, and what happens when the disk is full
+//! or fails. Hosts need tests of their own for these.
 
 #[cfg(target_arch = "wasm32")]
 mod component;

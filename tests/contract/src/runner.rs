@@ -7,25 +7,24 @@ use wasmtime::{AsContextMut, Engine, Result};
 
 const INTERFACE: &str = "tidepool:contract/checks@0.2.0";
 
-/// Which of the two parts.
+/// One of the two parts of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// The first run, on empty storage.
+    /// First run, on empty storage.
     Write,
-    /// The second run, on what the first one left.
+    /// Second run, on the storage that the first one left.
     ReadBack,
 }
 
 impl Phase {
-    /// In their order.
+    /// Both phases in their order.
     pub const ALL: [Phase; 2] = [Phase::Write, Phase::ReadBack];
 }
 
-/// The component with the checks, compiled.
 pub struct Checks(Component);
 
 impl Checks {
-    /// Compiles what `cargo build-contract` made.
+    /// Loads the component that `cargo build-contract` built.
     pub fn load(engine: &Engine) -> Result<Checks> {
         let file = target_dir().join("wasm32-wasip2/component-small/tidepool_contract.wasm");
         let component = Component::from_file(engine, &file)
@@ -33,8 +32,8 @@ impl Checks {
         Ok(Checks(component))
     }
 
-    /// Makes a fresh instance over the host's storage and lets it check; returns what was broken, a
-    /// sentence each. The linker has the host's `wal` and `blocks`, and WASI.
+    /// Runs a phase in a new instance over the host's storage; returns a sentence for each broken
+    /// promise. The linker has the host's `wal` and `blocks`, and WASI.
     pub fn broken<T: 'static>(
         &self,
         phase: Phase,
@@ -57,7 +56,6 @@ impl Checks {
     }
 }
 
-/// Where cargo puts what it builds.
 pub fn target_dir() -> PathBuf {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     std::env::var_os("CARGO_TARGET_DIR").map_or(workspace.join("target"), PathBuf::from)

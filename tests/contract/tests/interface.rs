@@ -1,5 +1,5 @@
-//! What `wit/` says of absence, emptiness, zero, limits and order, asked of the engine's component
-//! through a host.
+//! The engine's component keeps what `wit/` says of absence, emptiness, zero, limits and order, as
+//! seen through a host.
 
 use embed_rust::State;
 use embed_rust::bindings::EngineWithQueries as Component;
@@ -45,7 +45,6 @@ static LOADED: LazyLock<(Engine, wasmtime::component::Component)> = LazyLock::ne
     (engine, component.expect("`cargo build-component` makes it"))
 });
 
-/// An instance on storage of its own.
 struct Tidepool {
     store: Store<State>,
     component: Component,
@@ -72,7 +71,7 @@ impl Tidepool {
         Ok(tidepool)
     }
 
-    /// To the end, in the smallest steps.
+    /// Replays to the end in the smallest steps.
     fn replay(&mut self) -> Result<ReplayProgress> {
         loop {
             let progress = self.call(|guest, store| guest.call_replay(store, 0))??;
@@ -82,7 +81,7 @@ impl Tidepool {
         }
     }
 
-    /// Three series, `a`, `b` and `c`, of ten samples each.
+    /// Makes a store with three series, `a`, `b` and `c`, of ten samples each.
     fn filled() -> Result<Tidepool> {
         let mut tidepool = Tidepool::open()?;
         for name in ["a", "b", "c"] {
@@ -124,7 +123,7 @@ impl Tidepool {
         self.call(|guest, store| guest.call_select(store, &selection))
     }
 
-    /// How many series and chunks each of a cursor's answers has.
+    /// Returns the number of series in each answer of a cursor.
     fn answers(&mut self, cursor: ResourceAny, bytes_max: u32) -> Result<Vec<usize>> {
         let mut answers = vec![];
         loop {
@@ -184,7 +183,7 @@ impl Tidepool {
         }
     }
 
-    /// How many label pairs there are, and how many metrics a list of so many items names.
+    /// Returns the number of label pairs, and of metrics in a list of at most `items_max` items.
     fn metrics_by_series(&mut self, items_max: u32) -> Result<(u64, usize)> {
         let walk = self.call(|guest, store| guest.call_cardinality(store, items_max))??;
         let list = CardinalityList::MetricsBySeries;
@@ -234,7 +233,7 @@ fn before_open_and_after_close_calls_are_refused() -> Result<()> {
     let mut tidepool = Tidepool::closed()?;
     let stats = |guest: &Guest, store: &mut Store<State>| guest.call_stats(store);
     assert!(matches!(tidepool.call(stats)?, Err(Error::NotOpen)));
-    // Two that need no open store.
+    // These two calls need no open store.
     let time =
         tidepool.call(|guest, store| guest.call_sample_time(store, RemoteWriteVersion::V1, &[]))?;
     assert_eq!(time?, None);
@@ -255,7 +254,7 @@ fn before_open_and_after_close_calls_are_refused() -> Result<()> {
     tidepool.call(|guest, store| guest.call_open(store, OPTIONS))??;
     let replayed = tidepool.replay()?;
     assert_eq!((replayed.samples, replayed.skipped_records), (1, 0));
-    // A store that is open ends when another one is opened.
+    // Opening a store closes the one that is open.
     tidepool.call(|guest, store| guest.call_open(store, OPTIONS))??;
     assert_eq!(tidepool.replay()?.samples, 1);
     Ok(())
@@ -278,7 +277,7 @@ fn an_empty_store_answers_with_nothing() -> Result<()> {
     let signs = tidepool.call(|guest, store| guest.call_brief_stats(store))??;
     assert_eq!(signs.newest_time_ms, i64::MIN);
     assert_eq!(tidepool.metrics_by_series(10)?, (0, 0));
-    // Unknown names are fine.
+    // Unknown names are no error.
     let names = [NO_BLOCK.to_owned(), "no name".to_owned()];
     tidepool.call(|guest, store| guest.call_exclude(store, &names))??;
     tidepool.call(|guest, store| guest.call_pin(store, &names))??;
@@ -316,7 +315,7 @@ fn writes_of_nothing_are_fine_and_mistakes_write_nothing() -> Result<()> {
         assert!(matches!(refused, Err(Error::Invalid(_))), "{wrong:?}: {refused:?}");
     }
 
-    // A row that is wrong takes the whole call with it; one that is only refused does not.
+    // An invalid row fails the whole call; a refused row does not.
     let mut append =
         |rows: Columns| tidepool.call(|guest, store| guest.call_append(store, &rows, NOW_MS));
     assert!(append(columns(&[series, 12345], &[NOW_MS, NOW_MS]))?.is_err());
@@ -337,7 +336,7 @@ fn the_least_answer_holds_one() -> Result<()> {
     let (pieces, is_truncated) = tidepool.label_values(&lookup(0), 0)?;
     assert_eq!((pieces, is_truncated), (vec![names(&["a"]), names(&["b"]), names(&["c"])], false));
     assert_eq!(tidepool.label_values(&lookup(2), 1 << 20)?, (vec![names(&["a", "b"])], true));
-    // Lines come by the chunk.
+    // Lines are returned chunk by chunk.
     let pieces = tidepool.dump(&[vec![]], 0)?;
     assert!(pieces.len() >= 3 && pieces.iter().all(|piece| piece.ends_with('\n')), "{pieces:?}");
     assert_eq!(pieces.concat().lines().count(), 30);
@@ -369,7 +368,7 @@ fn what_is_not_selected_is_no_error() -> Result<()> {
     };
     assert!(tidepool.call(next)??.is_none());
     scan.resource_drop(&mut tidepool.store)?;
-    // No selector deletes nothing.
+    // Without selectors, nothing is deleted.
     let deletion = tidepool.call(|guest, store| guest.call_delete(store, &[], ALL))??;
     assert_eq!((deletion.head_series, deletion.blocks.len()), (0, 0));
     assert_eq!(tidepool.metrics_by_series(0)?, (3, 0));
@@ -418,7 +417,7 @@ fn a_cursor_outlives_its_store() -> Result<()> {
     Ok(())
 }
 
-/// A cut waits for the readers of the head; nothing is lost by asking too early.
+/// A cut waits for readers of the head; an early request loses nothing.
 #[test]
 fn compact_is_busy_while_a_cursor_is_open() -> Result<()> {
     let mut tidepool = Tidepool::open()?;
@@ -498,7 +497,7 @@ fn an_import_tells_mistakes_and_takes_nothing_for_fine() -> Result<()> {
     let end = importer.call_finish_pass(&mut store, import, NOW_MS)??;
     assert!(end.done && !end.again && end.block.is_none());
 
-    // Of several samples of one time the last counts.
+    // Of several samples at one time, the last counts.
     let series = importer.call_series(&mut store, import, &[label("a")])??;
     let twice = rows(&[series, series], &[NOW_MS, NOW_MS]);
     importer.call_append(&mut store, import, &twice, NOW_MS)??;

@@ -88,7 +88,7 @@ pub fn measure() -> Outcome<Figures> {
     let load_ms = began.elapsed().as_secs_f64() * 1e3;
     let compiled = component.serialize()?;
     let began = Instant::now();
-    // SAFETY: the bytes are what the same engine has just given.
+    // SAFETY: the same engine has just returned these bytes.
     #[allow(unsafe_code)]
     let component = unsafe { Component::deserialize(&engine, &compiled) }?;
     drop(open(&engine, &component)?);

@@ -1,8 +1,8 @@
-//! What the engine costs each kind of embedder: the same work for all, in one table.
+//! Measures the cost of the engine for each kind of embedder, with the same work for all.
 //!
-//! `tests/embedders/run` builds what is needed and calls this, which prints the table and puts it
-//! into `engine/docs/embedding.md`. Each embedder runs in a process of its own that prints its
-//! [`Figures`] as JSON; all have to have read the same samples.
+//! `tests/embedders/run` builds the inputs and calls this program, which prints a table and writes
+//! it into `engine/docs/embedding.md`. Each embedder runs in a process of its own that prints its
+//! [`Figures`] as JSON; all must have read the same samples.
 
 mod in_wasmtime;
 mod native;
@@ -17,23 +17,22 @@ use std::process::Command;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// What an embedder measured.
 #[derive(Serialize, Deserialize)]
 pub struct Figures {
-    /// From the component's file to an open store, in milliseconds.
+    /// Time from reading the component's file to an open store, in milliseconds.
     load_ms: f64,
-    /// The same where the machine code is there already: a cache, or compiled ahead of time.
+    /// The same time with machine code from a cache or compiled ahead of time.
     reload_ms: Option<f64>,
     append_seconds: f64,
     append_cpu_seconds: f64,
     select_seconds: f64,
     select_cpu_seconds: f64,
     samples: u64,
-    /// Of all values read.
+    /// Sum of all values read.
     sum: f64,
 }
 
-/// An embedder, and how it is started.
+/// An embedder and the command that starts it.
 struct Embedder {
     name: &'static str,
     storage: &'static str,
@@ -72,7 +71,7 @@ fn measure(embedder: &Embedder) -> Outcome<Figures> {
     if !output.status.success() {
         return Err(format!("{} failed: {}: {printed}", embedder.name, output.status).into());
     }
-    // Node's test runner, which the browser's helpers use, has its say, too.
+    // Node's test runner, which the browser's helpers use, prints lines of its own.
     let figures = printed.lines().find(|line| line.starts_with('{'));
     Ok(serde_json::from_str(figures.ok_or("no figures were printed")?)?)
 }

@@ -1,4 +1,4 @@
-//! The tables, and their place in the page about embedding.
+//! Writes the tables into the page about embedding.
 
 use crate::sizes::Size;
 use crate::work::{self, SAMPLES, SERIES, STEPS_A_CALL};
@@ -11,7 +11,7 @@ const PAGE: &str = "engine/docs/embedding.md";
 const BEGIN: &str = "<!-- Written by `tests/embedders/run` from here … -->\n";
 const END: &str = "<!-- … to here -->\n";
 
-/// The tables, and of what they are.
+/// Returns the tables, with a line about the measured work.
 pub fn text(workspace: &Path, measured: &[(Embedder, Figures)], sizes: &[Size]) -> Outcome<String> {
     let commit = Command::new("git")
         .args(["describe", "--always", "--dirty"])
@@ -51,7 +51,7 @@ pub fn text(workspace: &Path, measured: &[(Embedder, Figures)], sizes: &[Size]) 
     Ok(text)
 }
 
-/// Puts the tables between the marks of the page.
+/// Replaces the text between the marks of the page.
 pub fn write(workspace: &Path, text: &str) -> Outcome<()> {
     let path = workspace.join(PAGE);
     let page = std::fs::read_to_string(&path)?;

@@ -1,4 +1,4 @@
-//! How large the files are that embedders load.
+//! Sizes of the files that embedders load.
 
 use crate::Outcome;
 use flate2::Compression;
@@ -6,11 +6,11 @@ use flate2::write::GzEncoder;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// A file, or several that belong together.
+/// A file, or several files that belong together.
 pub struct Size {
     pub what: &'static str,
     pub bytes: usize,
-    /// Packed with gzip at its best, each file on its own.
+    /// Total size with each file packed by gzip at its best level.
     pub gzip_bytes: usize,
 }
 
@@ -50,7 +50,7 @@ pub fn measure(workspace: &Path) -> Outcome<Vec<Size>> {
     ])
 }
 
-/// The modules and the scripts that jco made of a component.
+/// Returns the modules and the scripts that jco made of a component.
 fn generated(folder: &Path) -> Outcome<(Vec<PathBuf>, Vec<PathBuf>)> {
     let (mut modules, mut scripts) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(folder)? {

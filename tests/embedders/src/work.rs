@@ -1,4 +1,4 @@
-//! The work that all embedders do. `work.py` and `js/test/bench/embedder.ts` say the same in their
+//! The work that all embedders do. `work.py` and `js/test/bench/embedder.ts` have the same in their
 //! languages.
 
 use std::time::Instant;
@@ -7,10 +7,10 @@ pub const SERIES: usize = 1000;
 pub const STEPS: usize = 1000;
 pub const SAMPLES: usize = SERIES * STEPS;
 
-/// Steps of all series that one call appends.
+/// Number of steps of all series that one call appends.
 pub const STEPS_A_CALL: usize = 10;
 
-/// How often all is done; the least counts.
+/// Number of runs; the one with the least CPU time counts.
 pub const RUNS: usize = 3;
 
 pub const START_MS: i64 = 1_700_000_000_000;
@@ -34,12 +34,12 @@ pub fn value(series: usize, step: usize) -> f64 {
     ((series * 31 + step * 17) % 1000) as f64 / 8.0
 }
 
-/// All values together: eighths, so that the order of adding does not matter.
+/// Returns the sum of all values, which are eighths, so that the order of adding does not matter.
 pub fn sum() -> f64 {
     (0..SERIES).flat_map(|series| (0..STEPS).map(move |step| value(series, step))).sum()
 }
 
-/// Wall clock and CPU seconds of a part of the work, in all threads.
+/// Wall-clock and CPU seconds of a part of the work, over all threads.
 #[derive(Clone, Copy)]
 pub struct Spent {
     pub seconds: f64,
@@ -49,7 +49,7 @@ pub struct Spent {
 impl Spent {
     pub const MOST: Spent = Spent { seconds: f64::INFINITY, cpu_seconds: f64::INFINITY };
 
-    /// The less of two runs, by what the processor did.
+    /// Returns the run with less CPU time.
     pub fn least(self, other: Spent) -> Spent {
         if other.cpu_seconds < self.cpu_seconds { other } else { self }
     }

@@ -3,55 +3,51 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// One change that was done, in the order of all.
+/// A change in the order in which all changes were done.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Where it lies in the journal.
+    /// Position of the entry in the journal.
     pub offset: u64,
-    /// What was done.
     pub change: Change,
-    /// The file or directory, by its path at that time.
+    /// Path of the file or directory at that time.
     pub path: PathBuf,
-    /// The file's number on its file system.
+    /// Inode number of the file.
     pub inode: u64,
 }
 
-/// What was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Bytes were written.
+    /// Bytes were written to a file.
     Write {
-        /// Where.
+        /// Offset of the bytes in the file.
         offset: u64,
-        /// Which.
         data: Vec<u8>,
     },
-    /// The length was set, in bytes.
+    /// The length was set to this number of bytes.
     Truncate(u64),
     /// A sync of the file ended.
     SyncFile {
-        /// With an error: what waited for it is on the device in part, and no later sync brings
-        /// the rest.
+        /// Whether it failed: pending changes are then on the device in part, and no later sync
+        /// writes the rest.
         failed: bool,
     },
     /// A sync of the directory ended.
     SyncDirectory {
-        /// With an error.
+        /// Whether the sync returned an error.
         failed: bool,
     },
     /// An empty file was made.
     Create,
-    /// A directory was made.
     MakeDirectory,
-    /// It got this name, in place of what had it.
+    /// The file or directory was renamed to this path, replacing what had it.
     Rename(PathBuf),
-    /// It got this name as well.
+    /// The file got this path as an additional name.
     Link(PathBuf),
-    /// The name, of a file or of an empty directory, was removed.
+    /// The name of a file or of an empty directory was removed.
     Remove,
 }
 
-/// Reads a journal.
+/// Reads all entries of a journal.
 pub fn read(path: &Path) -> io::Result<Vec<Entry>> {
     let bytes = std::fs::read(path)?;
     let mut rest = bytes.as_slice();
@@ -86,7 +82,7 @@ fn entry(offset: u64, body: &mut &[u8]) -> io::Result<Entry> {
         b'u' | b'd' => Change::Remove,
         _ => return Err(io::Error::other(format!("operation {operation}"))),
     };
-    // Directories are opened with a slash behind them now and then.
+    // Programs sometimes open directories with a slash at the end of the path.
     let path = path.components().collect();
     Ok(Entry { offset, change, path, inode })
 }

@@ -1,9 +1,9 @@
-//! A disk that fails, as a program sees it: a library between the program and the C library
+//! A disk that fails, as seen by a program: a library between the program and the C library
 //! (`tests/shim/disk_faults.c`), compiled once with `cc`.
 //!
-//! [`DiskFaults`] sets what the next calls that change files meet: an error, half a write, the end
-//! of the program. With a journal, [`journal`] reads what was changed, and [`power_cut`] makes of
-//! it the directories that a power cut may leave.
+//! [`DiskFaults`] chooses the fault of the next calls that change files: an error, half a write,
+//! the end of the program. With a journal, [`journal`] reads the changes, and [`power_cut`] makes
+//! of them the directories that a power cut may leave.
 
 pub mod journal;
 pub mod power_cut;
@@ -17,15 +17,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The library, below the root of the repository.
+/// Source of the library, relative to the root of the repository.
 const SOURCE: &str = "tests/shim/disk_faults.c";
 const SOURCE_TEXT: &str = include_str!("../../shim/disk_faults.c");
-/// Bytes of the file that the library maps.
+/// Size of the file that the library maps.
 const CONTROL_BYTES: usize = 4096;
-/// Where the text of paths begins, and the bytes that it may have with the zero behind it.
+/// Offset of the path's text, and its maximum length with the final zero.
 const PATH_PART: (u64, usize) = (64, 64);
 
-/// A number in the file that the library maps, by its place in `struct control`.
+/// A number in the file that the library maps, by its position in `struct control`.
 #[derive(Clone, Copy, Debug)]
 enum Field {
     Calls = 0,
@@ -42,34 +42,27 @@ enum Field {
     Random = 11,
 }
 
-/// Kinds of calls, to be joined with `|`.
+/// Kinds of calls, which are joined with `|`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kinds(u32);
 
 impl Kinds {
-    /// Writing into a file.
     pub const WRITE: Kinds = Kinds(1);
     /// `fsync` and `fdatasync` of a file.
     pub const SYNC_FILE: Kinds = Kinds(2);
-    /// Renaming.
     pub const RENAME: Kinds = Kinds(4);
-    /// Making a hard link.
     pub const LINK: Kinds = Kinds(8);
-    /// Removing a file.
     pub const UNLINK: Kinds = Kinds(16);
-    /// Making a directory.
     pub const MAKE_DIRECTORY: Kinds = Kinds(32);
     /// Setting the length of a file.
     pub const TRUNCATE: Kinds = Kinds(64);
-    /// Opening a file that is not there yet.
+    /// Opening a file that does not exist yet.
     pub const CREATE: Kinds = Kinds(128);
-    /// Opening a file that is there.
+    /// Opening a file that exists already.
     pub const OPEN: Kinds = Kinds(256);
-    /// `fsync` of a directory.
     pub const SYNC_DIRECTORY: Kinds = Kinds(512);
-    /// Removing a directory.
     pub const REMOVE_DIRECTORY: Kinds = Kinds(1024);
-    /// All that change something.
+    /// All calls that change something.
     pub const CHANGES: Kinds = Kinds(1 + 2 + 4 + 8 + 16 + 32 + 64 + 128 + 512 + 1024);
 }
 
@@ -81,19 +74,18 @@ impl std::ops::BitOr for Kinds {
     }
 }
 
-/// Which calls fail, and how.
+/// Calls that fail, and their error.
 #[derive(Clone, Debug)]
 pub struct Errors<'a> {
-    /// Which.
     pub kinds: Kinds,
-    /// How many of a thousand.
+    /// Number of failing calls in a thousand.
     pub per_mille: u32,
-    /// The error that they get.
+    /// The error number that failing calls return.
     pub error_number: u32,
-    /// How many of a thousand failed renames, links, removals and new directories are done all the
-    /// same.
+    /// Number of failed renames, links, removals and new directories in a thousand that are done
+    /// nevertheless.
     pub done_per_mille: u32,
-    /// Only those on paths with this text in them; empty for all.
+    /// Only calls on paths that contain this text fail; empty for all paths.
     pub path_part: &'a str,
 }
 
@@ -108,8 +100,8 @@ pub struct DiskFaults {
 }
 
 impl DiskFaults {
-    /// For what lies below `watched`, which need not be there yet; no fault so far. `scratch` is a
-    /// directory elsewhere for the library's files, `seed` decides what is left to chance.
+    /// Prepares faults below `watched`, which need not exist yet; no call fails so far. `scratch`
+    /// is another directory for the library's files, `seed` decides random choices.
     pub fn new(watched: &Path, scratch: &Path, seed: u64) -> io::Result<DiskFaults> {
         let library = library()?;
         let control_path = scratch.join("disk_faults");
@@ -121,17 +113,17 @@ impl DiskFaults {
         Ok(faults)
     }
 
-    /// With a journal of all changes in this file.
+    /// Adds a journal of all changes in this file.
     pub fn journalled(self, journal: &Path) -> DiskFaults {
         DiskFaults { journal: Some(journal.to_path_buf()), ..self }
     }
 
-    /// Where the journal is, if there is one.
+    /// Returns the path of the journal, if there is one.
     pub fn journal(&self) -> Option<&Path> {
         self.journal.as_deref()
     }
 
-    /// With which variables a program meets these faults.
+    /// Returns the variables with which a program has these faults.
     pub fn variables(&self) -> Variables {
         let mut variables = Variables::from([
             (LIBRARIES_VARIABLE, self.library.clone().into()),
@@ -142,26 +134,26 @@ impl DiskFaults {
         variables
     }
 
-    /// Kills the program at the call, of those that change files, that comes after so many others;
-    /// a write is done in part before, if it `tears`.
+    /// Kills the program at a call that changes files, after this number of others; with `tears`, a
+    /// write is done in part before.
     pub fn kill_after(&self, calls: u32, tears: bool) -> io::Result<()> {
         self.set(Field::Tears, tears.into())?;
-        // Zero stands for none.
+        // Zero means that no call kills the program.
         let kill_at = self.get(Field::Calls)?.wrapping_add(calls).max(1);
         self.set(Field::KillAt, kill_at)
     }
 
-    /// How many calls there were that change files.
+    /// Returns the number of calls that change files so far.
     pub fn calls(&self) -> io::Result<u32> {
         self.get(Field::Calls)
     }
 
-    /// How many programs were killed at a call.
+    /// Returns the number of programs killed at a call.
     pub fn kills(&self) -> io::Result<u32> {
         self.get(Field::Kills)
     }
 
-    /// Lets calls fail from now on.
+    /// Makes calls fail from now on.
     pub fn fail(&self, errors: &Errors<'_>) -> io::Result<()> {
         let (place, bytes) = PATH_PART;
         let mut text = errors.path_part.as_bytes().to_vec();
@@ -171,26 +163,27 @@ impl DiskFaults {
         self.set(Field::ErrorNumber, errors.error_number)?;
         self.set(Field::FailingPerMille, errors.per_mille)?;
         self.set(Field::DonePerMille, errors.done_per_mille)?;
-        // Last: now all of it holds.
+        // Set last, because this value enables all others.
         self.set(Field::FailingKinds, errors.kinds.0)
     }
 
-    /// How many calls failed so far.
+    /// Returns the number of failed calls so far.
     pub fn failed(&self) -> io::Result<u32> {
         self.get(Field::Failed)
     }
 
-    /// Has so many of a thousand writes end early, without an error.
+    /// Ends this number of writes in a thousand early, without an error.
     pub fn shorten_writes(&self, per_mille: u32) -> io::Result<()> {
         self.set(Field::ShortPerMille, per_mille)
     }
 
-    /// Refuses all hard links with this error, as file systems do that have none; zero allows them.
+    /// Makes all hard links fail with this error, as on file systems without links; zero allows
+    /// links.
     pub fn refuse_links(&self, error_number: u32) -> io::Result<()> {
         self.set(Field::LinkError, error_number)
     }
 
-    /// A disk that is well from now on; one without hard links stays so.
+    /// Ends all faults; a disk without hard links stays without.
     pub fn clear(&self) -> io::Result<()> {
         for field in [Field::FailingKinds, Field::ShortPerMille, Field::KillAt] {
             self.set(field, 0)?;
@@ -210,7 +203,7 @@ impl DiskFaults {
     }
 }
 
-/// The library, compiled unless it is there: its name says what it was made of.
+/// Returns the library, which is compiled unless it exists: its name contains a hash of its source.
 fn library() -> io::Result<PathBuf> {
     let directory = built::target_dir().join("tmp");
     let name = format!("disk_faults-{:016x}.so", xxh3_64(SOURCE_TEXT.as_bytes()));
@@ -219,7 +212,7 @@ fn library() -> io::Result<PathBuf> {
         return Ok(library);
     }
     fs::create_dir_all(&directory)?;
-    // Tests that begin at the same time compile it each, and the last rename counts.
+    // Tests that begin at the same time each compile the library, and the last rename counts.
     let unfinished = library.with_extension(format!("{}.so", std::process::id()));
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
     let output = Command::new(compiler)
@@ -271,7 +264,7 @@ mod tests {
         assert!(run(&faults, &write).status.success());
         faults.clear().expect("it is set");
         assert!(run(&faults, &write).status.success());
-        // The file is there: its write is the next call that counts.
+        // The file exists, so its write is the next call that counts.
         faults.kill_after(1, true).expect("it is set");
         assert_eq!(run(&faults, &write).status.signal(), Some(9));
         assert_eq!(faults.kills().expect("a number"), 1);

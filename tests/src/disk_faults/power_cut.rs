@@ -1,8 +1,8 @@
-//! What a power cut may leave of a directory, by a journal of its changes.
+//! Directories that a power cut may leave, derived from a journal of changes.
 //!
 //! A file's bytes are on the device once the file was synced, its name once its directory was.
 //! Before that a cut leaves all changes, the first ones, any of them, or none; of a write it may
-//! leave a part. A rename within one directory is done as a whole or not at all.
+//! leave a part. A rename within one directory is atomic.
 
 use super::journal::{Change, Entry};
 use crate::series::Random;
@@ -11,17 +11,17 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// The directory at one place in the journal: what is on the device, and what waits.
+/// The directory at one position in the journal: durable and pending changes.
 #[derive(Debug)]
 pub struct Disk {
     root: PathBuf,
     files: Vec<FileState>,
-    /// The first is the root.
+    /// Directories by number; the first is the root.
     directories: Vec<DirectoryState>,
     by_inode: HashMap<u64, usize>,
 }
 
-/// What a name stands for, by its number.
+/// File or directory of a name, by its number.
 #[derive(Clone, Copy, Debug)]
 enum Node {
     File(usize),
@@ -32,12 +32,12 @@ enum Node {
 struct FileState {
     durable: Vec<u8>,
     pending: Vec<Change>,
-    /// As programs see it, in bytes.
+    /// Length as programs see it, in bytes.
     length: u64,
 }
 
 type Names = BTreeMap<String, Node>;
-/// Names that change together; `None` for one that goes.
+/// Names that change together; `None` for a removed one.
 type NameChange = Vec<(String, Option<Node>)>;
 
 #[derive(Debug, Default)]
@@ -47,25 +47,25 @@ struct DirectoryState {
     pending: Vec<NameChange>,
 }
 
-/// How much of what waits is left.
+/// Part of the pending changes that a power cut leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     Nothing,
     All,
     First,
     Any,
-    /// The first ones, the last of them in part.
+    /// The first changes, the last of them in part.
     Torn,
 }
 
 impl Disk {
-    /// A directory that is empty so far.
+    /// Starts with an empty directory.
     pub fn new(root: &Path) -> Disk {
         let directories = vec![DirectoryState::default()];
         Disk { root: root.to_path_buf(), files: Vec::new(), directories, by_inode: HashMap::new() }
     }
 
-    /// A directory as it is now, all of it on the device.
+    /// Reads an existing directory, all of which counts as durable.
     pub fn of(root: &Path) -> io::Result<Disk> {
         let mut disk = Disk::new(root);
         let mut left = vec![(0, root.to_path_buf())];
@@ -94,8 +94,8 @@ impl Disk {
         Ok(disk)
     }
 
-    /// Goes on to the next entry of the journal. A sync that failed brings some of what waited to
-    /// the device, by chance.
+    /// Applies the next entry of the journal. A failed sync makes a random part of the pending
+    /// changes durable.
     pub fn apply(&mut self, entry: &Entry, random: &mut Random) {
         let Entry { change, path, inode, .. } = entry;
         match change {
@@ -163,9 +163,9 @@ impl Disk {
         }
     }
 
-    /// Writes what a power cut at this place may leave into a directory that is not there yet.
+    /// Writes the result of a power cut at this position into a directory that does not exist yet.
     pub fn leave(&self, to: &Path, random: &mut Random) -> io::Result<()> {
-        // A file with two names has the same bytes by both.
+        // A file with two names has the same bytes under both.
         let mut files = HashMap::new();
         let mut left = vec![(0, to.to_path_buf())];
         while let Some((number, to)) = left.pop() {
@@ -195,7 +195,7 @@ impl Disk {
         Some(node)
     }
 
-    /// The directory that a path lies in, and the name there.
+    /// Returns the directory that contains a path, and the name there.
     #[track_caller]
     fn parent(&mut self, path: &Path) -> (&mut DirectoryState, String) {
         match path.parent().and_then(|parent| self.find(parent)) {
@@ -223,7 +223,7 @@ impl FileState {
             data.truncate(random.below(data.len() as u64 + 1) as usize);
         }
         changes.iter().for_each(|change| put(&mut bytes, change));
-        // The length may be there without the bytes.
+        // The new length may be durable without the bytes.
         if left == Any && random.one_in(2) && (bytes.len() as u64) < self.length {
             bytes.resize(self.length as usize, 0);
         }
@@ -294,7 +294,7 @@ mod tests {
         Entry { offset: 0, change, path: Path::new("/data").join(path), inode }
     }
 
-    /// All that cuts left, as names with their bytes.
+    /// Returns all possible results of power cuts, as names with their bytes.
     fn outcomes(entries: &[Entry]) -> BTreeSet<Vec<(String, String)>> {
         let scratch = tempfile::tempdir().expect("a temporary directory");
         let mut random = Random::new(5, 0);

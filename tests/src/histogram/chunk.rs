@@ -15,9 +15,9 @@ use crate::proto::prometheus::{BucketSpan, Histogram};
 use crate::series::STALE_MARKER_BITS;
 use crate::xor_chunk::{Bits, ChunkError};
 
-/// Bits after a prefix of so many ones.
+/// Number of bits after a prefix of 0 to 8 ones.
 const WIDTHS: [u32; 9] = [0, 3, 6, 9, 12, 18, 25, 56, 64];
-/// Most spans, bounds or buckets that the tests' data has.
+/// Maximum number of spans, bounds or buckets in the tests' data.
 const LIST_MAX: u64 = 100_000;
 
 /// Decodes a whole chunk of histograms of this kind.
@@ -40,7 +40,7 @@ pub fn decode(kind: Kind, data: &[u8]) -> Result<Vec<Point>, ChunkError> {
     let mut points = Vec::with_capacity(usize::from(samples));
     for number in 0..samples {
         state.read(&mut bits, number).ok_or(truncated(number))?;
-        // Nothing is known of a chunk's first sample, whatever its flags say.
+        // A chunk's first sample has no known predecessor, whatever its flags say.
         let hint = match (header[2] >> 6, number) {
             (0b11, _) => ResetHint::Gauge,
             (_, 0) => ResetHint::Unknown,
@@ -57,12 +57,12 @@ pub fn decode(kind: Kind, data: &[u8]) -> Result<Vec<Point>, ChunkError> {
     }
 }
 
-/// A number from sample to sample: the differences of steps, or the differing bits.
+/// State of one number over the samples: the difference of steps, or the differing bits.
 #[derive(Clone, Copy, Default)]
 struct Track {
     value: u64,
     step: i64,
-    /// Zeros after the significant bits, and how many are significant.
+    /// Number of zeros after the significant bits, and number of significant bits.
     window: Option<(u32, u32)>,
 }
 
@@ -152,12 +152,12 @@ impl Track {
     }
 }
 
-/// The part of a message that all samples of the chunk share.
+/// Reads the part of a message that all samples of the chunk share.
 fn layout(bits: &mut Bits<'_>) -> Option<Histogram> {
     let zero_threshold = match bits.read(8)? {
         0 => 0.0,
         255 => f64::from_bits(bits.read(64)?),
-        // A mantissa of a half, as Go's `math.Frexp` has it.
+        // The mantissa is one half, as in Go's `math.Frexp`.
         byte => 2f64.powi(byte as i32 - 243 - 1),
     };
     let schema = i32::try_from(int(bits)?).ok()?;

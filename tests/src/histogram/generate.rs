@@ -1,8 +1,8 @@
-//! Seeded series of histograms, written down in all the ways that senders may.
+//! Seeded series of histograms, encoded in all the ways that senders may use.
 //!
-//! A series has a [`Family`], which says what kind of histogram it has; what happens to it, such as
-//! resets, other bounds, stale markers, is left to chance. Counts are kept as whole numbers; where
-//! fractions are wanted, they are eighths, which add up without error.
+//! A series has a [`Family`], the kind of its histograms; events such as resets, other bounds and
+//! stale markers are random. Counts are kept as whole numbers; fractional counts are eighths, which
+//! add up without error.
 
 use super::{CUSTOM_SCHEMA, Value};
 use crate::proto::prometheus::histogram::{Count, ResetHint, ZeroCount};
@@ -10,39 +10,37 @@ use crate::proto::prometheus::{BucketSpan, Histogram};
 use crate::series::{Labels, ORDINARY_NAN_BITS, Random, STALE_MARKER_BITS};
 use std::collections::BTreeMap;
 
-/// Zero thresholds: none, what client libraries have, powers of two at the ends of what a chunk
-/// says in one byte, and others.
+/// Zero thresholds: none, that of client libraries, powers of two at both ends of the range that a
+/// chunk encodes in one byte, and others.
 const ZERO_THRESHOLDS: [f64; 6] =
     [0.0, f64::from_bits(0x37f0_0000_0000_0000), 0.001, 1024.0, 2048.0, 0.3];
 
-/// What a series has.
+/// Kind of a series' values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// Exponential buckets that only grow, but for resets.
+    /// Exponential buckets that only grow, except for resets.
     Counter {
-        /// Eighths.
+        /// Whether counts are eighths instead of whole numbers.
         fractions: bool,
     },
-    /// Exponential buckets that go up and down.
+    /// Exponential buckets whose counts go up and down.
     Gauge {
-        /// Eighths.
+        /// Whether counts are eighths instead of whole numbers.
         fractions: bool,
     },
-    /// Buckets with explicit bounds.
     Custom {
-        /// Eighths.
+        /// Whether counts are eighths instead of whole numbers.
         fractions: bool,
     },
-    /// A resolution that is brought down when it is stored.
+    /// A resolution finer than the store keeps, which it reduces.
     Fine {
-        /// Eighths.
+        /// Whether counts are eighths instead of whole numbers.
         fractions: bool,
     },
-    /// A little of everything, floats included, one after the other.
+    /// All kinds including floats, one after the other.
     Mixed,
 }
 
-/// All of them.
 pub const FAMILIES: [Family; 9] = [
     Family::Counter { fractions: false },
     Family::Counter { fractions: true },
@@ -55,43 +53,38 @@ pub const FAMILIES: [Family; 9] = [
     Family::Mixed,
 ];
 
-/// How much data.
+/// Size and seed of the data.
 #[derive(Clone, Copy, Debug)]
 pub struct HistogramShape {
-    /// Decides every bit of the data.
+    /// Seed of all random choices.
     pub seed: u64,
     /// Number of series; families take turns.
     pub series: usize,
-    /// Number of scrapes.
     pub scrapes: usize,
     /// Time of the first scrape.
     pub start_ms: i64,
-    /// Distance of two scrapes.
     pub interval_ms: i64,
 }
 
-/// A value as it is sent.
+/// A value in the form in which it is sent.
 #[derive(Clone, Debug)]
 pub enum SentValue {
-    /// A number.
     Float(f64),
-    /// A histogram; its time is not set.
+    /// A histogram whose time is not set.
     Histogram(Box<Histogram>),
 }
 
-/// A series as it is sent, ascending in time.
+/// A series in the form in which it is sent, ascending in time.
 #[derive(Clone, Debug)]
 pub struct SentSeries {
-    /// Its identity.
     pub labels: Labels,
-    /// What it has.
     pub family: Family,
-    /// Its values.
+    /// Times in milliseconds with their values.
     pub values: Vec<(i64, SentValue)>,
 }
 
 impl SentValue {
-    /// What must come back.
+    /// Returns the value that an answer must have.
     pub fn canonical(&self) -> Value {
         match self {
             SentValue::Float(value) => Value::of_float(*value),
@@ -143,19 +136,19 @@ fn name(family: Family) -> &'static str {
     }
 }
 
-/// What a busy service has: counters of schema 3 with some forty buckets around one another, which
-/// go on from value to value without a gap.
+/// Makes a series as of a busy service: counters of schema 3 with some forty adjacent buckets,
+/// without gaps from value to value.
 pub fn steady(labels: &Labels, shape: HistogramShape, number: usize) -> SentSeries {
     let mut random = Random::new(shape.seed, number as u64);
     let family = Family::Counter { fractions: false };
     let mut source = Source::new(family, &mut random);
     (source.schema, source.zero_threshold) = (3, ZERO_THRESHOLDS[1]);
-    // All buckets are there from the beginning.
+    // All buckets exist from the beginning.
     source.positive = (0..STEADY_BUCKETS).map(|index| (index - STEADY_BUCKETS / 2, 1)).collect();
     let mut values = Vec::with_capacity(shape.scrapes);
     for scrape in 0..shape.scrapes as i64 {
         for _ in 0..20 + random.below(60) {
-            // A sum of four is shaped like a bell.
+            // A sum of four random numbers is distributed like a bell.
             let part = || random.below(STEADY_BUCKETS as u64 / 4 + 1) as i64;
             let at = std::iter::repeat_with(part).take(4).sum::<i64>();
             let index = at.min(STEADY_BUCKETS - 1) - STEADY_BUCKETS / 2;
@@ -169,21 +162,21 @@ pub fn steady(labels: &Labels, shape: HistogramShape, number: usize) -> SentSeri
     SentSeries { labels: labels.clone(), family, values }
 }
 
-/// Buckets of [`steady`] series.
+/// Number of buckets of [`steady`] series.
 const STEADY_BUCKETS: i64 = 40;
 
-/// What a series measures, from value to value.
+/// State of a series from value to value.
 struct Source {
     family: Family,
     schema: i32,
     zero_threshold: f64,
     custom_values: Vec<f64>,
-    /// Where observations fall.
+    /// Bucket index around which observations fall.
     centre: i64,
     positive: BTreeMap<i64, u64>,
     negative: BTreeMap<i64, u64>,
     zero_count: u64,
-    /// Observations that are NaN, which fall into no bucket.
+    /// Number of observations that are NaN, which fall into no bucket.
     nans: u64,
     sum: f64,
 }
@@ -214,7 +207,7 @@ impl Source {
         matches!(self.family, Family::Gauge { .. })
     }
 
-    /// Another schema, or other explicit bounds; what was counted is gone with the old ones.
+    /// Chooses another schema, or other explicit bounds, and drops all counts with the old ones.
     fn choose_bounds(&mut self, random: &mut Random) {
         self.clear();
         match self.family {
@@ -274,7 +267,7 @@ impl Source {
         }
         let hint = match (self.is_gauge(), is_reset) {
             (true, _) => ResetHint::Gauge,
-            // A sender's word that a counter went on is not always true.
+            // A sender's hint about a reset is not always true.
             (_, true) => random.pick(&[ResetHint::Yes, ResetHint::Unknown, ResetHint::No]),
             (_, false) if random.one_in(90) => ResetHint::Yes,
             (_, false) => random.pick(&[ResetHint::Unknown, ResetHint::Unknown, ResetHint::No]),
@@ -326,7 +319,7 @@ impl Source {
         }
     }
 
-    /// A counter as a client library writes it.
+    /// Encodes a counter as a client library does.
     fn message_in_few_spans(&self) -> Histogram {
         let counts: Vec<u64> = self.positive.values().copied().collect();
         let first = self.positive.keys().next().map_or(0, |index| *index as i32);
@@ -378,7 +371,7 @@ impl Source {
     }
 }
 
-/// Spans and counts of buckets: some empty ones listed, some runs split.
+/// Returns spans and counts of buckets, with some empty buckets listed and some runs split.
 fn written_down(
     buckets: &BTreeMap<i64, u64>,
     index_max: Option<i64>,

@@ -1,9 +1,9 @@
-//! Native histograms as the tests see them.
+//! Native histograms in the tests' own representation.
 //!
-//! A histogram may be written in many ways: spans split or joined, empty buckets listed or left
-//! out. [`Canonical`] is what it says whatever way it is written, so that two answers, or an answer
-//! and what was sent, can be compared. [`generate`] makes series of every kind, [`wire`] the
-//! messages that carry them, [`chunk`] takes the chunks of a streamed answer apart.
+//! A histogram has many encodings: spans split or joined, empty buckets listed or left out.
+//! [`Canonical`] is independent of the encoding, so that two answers, or an answer and the sent
+//! data, can be compared. [`generate`] makes series of every kind, [`wire`] the messages that carry
+//! them, [`chunk`] decodes the chunks of a streamed answer.
 
 pub mod chunk;
 pub mod generate;
@@ -18,15 +18,13 @@ use std::fmt::{self, Write as _};
 
 /// The schema of explicit bounds.
 pub const CUSTOM_SCHEMA: i32 = -53;
-/// The finest schema that is stored.
+/// The finest schema that the store keeps.
 pub const FINEST_SCHEMA: i32 = 8;
-/// Differences that [`assert_same_values`] lists.
+/// Maximum number of differences that [`assert_same_values`] lists.
 const DIFFERENCES_MAX: usize = 6;
 
-/// What a value is made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// A number.
     Float,
     /// A histogram of whole counts.
     #[default]
@@ -38,37 +36,36 @@ pub enum Kind {
 /// A value of any kind; floats by their bits.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Value {
-    /// A number.
+    /// Bits of a float, so that NaN equals itself.
     Float(u64),
-    /// The end of a series, and as which kind of value it is marked.
+    /// A stale marker, with the kind of value that carries it.
     Stale(Kind),
-    /// A histogram.
     Histogram(Box<Canonical>),
 }
 
-/// What a histogram says, whatever its spans are. Whole counts are numbers, fractional ones the
-/// bits of floats.
+/// A histogram independent of its spans. Whole counts are numbers, fractional ones the bits of
+/// floats.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Canonical {
-    /// Which of the two kinds.
+    /// Histogram or Fractions, the kind of its counts.
     pub kind: Kind,
-    /// Whether it says to be a gauge.
+    /// Whether the histogram is marked as a gauge.
     pub is_gauge: bool,
-    /// Width of its buckets.
+    /// Resolution of the buckets (schema).
     pub schema: i32,
     /// Bits of the zero bucket's width.
     pub zero_threshold: u64,
-    /// In the zero bucket.
+    /// Count of the zero bucket.
     pub zero_count: u64,
-    /// Of all observations.
+    /// Count of all observations together.
     pub count: u64,
-    /// Bits of their sum.
+    /// Bits of the sum of observations.
     pub sum: u64,
     /// Index and count of buckets that are not empty.
     pub positive: Vec<(i64, u64)>,
-    /// The same below zero.
+    /// The same for buckets below zero.
     pub negative: Vec<(i64, u64)>,
-    /// Bits of explicit bounds.
+    /// Bits of the explicit upper bounds.
     pub custom_values: Vec<u64>,
 }
 
@@ -77,23 +74,20 @@ pub struct Canonical {
 pub struct Point {
     /// Milliseconds since the Unix epoch.
     pub timestamp_ms: i64,
-    /// What was measured.
     pub value: Value,
-    /// What the answer says of a counter reset before it.
+    /// The answer's hint about a counter reset before this value.
     pub hint: ResetHint,
 }
 
 /// A series with values of any kind, ascending in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueSeries {
-    /// Its identity.
     pub labels: Labels,
-    /// Its values.
     pub points: Vec<Point>,
 }
 
 impl Value {
-    /// A number, or the mark of an end.
+    /// Converts a float, which may be a stale marker.
     pub fn of_float(value: f64) -> Value {
         match value.to_bits() {
             STALE_MARKER_BITS => Value::Stale(Kind::Float),
@@ -101,10 +95,10 @@ impl Value {
         }
     }
 
-    /// What a message says, at the resolution it has.
+    /// Converts a message, at the resolution it has.
     ///
     /// # Panics
-    /// When its spans and buckets differ in number.
+    /// If its spans and buckets differ in number.
     pub fn of_message(message: &Histogram) -> Value {
         let (kind, count) = match message.count {
             Some(Count::CountFloat(count)) => (Kind::Fractions, count.to_bits()),
@@ -139,7 +133,7 @@ impl Value {
         }))
     }
 
-    /// The same at the finest resolution that is stored.
+    /// Reduces the value to the finest resolution that is stored.
     pub fn at_stored_resolution(self) -> Value {
         match self {
             Value::Histogram(mut histogram) if histogram.schema > FINEST_SCHEMA => {
@@ -155,7 +149,7 @@ impl Value {
         }
     }
 
-    /// The end of a series without the kind that marks it.
+    /// Returns the value with stale markers of one kind only.
     fn without_kind_of_end(&self) -> Value {
         match self {
             Value::Stale(_) => Value::Stale(Kind::Float),
@@ -165,7 +159,7 @@ impl Value {
 }
 
 impl Canonical {
-    /// Whether a counter that said `before` cannot have gone on to say this.
+    /// Returns whether the counter must have been reset between `before` and this value.
     pub fn is_reset_after(&self, before: &Canonical) -> bool {
         let less = |before: u64, after: u64| match self.kind {
             Kind::Fractions => f64::from_bits(after) < f64::from_bits(before),
@@ -181,7 +175,7 @@ impl Canonical {
             || shrinks(&before.negative, &self.negative)
     }
 
-    /// Whether the two have buckets of the same bounds.
+    /// Returns whether both have buckets of the same bounds.
     pub fn same_bounds(&self, other: &Canonical) -> bool {
         self.kind == other.kind
             && self.schema == other.schema
@@ -190,7 +184,7 @@ impl Canonical {
     }
 }
 
-/// Absolute counts from differences.
+/// Returns absolute counts from differences.
 fn running(deltas: &[i64]) -> impl Iterator<Item = u64> {
     deltas.iter().scan(0i64, |count, delta| {
         *count = count.wrapping_add(*delta);
@@ -198,7 +192,7 @@ fn running(deltas: &[i64]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Index and count of buckets that are not empty.
+/// Returns index and count of buckets that are not empty.
 fn buckets(spans: &[BucketSpan], counts: impl Iterator<Item = u64>) -> Vec<(i64, u64)> {
     let mut counts = counts;
     let mut list = Vec::new();
@@ -217,8 +211,8 @@ fn buckets(spans: &[BucketSpan], counts: impl Iterator<Item = u64>) -> Vec<(i64,
     list
 }
 
-/// Buckets of a schema that is coarser by so many steps. A bucket's index is that of its upper
-/// bound, so that 1 and 2 join.
+/// Joins buckets to a schema that is coarser by this number of steps. A bucket's index is that of
+/// its upper bound, so that 1 and 2 join.
 fn joined(kind: Kind, buckets: &[(i64, u64)], steps: u32) -> Vec<(i64, u64)> {
     let mut list: Vec<(i64, u64)> = Vec::new();
     for (index, count) in buckets {
@@ -234,15 +228,15 @@ fn joined(kind: Kind, buckets: &[(i64, u64)], steps: u32) -> Vec<(i64, u64)> {
     list
 }
 
-/// Panics with the first differences when the two hold different values. Which kind of value marks
-/// an end depends on what was stored before it, and does not count. A series may come in parts.
+/// Panics with the first differences if the two hold different values. The kind of a stale marker
+/// depends on the value stored before it, and does not count. A series may come in parts.
 #[track_caller]
 pub fn assert_same_values(what: &str, wanted: &[ValueSeries], got: &[ValueSeries]) {
     assert_values_between(what, wanted, wanted, got);
 }
 
-/// The same for a store that may have lost some: it holds at least the values of `least`, and
-/// beyond them only values of `most`.
+/// As [`assert_same_values`], for a store that may have lost values: it has at least the values of
+/// `least`, and otherwise only values of `most`.
 #[track_caller]
 pub fn assert_values_between(
     what: &str,
@@ -285,8 +279,8 @@ fn by_time(series: &[ValueSeries]) -> ByTime<'_> {
     values
 }
 
-/// Panics when an answer says of a counter that it went on although it did not, or says anything
-/// of a value that follows no histogram.
+/// Panics if an answer says that a counter was not reset although it was, or has a hint for a value
+/// that follows no histogram.
 #[track_caller]
 pub fn assert_hints_hold(what: &str, series: &[ValueSeries]) {
     for ValueSeries { labels, points } in series {

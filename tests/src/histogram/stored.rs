@@ -1,6 +1,6 @@
-//! Histograms that a server is sent, and what it has of them.
+//! Histograms that are sent to a server, and the server's answers about them.
 //!
-//! The functions here are assertions: they panic where the server under test fails.
+//! The functions here are assertions: they panic if the server under test fails.
 
 use crate::clock::{begin_ms, now_ms};
 use crate::data_dir::{self, Block};
@@ -17,17 +17,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// A minute in milliseconds.
 pub const MINUTE_MS: i64 = 60_000;
 const ROWS_PER_REQUEST: usize = 500;
 
 /// Points of series, by the text of their labels.
 pub type Exact<'a> = BTreeMap<String, Vec<(i64, &'a crate::histogram::Value)>>;
 
-/// Prometheus looks for work once a minute.
+/// Timeout; Prometheus looks for work once a minute.
 const TIMEOUT: Duration = Duration::from_secs(150);
 
-/// Series whose last values are of now.
+/// Makes series whose last values are at the current time.
 pub fn data_until_now(
     seed: u64,
     series: usize,
@@ -48,7 +47,7 @@ fn data_until(
     generate(HistogramShape { seed, series, scrapes, start_ms, interval_ms })
 }
 
-/// Everything in time order.
+/// Returns all values in time order.
 pub fn rows(data: &[SentSeries]) -> Vec<SentRow<'_>> {
     let mut rows: Vec<SentRow<'_>> = Vec::new();
     for SentSeries { labels, values, .. } in data {
@@ -62,7 +61,7 @@ pub fn rows(data: &[SentSeries]) -> Vec<SentRow<'_>> {
     rows
 }
 
-/// Sends rows in their order; all have to be acknowledged.
+/// Sends rows in their order; all must be acknowledged.
 #[track_caller]
 pub fn send(server: &Server, version: Version, rows: &[SentRow<'_>]) {
     let writer = Writer::new(&server.url());
@@ -72,7 +71,7 @@ pub fn send(server: &Server, version: Version, rows: &[SentRow<'_>]) {
     }
 }
 
-/// What a server has, which both kinds of answer must tell alike.
+/// Returns a server's series, which both kinds of answer must give alike.
 #[track_caller]
 pub fn read(what: &str, server: &Server) -> Vec<ValueSeries> {
     let reader = Reader::new(&server.url());
@@ -86,13 +85,13 @@ pub fn read(what: &str, server: &Server) -> Vec<ValueSeries> {
     sampled
 }
 
-/// The server holds exactly what was sent.
+/// Asserts that the server has exactly the sent data.
 #[track_caller]
 pub fn assert_holds(what: &str, server: &Server, data: &[SentSeries]) {
     assert_same_values(what, &expected(data), &read(what, server));
 }
 
-/// Values with the kind that marks an end, without hints.
+/// Returns values with the kinds of stale markers, without hints.
 pub fn exact(series: &[ValueSeries]) -> Exact<'_> {
     let values = |series: &'_ ValueSeries| series.labels.to_string();
     series
@@ -104,8 +103,8 @@ pub fn exact(series: &[ValueSeries]) -> Exact<'_> {
         .collect()
 }
 
-/// The two hours before [`begin_ms()`], without negative zeros, which Prometheus' answers leave
-/// out.
+/// Makes data of the two hours before [`begin_ms()`], without negative zeros, which Prometheus'
+/// answers omit.
 pub fn two_hours(seed: u64) -> Vec<SentSeries> {
     let mut data = data_until(begin_ms(), seed, 27, 480, 15_000);
     for (_, value) in data.iter_mut().flat_map(|series| &mut series.values) {
@@ -123,12 +122,12 @@ pub fn wait_for(what: &str, data_dir: &Path, is_enough: impl Fn(&[Block]) -> boo
     wait::until(what, TIMEOUT, found).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A store with blocks of this duration, which takes out-of-order samples.
+/// Starts a store with blocks of this duration, which accepts out-of-order samples.
 pub fn start(block_duration: &str, merges: bool) -> Store {
     start_with(block_duration, merges, |config| config)
 }
 
-/// The same with other flags.
+/// As [`start`], with further flags.
 pub fn start_with(
     block_duration: &str,
     merges: bool,
@@ -145,7 +144,7 @@ pub fn start_with(
     .expect("tidepool starts")
 }
 
-/// Statistics of a `meta.json`: floats, histograms.
+/// Returns the statistics of a `meta.json`: floats, histograms.
 pub fn kinds(block: &Block) -> (u64, u64) {
     let meta = std::fs::read(block.path.join("meta.json")).expect("a meta.json");
     let meta: serde_json::Value = serde_json::from_slice(&meta).expect("JSON");

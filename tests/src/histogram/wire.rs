@@ -1,4 +1,4 @@
-//! Histograms and floats as remote write carries them, and as answers return them.
+//! Histograms and floats in remote-write requests and in answers.
 
 use super::generate::{SentSeries, SentValue};
 use super::{Point, Value, ValueSeries};
@@ -9,39 +9,34 @@ use crate::remote_write::{Symbols, Version, compress, labels_v1};
 use crate::series::Labels;
 use prost::{Message, encoding};
 
-/// One value of a series on its way.
+/// One value of a series in a request.
 #[derive(Clone, Copy, Debug)]
 pub struct SentRow<'a> {
-    /// Which series.
     pub labels: &'a Labels,
-    /// When.
     pub timestamp_ms: i64,
-    /// What.
     pub value: &'a SentValue,
 }
 
-/// An exemplar on its way.
+/// An exemplar in a request.
 #[derive(Clone, Debug)]
 pub struct SentExemplar {
-    /// With which row of the request it comes.
+    /// Index of the request's row that carries the exemplar.
     pub row: usize,
-    /// Its own labels.
+    /// Labels of the exemplar itself.
     pub labels: Labels,
-    /// When.
     pub timestamp_ms: i64,
-    /// What.
     pub value: f64,
 }
 
-/// The body of a request with these rows, each as a series of its own.
+/// Returns the body of a request with these rows, each as a series of its own.
 pub fn encode(version: Version, rows: &[SentRow<'_>]) -> Vec<u8> {
     encode_with(version, rows, &[])
 }
 
-/// [`encode`], with exemplars.
+/// As [`encode`], with exemplars.
 ///
 /// Samples are written field by field: prost, like Prometheus' own encoder, takes negative zero for
-/// the default value and leaves it out. The two versions write histograms alike.
+/// the default value and leaves it out. Both versions write histograms alike.
 pub fn encode_with(version: Version, rows: &[SentRow<'_>], exemplars: &[SentExemplar]) -> Vec<u8> {
     let mut message = Vec::new();
     let mut symbols = Symbols::default();
@@ -102,7 +97,7 @@ fn bytes(histogram: &Histogram, timestamp_ms: i64) -> Vec<u8> {
     bytes
 }
 
-/// What must come back of what was sent: the values at the resolution that is stored.
+/// Returns the expected answer to the sent series: the values at the resolution that is stored.
 pub fn expected<'a>(series: impl IntoIterator<Item = &'a SentSeries>) -> Vec<ValueSeries> {
     let point = |(timestamp_ms, value): &(i64, SentValue)| Point {
         timestamp_ms: *timestamp_ms,
@@ -116,7 +111,8 @@ pub fn expected<'a>(series: impl IntoIterator<Item = &'a SentSeries>) -> Vec<Val
     series.filter(|series| !series.points.is_empty()).collect()
 }
 
-/// The values of a series in a SAMPLES answer, which has floats and histograms apart.
+/// Returns the values of a series in a SAMPLES answer, which has floats and histograms in separate
+/// lists.
 pub fn points(series: &prometheus::TimeSeries) -> Vec<Point> {
     let float = |sample: &prometheus::Sample| Point {
         timestamp_ms: sample.timestamp,

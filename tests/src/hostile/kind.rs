@@ -1,4 +1,4 @@
-//! What is asked beside writes.
+//! Kinds of requests that run beside writes.
 
 use super::{Contents, HostileError};
 use crate::http::Client;
@@ -10,49 +10,48 @@ use crate::remote_read::{Reader, matcher, query, request};
 use crate::remote_write::compress;
 use prost::Message as _;
 
-/// Most matchers of a request.
+/// Maximum number of matchers in a request.
 const MATCHERS: usize = 200;
 
-/// Most selectors of a request.
+/// Maximum number of selectors in a request.
 const SELECTORS: usize = 100;
 
-/// A kind of request that costs as much as it may.
+/// A kind of request that costs as much as the limits allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Series that none of many values takes out.
+    /// Series by many negative matchers, none of which excludes any.
     SeriesNegative,
-    /// Series that lack a label, asked again and again.
+    /// Series that lack a label, requested repeatedly.
     SeriesEmpty,
-    /// Series by an expression for which each value is tried.
+    /// Series by an expression that is tried on each value.
     SeriesRegex,
-    /// Series by as many selectors as there may be, each of which selects nearly all.
+    /// Series by the maximum number of selectors, each of which selects nearly all.
     SeriesSelectors,
     /// Label names of nearly all series.
     Labels,
-    /// Label names by as many selectors as there may be.
+    /// Label names by the maximum number of selectors.
     LabelsSelectors,
-    /// All values of a label of which each series has its own.
+    /// All values of a label that differs in each series.
     Values,
-    /// Values that an expression matches, of series that none of many values takes out.
+    /// Values that match an expression, of series that no negative matcher excludes.
     ValuesRegex,
     /// All series and samples, streamed.
     ReadStreamed,
     /// All series and samples, in one message.
     ReadSamples,
-    /// As many queries as there may be, in one request.
+    /// The maximum number of queries in one request.
     ReadQueries,
-    /// Nearly all exemplars.
+    /// Exemplars of nearly all series.
     Exemplars,
-    /// Deletions by an expression for which each value is tried.
+    /// Deletions by an expression that is tried on each value.
     Deletes,
-    /// What the head's series are made of, in the longest lists.
+    /// Cardinality of the head, in the longest lists.
     Cardinality,
-    /// Metadata of all families.
+    /// Metadata of all metric families.
     Metadata,
 }
 
 impl Kind {
-    /// All of them.
     pub const ALL: [Kind; 15] = [
         Kind::SeriesNegative,
         Kind::SeriesEmpty,
@@ -71,7 +70,7 @@ impl Kind {
         Kind::Metadata,
     ];
 
-    /// Its name in tables and on command lines.
+    /// Returns the name in tables and on command lines.
     pub fn name(self) -> &'static str {
         match self {
             Kind::SeriesNegative => "series-negative",
@@ -92,7 +91,7 @@ impl Kind {
         }
     }
 
-    /// The client that sends its requests.
+    /// Returns the client that sends the requests.
     pub(super) fn asker(self, base_url: &str, contents: Contents) -> Asker {
         let api = |path: &str| format!("{base_url}/api/v1/{path}");
         let asker = |request| Asker { kind: self, client: Client::default(), request };
@@ -106,7 +105,7 @@ impl Kind {
             let body = compress(&request(queries, kind).encode_to_vec());
             asker(Request::Read { reader: Reader::new(base_url), body })
         };
-        // One matcher is the name.
+        // The selector's metric name takes one matcher.
         let negative = || vec![selector("!=", &values(contents, MATCHERS - 1))];
         let many = || -> Vec<String> {
             let all = values(contents, SELECTORS);
@@ -145,7 +144,7 @@ impl Kind {
             Kind::Exemplars => form("query_exemplars", "query", &negative()),
             Kind::Deletes => {
                 let text = selector("=~", &[".*[0-9]+.*7".to_owned()]);
-                // A time before all samples: what is looked for costs, not what is deleted.
+                // A time before all samples, so that only the search costs, not the deletion.
                 let path = "admin/tsdb/delete_series?start=1&end=2";
                 form(path, "match[]", &[text])
             }
@@ -159,7 +158,7 @@ fn name_matcher() -> LabelMatcher {
     matcher(Type::Eq, "__name__", "flood")
 }
 
-/// So many values of the label, from all over its values.
+/// Returns some values of the label, spread over all its values.
 fn values(contents: Contents, count: usize) -> Vec<String> {
     let step = (contents.series / count).max(1);
     (0..count).map(|number| (number * step).to_string()).collect()
@@ -170,7 +169,7 @@ fn selector(op: &str, values: &[String]) -> String {
     format!("flood{{{}}}", matchers.join(","))
 }
 
-/// Asks one thing over and over.
+/// A client that repeats one request.
 pub(super) struct Asker {
     kind: Kind,
     client: Client,
@@ -184,8 +183,8 @@ enum Request {
 }
 
 impl Asker {
-    /// Asks once and reads the answer to its end; returns whether it was answered. That the server
-    /// is busy, or that it was too much, is an answer, too.
+    /// Sends the request and reads the whole answer; returns whether it succeeded. An answer that
+    /// the server is busy, or that a limit was exceeded, is no error.
     pub fn ask(&self) -> Result<bool, HostileError> {
         let headers = [("Content-Type", "application/x-www-form-urlencoded")];
         let response = match &self.request {

@@ -1,10 +1,10 @@
-//! Writes beside reads that ask for as much as they may: how long each write takes, quiet and
-//! beside them.
+//! Writes beside reads of the largest allowed size: latency of each write, quiet and beside the
+//! reads.
 //!
-//! [`filled`] starts a server whose head holds a flood of series of one metric, exemplars and
-//! metadata; [`Writes`] sends other series at a steady rate; [`Kind`] is what is asked beside them,
-//! over and over. Each write counts from when it is sent, so that a server that stands still shows
-//! in one of them.
+//! [`filled`] starts a server whose head has a flood of series of one metric, exemplars and
+//! metadata; [`Writes`] sends other series at a steady rate; [`Kind`] is the request that is
+//! repeated beside them. Each write's latency counts from its sending, so that a server that stands
+//! still shows in one of them.
 
 mod kind;
 mod writes;
@@ -21,51 +21,46 @@ use crate::tidepool::{Store, StoreError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Series in a request that fills the head.
+/// Number of series in a request that fills the head.
 const ROWS: usize = 2_000;
 
-/// What the head holds before anything is measured.
+/// Content of the head before the measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Contents {
-    /// Series of the metric `flood`, each with a value of the label `i` of its own.
+    /// Series of the metric `flood`, each with its own value of the label `i`.
     pub series: usize,
-    /// Exemplars of these.
+    /// Number of exemplars of these series.
     pub exemplars: usize,
-    /// Metric families with metadata.
+    /// Number of metric families with metadata.
     pub families: usize,
 }
 
-/// What went wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum HostileError {
-    /// No server.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// No answer.
     #[error(transparent)]
     Http(#[from] HttpError),
     /// A write or a read was refused.
     #[error("{what} was answered with {status}: {body}")]
     Refused {
-        /// What was asked.
         what: &'static str,
-        /// The status.
         status: u16,
-        /// What the server said.
+        /// Body of the server's response.
         body: String,
     },
-    /// A figure is missing from `/metrics`.
+    /// A metric is missing from `/metrics`.
     #[error("/metrics has no {0}")]
     NoMetric(&'static str),
 }
 
-/// Labels of a series of the flood.
+/// Returns the labels of a series of the flood.
 fn flood(number: usize) -> Labels {
     let (i, job) = (number.to_string(), format!("job-{}", number % 10));
     Labels::from_pairs([("__name__", "flood"), ("i", &i), ("job", &job)])
 }
 
-/// Starts a server and fills its head; the samples are of this time.
+/// Starts a server and fills its head with samples of this time.
 pub fn filled(flags: &[String], contents: Contents, now_ms: i64) -> Result<Store, HostileError> {
     let store = Store::start_with(|config| {
         let config = config.flag("--enable-admin-api");
@@ -92,7 +87,7 @@ fn taken(what: &'static str, response: crate::http::Response) -> Result<(), Host
     }
 }
 
-/// Some of each series of the flood, as many as there are.
+/// Sends exemplars spread over the series of the flood, as many as requested.
 fn send_exemplars(writer: &Writer, contents: Contents, now_ms: i64) -> Result<(), HostileError> {
     let labels: Vec<Labels> = (0..contents.series.min(ROWS)).map(flood).collect();
     let mut sent = 0;
@@ -137,18 +132,17 @@ fn send_metadata(writer: &Writer, families: usize) -> Result<(), HostileError> {
     Ok(())
 }
 
-/// How writes went beside so many readers of a kind.
+/// Figures of writes beside readers of one kind.
 #[derive(Clone, Debug)]
 pub struct Beside {
-    /// The writes.
     pub phase: Phase,
-    /// Reads that were answered meanwhile.
+    /// Number of answered reads in this time.
     pub answered: u64,
-    /// Reads that were refused.
+    /// Number of refused reads in this time.
     pub refused: u64,
 }
 
-/// Writes for a time, beside readers that ask until it is over.
+/// Writes for a time, beside readers that repeat their request until the end.
 pub fn beside(
     store: &Store,
     writes: &mut Writes,
@@ -186,10 +180,10 @@ pub fn beside(
     })
 }
 
-/// Memory that a server has: in use in the head, the head's instance, the process.
+/// Memory of a server: used in the head, the head's instance, the process.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
-    /// Bytes of the head that are in use.
+    /// Used bytes of the head.
     pub head_used: f64,
     /// Bytes of the head's instance, which never shrinks.
     pub head: f64,
@@ -198,7 +192,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Looks at it now.
+    /// Reads the memory of a server.
     pub fn of(store: &Store) -> Result<Memory, HostileError> {
         let metric = |name| store.metric(name).ok_or(HostileError::NoMetric(name));
         Ok(Memory {

@@ -1,44 +1,44 @@
-//! Writes at a steady rate: the same series over and over, each time a moment later.
+//! Writes at a steady rate: the same series repeatedly, each time with a later time.
 
 use super::{HostileError, taken};
 use crate::remote_write::{Version, Writer, compress, message_bytes};
 use crate::series::{Labels, Row, Sample};
 use std::time::{Duration, Instant};
 
-/// Series in a request.
+/// Number of series in a request.
 const ROWS: usize = 1_000;
 
-/// Groups of series that are written in turn.
+/// Number of groups of series that are written in turn.
 const GROUPS: usize = 10;
 
-/// Between the samples of a series, in milliseconds.
+/// Interval between two samples of a series, in milliseconds.
 const STEP_MS: i64 = 100;
 
 /// A writer, and the time up to which it has written.
 pub struct Writes {
     writer: Writer,
     per_second: u32,
-    /// Messages of which just the times change, not compressed.
+    /// Uncompressed messages in which only the times change.
     messages: Vec<Message>,
     next_ms: i64,
     sent: usize,
 }
 
-/// A message, and where the times of its samples are.
+/// A message, and the offsets of its samples' times.
 struct Message {
     bytes: Vec<u8>,
     times: Vec<usize>,
 }
 
-/// How writes went.
+/// Latencies of the writes in one phase.
 #[derive(Clone, Debug, Default)]
 pub struct Phase {
-    /// How long each took, ascending.
+    /// Latency of each write, in ascending order.
     pub taken: Vec<Duration>,
 }
 
 impl Phase {
-    /// The time that this part of the writes did not take.
+    /// Returns the latency that this part of the writes stayed below.
     pub fn quantile(&self, part: f64) -> Duration {
         let last = self.taken.len().saturating_sub(1);
         let at = (last as f64 * part).round() as usize;
@@ -47,14 +47,16 @@ impl Phase {
 }
 
 impl Writes {
-    /// To the server at this base address, of samples from a time on, so many requests a second.
+    /// Makes a writer to the server at this base address: samples from a time on, and this number
+    /// of requests a second.
     pub fn new(base_url: &str, start_ms: i64, per_second: u32) -> Writes {
         let messages = (0..GROUPS).map(|group| Message::new(group, start_ms)).collect();
         let writer = Writer::new(base_url);
         Writes { writer, per_second: per_second.max(1), messages, next_ms: start_ms, sent: 0 }
     }
 
-    /// Sends each request at its time, or as soon as the one before is answered. All must be taken.
+    /// Sends each request at its time, or as soon as the one before was answered. All must be
+    /// accepted.
     pub fn send_for(&mut self, time: Duration) -> Result<Phase, HostileError> {
         let every = Duration::from_secs(1) / self.per_second;
         let start = Instant::now();
@@ -62,7 +64,7 @@ impl Writes {
         let mut phase = Phase::default();
         while start.elapsed() < time {
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
-            // What could not be sent in time is not made up for.
+            // Writes that could not be sent in time are not sent later.
             due = (due + every).max(Instant::now());
             let body = self.next_body();
             let begun = Instant::now();
@@ -115,7 +117,7 @@ impl Message {
     }
 }
 
-/// Field 2 of a sample: a number that takes as many bytes at all times of these decades.
+/// Encodes field 2 of a sample: a number that has the same length at all times of these decades.
 fn time_field(time_ms: i64) -> Vec<u8> {
     let mut bytes = Vec::new();
     prost::encoding::int64::encode(2, &time_ms, &mut bytes);

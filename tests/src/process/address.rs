@@ -1,4 +1,4 @@
-//! Addresses for servers: one that no other test is given, and the one that a log tells.
+//! Addresses for servers: unique free ones, and those in a log.
 
 use super::{ProcessError, system};
 use rustix::fs::{FlockOperation, flock};
@@ -10,21 +10,21 @@ use std::sync::{Mutex, PoisonError};
 /// Ports below those that the kernel gives to outgoing connections and to servers that ask for any.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// Locks on the files of the ports that this process has been given.
+/// Locks on the files of the ports that this process uses.
 static TAKEN: Mutex<Vec<File>> = Mutex::new(Vec::new());
 
-/// A loopback address that nothing listens on, that no outgoing connection takes meanwhile, and
-/// that no test of another process is given while this one runs.
+/// Returns a loopback address that nothing listens on, that no outgoing connection takes meanwhile,
+/// and that no test of another process gets while this one runs.
 ///
-/// For programs that cannot say which port they were given, and for those that have to come back at
-/// the same one. Each port has a file in the directory for temporary files, which is locked.
+/// For programs that cannot report their port, and for those that must return at the same one. Each
+/// port has a file in the directory for temporary files, which is locked.
 pub fn free_address() -> Result<SocketAddr, ProcessError> {
     let folder = std::env::temp_dir().join("tidepool-test-ports");
     std::fs::create_dir_all(&folder).map_err(system("making the folder of the ports"))?;
     // A lock belongs to the open file: this process does not get the same port twice either.
     let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut last_error = None;
-    // Processes that begin at different ports seldom meet.
+    // Processes that begin at different ports seldom collide.
     let count = PORTS.end - PORTS.start;
     let first = (std::process::id().wrapping_mul(97) % u32::from(count)) as u16;
     for offset in 0..count {
@@ -48,7 +48,7 @@ fn free_port(file: &std::path::Path, port: u16) -> io::Result<(File, SocketAddr)
     Ok((lock, listener.local_addr()?))
 }
 
-/// Where the server listens whose log this is, in any format of tidepool's log.
+/// Returns the address at which the server of a log listens, in any format of tidepool's log.
 pub(super) fn logged(log: &str) -> Option<SocketAddr> {
     let line = |line: &str| {
         let rest = match line.split_once("listening address=") {
@@ -58,7 +58,7 @@ pub(super) fn logged(log: &str) -> Option<SocketAddr> {
         let end = rest.find([' ', '"']).unwrap_or(rest.len());
         rest[..end].parse().ok()
     };
-    // A line without its end may be half an address.
+    // A line without its end may contain half an address.
     log.split_inclusive('\n')
         .filter(|text| text.ends_with('\n'))
         .find_map(|text| line(text.trim_end()))

@@ -1,7 +1,7 @@
 //! A server process from start to end, on a free loopback port.
 //!
-//! [`Launch`] says what to start; [`Server`] is the running process: ready when [`Launch::start`]
-//! returns, killed when dropped. What it logs goes to a file, which errors quote.
+//! [`Launch`] describes the process to start; [`Server`] is the running process: ready when
+//! [`Launch::start`] returns, killed when dropped. Its output goes to a file, which errors quote.
 
 mod address;
 mod usage;
@@ -23,27 +23,25 @@ use std::time::{Duration, Instant};
 
 /// A server that is not ready after this time has failed.
 pub const READY_TIMEOUT: Duration = Duration::from_secs(60);
-/// Pause between two looks at whether it is ready.
+/// Pause between two looks whether a server is ready.
 const READY_PAUSE: Duration = Duration::from_millis(50);
 /// A server that has not ended after this time has failed; the contract for tidepool is 10 s.
 pub const END_TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes of the log that an error quotes.
+/// Maximum bytes of the log that an error quotes.
 const LOG_QUOTE_BYTES_MAX: usize = 4_000;
 
-/// What to start.
+/// Description of a process to start.
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// How errors call it.
+    /// Name of the server in error messages.
     pub name: &'static str,
-    /// The binary.
     pub program: PathBuf,
-    /// Its arguments.
     pub arguments: Vec<OsString>,
-    /// Where it will listen; of tidepool, which logs it, port 0 for any.
+    /// Address to listen on; port 0 for any with tidepool, which logs its address.
     pub address: SocketAddr,
-    /// The page that answers 200 when it is ready.
+    /// The page that answers 200 once the server is ready.
     pub ready_path: &'static str,
-    /// Where its output goes; appended to.
+    /// File for the output, which is appended to.
     pub log_path: PathBuf,
 }
 
@@ -56,60 +54,53 @@ pub struct Server {
     log_path: PathBuf,
 }
 
-/// How a server ended.
+/// Status and duration of a server's end.
 #[derive(Clone, Copy, Debug)]
 pub struct Ending {
-    /// Code or signal.
     pub status: ExitStatus,
-    /// From the signal to the end.
+    /// Time from the signal to the end.
     pub took: Duration,
 }
 
-/// Why a server did not start or end.
+/// Reason why a server did not start or end.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// The binary cannot be run.
     #[error("{program} cannot be started; was it built?")]
     Spawn {
-        /// The binary.
         program: PathBuf,
-        /// What happened.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// It ended before it was ready.
+    /// The server ended before it was ready.
     #[error("{name} ended with {status} before it was ready; its log ends:\n{log}")]
     EndedEarly {
-        /// Which server.
         name: &'static str,
-        /// How.
         status: ExitStatus,
-        /// The end of its log.
+        /// The end of the server's log.
         log: String,
     },
-    /// It runs, but does not get ready, or does not end.
+    /// The server runs, but does not become ready, or does not end.
     #[error("{name}: {what} took more than {} s; its log ends:\n{log}", .timeout.as_secs())]
     TooSlow {
-        /// Which server.
         name: &'static str,
-        /// Getting ready or ending.
+        /// State that was not reached: ready or ended.
         what: &'static str,
-        /// How long it was waited for.
         timeout: Duration,
-        /// The end of its log.
+        /// The end of the server's log.
         log: String,
     },
     /// A call to the operating system failed.
     #[error("{what}")]
     System {
-        /// What was tried.
         what: &'static str,
-        /// What happened.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
 impl Launch {
-    /// Starts the server without waiting for more than the address that it listens at.
+    /// Starts the server and waits only until it logs its address.
     pub fn spawn(&self) -> Result<Server, ProcessError> {
         let log = File::options().create(true).append(true).open(&self.log_path);
         let log = log.map_err(system("opening the log file"))?;
@@ -139,7 +130,7 @@ impl Launch {
 }
 
 impl Server {
-    /// Waits until its log says where it listens; one that ends before keeps port 0.
+    /// Waits until the log has the address; a server that ends before keeps port 0.
     fn wait_address(&mut self, log_start: u64) -> Result<(), ProcessError> {
         let pause = Duration::from_millis(1);
         let told = wait::until_every(pause, "its address", READY_TIMEOUT, || {
@@ -164,7 +155,7 @@ impl Server {
         self.wait_ready_within(path, READY_TIMEOUT, READY_PAUSE)
     }
 
-    /// Waits at most so long until the page answers 200, and looks after each such pause.
+    /// Waits at most this long until the page answers 200, with this pause between requests.
     pub fn wait_ready_within(
         &mut self,
         path: &str,
@@ -186,39 +177,37 @@ impl Server {
         }
     }
 
-    /// The base of its addresses, such as `http://127.0.0.1:20001`.
+    /// Returns the base address, such as `http://127.0.0.1:20001`.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// How errors call it.
+    /// Returns the name in error messages.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its process id.
     pub fn process_id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Where its output goes.
+    /// Returns the path of the output file.
     pub fn log_path(&self) -> &Path {
         &self.log_path
     }
 
-    /// All that it has logged.
+    /// Returns the whole log so far.
     pub fn log(&self) -> String {
         std::fs::read(&self.log_path)
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
             .unwrap_or_else(|error| format!("(no log: {error})"))
     }
 
-    /// A figure of `/metrics` without labels, if it is there.
+    /// Returns a metric without labels from `/metrics`, if it exists.
     pub fn metric(&self, name: &str) -> Option<f64> {
         let page = Client::default().get(&format!("{}/metrics", self.url())).ok()?;
         let text = page.text();
@@ -226,17 +215,17 @@ impl Server {
         lines.find(|(key, _)| *key == name)?.1.parse().ok()
     }
 
-    /// What it has used so far.
+    /// Returns the usage of the process so far.
     pub fn usage(&self) -> Result<Usage, UsageError> {
         Usage::of(self.process_id())
     }
 
-    /// Its anonymous memory now, in bytes, for those who look often.
+    /// Returns the anonymous memory in bytes; cheaper than [`Server::usage`].
     pub fn anonymous_memory(&self) -> Result<u64, UsageError> {
         usage::anonymous_memory(self.process_id())
     }
 
-    /// Sets its peak memory back to what it uses now.
+    /// Resets the peak memory to the current memory.
     pub fn reset_peak_memory(&self) -> Result<(), UsageError> {
         usage::reset_peak_memory(self.process_id())
     }
@@ -256,17 +245,17 @@ impl Server {
         }
     }
 
-    /// Ends it as an operator would: SIGTERM.
+    /// Ends the server as an operator does: SIGTERM.
     pub fn terminate(self) -> Result<Ending, ProcessError> {
         self.end_by(Signal::TERM)
     }
 
-    /// Ends it as a power cut would, save for what the kernel still holds: SIGKILL.
+    /// Ends the server as a power cut does, except for data that the kernel still holds: SIGKILL.
     pub fn kill(self) -> Result<Ending, ProcessError> {
         self.end_by(Signal::KILL)
     }
 
-    /// Waits for an end that was not asked for.
+    /// Waits for an end that no signal requested.
     pub fn wait_end(&mut self, timeout: Duration) -> Result<ExitStatus, ProcessError> {
         let ended = wait::until("the end", timeout, || self.child.try_wait().ok().flatten());
         ended.map_err(|_| {
@@ -295,7 +284,7 @@ impl Drop for Server {
         if std::thread::panicking() {
             upstream_race::note_log(&self.log());
         }
-        // A panicking test must not leave a server behind; it may have ended already.
+        // A panicking test must not leave a server behind, which may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

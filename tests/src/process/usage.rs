@@ -1,4 +1,4 @@
-//! What a process has used, as Linux tells in `/proc/PID`.
+//! Resource usage of a process, as Linux reports it in `/proc/PID`.
 //!
 //! CPU time is that of the process' own clock (clock_getcpuclockid(3)), in nanoseconds: `stat`
 //! counts ticks of 10 ms, which is more than a small query takes. Only its children are counted by
@@ -22,47 +22,42 @@ const ANONYMOUS: &str = "RssAnon:";
 pub struct Usage {
     /// User and system time together, with that of children that have ended.
     pub cpu: Duration,
-    /// Peak of resident memory.
     pub peak_memory_bytes: u64,
-    /// Resident memory now.
     pub memory_bytes: u64,
-    /// What of it belongs to no file: a page cache could not give it back.
+    /// Resident memory that belongs to no file, so that the page cache could not release it.
     pub anonymous_memory_bytes: u64,
     /// Bytes that the process caused to be sent to storage.
     pub written_bytes: u64,
 }
 
-/// Why there is no reading.
+/// Reason why there is no reading.
 #[derive(Debug, thiserror::Error)]
 pub enum UsageError {
-    /// The process is gone, or the file belongs to someone else.
+    /// The process has ended, or the file belongs to another user.
     #[error("{path} cannot be used")]
     File {
-        /// Which file.
         path: PathBuf,
-        /// What happened.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The process is gone.
+    /// The process has no CPU clock, because it has ended.
     #[error("process {process_id} has no CPU clock")]
     Clock {
-        /// Which process.
         process_id: u32,
-        /// What happened.
+        /// Error of the operating system.
         source: Errno,
     },
-    /// The file lacks what proc(5) promises.
+    /// The file lacks a field that proc(5) documents.
     #[error("{path} has no {field}")]
     Field {
-        /// Which file.
         path: PathBuf,
-        /// What is missing.
+        /// Name of the missing field.
         field: &'static str,
     },
 }
 
 impl Usage {
-    /// Reads what a process has used so far.
+    /// Reads the usage of a process so far.
     pub fn of(process_id: u32) -> Result<Usage, UsageError> {
         let status = read(process_id, "status")?;
         Ok(Usage {
@@ -75,13 +70,13 @@ impl Usage {
     }
 }
 
-/// Reads the anonymous memory of a process alone, for those who look often.
+/// Reads only the anonymous memory of a process, which is cheap enough for frequent looks.
 pub(super) fn anonymous_memory(process_id: u32) -> Result<u64, UsageError> {
     let status = read(process_id, "status")?;
     Ok(1024 * number(process_id, "status", &status, ANONYMOUS)?)
 }
 
-/// Sets the peak of resident memory back to its present amount.
+/// Resets the peak of resident memory to its current amount.
 pub fn reset_peak_memory(process_id: u32) -> Result<(), UsageError> {
     let path = path(process_id, "clear_refs");
     fs::write(&path, "5").map_err(|source| UsageError::File { path, source })
@@ -94,7 +89,7 @@ fn cpu(process_id: u32) -> Result<Duration, UsageError> {
     let stat = read(process_id, "stat")?;
     let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     let fields: Vec<&str> = after_name.split_whitespace().collect();
-    // The first of these fields is the third of the file.
+    // `fields` begins with the third field of the file.
     let ticks = |number: usize| -> Option<u64> { fields.get(number - 3)?.parse().ok() };
     let ticks = ticks(16).zip(ticks(17)).map(|(user, system)| user + system);
     let ticks = ticks.ok_or_else(|| missing(process_id, "stat", "cutime and cstime"))?;
@@ -136,7 +131,7 @@ mod tests {
     fn little_work_is_counted_too() {
         let cpu = || super::cpu(std::process::id()).expect("this process runs");
         let (before, mut sum) = (cpu(), 0u64);
-        // A fraction of a tick.
+        // Works for less than one tick.
         for number in 0..100_000u64 {
             sum = std::hint::black_box(sum.wrapping_add(number));
         }

@@ -1,29 +1,27 @@
-//! Seeded series of the kinds that functions tell apart: gauges, counters, flags, classic and
+//! Seeded series of the kinds that functions distinguish: gauges, counters, flags, classic and
 //! native histograms, with gaps, stale markers, resets and values that are no numbers.
 
 use crate::histogram::generate::{Family, HistogramShape, SentSeries, SentValue, generate};
 use crate::series::{Labels, Random, STALE_MARKER_BITS};
 
-/// Between two samples of a series.
+/// Interval between two samples of a series.
 const INTERVAL_MS: i64 = 15_000;
 
 /// Upper bounds of classic histograms.
 const BOUNDS: [&str; 5] = ["0.1", "0.5", "1", "5", "+Inf"];
 
-/// Series, and those samples that come after newer ones.
+/// Series, with their out-of-order samples apart.
 pub struct Data {
-    /// In time order.
     pub series: Vec<SentSeries>,
     /// Out-of-order samples of the same series.
     pub out_of_order: Vec<SentSeries>,
 }
 
-/// Data of so many scrapes until a time.
+/// Makes data of some scrapes that end at a time.
 pub fn data(seed: u64, scrapes: usize, end_ms: i64) -> Data {
     let start_ms = end_ms - scrapes as i64 * INTERVAL_MS;
     let shape = HistogramShape { seed, series: 18, scrapes, start_ms, interval_ms: INTERVAL_MS };
-    // Finer resolutions than a server stores are brought down, which upstream does only when
-    // scraping.
+    // A server reduces finer resolutions when it stores them, upstream only when it scrapes.
     let is_stored_as_sent = |series: &SentSeries| !matches!(series.family, Family::Fine { .. });
     let mut series: Vec<_> = generate(shape).into_iter().filter(is_stored_as_sent).collect();
     let mut out_of_order = Vec::new();
@@ -37,7 +35,7 @@ pub fn data(seed: u64, scrapes: usize, end_ms: i64) -> Data {
             value = next(&name, value, &mut random);
             if gap == 0 && random.one_in(80) {
                 gap = 1 + random.below(40);
-                // A target that is removed ends its series; one that is unreachable does not.
+                // A removed target ends its series by stale markers; an unreachable one does not.
                 let time_ms = start_ms + scrape * INTERVAL_MS;
                 let stale = SentValue::Float(f64::from_bits(STALE_MARKER_BITS));
                 values.extend(random.one_in(2).then_some((time_ms, stale)));
@@ -67,7 +65,7 @@ fn floats() -> Vec<Labels> {
             Labels::from_pairs([("__name__", name), ("job", job), ("instance", instance), more])
         };
         all.push(own("up", ("", "")));
-        // One target has none.
+        // One target has no zone.
         let zone = if job == "api" { "north" } else { "south" };
         all.extend((instance != "d:1").then(|| own("target_info", ("zone", zone))));
         all.push(own("build_info", ("version", if job == "api" { "1.2" } else { "2.0" })));
@@ -84,7 +82,7 @@ fn floats() -> Vec<Labels> {
     all
 }
 
-/// The value after another one.
+/// Returns the value after another one.
 fn next(name: &str, value: f64, random: &mut Random) -> f64 {
     match name {
         "up" => f64::from(u8::from(!random.one_in(10))),
@@ -96,7 +94,7 @@ fn next(name: &str, value: f64, random: &mut Random) -> f64 {
     }
 }
 
-/// Now and then a gauge shows what is no number, or an extreme one.
+/// Replaces a gauge's value now and then by NaN or an extreme one.
 fn special(name: &str, value: f64, random: &mut Random) -> f64 {
     match name == "temperature" && random.one_in(100) {
         true => random.pick(&[f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, 1e300, -1e-300]),

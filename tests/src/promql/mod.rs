@@ -1,4 +1,4 @@
-//! Random data and random expressions for comparing two engines of PromQL.
+//! Random data and random expressions to compare two engines of PromQL.
 
 mod data;
 mod expression;

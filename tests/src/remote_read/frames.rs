@@ -1,4 +1,4 @@
-//! The frames of a streamed answer and the rules that bind them.
+//! The frames of a streamed answer and the rules for them.
 //!
 //! ```text
 //! ┌────────────────┬──────────────────────────────┬─────────────────────────────┐
@@ -6,10 +6,10 @@
 //! └────────────────┴──────────────────────────────┴─────────────────────────────┘
 //! ```
 //!
-//! The length counts the payload only, and nothing follows the last frame. Rules: one series a
-//! frame, labels sorted, series in the order of their labels and never again once the next has
-//! begun, queries in order, chunks in order, not overlapping, touching the asked range and with the
-//! times of their true first and last sample, a frame cut as soon as it is full.
+//! The length counts the payload only, and nothing follows the last frame. Rules: one series in a
+//! frame, labels sorted, series in the order of their labels and each in one run of frames, queries
+//! in order; chunks in order, not overlapping, overlapping the requested range, and with the true
+//! times of their first and last sample; a frame ends as soon as it is full.
 
 use super::labels;
 use crate::histogram::{self, Kind, Point};
@@ -20,150 +20,140 @@ use crate::xor_chunk::{self, ChunkError};
 use prost::Message;
 use std::io::{self, Read};
 
-/// Clients refuse payloads above this.
+/// Maximum length of a payload that clients accept.
 pub const FRAME_BYTES_MAX: u64 = 50_000_000;
-/// A frame whose labels and chunks have reached this takes no further chunk.
+/// Size of labels and chunks at which a frame takes no further chunk.
 pub const FRAME_BYTES_FULL: usize = 1 << 20;
 
 /// A rule that an answer broke.
 #[derive(Debug, thiserror::Error)]
 pub enum Violation {
-    /// One result per query, in order.
+    /// An answer must have one result per query, in order.
     #[error("{results} results for {queries} queries")]
     ResultCount {
-        /// Results.
         results: usize,
-        /// Queries.
+        /// Number of queries in the request.
         queries: usize,
     },
-    /// Labels sorted by name, distinct, without empty parts.
+    /// Labels must be sorted by name, distinct, without empty names and values.
     #[error("labels are not sorted, distinct and filled: {labels}")]
     Labels {
-        /// The labels as they came.
+        /// Labels as the answer has them.
         labels: Labels,
     },
-    /// A series without samples has no place in an answer.
+    /// An answer must not contain series without samples.
     #[error("{series} has no samples")]
     NoSamples {
-        /// Which series.
+        /// Labels of the series without samples.
         series: Labels,
     },
-    /// Samples ascend strictly in time.
+    /// Samples must ascend strictly in time.
     #[error("the samples of {series} are not in order")]
     SampleOrder {
-        /// Which series.
+        /// Labels of the series with these samples.
         series: Labels,
     },
-    /// Only the asked range.
+    /// Samples must be within the requested range.
     #[error("{series} has {timestamp_ms}, outside the asked range")]
     OutsideRange {
-        /// Which series.
         series: Labels,
-        /// The time outside.
+        /// Time of the sample outside the range.
         timestamp_ms: i64,
     },
     /// The bytes end inside a frame.
     #[error("the stream ends inside frame {frame}")]
     Truncated {
-        /// Counted from zero.
+        /// Number of the frame, counted from zero.
         frame: u64,
     },
-    /// The length of a frame is not a number, or clients would refuse it.
+    /// The length of a frame is not a number, or too large for clients.
     #[error("frame {frame} announces an impossible length")]
     Length {
-        /// Counted from zero.
+        /// Number of the frame, counted from zero.
         frame: u64,
     },
-    /// The payload is not what was sent.
+    /// The payload does not match its checksum.
     #[error("the checksum of frame {frame} is {announced:#010x}, its payload has {found:#010x}")]
     Checksum {
-        /// Counted from zero.
+        /// Number of the frame, counted from zero.
         frame: u64,
-        /// The checksum in the frame.
+        /// Checksum in the frame's header.
         announced: u32,
-        /// The checksum of the payload.
+        /// Checksum computed from the payload.
         found: u32,
     },
-    /// Exactly one series a frame, with chunks.
+    /// A frame must have exactly one series, with chunks.
     #[error("a frame has {series} series")]
     SeriesPerFrame {
-        /// How many.
+        /// Number of series in the frame.
         series: usize,
     },
-    /// Query indexes ascend and exist.
+    /// Query indexes must ascend and exist.
     #[error("query index {index} after {previous}, of {queries} queries")]
     QueryIndex {
-        /// The frame's index.
         index: i64,
-        /// The index before.
+        /// Index in the frame before.
         previous: usize,
-        /// Queries of the request.
+        /// Number of queries in the request.
         queries: usize,
     },
-    /// Series ascend by label set.
+    /// Series must ascend by label set.
     #[error("{next} after {previous}")]
     SeriesOrder {
-        /// The series before.
         previous: Labels,
-        /// The one that should not follow.
+        /// Labels of the series that is out of order.
         next: Labels,
     },
-    /// Chunks ascend and do not overlap.
+    /// Chunks must ascend and not overlap.
     #[error("a chunk of {series} starts at {min_ms}, the one before ends at {previous_max_ms}")]
     ChunkOrder {
-        /// Which series.
         series: Labels,
-        /// Start of the chunk.
+        /// Start of the second chunk.
         min_ms: i64,
         /// End of the chunk before.
         previous_max_ms: i64,
     },
-    /// The announced times are those of the first and last sample.
+    /// The announced times must be those of the first and last sample.
     #[error("a chunk of {series} announces {announced:?} and holds {found:?}")]
     ChunkTimes {
-        /// Which series.
         series: Labels,
-        /// The times in the message.
+        /// Times in the message, first and last.
         announced: (i64, i64),
-        /// The times of the samples.
+        /// Times of the first and last sample.
         found: (i64, i64),
     },
-    /// Only the encodings that every client knows; where floats are asked for, only theirs.
+    /// Encodings must be known to every client; if only floats are requested, those of floats.
     #[error("a chunk of {series} has encoding {encoding}")]
     Encoding {
-        /// Which series.
         series: Labels,
-        /// The number in the message.
+        /// Number of the encoding in the message.
         encoding: i32,
     },
     /// The chunk's bytes are damaged.
     #[error("a chunk of {series} does not decode")]
     Chunk {
-        /// Which series.
+        /// Labels of the chunk's series.
         series: Labels,
-        /// What is wrong.
         source: ChunkError,
     },
-    /// A full frame takes no further chunk.
+    /// A full frame must not take a further chunk.
     #[error("a frame of {series} had {bytes} bytes before its last chunk")]
     FrameSize {
-        /// Which series.
         series: Labels,
-        /// Bytes of labels and of all chunks but the last.
+        /// Size of labels and of all chunks but the last.
         bytes: usize,
     },
 }
 
-/// One frame, its checksum verified.
+/// A frame whose checksum was verified.
 #[derive(Debug)]
 pub struct Frame {
-    /// The encoded message.
     pub payload: Vec<u8>,
-    /// Bytes of the frame with its header.
+    /// Size of the frame with its header.
     pub bytes: u64,
 }
 
-/// Cuts a stream into frames.
+/// Splits a stream into frames.
 pub struct FrameReader<R> {
     source: R,
     frames: u64,
@@ -175,7 +165,7 @@ impl<R: Read> FrameReader<R> {
         FrameReader { source, frames: 0 }
     }
 
-    /// The next frame, or `None` at a clean end.
+    /// Returns the next frame, or `None` at a clean end.
     pub fn next_frame(&mut self) -> Result<Option<Frame>, super::ReadError> {
         let Some((length, length_bytes)) = self.length()? else { return Ok(None) };
         let frame = self.frames;
@@ -191,7 +181,7 @@ impl<R: Read> FrameReader<R> {
         Ok(Some(Frame { payload, bytes: length_bytes + 4 + length }))
     }
 
-    /// The payload's length and the number of bytes that encode it.
+    /// Reads the payload's length; returns it with the number of bytes that encode it.
     fn length(&mut self) -> Result<Option<(u64, u64)>, super::ReadError> {
         let frame = self.frames;
         let mut length = 0u64;
@@ -225,31 +215,28 @@ impl<R: Read> FrameReader<R> {
     }
 }
 
-/// What one frame adds to the answer.
 #[derive(Debug)]
 pub struct Part {
-    /// Which query it answers.
+    /// Index of the query that this frame answers.
     pub query_index: usize,
-    /// Which series.
     pub labels: Labels,
-    /// The floats of all its chunks.
+    /// Floats of all chunks in the frame.
     pub samples: Vec<Sample>,
-    /// The histograms of all its chunks.
+    /// Histograms of all chunks in the frame.
     pub histograms: Vec<Point>,
-    /// How many chunks.
+    /// Number of chunks in the frame.
     pub chunks: u64,
 }
 
-/// Holds the rules from frame to frame.
+/// Checks the rules from frame to frame.
 pub struct StreamRules<'a> {
     queries: &'a [Query],
     query_index: usize,
-    /// The series before and the last time it has.
+    /// The last series and the time of its last sample.
     previous: Option<(Labels, i64)>,
 }
 
 impl<'a> StreamRules<'a> {
-    /// Nothing seen yet.
     pub fn new(queries: &'a [Query]) -> Self {
         StreamRules { queries, query_index: 0, previous: None }
     }
@@ -314,7 +301,7 @@ fn check_frame_size(
     Err(Violation::FrameSize { series: labels.clone(), bytes })
 }
 
-/// What a chunk holds.
+/// Decoded samples of a chunk.
 enum Decoded {
     Floats(Vec<Sample>),
     Histograms(Vec<Point>),

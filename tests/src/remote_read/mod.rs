@@ -1,10 +1,9 @@
-//! A remote-read client for both kinds of answer, strict about everything that the protocol says.
+//! A remote-read client for both kinds of answer, which checks all rules of the protocol.
 //!
 //! [`Reader::samples`] and [`Reader::streamed`] return an answer as series;
-//! [`Reader::visit_streamed`] hands over frame by frame, for answers that do not fit in memory.
+//! [`Reader::visit_streamed`] passes on frame by frame, for answers larger than memory.
 //! [`Reader::sampled_values`] and [`Reader::streamed_values`] are for series that may have
-//! histograms. [`Reader::post`] returns the raw answer. The rules of a stream are held by
-//! [`frames`].
+//! histograms. [`Reader::post`] returns the raw answer. [`frames`] checks the rules of a stream.
 
 pub mod frames;
 
@@ -21,45 +20,41 @@ use frames::{FrameReader, Part, StreamRules, Violation};
 use prost::Message;
 use std::io::BufReader;
 
-/// Where a server answers remote reads.
+/// Path at which servers answer remote reads.
 pub const PATH: &str = "/api/v1/read";
 /// The `Content-Type` of an answer of type SAMPLES.
 pub const SAMPLES_CONTENT_TYPE: &str = "application/x-protobuf";
-/// The `Content-Type` of a streamed answer, to the byte.
+/// The exact `Content-Type` of a streamed answer.
 pub const STREAMED_CONTENT_TYPE: &str =
     "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse";
 
-/// Why a read gave no series.
+/// Reason why a read returned no series.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// No answer.
     #[error("the read got no answer")]
     Http(#[from] HttpError),
     /// The connection failed inside the answer.
     #[error("the answer broke off")]
     Connection(#[from] std::io::Error),
-    /// Not a 200.
+    /// The status is not 200.
     #[error("status {status}: {body}")]
     Status {
-        /// The status.
         status: u16,
-        /// What the server said.
+        /// Body of the response as text.
         body: String,
     },
-    /// A header is not what this kind of answer must have.
+    /// A header does not have the value for this kind of answer.
     #[error("header {name} is {found:?}, not {expected:?}")]
     Header {
-        /// The header's name.
         name: &'static str,
-        /// What it must be.
+        /// Required value of the header.
         expected: Option<&'static str>,
-        /// What it is.
         found: Option<String>,
     },
     /// The body is not a snappy block.
     #[error("the body is not a snappy block")]
     Snappy(#[from] snap::Error),
-    /// The message does not decode.
+    /// The message cannot be decoded.
     #[error("the message does not decode")]
     Message(#[from] prost::DecodeError),
     /// The answer breaks a rule of the protocol.
@@ -67,43 +62,42 @@ pub enum ReadError {
     Violation(#[from] Violation),
 }
 
-/// Reads from one server.
+/// Client for reads from one server.
 #[derive(Clone, Debug)]
 pub struct Reader {
     client: Client,
     url: String,
 }
 
-/// What a streamed answer was made of.
+/// Counts of a streamed answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamStats {
-    /// Frames.
     pub frames: u64,
-    /// Chunks in all frames.
+    /// Number of chunks in all frames.
     pub chunks: u64,
-    /// Samples in all chunks, those outside the asked range included.
+    /// Number of samples in all chunks, including those outside the requested range.
     pub samples: u64,
-    /// Bytes of all frames with their headers.
+    /// Size of all frames with their headers.
     pub bytes: u64,
 }
 
-/// A matcher of any kind.
+/// Makes a matcher of any kind.
 pub fn matcher(kind: Type, name: &str, value: &str) -> LabelMatcher {
     LabelMatcher { r#type: kind.into(), name: name.to_string(), value: value.to_string() }
 }
 
-/// A query for a range of time, both ends included.
+/// Makes a query for a time range, both ends included.
 pub fn query(start_ms: i64, end_ms: i64, matchers: Vec<LabelMatcher>) -> Query {
     Query { start_timestamp_ms: start_ms, end_timestamp_ms: end_ms, matchers, hints: None }
 }
 
-/// A query for every series with a metric name.
+/// Makes a query for every series with a metric name.
 pub fn everything(start_ms: i64, end_ms: i64) -> Query {
     query(start_ms, end_ms, vec![matcher(Type::Re, "__name__", ".+")])
 }
 
 impl Reader {
-    /// A client of the server at this base address, such as `http://127.0.0.1:9201`.
+    /// Makes a client of the server at this base address, such as `http://127.0.0.1:9201`.
     pub fn new(base_url: &str) -> Reader {
         Reader { client: Client::default(), url: format!("{base_url}{PATH}") }
     }
@@ -118,7 +112,7 @@ impl Reader {
         self.client.post(&self.url, &HEADERS, body)
     }
 
-    /// Asks for SAMPLES and returns the message.
+    /// Requests SAMPLES and returns the message.
     pub fn samples_message(&self, queries: &[Query]) -> Result<ReadResponse, ReadError> {
         let response = self.post(&request(queries, ResponseType::Samples))?;
         check_status(response.status, || response.text())?;
@@ -128,7 +122,7 @@ impl Reader {
         Ok(ReadResponse::decode(message.as_slice())?)
     }
 
-    /// Asks for SAMPLES; one list of series per query.
+    /// Requests SAMPLES; returns a list of series for each query.
     pub fn samples(&self, queries: &[Query]) -> Result<Vec<Vec<Series>>, ReadError> {
         let message = self.samples_message(queries)?;
         if message.results.len() != queries.len() {
@@ -151,7 +145,7 @@ impl Reader {
         Ok(results)
     }
 
-    /// Asks for a stream; one list of series per query, trimmed to the queries' ranges.
+    /// Requests a stream; returns a list of series for each query, trimmed to the queries' ranges.
     pub fn streamed(&self, queries: &[Query]) -> Result<Vec<Vec<Series>>, ReadError> {
         let mut results: Vec<Vec<Series>> = vec![Vec::new(); queries.len()];
         self.visit_streamed(queries, |index, labels, samples| {
@@ -165,12 +159,12 @@ impl Reader {
                 last.samples.extend(inside);
             }
         })?;
-        // A whole chunk may reach into the range without a sample of it lying inside.
+        // A chunk may overlap the range although none of its samples is inside.
         results.iter_mut().for_each(|series| series.retain(|s| !s.samples.is_empty()));
         Ok(results)
     }
 
-    /// Asks for SAMPLES of a query whose series may have values of any kind.
+    /// Requests SAMPLES of a query whose series may have values of any kind.
     pub fn sampled_values(&self, query: &Query) -> Result<Vec<ValueSeries>, ReadError> {
         let message = self.samples_message(std::slice::from_ref(query))?;
         let [result] = message.results.as_slice() else {
@@ -193,7 +187,7 @@ impl Reader {
         Ok(list)
     }
 
-    /// Asks for a stream of series that may have values of any kind, trimmed to the query's range.
+    /// Requests a stream of series that may have values of any kind, trimmed to the query's range.
     pub fn streamed_values(&self, query: &Query) -> Result<Vec<ValueSeries>, ReadError> {
         let range = query.start_timestamp_ms..=query.end_timestamp_ms;
         let mut list: Vec<ValueSeries> = Vec::new();
@@ -217,8 +211,8 @@ impl Reader {
         Ok(list)
     }
 
-    /// Asks for a stream and hands over each frame: query index, labels, decoded samples, which
-    /// have to be floats.
+    /// Requests a stream and passes on each frame: query index, labels, decoded samples, which must
+    /// be floats.
     pub fn visit_streamed(
         &self,
         queries: &[Query],
@@ -234,7 +228,7 @@ impl Reader {
         })
     }
 
-    /// Asks for a stream and hands over each frame.
+    /// Requests a stream and passes on each frame.
     pub fn visit_parts(
         &self,
         queries: &[Query],
@@ -257,7 +251,7 @@ impl Reader {
         Ok(stats)
     }
 
-    /// Asks for a stream and only counts its bytes, for benchmarks of the server.
+    /// Requests a stream and only counts its bytes, for benchmarks of the server.
     pub fn drain_streamed(&self, queries: &[Query]) -> Result<u64, ReadError> {
         let body = compress(&request(queries, ResponseType::StreamedXorChunks).encode_to_vec());
         let mut response = self.client.post_streaming(&self.url, &HEADERS, &body)?;
@@ -265,7 +259,7 @@ impl Reader {
         Ok(std::io::copy(&mut response.body, &mut std::io::sink())?)
     }
 
-    /// Asks for SAMPLES and only counts the answer's compressed bytes, for benchmarks.
+    /// Requests SAMPLES and only counts the answer's compressed bytes, for benchmarks.
     pub fn drain_samples(&self, queries: &[Query]) -> Result<u64, ReadError> {
         let body = compress(&request(queries, ResponseType::Samples).encode_to_vec());
         let mut response = self.client.post_streaming(&self.url, &HEADERS, &body)?;
@@ -282,12 +276,12 @@ const HEADERS: [(&str, &str); 5] = [
     ("User-Agent", "tidepool-tests"),
 ];
 
-/// A request that accepts one kind of answer.
+/// Makes a request that accepts one kind of answer.
 pub fn request(queries: &[Query], kind: ResponseType) -> ReadRequest {
     ReadRequest { queries: queries.to_vec(), accepted_response_types: vec![kind.into()] }
 }
 
-/// Labels as an answer carries them; they must be sorted, distinct and not empty.
+/// Converts an answer's labels, which must be sorted, distinct and not empty.
 fn labels(labels: &[Label]) -> Result<Labels, Violation> {
     let labels = Labels::verbatim(labels.iter().map(|l| (l.name.clone(), l.value.clone())));
     let empty = labels.pairs().iter().any(|(name, value)| name.is_empty() || value.is_empty());
@@ -297,7 +291,7 @@ fn labels(labels: &[Label]) -> Result<Labels, Violation> {
     Ok(labels)
 }
 
-/// Times ascend, lie inside the range, and there are some.
+/// Checks that times ascend and are inside the range, and that there are some.
 fn check_times(
     labels: &Labels,
     times_ms: impl Iterator<Item = i64> + Clone,

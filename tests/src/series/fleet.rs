@@ -1,29 +1,28 @@
-//! A model of what a Kubernetes fleet exposes: per node, the families that node exporter, the
-//! kubelet and an HTTP service have, about ten labels each, with values that move as such values
-//! do.
+//! A model of the metrics of a Kubernetes fleet: per node, the families of node exporter, the
+//! kubelet and an HTTP service, about ten labels each, with values that change as real ones do.
 //!
 //! The sizes matter for benchmarks: a row of one sample takes about 345 bytes in remote write 1.0
-//! and about 64 in 2.0 (a test holds both).
+//! and about 64 in 2.0 (a test checks both).
 
 use super::{Labels, ORDINARY_NAN_BITS, Random, STALE_MARKER_BITS, Sample, Series, Shape, Texture};
 
-/// How a family's values move.
+/// Kind of change of a family's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Motion {
-    /// Whole numbers that rise.
+    /// Whole numbers that rise, as those of counters.
     Count,
-    /// Fractional seconds that rise.
+    /// Fractional seconds that rise, as those of counters.
     Seconds,
-    /// Pages of 4096 bytes, up and down.
+    /// Multiples of 4096 bytes, up and down.
     Bytes,
-    /// Two decimals, up and down.
+    /// Numbers with two decimals, up and down.
     Load,
-    /// Mostly one value.
+    /// Mostly one and the same value.
     State,
 }
 
-/// A metric family: its name, what exposes it, in how many pods of a node, and the labels in which
-/// its series differ within a pod.
+/// A metric family: its name, the job that exposes it, its number of pods on a node, and the labels
+/// in which its series differ within a pod.
 struct Family {
     name: &'static str,
     exporter: &'static str,
@@ -130,7 +129,7 @@ impl Family {
     }
 }
 
-/// The values of one series, one scrape after the other.
+/// Generator of one series' values, one scrape after the other.
 #[derive(Clone, Debug)]
 pub struct Values {
     motion: Motion,
@@ -139,7 +138,7 @@ pub struct Values {
     random: Random,
 }
 
-/// One series of the fleet with all its samples.
+/// Returns one series of the fleet with all its samples.
 pub fn series(shape: &Shape, index: usize) -> Series {
     let (labels, mut values) = start(shape, index);
     let mut samples = Vec::with_capacity(shape.scrapes);
@@ -163,7 +162,7 @@ pub fn series(shape: &Shape, index: usize) -> Series {
     Series { labels, samples }
 }
 
-/// The labels of a series and its regular values, for data that is too much to hold.
+/// Returns the labels of a series and the generator of its values, for data larger than memory.
 pub fn start(shape: &Shape, index: usize) -> (Labels, Values) {
     let (labels, motion) = identity(shape.seed, index);
     let mut random = Random::new(shape.seed, index as u64);
@@ -172,14 +171,14 @@ pub fn start(shape: &Shape, index: usize) -> (Labels, Values) {
 }
 
 impl Values {
-    /// The next value.
     pub fn step(&mut self) -> f64 {
         self.value = next_value(self.motion, self.value, self.interval_ms, &mut self.random);
         self.value
     }
 }
 
-/// Which series carries this number: nodes one after the other, each with all families.
+/// Returns labels and motion of a series by its number: nodes one after the other, each with all
+/// families.
 fn identity(seed: u64, index: usize) -> (Labels, Motion) {
     let per_node: usize = FAMILIES.iter().map(Family::series_per_node).sum();
     let node = index / per_node;
@@ -196,7 +195,7 @@ fn identity(seed: u64, index: usize) -> (Labels, Motion) {
     let (pod, rest) = (rest / family.series_per_pod(), rest % family.series_per_pod());
     let (first, second) = (family.first, family.second);
     let (first_index, second_index) = (rest % first.1.len(), rest / first.1.len());
-    // Hashed names, as a pod's are, but the same for all series of the pod.
+    // Hashed names, as those of real pods, but the same for all series of the pod.
     let hash = Random::new(seed ^ 0x00b0_d5ee, (node * 64 + pod) as u64).next_u64();
     let second_value = match second.1 {
         UNIQUE => format!("/kubepods/burstable/pod{hash:016x}/{first_index:02x}"),
@@ -230,7 +229,7 @@ fn first_value(motion: Motion, random: &mut Random) -> f64 {
 
 fn next_value(motion: Motion, value: f64, interval_ms: i64, random: &mut Random) -> f64 {
     match motion {
-        // Many counters stand still between scrapes.
+        // Many counters do not change between scrapes.
         Motion::Count if random.one_in(3) => value,
         Motion::Count => value + random.below(2_000) as f64,
         Motion::Seconds => {
@@ -246,11 +245,11 @@ fn next_value(motion: Motion, value: f64, interval_ms: i64, random: &mut Random)
     }
 }
 
-/// Makes a sample out-of-order, or its value one of those that encoders stumble over.
+/// Moves a sample's time, or replaces its value by one that is an edge case for encoders.
 fn roughen(sample: &mut Sample, interval_ms: i64, random: &mut Random) {
     if random.one_in(4) {
-        // Less than the interval, so that times still ascend; small and large, for every width of
-        // a delta of deltas.
+        // Less than the interval, so that times still ascend; small and large delays, for every
+        // width of a delta of deltas.
         let out_of_order_max_ms = random.pick(&[2, 40, 700, interval_ms]).min(interval_ms - 1);
         sample.timestamp_ms += random.below(out_of_order_max_ms as u64 + 1) as i64;
     }
@@ -276,7 +275,7 @@ mod tests {
     use super::*;
     use crate::remote_write::{Version, message_bytes};
 
-    /// Mean bytes of a row in a request of 2000 rows.
+    /// Returns the mean size of a row in a request of 2000 rows.
     fn bytes_per_row(version: Version) -> usize {
         let texture = Texture::Regular;
         let data = Dataset::generate(Shape {

@@ -1,7 +1,8 @@
-//! Series and samples as the tests see them, and the order in which a scraper would send them.
+//! Series and samples in the tests' own representation, and the order in which a scraper sends
+//! them.
 //!
-//! [`Dataset::generate`] makes data from a [`Shape`]: the same shape gives the same bits. What the
-//! data looks like is decided in [`fleet`].
+//! [`Dataset::generate`] makes data from a [`Shape`]: the same shape gives the same bits. [`fleet`]
+//! determines labels and values.
 
 pub mod fleet;
 mod random;
@@ -19,73 +20,66 @@ pub const ORDINARY_NAN_BITS: u64 = 0x7ff8_0000_0000_0001;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Labels(Vec<(String, String)>);
 
-/// One measured value; values are compared by their bits.
+/// A sample; values are compared by their bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     /// Milliseconds since the Unix epoch.
     pub timestamp_ms: i64,
-    /// Any bit pattern.
+    /// Value with any bit pattern.
     pub value: f64,
 }
 
 /// One series with its samples, ascending in time.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Series {
-    /// Its identity.
     pub labels: Labels,
-    /// What was measured.
     pub samples: Vec<Sample>,
 }
 
 /// Part of a series, as a request carries it.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
-    /// Which series.
     pub labels: &'a Labels,
-    /// Some of its samples.
+    /// Some samples of the series.
     pub samples: &'a [Sample],
 }
 
-/// How much data, and how wild.
+/// Size, seed and texture of data.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Decides every bit of the data.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Number of series.
     pub series: usize,
     /// Number of scrapes; without gaps, samples per series.
     pub scrapes: usize,
     /// Time of the first scrape.
     pub start_ms: i64,
-    /// Distance of two scrapes.
     pub interval_ms: i64,
-    /// What the data is for.
     pub texture: Texture,
 }
 
-/// How regular the data is.
+/// Kind of the data: regular or rough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Texture {
-    /// Every series at every scrape, at one timestamp: what a healthy scraper sends.
+    /// Every series at every scrape, at one timestamp, as a healthy scraper sends them.
     Regular,
     /// With delayed and missed scrapes, counter resets, stale markers, NaN, infinities, negative
-    /// zero and other values that an encoder may stumble over.
+    /// zero and other values that are edge cases for encoders.
     Rough,
 }
 
-/// Generated series and the scrapes they come from.
+/// Generated series and the shape of their scrapes.
 #[derive(Clone, Debug)]
 pub struct Dataset {
-    /// What it was made from.
     pub shape: Shape,
-    /// The series, in generation order.
+    /// Series in the order of generation.
     pub series: Vec<Series>,
 }
 
 impl Labels {
     /// Sorts pairs into a label set; drops pairs with an empty value, which mean no label.
     ///
-    /// Duplicate names are kept: requests that carry them are built on purpose.
+    /// Duplicate names are kept, because some requests contain them on purpose.
     pub fn from_pairs<N: Into<String>, V: Into<String>>(
         pairs: impl IntoIterator<Item = (N, V)>,
     ) -> Labels {
@@ -96,24 +90,24 @@ impl Labels {
         Labels(pairs)
     }
 
-    /// Keeps pairs exactly as they came, for requests that are wrong on purpose.
+    /// Keeps pairs exactly as they came, for requests that are invalid on purpose.
     pub fn verbatim<N: Into<String>, V: Into<String>>(
         pairs: impl IntoIterator<Item = (N, V)>,
     ) -> Labels {
         Labels(pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
     }
 
-    /// The pairs in their order.
+    /// Returns the pairs in their order.
     pub fn pairs(&self) -> &[(String, String)] {
         &self.0
     }
 
-    /// The value of a label; empty when there is none.
+    /// Returns the value of a label; empty if there is none.
     pub fn value(&self, name: &str) -> &str {
         self.0.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value)
     }
 
-    /// Whether names ascend strictly.
+    /// Returns whether names ascend strictly.
     pub fn is_sorted(&self) -> bool {
         self.0.is_sorted_by(|a, b| a.0 < b.0)
     }
@@ -143,7 +137,7 @@ impl PartialEq for Sample {
 }
 
 impl Series {
-    /// A series from pairs in any order and (milliseconds, value) samples.
+    /// Makes a series from pairs in any order and (milliseconds, value) samples.
     pub fn new(pairs: &[(&str, &str)], samples: &[(i64, f64)]) -> Series {
         let sample = |&(timestamp_ms, value)| Sample { timestamp_ms, value };
         Series {
@@ -152,12 +146,12 @@ impl Series {
         }
     }
 
-    /// All of it as one row of a request.
+    /// Returns the whole series as one row of a request.
     pub fn row(&self) -> Row<'_> {
         Row { labels: &self.labels, samples: &self.samples }
     }
 
-    /// The samples whose time lies in the range, both ends included.
+    /// Returns the samples whose time is in the range, both ends included.
     pub fn between(&self, start_ms: i64, end_ms: i64) -> Series {
         let inside = |s: &&Sample| (start_ms..=end_ms).contains(&s.timestamp_ms);
         let samples = self.samples.iter().filter(inside).copied().collect();
@@ -172,7 +166,7 @@ impl Dataset {
         Dataset { shape, series }
     }
 
-    /// The scrapes in time order, each as one row per series that has samples in it.
+    /// Returns the scrapes in time order, each as one row for each series with samples in it.
     pub fn scrapes(&self) -> impl Iterator<Item = Vec<Row<'_>>> {
         let mut sent = vec![0usize; self.series.len()];
         (1..=self.shape.scrapes as i64).map(move |scrape| {
@@ -190,7 +184,7 @@ impl Dataset {
         })
     }
 
-    /// The scrapes cut into requests of at most so many rows.
+    /// Returns the scrapes split into requests of at most this number of rows.
     pub fn requests(&self, rows_max: usize) -> Vec<Vec<Row<'_>>> {
         self.scrapes()
             .flat_map(|rows| rows.chunks(rows_max).map(<[Row]>::to_vec).collect::<Vec<_>>())
@@ -205,12 +199,12 @@ impl Dataset {
         }
     }
 
-    /// Number of samples in all series.
+    /// Returns the number of samples in all series.
     pub fn sample_count(&self) -> u64 {
         self.series.iter().map(|s| s.samples.len() as u64).sum()
     }
 
-    /// Time of the first and of the last sample.
+    /// Returns the times of the first and of the last sample.
     pub fn time_range_ms(&self) -> Option<(i64, i64)> {
         let first = self.series.iter().filter_map(|s| s.samples.first()).map(|s| s.timestamp_ms);
         let last = self.series.iter().filter_map(|s| s.samples.last()).map(|s| s.timestamp_ms);

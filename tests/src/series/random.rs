@@ -1,21 +1,19 @@
 //! A small seeded generator (SplitMix64, Steele, Lea and Flood 2014): the same seed gives the same
 //! numbers on every machine and with every version of every library.
 
-/// The generator.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
 }
 
 impl Random {
-    /// A generator for one purpose; different streams of one seed are unrelated.
+    /// Makes a generator for one purpose; different streams of one seed are unrelated.
     pub fn new(seed: u64, stream: u64) -> Random {
         let mut random = Random { state: seed ^ stream.wrapping_mul(0xd134_2543_de82_ef95) };
         random.next_u64();
         random
     }
 
-    /// Sixty-four random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;
@@ -24,22 +22,22 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A whole number below the bound, which is not zero.
+    /// Returns a whole number below the bound, which is not zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A fraction in `[0, 1)`.
+    /// Returns a fraction in `[0, 1)`.
     pub fn fraction(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// True once in so many times on average.
+    /// Returns true once in this number of times on average.
     pub fn one_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 
-    /// One of the items.
+    /// Returns one of the items.
     pub fn pick<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.below(items.len() as u64) as usize]
     }

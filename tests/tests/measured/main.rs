@@ -1,4 +1,4 @@
-//! What counts memory, bytes on disk or time, with the component of nodes.
+//! Tests that measure memory, bytes on disk or time, with the component of nodes.
 
 mod alone;
 mod beside;

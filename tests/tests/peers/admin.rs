@@ -1,5 +1,5 @@
-//! Deleting series, cleaning tombstones, snapshots: with real Prometheus and promtool as witnesses
-//! of what the directory holds afterwards.
+//! Deleting series, cleaning tombstones, snapshots: real Prometheus and promtool read the directory
+//! afterwards.
 
 use std::path::Path;
 use tidepool_tests::admin::Admin;
@@ -16,7 +16,7 @@ use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::{Config, Store};
 use tidepool_tests::{prometheus, wait};
 
-/// What is left of series whose name is one of these, without a span of time.
+/// Removes a time range from the series whose name is one of these.
 fn without(all: &[Series], names: &[String], start_ms: i64, end_ms: i64) -> Vec<Series> {
     let rest = |series: &Series| {
         let mut series = series.clone();
@@ -29,8 +29,8 @@ fn without(all: &[Series], names: &[String], start_ms: i64, end_ms: i64) -> Vec<
     all.iter().map(rest).filter(|series| !series.samples.is_empty()).collect()
 }
 
-/// What Prometheus answers. Its samples know no negative zero, and the chunks of its head may have
-/// bytes to spare.
+/// Asserts Prometheus' answer. Its SAMPLES have no negative zero, and the chunks of its head may
+/// have unused bytes.
 #[track_caller]
 fn assert_prometheus_reads(server: &Server, expected: &[Series], when: &str) {
     let mut expected = expected.to_vec();
@@ -53,7 +53,7 @@ fn assert_dumps(directory: &Path, expected: &[Series], when: &str) {
     }
 }
 
-/// Starts each Prometheus on a copy of a directory, and compares what it reads.
+/// Starts each Prometheus on a copy of a directory, and compares its answer.
 fn assert_each_prometheus_reads(data_dir: &Path, expected: &[Series], when: &str) {
     for release in Release::ALL {
         let directory = tempfile::tempdir().expect("a temporary directory");
@@ -81,7 +81,7 @@ fn what_is_deleted_is_gone_for_tidepool_and_for_prometheus() {
     let hour_ms = 3_600_000;
     let names = [name(&all[0]), name(&all[40])];
     let admin = Admin::new(&store.server.url());
-    // From the middle of a block on into the head; one of them by an expression.
+    // From the middle of a block into the head; one selector is a regular expression.
     let start_ms = first_ms + hour_ms + 77_000;
     let selectors = [names[0].clone(), format!("{{__name__=~\"{}\"}}", names[1])];
     admin.delete(&[&selectors[0], &selectors[1]], start_ms, last_ms);
@@ -95,7 +95,7 @@ fn what_is_deleted_is_gone_for_tidepool_and_for_prometheus() {
     let store = store.restart(Server::terminate).expect("tidepool starts again");
     assert_reads(&store.server, &expected, "after a restart");
 
-    // A copy for the witnesses, before anything is rewritten.
+    // A copy for promtool and Prometheus, before any block is rewritten.
     let copy = tempfile::tempdir().expect("a temporary directory");
     let Store { server, config, directory } = store;
     server.terminate().expect("tidepool ends");
@@ -119,7 +119,7 @@ fn what_is_deleted_is_gone_for_tidepool_and_for_prometheus() {
     assert_eq!(tombstones(&store), 0);
     assert_reads(&store.server, &expected, "after cleaning");
 
-    // What is sent again counts: the head takes what is newest.
+    // Samples sent again are stored, since the head accepts its newest times.
     let newest = all[0].samples.last().expect("samples");
     let again = Series { labels: all[0].labels.clone(), samples: vec![*newest] };
     let response = store.writer().send(Version::V2, &[again.row()]).expect("an answer");
@@ -141,7 +141,7 @@ fn what_is_deleted_is_gone_for_tidepool_and_for_prometheus() {
     assert_reads(&store.server, &expected, "with a sample that was sent again");
 }
 
-/// Both in blocks and in the head, where Prometheus logs them.
+/// Deletions in blocks and in the head, which Prometheus logs.
 #[test]
 fn what_prometheus_deleted_is_gone_for_tidepool() {
     for release in Release::ALL {
@@ -155,7 +155,7 @@ fn what_prometheus_deleted_is_gone_for_tidepool() {
         let start_ms = all[0].samples[0].timestamp_ms + 3_600_000;
         Admin::new(&server.url()).delete(&[&names[0]], start_ms, i64::MAX / 2);
         let expected = without(&all, &names, start_ms, i64::MAX / 2);
-        // 2.x does not hide out-of-order samples; we follow 3.x.
+        // 2.x does not hide out-of-order samples; tidepool follows 3.x.
         if release == Release::V3 {
             assert_prometheus_reads(&server, &expected, "Prometheus after the deletion");
         }
@@ -163,7 +163,7 @@ fn what_prometheus_deleted_is_gone_for_tidepool() {
 
         let server = config.start().expect("tidepool starts again");
         assert_reads(&server, &expected, "tidepool after Prometheus' deletion");
-        // An out-of-order sample of what was deleted counts, also after a restart.
+        // An out-of-order sample for a deleted time is stored, also after a restart.
         let place = all.iter().position(|series| name(series) == names[0]).expect("it is there");
         let sample = all[place].samples.iter().rev().nth(20).expect("samples");
         let again = Series { labels: all[place].labels.clone(), samples: vec![*sample] };
@@ -191,15 +191,15 @@ fn a_snapshot_is_a_directory_of_its_own() {
     let snapshots = store.config.data_dir().join("snapshots");
     let whole = admin.snapshot(false);
     let blocks_only = admin.snapshot(true);
-    // The name is upstream's: the time, and a number of sixteen digits.
+    // The name is in upstream's format: the time, and a number of sixteen digits.
     let (time, number) = whole.split_once('-').expect("two parts");
     assert!(time.len() == 16 && time.ends_with('Z') && number.len() == 16, "{whole}");
     let blocks_before = blocks(store.config.data_dir()).expect("blocks").len();
     assert_eq!(blocks(&snapshots.join(&blocks_only)).expect("blocks").len(), blocks_before);
     assert_eq!(blocks(&snapshots.join(&whole)).expect("blocks").len(), blocks_before + 1);
 
-    // The store goes on: neither its head nor its blocks have changed, and what is deleted now is
-    // still in the snapshot.
+    // The store continues: neither its head nor its blocks have changed, and later deletions do not
+    // affect the snapshot.
     assert_reads(&store.server, &expected, "after the snapshots");
     admin.delete(&["{__name__!=\"\"}"], start_ms, i64::MAX / 2);
     admin.clean_tombstones();
@@ -208,11 +208,11 @@ fn a_snapshot_is_a_directory_of_its_own() {
     let config = Config::new(directory.path());
     data_dir::copy(&snapshots.join(&whole), config.data_dir()).expect("a copy");
     assert_each_prometheus_reads(config.data_dir(), &expected, "a snapshot");
-    // Older promtools want a log, which snapshots of Prometheus' do not have either.
+    // Older promtools require a log, which snapshots of Prometheus lack as well.
     std::fs::create_dir(config.data_dir().join("wal")).expect("a directory");
     assert_dumps(config.data_dir(), &expected, "a snapshot");
 
-    // tidepool opens it, too.
+    // tidepool opens the snapshot, too.
     let server = config.start().expect("tidepool starts on a snapshot");
     assert_reads(&server, &expected, "tidepool on a snapshot");
     drop(store);

@@ -9,7 +9,7 @@ use tidepool_tests::prometheus;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::wait;
 
-/// A Prometheus that scrapes itself and writes, one that reads; both with these lines of YAML.
+/// Starts a Prometheus that scrapes itself and writes, and a reader, both with these lines of YAML.
 fn write_and_read_back(server: &Server, scheme: &str, writer: &str, reader: &str) {
     let base = format!("{scheme}://{}", server.address());
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -69,7 +69,7 @@ fn prometheus_writes_and_reads_over_tls_with_certificates_of_its_own() {
     write_and_read_back(&server, "https", &lines("wr1te-token"), &lines("re4d-token"));
     server.terminate().expect("tidepool ends");
 
-    // Now each client has to show a certificate too.
+    // Now each client must also present a certificate.
     let node = node.flag("--tls-client-ca-file", &ca);
     let (certificate, key) = authority.issue("client");
     let certificate = node.file("client.crt", &certificate);

@@ -1,4 +1,4 @@
-//! Merged blocks as upstream's tools read them.
+//! Merged blocks, read by upstream's tools.
 
 use tidepool_tests::checksum::assert_same;
 use tidepool_tests::cli::tsdb;
@@ -32,8 +32,8 @@ fn promtool_reads_merged_blocks_and_the_log() {
     }
 }
 
-/// Blocks of a Prometheus, merged twice: the second time only an index is written, and the chunks
-/// stay in the files of the blocks of the first.
+/// Merges blocks of a Prometheus twice: the second time only an index is written, and the chunks
+/// stay in the files of the blocks of the first merge.
 #[test]
 fn upstream_reads_a_block_that_took_over_files() {
     const SCRAPES: usize = 22 * 240;
@@ -44,7 +44,7 @@ fn upstream_reads_a_block_that_took_over_files() {
     let config = prometheus::Config::new(Release::V3, directory.path()).expect("a configuration");
     let data_dir = config.data_dir();
     made::write_blocks(&data_dir, &shape, 2 * HOUR_MS).expect("blocks");
-    // Promtool 2.x looks for a log even where there is none.
+    // promtool 2.x requires the directory of a log.
     std::fs::create_dir_all(data_dir.join("wal")).expect("a directory");
     let before = promtool::tsdb(Release::V3, "dump", &data_dir, &[]);
 

@@ -1,16 +1,16 @@
-//! Upstream's compliance tests for receivers of remote write, all of them, and strictly.
+//! Upstream's compliance tests for remote-write receivers, all of them, and strictly.
 //!
-//! The suite lets a receiver answer 400 to nearly everything. Here each of its requests has to get
-//! the one status that it hopes for: 204, unless what it sends is wrong on purpose.
+//! The suite accepts a 400 for nearly everything. Here each of its requests must get the one status
+//! that it hopes for: 204, unless its content is invalid on purpose.
 
 use std::collections::BTreeMap;
 use std::process::Command;
 use tidepool_tests::peers;
 use tidepool_tests::tidepool::Store;
 
-/// What the suite calls us; each of its requests is a test that ends with it.
+/// Name of tidepool in the suite; each of its requests is a test with this suffix.
 const NAME: &str = "tidepool";
-/// As many requests the suite sends, or more.
+/// Smallest number of requests that the suite sends.
 const REQUESTS_MIN: usize = 200;
 
 /// Parts of the names of tests whose requests are not a type or encoding of remote write.
@@ -29,9 +29,9 @@ const WRONG: [&str; 13] = [
     "multiple_metrics,_1_without_name_label",
     "multiple_metrics,_without_name_label",
     "simple_metric_without_name_label",
-    // These two the suite would like to be taken. The specification says that a series MUST have a
-    // sample or a histogram; Prometheus refuses them, too. Exemplars of a series that is there are
-    // taken, this one's is not.
+    // The suite would prefer a success for these two. The specification says that a series MUST
+    // have a sample or a histogram; Prometheus refuses them, too. Exemplars of a stored series are
+    // accepted, but this series is not stored.
     "exemplars_without_data",
     "metadata_without_data",
 ];
@@ -45,7 +45,7 @@ fn expected_status(test: &str) -> u16 {
     }
 }
 
-/// The status of each request by its test, as the suite logs it.
+/// Returns the status of each request by its test, from the suite's log.
 fn statuses(output: &str) -> BTreeMap<&str, u16> {
     let said = format!("Response code from {NAME:?}: ");
     let mut test = "";
@@ -87,7 +87,7 @@ fn the_upstream_suite_passes_strictly() {
     let is_other = |(test, status): &(&&str, &u16)| **status != expected_status(test);
     let others: Vec<_> = statuses.iter().filter(is_other).collect();
     assert!(others.is_empty(), "{others:#?}\n{all}");
-    // What is expected to be wrong was there.
+    // Every kind of invalid request occurred.
     for part in FOREIGN.iter().chain(&WRONG) {
         assert!(statuses.keys().any(|test| test.split('/').any(|p| p == *part)), "{part}\n{all}");
     }

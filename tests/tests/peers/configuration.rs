@@ -1,4 +1,4 @@
-//! Flags: those of Prometheus are known. Its web configuration file is read as Prometheus reads it.
+//! Prometheus' flags are recognized, and its web configuration file is read as Prometheus reads it.
 
 use std::fs;
 use std::net::TcpListener;
@@ -8,7 +8,7 @@ use tidepool_tests::peers::Release;
 use tidepool_tests::promtool;
 use tidepool_tests::tidepool::binary;
 
-/// Each flag that Prometheus' own help lists is taken, or refused with what there is instead.
+/// Each flag in Prometheus' own help is accepted, or refused with the name of a replacement.
 #[test]
 fn every_flag_of_prometheus_is_known() {
     let help = Command::new(Release::V3.prometheus().expect("it is built")).arg("--help").output();
@@ -25,7 +25,7 @@ fn every_flag_of_prometheus_is_known() {
         if name == "version" {
             continue;
         }
-        // What follows is always wrong, so that nothing is started.
+        // The last argument is always invalid, so that nothing is started.
         let output = Command::new(binary())
             .args([&format!("--{name}{value}"), "--listen=nowhere"])
             .output()
@@ -48,12 +48,12 @@ const fn same(text: &'static str) -> Web {
     Web { text, is_refused_here: false }
 }
 
-/// What Prometheus has and tidepool refuses by name.
+/// Makes a configuration that Prometheus accepts and tidepool refuses by name.
 const fn refused_here(text: &'static str) -> Web {
     Web { text, is_refused_here: true }
 }
 
-/// `promtool check web-config` is the judge.
+/// `promtool check web-config` must give the same verdict.
 #[test]
 fn web_configurations_are_judged_as_by_promtool() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -64,7 +64,7 @@ fn web_configurations_are_judged_as_by_promtool() {
     {
         fs::write(directory.path().join(name), text).expect("a file");
     }
-    // The port is taken: with a valid file, the start fails a step later.
+    // The port is in use: with a valid file, the start fails one step later.
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let listen = format!("--listen={}", taken.local_addr().expect("an address"));
     let path = directory.path().join("web.yml");

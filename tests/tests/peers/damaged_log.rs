@@ -1,4 +1,4 @@
-//! A log that was damaged and repaired, as Prometheus reads it: it cuts a log off at the first
+//! A log that was damaged and repaired, as read by Prometheus, which truncates a log at the first
 //! damage.
 
 use tidepool_tests::checksum::assert_same;

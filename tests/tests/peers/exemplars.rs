@@ -1,5 +1,5 @@
-//! Exemplars: both versions of remote write bring them, the newest are kept, they survive
-//! `kill -9`, and Prometheus and tidepool find each other's in the log.
+//! Exemplars: both versions of remote write carry them, the newest are kept, they survive
+//! `kill -9`, and Prometheus and tidepool read each other's exemplars from the log.
 
 use std::path::Path;
 use tidepool_tests::clock::now_ms;
@@ -16,8 +16,8 @@ use tidepool_tests::{data_dir, prometheus};
 const SCRAPES: i64 = 40;
 const SERIES: usize = 25;
 
-/// Scrapes of some counters and native histograms with an exemplar each, some without labels, some
-/// of NaN.
+/// Makes scrapes of some counters and native histograms with an exemplar each, some without labels,
+/// some with the value NaN.
 fn scrapes(seed: u64) -> Vec<WriteRequest> {
     let mut random = Random::new(seed, 0);
     let start_ms = now_ms() - SCRAPES * 1_000;
@@ -30,7 +30,8 @@ fn scrapes(seed: u64) -> Vec<WriteRequest> {
             let series = Series::new(&pairs, &[(timestamp, scrape as f64)]);
             let trace = || Label { name: "trace_id".into(), value: format!("{:016x}", number) };
             let span = Label { name: "śpan".into(), value: format!("{:016x}", random.next_u64()) };
-            // Prometheus takes one for a duplicate that differs from the one before in time only.
+            // Prometheus takes an exemplar for a duplicate if it differs from the last in time
+            // only.
             let (labels, value) = match random.one_in(6) {
                 true => (vec![], scrape as f64),
                 false => (vec![trace(), span], random.pick(&[0.25, f64::NAN, f64::INFINITY])),
@@ -38,7 +39,7 @@ fn scrapes(seed: u64) -> Vec<WriteRequest> {
             let timestamp = timestamp - random.below(900) as i64;
             let exemplar = Exemplar { labels, value, timestamp };
             let mut message = message_v1(&[series.row()]).timeseries.remove(0);
-            // Prometheus loses the first one of a new series of histograms.
+            // Prometheus loses the first exemplar of a new series of histograms.
             if scrape > 0 {
                 message.exemplars.push(exemplar);
             }
@@ -53,7 +54,7 @@ fn scrapes(seed: u64) -> Vec<WriteRequest> {
     (0..SCRAPES).map(scrape).collect()
 }
 
-/// The same as a message of 2.0.
+/// Converts a message to remote write 2.0.
 fn to_v2(message: &WriteRequest) -> write_v2::Request {
     let mut symbols = Symbols::default();
     let refs = |labels: &[Label]| -> Vec<String> {
@@ -131,7 +132,7 @@ fn keeper(directory: &Path, name: &str) -> prometheus::Config {
         .flag("--enable-feature=exemplar-storage")
 }
 
-/// What Prometheus has, as JSON text.
+/// Returns Prometheus' exemplars as JSON text.
 fn exemplars_of(server: &Server) -> String {
     let selector = "%7B__name__%3D~%22.%2B%22%7D";
     let path = format!("/api/v1/query_exemplars?query={selector}&start=0&end=4000000000");
@@ -158,7 +159,7 @@ fn prometheus_finds_our_exemplars_and_we_find_theirs() {
 
         let store = store.restart(Server::kill).expect("tidepool starts again");
         assert_eq!(kept(&store), total, "after kill -9");
-        // What is there already is not added once more, so these are the same.
+        // Stored exemplars are not added again, so sending these changes nothing.
         send(&store.server, Version::V2, &all);
         assert_eq!(kept(&store), total, "sent again");
 
@@ -196,7 +197,7 @@ fn the_newest_are_kept() {
     assert!(duplicates >= 110, "{duplicates} in the log");
 }
 
-/// How many exemplars Prometheus finds in our log; it has a larger ring.
+/// Returns the number of exemplars that Prometheus finds in tidepool's log; its ring is larger.
 fn exemplars_of_data_dir(store: &Store) -> usize {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let heir = keeper(directory.path(), "heir");

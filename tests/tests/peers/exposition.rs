@@ -1,5 +1,5 @@
-//! Every text in the tests of Prometheus' parsers is read as those read it: bodies, and what is no
-//! body and refused. The texts come out of the Go module, so that a new version brings its own.
+//! Every text in the tests of Prometheus' parsers gets the same result: the same content, or a
+//! refusal. The texts are extracted from the Go module, so that a new version brings its own.
 
 #[path = "../../../host/exposition/tests/table/mod.rs"]
 mod table;
@@ -15,7 +15,7 @@ const LATE_END: &str = "the missing end is found after the last line";
 const EXEMPLARS: &str = "classic samples keep their exemplars beside a converted histogram";
 const TIMES: &str = "a converted histogram has the time of its own samples, not of the next one";
 
-/// Where tidepool gives something else, and why: the place of the text, or its beginning.
+/// Texts with another result in tidepool, by reason: the position of the text, or its beginning.
 const DIFFERENT: [(&str, &[&str]); 9] = [
     ("openmetricsparse_test.go TestOpenMetricsParse 0", &[LATE_END, EXEMPLARS]),
     ("openmetricsparse_test.go TestOpenMetricsParseErrors 10", &[LATE_END]),

@@ -10,7 +10,7 @@ use tidepool_tests::wait::chain;
 
 const FLAGS: [&str; 2] = ["--external-label=region=eu", "--external-label=zone=z1"];
 
-/// A store with twelve samples of the series that is asked for.
+/// Starts a store with twelve samples of the requested series.
 fn start(flags: &[&str]) -> Store {
     let store = Store::start_with(|config| flags.iter().fold(config, |config, f| config.flag(f)));
     let store = store.expect("tidepool starts");
@@ -23,8 +23,8 @@ fn start(flags: &[&str]) -> Store {
     store
 }
 
-/// A reader adds its own external labels to what it asks for and takes them off again: it finds
-/// what a store with the same labels has, and nothing in a store without them.
+/// A reader adds its own external labels to its requests and removes them from answers: it finds
+/// the samples of a store with the same labels, and nothing in a store without them.
 #[test]
 fn prometheus_reads_with_and_without_external_labels() {
     let labels = [("region", "eu"), ("zone", "z1")];

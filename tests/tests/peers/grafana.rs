@@ -15,10 +15,10 @@ use tidepool_tests::tidepool::Store;
 
 const INTERVAL_MS: i64 = 15_000;
 const SAMPLES: i64 = 40;
-/// As many questions the tool asks.
+/// Number of requests that the tool sends.
 const QUESTIONS: usize = 25;
 
-/// Gauges, counters with a reset, and a classic histogram, until `end_ms`.
+/// Makes gauges, counters with a reset, and a classic histogram, until `end_ms`.
 fn series(end_ms: i64) -> Vec<Series> {
     let mut all = Vec::new();
     let mut add = |pairs: &[(&str, &str)], value: &dyn Fn(i64) -> f64| {
@@ -56,7 +56,7 @@ fn write(server: &Server, series: &[Series], end_ms: i64) {
     assert!(response.is_success(), "{} {}", response.status, response.text());
 }
 
-/// The answer to each question.
+/// Returns the answer to each request.
 fn answers(server: &Server, end_ms: i64) -> BTreeMap<String, String> {
     let tool = peers::built("go-grafana").unwrap_or_else(|error| panic!("{error}"));
     let first = (end_ms - SAMPLES * INTERVAL_MS) / 1000;
@@ -70,7 +70,7 @@ fn answers(server: &Server, end_ms: i64) -> BTreeMap<String, String> {
     text.lines().filter_map(pair).collect()
 }
 
-/// Without the texts of errors, which may differ, and with lists of series in one order.
+/// Removes the texts of errors, which may differ, and sorts lists of series.
 fn comparable(answer: &str) -> Value {
     if answer.contains("error\":") || answer.contains("bad_data") {
         return Value::from("an error");

@@ -1,4 +1,4 @@
-//! A snapshot of the head, and a Prometheus that works in the directory before the next start.
+//! A head snapshot, and a Prometheus that works in the directory before the next start.
 
 use tidepool_tests::head_snapshot::{FILE, was_used};
 use tidepool_tests::node::{Node, Owner};
@@ -6,7 +6,7 @@ use tidepool_tests::peers::Release;
 use tidepool_tests::sender::recent_data;
 use tidepool_tests::series::{Dataset, Row, Series};
 
-/// Rows of all series with one part of so many of their samples.
+/// Returns rows of all series with one part of their samples, out of `parts`.
 fn part(data: &Dataset, number: usize, parts: usize) -> Vec<Row<'_>> {
     let row = |series: &'_ Series| {
         let from = series.samples.len() * number / parts;

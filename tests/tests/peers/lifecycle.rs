@@ -1,4 +1,4 @@
-//! Own metrics as promtool judges them, and the lock on the data that Prometheus has, too.
+//! promtool judges tidepool's own metrics, and Prometheus uses the same lock on the data.
 
 use tidepool_tests::clock::now_ms;
 use tidepool_tests::http::Client;
@@ -10,7 +10,7 @@ use tidepool_tests::tidepool::{Config, Store};
 use tidepool_tests::wait;
 use tidepool_tests::{prometheus, promtool};
 
-/// Both generations of promtool take our metrics for valid, and find nothing to complain about.
+/// Both generations of promtool accept tidepool's metrics, without complaints.
 #[test]
 fn own_metrics_are_a_valid_exposition() {
     let store = Store::start().expect("tidepool starts");
@@ -28,14 +28,14 @@ fn own_metrics_are_a_valid_exposition() {
     }
 }
 
-/// The first of the two locks the other one out.
+/// The first of the two servers locks the other one out.
 #[test]
 fn prometheus_and_tidepool_do_not_share_a_directory() {
     for release in Release::ALL {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let prometheus = || {
             let config = prometheus::Config::new(release, directory.path()).expect("a directory");
-            // The older one is Debian's, which locks only if it is asked to.
+            // The older one is Debian's, which locks only if a flag tells it to.
             match release {
                 Release::V2 => config.flag("--storage.tsdb.use-lockfile"),
                 Release::V3 => config,

@@ -1,4 +1,4 @@
-//! tidepool beside foreign servers and tools, which `tests/peers/build` and packages bring.
+//! tidepool beside foreign servers and tools, from `tests/peers/build` and packages.
 
 mod admin;
 mod api;

@@ -1,6 +1,6 @@
-//! Metadata of metric families: both versions of remote write bring it, it survives `kill -9`, and
-//! Prometheus finds it in our log. What Prometheus 3.15 scrapes is never in its own log, whatever
-//! its flags say; what it receives is, and we find it there.
+//! Metadata of metric families: both versions of remote write carry it, it survives `kill -9`, and
+//! Prometheus finds it in tidepool's log. Metadata that Prometheus 3.15 scrapes is never in its own
+//! log, whatever its flags; metadata that it receives is, and tidepool finds it there.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ fn says(kind: &Value, help: &Value, unit: &Value) -> String {
     json!({ "type": kind, "help": help, "unit": unit }).to_string()
 }
 
-/// What an endpoint of the API gives.
+/// Returns the data of an API endpoint.
 fn data(server: &Server, endpoint: &str) -> Value {
     let url = format!("{}/api/v1/{endpoint}", server.url());
     let response = Client::default().get(&url).expect("an answer");
@@ -57,12 +57,12 @@ fn wait_for_all(what: &str, server: &Server, wanted: &Families) {
     }
 }
 
-/// Whether a scrape of a server's own target has ended.
+/// Returns whether a scrape of a server's own target has ended.
 fn is_scraped(server: &Server) -> bool {
     data(server, "targets")["activeTargets"][0]["health"] == "up"
 }
 
-/// A Prometheus that scrapes itself and writes to a server.
+/// Starts a Prometheus that scrapes itself and writes to a server.
 fn writer(directory: &Path, name: &str, to: &Server, version: Version) -> Server {
     let config = prometheus::Config::new(Release::V3, &directory.join(name))
         .expect("the directory can be used");
@@ -76,7 +76,7 @@ fn what_prometheus_says_by_1_0_is_kept() {
     let store = Store::start().expect("tidepool starts");
     let directory = tempfile::tempdir().expect("a temporary directory");
     let first = writer(directory.path(), "first", &store.server, Version::V1);
-    // Before its first scrape has ended it knows of some families the help alone.
+    // Before its first scrape has ended, Prometheus knows only the help of some families.
     let scraped = || is_scraped(&first).then_some(());
     wait::until("the writer's first scrape", TIMEOUT, scraped).expect("a scrape");
     let wanted = families(&first);
@@ -86,7 +86,7 @@ fn what_prometheus_says_by_1_0_is_kept() {
     let store = store.restart(Server::kill).expect("tidepool starts again");
     wait_for_all("metadata after kill -9", &store.server, &wanted);
 
-    // By 2.0 Prometheus 3.15 sends metadata with every series, in which it says nothing.
+    // With 2.0, Prometheus 3.15 sends empty metadata with every series.
     let second = writer(directory.path(), "second", &store.server, Version::V2);
     let series = store.metric("prometheus_tsdb_head_series").expect("the metric");
     let more = || {
@@ -99,7 +99,7 @@ fn what_prometheus_says_by_1_0_is_kept() {
     drop(second);
 }
 
-/// Type (by number), help and unit of what has series of these names.
+/// Type (by number), help and unit of the families of these series.
 const SAID: [(&str, &[&str], i32, &str, &str); 6] = [
     ("requests_total", &["requests_total"], 1, "Requests served.", ""),
     ("temperature_celsius", &["temperature_celsius"], 2, "How warm it is: \u{2103}.", "celsius"),
@@ -115,7 +115,7 @@ const SAID: [(&str, &[&str], i32, &str, &str); 6] = [
     ("build_info", &["build_info"], 6, "", ""),
 ];
 
-/// A request of 2.0 with a sample of all series and what is to be said of them.
+/// Makes a 2.0 request with a sample of all series and their metadata.
 fn message(timestamp: i64) -> write_v2::Request {
     let mut symbols = Symbols::default();
     let mut timeseries = Vec::new();
@@ -139,7 +139,7 @@ fn message(timestamp: i64) -> write_v2::Request {
     write_v2::Request { symbols: symbols.into_strings(), timeseries }
 }
 
-/// What should be known of them in the end.
+/// Returns the metadata that must be known in the end.
 fn wanted() -> Families {
     let kinds = ["unknown", "counter", "gauge", "histogram", "gaugehistogram", "summary", "info"];
     let family = |(family, _, kind, help, unit): (&str, &[&str], i32, &str, &str)| {
@@ -156,7 +156,7 @@ fn receiver(directory: &Path) -> prometheus::Config {
         .receiver()
 }
 
-/// Prometheus reads what our log says of series, and sends it on by 2.0 with their next samples.
+/// Prometheus reads metadata in tidepool's log, and sends it by 2.0 with the next samples.
 #[test]
 fn what_is_said_by_2_0_is_kept_and_prometheus_reads_it_in_our_log() {
     let wanted = wanted();
@@ -175,7 +175,7 @@ fn what_is_said_by_2_0_is_kept_and_prometheus_reads_it_in_our_log() {
     data_dir::copy(config.data_dir(), &heir.data_dir()).expect("a copy");
     let server = heir.start().expect("Prometheus starts");
     let log = server.log();
-    // That a lock was left, and that metadata has no interval with 2.0, is not about the log.
+    // Not about the log: a lock was left, and metadata has no interval with 2.0.
     let known = ["lockfile", "metadata_config"];
     let bad = |line: &&str| {
         let is_bad = line.contains("level=ERROR") || line.contains("level=WARN");
@@ -183,7 +183,7 @@ fn what_is_said_by_2_0_is_kept_and_prometheus_reads_it_in_our_log() {
     };
     let bad: Vec<_> = log.lines().filter(bad).collect();
     assert!(bad.is_empty(), "{bad:#?}");
-    // Our log names one series of each family; nothing is said of the others.
+    // tidepool's log has metadata of one series of each family, and none of the others.
     let arrived = || {
         let samples = [(now_ms(), 2.0)];
         let names = SAID.iter().flat_map(|said| said.1);

@@ -1,6 +1,5 @@
-//! A node moves from Prometheus to tidepool and back, again and again, on one data directory:
-//! the next server answers with everything that was ever acknowledged, the head included, and
-//! goes on with it.
+//! A node moves from Prometheus to tidepool and back repeatedly, on one data directory: the next
+//! server answers with everything that was ever acknowledged, including the head, and continues.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use tidepool_tests::series::{Dataset, Labels, Row, Sample, Shape, Texture};
 use tidepool_tests::upstream_race::again_after_race;
 use tidepool_tests::wait;
 
-/// Rough data of some hours that end now.
+/// Makes rough data of some hours that end now.
 fn hours(seed: u64, hours: usize, series: usize) -> Dataset {
     let (scrapes, interval_ms) = (hours * 240, 15_000);
     let start_ms = now_ms() - scrapes as i64 * interval_ms;
@@ -22,8 +21,8 @@ fn hours(seed: u64, hours: usize, series: usize) -> Dataset {
     Dataset::generate(Shape { seed, series, scrapes, start_ms, interval_ms, texture })
 }
 
-/// Lets the owners work in turn, each on its part of the data. Every series is away in one part of
-/// four. With out-of-order samples, every fifth scrape of 25 minutes comes after the others,
+/// Lets the owners work in turn, each on its part of the data. Every series is absent in one part
+/// of four. With out-of-order samples, every fifth scrape of 25 minutes comes after the others,
 /// backwards.
 fn take_turns(node: &mut Node, data: &Dataset, out_of_order: bool, turns: &[(Owner, End)]) {
     let scrapes: Vec<Vec<Row<'_>>> = data.scrapes().collect();
@@ -52,7 +51,7 @@ fn take_turns(node: &mut Node, data: &Dataset, out_of_order: bool, turns: &[(Own
     }
 }
 
-/// Waits until blocks hold what was acknowledged, but for the last one and a half.
+/// Waits until blocks have all acknowledged samples, except those of the last one and a half.
 fn wait_for_blocks(node: &Node, server: &Server) {
     let last_ms = node.acknowledged().iter().filter_map(|s| s.samples.last());
     let last_ms = last_ms.map(|sample| sample.timestamp_ms).max().expect("there are samples");
@@ -67,7 +66,7 @@ fn wait_for_blocks(node: &Node, server: &Server) {
         .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", server.log()));
 }
 
-/// Nothing is left that Prometheus could take for a picture of today's head.
+/// Asserts that no file is left that Prometheus could take for the current head.
 fn assert_no_caches(data_dir: &Path) {
     let names: Vec<String> = std::fs::read_dir(data_dir)
         .expect("the directory is there")
@@ -102,7 +101,7 @@ fn the_head_moves_there_and_back() {
     }
 }
 
-/// Hours of data with out-of-order samples: blocks, checkpoints, and both logs.
+/// Moves hours of data with out-of-order samples: blocks, checkpoints, and both logs.
 fn move_everything(seed: u64, turns: &[(Owner, End)]) {
     let data = hours(seed, 6, 60);
     let mut node = Node::default().out_of_order_window("40m").blocks(5, 45);
@@ -171,9 +170,9 @@ fn blocks_and_both_logs_move_from_tidepool() {
 }
 
 /// Prometheus merges a block of out-of-order samples of the head's own time with the blocks before
-/// it, and the merged block does not say so. Started again, both releases take its end for the
-/// start of their head, and have lost the in-order samples there (2.42 and 3.15; Prometheus' issue
-/// 18379 is about such losses). The log still has them.
+/// it, without a mark in the merged block. Started again, both releases take its end for the start
+/// of their head, and lose the in-order samples there (2.42 and 3.15; Prometheus' issue 18379 is
+/// about such losses). The log still has them.
 #[test]
 fn in_order_samples_beside_merged_out_of_order_ones_move() {
     again_after_race(|| {
@@ -192,8 +191,8 @@ fn in_order_samples_beside_merged_out_of_order_ones_move() {
     });
 }
 
-/// Prometheus notes in a block what it deletes from it, and nowhere else: what its log has of the
-/// block's time is dropped at its next start. tidepool takes that back, without what was deleted.
+/// Prometheus records a deletion in the block, and nowhere else: the log's samples of the block's
+/// time are dropped at its next start. tidepool keeps them, without the deleted ones.
 #[test]
 fn what_prometheus_deleted_stays_deleted() {
     again_after_race(|| {
@@ -213,7 +212,7 @@ fn what_prometheus_deleted_stays_deleted() {
             for (turn, end) in [KILL, STOP, KILL, KILL].into_iter().enumerate() {
                 let server = node.start(TIDEPOOL);
                 node.assert_holds(&server, &format!("turn {turn} after {release:?}"));
-                // What is stored later counts, and so does what is deleted here.
+                // Later samples are kept, and so are later deletions here.
                 let labels = Labels::from_pairs([("__name__", "up"), ("job", "db")]);
                 let timestamp_ms = first_ms + 30_000 * (1 + turn as i64);
                 let samples = [Sample { timestamp_ms, value: turn as f64 }];
@@ -227,13 +226,13 @@ fn what_prometheus_deleted_stays_deleted() {
     });
 }
 
-/// Seconds in order, from and to; seconds out of order; the blocks that are there then, from and to
-/// in block durations.
+/// In-order seconds, from and to; out-of-order seconds; the resulting blocks, from and to in block
+/// durations.
 type Step = (i64, i64, &'static [i64], &'static [(i64, i64)]);
 
 /// Sends samples such that blocks of out-of-order samples are cut from the last ten minutes, and
-/// the first of them merged with those before, while the head is left alone: it is cut only when it
-/// spans more than 7.5 minutes.
+/// the first of them merged with those before, while the head is not cut, because it spans less
+/// than 7.5 minutes.
 fn merge_within_the_head(node: &mut Node, server: &Server) {
     let start_ms = now_ms() / (3 * node.block_ms()) * 3 * node.block_ms() - 6 * node.block_ms();
     let labels = ["api", "db"].map(|job| Labels::from_pairs([("__name__", "up"), ("job", job)]));

@@ -1,9 +1,9 @@
-//! Owners of one data directory change by chance, and each may end at any moment: tidepool at a
-//! call that changes files, Prometheus at any time of a write. Samples come in order, since
-//! Prometheus itself loses some beside merged blocks of out-of-order ones.
+//! Owners of one data directory change randomly, and each may end at any moment: tidepool at a call
+//! that changes files, Prometheus at any time of a write. Samples come in order, since Prometheus
+//! itself loses some beside merged blocks of out-of-order samples.
 //!
-//! A request without an answer may be stored or not, and is sent again to the next owner: then all
-//! is known again.
+//! A request without an answer may be stored or not, and is sent again to the next owner, after
+//! which the expected state is known again.
 
 use rustix::process::Signal;
 use std::os::unix::process::ExitStatusExt as _;
@@ -18,14 +18,14 @@ use tidepool_tests::series::{Dataset, Random, Row, Shape, Texture};
 use tidepool_tests::soak;
 use tidepool_tests::upstream_race::again_after_race;
 
-/// Owners of a world, and requests of each.
+/// Number of owners in a world; each gets some requests.
 const TURNS: usize = 6;
 const REQUESTS: usize = 80;
-/// For a tidepool that is to be killed at a call to come to that call.
+/// Timeout for a tidepool that is to be killed at a call to reach that call.
 const LAST_CALLS: Duration = Duration::from_secs(2);
-/// For one that gave no answer to have ended.
+/// Timeout for the end of a server that gave no answer.
 const END_TIMEOUT: Duration = Duration::from_secs(30);
-/// When a Prometheus is killed, after a request was begun, at most.
+/// Longest time from the beginning of a request to the kill of a Prometheus.
 const KILL_MICROS_MAX: u64 = 4_000;
 
 #[test]
@@ -36,18 +36,18 @@ fn owners_change_by_chance_and_end_at_any_moment() {
     });
 }
 
-/// A world: the directory, what is sent, and how far it is.
+/// A world: the directory, the data, and the progress.
 struct World {
     seed: u64,
     random: Random,
     node: Node,
     faults: DiskFaults,
-    /// The number of the next scrape; it was sent, too, if `is_unanswered`.
+    /// The number of the next scrape, which was already sent if `is_unanswered`.
     next: usize,
     is_unanswered: bool,
 }
 
-/// Runs a world; returns how often tidepool was killed at a call.
+/// Runs a world; returns the number of tidepools that were killed at a call.
 fn run(seed: u64) -> u32 {
     let mut random = Random::new(seed, 2);
     let (scrapes, interval_ms) = (TURNS * REQUESTS, 15_000);
@@ -56,7 +56,7 @@ fn run(seed: u64) -> u32 {
     let data =
         Dataset::generate(Shape { seed, series: 20, scrapes, start_ms, interval_ms, texture });
     let scrapes: Vec<Vec<Row<'_>>> = data.scrapes().collect();
-    // A directory that begins with columns is none for Prometheus.
+    // Prometheus cannot read a directory that begins with column records.
     let node = Node::default().blocks(5, 45).prometheus_records();
     let scratch = tempfile::tempdir().expect("a temporary directory");
     let faults = DiskFaults::new(&node.data_dir(), scratch.path(), random.next_u64());
@@ -80,7 +80,7 @@ fn run(seed: u64) -> u32 {
 }
 
 impl World {
-    /// Has an owner start, show what there is, and take what is left of these scrapes.
+    /// Starts an owner, checks its content, and sends these scrapes to it until they are done.
     fn turn(&mut self, turn: usize, owner: Owner, scrapes: &[Vec<Row<'_>>]) {
         let when = format!("seed {}, turn {turn}, {owner:?}", self.seed);
         let server = match owner {

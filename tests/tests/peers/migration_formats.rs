@@ -1,6 +1,5 @@
-//! What Prometheus leaves in a data directory when it is run in less common ways: other
-//! compressions of its log, snapshots of its head, start timestamps, records from the future,
-//! blocks of every level.
+//! Data directories of a Prometheus with less common settings: other compressions of its log, head
+//! snapshots, start timestamps, records of newer versions, blocks of every level.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +16,7 @@ use tidepool_tests::series::{Dataset, Row, Series, Shape, Texture};
 use tidepool_tests::upstream_race::again_after_race;
 use tidepool_tests::wait;
 
-/// Sends the part of the data whose turn it is, of so many.
+/// Sends one part of the data, out of `parts`.
 fn send_part(node: &mut Node, server: &Server, data: &Dataset, (part, parts): (usize, usize)) {
     let scrapes: Vec<Vec<Row<'_>>> = data.scrapes().collect();
     let per_part = scrapes.len().div_ceil(parts);
@@ -56,8 +55,8 @@ fn every_compression_of_the_log_is_read() {
     }
 }
 
-/// A snapshot spares Prometheus the replay of what comes before it, also when tidepool has worked
-/// in between and the series' numbers mean something else.
+/// With a snapshot, Prometheus skips the replay of earlier records, even if tidepool has worked in
+/// between and series have other numbers.
 #[test]
 fn snapshots_of_the_head_do_not_outlive_a_move() {
     for owner in [PROMETHEUS_2, PROMETHEUS_3] {
@@ -103,8 +102,8 @@ fn records_with_start_timestamps_are_read() {
 const SAMPLES: u8 = 2;
 const SAMPLES_V2: u8 = 11;
 
-/// With start timestamps, Prometheus streams chunks of an encoding of its own, so samples are asked
-/// for, in which a zero has no sign.
+/// With start timestamps, Prometheus streams chunks of an encoding of its own, so SAMPLES are
+/// requested, in which a zero has no sign.
 fn assert_holds_but_signs_of_zero(node: &Node, server: &Server, when: &str) {
     let without_signs = |series: &[Series]| {
         let mut series = series.to_vec();
@@ -118,7 +117,7 @@ fn assert_holds_but_signs_of_zero(node: &Node, server: &Server, when: &str) {
     assert_same(when, &without_signs(node.acknowledged()), &without_signs(&read[0]));
 }
 
-/// The first bytes of all records that lie in one fragment.
+/// Returns the first bytes of all records that consist of one fragment.
 fn kinds_of_full_fragments(log: &[u8]) -> BTreeSet<u8> {
     let mut kinds = BTreeSet::new();
     for page in log.chunks(32 * 1024) {
@@ -134,7 +133,7 @@ fn kinds_of_full_fragments(log: &[u8]) -> BTreeSet<u8> {
     kinds
 }
 
-/// A record of an unknown type is skipped, counted and logged; what comes after it is replayed.
+/// A record of an unknown type is skipped, counted and logged; records after it are replayed.
 #[test]
 fn unknown_records_are_skipped_and_counted() {
     let data = recent_data(114, 40, 100);
@@ -161,7 +160,7 @@ fn unknown_records_are_skipped_and_counted() {
     }
 }
 
-/// What Prometheus' cache of its head has may be all that is left of what a damaged log had.
+/// Prometheus' cache of its head may be the only copy of samples from a damaged log.
 #[test]
 fn caches_are_quarantined_if_the_log_is_damaged() {
     let data = recent_data(117, 60, 400);
@@ -192,7 +191,7 @@ fn caches_are_quarantined_if_the_log_is_damaged() {
     assert_eq!(names(&kept), cached);
 }
 
-/// A whole record, uncompressed: type, length, checksum, data (`tsdb/docs/format/wal.md`).
+/// Makes a whole uncompressed record: type, length, checksum, data (`tsdb/docs/format/wal.md`).
 fn fragment(record: &[u8]) -> Vec<u8> {
     let mut bytes = vec![1];
     bytes.extend_from_slice(&u16::try_from(record.len()).expect("a short record").to_be_bytes());
@@ -217,9 +216,9 @@ fn wait_for_level(node: &Node, server: &Server, level: u64) {
         .unwrap_or_else(|e| panic!("{e}: {:?}\n{}", levels(node), server.log()));
 }
 
-/// Blocks that one has merged are merged further by the other, and back.
+/// Blocks that one server has merged are merged further by the other, and back.
 fn merge_what_the_other_merged(first: Owner, second: Owner) {
-    // Wherever they begin, six hours hold a whole range of 135 minutes and more behind it.
+    // Wherever they begin, six hours contain a whole range of 135 minutes and more after it.
     let (scrapes, interval_ms) = (6 * 120, 30_000);
     let start_ms = now_ms() - scrapes as i64 * interval_ms;
     let texture = Texture::Rough;
@@ -234,7 +233,7 @@ fn merge_what_the_other_merged(first: Owner, second: Owner) {
     let merged = levels(&node);
     assert!(merged.contains(&1) && merged.contains(&3), "{merged:?}");
 
-    // Longer blocks: what is there goes into blocks of the next level.
+    // With longer blocks, the existing ones are merged to the next level.
     let node = node.without_flags().blocks(5, 135).prometheus_records();
     let server = node.start(second);
     node.assert_holds(&server, &format!("{second:?} serves what {first:?} has merged"));

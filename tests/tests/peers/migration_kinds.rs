@@ -1,5 +1,5 @@
-//! Native histograms of every kind, exemplars and metadata move between Prometheus and tidepool
-//! like floats do: in the log, in the out-of-order log, and in blocks.
+//! Native histograms of every kind, exemplars and metadata move between Prometheus and tidepool as
+//! floats do: in the log, in the out-of-order log, and in blocks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use tidepool_tests::remote_write::{Version, Writer};
 use tidepool_tests::upstream_race::again_after_race;
 use tidepool_tests::wait;
 
-/// What a series' samples are.
+/// Kind of a series' samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Whole,
@@ -43,11 +43,11 @@ const OF_3_X: [Kind; 6] = [
     Kind::Mixed,
 ];
 
-/// What was acknowledged: by name and time, in a form in which equal samples are equal.
+/// Acknowledged samples by name and time, in a form in which equal samples are equal.
 type Expected = BTreeMap<(String, i64), String>;
 
-/// The counts of the buckets from -3 on, at a step: they grow, buckets appear, and now and then
-/// all are reset.
+/// Returns the counts of the buckets from -3 on, at a step: they grow, buckets appear, and now and
+/// then all are reset.
 fn counts(step: i64) -> Vec<(i32, u64)> {
     let since_reset = step % 70;
     let count = |bucket: i32| {
@@ -74,10 +74,10 @@ fn histogram(kind: Kind, step: i64, timestamp: i64) -> Histogram {
     let is_custom = matches!(kind, Kind::WholeCustom | Kind::FractionalCustom);
     let mut buckets = counts(step);
     if is_custom {
-        // Bounds of one's own are counted from zero, and have no bucket around zero.
+        // Custom bounds are counted from zero, and there is no zero bucket.
         buckets.iter_mut().for_each(|(bucket, _)| *bucket += 3);
     }
-    // Never nothing at all: Prometheus 2.x takes that for whole numbers.
+    // Never an empty histogram: Prometheus 2.x takes it for one of whole counts.
     let zero = if is_custom { 0 } else { (step % 70) as u64 + 1 };
     let total = zero + buckets.iter().map(|(_, count)| count).sum::<u64>();
     let mut histogram = Histogram {
@@ -104,8 +104,7 @@ fn histogram(kind: Kind, step: i64, timestamp: i64) -> Histogram {
     histogram
 }
 
-/// The histogram's meaning: which buckets a writer spells out, and what it knows of resets, may
-/// differ.
+/// Returns a histogram's meaning: spans, and hints about resets, may differ.
 fn meaning(histogram: &Histogram) -> String {
     let mut buckets = Vec::new();
     for (spans, deltas, counts) in [
@@ -156,7 +155,7 @@ fn name_of(kind: Kind) -> String {
     format!("{kind:?}_seconds").to_lowercase()
 }
 
-/// Sends a step of every kind; every tenth has an exemplar, if asked for (Prometheus does not keep
+/// Sends a step of every kind, every tenth with an exemplar if requested (Prometheus does not keep
 /// that of a new series).
 fn send_step(
     server: &Server,
@@ -208,7 +207,7 @@ fn found(server: &Server) -> Result<Expected, String> {
     Ok(found)
 }
 
-/// Prometheus is asked again for a while, as [`Node::assert_holds`] does.
+/// Prometheus is asked repeatedly for a while, as in [`Node::assert_holds`].
 #[track_caller]
 fn assert_holds(server: &Server, expected: &Expected, when: &str) {
     if server.name() == prometheus::NAME_V2 {
@@ -225,8 +224,8 @@ fn assert_holds(server: &Server, expected: &Expected, when: &str) {
     panic!("{when}: found and expected {count:?}; expected and found: {differ:#?}");
 }
 
-/// Prometheus 2.x answers remote reads of this kind without histograms: here their number has to
-/// do. The next server is asked for the histograms themselves.
+/// Prometheus 2.x answers remote reads of this kind without histograms, so only their number is
+/// compared here. The next server is asked for the histograms themselves.
 #[track_caller]
 fn assert_counts(server: &Server, expected: &Expected, when: &str) {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -337,7 +336,7 @@ fn families(server: &Server) -> serde_json::Value {
     serde_json::from_str::<serde_json::Value>(&answer).expect("JSON")["data"].take()
 }
 
-/// Prometheus keeps the metadata of 2.0 senders in its log, if that feature is enabled.
+/// Prometheus keeps the metadata of 2.0 senders in its log if that feature is enabled.
 #[test]
 fn metadata_moves() {
     let node = Node::default().prometheus_flag("--enable-feature=metadata-wal-records");

@@ -1,6 +1,5 @@
 //! A Prometheus that keeps start timestamps (`--enable-feature=st-storage`) writes chunks of other
-//! encodings (XOR2 and its like). tidepool serves such blocks, merges them and keeps what is in
-//! them.
+//! encodings (XOR2 and its like). tidepool serves such blocks, merges them and keeps their content.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -29,7 +28,7 @@ const XOR: usize = 1;
 const XOR2: usize = 4;
 const HISTOGRAM_ST: usize = 5;
 
-/// Two hours that end a while ago.
+/// Makes two hours of data that end a while ago.
 fn hours(seed: u64) -> StartedData {
     let first_ms = (begin_ms() - 180 * MINUTE_MS).div_euclid(BLOCK_MS) * BLOCK_MS;
     StartedData::generate(seed, 40, 480, first_ms, 15_000)
@@ -39,7 +38,7 @@ fn all() -> Query {
     everything(i64::MIN / 2, i64::MAX / 2)
 }
 
-/// The series that are no histograms.
+/// Selects the series that are no histograms.
 fn floats_of(data: &StartedData) -> Query {
     let name = data.labels[0].value("__name__");
     query(i64::MIN / 2, i64::MAX / 2, vec![matcher(Type::Eq, "__name__", name)])
@@ -49,7 +48,7 @@ fn blocks_end_ms(data_dir: &Path) -> Option<i64> {
     data_dir::blocks(data_dir).ok()?.iter().map(|block| block.end_ms).max()
 }
 
-/// The samples, by the kind of answer that has chunks: those that every client knows.
+/// Asserts the streamed samples, whose chunks have encodings that every client knows.
 #[track_caller]
 fn assert_serves(server: &Server, asked: &Query, sent: &[Series], when: &str) {
     let read = Reader::new(&server.url()).streamed(std::slice::from_ref(asked));
@@ -64,7 +63,7 @@ fn wait_for_merged(data_dir: &Path, server: &Server, blocks_max: usize) {
         .unwrap_or_else(|e| panic!("{e}\n{}", server.log()));
 }
 
-/// Blocks of random samples, made by upstream's packages: what they hold is judged by these, too.
+/// Blocks of random samples, made and read back by upstream's packages.
 #[test]
 fn blocks_of_upstream_are_served_merged_and_cleaned() {
     let data = hours(121);
@@ -82,7 +81,7 @@ fn blocks_of_upstream_are_served_merged_and_cleaned() {
     wait_for_merged(&data_dir, &store.server, 8);
     assert_serves(&store.server, &all(), &sent, "merged");
 
-    // Cut in the middle of chunks.
+    // The deletion begins in the middle of chunks.
     let (first_ms, _) = data.scrapes[100];
     let (last_ms, _) = data.scrapes[250];
     let is_deleted = |labels: &Labels, time_ms: i64| {
@@ -112,13 +111,13 @@ fn assert_same_lines(found: &BTreeSet<String>, expected: &BTreeSet<String>) {
     assert!(missing.is_empty() && beyond.is_empty(), "missing {missing:?}\nbeyond {beyond:?}");
 }
 
-/// Start timestamps in blocks stay; those that only the log has are lost, the samples are not.
+/// Start timestamps in blocks are kept; those only in the log are lost, their samples are not.
 #[test]
 fn a_prometheus_with_start_timestamps_moves_there_and_back() {
     let data = StartedData::generate(122, 30, 720, begin_ms() - 180 * MINUTE_MS, 15_000);
     let node = Node::default().blocks(5, 45).prometheus_flag("--enable-feature=st-storage");
     let directory = node.data_dir();
-    // The first half is in blocks, but for what a head keeps.
+    // The first half is in blocks, except for the part that a head keeps.
     let (cut_ms, _) = data.scrapes[data.scrapes.len() / 2];
     data.write_server(&directory, BLOCK_MS, 3 * BLOCK_MS, cut_ms);
     let encodings = encodings_in(&directory);
@@ -132,7 +131,7 @@ fn a_prometheus_with_start_timestamps_moves_there_and_back() {
     assert!(floats.len() < in_blocks.len());
     assert_same_lines(&floats, &data.lines(|_, time_ms| time_ms < end_ms));
 
-    // tidepool takes over, cuts blocks of its own from the log, and merges all.
+    // tidepool takes over, cuts blocks of its own from the log, and merges all of them.
     let server = node.start(TIDEPOOL);
     let read = || {
         let read = Reader::new(&server.url()).streamed_values(&all());
@@ -159,8 +158,8 @@ fn a_prometheus_with_start_timestamps_moves_there_and_back() {
     let lost: Vec<_> = in_blocks.difference(&after).take(5).collect();
     assert!(lost.is_empty(), "{lost:?}");
 
-    // And back: Prometheus finds the same samples. A streamed answer of it has the chunks as they
-    // are, in encodings that clients do not know.
+    // Back to Prometheus, which finds the same samples. Its streamed answers have chunks as stored,
+    // in encodings that clients do not know.
     let server = node.start(PROMETHEUS_3);
     let reader = Reader::new(&server.url());
     let read = reader.sampled_values(&all()).expect("an answer");

@@ -1,4 +1,4 @@
-//! A data directory with a block from the days of Prometheus 2.0, whose index has version 1.
+//! A data directory with a block of Prometheus 2.0, whose index has version 1.
 
 use std::path::Path;
 use tidepool_tests::checksum::assert_same;
@@ -14,7 +14,7 @@ const FIXTURE: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../engine/tests/fixtures/index_format_v1");
 const BLOCK: &str = "01DXXFZDYD1MQW6079WK0K6EDQ";
 
-/// What promtool finds in the block alone.
+/// Returns the samples that promtool finds in the block alone.
 fn dumped(release: Release) -> Vec<Series> {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let block = Path::new(FIXTURE).join(BLOCK);
@@ -36,7 +36,7 @@ fn a_block_with_an_index_of_version_1_is_served() {
     let some = query(0, 10, vec![matcher(Type::Re, "bar", "1.*"), matcher(Type::Neq, "bar", "1")]);
     // These series have no metric name.
     let queries = [query(0, 7_200_000, vec![matcher(Type::Eq, "absent", "")]), some];
-    // Not streamed: chunks of 2.x may end in a byte of padding, which our decoder refuses.
+    // Not streamed: chunks of 2.x may end in a byte of padding, which the tests' decoder refuses.
     let results = reader.samples(&queries).expect("the read is answered");
     for release in Release::ALL {
         let all = dumped(release);

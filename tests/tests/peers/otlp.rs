@@ -1,5 +1,5 @@
-//! OTLP: Prometheus 3.15 and tidepool make the same of the same requests, and the SDK for Python is
-//! understood.
+//! OTLP: Prometheus 3.15 and tidepool translate the same requests alike, and requests of the Python
+//! SDK are accepted.
 
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use tidepool_tests::process::Server;
 use tidepool_tests::tidepool::Store;
 use tidepool_tests::{data_dir, prometheus};
 
-/// Translation strategy, and what else is asked of both: lines for Prometheus, flags for tidepool.
+/// Translation strategy, with further settings of both: lines for Prometheus, flags for tidepool.
 type Choice = (&'static str, &'static str, &'static [&'static str]);
 
 const CHOICES: [Choice; 4] = [
@@ -60,7 +60,7 @@ fn ours((strategy, _, flags): Choice) -> Store {
     store.expect("tidepool starts")
 }
 
-/// What Prometheus has, by series.
+/// Returns Prometheus' exemplars by series.
 fn exemplars(server: &Server) -> BTreeMap<String, Vec<String>> {
     let selector = "%7B__name__%3D~%22.%2B%22%7D";
     let path = format!("/api/v1/query_exemplars?query={selector}&start=0&end=4000000000");
@@ -95,7 +95,7 @@ fn series_and_exemplars_are_those_of_prometheus() {
         assert!(wanted.len() > 200, "{}", wanted.len());
         assert_same_values(choice.0, &wanted, &all_series(&store.server));
 
-        // Prometheus looks into our log for exemplars.
+        // Prometheus reads exemplars from tidepool's log.
         let wanted = exemplars(&prometheus);
         assert!(wanted.values().map(Vec::len).sum::<usize>() > 300);
         let Store { server, config, directory: _own } = store;
@@ -111,7 +111,7 @@ fn series_and_exemplars_are_those_of_prometheus() {
     }
 }
 
-/// The SDK of OpenTelemetry for Python, at the versions that `tests/opentelemetry` pins.
+/// The OpenTelemetry SDK for Python, at the versions that `tests/opentelemetry` pins.
 #[test]
 fn the_python_sdk_is_understood() {
     let python = peers::python("opentelemetry").unwrap_or_else(|missing| panic!("{missing}"));

@@ -1,5 +1,5 @@
-//! Plugins and what others made: clients of InfluxDB that write to a decoder, a transform that wac
-//! makes of two, and one in Python. `tests/run` installs what they need.
+//! Plugins and foreign tools: clients of InfluxDB that write to a decoder, a transform that wac
+//! composes of two, and one in Python. `tests/run` installs the tools.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use tidepool_tests::plugins::{TOKEN, built, influx_store, start};
 use tidepool_tests::process::Server;
 use tidepool_tests::remote_read::{Reader, everything};
 
-/// All that is stored, a line for each sample: labels by name, value, time.
+/// Returns a line for each stored sample: labels by name, value, time.
 fn lines(server: &Server) -> Vec<String> {
     let all = everything(0, now_ms() + 3_600_000);
     let answers = Reader::new(&server.url()).streamed(&[all]).expect("an answer");
@@ -48,7 +48,7 @@ fn influxdbs_client_for_python_writes_as_to_influxdb() {
         TOKEN,
         &now.to_string(),
     ]));
-    // The errors in a body are reported, and the rest of it is stored.
+    // The errors in a body are reported, and its other lines are stored.
     assert!(said.starts_with("400 "), "{said}");
     assert!(said.contains("line 2: a field is missing"), "{said}");
     let all = lines(&store.server);
@@ -81,7 +81,7 @@ fn influxdbs_client_for_go_writes_as_to_influxdb() {
     assert_eq!(all.len(), 2 * 1000 + 1);
 }
 
-/// What `plugin run` shows of samples.
+/// Returns the output of `plugin run` for samples.
 fn tried(plugin: &Path, config: &str, samples: &str) -> String {
     let directory = tempfile::tempdir().expect("a directory");
     let write = |name: &str, text: &str| {
@@ -97,7 +97,7 @@ fn tried(plugin: &Path, config: &str, samples: &str) -> String {
     output.stdout
 }
 
-/// Two plugins as one, made by wac.
+/// Returns two plugins composed into one by wac.
 fn composed(directory: &Path, first: &str, second: &str) -> PathBuf {
     let out = directory.join("composed.wasm");
     let compose = workspace().join("examples/plugins/chain/compose");
@@ -118,7 +118,7 @@ fn two_transforms_that_wac_made_one_work_in_turn() {
                  ---\n\
                  - {source_labels: [__name__, pod], regex: 'up;', target_label: site, replacement: n}\n";
     let shown = tried(&both, rules, "go_gc 1 5\nup{pod=\"7\"} 1 5\nother 2 5\n");
-    // The second sees that the first dropped the label.
+    // The second plugin sees that the first dropped the label.
     assert_eq!(shown, "- go_gc{} 1 5\n- up{pod=\"7\"} 1 5\n+ up{site=\"n\"} 1 5\n");
     let indented = rules.replace('\n', "\n  ");
     let settings = format!("on-fault: reject\nconfig: |\n  {}", indented.trim_end());
@@ -137,7 +137,7 @@ fn two_transforms_that_wac_made_one_work_in_turn() {
 #[test]
 fn a_chain_passes_on_what_is_changed_and_added() {
     let directory = tempfile::tempdir().expect("a directory");
-    // The first doubles values; the second adds a series.
+    // The first plugin doubles values; the second adds a series.
     let both = composed(directory.path(), "hostile-transform", "hostile-transform");
     let shown = tried(&both, "double\n---\nread-files\n", "a 1.5 5\n");
     assert_eq!(shown, "- a{} 1.5 5\n+ a{} 3 5\n+ nothing_seen{} 1 5\n");

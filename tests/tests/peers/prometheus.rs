@@ -1,8 +1,8 @@
-//! Real Prometheus writes to tidepool, real Prometheus reads from it, in every version that
-//! matters: 2.x and 3.x as writer and as reader, remote write 1.0 and 2.0.
+//! Real Prometheus writes to tidepool, real Prometheus reads from it, in every relevant version:
+//! 2.x and 3.x as writer and as reader, remote write 1.0 and 2.0.
 //!
-//! A reading Prometheus always asks for a stream first (its configuration offers no choice), so
-//! these tests cover STREAMED_XOR_CHUNKS; SAMPLES is compared by our own client.
+//! A reading Prometheus always requests a stream first (its configuration offers no choice), so
+//! these tests cover STREAMED_XOR_CHUNKS; the tests' own client compares SAMPLES.
 
 use std::time::Duration;
 use tidepool_tests::checksum::assert_same;
@@ -17,11 +17,11 @@ use tidepool_tests::series::Sample;
 use tidepool_tests::tidepool::{Config, Store};
 use tidepool_tests::wait;
 
-/// Scraped every second.
+/// Number of scrapes, one each second.
 const SCRAPES: usize = 10;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Questions whose answers depend on every sample of the last seconds.
+/// Queries whose results depend on every sample of the last seconds.
 const QUESTIONS: [&str; 7] = [
     "count by (__name__, job) ({job=~\".+\"})",
     "count_over_time(prometheus_http_requests_total[7500ms])",
@@ -37,8 +37,8 @@ fn ask(server: &Server, question: &str, time_ms: i64) -> Vector {
         .unwrap_or_else(|e| panic!("{question}: {}\n{}", wait::chain(&e), server.log()))
 }
 
-/// A time of which everything has been scraped and written, and far from every scrape, as is the
-/// start of a range of 7.5 s: whether a range includes its start differs between 2.x and 3.x.
+/// Returns a time at which everything was scraped and written, and that is far from every scrape,
+/// as is the start of a range of 7.5 s: 2.x includes the start of a range, 3.x does not.
 fn quiet_time_ms(last_scrapes_ms: &[i64]) -> i64 {
     let earliest_ms = last_scrapes_ms.iter().min().expect("there are scrapes");
     let is_quiet = |time_ms: &i64| {
@@ -50,8 +50,8 @@ fn quiet_time_ms(last_scrapes_ms: &[i64]) -> i64 {
     (earliest_ms - 2_000..earliest_ms - 1_000).find(is_quiet).expect("two targets leave room")
 }
 
-/// A writer that scrapes itself and tidepool and writes to tidepool; a reader that has nothing of
-/// its own; both are asked the same.
+/// Starts a writer that scrapes itself and tidepool and writes to tidepool, and a reader without
+/// samples of its own; both get the same queries.
 fn write_and_read_back(writer: Release, version: Version, reader: Release) {
     let store = Store::start().expect("tidepool starts");
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -82,7 +82,7 @@ fn write_and_read_back(writer: Release, version: Version, reader: Release) {
         .unwrap_or_else(|e| panic!("{e}\n{}\n{}", writer.log(), store.server.log()));
 
     let time_ms = quiet_time_ms(&last_scrapes_ms);
-    // The next scrapes have arrived, so that all rows of the ones before have.
+    // Later scrapes have arrived, so all rows of the earlier ones have.
     let later = || {
         let times_ms = arrived()?;
         times_ms
@@ -100,16 +100,16 @@ fn write_and_read_back(writer: Release, version: Version, reader: Release) {
         assert_eq!(found, expected, "{question}");
     }
 
-    // Nothing was lost or refused on the way.
+    // No sample was lost or refused on the way.
     for counter in ["failed", "dropped"] {
-        // 3.x has the counter of drops only once there was one.
+        // In 3.x the counter of dropped samples only exists after the first one.
         let question =
             format!("sum(prometheus_remote_storage_samples_{counter}_total) or vector(0)");
         let values: Vec<String> = ask(&writer, &question, now_ms()).into_values().collect();
         assert_eq!(values, ["0"], "{question}\n{}", writer.log());
     }
 
-    // The other kind of answer has the same samples, and the targets' own label sets.
+    // SAMPLES has the same samples, and the targets' own label sets.
     let range = query(time_ms - 8_000, time_ms, vec![matcher(Type::Re, "job", ".+")]);
     let streamed = store.reader().streamed(std::slice::from_ref(&range)).expect("a stream");
     let samples = store.reader().samples(&[range]).expect("samples");
@@ -137,8 +137,8 @@ fn prometheus_3_writes_2_0_and_prometheus_3_reads() {
     write_and_read_back(Release::V3, Version::V2, Release::V3);
 }
 
-/// While tidepool is away, a writer keeps its samples and sends them when it is back: our answers
-/// never make it give up.
+/// While tidepool is down, a writer keeps its samples and sends them afterwards: tidepool's answers
+/// never make it drop samples.
 #[test]
 fn a_writer_catches_up_after_an_outage() {
     let store = Store::start_with(Config::keeps_address).expect("tidepool starts");
@@ -160,7 +160,7 @@ fn a_writer_catches_up_after_an_outage() {
     wait::until("three scrapes", TIMEOUT, some).expect("the writer writes");
 
     let killed_ms = now_ms();
-    // Some scrapes long, as the writer's own samples show.
+    // The outage lasts some scrapes, as the writer's own samples show.
     let scraped = || {
         let series = Reader::new(&writer.url()).samples(&[up()]).ok()?.remove(0);
         let is_missed = |sample: &&Sample| sample.timestamp_ms > killed_ms;
@@ -178,8 +178,7 @@ fn a_writer_catches_up_after_an_outage() {
     };
     let samples = wait::until("the writer to catch up", TIMEOUT, caught_up)
         .unwrap_or_else(|e| panic!("{e}\n{}", writer.log()));
-    // However out-of-order its scrapes were: what the writer has of them itself, all through the
-    // outage.
+    // Compared with the writer's own samples over the whole outage, however late its scrapes were.
     let own = Reader::new(&writer.url()).samples(&[up()]).expect("the writer's own").remove(0);
     let last_ms = samples.last().map_or(0, |sample| sample.timestamp_ms);
     let own: Vec<Sample> = own.into_iter().flat_map(|series| series.samples).collect();

@@ -1,4 +1,4 @@
-//! Upstream's own tool reads what tidepool wrote: blocks and log, both generations of promtool.
+//! Both generations of upstream's own tool read tidepool's blocks and log.
 
 use rustix::process::Signal;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn dump(release: Release, data_dir: &Path) -> Vec<Series> {
     parse_dump(&tsdb(release, "dump", data_dir, &[])).expect("a dump")
 }
 
-/// A stopped store with many blocks and a head that is only in the log.
+/// Returns a stopped store with many blocks and a head that is only in the log.
 fn stopped_store() -> (Store, Dataset, Vec<Block>) {
     let store = Store::start_with(|config| config.block_duration(BLOCK).prometheus_records());
     let mut store = store.expect("tidepool starts");
@@ -34,12 +34,12 @@ fn stopped_store() -> (Store, Dataset, Vec<Block>) {
     (store, data, blocks)
 }
 
-/// One start serves all judgements: cutting takes a while.
+/// One start serves all checks, because cutting takes a while.
 #[test]
 fn promtool_lists_analyzes_and_dumps_our_blocks() {
     let (store, data, _) = stopped_store();
     let data_dir = store.config.data_dir();
-    // Stopping may have cut another.
+    // Another block may have been cut during the stop.
     let blocks = data_dir::blocks(data_dir).expect("blocks");
     for release in Release::ALL {
         let list = tsdb(release, "list", data_dir, &[]);
@@ -53,7 +53,7 @@ fn promtool_lists_analyzes_and_dumps_our_blocks() {
         }
     }
 
-    // Each block on its own has what was sent for its range.
+    // Each block alone has the sent samples of its range.
     let sent = clear_nan_bits(&data.series);
     for block in &blocks {
         let alone = tempfile::tempdir().expect("a temporary directory");
@@ -73,13 +73,13 @@ fn promtool_lists_analyzes_and_dumps_our_blocks() {
         }
     }
 
-    // And the directory as a whole has everything: promtool replays our log, too.
+    // The whole directory has everything: promtool also replays tidepool's log.
     for release in Release::ALL {
         assert_same(&format!("{release:?}, blocks and log"), &sent, &dump(release, data_dir));
     }
 }
 
-/// A log that has never been cut reads as Prometheus' own.
+/// A log that has never been truncated reads like Prometheus' own.
 #[test]
 fn promtool_dumps_our_log() {
     let store = Store::start_with(Config::prometheus_records).expect("tidepool starts");

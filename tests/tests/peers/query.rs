@@ -1,5 +1,5 @@
-//! `tidepool query` prints what `promtool query` prints, byte for byte, against the same server;
-//! and the same again with `--dir`, once that server has ended.
+//! `tidepool query` prints the same as `promtool query`, byte for byte, against the same server;
+//! and again with `--dir`, once that server has ended.
 
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -16,7 +16,7 @@ use tidepool_tests::tidepool::Store;
 const SCRAPES: i64 = 40;
 const INTERVAL_MS: i64 = 15_000;
 
-/// Evaluated at one time.
+/// Expressions that are evaluated at one time.
 const EXPRESSIONS: [&str; 31] = [
     "1 + 1",
     "0 - 1 / 0",
@@ -52,7 +52,7 @@ const EXPRESSIONS: [&str; 31] = [
     "label_replace(plain, \"new\", \"$1\", \"odd\", \"(\")",
 ];
 
-/// The rest: what comes before `--server=URL` or `URL`, and what comes behind.
+/// The other commands: arguments before `--server=URL` or `URL`, and arguments after it.
 fn others(at: i64) -> Vec<(Vec<String>, Vec<String>)> {
     let own = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     let (start, end) = (format!("--start={}", at - 600), format!("--end={at}.5"));
@@ -136,7 +136,7 @@ fn store(at_ms: i64) -> Store {
     store
 }
 
-/// What a command printed, and how it ended.
+/// Output and exit code of a command.
 #[derive(Debug, PartialEq)]
 struct Said {
     success: bool,
@@ -158,7 +158,7 @@ fn upstreams(arguments: &[String]) -> Said {
     Said { success: output.success, stdout: output.stdout, stderr: output.stderr }
 }
 
-/// JSON with its series in order: a server returns those of a range in any.
+/// Sorts the series of JSON: a server returns those of a range in any order.
 fn in_order(text: &str) -> String {
     match serde_json::from_str::<Value>(text) {
         Ok(Value::Array(mut series)) if series.iter().all(|one| one.get("values").is_some()) => {
@@ -198,13 +198,13 @@ fn answers_are_promtools() {
     let count = |is_wanted: &dyn Fn(&Said) -> bool| {
         answers.iter().filter(|(.., said)| is_wanted(said)).count()
     };
-    // The table is worth something.
+    // The comparison must cover enough errors and long outputs.
     assert!(count(&|said| !said.success) >= 30 && count(&|said| said.stdout.len() > 100) >= 40);
     assert!(count(&|said| said.stdout.contains("Count: ")) >= 3);
     assert!(count(&|said| said.stdout.contains("Native histogram series")) >= 2);
     assert!(count(&|said| said.stdout.contains("Classic histogram series")) >= 2);
 
-    // promtool cannot read a text; the text is printed here.
+    // promtool cannot read a string result; tidepool prints it.
     let arguments = |format: &str| {
         let format = format!("--format={format}");
         [format.as_str(), "instant", "--time=5", &url, "\"a <text>\""].map(str::to_owned)

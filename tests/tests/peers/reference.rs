@@ -1,5 +1,5 @@
-//! The clients of these tests against Prometheus itself: what it takes and gives decides whether
-//! they are right, before anything is said about tidepool.
+//! The clients of these tests against Prometheus itself: they must be right before they test
+//! tidepool.
 
 use rustix::process::Signal;
 use std::ffi::OsStr;
@@ -16,7 +16,7 @@ use tidepool_tests::{prometheus, promtool, wait};
 
 const ROWS_PER_REQUEST: usize = 2_000;
 
-/// Rough data of two hours that end now.
+/// Makes rough data of two hours that end now.
 fn dataset(seed: u64) -> Dataset {
     let (scrapes, interval_ms) = (300, 15_000);
     let start_ms = clock::now_ms() - scrapes as i64 * interval_ms;
@@ -43,7 +43,7 @@ fn clear_negative_zero(series: &[Series]) -> Vec<Series> {
     series
 }
 
-/// What was sent comes back by both kinds of answer.
+/// Asserts that sent samples are returned by both kinds of answer.
 fn round_trip(release: Release, version: Version) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let server = start(release, directory.path());
@@ -73,7 +73,7 @@ fn round_trip(release: Release, version: Version) {
         .filter(|s| s.labels.value("mode") == "idle")
         .map(|s| s.between(middle_ms, middle_ms + 600_000))
         .collect();
-    // Chunks that 2.x still appends to may end in a byte of padding, which our decoder refuses.
+    // Chunks that 2.x still appends to may end in a byte of padding, which the decoder refuses.
     if release == Release::V3 {
         let results = reader.streamed(&queries).unwrap_or_else(|e| panic!("{}", wait::chain(&e)));
         assert_same("streamed", &data.series, &results[0]);
@@ -102,7 +102,7 @@ fn prometheus_2_takes_and_gives_back_remote_write_1() {
     round_trip(Release::V2, Version::V1);
 }
 
-/// Both promtools dump what was sent, out of Prometheus' own log.
+/// Both promtools dump the sent samples from Prometheus' own log.
 #[test]
 fn dumps_of_both_promtools_can_be_read() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -125,7 +125,7 @@ fn dumps_of_both_promtools_can_be_read() {
     }
 }
 
-/// Killed in the middle, Prometheus keeps what it acknowledged: so does the harness's `kill`.
+/// Killed in the middle, Prometheus keeps its acknowledged samples, which tests `kill` as well.
 #[test]
 fn usage_is_measured_and_kill_kills() {
     let directory = tempfile::tempdir().expect("a temporary directory");

@@ -1,4 +1,4 @@
-//! Finished blocks go to object storage, whatever happens to the node, to the uplink or to the
+//! Finished blocks are shipped to object storage, whatever happens to the node, the uplink or the
 //! bucket meanwhile: to a server that speaks S3, with promtool as the reader of the bucket.
 
 use std::fs;
@@ -27,8 +27,8 @@ fn level(block: &Block) -> i64 {
     shipped::meta(block)["compaction"]["level"].as_i64().unwrap_or(0)
 }
 
-/// The bucket holds exactly what was sent, up to the end of its last block. Judged by a copy: one
-/// block more may come meanwhile.
+/// Asserts that the bucket has exactly the sent samples, up to the end of its last block. Checks a
+/// copy, because another block may be shipped meanwhile.
 #[track_caller]
 fn assert_bucket_holds(bucket: &Path, data: &Dataset) {
     let copy = tempfile::tempdir().expect("a directory");
@@ -79,7 +79,7 @@ fn finished_blocks_are_shipped_once_and_merged_here_afterwards() {
         promtool::tsdb(release, "analyze", &bucket, &[&blocks[0].ulid]);
     }
 
-    // What was shipped may be merged here, and what was merged here is not shipped.
+    // Shipped blocks may be merged on the node, and merged blocks are not shipped.
     let here = || data_dir::blocks(store.config.data_dir()).unwrap_or_default();
     until("merged blocks", &store, || here().len() < 12);
     shipped::wait_for(&store, &bucket, blocks.len());
@@ -101,8 +101,8 @@ fn finished_blocks_are_shipped_once_and_merged_here_afterwards() {
     assert_untouched(&bucket, &times);
 }
 
-/// Hours without the bucket: the node goes on, nothing is merged or dropped for its age, and all of
-/// it arrives in the end.
+/// Hours without the bucket: the node continues, nothing is merged or dropped for its age, and all
+/// of it arrives in the end.
 #[test]
 fn what_a_dead_uplink_held_up_is_shipped_when_it_is_back() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -142,14 +142,14 @@ fn what_a_dead_uplink_held_up_is_shipped_when_it_is_back() {
     shipped::wait_for(&store, &bucket, blocks.len());
     until("no lag", &store, || metric(&store, "tidepool_ship_lag_seconds") == 0.0);
     assert_bucket_holds(&bucket, &data);
-    // Now age counts.
+    // Blocks are dropped for their age from now on.
     until("dropped blocks", &store, || here().len() < 15);
     assert_eq!(metric(&store, "tidepool_blocks_dropped_unshipped_total"), 0.0);
     server.terminate().expect("the storage ends");
 }
 
-/// `kill -9` between a block's files: what is there is not sent again, and the block is not taken
-/// for whole before it is.
+/// `kill -9` between a block's files: uploaded files are not sent again, and the block is not taken
+/// for whole too early.
 #[test]
 fn a_killed_upload_goes_on_where_it_was() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -215,8 +215,8 @@ fn wrong_credentials_cost_no_write() {
     server.terminate().expect("the storage ends");
 }
 
-/// Readers of a bucket know no tombstones: what was deleted before a block was shipped must not
-/// come back there.
+/// Readers of a bucket know no tombstones: samples deleted before a block was shipped must not
+/// appear there.
 #[test]
 fn what_was_deleted_is_not_shipped() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,5 +1,4 @@
-//! Text as a push: what is sent is stored as Prometheus 3.15 stores what it scrapes from the same
-//! text.
+//! Pushed text is stored as Prometheus 3.15 stores its scrapes of the same text.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -17,7 +16,7 @@ use tidepool_tests::{otlp, prometheus};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Every kind of family, at a time.
+/// Returns text with every kind of family, at a time.
 fn text(content_type: &str, timestamp_ms: i64) -> String {
     let (requests, time, end) = match content_type {
         OPEN_METRICS => {
@@ -64,7 +63,7 @@ fn text(content_type: &str, timestamp_ms: i64) -> String {
     text + end
 }
 
-/// Serves a text to all who come.
+/// Serves a text to all clients.
 fn serve(content_type: &'static str, text: String) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -84,7 +83,7 @@ fn serve(content_type: &'static str, text: String) -> SocketAddr {
     address
 }
 
-/// Without what a scrape adds.
+/// Returns scraped series, without those that a scrape adds.
 fn scraped(server: &Server, address: SocketAddr) -> Vec<ValueSeries> {
     let address = address.to_string();
     let added = [("job", "pushed"), ("instance", address.as_str())];
@@ -127,7 +126,7 @@ fn what_is_pushed_is_what_prometheus_scrapes() {
         assert_same_values(content_type, &wanted, &all_series(&store.server));
         assert_eq!(metadata(&store.server), metadata(&prometheus), "{content_type}");
 
-        // Once more, compressed: nothing new.
+        // Sent again, compressed: this stores nothing new.
         let compressed = otlp::gzip(text.as_bytes()).expect("gzip");
         let headers = [("Content-Type", content_type), ("Content-Encoding", "gzip")];
         assert_stored(&push(&store.server, "", &headers, &compressed));

@@ -1,5 +1,6 @@
-//! Thanos reads what tidepool ships, and takes tidepool for a Prometheus: store gateway, querier,
-//! compactor and bucket tools over shipped blocks, and the sidecar beside a running node.
+//! Thanos reads the blocks that tidepool ships, and works with tidepool as with a Prometheus: store
+//! gateway, querier, compactor and bucket tools over shipped blocks, and the sidecar beside a
+//! running node.
 
 use std::path::Path;
 use std::time::Duration;
@@ -22,10 +23,10 @@ const BLOCK_MS: i64 = 600_000;
 const HOURS: u32 = 4;
 const TIMEOUT: Duration = Duration::from_secs(120);
 const EVERYTHING: &str = "{__name__=~\".+\"}";
-/// No series has labels of these names: external ones would take their place.
+/// External labels; no series has labels of these names, which would be replaced.
 const LABELS: [(&str, &str); 2] = [("edge", "edge-7"), ("site", "north")];
 
-/// Data of three hours that end now, without the markers and NaN that PromQL does not show.
+/// Makes data of three hours that end now, without the markers and NaN that PromQL does not show.
 fn hours_of_data(seed: u64) -> Dataset {
     let (series, scrapes, interval_ms) = (60, 720, 15_000);
     let start_ms = now_ms() - scrapes as i64 * interval_ms;
@@ -33,7 +34,7 @@ fn hours_of_data(seed: u64) -> Dataset {
     Dataset::generate(Shape { seed, series, scrapes, start_ms, interval_ms, texture })
 }
 
-/// The series as a centre sees them.
+/// Returns the series with external labels, as a centre has them.
 fn labelled(series: &[Series]) -> Vec<Series> {
     let labels = |series: &Series| {
         let own = series.labels.pairs().iter().cloned();
@@ -44,7 +45,7 @@ fn labelled(series: &[Series]) -> Vec<Series> {
     series.iter().map(with).collect()
 }
 
-/// A node that ships to `bucket` in this directory.
+/// Starts a node that ships to `bucket` in this directory.
 fn shipping_node(directory: &Path, more: &str) -> Store {
     let ship = format!("--ship=file://{}/bucket", directory.display());
     let node = |config| with_labels(config).block_duration(BLOCK).flag(&ship).flag(more);
@@ -56,7 +57,7 @@ fn with_labels(config: Config) -> Config {
     LABELS.map(flag).iter().fold(config, |config, flag| config.flag(flag))
 }
 
-/// A querier finds exactly these samples, within the time that it takes to look at the bucket.
+/// Asserts that a querier finds exactly these samples, once it has looked at the bucket.
 #[track_caller]
 fn assert_finds(what: &str, query: &Component, sent: &[Series], end_ms: i64) {
     let sent = labelled(sent);
@@ -107,7 +108,7 @@ fn a_centre_reads_what_was_shipped() {
     assert!(inspected.contains("edge=edge-7") && inspected.contains("tidepool"), "{inspected}");
     let verify = ["--issues=index_known_issues", "--issues=overlapped_blocks"];
     let verified = succeeds("verify", thanos.tool("verify", &verify).expect("thanos runs"));
-    // What it finds is a warning; both verifiers have to have come to their end.
+    // Findings are warnings; both verifiers must have run to their end.
     assert!(!verified.contains("level=warn") && !verified.contains("level=error"), "{verified}");
     for done in ["msg=\"verified issue\"", "msg=\"verify task completed\""] {
         assert!(verified.contains(done), "{verified}");
@@ -117,7 +118,7 @@ fn a_centre_reads_what_was_shipped() {
     let query = thanos.query(&[&store]).expect("the querier starts");
     assert_finds("the shipped blocks", &query, &sent, end_ms);
 
-    // What a compactor makes of the blocks, on a copy.
+    // Runs a compactor on a copy of the blocks.
     let compacted = directory.path().join("compacted");
     data_dir::copy(&bucket, &compacted).expect("a copy");
     let thanos = Thanos::new(&directory.path().join("centre"), &compacted).expect("a directory");
@@ -130,8 +131,8 @@ fn a_centre_reads_what_was_shipped() {
     assert_finds("the compacted blocks", &query, &sent, end_ms);
 }
 
-/// Out-of-order samples for times that blocks hold already come in blocks that overlap those.
-/// Readers take them together; a compactor merges them only with a flag.
+/// Out-of-order samples for times of existing blocks come in blocks that overlap those. Readers
+/// combine them; a compactor merges them only with a flag.
 #[test]
 fn out_of_order_samples_make_blocks_that_overlap() {
     let directory = directory();
@@ -155,7 +156,7 @@ fn out_of_order_samples_make_blocks_that_overlap() {
         on_time.push(sent);
         out_of_order.extend(held);
     }
-    // The last half an hour comes after them.
+    // The last half hour comes after them.
     let newest = on_time.split_off(on_time.len() - 120);
     let accepts = |rows: &[Row<'_>]| {
         let answer = node.writer().send(Version::V2, rows).expect("an answer");
@@ -244,7 +245,7 @@ fn the_sidecar_works_beside_a_node() {
     let found = ask(&format!("/api/v1/series?{range}&match[]={name}"));
     assert!(found.contains(name) && found.contains("\"edge-7\""), "{found}");
 
-    // The node may cut one more meanwhile, which may be on its way.
+    // The node may cut one more block meanwhile, which may be on its way.
     let uploaded = || {
         // The bucket shows a file while it is written.
         let found = data_dir::blocks(&bucket).ok()?;

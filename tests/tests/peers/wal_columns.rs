@@ -1,5 +1,5 @@
-//! A log by columns, which a directory of tidepool's own has: what Prometheus sees of it, and the
-//! way to Prometheus and back.
+//! A log of column records, as in a directory of tidepool's own: its content for Prometheus, and
+//! the way to Prometheus and back.
 
 use tidepool_tests::cli::{self};
 use tidepool_tests::node::{KILL, Node, PROMETHEUS_3, STOP, TIDEPOOL};
@@ -11,7 +11,7 @@ use tidepool_tests::series::{Dataset, Row};
 use tidepool_tests::tidepool::Store;
 use tidepool_tests::{arguments, checksum, prometheus, promtool};
 
-/// One of `parts` equal parts of the scrapes.
+/// Returns one of `parts` equal parts of the scrapes.
 fn part(data: &Dataset, number: usize, parts: usize) -> Vec<Row<'_>> {
     let scrapes: Vec<Vec<Row<'_>>> = data.scrapes().collect();
     let length = scrapes.len() / parts;
@@ -52,7 +52,7 @@ fn prometheus_passes_over_columns_until_blocks_are_made_of_them() {
         let sent = promtool::clear_nan_bits(&data.series);
         checksum::assert_same("Prometheus' dump", &sent, &found);
     }
-    // It starts on what is left of the log, too.
+    // Prometheus also starts on the rest of the log.
     let prometheus = prometheus::Config::new(Release::V3, directory.path()).expect("a directory");
     assert_eq!(prometheus.data_dir(), data_dir);
     let server = prometheus.start().expect("Prometheus starts");
@@ -69,7 +69,7 @@ fn a_node_moves_to_prometheus_by_one_command_and_back() {
         let server = node.start(TIDEPOOL);
         assert_writes(&server, "columns");
         node.send(&server, &part(&data, 1, 6));
-        // What comes out of order has a log of its own.
+        // Out-of-order samples have a log of their own.
         node.send(&server, &part(&data, 0, 6));
         end(server).expect("it ends");
         let server = node.start(TIDEPOOL);
@@ -102,8 +102,8 @@ fn a_node_moves_to_prometheus_by_one_command_and_back() {
     }
 }
 
-/// Blocks are made of the log, Prometheus looks in and writes nothing: what comes next is still in
-/// its records.
+/// Blocks are cut from the log, and Prometheus opens the directory without writing: later records
+/// are still Prometheus' own.
 #[test]
 fn a_prometheus_that_writes_nothing_counts() {
     let data = recent_data(212, 60, 300);
@@ -112,7 +112,7 @@ fn a_prometheus_that_writes_nothing_counts() {
     node.send(&server, &part(&data, 0, 3));
     STOP(server).expect("it ends");
     compact_head(&node);
-    // By itself the command is no move.
+    // The command alone does not count as a move.
     let server = node.start(TIDEPOOL);
     assert_writes(&server, "columns");
     node.send(&server, &part(&data, 1, 3));
@@ -133,8 +133,8 @@ fn a_prometheus_that_writes_nothing_counts() {
     node.assert_holds(&server, "Prometheus is back");
 }
 
-/// The command was forgotten: Prometheus passes over the columns, and as long as it has not
-/// truncated its log, the command still brings them back, with what Prometheus took meanwhile.
+/// The command was not run: Prometheus skips column records, and as long as it has not truncated
+/// its log, the command still restores them, with the samples that Prometheus took meanwhile.
 #[test]
 fn a_forgotten_command_can_be_made_up_for() {
     let data = recent_data(213, 60, 300);

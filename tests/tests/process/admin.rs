@@ -1,4 +1,4 @@
-//! Deleting series and wrong requests for what only administrators may do.
+//! Deletion of series, and invalid requests to the admin endpoints.
 
 use tidepool_tests::admin::Admin;
 use tidepool_tests::data_dir::blocks;

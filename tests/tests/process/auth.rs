@@ -1,4 +1,4 @@
-//! Who may do what, with curl as the client.
+//! Access rights of users, with curl as the client.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -23,7 +23,7 @@ fn bearer(token: &str) -> [String; 2] {
     ["--header".to_string(), format!("Authorization: Bearer {token}")]
 }
 
-/// Statuses of the four endpoints for a client: write, read, metadata, snapshot.
+/// Returns the statuses of four endpoints for a client: write, read, metadata, snapshot.
 fn rights(server: &Server, who: &[&str]) -> [u16; 4] {
     let post = [who, &POST].concat();
     [
@@ -39,7 +39,7 @@ fn everyone_may_do_what_their_file_says() {
     let mut node = Node::open_to_all().with_credentials();
     node.flags.push("--enable-admin-api".to_string());
     let server = node.start();
-    // The type and content of the bodies are wrong: who gets that far was let in.
+    // The type and content of the bodies are wrong: such an error shows that the client got access.
     let writer = ["--user", "writer:wr1te-secret"];
     assert_eq!(rights(&server, &writer), [415, 401, 401, 401]);
     let [header, token] = bearer("wr1te-token");
@@ -71,7 +71,7 @@ fn everyone_may_do_what_their_file_says() {
     }
 }
 
-/// A figure of `/metrics` for a client with these arguments.
+/// Returns a metric of `/metrics` for a client with these arguments.
 fn figure(server: &Server, scheme: &str, name: &str, arguments: &[&str]) -> f64 {
     let url = format!("{scheme}://{}/metrics", server.address());
     let output = Command::new("curl").arg("--silent").args(arguments).arg(url).output();
@@ -80,7 +80,7 @@ fn figure(server: &Server, scheme: &str, name: &str, arguments: &[&str]) -> f64 
     value.unwrap_or_else(|| panic!("{name} is not in\n{page}"))
 }
 
-/// The name of a user stays the same while its password changes; a bad file changes nothing.
+/// The name of a user stays the same while its password changes; an invalid file changes nothing.
 #[test]
 fn changed_credentials_are_read_again() {
     let node = Node::open_to_all().with_credentials();
@@ -99,7 +99,7 @@ fn changed_credentials_are_read_again() {
     let told = || server.log().contains(missing).then_some(());
     wait::until("an error", TIMEOUT, told).expect("it is logged");
     assert!(is_let_in("new"));
-    // Only the log told.
+    // Unused flags used to be reported in the log only.
     let is_used = |flag: &str| {
         let name = "tidepool_access_file_last_reload_successful";
         let name = format!("{name}{{flag=\"{flag}\"}}");
@@ -142,7 +142,7 @@ fn others_on_the_network_are_told_of() {
     let loopback = Node::open_to_all();
     assert!(!loopback.start().log().contains("WARN"));
     let node = Node::open_to_all().flag("--listen", "0.0.0.0:0");
-    // The later flag counts; where it listens is in the log.
+    // The later flag counts; the log has the address.
     let mut launch = node.launch();
     let at = launch.arguments.iter().position(|a| a == "--listen").expect("the flag");
     launch.arguments.drain(at..at + 2);
@@ -151,7 +151,7 @@ fn others_on_the_network_are_told_of() {
     wait::until("a warning", TIMEOUT, told).unwrap_or_else(|e| panic!("{e}\n{}", server.log()));
 }
 
-/// Over TLS the protocol is agreed upon by ALPN (RFC 7301): what the client offers.
+/// Over TLS the protocol is negotiated by ALPN (RFC 7301), from the client's offer.
 #[test]
 fn tls_clients_choose_the_version_of_http() {
     let authority = Authority::new();
@@ -168,7 +168,7 @@ fn tls_clients_choose_the_version_of_http() {
 }
 
 /// Certificates are replaced while the server runs: certificate and key one after the other, as
-/// tools do it.
+/// tools do.
 #[test]
 fn changed_certificates_serve_the_next_connections() {
     let (old, new) = (Authority::new(), Authority::new());
@@ -192,7 +192,7 @@ fn changed_certificates_serve_the_next_connections() {
     wait::until("the new one", TIMEOUT, || is_served(&new_ca).then_some(())).expect("it is read");
     assert!(!is_served(&old_ca));
     assert_eq!(figure("tidepool_access_file_last_reload_successful", &new_ca), 1.0);
-    // The first second of 4096, as `openssl x509 -enddate` has it.
+    // The first second of 4096, as `openssl x509 -enddate` prints it.
     let expiry = figure("tidepool_tls_certificate_expiry_timestamp_seconds", &new_ca);
     assert_eq!(expiry, 67_090_118_400.0);
 }
@@ -204,7 +204,7 @@ fn what_is_no_tls_is_closed() {
     let ca = node.file("ca.crt", &authority.certificate);
     let node = node.with_tls(&authority);
     let server = node.start_secure(&ca);
-    // What speaks HTTP is told so: `network::lenient`.
+    // `network::lenient` tests clients that speak HTTP.
     for bytes in [b"SSH-2.0-x\r\n\r\n".as_slice(), b"", b"\x16\x03\x01"] {
         let mut stream = TcpStream::connect(server.address()).expect("a connection");
         stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
@@ -220,7 +220,7 @@ fn what_is_no_tls_is_closed() {
     wait::until("an honest client", TIMEOUT, is_served).expect("it is served");
 }
 
-/// By HTTP/2 the answer must not overtake the body: curl then fails instead of showing it.
+/// With HTTP/2 the answer must not overtake the body: curl then fails instead of showing it.
 #[test]
 fn a_refused_body_is_answered_by_http_2() {
     let authority = Authority::new();
@@ -236,7 +236,7 @@ fn a_refused_body_is_answered_by_http_2() {
 }
 
 /// Prometheus' web configuration: TLS, then users for all endpoints, then headers and HTTP/1.1
-/// only, each as soon as the file says so.
+/// only, each as soon as the file has it.
 #[test]
 fn the_web_configuration_guards_everything_and_is_read_again() {
     let authority = Authority::new();

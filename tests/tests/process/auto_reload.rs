@@ -1,4 +1,4 @@
-//! The configuration is read again by itself when a file of it changes.
+//! The configuration is reloaded automatically when one of its files changes.
 
 use super::scrape::api;
 use std::fs;
@@ -36,14 +36,14 @@ fn jobs(store: &Store) -> Vec<String> {
     pools.filter_map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
-/// Writes a file in one step: the program may look at any moment, and must not find it empty.
+/// Replaces a file in one step: the program may read at any moment, but never an empty file.
 fn write(path: &Path, text: &str) {
     let new = path.with_extension("new");
     fs::write(&new, text).expect("a file");
     fs::rename(new, path).expect("renamed");
 }
 
-/// Jobs are listed once their targets are known, a few seconds behind the reload.
+/// Returns a job; jobs are listed once their targets are known, a few seconds after the reload.
 fn job(name: &str) -> String {
     format!(
         "scrape_configs: [{{job_name: {name}, static_configs: [{{targets: ['127.0.0.1:1']}}]}}]\n"
@@ -60,29 +60,29 @@ fn a_file_that_changes_is_read_again() {
     symlink("first.yml", file("tidepool.yml")).expect("a link");
     let store = start(&file("tidepool.yml"), &["--config-auto-reload-interval=100ms"]);
     assert_eq!(flag(&store, "read-timeout"), "11s");
-    // As a mounted directory changes.
+    // A link is replaced, as in a mounted directory.
     symlink("second.yml", file("next.yml")).expect("a link");
     fs::rename(file("next.yml"), file("tidepool.yml")).expect("renamed");
     wait_for(&store, "the second file", || flag(&store, "read-timeout") == "12s");
-    // A file that is included, and was not there.
+    // An included file that did not exist before.
     write(&file("jobs-a.yml"), &job("a"));
     wait_for(&store, "a job", || jobs(&store) == ["a"]);
     write(&file("jobs-a.yml"), &job("b"));
     wait_for(&store, "another job", || jobs(&store) == ["b"]);
-    // A mistake changes nothing, and says where it is.
+    // A mistake changes nothing, and its position is reported.
     write(&file("second.yml"), "read-timeout: soon\n");
-    // What is logged comes last.
+    // The log line comes last.
     wait_for(&store, "a failed reload", || store.server.log().contains("tidepool.yml:1:15"));
     assert_eq!(store.metric(SUCCESSFUL), Some(0.0));
     assert_eq!(
         (flag(&store, "read-timeout").as_str(), jobs(&store)),
         ("12s", vec!["b".to_owned()])
     );
-    // It is logged once, and not at each look.
+    // A failure is logged once, and not at each look.
     let failures = || store.server.log().matches("configuration reload failed").count();
     assert_eq!(failures(), 1);
     write(&file("second.yml"), "read-timeout: 13s\n");
-    // What holds comes first.
+    // The new settings hold before this metric changes.
     wait_for(&store, "the mended file", || store.metric(SUCCESSFUL) == Some(1.0));
     assert_eq!((failures(), flag(&store, "read-timeout").as_str()), (1, "13s"));
     wait_for(&store, "the end of the job", || jobs(&store).is_empty());
@@ -96,7 +96,7 @@ fn it_can_be_turned_off() {
     let looks = ["--config-auto-reload-interval=10ms", "--no-config-auto-reload"];
     let (off, on) = (start(&path, &looks), start(&path, &looks[..1]));
     write(&path, "read-timeout: 12s\n");
-    // When the other has read it, this one would have looked, too.
+    // Once the other server has read the file, this one would have read it as well.
     wait_for(&on, "the new file", || flag(&on, "read-timeout") == "12s");
     assert_eq!(flag(&off, "read-timeout"), "11s");
 }

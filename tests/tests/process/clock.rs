@@ -1,4 +1,4 @@
-//! Clocks that are wrong: nothing is deleted for it, and no good sample is refused for ever.
+//! Wrong clocks: no sample is deleted because of them, and no good sample is refused permanently.
 
 use std::time::Duration;
 use tempfile::TempDir;
@@ -17,7 +17,7 @@ const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
 const BLOCK: &str = "10m";
 const BLOCK_MS: i64 = 10 * MINUTE_MS;
 
-/// A node whose clock the test sets, and what it acknowledged.
+/// A node whose clock the test sets, and its acknowledged samples.
 struct Node {
     directory: TempDir,
     clock: FakeClock,
@@ -47,7 +47,7 @@ impl Node {
         self.server.as_ref().expect("a running server")
     }
 
-    /// Ends the server by force and starts it with another clock.
+    /// Kills the server and starts it with another clock.
     fn restart_at(&mut self, clock_ms: i64) {
         self.server.take().expect("a running server").kill().expect("it ends");
         self.clock.set(clock_ms).expect("a clock");
@@ -78,7 +78,7 @@ impl Node {
         (response.status, response.text())
     }
 
-    /// The answer to one sample of a series of its own.
+    /// Returns the answer to one sample of a series of its own.
     fn answer_to_one(&mut self, name: &str, timestamp_ms: i64) -> (u16, String) {
         let series = Series::new(&[("__name__", name)], &[(timestamp_ms, 1.0)]);
         let answer = self.answer(&[series.row()]);
@@ -99,7 +99,7 @@ impl Node {
         self.server().metric(name).unwrap_or_else(|| panic!("no {name}"))
     }
 
-    /// Waits until so many blocks were cut in this life.
+    /// Waits until this number of blocks was cut since the start.
     fn wait_for_cuts(&self, count: f64) {
         let cut = || (self.metric("tidepool_blocks_cut_total") >= count).then_some(());
         wait::until("blocks to be cut", Duration::from_secs(30), cut)
@@ -121,11 +121,11 @@ fn a_board_that_starts_in_1970_takes_samples_and_keeps_what_it_has() {
     node.wait_for_cuts(3.0);
     node.assert_holds_all("in 1970");
     assert!(node.server().log().contains("senders' timestamps are used"), "it says so");
-    // The limit holds, by the senders' time.
+    // The limit applies to the senders' time.
     let (status, text) = node.answer_to_one("ahead", now_ms + 11 * MINUTE_MS);
     assert!(status == 400 && text.contains("too far in the future"), "{status}: {text}");
 
-    // The clock is set, and the node goes on as if nothing had been.
+    // The clock is corrected, and the node continues normally.
     node.clock.set(now_ms + MINUTE_MS).expect("a clock");
     node.send(3, now_ms + MINUTE_MS, 1);
     assert_eq!(node.metric("tidepool_clock_doubted"), 0.0);
@@ -148,7 +148,7 @@ fn a_clock_that_is_set_back_refuses_nothing_that_is_good() {
     node.assert_holds_all("with the clock behind");
 }
 
-/// The worst case: the node's own sender goes by the same clock, which leaps ahead and comes back.
+/// The worst case: the node's own sender uses the same clock, which leaps ahead and returns.
 #[test]
 fn a_clock_that_ran_ahead_leaves_the_door_open_and_deletes_nothing() {
     let now_ms = clock::now_ms();
@@ -161,13 +161,13 @@ fn a_clock_that_ran_ahead_leaves_the_door_open_and_deletes_nothing() {
     node.wait_for_cuts(8.0);
     node.assert_holds_all("while the clock is ahead");
 
-    // Put right, while it runs.
+    // Corrected while the server runs.
     node.clock.set(now_ms + 60 * MINUTE_MS).expect("a clock");
     node.send(7, now_ms + 60 * MINUTE_MS, 60);
     node.assert_holds_all("with the right time");
     node.restart_at(now_ms + 61 * MINUTE_MS);
     node.assert_holds_all("after a start");
-    // The same series go on, and blocks of them are cut.
+    // The same series continue, and blocks of them are cut.
     node.send(8, now_ms + 300 * MINUTE_MS, 200);
     node.clock.set(now_ms + 300 * MINUTE_MS).expect("a clock");
     node.wait_for_cuts(4.0);
@@ -184,15 +184,15 @@ fn samples_of_the_future_are_refused_and_one_moves_nothing() {
     let (status, text) = node.answer_to_one("ahead", now_ms + 6 * MINUTE_MS);
     assert!(status == 400 && text.contains("more than 300 s ahead"), "{status}: {text}");
     assert_eq!(node.answer_to_one("a_bit_ahead", now_ms + 4 * MINUTE_MS).0, 204);
-    // Neither does it make others out-of-order, nor is a block cut for it.
+    // The refused sample neither makes others out-of-order, nor is a block cut for it.
     node.send(10, now_ms, 3);
     assert_eq!(node.answer_to_one("late", now_ms - 2 * BLOCK_MS).0, 204);
     assert_eq!(node.metric("tidepool_blocks_cut_total"), 0.0);
     node.assert_holds_all("with one sample ahead");
 }
 
-/// A replaced sample was the old one again once its block was cut: the clock had been set back, so
-/// the block's ULID was older than that of the block with the sample that it replaces.
+/// A replaced sample returned to its old value once its block was cut: the clock had been set back,
+/// so the block's ULID was older than that of the block with the replaced sample.
 #[test]
 fn a_replaced_sample_stays_replaced_though_the_clock_is_set_back() {
     let now_ms = clock::now_ms();

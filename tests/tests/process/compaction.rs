@@ -1,5 +1,5 @@
-//! Blocks are merged level by level and dropped when they are too old; nothing is lost, doubled or
-//! half visible, also with `kill -9` in the middle.
+//! Blocks are merged level by level and dropped when they are too old; no sample is lost, doubled
+//! or partly visible, also with `kill -9` in the middle.
 
 use std::time::Duration;
 use tidepool_tests::checksum::assert_same;
@@ -62,7 +62,7 @@ fn blocks_beyond_the_retention_go() {
     send_all(&store, Version::V1, &data);
     wait_for_blocks(&store, &data, BLOCK_MS);
     let hour_ms = 3_600_000;
-    // Nothing more goes then: the read below is of the same blocks.
+    // No more blocks are dropped then, so the read below sees the same blocks.
     let kept = || {
         let blocks = blocks(&store);
         let newest_ms = blocks.iter().map(|block| block.end_ms).max()?;
@@ -77,8 +77,8 @@ fn blocks_beyond_the_retention_go() {
     assert_same("what is kept", &recent, &read[0]);
 }
 
-/// Cuts and merges of many series fit into little memory: what an instance holds does not grow
-/// with the blocks.
+/// Cuts and merges of many series need little memory: an instance's memory does not grow with the
+/// blocks.
 #[test]
 fn memory_of_compaction_is_bounded() {
     let block_ms = 60_000;
@@ -104,7 +104,7 @@ fn memory_of_compaction_is_bounded() {
     };
     wait::until("merged blocks", TIMEOUT, merged)
         .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()));
-    // What fails is tried again by a fresh instance; that must stay the exception.
+    // A failed run is repeated by a fresh instance; failures must stay the exception.
     let failed = store.metric("prometheus_tsdb_compactions_failed_total").expect("the metric");
     assert!(failed <= 4.0, "{failed} of some fifteen failed:\n{}", store.server.log());
     assert_holds(&store, &data);

@@ -1,4 +1,4 @@
-//! The configuration file and its reload, the access log, HTTP/2 in the clear, and the end of
+//! The configuration file and its reload, the access log, HTTP/2 without TLS, and the end of
 //! requests that run when the store is stopped.
 
 use rustix::process::Signal;
@@ -21,13 +21,13 @@ use tidepool_tests::wait;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A store whose configuration file holds this text.
+/// Starts a store whose configuration file has this text.
 pub fn start(directory: &Path, text: &str, flags: &[&str]) -> (Store, PathBuf) {
     let path = directory.join("tidepool.yml");
     fs::write(&path, text).expect("a file");
     let flag = format!("--config={}", path.display());
     let store = Store::start_with(|config| {
-        // The file may say that its log tells nothing. Tests that write it say when it is read.
+        // The file may turn the log off. Tests that write the file decide when it is read.
         let config = config.keeps_address().flag(&flag).flag("--no-config-auto-reload");
         flags.iter().fold(config, |config, flag| config.flag(flag))
     });
@@ -38,7 +38,7 @@ fn get(store: &Store, path: &str) -> u16 {
     Client::default().get(&(store.server.url() + path)).expect("an answer").status
 }
 
-/// Loads the configuration again.
+/// Reloads the configuration; returns status and text.
 pub fn reload(store: &Store) -> (u16, String) {
     let url = store.server.url() + "/-/reload";
     let answer = Client::default().post(&url, &[], b"").expect("an answer");
@@ -60,7 +60,7 @@ fn the_file_says_what_flags_say_and_flags_come_first() {
     let rows: Vec<_> = data.scrapes().flatten().collect();
     let answer = store.writer().send(Version::V2, &rows).expect("an answer");
     assert_eq!(answer.status, 429, "{}", answer.text());
-    // Two samples of two series.
+    // Two samples of each of two series.
     assert_eq!(Written::from_response(&answer).map(|written| written.samples), Some(4));
     wait_for_log(&store, "access_log: answered client=127.0.0.1:");
     let line = format!("method=POST path=\"{PATH}\" version=HTTP/1.1 status=429");
@@ -97,7 +97,7 @@ fn a_wrong_file_is_refused_with_its_place() {
     assert!(said.contains("does-not-exist.yml could not be read"), "{said}");
 }
 
-/// A word that is no level would be taken for a target's name, and silence everything else.
+/// A word that is no level would be taken for a target's name, and turn off everything else.
 #[test]
 fn only_levels_are_log_levels() {
     for word in ["verbose", "fatal", "", "off", "tidepool_host"] {
@@ -124,7 +124,7 @@ fn only_levels_are_log_levels() {
     wait_for_log(&store, "path=\"/-/healthy\"");
 }
 
-/// A command line that Prometheus was started with.
+/// A command line with which Prometheus was started.
 #[test]
 fn prometheus_names_start_a_server() {
     for host in ["", "localhost", "127.0.0.1"] {
@@ -229,7 +229,7 @@ fn what_can_change_changes_and_the_rest_is_named() {
     assert_eq!(snapshot(), 200);
     wait_for_log(&store, "changed=\"enable-admin-api\"");
 
-    // A wrong file changes nothing, and the answer says so.
+    // An invalid file changes nothing, and the response names the mistake.
     fs::write(&path, "enable-lifecycle: true\nread-timeout: never\n").expect("a file");
     let (status, said) = reload(&store);
     assert_eq!(status, 500);
@@ -237,7 +237,7 @@ fn what_can_change_changes_and_the_rest_is_named() {
     assert_eq!(store.metric("prometheus_config_last_reload_successful"), Some(0.0));
     assert_eq!(snapshot(), 200);
 
-    // By signal; the log's level comes with it.
+    // By signal; the log's level is reloaded as well.
     fs::write(&path, "access-log: true\nlog-level: debug\n").expect("a file");
     store.server.signal(Signal::HUP).expect("the signal is sent");
     wait_for_log(&store, "changed=\"access-log, enable-admin-api, enable-lifecycle, log-level\"");
@@ -247,8 +247,8 @@ fn what_can_change_changes_and_the_rest_is_named() {
     assert_eq!(reload(&store).0, 403);
 }
 
-/// Credentials reload together with what they guard: at no moment is anything offered to those
-/// whom a start with the same file would keep out.
+/// Credentials are reloaded together with the endpoints that they guard: at no moment does a client
+/// have access that a start with the same file would deny.
 #[test]
 fn nothing_is_offered_by_a_reload_that_a_start_would_refuse() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -294,7 +294,8 @@ fn nothing_is_offered_by_a_reload_that_a_start_would_refuse() {
     reload_as(&nobody, "holds no credential");
     assert_eq!((offered(""), offered("a")), ([401; 2], [200, 204]));
 
-    // Another file, and other readers; then none are asked any more, and nothing else is offered.
+    // Another file and other readers; then no credentials are required any more, and no other
+    // endpoint is enabled.
     let others = file("b", "bearer b\n");
     let other = format!(
         "write-credentials-file: {others}\nread-credentials-file: {writers}\n\
@@ -309,8 +310,8 @@ fn nothing_is_offered_by_a_reload_that_a_start_would_refuse() {
     assert_eq!((status("/api/v1/labels", ""), status(PATH, "")), (200, 400));
 }
 
-/// What needs a restart counts as it is when a reload is judged: here the largest request would
-/// find no room.
+/// Settings that need a restart count with their current value in a reload: here the largest
+/// request would not fit.
 #[test]
 fn a_reload_is_judged_by_what_will_hold() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -321,7 +322,7 @@ fn a_reload_is_judged_by_what_will_hold() {
     assert_eq!(status, 500, "{said}");
     assert!(said.contains("--max-inflight-bytes=2097152 is less than twice"), "{said}");
     assert!(said.contains("only a restart can change"), "{said}");
-    // Alone it is only named, and the flags say what holds.
+    // Alone, the setting is only named, and the flags show the value in use.
     fs::write(&path, text.replace("2MiB", "16MiB")).expect("a file");
     let named =
         (200, "changed flags take effect only after a restart: max-inflight-bytes\n".to_owned());
@@ -338,7 +339,7 @@ fn a_new_retention_drops_blocks() {
     let data = hours_of_data(302);
     send_all(&store, Version::V2, &data);
     let before = wait_for_blocks(&store, &data, 600_000);
-    // How far a block reaches back depends on how far merges have come: its end is what counts.
+    // The start of a block depends on the progress of merges, so its end counts.
     let newest_ms = before.iter().map(|block| block.end_ms).max().expect("blocks");
     let is_old = |block: &Block| block.end_ms < newest_ms - 3_600_000;
     assert!(before.iter().any(is_old), "{before:?}");
@@ -381,10 +382,10 @@ fn snapshots_do_not_count_for_the_retention_by_size() {
         fs::write(&path, format!("{text}retention-size: {bytes}B\n")).expect("a file");
         assert_eq!(reload(&store), (200, String::new()));
     };
-    // Four times the bytes, if they counted; half as many more come without them.
+    // Snapshots would make it four times the bytes; this limit is two and a half times.
     retention_of(bytes * 5 / 2);
     assert_eq!(send(rest)[0].min_ms, oldest_ms, "{}", store.server.log());
-    // Less than there is without them.
+    // Less than the size without snapshots.
     retention_of(bytes * 2 / 3);
     wait::until("blocks to be dropped", TIMEOUT, || {
         let blocks = data_dir::blocks(store.config.data_dir()).ok()?;
@@ -393,7 +394,7 @@ fn snapshots_do_not_count_for_the_retention_by_size() {
     .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()));
 }
 
-/// `curl` with HTTP/2 from the first byte; returns its output.
+/// Runs `curl` with HTTP/2 from the first byte; returns its output.
 fn curl(arguments: &[&str]) -> Vec<u8> {
     let output = Command::new("curl")
         .args(["--http2-prior-knowledge", "-sS", "--max-time", "30"])
@@ -404,7 +405,7 @@ fn curl(arguments: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// Asks 200 times at once over one connection of Node's HTTP/2 client.
+/// Sends 200 requests at once over one connection of Node's HTTP/2 client.
 const MANY_AT_A_TIME: &str = r"
 const session = require('node:http2').connect(process.argv[1]);
 const one = (number) => new Promise((resolve, reject) => {
@@ -445,7 +446,7 @@ fn http2_in_the_clear_serves_the_same() {
         assert_eq!(String::from_utf8_lossy(&said), "2 204\n", "request {number}");
     }
     assert_holds(&store, &data);
-    // Many at a time on one connection.
+    // Many requests at a time on one connection.
     let output = Command::new("node")
         .args(["--eval", MANY_AT_A_TIME, &store.server.url()])
         .output()
@@ -460,7 +461,7 @@ struct Killed(Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -524,7 +525,7 @@ fn idle_http2_connections_are_closed() {
     assert_eq!(get(&store, "/-/healthy"), 200);
 }
 
-/// A request whose body is half sent when the store is asked to stop is taken and acknowledged.
+/// A request whose body is half sent when the store is stopped is accepted and acknowledged.
 #[test]
 fn requests_that_run_are_answered_before_the_end() {
     let store = Store::start().expect("tidepool starts");
@@ -541,7 +542,7 @@ fn requests_that_run_are_answered_before_the_end() {
     );
     let (first, second) = body.split_at(body.len() / 2);
     stream.write_all(&[head.as_bytes(), first].concat()).expect("written");
-    // Its head is read: a connection on which nothing has come is closed at once.
+    // Its head is read: a connection without a request is closed at once.
     let is_read = || (store.metric("tidepool_http_inflight_bytes")? > 0.0).then_some(());
     wait::until("the first half", TIMEOUT, is_read).expect("it is there");
     store.server.signal(Signal::TERM).expect("the signal is sent");

@@ -1,5 +1,5 @@
-//! Damaged logs: a start costs the damaged records and nothing else, the damage is quarantined, and
-//! everything after it goes on as if nothing had been.
+//! Damaged logs: a start loses the damaged records and nothing else, the damaged segments are
+//! quarantined, and the node then continues normally.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ use tidepool_tests::sender::{
 use tidepool_tests::series::{Sample, Series};
 use tidepool_tests::tidepool::{Config, Store};
 
-/// Most samples of one request, so of one record.
+/// Maximum samples of one request, and so of one record.
 const RECORD_SAMPLES: usize = 2_000;
 
 fn read(store: &Store) -> Vec<Series> {
@@ -36,7 +36,7 @@ fn get(server: &Server, path: &str) -> String {
     answer.text()
 }
 
-/// In the middle of the only segment, which is also the last: what follows the damage stays.
+/// Damage in the middle of the only segment, which is also the last: records after it are kept.
 #[test]
 fn a_bad_byte_costs_one_record() {
     let store = Store::start_with(Config::prometheus_records).expect("tidepool starts");
@@ -80,14 +80,14 @@ fn a_bad_byte_costs_one_record() {
         assert!(output.stderr.contains("1 in set-aside left out"), "{}", output.stderr);
     }
 
-    // The next start has nothing to complain of.
+    // The next start reports no damage.
     let store = store.restart(Server::terminate).expect("tidepool starts again");
     assert_same("the second start", &kept, &read(&store));
     assert_eq!(store.metric("prometheus_tsdb_wal_corruptions_total"), Some(0.0));
     assert_eq!(quarantine(&data_dir).len(), 1);
     store.server.terminate().expect("tidepool ends");
 
-    // And what is quarantined can be looked at, by itself.
+    // Quarantined segments can be read, by themselves.
     let alone = tempfile::tempdir().expect("a temporary directory");
     fs::create_dir(alone.path().join("wal")).expect("a directory");
     fs::copy(&aside[0], segment(alone.path(), 0)).expect("a copy");
@@ -95,7 +95,7 @@ fn a_bad_byte_costs_one_record() {
     assert_same("quarantined", &clear_nan_bits(&kept), &dump);
 }
 
-/// How many samples of each series are gone; the others are as they were.
+/// Returns the number of lost samples of each series; the others must be unchanged.
 fn lost_of_each(sent: &[Series], kept: &[Series]) -> Vec<usize> {
     let kept: BTreeMap<_, _> = kept.iter().map(|series| (&series.labels, series)).collect();
     let lost_of = |sent: &Series| {
@@ -115,9 +115,9 @@ fn lost_of_each(sent: &[Series], kept: &[Series]) -> Vec<usize> {
     sent.iter().map(lost_of).collect()
 }
 
-/// A record of columns needs those before it, up to the last one that needs none. So a bad byte
-/// costs more there, but no more than the page about flash says: 64 samples of each series, or
-/// 65,536 samples where there are fewer than 1,024 series; and the request that ends them.
+/// A column record needs those before it, up to the last one that needs none. So a bad byte costs
+/// more there, but no more than the page about flash says: 64 samples of each series, or 65,536
+/// samples if there are fewer than 1,024 series; and the request that ends them.
 #[test]
 fn a_bad_byte_in_columns_costs_no_more_than_is_said() {
     for (series, scrapes) in [(200, 1_200), (1_500, 200)] {
@@ -127,7 +127,7 @@ fn a_bad_byte_in_columns_costs_no_more_than_is_said() {
         let Store { server, config, directory: _own } = store;
         server.kill().expect("tidepool ends");
         let size = fs::read(segment(config.data_dir(), 0)).expect("a segment").len();
-        // A record of Prometheus' takes nine for each of these.
+        // A record of Prometheus takes nine bytes for each of these.
         assert!((size as u64) < 6 * data.sample_count(), "{size} bytes are no columns");
         let all_max = (64 * series).max(65_536) + RECORD_SAMPLES;
         let mut most = 0;
@@ -142,7 +142,7 @@ fn a_bad_byte_in_columns_costs_no_more_than_is_said() {
             let lost: usize = lost_of_each.iter().sum();
             assert!((1..=all_max).contains(&lost), "{lost} samples of {series} series are lost");
             let most_of_one = lost_of_each.into_iter().max().unwrap_or(0);
-            // The request at the end may have two of one series.
+            // The request at the end may have two samples of one series.
             let is_bounded = series < 1_024 || most_of_one <= 64 + 2;
             assert!(is_bounded, "{most_of_one} samples of one of {series} series are lost");
             most = most.max(lost);
@@ -151,7 +151,7 @@ fn a_bad_byte_in_columns_costs_no_more_than_is_said() {
     }
 }
 
-/// A checkpoint is made of what the head knows, so bad bytes that are not read again do no harm.
+/// A checkpoint is made from the head, so damaged bytes that are not read again do no harm.
 #[test]
 fn old_segments_that_go_bad_while_it_runs_hinder_nothing() {
     let store = Store::start_with(|c| c.block_duration("10m")).expect("tidepool starts");
@@ -162,9 +162,9 @@ fn old_segments_that_go_bad_while_it_runs_hinder_nothing() {
         let answer = store.writer().send(Version::V2, &rows).expect("an answer");
         assert_eq!(answer.status, 204, "{}", answer.text());
         let segments = data_dir::wal_segments(&data_dir).expect("segments");
-        // All but the newest, which is being written.
+        // All but the newest segment, which is being written.
         for number in &segments[..segments.len() - 1] {
-            // A checkpoint may just have removed it.
+            // A checkpoint may just have removed the segment.
             let path = segment(&data_dir, *number);
             if let Ok(len) = fs::metadata(&path).map(|meta| meta.len()) {
                 let file = fs::OpenOptions::new().write(true).open(&path);
@@ -180,8 +180,8 @@ fn old_segments_that_go_bad_while_it_runs_hinder_nothing() {
     wait_for_blocks(&store, &data, 600_000);
     assert_holds(&store, &data);
     assert_eq!(store.metric("prometheus_tsdb_compactions_failed_total"), Some(0.0));
-    // What is only in a spoiled log is lost with the next start, and nothing else: no more than
-    // lies behind the last block.
+    // Only samples of the damaged log are lost with the next start, and no more than those after
+    // the last block.
     let blocks = data_dir::blocks(&data_dir).expect("blocks");
     let end_ms = blocks.iter().map(|block| block.end_ms).max().expect("a block");
     let store = store.restart(Server::kill).expect("tidepool starts again");
@@ -194,7 +194,7 @@ fn old_segments_that_go_bad_while_it_runs_hinder_nothing() {
     assert_eq!(store.metric("prometheus_tsdb_wal_corruptions_total"), Some(0.0));
 }
 
-/// The bound holds, and the oldest goes.
+/// The bound is kept by deleting the oldest.
 #[test]
 fn what_is_quarantined_is_bounded() {
     let mut store = Store::start_with(|c| c.flag("--quarantine-size=100KB")).expect("it starts");
@@ -216,7 +216,7 @@ fn what_is_quarantined_is_bounded() {
     assert!(get(&store.server, "/metrics").contains("tidepool_quarantine_bytes"));
 }
 
-/// By the keys that Prometheus has, and the state of its documentation.
+/// The settings have Prometheus' keys, and the state is that of its documentation.
 #[test]
 fn the_state_of_the_replay_is_told() {
     let store = Store::start().expect("tidepool starts");

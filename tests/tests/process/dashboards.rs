@@ -1,5 +1,5 @@
-//! The dashboards of `examples/grafana`: every expression of every panel returns series, over what
-//! tidepool records without configuration, asked as Prometheus' clients ask.
+//! The dashboards of `examples/grafana`: every expression of every panel returns series, over the
+//! metrics that tidepool records without configuration, requested as by Prometheus' clients.
 
 use serde_json::Value;
 use std::path::Path;
@@ -13,10 +13,10 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Dashboards, and the built-in jobs that they show.
 const DASHBOARDS: [(&str, &str); 3] =
     [("tidepool", "tidepool"), ("node", "node"), ("fleet", "tidepool")];
-/// Scrapes come every second.
+/// Rate interval for scrapes that come every second.
 const RATE_INTERVAL: &str = "10s";
 
-/// Title of the panel and expression, for each.
+/// Returns title of the panel and expression, for each target.
 fn expressions(dashboard: &str) -> Vec<(String, String)> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/grafana");
     let text = std::fs::read(file.join(format!("{dashboard}.json"))).expect("a dashboard");
@@ -49,7 +49,7 @@ fn every_panel_shows_series() {
                 .replace("$node_job", "node")
                 .replace("$instance", "edge-7");
             assert!(!expression.contains('$'), "{dashboard}: {title}: {expression}");
-            // Beside the series there are lists of warnings and infos.
+            // The answer also has lists of warnings and infos.
             let shows = || {
                 let answer = values(&store.server, &expression, now_ms()).expect("an answer");
                 let notes = |name: &str| answer.get(name).map_or("", String::as_str);

@@ -1,5 +1,5 @@
-//! A full disk is a pause: senders are asked to retry, reads go on, and once there is space all
-//! goes on by itself. What was acknowledged is there, before and after a restart.
+//! A full disk is a pause: senders are asked to retry, reads continue, and the node resumes by
+//! itself once there is space. Acknowledged samples are kept, before and after a restart.
 
 use std::time::Duration;
 use tidepool_tests::checksum::{Checksum, assert_same};
@@ -17,7 +17,7 @@ use tidepool_tests::wait;
 const MIB: u64 = 1024 * 1024;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Starts on a small disk; the server's own log lies elsewhere.
+/// Starts on a small disk; the server's own log is elsewhere.
 fn start_on(disk: &SmallDisk, configure: impl FnOnce(Config) -> Config) -> Store {
     let directory = tempfile::tempdir().expect("a directory");
     let config = Config::new(directory.path()).data_in(&disk.path().join("data"));
@@ -26,7 +26,7 @@ fn start_on(disk: &SmallDisk, configure: impl FnOnce(Config) -> Config) -> Store
     Store { server, config, directory }
 }
 
-/// About four bytes of log a sample, by columns.
+/// Makes data that takes about four bytes of log for each sample in column records.
 fn data(seed: u64, series: usize, scrapes: usize, interval_ms: i64) -> Dataset {
     let start_ms = now_ms() - scrapes as i64 * interval_ms;
     let texture = Texture::Rough;
@@ -49,7 +49,7 @@ fn send_until_refused(store: &Store, sender: &Sender<'_>) -> Response {
     }
 }
 
-/// Sends until the store takes something again.
+/// Sends until the store accepts a request again.
 #[track_caller]
 fn wait_for_writes(store: &Store, sender: &Sender<'_>) {
     let writer = store.writer();
@@ -61,7 +61,7 @@ fn wait_for_writes(store: &Store, sender: &Sender<'_>) {
         .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()));
 }
 
-/// All that was acknowledged is there, and nothing else.
+/// Asserts that the store has all acknowledged samples and no others.
 #[track_caller]
 fn assert_acknowledged(what: &str, store: &Store, sender: &Sender<'_>) {
     let read = store.reader().streamed(&[read_all()]).expect("reads go on").remove(0);
@@ -101,7 +101,7 @@ fn below_the_reserve_writes_pause_and_reads_go_on() {
         assert_eq!(paused(&store), 1.0);
         assert_acknowledged("while writes pause", &store, &sender);
 
-        // New series that are refused leave nothing behind.
+        // Refused new series leave nothing behind.
         let series = store.metric("prometheus_tsdb_head_series");
         let strangers = data_of_strangers();
         let refused = Sender::new(&strangers, Version::V1);
@@ -165,8 +165,8 @@ fn a_disk_without_a_free_byte_loses_nothing_and_starts() {
     });
 }
 
-/// Cuts, checkpoints and merges meet the full disk, again and again, while another program takes
-/// and frees the space.
+/// Cuts, checkpoints and merges meet the full disk repeatedly, while another program takes and
+/// frees the space.
 #[test]
 fn cuts_and_merges_on_a_full_disk_lose_nothing() {
     on_small_disk("cuts_and_merges_on_a_full_disk_lose_nothing", 32, |disk| {
@@ -183,7 +183,7 @@ fn cuts_and_merges_on_a_full_disk_lose_nothing() {
             while refused < 50 {
                 match sender.send_next(&writer).expect("data is left").status {
                     204 => {
-                        // What is freed is taken again, so that the disk is full at some time.
+                        // Freed space is taken again, so that the disk is full at some time.
                         left = left.saturating_sub(4 * 1024);
                         disk.fill(left);
                     }
@@ -199,7 +199,7 @@ fn cuts_and_merges_on_a_full_disk_lose_nothing() {
             wait_for_writes(&store, &sender);
             let target = sender.request_count() * (round + 1) / 7;
             while sender.acknowledged() < target {
-                // The log may take more than there is until the next blocks are cut.
+                // The log may need more space than there is until the next blocks are cut.
                 if sender.send_next(&writer).expect("data is left").status != 204 {
                     std::thread::sleep(Duration::from_millis(20));
                 }
@@ -221,7 +221,7 @@ fn cuts_and_merges_on_a_full_disk_lose_nothing() {
     });
 }
 
-/// The limit of size keeps a disk of its own from running full, however long it goes on.
+/// The size limit keeps a disk of the node's own from running full, however long it runs.
 #[test]
 fn retention_by_size_frees_the_disk() {
     on_small_disk("retention_by_size_frees_the_disk", 16, |disk| {
@@ -243,7 +243,7 @@ fn retention_by_size_frees_the_disk() {
         let dropped = || (store.metric("tidepool_blocks_dropped_total")? > 0.0).then_some(());
         wait::until("blocks to be dropped", TIMEOUT, dropped)
             .unwrap_or_else(|e| panic!("{e}; the log says:\n{}", store.server.log()));
-        // What is there is what was sent, from some time on.
+        // The remaining samples are those sent from some time on.
         let read = store.reader().streamed(&[read_all()]).expect("an answer").remove(0);
         let first_ms = read.iter().filter_map(|s| s.samples.first()).map(|s| s.timestamp_ms).min();
         let first_ms = first_ms.expect("something is left");
@@ -253,8 +253,8 @@ fn retention_by_size_frees_the_disk() {
     });
 }
 
-/// With a log that is gathered in memory, what was acknowledged cannot be refused any more when it
-/// comes to be written: it waits.
+/// With a log that is gathered in memory, acknowledged samples cannot be refused any more when they
+/// are written: the write waits.
 #[test]
 fn gathered_records_outlast_a_full_disk() {
     on_small_disk("gathered_records_outlast_a_full_disk", 16, |disk| {
@@ -279,7 +279,7 @@ fn gathered_records_outlast_a_full_disk() {
     });
 }
 
-/// It said that it had stopped cleanly, with exit code 0, and a power cut might lose records.
+/// The store reported a clean stop, with exit code 0, though a power cut might lose records.
 #[test]
 fn a_stop_says_what_a_full_disk_has_not_taken() {
     on_small_disk("a_stop_says_what_a_full_disk_has_not_taken", 16, |disk| {

@@ -1,5 +1,5 @@
-//! What was acknowledged is there: at once, after a clean restart, after `kill -9`, and when it has
-//! moved from the head into blocks. Sums over (labels, timestamp, value bits) decide.
+//! Acknowledged samples are kept: at once, after a clean restart, after `kill -9`, and when they
+//! have moved from the head into blocks. Checksums over (labels, timestamp, value bits) decide.
 
 use std::time::Duration;
 use tidepool_tests::checksum::{Checksum, assert_same};
@@ -18,7 +18,7 @@ use tidepool_tests::wait;
 
 const SECOND_MS: i64 = 1_000;
 const MINUTE_MS: i64 = 60 * SECOND_MS;
-/// Blocks for these tests; the data of three hours fills many.
+/// Block duration of these tests; the data of three hours fills many blocks.
 const BLOCK: &str = "10m";
 const BLOCK_MS: i64 = 10 * MINUTE_MS;
 
@@ -39,12 +39,12 @@ fn a_clean_restart_keeps_everything() {
     send_all(&store, Version::V2, &data);
     let store = store.restart(Server::terminate).expect("tidepool starts again");
     assert_holds(&store, &data);
-    // And once more, now that it has only read its log.
+    // Restarted once more, after it has only read its log.
     let store = store.restart(Server::terminate).expect("tidepool starts again");
     assert_holds(&store, &data);
 }
 
-/// No more writes come: the store syncs by itself once the interval has passed.
+/// Without further writes, the store syncs by itself once the interval has passed.
 #[test]
 fn the_interval_syncs_what_was_written_last() {
     for policy in [WalSync::Interval, WalSync::Batch] {
@@ -66,7 +66,7 @@ fn the_interval_syncs_what_was_written_last() {
     }
 }
 
-/// A restarted store takes up where it was: the series go on.
+/// A restarted store continues the same series.
 #[test]
 fn writes_go_on_after_a_restart() {
     let mut store = Store::start().expect("tidepool starts");
@@ -82,7 +82,7 @@ fn writes_go_on_after_a_restart() {
     assert_holds(&store, &data);
 }
 
-/// Two senders at work, killed without warning, three times over: every acknowledged request is
+/// Two senders at work, and a kill without warning, three times: every acknowledged request is
 /// there, and one without an answer is there as a whole or not at all.
 fn kill_in_the_middle(policy: WalSync) {
     let mut store = Store::start_with(|config| config.wal_sync(policy)).expect("tidepool starts");
@@ -106,7 +106,7 @@ fn kill_in_the_middle(policy: WalSync) {
         expected.extend(senders.iter().flat_map(Sender::acknowledged_series));
         let got = store.reader().streamed(&[read_all()]).expect("a stream").remove(0);
         let sum = Checksum::of(&got);
-        // Each sender has one request without an answer: in or out.
+        // Each sender has one request without an answer, which may be stored or not.
         let unanswered: Vec<_> = senders.iter().map(Sender::unanswered_series).collect();
         let subset = (0..1u32 << unanswered.len()).find_map(|subset| {
             let chosen = unanswered.iter().enumerate().filter(|(i, _)| subset >> i & 1 == 1);
@@ -130,7 +130,7 @@ fn kill_9_loses_nothing_acknowledged_with_sync_interval() {
     kill_in_the_middle(WalSync::Interval);
 }
 
-/// The machine did not fail, only the process: what was written is with the kernel.
+/// The process failed, not the machine: written data is with the kernel.
 #[test]
 fn kill_9_loses_nothing_acknowledged_with_sync_off() {
     kill_in_the_middle(WalSync::Off);
@@ -150,7 +150,7 @@ fn blocks_and_head_together_hold_everything() {
     }
     assert_holds(&store, &data);
 
-    // Parts: within one block, across blocks, across blocks and head.
+    // Ranges within one block, across blocks, and across blocks and head.
     let (first_ms, last_ms) = data.time_range_ms().expect("there are samples");
     for (start_ms, end_ms) in [
         (first_ms + MINUTE_MS, first_ms + 2 * MINUTE_MS),
@@ -171,7 +171,7 @@ fn blocks_and_head_together_hold_everything() {
     assert_holds(&store, &data);
 }
 
-/// The log holds what blocks do not: less than half of what it holds without blocks.
+/// The log has only samples that blocks do not have: less than half of its size without blocks.
 #[test]
 fn the_log_shrinks_when_blocks_are_cut() {
     let data = hours_of_data(52);
@@ -194,7 +194,7 @@ fn the_log_shrinks_when_blocks_are_cut() {
     assert_holds(&store, &data);
 }
 
-/// While blocks are cut, a read neither misses nor doubles what was acknowledged before it.
+/// While blocks are cut, a read neither misses nor doubles samples acknowledged before it.
 #[test]
 fn reads_are_whole_while_blocks_are_cut() {
     let store = Store::start_with(|c| c.block_duration(BLOCK)).expect("tidepool starts");
@@ -221,8 +221,8 @@ fn reads_are_whole_while_blocks_are_cut() {
     assert_holds(&store, &data);
 }
 
-/// A sender that repeats until it is acknowledged, a store that dies again and again while it cuts
-/// blocks: in the end everything is there once.
+/// A sender that repeats until it is acknowledged, and a store that is killed repeatedly while it
+/// cuts blocks: in the end every sample is stored once.
 #[test]
 fn kill_9_while_blocks_are_cut_loses_and_doubles_nothing() {
     let mut store = Store::start_with(|c| c.block_duration(BLOCK)).expect("tidepool starts");

@@ -1,6 +1,5 @@
-//! Starts that fail while the log is replayed: if the engine does, again and again and no further
-//! than before, the log is quarantined, whole, and the node serves; what was in the log can be had
-//! back.
+//! Starts that fail during the replay: if the engine fails repeatedly without progress, the whole
+//! log is quarantined, and the node serves; the samples of the log can be restored.
 
 use rustix::process::Signal;
 use std::fs;
@@ -20,7 +19,7 @@ use tidepool_tests::tidepool::{Config, Store};
 
 const WAIT: Duration = Duration::from_secs(60);
 
-/// Takes a while to replay, and some hundred megabytes.
+/// Makes data whose replay takes a while, and some hundred megabytes.
 fn large(seed: u64) -> Dataset {
     let (series, scrapes, interval_ms) = (60_000, 20, 15_000);
     let start_ms = now_ms() - scrapes as i64 * interval_ms;
@@ -34,7 +33,7 @@ fn large(seed: u64) -> Dataset {
     })
 }
 
-/// A directory with such a log, and nothing running.
+/// Returns a directory with such a log, and no server.
 fn with_large_log(seed: u64) -> (Config, tempfile::TempDir, Dataset) {
     let store = Store::start().expect("tidepool starts");
     let data = large(seed);
@@ -51,7 +50,7 @@ fn failed_starts(data_dir: &Path) -> Vec<String> {
     names.filter(|name| name.starts_with("failed-starts")).collect()
 }
 
-/// The one entry, which has to be logs.
+/// Returns the only quarantined entry, which must be logs.
 fn quarantined_logs(data_dir: &Path) -> PathBuf {
     let paths = data_dir::quarantine(data_dir).expect("a directory");
     assert_eq!(paths.len(), 1, "{paths:?}");
@@ -65,7 +64,7 @@ fn quarantined_logs(data_dir: &Path) -> PathBuf {
 fn wait_for_replay(server: &mut Server, data_dir: &Path) {
     let begun = Instant::now();
     let is_reading = || fs::metadata(data_dir.join("starting")).is_ok_and(|note| note.len() > 0);
-    // The note may be that of the start before; signals are heard before anything listens.
+    // The note may be that of the start before; signals are handled before anything listens.
     let listening = format!("listening address={}", server.address());
     while !(server.log().contains(&listening) && is_reading()) {
         assert!(begun.elapsed() < WAIT, "{}", server.log());
@@ -82,7 +81,7 @@ fn takes_writes(store: &Store) {
     assert!(got.contains(&series), "{} series", got.len());
 }
 
-/// As so many starts in a row leave a directory at which the engine failed, after one record.
+/// Writes the note of this number of starts in a row at which the engine failed after one record.
 fn fail_starts(data_dir: &Path, count: u32) {
     fs::write(data_dir.join(format!("failed-starts.{count}")), "1\n").expect("a file");
 }
@@ -107,7 +106,7 @@ fn a_log_at_which_the_engine_fails_is_quarantined_and_can_be_had_back() {
     let kept = quarantined_logs(&data_dir);
     let report = tsdb(arguments!["verify", &data_dir]);
     assert!(report.contains("-logs: warning: quarantined"), "{report}");
-    // As the log line says.
+    // The command is the one in the log line.
     tsdb(arguments!["restore", &kept, &data_dir]);
     assert!(!data_dir::blocks(&data_dir).expect("blocks").is_empty());
     fs::remove_dir_all(data_dir.join("wal")).expect("removed: what came after");
@@ -116,7 +115,7 @@ fn a_log_at_which_the_engine_fails_is_quarantined_and_can_be_had_back() {
 }
 
 /// The blocks of the quarantined log end after the node's own log begins: newer samples of series
-/// that lag behind others are there, and nowhere else.
+/// that are behind others are only there.
 #[test]
 fn a_restored_log_hides_nothing_of_the_one_that_followed() {
     let store = Store::start().expect("tidepool starts");
@@ -138,7 +137,7 @@ fn a_restored_log_hides_nothing_of_the_one_that_followed() {
     let data_dir = config.data_dir().to_owned();
     fail_starts(&data_dir, 3);
     let store = Store { server: config.start().expect("tidepool starts"), config, directory };
-    // One of these was in the quarantined log with another value: what came later counts.
+    // One of these was in the quarantined log with another value: the later value counts.
     send(&store, &[series("behind", 1500..1800), series("ahead", 1800..2100)]);
     let labels = [("__name__", "m"), ("i", "behind")];
     send(&store, &[Series::new(&labels, &[(begin_ms + 1_000_000, -1.0)])]);
@@ -163,8 +162,9 @@ fn a_restored_log_hides_nothing_of_the_one_that_followed() {
     assert_same("merged", &expected, &got);
 }
 
-/// Ended from outside while it replays, again and again, as by kills, power cuts and stops: that is
-/// no failure of the log, which is all there in the end. Meanwhile it says how far it is.
+/// Ended from outside repeatedly during the replay, as by kills, power cuts and stops: this does
+/// not count as a failure of the log, which is complete in the end. Meanwhile the server reports
+/// its progress.
 #[test]
 fn a_start_that_is_ended_from_outside_does_not_count() {
     let (config, directory, data) = with_large_log(302);
@@ -219,8 +219,8 @@ fn a_start_that_is_ended_from_outside_does_not_count() {
     assert_holds(&store, &data);
 }
 
-/// A start that has too little memory for the log is no failure, however often it comes, and with
-/// however much.
+/// A start without enough memory for the log does not count as a failure, however often it happens,
+/// and whatever the limit.
 #[test]
 fn too_little_memory_never_counts() {
     let (config, directory, data) = with_large_log(304);
@@ -252,7 +252,7 @@ fn without_a_limit_it_is_never_quarantined() {
     assert_eq!(failed_starts(&data_dir), Vec::<String>::new());
 }
 
-/// What no other try can cure ends the process before anything is touched.
+/// An error that no retry can cure ends the process before any file is changed.
 #[test]
 fn a_limit_too_small_for_anything_ends_the_process() {
     let directory = tempfile::tempdir().expect("a temporary directory");

@@ -1,5 +1,5 @@
-//! A clean stop leaves a snapshot of the head, and the next start needs no log: with the same data,
-//! whatever comes after, and never if anything has changed since.
+//! A clean stop writes a head snapshot, and the next start needs no log: it has the same data,
+//! whatever follows, and never uses a snapshot if anything has changed since.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,15 +15,15 @@ use tidepool_tests::sender::{assert_holds, recent_data, send_all};
 use tidepool_tests::series::{Dataset, Shape, Texture};
 use tidepool_tests::tidepool::{Config, READY_PATH, Store, WalSync};
 
-/// Another number of series for a measurement by hand.
+/// Variable with another number of series, for a measurement by hand.
 const SERIES_VARIABLE: &str = "HEAD_SNAPSHOT_SERIES";
 
 fn path(config: &Config) -> PathBuf {
     config.data_dir().join(FILE)
 }
 
-/// Starts the server, asks without a pause whether it is ready, and returns how long it took and
-/// the CPU time up to then.
+/// Starts the server, asks repeatedly whether it is ready, and returns the elapsed time and the CPU
+/// time until then.
 fn timed_start(config: &Config) -> (Server, Duration, Duration) {
     let launch = config.launch().expect("a free port");
     let start = Instant::now();
@@ -76,7 +76,7 @@ fn a_clean_stop_leaves_nothing_to_replay() {
     }
 }
 
-/// With every policy, a store that is stopped and killed in turn, and written to in between.
+/// With every policy, a store that is alternately stopped and killed, and written to in between.
 #[test]
 fn nothing_is_lost_after_a_start_from_a_snapshot() {
     for policy in [WalSync::Always, WalSync::Interval, WalSync::Off] {
@@ -102,7 +102,7 @@ fn nothing_is_lost_after_a_start_from_a_snapshot() {
     }
 }
 
-/// Blocks are cut and the log shrinks before and after a start from a snapshot.
+/// Blocks are cut and the log is truncated before and after a start from a snapshot.
 #[test]
 fn blocks_are_cut_after_a_start_from_a_snapshot() {
     let mut store = Store::start_with(|c| c.block_duration("10m")).expect("tidepool starts");
@@ -168,14 +168,14 @@ fn a_damaged_snapshot_costs_only_time() {
         drop(store);
         fs::remove_dir_all(config.data_dir()).expect("it can be removed");
     }
-    // The copies themselves are no reason not to use it.
+    // The copies themselves are no reason to ignore the snapshot.
     copy_dir(&kept, config.data_dir());
     let server = config.start().expect("tidepool starts");
     assert!(was_used(&server));
     assert_holds(&Store { server, config, directory }, &data);
 }
 
-/// A tool that writes to the logs makes the snapshot stale.
+/// A tool that writes to the logs makes the snapshot outdated.
 #[test]
 fn a_snapshot_from_before_a_tool_is_not_used() {
     let store = Store::start().expect("tidepool starts");
@@ -184,7 +184,7 @@ fn a_snapshot_from_before_a_tool_is_not_used() {
     let Store { server, config, directory } = store;
     server.terminate().expect("it ends");
     let data_dir = config.data_dir();
-    // These only look.
+    // These commands only read.
     tsdb(arguments!["list", data_dir]);
     tsdb(arguments!["dump", data_dir]);
     let server = config.start().expect("tidepool starts");
@@ -209,7 +209,7 @@ fn it_can_be_turned_off() {
     server.terminate().expect("it ends");
     assert!(!path(&config).exists());
 
-    // One that was left with the flag on is neither used nor kept.
+    // A snapshot written with the flag on is neither used nor kept with the flag off.
     let on = Config::new(directory.path());
     on.start().expect("tidepool starts").terminate().expect("it ends");
     assert!(path(&on).exists());

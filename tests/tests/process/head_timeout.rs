@@ -1,8 +1,8 @@
-//! A head that works on one call for longer than `--head-timeout`. Nothing can interrupt it: the
-//! process says so and ends, also while it is being stopped, and what it acknowledged is there
-//! after the next start.
+//! A head that works on one call for longer than `--head-timeout`. Nothing can interrupt the call:
+//! the process logs this and ends, also while it is being stopped, and acknowledged samples are
+//! there after the next start.
 //!
-//! The call is a request of so many new series that no machine takes them in so short a time.
+//! The call is a request of so many new series that no machine stores them in so short a time.
 
 use rustix::process::Signal;
 use std::fs;
@@ -20,14 +20,14 @@ use tidepool_tests::wait;
 const WAIT: Duration = Duration::from_secs(60);
 /// Far longer than a small write takes, and far shorter than [`MANY`] series.
 const TIMEOUT: &str = "--head-timeout=200ms";
-/// A request of 27 MB, which is less than the largest that is taken.
+/// Makes a request of 27 MB, which is below the maximum.
 const MANY: usize = 600_000;
 const EXIT_CODE: i32 = 70;
 
 /// Records wait in memory, or are written before the answer.
 const POLICIES: [WalSync; 2] = [WalSync::Batch, WalSync::Off];
 
-/// A server with the short timeout, and what starts one without.
+/// Starts a server with the short timeout; the store's config starts later ones without it.
 fn start(policy: WalSync) -> Store {
     let directory = tempfile::tempdir().expect("a directory");
     let config = Config::new(directory.path()).wal_sync(policy).flag("--memory-limit=2GiB");
@@ -54,7 +54,7 @@ fn acknowledged(store: &Store) -> Vec<Series> {
     series
 }
 
-/// Sends what takes the head longer than it may; returns the status of the answer, if there is one.
+/// Sends a request that exceeds the head's timeout; returns the status of an answer, if any.
 fn keep_busy(store: &Store) -> JoinHandle<Result<u16, HttpError>> {
     let url = store.server.url();
     let time_ms = now_ms();
@@ -68,7 +68,7 @@ fn keep_busy(store: &Store) -> JoinHandle<Result<u16, HttpError>> {
     })
 }
 
-/// How long the head thread has run on a processor (proc(5), `schedstat`).
+/// Returns the CPU time of the head thread (proc(5), `schedstat`).
 fn head_ran(process_id: u32) -> Option<Duration> {
     let tasks = fs::read_dir(format!("/proc/{process_id}/task")).ok()?;
     let mut ran = tasks.filter_map(|task| {
@@ -81,7 +81,7 @@ fn head_ran(process_id: u32) -> Option<Duration> {
     ran.next()
 }
 
-/// The process ends by itself, and says why.
+/// Asserts that the process ends by itself, and logs the reason.
 #[track_caller]
 fn assert_ends(store: &mut Store, sender: JoinHandle<Result<u16, HttpError>>) {
     let status = store.server.wait_end(WAIT).expect("tidepool ends");
@@ -99,7 +99,7 @@ fn assert_ends(store: &mut Store, sender: JoinHandle<Result<u16, HttpError>>) {
     assert!(answered.is_err(), "what the head worked on is not acknowledged: {answered:?}");
 }
 
-/// The next start has what was acknowledged, and counts no failed start.
+/// Asserts that the next start has the acknowledged samples, and counts no failed start.
 #[track_caller]
 fn assert_nothing_is_lost(store: Store, acknowledged: &[Series]) {
     let Store { config, directory, .. } = store;
@@ -107,7 +107,7 @@ fn assert_nothing_is_lost(store: Store, acknowledged: &[Series]) {
     let store = Store { server, config, directory };
     assert_eq!(store.metric("tidepool_failed_starts_total"), Some(0.0));
     let mut found = store.reader().streamed(&[read_all()]).expect("a stream").remove(0);
-    // Of the request that was not acknowledged, anything may be there.
+    // The request that was not acknowledged may be stored in any part.
     found.retain(|series| series.labels.value("__name__") == "acknowledged");
     assert_same("after the end", acknowledged, &found);
 }
@@ -123,7 +123,7 @@ fn a_stuck_head_ends_the_process_and_nothing_acknowledged_is_lost() {
     }
 }
 
-/// The stop waits for the head, but no longer than the head may take.
+/// The stop waits for the head, but no longer than the head's timeout.
 #[test]
 fn a_stuck_head_does_not_keep_the_process_from_stopping() {
     let mut store = start(WalSync::Interval);
@@ -131,7 +131,7 @@ fn a_stuck_head_does_not_keep_the_process_from_stopping() {
     let process_id = store.server.process_id();
     let before = head_ran(process_id).expect("a head thread");
     let sender = keep_busy(&store);
-    // Far more than it needs while it waits, and little enough to be seen in time.
+    // Far more CPU time than it needs while it waits, and little enough to be seen in time.
     let is_busy = || head_ran(process_id).filter(|ran| *ran > before + Duration::from_millis(5));
     let looked = wait::until_every(Duration::from_millis(1), "a head that works", WAIT, is_busy);
     looked.expect("it gets the request");

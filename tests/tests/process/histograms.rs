@@ -1,5 +1,5 @@
-//! Native histograms of every kind: what was acknowledged comes back, from the head, from blocks,
-//! from merged blocks, after `kill -9`, out-of-order and twice.
+//! Native histograms of every kind: acknowledged ones are returned, from the head, from blocks,
+//! from merged blocks, after `kill -9`, out of order and twice.
 
 use std::time::Duration;
 use tidepool_tests::data_dir::{self, Block};
@@ -42,7 +42,7 @@ fn the_head_and_the_log_keep_every_kind() {
     }
 }
 
-/// Blocks of ten minutes, not merged, of thirty, merged: in all, chunks are cut, clipped, joined.
+/// Blocks of ten minutes, unmerged and merged to thirty: chunks are cut, clipped and joined.
 #[test]
 fn blocks_and_merged_blocks_keep_every_kind() {
     for merges in [false, true] {
@@ -64,8 +64,8 @@ fn blocks_and_merged_blocks_keep_every_kind() {
     }
 }
 
-/// Every third value comes out of order, in no order, once the blocks of its time are there; then
-/// some of all come again.
+/// Every third value comes out of order, in random order, once the blocks of its time exist; then
+/// some of all are sent again.
 #[test]
 fn out_of_order_values_and_resends_are_merged_in() {
     for merges in [false, true] {
@@ -74,7 +74,7 @@ fn out_of_order_values_and_resends_are_merged_in() {
             true => config.merged_block_duration("5m").flag("--out-of-order-window=110m"),
         });
         let store = store.expect("tidepool starts");
-        // All of it lies inside the window.
+        // All values are inside the window.
         let data = data_until_now(103, 18, 300, 20_000);
         let all = rows(&data);
         let is_out_of_order = |number: &usize| number % 7 == 2 || number % 7 == 5;
@@ -115,7 +115,7 @@ fn shuffle<T>(list: &mut [T]) {
     }
 }
 
-/// Another value at a time that is taken is refused, whatever the kind.
+/// Another value at a time that has one is refused, whatever the kind.
 #[test]
 fn another_value_at_the_same_time_is_refused() {
     use tidepool_tests::histogram::wire::encode;
@@ -153,7 +153,7 @@ fn statistics_tell_the_kinds_apart() {
     send(&store.server, Version::V1, &rows(&data));
     let data_dir = store.config.data_dir();
     let blocks = wait_for("our blocks", data_dir, |blocks| blocks.len() >= 8);
-    // Which kind marks an end is up to the store.
+    // The store chooses the kind of a stale marker.
     let stored = read("tidepool", &store.server);
     let mut histograms_in_all = 0;
     for block in blocks {

@@ -1,4 +1,4 @@
-//! The jobs that need no configuration: the machine's metrics and the program's own.
+//! The built-in jobs, which need no configuration: the machine's metrics and the program's own.
 
 use super::configuration::reload;
 use super::scrape::api;
@@ -23,7 +23,7 @@ fn store(flags: &[&str]) -> Store {
     Store::start_with(config).expect("tidepool starts")
 }
 
-/// The values of an instant query by the labels of the result.
+/// Returns the values of an instant query by the labels of the result.
 fn ask(store: &Store, query: &str) -> BTreeMap<String, f64> {
     let answer = api(&store.server, &format!("query?query={}", percent_encode(query)));
     let vector = answer["result"].as_array().expect("a vector").clone();
@@ -65,7 +65,7 @@ fn the_machine_and_the_program_are_recorded_without_any_configuration() {
         let query = format!("up{{job=\"{job}\",instance=\"{host}\"}}");
         assert_eq!(one(&ask(&store, &query)), 1.0, "{job}");
     }
-    // What others say of this machine.
+    // Compared with other sources of this machine.
     let memory = fs::read_to_string("/proc/meminfo").expect("a text");
     let total = memory.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let total = total.and_then(|rest| rest.split_whitespace().next()).expect("a number");
@@ -77,10 +77,10 @@ fn the_machine_and_the_program_are_recorded_without_any_configuration() {
     assert_eq!(one(&ask(&store, "node_boot_time_seconds")), boot);
     let version = ask(&store, "tidepool_build_info{job=\"tidepool\"}");
     assert!(one(&version) == 1.0 && version.keys().all(|labels| labels.contains("version")));
-    // What a metric means is stored, too.
+    // The metric's help text is stored, too.
     let metadata = api(&store.server, "metadata?metric=node_load1");
     assert_eq!(metadata["node_load1"][0]["help"], "1m load average.");
-    // A counter grows with its rounds.
+    // A counter grows with the rounds of its job.
     wait_for(
         &store,
         "resets(node_context_switches_total[1m]) == 0 and changes(node_context_switches_total[1m]) > 1",
@@ -126,7 +126,7 @@ fn a_configured_job_takes_the_place_of_a_built_in_one() {
     assert_eq!(reload(&store).0, 200);
     let instance = format!("up{{job=\"node\",instance=\"{}\"}} == 1", target.address());
     wait_for(&store, &instance);
-    // The other ends with a marker after two intervals.
+    // The other job ends with a marker after two intervals.
     wait::until("the end of the built-in job", TIMEOUT, || {
         ask(&store, "node_load1").is_empty().then_some(())
     })
@@ -142,7 +142,7 @@ fn write(root: &Path, name: &str, text: &str) {
     fs::write(path, text).expect("a file");
 }
 
-/// As in a container that has the machine's files elsewhere.
+/// As in a container that has the machine's files in another directory.
 #[test]
 fn files_may_lie_elsewhere_and_text_files_are_read() {
     let machine = tempfile::tempdir().expect("a directory");
@@ -176,7 +176,7 @@ fn files_may_lie_elsewhere_and_text_files_are_read() {
     let failed = ask(&store, "node_scrape_collector_success{collector=\"meminfo\"}");
     assert_eq!(one(&failed), 0.0);
     assert!(store.server.log().contains("bad.prom"), "{}", store.server.log());
-    // A file that is mended is taken.
+    // A corrected file is accepted.
     write(root, "text/bad.prom", "mended 1\n");
     wait_for(&store, "mended");
     wait_for(&store, "node_textfile_scrape_error == 0");

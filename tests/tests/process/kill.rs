@@ -1,6 +1,6 @@
-//! `kill -9`, over and over: senders at work, blocks of ten seconds that are cut and merged all
-//! the time, and a server that dies at any moment of it. What was acknowledged is there after each
-//! start; in the end everything is there, once.
+//! Repeated `kill -9`: senders at work, blocks of ten seconds that are cut and merged all the time,
+//! and a server that is killed at any moment. Acknowledged samples are there after each start; in
+//! the end every sample is there once.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -19,42 +19,42 @@ use tidepool_tests::soak;
 use tidepool_tests::tidepool::{Store, WalSync};
 use tidepool_tests::wait::{self, chain};
 
-/// Kills of one server's data: in each run of the tests, and in a soak.
+/// Number of kills of one server's data: in each run of the tests, and in a soak.
 const KILLS: (usize, usize) = (40, 500);
 
 const SENDERS: usize = 3;
 
-/// Series of a sender; one more each hundred requests, in place of the oldest.
+/// Number of series of a sender; one new series each hundred requests, in place of the oldest.
 const SERIES: usize = 15;
 
 /// Sample time between two requests of a sender.
 const STEP_MS: i64 = 100;
 
-/// Real time between them. Sample time still passes much faster, so that blocks are cut all the
-/// time; but merges, which come after cuts, need their turn.
+/// Real time between two requests. Sample time still passes much faster, so that blocks are cut all
+/// the time; but merges, which come after cuts, need time, too.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Each so many requests some samples come out of order.
+/// Number of requests between two with out-of-order samples.
 const OUT_OF_ORDER_EVERY: usize = 7;
 
-/// Samples that come out of order do so by this.
+/// Distance of out-of-order samples behind the newest.
 const OUT_OF_ORDER_MS: i64 = 4_000;
 
 /// Shortest and longest time between a start and a kill.
 const LIFE_MS: (u64, u64) = (20, 400);
 
-/// Requests of a sender that make blocks to be merged, however few a busy machine took in between
-/// the kills: a minute and a half of sample time.
+/// Number of a sender's requests that fill blocks to be merged, however few a busy machine accepted
+/// between the kills: a minute and a half of sample time.
 const REQUESTS_MIN: usize = 900;
 
-/// Requests of a sender that a read after a start looks back at.
+/// Number of a sender's requests that a read after a start covers.
 const LOOK_BACK: usize = 300;
 
-/// One sender, whose requests are the same each time they are made.
+/// A sender whose requests are the same each time they are made.
 struct Sender {
     number: usize,
     start_ms: i64,
-    /// Requests answered with success.
+    /// Number of requests answered with success.
     acknowledged: AtomicUsize,
 }
 
@@ -65,7 +65,7 @@ impl Sender {
         Labels::from_pairs([("__name__", name), ("sender", sender), ("series", series)])
     }
 
-    /// Time of a request's samples.
+    /// Returns the time of a request's samples.
     fn time_ms(&self, request: usize) -> i64 {
         self.start_ms + request as i64 * STEP_MS + self.number as i64
     }
@@ -87,7 +87,7 @@ impl Sender {
         rows
     }
 
-    /// All requests in a range.
+    /// Returns the samples of all requests in a range.
     fn requests(&self, range: std::ops::Range<usize>) -> Vec<Series> {
         range.flat_map(|request| self.request(request)).collect()
     }
@@ -96,7 +96,7 @@ impl Sender {
         self.acknowledged.load(Ordering::SeqCst)
     }
 
-    /// Sends until the server is gone; a request that was not answered is sent again first.
+    /// Sends until the server has ended; a request without an answer is sent again first.
     fn send_until_it_fails(&self, writer: &Writer) {
         loop {
             let request = self.request(self.count());
@@ -120,7 +120,7 @@ fn value(random: &mut Random) -> f64 {
     }
 }
 
-/// What came back of the last requests: all that were acknowledged, nothing that was not sent.
+/// Checks the last requests: all acknowledged samples are there, and none that was not sent.
 fn check_newest(store: &Store, senders: &[Sender], what: &str) {
     let look_back = |sender: &Sender| sender.count().saturating_sub(LOOK_BACK);
     let start_ms = senders.iter().map(|sender| sender.time_ms(look_back(sender))).max();
@@ -128,8 +128,8 @@ fn check_newest(store: &Store, senders: &[Sender], what: &str) {
     let got = store.reader().streamed(&query).unwrap_or_else(|e| panic!("{what}: {}", chain(&e)));
     let start_ms = query[0].start_timestamp_ms;
     let since = |series: Series| series.between(start_ms, i64::MAX);
-    // Each sender has at most one request without an answer: in or out, but for its out-of-order
-    // part.
+    // Each sender has at most one request without an answer, which is stored or not, except for its
+    // out-of-order part.
     let of = |sender: &Sender, from: usize, to: usize| -> Vec<Series> {
         sender.requests(from..to).into_iter().map(since).collect()
     };
@@ -178,7 +178,7 @@ fn kill_again_and_again(policy: WalSync, records: &str) {
         check_newest(&store, &senders, &format!("{policy:?}, after kill {kill}"));
     }
 
-    // Requests that were under way are sent again, as senders do, and others until there is enough.
+    // Unanswered requests are sent again, as senders do, and others until there are enough.
     let writer = store.writer();
     let send = |sender: &Sender| {
         let request = sender.request(sender.count());

@@ -18,9 +18,9 @@ use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::{Config, Store, WalSync, command};
 use tidepool_tests::wait;
 
-/// How long an orderly end may take.
+/// Longest duration of a clean end.
 const END_MAX: Duration = Duration::from_secs(10);
-/// For whatever a busy machine makes slow.
+/// Timeout for events that a busy machine delays.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn get(store: &Store, path: &str) -> Response {
@@ -54,8 +54,8 @@ fn signals_end_it_cleanly() {
     }
 }
 
-/// Writes and large reads go on when the signal comes: the end is as soon, what was acknowledged is
-/// kept, and of what was not at most the request that was under way.
+/// Writes and large reads continue when the signal comes: the end is as soon, acknowledged samples
+/// are kept, and of the others at most the request that was under way.
 #[test]
 fn a_signal_under_load_ends_it_in_time_and_loses_nothing() {
     let store = Store::start_with(|config| config.wal_sync(WalSync::Always));
@@ -82,7 +82,7 @@ fn a_signal_under_load_ends_it_in_time_and_loses_nothing() {
         for _ in 0..3 {
             scope.spawn(|| while Reader::new(&url).streamed(&[read_all()]).is_ok() {});
         }
-        // At once: the writer has no more to do than some seconds.
+        // At once, because the writer has work for only a few seconds.
         has_begun.recv_timeout(TIMEOUT).expect("requests are taken");
         server.end_by(Signal::TERM).expect("tidepool ends")
     });
@@ -101,7 +101,7 @@ fn a_signal_under_load_ends_it_in_time_and_loses_nothing() {
     assert!(kept.contains(&got), "{acknowledged} requests were acknowledged: {kept:?} {got:?}");
 }
 
-/// Starts what cannot start: it has to end by itself; returns its log.
+/// Starts a server that cannot start and must end by itself; returns its log.
 #[track_caller]
 fn refused(launch: &Launch) -> String {
     let mut second = launch.spawn().expect("it can be spawned");
@@ -116,7 +116,7 @@ fn a_second_process_on_the_same_data_is_refused() {
     let store = Store::start().expect("tidepool starts");
     let data = recent_data(72, 20, 20);
     send_all(&store, Version::V2, &data);
-    // By its own name, and by another one.
+    // Under its own name, and under another one.
     let directory = tempfile::tempdir().expect("a temporary directory");
     std::os::unix::fs::symlink(store.config.data_dir(), directory.path().join("data"))
         .expect("a symbolic link");
@@ -129,7 +129,7 @@ fn a_second_process_on_the_same_data_is_refused() {
     let more = Series::new(&[("__name__", "more")], &[(now_ms(), 1.0)]);
     let answer = store.writer().send(Version::V2, &[more.row()]).expect("an answer");
     assert_eq!(answer.status, 204, "the first is not disturbed");
-    // After the first is gone, even by force, its data is free.
+    // After the first has ended, even by force, its data is free.
     let Store { server, config, directory: kept } = store;
     server.kill().expect("tidepool ends");
     let server = linked.start().expect("tidepool starts by the other name");
@@ -139,7 +139,7 @@ fn a_second_process_on_the_same_data_is_refused() {
     assert_same("after the kill", &all, &got[0]);
 }
 
-/// What is in the lock file says nothing; only a lock on it does.
+/// The content of the lock file does not matter; only a lock on it does.
 #[test]
 fn a_lock_file_that_somebody_left_does_not_stop_a_start() {
     for mode in [0o644, 0o444, 0o000] {
@@ -150,7 +150,7 @@ fn a_lock_file_that_somebody_left_does_not_stop_a_start() {
         std::fs::write(&lock, b"4711\n\xff garbage").expect("a file");
         std::fs::set_permissions(&lock, Permissions::from_mode(mode)).expect("a mode");
         let server = config.start();
-        // Root may open anything; for others a file that cannot be opened cannot be locked.
+        // Root may open any file; for other users a file that cannot be opened cannot be locked.
         if mode != 0 || rustix::process::geteuid().is_root() {
             let server = server.unwrap_or_else(|e| panic!("{mode:o}: {}", wait::chain(&e)));
             refused(&config.launch().expect("a free port"));
@@ -171,16 +171,16 @@ fn a_taken_address_is_a_clear_error() {
     let status = second.wait_end(TIMEOUT).expect("the second ends");
     assert!(!status.success(), "{status}");
     assert!(second.log().contains(&address.to_string()), "{}", second.log());
-    // Somebody who then starts it elsewhere finds no traces.
+    // A later start in another directory finds no traces.
     assert!(!config.data_dir().exists());
 }
 
-/// Runs tidepool to its end: code, output, errors.
+/// Runs tidepool to its end; returns code, output, errors.
 fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
     let file = || tempfile::NamedTempFile::new().expect("a temporary file");
     let (output, errors) = (file(), file());
     let handle = |file: &tempfile::NamedTempFile| file.reopen().expect("the temporary file");
-    // Should it start to serve, then not in our folder.
+    // If it started to serve, then not in the folder of the tests.
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mut child = command()
         .args(arguments)
@@ -218,7 +218,7 @@ fn help_and_version_are_told() {
     for flag in ["--data-dir", "--block-duration", "--head-timeout"] {
         assert!(help.contains(flag), "{flag} is missing: {help}");
     }
-    // Asked for help with itself, `help` says what it says anyway.
+    // With help on itself, `help` prints its usual text.
     for arguments in [&["help", "--help"][..], &["help", "-h"], &["help", "serve", "--help"]] {
         let said: Vec<&str> =
             arguments.iter().copied().filter(|word| !word.starts_with('-')).collect();

@@ -1,4 +1,4 @@
-//! tidepool's process by itself: what needs no foreign server or tool.
+//! tidepool's process by itself: tests without foreign servers and tools.
 
 mod admin;
 mod api;

@@ -9,7 +9,6 @@ use tidepool_tests::sender::{hours_of_data, read_all, send_all, wait_for_blocks}
 use tidepool_tests::tidepool::{Config, Store};
 
 const BLOCK_MS: i64 = 600_000;
-/// Reads at a time.
 const READS: usize = 10;
 
 fn descriptors(server: &Server) -> usize {
@@ -21,7 +20,7 @@ fn unmerged(config: Config) -> Config {
     config.flag("--block-duration=10m").flag("--max-block-duration=10m")
 }
 
-/// Reads had all files of all blocks open, and failed where the limit was lower than their number.
+/// Reads used to open all files of all blocks, and failed if the limit was below their number.
 #[test]
 fn reads_of_many_blocks_need_few_open_files() {
     let data = hours_of_data(419);
@@ -34,7 +33,7 @@ fn reads_of_many_blocks_need_few_open_files() {
     let half = store.metric("process_max_fds").map(|limit| (limit / 2.0).floor().min(32_768.0));
     assert_eq!(store.metric("tidepool_block_files_open_limit"), half);
 
-    // Fewer than the blocks have files, but one for each that reads.
+    // Fewer than the blocks' files, but one for each read.
     let files_max = blocks.len() / 2;
     assert!(files_max >= 4, "{} blocks", blocks.len());
     let flag = format!("--max-open-block-files={files_max}");
@@ -53,7 +52,7 @@ fn reads_of_many_blocks_need_few_open_files() {
     assert!(figure("tidepool_block_files_closed_total") > 0.0);
     assert_eq!(figure("tidepool_block_files_open_limit"), files_max as f64);
     assert!(figure("tidepool_block_files_open") <= files_max as f64);
-    // What rests keeps no more than that open, beside the connections of this test.
+    // Instances that rest keep no more than that open, beside the connections of this test.
     let after = descriptors(&store.server);
     assert!(after <= before + files_max + 2 * READS, "{before} before, {after} after");
 }

@@ -1,4 +1,4 @@
-//! OTLP: senders are answered as the protocol wants it, and metadata is kept.
+//! OTLP: senders are answered as the protocol demands, and metadata is kept.
 
 use prost::Message as _;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use tidepool_tests::wait;
 const TIMEOUT: Duration = Duration::from_secs(30);
 const DAY_MS: i64 = 24 * 3_600_000;
 
-/// Prometheus 3.15 drops the metadata of OTLP metrics, so what its translator hands on is written
+/// Prometheus 3.15 drops the metadata of OTLP metrics, so the output of its translator is written
 /// down here.
 #[test]
 fn metadata_is_kept() {
@@ -112,7 +112,7 @@ fn what_is_rejected_is_said_and_the_rest_is_kept() {
     assert_eq!(of("tidepool_translation_rejected_total{endpoint=\"otlp\"}"), 5.0);
 }
 
-/// One wrong time made thousands of samples of `target_info`, and as many rejected points.
+/// One invalid time made thousands of samples of `target_info`, and as many rejected points.
 #[test]
 fn wrong_times_reject_their_own_points_alone() {
     let store = Store::start().expect("tidepool starts");
@@ -138,7 +138,7 @@ fn wrong_times_reject_their_own_points_alone() {
     assert_eq!(of_target, [now, now + 1, now + 2]);
 }
 
-/// A histogram or a summary is one data point, however many rows it is.
+/// A histogram or a summary is one data point, however many rows it becomes.
 #[test]
 fn rejected_points_are_those_of_the_sender() {
     let store = Store::start().expect("tidepool starts");
@@ -174,7 +174,7 @@ fn rejected_points_are_those_of_the_sender() {
         summary(far),
     ];
     assert_eq!(rejected(mixed), 5);
-    // Larger than a piece.
+    // Larger than one piece.
     assert_eq!(rejected(vec![histograms(15_000, &[now + 2, far])]), 1);
 }
 
@@ -211,12 +211,12 @@ fn what_is_no_request_is_refused() {
     assert!(post("application/json").contains("not JSON"));
     let got = Client::default().get(&format!("{url}{}", otlp::PATH)).expect("an answer");
     assert_eq!((got.status, got.header("allow")), (405, Some("POST")));
-    // A body may be dropped a moment behind its answer.
+    // A body may be freed shortly after its answer.
     let is_given_back = || (store.metric("tidepool_http_inflight_bytes")? == 0.0).then_some(());
     wait::until("the room of bodies", TIMEOUT, is_given_back).expect("it is given back");
 }
 
-/// More than one piece, and more than a limit of the store lets in.
+/// More than one piece, and more than a limit of the store accepts.
 #[test]
 fn large_requests_go_in_by_pieces_and_limits_hold() {
     let store = Store::start_with(|config| config.flag("--max-series=20000"));

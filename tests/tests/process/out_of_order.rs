@@ -1,5 +1,5 @@
 //! Out-of-order samples: within the out-of-order window they are accepted whatever came before,
-//! survive `kill -9`, end up in blocks, and change nothing when they come twice.
+//! survive `kill -9`, are written to blocks, and change nothing when they are repeated.
 
 use std::time::Duration;
 use tidepool_tests::checksum::assert_same;
@@ -21,7 +21,7 @@ fn accepts(store: &Store, version: Version, rows: &[Row<'_>]) {
     assert_eq!(response.status, 204, "{}", response.text());
 }
 
-/// Data of the last two hours, little of it in a request.
+/// Makes data of the last two hours, with few samples in a request.
 fn two_hours(seed: u64) -> Dataset {
     let (interval_ms, scrapes) = (30_000, 230);
     let start_ms = now_ms() - scrapes as i64 * interval_ms;
@@ -38,7 +38,7 @@ fn senders_may_lag_behind_one_another() {
     let mut sent = [0; 4];
     while sent.iter().any(|sent| *sent < scrapes.len()) {
         for (sender, sent) in sent.iter_mut().enumerate() {
-            // The first sender is through long before the last one has begun in earnest.
+            // The first sender ends long before the last one is far along.
             for _ in 0..[64, 16, 4, 1][sender] {
                 let Some(scrape) = scrapes.get(*sent) else { break };
                 let own = scrape.iter().enumerate().filter(|(number, _)| number % 4 == sender);
@@ -70,7 +70,7 @@ fn a_backlog_may_come_backwards_and_survives_kill_9() {
     }
 }
 
-/// Samples for ranges that blocks hold already get blocks of their own.
+/// Samples for the ranges of existing blocks get blocks of their own.
 #[test]
 fn out_of_order_samples_reach_blocks_and_resends_change_nothing() {
     let start = |window: &str| {
@@ -107,7 +107,7 @@ fn out_of_order_samples_reach_blocks_and_resends_change_nothing() {
         assert_same(when, &sent, &read.expect("an answer")[0]);
     };
     check(&store, "out-of-order samples");
-    // Again: what is stored is accepted and changes nothing.
+    // Sent again: stored samples are accepted and change nothing.
     for rows in out_of_order.iter().rev().take(20) {
         accepts(&store, Version::V2, rows);
     }

@@ -1,5 +1,4 @@
-//! What `/metrics` says of the process, its disk and the requests that it answered, beside what the
-//! system says.
+//! Metrics about the process, its disk and its answered requests, compared with the system's own.
 
 use std::fs;
 use std::time::Duration;
@@ -42,10 +41,10 @@ fn the_process_is_shown_as_client_libraries_show_it() {
     }
 }
 
-/// CPU time of a process by its directory in `/proc`.
+/// Returns the CPU time of a process by its directory in `/proc`.
 fn cpu_seconds(proc: &str) -> f64 {
     let stat = fs::read_to_string(format!("{proc}/stat")).expect("its figures");
-    // The name, which is the second field, may hold spaces.
+    // The name, which is the second field, may contain spaces.
     let (_, fields) = stat.rsplit_once(')').expect("a name");
     let ticks = fields.split_whitespace().skip(11).take(2);
     let ticks = ticks.map(|ticks| ticks.parse::<f64>().expect("ticks")).sum::<f64>();
@@ -66,7 +65,7 @@ fn the_disk_and_the_data_directory_are_shown() {
     assert!(figure("tidepool_data_directory_bytes") > before);
 }
 
-/// Whatever is asked for, there are only as many histograms as endpoints and statuses.
+/// Whatever the requests, there are only as many histograms as endpoints and statuses.
 #[test]
 fn requests_are_measured_by_handler_and_status() {
     let store = Store::start().expect("tidepool starts");
@@ -85,7 +84,7 @@ fn requests_are_measured_by_handler_and_status() {
     let write = "handler=\"/api/v1/write\",code=\"204\"";
     let wrong = "handler=\"/api/v1/write\",code=\"405\"";
     let values = "handler=\"/api/v1/label/:name/values\",code=\"200\"";
-    // An answer is counted once it is gone, which its client may see a moment before.
+    // An answer is counted once it is sent, which its client may see slightly earlier.
     let other = "handler=\"other\",code=\"404\"";
     for (labels, count) in [(write, 1.0), (wrong, 1.0), (values, 50.0), (other, 50.0)] {
         let is_counted = || (of("count", labels) == Some(count)).then_some(());
@@ -99,7 +98,7 @@ fn requests_are_measured_by_handler_and_status() {
     assert!(histograms.count() < 10, "{page}");
 }
 
-/// A question has a bound of its own; the refusal of a longer one names it.
+/// A query has a size limit of its own; the refusal of a longer one names it.
 #[test]
 fn questions_that_are_too_long_are_told_by_which_bound() {
     let refusal = |flag: &str, path: &str, bytes: usize| {

@@ -1,5 +1,5 @@
-//! What pages in a browser may not do, as raw requests: as browsers send them from pages of other
-//! origins, and from pages whose own name was pointed at tidepool. A real browser tries the same in
+//! Forbidden requests of pages in a browser, as raw requests: from pages of other origins, and from
+//! pages whose own name was pointed at tidepool. A real browser tries the same in
 //! `js/test/browser/cross_site.test.ts`.
 
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn start(flags: &[&str]) -> Store {
     store
 }
 
-/// A simple request, as a form sends it, with these header fields and no other.
+/// Sends a simple request, as a form does, with these header fields and no other.
 fn ask(store: &Store, method: &str, path: &str, fields: &[(&str, &str)]) -> Response {
     let body = if method == "POST" { "pushed 1\n" } else { "" };
     let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
@@ -45,7 +45,7 @@ fn status(store: &Store, method: &str, path: &str, fields: &[(&str, &str)]) -> u
     ask(store, method, path, fields).status
 }
 
-/// Names of the series that have samples.
+/// Returns names of the series that have samples.
 fn names(store: &Store) -> Vec<String> {
     let read = store.reader().streamed(&[read_all()]).expect("an answer");
     let series = read.iter().flatten().filter(|series| !series.samples.is_empty());
@@ -76,13 +76,13 @@ fn pages_of_other_origins_change_nothing() {
                 assert_eq!(response.header("access-control-allow-origin"), None);
             }
         }
-        // Questions are for whom `--cors-origin` allows.
+        // Queries are allowed for the origins in `--cors-origin`.
         assert_eq!(status(&store, "GET", LABELS, &fields), 200);
         assert_eq!(status(&store, "POST", LABELS, &fields), 200);
     }
     assert_eq!(names(&store), ["kept"]);
 
-    // Its own pages, address bars, and agents, which send nothing of the kind.
+    // Its own pages, address bars, and agents, which send no such header.
     let own_pages: &[&[(&str, &str)]] = &[
         &[("Origin", &own_origin), ("Sec-Fetch-Site", "same-origin")],
         &[("Origin", &own_origin)],
@@ -101,8 +101,8 @@ fn pages_of_other_origins_change_nothing() {
     assert!(store.metric(refused).is_some_and(|count| count >= 84.0));
 }
 
-/// Before it sends what is no simple request, a browser asks. Only for questions is there an
-/// answer.
+/// Before a request that is not simple, a browser sends a preflight request. Only queries are
+/// allowed.
 #[test]
 fn nobody_is_invited_to_change_something() {
     let store = start(&[]);
@@ -125,8 +125,8 @@ fn nobody_is_invited_to_change_something() {
     }
 }
 
-/// A page at http://evil.example:9201 whose name leads to this server: for the browser it is of the
-/// same origin, and may read answers as well.
+/// A page at http://evil.example:9201 whose name resolves to this server: for the browser it has
+/// the same origin, and may read answers as well.
 #[test]
 fn names_that_were_pointed_here_are_not_served() {
     let store = start(&["--allowed-host=node.example.com", "--allowed-host=*.edge.example"]);
@@ -140,7 +140,7 @@ fn names_that_were_pointed_here_are_not_served() {
             ("POST", DELETE, 403),
             ("POST", SNAPSHOT, 403),
             ("POST", RELOAD, 403),
-            // What is to be stored must not be thrown away by its sender.
+            // The sender of samples must not drop them.
             ("POST", IMPORT, 503),
             ("GET", LABELS, 403),
             ("GET", "/metrics", 403),
@@ -168,7 +168,7 @@ fn names_that_were_pointed_here_are_not_served() {
     }
     let both = [("Host", "127.0.0.1"), ("Host", "evil.example")];
     assert_eq!(status(&store, "GET", LABELS, &both), 400);
-    // What the target says counts, too.
+    // The host name in the request target counts, too.
     let whole = "http://evil.example/api/v1/labels";
     assert_eq!(status(&store, "GET", whole, &[("Host", "127.0.0.1")]), 403);
 }

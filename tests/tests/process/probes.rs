@@ -1,4 +1,4 @@
-//! Probes of addresses: this program's own port, a closed one, and a server by TLS.
+//! Probes of addresses: this program's own port, a closed one, and a server with TLS.
 
 use super::configuration::reload;
 use super::scrape::api;
@@ -17,7 +17,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// The certificates of the tests' authority expire on 4096-01-01 (rcgen's default).
 const EXPIRY: f64 = 67_090_118_400.0;
 
-/// The value of the only series that a query finds.
+/// Returns the value of the only series that a query finds.
 fn ask(store: &Store, query: &str) -> Option<f64> {
     let answer = api(&store.server, &format!("query?query={}", percent_encode(query)));
     match answer["result"].as_array().map(Vec::as_slice) {
@@ -50,7 +50,7 @@ fn addresses_are_probed() {
     let own = store.server.address();
     let ready = format!("http://{own}/-/ready");
     let missing = format!("http://{own}/none");
-    // One that no other test is given meanwhile.
+    // A port that no other test gets meanwhile.
     let closed = free_address().expect("an address").to_string();
     let text = format!(
         "{lifecycle}global: {{scrape_interval: 1s, scrape_timeout: 1s}}\n\
@@ -74,7 +74,7 @@ fn addresses_are_probed() {
     wait_for(&store, "probe_ssl_earliest_cert_expiry", EXPIRY);
     wait_for(&store, &format!("probe_success{{job=\"ports\",instance=\"{own}\"}}"), 1.0);
     wait_for(&store, &format!("probe_success{{job=\"ports\",instance=\"{closed}\"}}"), 0.0);
-    // All probes ran, whatever they found.
+    // All probes ran, whatever their results.
     wait_for(&store, "count(up == 1)", 5.0);
     let phases = format!("count(probe_http_duration_seconds{{instance=\"{ready}\"}})");
     wait_for(&store, &phases, 5.0);
@@ -87,7 +87,7 @@ fn addresses_are_probed() {
     assert_eq!(of_job("secure")[0]["scrapeUrl"], secure.as_str());
     assert!(of_job("ports").iter().all(|target| target["health"] == "up"), "{targets:?}");
 
-    // A module that changes is used at once, and a job that is gone ends.
+    // A changed module is used at once, and a removed job ends.
     let text = format!(
         "{lifecycle}global: {{scrape_interval: 1s, scrape_timeout: 1s}}\n\
          probe_modules: {{http_2xx: {{prober: http, http: {{valid_status_codes: [404]}}}}}}\n\

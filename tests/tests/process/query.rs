@@ -1,5 +1,5 @@
-//! `tidepool query` by itself: credentials and TLS, a data directory, mistakes. What it prints is
-//! judged beside promtool, in `tests/tests/peers/query.rs`.
+//! `tidepool query` by itself: credentials and TLS, a data directory, mistakes.
+//! `tests/tests/peers/query.rs` compares its output with promtool's.
 
 use std::ffi::OsStr;
 use tidepool_tests::authority::Authority;
@@ -21,7 +21,7 @@ fn answer(arguments: &[&str]) -> String {
     output.stdout
 }
 
-/// Blocks and what is only in the log, as the server had them; nothing is written.
+/// Blocks and samples that are only in the log, as the server had them; nothing is written.
 #[test]
 fn a_directory_answers_as_its_server_did() {
     let (store, data) = busy_store(195);
@@ -61,12 +61,12 @@ fn a_directory_answers_as_its_server_did() {
     };
     store.server.kill().expect("it can be killed");
     assert_same("killed");
-    // One that ends cleanly leaves a saved head, too.
+    // A server that ends cleanly also leaves a head snapshot.
     store.config.start().expect("tidepool starts").terminate().expect("it ends");
     assert_same("stopped");
 }
 
-/// An answer without what is damaged is given, and is no success.
+/// An answer without a damaged part is printed, but is not a success.
 #[test]
 fn a_damaged_block_is_named() {
     let (store, _) = busy_store(196);

@@ -1,4 +1,4 @@
-//! The quick start of the README, as it stands there: its commands show what it says.
+//! The quick start of the README, literally: its commands show the described results.
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -8,13 +8,13 @@ use tidepool_tests::process::free_address;
 use tidepool_tests::tidepool::binary;
 use tidepool_tests::wait;
 
-/// The README promises so much.
+/// The README promises results in this time.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// How the README calls the program, and where it listens.
+/// The program's path and address in the README.
 const PROGRAM: &str = "./target/release/tidepool";
 const ADDRESS: &str = "127.0.0.1:9201";
 
-/// What ends with the test.
+/// A process that ends with the test.
 struct Running(Child);
 
 impl Drop for Running {
@@ -24,7 +24,7 @@ impl Drop for Running {
     }
 }
 
-/// The first block of commands below the heading.
+/// Returns the first block of commands below the heading.
 fn commands() -> Vec<String> {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
     let text = std::fs::read_to_string(readme).expect("the README");
@@ -56,7 +56,7 @@ fn the_quick_start_of_the_readme_shows_numbers() {
         line.replace(PROGRAM, &program).replace(ADDRESS, &address.to_string())
     };
 
-    // In the background as there, but where it can be ended.
+    // In the background as in the README, but as a process that can be ended.
     let serve = adapted(serve.strip_suffix(" &").expect("it runs in the background"));
     let mut words = serve.split_whitespace();
     let mut server = Command::new(words.next().expect("a program"));

@@ -1,5 +1,5 @@
-//! Flags that a reload changes hold from then on. Those of retention, credentials and forwarding
-//! are tested where these are; what a start would refuse, in `configuration.rs`.
+//! Flags that a reload changes take effect. Those of retention, credentials and forwarding are
+//! tested with their features; settings that a start would refuse, in `configuration.rs`.
 
 use super::configuration::{reload, start};
 use std::fs;
@@ -18,7 +18,7 @@ use tidepool_tests::wait;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// One request on a connection of its own, announcing so many bytes of a body.
+/// Sends one request on a connection of its own, announcing this number of bytes of a body.
 fn ask(
     store: &Store,
     method: &str,
@@ -30,7 +30,7 @@ fn ask(
     exchange(store.server.address(), bytes, TIMEOUT).expect("an answer")
 }
 
-/// Whether a read of everything in samples is refused for this flag.
+/// Returns whether a read of everything as samples is refused because of this flag.
 fn is_read_refused(store: &Store, flag: &str) -> bool {
     let all = everything(i64::MIN / 2, i64::MAX / 2);
     let answer = store.reader().post(&request(&[all], ResponseType::Samples));
@@ -43,7 +43,7 @@ fn frames(store: &Store) -> u64 {
     store.reader().visit_parts(&[all], |_| Ok(())).expect("an answer").frames
 }
 
-/// What the server sends to a client that is silent after these bytes, until it closes.
+/// Returns what the server sends to a client that is silent after these bytes, until it closes.
 fn said_to_the_silent(store: &Store, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(store.server.address()).expect("a connection");
     stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
@@ -53,7 +53,7 @@ fn said_to_the_silent(store: &Store, bytes: &[u8]) -> String {
     said
 }
 
-/// Asks for more than the sockets' buffers hold: each series 10,001 times.
+/// Requests more than the sockets' buffers hold: each series 10,001 times.
 fn ask_and_do_not_read(store: &Store) -> TcpStream {
     let (start, expression) =
         (now_ms() / 1000, percent_encode("last_over_time({instance=~\".+\"}[1d])"));
@@ -82,7 +82,6 @@ fn allows_origin(store: &Store, origin: &str) -> bool {
     answer.header("access-control-allow-origin").is_some()
 }
 
-/// Whether something holds.
 type Check = fn(&Store) -> bool;
 
 #[test]
@@ -93,7 +92,7 @@ fn every_flag_holds_once_it_is_loaded_again() {
     for rows in data.requests(2_000) {
         assert_eq!(store.writer().send(Version::V2, &rows).expect("an answer").status, 204);
     }
-    // Each holds after the reload, and does not before.
+    // Each condition holds after the reload, and not before.
     let flags: [(&str, Check); 13] = [
         ("external-label: [region=north]", |store| has_label(store, "region", "north")),
         ("cors-origin: 'https://a\\.example'", |store| {
@@ -156,7 +155,7 @@ fn every_flag_holds_once_it_is_loaded_again() {
     assert_eq!(reload(&store), (200, String::new()));
     query(&store, "sum_over_time(sum_over_time(vector(1)[20m:1s])[20m:1s])");
     wait_for_log("slow query");
-    // Clients that do nothing: long before the defaults of a minute and more.
+    // Clients that do nothing are closed long before the defaults of a minute and more.
     let timeouts =
         "enable-lifecycle: true\nrequest-timeout: 1s\nidle-timeout: 1s\nsend-timeout: 1s\n";
     fs::write(&path, timeouts).expect("a file");

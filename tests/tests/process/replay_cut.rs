@@ -1,5 +1,5 @@
-//! A log that holds far more than a head should: blocks are cut while it is read, and a kill at any
-//! moment of that neither loses nor doubles anything.
+//! A log that has far more than a head should: blocks are cut during the replay, and a kill at any
+//! moment neither loses nor doubles a sample.
 
 use std::time::Duration;
 use tidepool_tests::clock::now_ms;
@@ -12,10 +12,10 @@ use tidepool_tests::soak;
 use tidepool_tests::tidepool::{Config, Store};
 use tidepool_tests::wait;
 
-/// Kills while the log is read.
+/// Number of kills during the replay.
 const KILLS: (usize, usize) = (6, 60);
 
-/// Twenty hours, too many for the memory that the second life has.
+/// Makes twenty hours of data, too many for the memory limit of the second start.
 fn data(seed: u64) -> Dataset {
     let (scrapes, interval_ms) = (4800, 15_000);
     let start_ms = now_ms() - scrapes as i64 * interval_ms;
@@ -23,7 +23,7 @@ fn data(seed: u64) -> Dataset {
     Dataset::generate(Shape { seed, series: 400, scrapes, start_ms, interval_ms, texture })
 }
 
-/// The same directory with blocks of two hours and little memory.
+/// Returns the same directory with blocks of two hours and little memory.
 fn small(config: &Config) -> Config {
     let config = Config::new(config.data_dir().parent().expect("a directory of the test's"));
     config.flag("--memory-limit=96MiB").flag("--max-failed-starts=0").flag("--retention-time=0")
@@ -31,7 +31,7 @@ fn small(config: &Config) -> Config {
 
 fn kills_cost_nothing(records: &str) {
     let data = data(7);
-    // Nothing is cut in the life that writes.
+    // No block is cut before the first restart.
     let store = Store::start_with(|config| {
         let config = config.flag("--block-duration=1000h").flag("--out-of-order-window=24h");
         config.flag("--wal-segment-size=1MiB").flag(&format!("--wal-records={records}"))
@@ -54,10 +54,10 @@ fn kills_cost_nothing(records: &str) {
     let mut store = Store { server, config, directory };
     assert!(store.server.log().contains("block cut from the log"), "{}", store.server.log());
     let blocks = data_dir::blocks(store.config.data_dir()).expect("blocks");
-    // However many blocks they were merged into since.
+    // Whatever blocks they were merged into since.
     let cut: u64 = blocks.iter().map(|block| block.samples).sum();
     assert!(cut * 2 > data.sample_count(), "{cut} samples in {blocks:?}");
-    // The log is truncated behind the start, by a checkpoint.
+    // The log is truncated after the start, by a checkpoint.
     let left_bytes = || data_dir::total_bytes(&store.config.data_dir().join("wal"));
     let is_truncated = || (left_bytes() < log_bytes * 3 / 4).then_some(());
     wait::until("the log's truncation", Duration::from_secs(60), is_truncated)

@@ -1,8 +1,8 @@
-//! What was accepted under a memory limit comes back under it, whatever it is and whenever the node
-//! is killed; and a log that needs more memory than there is stays as it is.
+//! Samples accepted under a memory limit are replayed under it, whatever they are and whenever the
+//! node is killed; and a log that needs more memory than there is stays unchanged.
 //!
-//! The buffers of the replay took more than the head itself: 17,000 series under 96 MiB, all of
-//! them answered 204, were quarantined after three starts, though the head had used 7 MiB.
+//! The buffers of the replay used to take more than the head itself: 17,000 series under 96 MiB,
+//! all of them answered 204, were quarantined after three starts, though the head had used 7 MiB.
 
 use tidepool_tests::clock::now_ms;
 use tidepool_tests::process::Server;
@@ -14,23 +14,22 @@ use tidepool_tests::series::Random;
 use tidepool_tests::soak;
 use tidepool_tests::tidepool::{Config, Store};
 
-/// Heads that are filled and killed.
+/// Number of heads that are filled and killed.
 const RUNS: (usize, usize) = (8, 200);
-/// Requests of a run, if none is refused before.
+/// Maximum number of requests in a run, if none is refused before.
 const REQUESTS_MAX: u64 = 260;
-/// Times of a run.
+/// Interval of the samples of a run.
 const STEP_MS: i64 = 1000;
 
-/// What a request brings.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     /// New series with a sample each.
     ManySeries,
-    /// New series whose labels are their own.
+    /// New series whose labels differ from all others.
     Churn,
     /// New series with labels of a kilobyte.
     LongLabels,
-    /// Samples of series that are known.
+    /// Samples of series that already exist.
     Samples,
     Histograms,
     Exemplars,
@@ -49,7 +48,6 @@ const KINDS: [Kind; 8] = [
     Kind::Metadata,
 ];
 
-/// A message as it is put together.
 struct Message {
     symbols: Vec<String>,
     series: Vec<TimeSeries>,
@@ -63,7 +61,7 @@ impl Message {
 
     fn add(&mut self, labels: &[(&str, String)], timestamp_ms: i64, value: f64) -> &mut TimeSeries {
         let mut refs = Vec::new();
-        // A function over a range drops the name: without it they are different series, too.
+        // A function over a range drops the name: another label makes them different series, too.
         let mut labels = labels.to_vec();
         labels.push(("kind", labels[0].1.clone()));
         labels.sort();
@@ -80,7 +78,7 @@ impl Message {
     }
 }
 
-/// The request of this number, and how many values it has.
+/// Returns the request of this number, and its number of values.
 fn message(kind: Kind, number: u64, start_ms: i64, random: &mut Random) -> (Request, u64) {
     let mut message = Message { symbols: vec![String::new()], series: Vec::new() };
     let now_ms = start_ms + number as i64 * STEP_MS;
@@ -178,12 +176,12 @@ fn limited(config: Config, limit_mib: u64) -> Config {
     config.flag(&format!("--memory-limit={limit_mib}MiB"))
 }
 
-/// The same directory with another limit.
+/// Returns the same directory with another limit.
 fn with_limit(config: &Config, limit_mib: u64) -> Config {
     limited(Config::new(config.data_dir().parent().expect("a directory of the test's")), limit_mib)
 }
 
-/// The log was replayed, and by the first attempt.
+/// Asserts that the log was replayed, and by the first attempt.
 #[track_caller]
 fn assert_replayed(store: &Store, what: &str) {
     for name in [
@@ -196,7 +194,7 @@ fn assert_replayed(store: &Store, what: &str) {
     }
 }
 
-/// Starts, and looks that it holds no less than what was answered, and no more than was sent.
+/// Starts a server and checks that it has all acknowledged samples and no unsent ones.
 #[track_caller]
 fn assert_count(store: &Store, answered: u64, sent: u64, what: &str) {
     let query = "/api/v1/query?query=sum(count_over_time(%7B__name__!=%22%22%7D%5B6h%5D))";
@@ -218,7 +216,7 @@ fn comes_back(run: u64) {
     let first = [KINDS[run as usize % KINDS.len()]];
     let others = (1..count).map(|_| KINDS[random.below(KINDS.len() as u64) as usize]);
     let kinds: Vec<Kind> = first.into_iter().chain(others.collect::<Vec<_>>()).collect();
-    // Before it is full, or after that.
+    // Before the head is full, or after that.
     let requests = 20 + random.below(REQUESTS_MAX - 20);
     let what = format!("run {run}: {limit_mib} MiB, {records}, {kinds:?}, {requests} requests");
 
@@ -240,7 +238,7 @@ fn comes_back(run: u64) {
             429 | 503 => refused += 1,
             other => panic!("{what}: {other}: {}", answer.text()),
         }
-        // What comes after that changes little.
+        // Later requests change little.
         if refused > 20 {
             break;
         }
@@ -248,14 +246,14 @@ fn comes_back(run: u64) {
     assert!(answered > 0, "{what}");
     let mut store = store.restart(Server::kill).expect("tidepool starts again");
     assert_replayed(&store, &what);
-    // With what the start left, or was about to change; then with a snapshot of the head.
+    // On the state left by the start, or in the middle of its changes; then with a head snapshot.
     for end in [Server::kill, Server::terminate, Server::kill] {
         store = store.restart(end).expect("tidepool starts again");
         assert_replayed(&store, &what);
     }
     let Store { server, config, directory } = store;
     server.kill().expect("a kill");
-    // A query of it all may need more memory than a full head leaves.
+    // A query over everything may need more memory than a full head leaves.
     let server = with_limit(&config, 2048).start().expect("tidepool starts");
     assert_count(&Store { server, config, directory }, answered, sent, &what);
 }
@@ -267,7 +265,7 @@ fn what_was_accepted_under_a_limit_comes_back_under_it() {
     }
 }
 
-/// As it was first seen.
+/// The case in which the fault was first seen.
 #[test]
 fn a_head_of_many_series_with_few_samples_comes_back() {
     for records in ["auto", "prometheus"] {
@@ -288,7 +286,7 @@ fn a_head_of_many_series_with_few_samples_comes_back() {
     }
 }
 
-/// Not one byte of a log that needs more memory is changed, and it is all there with more.
+/// Not one byte of a log that needs more memory is changed; with more memory, all is there.
 #[test]
 fn a_log_that_needs_more_memory_is_kept_and_says_how_much() {
     let store = Store::start_with(|config| config.flag("--memory-limit=1GiB"));
@@ -314,7 +312,7 @@ fn a_log_that_needs_more_memory_is_kept_and_says_how_much() {
             })
             .collect();
         files.sort();
-        // A segment that nothing was written to is not part of what the log holds.
+        // An empty segment is not part of the log's content.
         files.retain(|(_, bytes)| !bytes.is_empty());
         files
     };
@@ -360,7 +358,7 @@ fn a_log_that_needs_more_memory_is_kept_and_says_how_much() {
     assert_count(&store, sent, sent, "with more memory");
 }
 
-/// The limit that is named does.
+/// The limit that the error names is sufficient.
 #[test]
 fn the_limit_that_is_named_is_enough() {
     let store = Store::start_with(|config| config.flag("--memory-limit=1GiB"));
@@ -384,7 +382,7 @@ fn the_limit_that_is_named_is_enough() {
         }
         let needed = server.metric("tidepool_memory_limit_needed_bytes").expect("a limit");
         let named_mib = needed as u64 >> 20;
-        // The first may be told too little, since tables double; each one gets much further.
+        // The first limit may be too low, since tables double; each start gets much further.
         assert!(named_mib * 2 >= limit_mib * 2 + 2 && named_mib < 1024, "{limit_mib}, {named_mib}");
         server.kill().expect("a kill");
         limit_mib = named_mib;

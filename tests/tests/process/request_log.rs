@@ -1,4 +1,4 @@
-//! The lines in the log about requests that are refused or fail.
+//! Log lines about requests that are refused or fail.
 
 use rustix::process::Signal;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tidepool_tests::wait;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Lines about refused requests that the log has.
+/// Returns the log's lines about refused requests.
 fn lines(store: &Store, message: &str) -> Vec<String> {
     let log = store.server.log();
     log.lines().filter(|line| line.contains(message)).map(str::to_owned).collect()

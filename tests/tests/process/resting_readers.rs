@@ -1,5 +1,5 @@
-//! Instances that rest between two reads: what they keep open must not outlive its block for long,
-//! must not hide what is deleted meanwhile, and one that ended badly is not used again.
+//! Instances that rest between two reads: their open files must not outlive their block for long
+//! and must not hide deletions, and an instance that ended badly is not used again.
 
 use crate::configuration::start;
 use rustix::process::Signal;
@@ -21,10 +21,10 @@ use tidepool_tests::wait;
 const CONFIG: &str = "block-duration: 10m\nmax-block-duration: 10m\n";
 const BLOCK_MS: i64 = 600_000;
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Half of the time that instances rest: what goes within it does not go because they end.
+/// Half of the time that instances rest: events within it do not happen because instances end.
 const PROMPT: Duration = Duration::from_secs(5);
 
-/// Files of blocks that a server has open, those that are deleted included.
+/// Returns open files of blocks in a server, including deleted ones.
 fn open_block_files(server: &Server) -> Vec<String> {
     let directory = format!("/proc/{}/fd", server.process_id());
     let links = fs::read_dir(directory).expect("the process lives").flatten();
@@ -62,7 +62,7 @@ fn space_of_dropped_blocks_is_free_at_once() {
     })
     .unwrap_or_else(|e| panic!("{e}: {:?}", open_block_files(&store.server)));
 
-    // The next read sees what is left.
+    // The next read sees the remaining samples.
     let from_ms = data_dir::blocks(store.config.data_dir()).expect("blocks")[0].min_ms;
     let recent: Vec<_> = data.series.iter().map(|s| s.between(from_ms, i64::MAX)).collect();
     let found = store.reader().streamed(&read).expect("an answer");
@@ -74,7 +74,7 @@ fn what_is_deleted_is_gone_for_instances_that_know_the_blocks() {
     let (store, mut series) = filled(412);
     let admin = Admin::new(&store.server.url());
     for _ in 0..4 {
-        // Two reads of each kind, so that later ones are of instances that have the blocks open.
+        // Two reads of each kind, so that later ones use instances that have the blocks open.
         for _ in 0..2 {
             assert_reads(&store.server, &series, "before a deletion");
         }
@@ -118,8 +118,8 @@ fn a_query_that_ends_badly_leaves_the_next_one_alone() {
     }
 }
 
-/// At the least limit two of them have what one read needs to begin: for ten seconds each read was
-/// refused, though none ran.
+/// At the smallest limit, two resting instances take the memory that one read needs to begin: for
+/// ten seconds each read was refused, though none ran.
 #[test]
 fn at_the_least_limit_none_keeps_a_read_out() {
     let store = Store::start_with(|config| config.flag("--memory-limit=96MiB"));

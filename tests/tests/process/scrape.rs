@@ -21,7 +21,7 @@ pub const TIMEOUT: Duration = Duration::from_secs(30);
 /// The interval of most jobs here.
 const INTERVAL: &str = "500ms";
 
-/// A job that scrapes targets at an interval.
+/// Returns a job that scrapes targets at an interval.
 pub fn job(name: &str, targets: &[&Target], interval: &str) -> String {
     let addresses: Vec<String> = targets.iter().map(|one| one.address().to_string()).collect();
     format!(
@@ -41,15 +41,15 @@ pub fn samples(series: &[Series], name: &str) -> Vec<Sample> {
     found.map(|series| series.samples.clone()).unwrap_or_default()
 }
 
-/// The counter's samples of a job, without the marks of its end.
+/// Returns the counter's samples of a job, without staleness markers.
 pub fn counted(store: &Store, job: &str) -> Vec<Sample> {
     let mut counter = samples(&series_of(store, job), COUNTER);
     counter.retain(|sample| sample.value.to_bits() != STALE_MARKER_BITS);
     counter
 }
 
-/// Waits until so many scrapes of a job are stored. One that fails, as it may on a busy machine,
-/// leaves a mark and does not count.
+/// Waits until this number of scrapes of a job is stored. A failed scrape, which is possible on a
+/// busy machine, leaves a marker and does not count.
 #[track_caller]
 pub fn wait_for_scrapes(store: &Store, job: &str, count: usize) {
     wait::until("scrapes", TIMEOUT, || (counted(store, job).len() >= count).then_some(()))
@@ -63,7 +63,7 @@ pub fn api(server: &Server, path: &str) -> Value {
     answer["data"].clone()
 }
 
-/// What the page says, without what a scraper adds, and without the marks of its end.
+/// Returns the page's own series, without those that a scraper adds and without staleness markers.
 fn page_of(series: Vec<Series>) -> Vec<Series> {
     let is_own = |name: &str| name == "up" || name.starts_with("scrape_");
     let mut page: Vec<Series> =
@@ -103,7 +103,7 @@ fn pages_are_scraped_and_a_reload_changes_the_targets() {
     for (up, scraped) in up.iter().zip(&scraped).filter(|(up, _)| is_up(up)) {
         assert_eq!((scraped.timestamp_ms, scraped.value), (up.timestamp_ms, 8.0));
     }
-    // All of a scrape have one time.
+    // All samples of a scrape have one time.
     let times = |name: &str| -> Vec<i64> {
         samples(&all, name).iter().map(|sample| sample.timestamp_ms).collect()
     };
@@ -156,7 +156,7 @@ fn a_target_that_cannot_be_scraped_is_down_and_says_why() {
     let failures = directory.path().join("failures.log");
     let is_logged = || {
         let log = fs::read_to_string(&failures).ok()?;
-        // The last line may be half there.
+        // The last line may be incomplete.
         let lines = log.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         let lines = lines.map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
         let is_it = |line: &Value| line["job_name"] == "page" && line["msg"] == why.as_str();
@@ -171,7 +171,7 @@ fn a_target_that_cannot_be_scraped_is_down_and_says_why() {
     .unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// A list of thousands of such targets filled the log.
+/// A list of thousands of such targets used to fill the log.
 #[test]
 fn targets_that_cannot_be_scraped_are_named_up_to_ten() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -197,7 +197,7 @@ fn targets_that_cannot_be_scraped_are_named_up_to_ten() {
     assert_eq!(failed, Some(40.0));
 }
 
-/// Label sets as JSON, in order.
+/// Returns label sets as JSON, in order.
 fn label_sets(samples: &[Value]) -> BTreeSet<String> {
     let sorted = |sample: &Value| {
         let labels = sample["labels"].as_object().expect("labels");
@@ -246,7 +246,7 @@ fn a_scrape_from_the_command_line_shows_what_a_server_stores() {
     assert_eq!(list("refused").len(), 4, "{json}");
     assert_eq!(json["samplesScraped"], 8.0);
 
-    // Without a job, with what a target says of its metrics.
+    // Without a job, with the metadata of a target.
     let url = format!("http://{address}/metrics");
     let shown = run_command("scrape", arguments![&url, "--metadata"], "");
     assert_eq!(shown.code, Some(0), "{shown:?}");

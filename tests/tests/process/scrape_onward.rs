@@ -1,5 +1,5 @@
-//! What becomes of scraped samples: they are forwarded like written ones, with the marks of ends,
-//! and a shutdown marks nothing.
+//! Scraped samples are forwarded like written ones, with staleness markers, and a shutdown writes
+//! no markers.
 
 use super::configuration::{reload, start};
 use super::scrape::{TIMEOUT, assert_page, job, samples, series_of, wait_for_scrapes};
@@ -18,7 +18,7 @@ fn is_mark(sample: &Sample) -> bool {
     sample.value.to_bits() == STALE_MARKER_BITS
 }
 
-/// What the rules below make of what the node stored.
+/// Applies the rules below to the stored series.
 fn relabeled(stored: Vec<Series>) -> Vec<Series> {
     let is_kept = |series: &Series| !series.labels.value("__name__").starts_with("wait_");
     let renamed = |series: Series| {
@@ -50,7 +50,7 @@ fn scraped_samples_are_forwarded_relabeled_and_with_their_ends() {
     let (store, path) = start(directory.path(), &text, &[]);
     wait_for_scrapes(&store, "page", 4);
 
-    // The target's series end.
+    // The target's series become stale.
     fs::write(&path, &remote).expect("a file");
     assert_eq!(reload(&store).0, 200);
     wait::until("the end of all series", TIMEOUT, || {
@@ -81,13 +81,13 @@ fn a_shutdown_marks_no_series_as_ended() {
     let text = format!("scrape_configs:\n{}", job("page", &[&target], INTERVAL));
     let (store, path) = start(directory.path(), &text, &[]);
     wait_for_scrapes(&store, "page", 3);
-    // Nothing is scraped after the restart: what is there then was there before.
+    // Nothing is scraped after the restart, so all samples are from before.
     fs::write(&path, "").expect("a file");
     let store = store.restart(Server::terminate).expect("tidepool starts again");
     let all = series_of(&store, "page");
     let up = samples(&all, "up");
     assert!(up.len() >= 3, "{up:?}");
-    // A scrape that failed on a busy machine would mark the page's series.
+    // A failed scrape on a busy machine would mark the page's series as stale.
     let failed = up.iter().filter(|sample| sample.value != 1.0);
     let failed: Vec<i64> = failed.map(|sample| sample.timestamp_ms).collect();
     for series in &all {

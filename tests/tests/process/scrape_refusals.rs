@@ -1,5 +1,5 @@
-//! What the store refuses of a scrape shows: in the target's last error, in counters, and in what
-//! the command shows of one scrape.
+//! Refused samples of a scrape are reported: in the target's last error, in counters, and by the
+//! command that shows one scrape.
 
 use super::configuration::start;
 use super::scrape::{TIMEOUT, api, job, samples, series_of};
@@ -12,7 +12,7 @@ use tidepool_tests::target::Target;
 use tidepool_tests::tidepool::Store;
 use tidepool_tests::wait;
 
-/// A series that is fine, one with a value of 5,000 bytes, and one with 200 labels.
+/// Returns a page with a valid series, one with a value of 5,000 bytes, and one with 200 labels.
 fn page_of_large_labels(_: u64) -> String {
     let many: Vec<String> = (0..200).map(|number| format!("l{number}=\"x\"")).collect();
     format!("fine 1\nlong{{a=\"{}\"}} 1\nmany{{{}}} 1\n", "v".repeat(5_000), many.join(","))
@@ -22,7 +22,7 @@ fn page_of_nine(_: u64) -> String {
     (0..9).map(|number| format!("m{{n=\"{number}\"}} {number}\n")).collect()
 }
 
-/// Waits until the only target's last error has this text, and returns it with its health.
+/// Waits until the only target's last error contains this text, and returns it with its health.
 #[track_caller]
 fn wait_for_error(store: &Store, text: &str) -> (String, String) {
     let found = || {
@@ -41,7 +41,7 @@ fn refused(store: &Store, reason: &str) -> f64 {
     store.metric(&of).unwrap_or_else(|| panic!("{of} is missing"))
 }
 
-/// The target was up, without an error, and no counter moved.
+/// The target used to be up, without an error, and no counter moved.
 #[test]
 fn labels_that_are_too_large() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -60,7 +60,7 @@ fn labels_that_are_too_large() {
     assert!(!samples(&stored, "fine").is_empty());
     assert!(samples(&stored, "long").is_empty() && samples(&stored, "many").is_empty());
 
-    // The command says the same, with the limits of the file.
+    // The command reports the same, with the limits of the file.
     let url = target.address().to_string();
     let shown = run_command("scrape", arguments![&url, "--config", &path], "");
     assert_eq!(shown.code, Some(0), "{shown:?}");
@@ -83,7 +83,7 @@ fn head_refused(store: &Store, reason: &str) -> f64 {
     store.metric(&name).unwrap_or_else(|| panic!("{name} is missing"))
 }
 
-/// Without `up`, nothing told of a target that came when the limit was reached.
+/// Without `up`, nothing showed a target that appeared when the limit was reached.
 #[test]
 fn series_beyond_the_limit_leave_the_report() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -16,8 +16,8 @@ use tidepool_tests::wait;
 
 const JOB: &str = "page";
 
-/// Kills: in each run of the tests, and in a soak. After each, targets are known after five
-/// seconds.
+/// Number of kills: in each run of the tests, and in a soak. After each, targets are known after
+/// five seconds.
 const KILLS: (usize, usize) = (3, 40);
 
 #[test]
@@ -64,7 +64,7 @@ fn a_full_disk_pauses_scrapes_which_go_on_by_themselves() {
             wait::until("scrapes while the disk is full", TIMEOUT, asked)
                 .unwrap_or_else(|error| panic!("{error}"));
         };
-        // A scrape that was under way at the pause is stored before the next but one is asked for.
+        // A scrape that was under way at the pause is stored before the next but one is requested.
         wait_for_asked(2);
         let stored = counted(&store, JOB);
         wait_for_asked(5);
@@ -81,13 +81,13 @@ fn a_full_disk_pauses_scrapes_which_go_on_by_themselves() {
     });
 }
 
-/// Series of a page that took several calls of the store.
+/// Number of series of a page, which takes several calls of the store.
 const WIDE: usize = 20_000;
 
 /// Values of a page have this many random bits, so that the log cannot compress them.
 const NOISE_BITS: u32 = 20;
 
-/// One whose values all have the number of the scrape in front of their random bits.
+/// Returns a page whose values all have the number of the scrape before their random bits.
 fn wide_page(scrape: u64) -> String {
     let mut page = format!("{COUNTER} {scrape}\n");
     let mut random = Random::new(scrape, 0);
@@ -98,8 +98,8 @@ fn wide_page(scrape: u64) -> String {
     page
 }
 
-/// Each scrape that is there is there as a whole, with its report, and is of one page; returns
-/// their number.
+/// Asserts that each stored scrape is complete, with its report, and from one page; returns their
+/// number.
 #[track_caller]
 fn assert_whole(store: &Store) -> usize {
     let series = series_of(store, JOB);
@@ -124,7 +124,7 @@ fn assert_whole(store: &Store) -> usize {
     found.len()
 }
 
-/// The story of a scrape that was stored 4,096 samples at a time: a kill left a part of it.
+/// A scrape used to be stored 4,096 samples at a time, so that a kill left a part of it.
 #[test]
 fn kills_leave_large_scrapes_whole() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -137,7 +137,7 @@ fn kills_leave_large_scrapes_whole() {
         let scrapes = target.scrapes();
         let is_asked = || (target.scrapes() > scrapes).then_some(());
         wait::until("a scrape", TIMEOUT, is_asked).unwrap_or_else(|error| panic!("{error}"));
-        // The page is on its way: another moment of what comes then, each time.
+        // While the page is being sent, at another moment each time.
         std::thread::sleep(Duration::from_millis(7 * kill as u64));
         store = store.restart(Server::kill).expect("tidepool starts again");
         let found = assert_whole(&store);
@@ -157,7 +157,7 @@ fn a_full_disk_leaves_large_scrapes_whole() {
         std::fs::write(&path, text).expect("a file");
         let config = Config::new(directory.path()).data_in(&disk.path().join("data"));
         let config = config.flag(&format!("--config={}", path.display()));
-        // Without reserve a write fails in the midst of it.
+        // Without a reserve, a write fails in the middle of the scrape.
         let config = config.flag("--wal-sync=always").flag("--disk-reserve=0");
         let server = config.start().expect("tidepool starts");
         let store = Store { server, config, directory };
@@ -175,7 +175,7 @@ fn a_full_disk_leaves_large_scrapes_whole() {
     });
 }
 
-/// Series that only one scrape has.
+/// Number of series that only one scrape has.
 const NEW_EACH_SCRAPE: u64 = 200;
 
 fn changing_page(scrape: u64) -> String {
@@ -186,7 +186,7 @@ fn changing_page(scrape: u64) -> String {
     page
 }
 
-/// Each series has the sample of its scrape, and ends with a marker at the next one.
+/// Each series has the sample of its scrape, and becomes stale at the next one.
 #[test]
 fn series_that_change_with_each_scrape_are_stored_and_end() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -200,7 +200,7 @@ fn series_that_change_with_each_scrape_are_stored_and_end() {
         up.windows(2).map(|pair| (pair[0].timestamp_ms, pair[1].timestamp_ms)).collect();
     let mut checked = 0;
     for scrape in samples(&series, COUNTER) {
-        // A scrape that failed is a marker of the counter.
+        // A failed scrape is a marker of the counter.
         let Some(&next_ms) = next.get(&scrape.timestamp_ms) else { continue };
         if scrape.value.to_bits() == STALE_MARKER_BITS {
             continue;
@@ -220,7 +220,7 @@ fn series_that_change_with_each_scrape_are_stored_and_end() {
     assert!(checked >= 20, "{checked} scrapes of {}", up.len());
 }
 
-/// A pipe in the place of a file that is read again held up all scrapes and all of HTTP, and the
+/// A pipe in the place of a file that is reloaded held up all scrapes and all of HTTP, and the
 /// program did not stop.
 #[test]
 fn a_pipe_in_the_place_of_a_file_holds_nothing_up() {

@@ -1,4 +1,4 @@
-//! Finished blocks go to a directory or to object storage that is not there.
+//! Finished blocks are shipped to a directory or to an object storage that is down.
 
 use std::fs;
 use tidepool_tests::cli;
@@ -53,9 +53,8 @@ fn without_its_list_a_node_asks_the_bucket_and_replaces_nothing() {
     assert_untouched(&bucket, &times);
 }
 
-/// `tidepool tsdb compact`, which users run before Prometheus takes over, knew nothing of what the
-/// node held back: it merged blocks that waited to be shipped, and their samples never reached the
-/// bucket.
+/// `tidepool tsdb compact`, which users run before Prometheus takes over, ignored pinned blocks: it
+/// merged blocks that waited to be shipped, and their samples never reached the bucket.
 #[test]
 fn a_command_merges_no_block_that_waits() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -84,14 +83,14 @@ fn a_command_merges_no_block_that_waits() {
     assert_eq!(shipped.iter().map(|block| block.samples).sum::<u64>(), data.sample_count());
     store.server.kill().expect("tidepool ends");
 
-    // What is in the bucket is merged, and no further than the node would.
+    // Blocks in the bucket are merged, and no further than by the node.
     let report = cli::tsdb(arguments!["compact", &data_dir]);
     assert!(report.contains("merged: level 2"), "{report}");
     let blocks = data_dir::blocks(&data_dir).expect("blocks");
     assert!(blocks.iter().all(|block| block.end_ms - block.min_ms <= 3 * BLOCK_MS), "{report}");
 }
 
-/// The same with the list of another uploader, which may be anywhere; and when the user wants it.
+/// The same with the list of another uploader, which may be at any path; and if the user wants it.
 #[test]
 fn a_command_reads_the_list_of_another_uploader() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -115,7 +114,7 @@ fn a_command_reads_the_list_of_another_uploader() {
         let words = ["compact"].iter().chain(flags).map(std::ffi::OsStr::new);
         cli::run(&words.chain(data_dir).collect::<Vec<_>>(), "")
     };
-    // All but one are listed.
+    // All blocks but one are listed.
     let all = ulids();
     let (waits, uploaded) = all.split_first().expect("blocks");
     fs::write(&list, serde_json::json!({ "version": 1, "uploaded": uploaded }).to_string())
@@ -125,7 +124,7 @@ fn a_command_reads_the_list_of_another_uploader() {
     assert!(output.stderr.contains("1 blocks wait for an upload"), "{output:?}");
     assert!(ulids().contains(waits), "{output:?}");
 
-    // A list that does not read may name none of them.
+    // A list that cannot be parsed may name none of them.
     fs::write(&list, "{").expect("a list");
     let before = ulids();
     let output = compact(&["--head"]);
@@ -137,7 +136,7 @@ fn a_command_reads_the_list_of_another_uploader() {
     assert!(output.stdout.contains(&format!("{waits} deleted: a merged block holds it")));
     assert!(!output.stderr.contains("wait for an upload"), "{output:?}");
 
-    // Nothing is guessed about settings that do not read.
+    // Nothing is guessed about settings that cannot be parsed.
     let settings = data_dir.join("compaction.json");
     fs::write(&settings, "{").expect("settings");
     let before = ulids();

@@ -1,4 +1,4 @@
-//! What systemd hears on its socket of a tidepool that it started.
+//! Notifications to systemd from a tidepool that systemd started.
 
 use rustix::process::Signal;
 use std::os::unix::net::UnixDatagram;
@@ -8,7 +8,7 @@ use tidepool_tests::tidepool::Config;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The next of systemd's datagrams that begins so; others before it are given, too.
+/// Waits for systemd's next datagram with this beginning; returns it after all before it.
 fn heard(socket: &UnixDatagram, beginning: &str) -> Vec<String> {
     let (mut heard, mut buffer) = (Vec::<String>::new(), [0; 4096]);
     while !heard.last().is_some_and(|message| message.starts_with(beginning)) {
@@ -48,7 +48,7 @@ fn systemd_hears_of_starts_reloads_life_and_stops() {
     heard(&socket, "STOPPING=1");
 }
 
-/// A wrong configuration is no reason to be anything but ready.
+/// A failed reload ends with `READY=1` as well.
 #[test]
 fn a_reload_that_fails_ends_all_the_same() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -62,6 +62,6 @@ fn a_reload_that_fails_ends_all_the_same() {
     std::fs::write(&file, "access-log: maybe\n").expect("a file");
     server.signal(Signal::HUP).expect("the signal is sent");
     heard(&socket, "RELOADING=1");
-    // No watchdog was asked for.
+    // No watchdog was requested.
     assert_eq!(heard(&socket, "READY=1"), ["READY=1"]);
 }

@@ -1,4 +1,4 @@
-//! Text as a push: labels and time from the URL, wrong lines are named and the others kept.
+//! Pushes of text: labels and time from the URL; invalid lines are named and the others stored.
 
 use std::time::Duration;
 use tidepool_tests::clock::now_ms;
@@ -19,7 +19,7 @@ fn url_gives_labels_and_time() {
     let query = format!("?extra_label=site=north%20side&extra_label=b=&timestamp={at}");
     assert_stored(&push(&store.server, &query, &[], b"m{site=\"x\",b=\"y\"} 1\n"));
     let path = "/metrics/job/backup/path@base64/L3Zhci90bXA?extra_label=job=overruled";
-    // Go's client of the Pushgateway takes no 204.
+    // Go's client of the Pushgateway does not accept 204.
     let pushed = push(&store.server, path, &[], b"m 2\n");
     assert_eq!((pushed.status, pushed.text().as_str()), (200, ""));
     let curl = [("Content-Type", "application/x-www-form-urlencoded")];
@@ -86,12 +86,12 @@ fn wrong_lines_are_named_and_the_others_kept() {
     assert_eq!(of("tidepool_translation_rejected_total{endpoint=\"import\"}"), Some(4.0));
 }
 
-/// The story of 31 MiB of gzip members without data: the one thread of the network of a small node
-/// did nothing else for eight seconds.
+/// 31 MiB of gzip members without data once kept the only network thread of a small node busy for
+/// eight seconds.
 #[test]
 fn gzip_members_without_data_are_refused() {
     let store = Store::start().expect("tidepool starts");
-    // An empty member: its head, an empty block, and the sum and the size of nothing.
+    // An empty member: its head, an empty block, and the checksum and the size of nothing.
     let head = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
     let member = [&head[..], &[3, 0], &[0; 8]].concat();
     let headers = [("Content-Encoding", "gzip")];
@@ -101,7 +101,7 @@ fn gzip_members_without_data_are_refused() {
     assert!(refused.text().contains("1000 members"), "{}", refused.text());
 }
 
-/// Bodies larger than the pieces they go in, and many at a time.
+/// Bodies larger than the pieces in which they are stored, and many at a time.
 #[test]
 fn many_large_pushes_at_a_time_are_stored() {
     const SENDERS: i64 = 12;
@@ -134,7 +134,7 @@ fn many_large_pushes_at_a_time_are_stored() {
         let wanted: Vec<Point> = (0..LINES / 100).map(point).collect();
         assert_eq!(one.points, wanted);
     }
-    // A body may be dropped a moment behind its answer.
+    // A body may be freed shortly after its answer.
     let is_given_back = || (store.metric("tidepool_http_inflight_bytes")? == 0.0).then_some(());
     wait::until("the room of bodies", TIMEOUT, is_given_back).expect("it is given back");
 }

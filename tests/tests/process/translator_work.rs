@@ -1,4 +1,4 @@
-//! Requests whose translation would take far longer than their bodies are worth.
+//! Requests whose translation would take far longer than their size suggests.
 
 use prost::Message as _;
 use std::io::Write as _;
@@ -62,7 +62,7 @@ fn wrong_lines_do_not_read_the_rest_of_their_text() {
     let begin = Instant::now();
     let answer = push(&store.server, "", &GZIP, &body);
     assert_eq!(answer.status, 400, "{}", answer.text());
-    // It took half an hour.
+    // The parser used to take half an hour.
     assert!(begin.elapsed() < TIMEOUT, "{:?}", begin.elapsed());
     assert_eq!(import_figure(&store, "tidepool_translation_rejected_total"), lines as f64);
     assert_stored(&push(&store.server, "", &[], b"good 1\n"));

@@ -1,5 +1,5 @@
 //! The page for browsers, or, in a program that was built without npm, the list of endpoints in its
-//! place. What the page does in a browser is tested in `js/ui`.
+//! place. `js/ui` tests the page in a browser.
 
 use tidepool_tests::cli::run_command;
 use tidepool_tests::guarded::{Node, curl};
@@ -30,7 +30,7 @@ fn browsers_get_the_page_and_others_the_list() {
         assert!(head.contains(header), "{header} is missing:\n{head}");
     }
 
-    // The document is asked for again by its tag; the files that it names are not.
+    // The document is requested again by its tag; the files that it names are not.
     let etag = head.lines().find_map(|line| line.strip_prefix("etag: ")).expect("a tag");
     let known = [HTML[0], HTML[1], "--header", &format!("If-None-Match: {etag}")];
     assert_eq!(curl(&server, "http", "/", &known).0, 304);

@@ -1,5 +1,5 @@
-//! `--wal-records`: columns take few bytes, nothing is lost in either direction, and which format a
-//! directory gets by default.
+//! `--wal-records`: columns take few bytes, no sample is lost in either direction, and the default
+//! format of a directory.
 
 use rustix::process::Signal;
 use std::path::Path;
@@ -14,14 +14,14 @@ use tidepool_tests::tidepool::{Config, Store};
 use tidepool_tests::{arguments, checksum, data_dir, soak};
 
 const INTERVAL_MS: i64 = 15_000;
-/// What a start says of the format that it writes.
+/// Part of the log line about the format at a start.
 const FORMAT_LINE: &str = "format of floats in the WAL";
 
 fn columns(config: Config) -> Config {
     config.flag("--wal-records=columns")
 }
 
-/// An hour that ends now.
+/// Makes an hour of data that ends now.
 fn regular_data() -> Dataset {
     part_of_regular_data(1000, now_ms() - 240 * INTERVAL_MS, 240)
 }
@@ -39,7 +39,7 @@ fn log_bytes_of(store: &Store, data: &Dataset) -> u64 {
 
 #[test]
 fn a_log_of_columns_is_small_and_comes_back() {
-    // Labels come once, and so do the first values.
+    // Labels are written once, and so are the first values.
     let first = part_of_regular_data(1000, now_ms() - INTERVAL_MS, 1);
     let store = Store::start_with(columns).expect("tidepool starts");
     let first_bytes = log_bytes_of(&store, &first);
@@ -57,7 +57,7 @@ fn a_log_of_columns_is_small_and_comes_back() {
     let report = tsdb(arguments!["verify", config.data_dir()]);
     assert!(!report.contains("error"), "{report}");
 
-    // The next life may write what it likes.
+    // The next start may use any format.
     let config = Config::new(directory.path());
     let server = config.start().expect("tidepool starts");
     let store = Store { server, config, directory };
@@ -87,14 +87,14 @@ fn kinds_of_records_may_alternate() {
     checksum::assert_same("of four lives", &parts, &found);
 }
 
-/// One life on a directory that ends by `kill -9`: bytes of the log for each sample, and what the
-/// server says of the format.
+/// Runs a server on a directory until `kill -9`; returns bytes of the log for each sample, and the
+/// logged format.
 fn life(directory: &Path, part: i64, configure: impl FnOnce(Config) -> Config) -> (f64, String) {
     let config = configure(Config::new(directory).flag("--wal-compression=none"));
     let of_the_format = |log: &str| -> Vec<String> {
         log.lines().filter(|line| line.contains(FORMAT_LINE)).map(str::to_owned).collect()
     };
-    // All lives write to one log.
+    // All starts write to one log.
     let lives = std::fs::read_to_string(directory.join("tidepool.log")).unwrap_or_default();
     let server = config.start().expect("tidepool starts");
     let mut said = of_the_format(&server.log()).split_off(of_the_format(&lives).len());
@@ -114,7 +114,7 @@ fn life(directory: &Path, part: i64, configure: impl FnOnce(Config) -> Config) -
 
 #[track_caller]
 fn assert_format(what: &str, (bytes, said): (f64, String), records: &str, reason: &str) {
-    // Labels of new series are part of either.
+    // Both formats include the labels of new series.
     let is_columns = bytes < 8.0;
     assert_eq!(is_columns, records == "columns", "{what}: {bytes} bytes a sample");
     assert!(said.contains(&format!("records={records}")), "{what}: {said}");
@@ -127,7 +127,7 @@ fn a_new_directory_gets_columns_and_stays_with_them() {
     let same = |config: Config| config;
     assert_format("new", life(directory.path(), 0, same), "columns", "new");
     assert_format("again", life(directory.path(), 1, same), "columns", "the log has them");
-    // Without a log that tells, the mark does.
+    // Without a log that shows the format, the mark does.
     tsdb(arguments!["compact", "--head", &directory.path().join("data")]);
     let made = "tidepool made the directory";
     assert_format("after a command", life(directory.path(), 2, same), "columns", made);
@@ -144,7 +144,7 @@ fn a_new_directory_gets_columns_and_stays_with_them() {
     assert_format("without it", life(directory.path(), 7, same), "columns", log);
 }
 
-/// A version without the mark wrote Prometheus' records: they stay, however it ended.
+/// A version without the mark wrote Prometheus' records: the format stays, however it ended.
 #[test]
 fn an_older_directory_keeps_the_records_of_prometheus() {
     for end in [Server::kill, Server::terminate] {

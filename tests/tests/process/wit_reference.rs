@@ -1,4 +1,4 @@
-//! The contract is described, item by item, and its reference page is up to date.
+//! Every item of the contract is described, and its reference page is up to date.
 
 use std::path::Path;
 use tidepool_tests::wit_reference::{PAGE, WIT_DIR, page, read, undescribed};

@@ -8,8 +8,8 @@ use wasmtime::component::Component;
 use wasmtime::error::Context;
 use wasmtime::{Engine, Result};
 
-/// Loads the component in a file. The machine code stays beside the file, under a name that says
-/// of what bytes and for what engine it is.
+/// Loads the component in a file. The machine code is stored beside the file, under a name with
+/// hashes of the component's bytes and of the engine's configuration.
 ///
 /// # Errors
 ///
@@ -31,7 +31,7 @@ pub fn load(engine: &Engine, file: &Path) -> Result<Component> {
     deserialize(engine, &compiled)
 }
 
-/// What was compiled of earlier bytes.
+/// Removes machine code of earlier builds of the component.
 fn remove_others(compiled: &Path, kind: &str) -> Result<()> {
     let folder = compiled.parent().context("the path names no folder")?;
     for entry in fs::read_dir(folder)? {

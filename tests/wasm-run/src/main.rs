@@ -15,13 +15,13 @@ use wasmtime::{Config, Engine, Store};
 use wasmtime_wasi::p2::bindings::sync::Command;
 use wasmtime_wasi::{FsPerms, I32Exit, ResourceTable, WasiCtx, WasiCtxView, WasiView};
 
-/// Names a directory that the command may read.
+/// Variable that names a directory which the command may read.
 const READ_DIR: &str = "WASM_RUN_READ_DIR";
 
-/// The runner's own failures: a missing file, or no component.
+/// Exit code for the runner's own failures: a missing file, or no component.
 const EXIT_FAILURE: u8 = 1;
 
-/// The command trapped; as a shell names a process that aborted.
+/// Exit code for a trap, as shells report a process that aborted.
 const EXIT_TRAP: u8 = 134;
 
 struct State {
@@ -46,8 +46,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the command that the first argument names; it sees all arguments, as its own name and what
-/// follows it.
+/// Runs the command that the first argument names; its own arguments are the name and all that
+/// follow.
 fn run(arguments: &[String]) -> wasmtime::Result<u8> {
     let Some(file) = arguments.first() else {
         wasmtime::bail!("usage: wasm-run FILE.wasm [ARGUMENT]...")
@@ -62,7 +62,7 @@ fn run(arguments: &[String]) -> wasmtime::Result<u8> {
     let mut wasi = WasiCtx::builder();
     wasi.args(arguments)
         .inherit_env()
-        // A failed assertion ends the process, and with it what the harness had captured.
+        // A failed assertion ends the process, and output captured by the harness would be lost.
         .env("RUST_TEST_NOCAPTURE", "1")
         .inherit_stdio()
         // Nothing else runs on this thread, so waiting may block it.
@@ -77,7 +77,7 @@ fn run(arguments: &[String]) -> wasmtime::Result<u8> {
         Ok(Ok(())) => Ok(0),
         Ok(Err(())) => Ok(1),
         Err(error) => match error.downcast_ref::<I32Exit>() {
-            // As the operating system does, keep the low eight bits.
+            // Keeps the low eight bits, as operating systems do.
             Some(exit) => Ok(exit.0 as u8),
             None => {
                 eprintln!("wasm-run: {file} trapped: {error:?}");
@@ -87,10 +87,10 @@ fn run(arguments: &[String]) -> wasmtime::Result<u8> {
     }
 }
 
-/// Stands in for every imported interface that is not WASI's.
+/// Defines every imported interface that is not WASI's by functions that trap and name themselves.
 ///
-/// The engine's test program carries its component face too, whose imports no test calls: tests
-/// bring storage of their own. A call of one traps and names it.
+/// The engine's test program also contains its component face, whose imports no test calls: tests
+/// bring storage of their own.
 fn stub_imports(linker: &mut Linker<State>, component: &Component) -> wasmtime::Result<()> {
     let engine = linker.engine().clone();
     for (interface, import) in component.component_type().imports(&engine) {

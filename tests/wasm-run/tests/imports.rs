@@ -1,10 +1,10 @@
-//! What the engine's component asks of its host, and what it offers: held here, so that a new
-//! import is a decision and no accident. Every embedder must answer each of these.
+//! Lists the imports and exports of the engine's component, so that a new import is a decision and
+//! no accident: every embedder must provide each import.
 
 use tidepool_tests::built;
 use wasmparser::{Parser, Payload};
 
-/// Our own interfaces; `types` holds no functions, only words.
+/// The project's own interfaces; `types` has types and no functions.
 const TIDEPOOL: [&str; 4] = [
     "tidepool:tsdb/blocks@0.2.0",
     "tidepool:tsdb/head-source@0.2.0",
@@ -12,8 +12,8 @@ const TIDEPOOL: [&str; 4] = [
     "tidepool:tsdb/wal@0.2.0",
 ];
 
-/// What Rust's standard library drags in: the environment and standard streams (panic messages),
-/// the exit, and the seed of its hash maps. No clock, file, socket or thread.
+/// Imports of Rust's standard library: the environment and standard streams (panic messages), the
+/// exit, and the seed of its hash maps. No clock, file, socket or thread.
 const WASI: [&str; 14] = [
     "wasi:cli/environment",
     "wasi:cli/exit",
@@ -31,13 +31,13 @@ const WASI: [&str; 14] = [
     "wasi:random/insecure-seed",
 ];
 
-/// Names of the component's own imports and exports, sorted.
+/// Returns the sorted names of the component's own imports and exports.
 fn interfaces(bytes: &[u8]) -> Result<(Vec<String>, Vec<String>), wasmparser::BinaryReaderError> {
     let (mut imports, mut exports) = (Vec::new(), Vec::new());
     let mut depth = 0;
     for payload in Parser::new(0).parse_all(bytes) {
         match payload? {
-            // Modules and components inside come with a version of their own, and an end.
+            // Nested modules and components have a version and an end of their own.
             Payload::Version { .. } => depth += 1,
             Payload::End(_) => depth -= 1,
             Payload::ComponentImportSection(section) if depth == 1 => {
@@ -66,7 +66,7 @@ fn the_component_imports_our_interfaces_and_what_std_needs() {
     let (wasi, ours): (Vec<&str>, Vec<&str>) =
         imports.iter().map(String::as_str).partition(|name| name.starts_with("wasi:"));
     assert_eq!(ours, TIDEPOOL);
-    // The patch version of WASI is the toolchain's affair; a host answers any 0.2.
+    // The toolchain determines the patch version of WASI; a host provides any 0.2.
     let names: Vec<&str> = wasi.iter().map(|name| name.split('@').next().unwrap_or(name)).collect();
     assert_eq!(names, WASI, "the component imports {wasi:?}");
     assert!(wasi.iter().all(|name| name.contains("@0.2.")), "not WASI 0.2: {wasi:?}");

@@ -40,7 +40,7 @@ fn start_component(component: &str, directory: &Path, words: &[&str]) -> Child {
         .expect("the runner starts")
 }
 
-/// Runs the component's command, which has to succeed; returns what it prints and what it warns of.
+/// Runs the component's command, which must succeed; returns its output and its warnings.
 #[track_caller]
 fn run(directory: &Path, words: &[&str], input: &str) -> (String, String) {
     let mut child = start(directory, words);
@@ -58,8 +58,7 @@ fn host_dump(data: &Path) -> String {
     cli::tsdb(arguments!["dump", data])
 }
 
-/// Blocks, a log in Zstandard, out-of-order samples, and a head snapshot: the component reads them
-/// all.
+/// The component reads blocks, a log in Zstandard, out-of-order samples, and a head snapshot.
 #[test]
 fn it_reads_what_the_program_wrote() {
     let configure = |c: Config| c.block_duration("10m").flag("--wal-compression=zstd");
@@ -77,8 +76,8 @@ fn it_reads_what_the_program_wrote() {
     let dumped = parse_dump(&dump).expect("a dump");
     assert_same("the dump", &clear_nan_bits(&data.series), &dumped);
 
-    // It goes on where the program stopped, and the program goes on from there: the snapshot of
-    // the head that the program left is out of date by then, and must not be used.
+    // The component continues where the program stopped, and the program after it: the program's
+    // head snapshot is outdated by then and must not be used.
     let more = recent_data(8, 20, 30);
     let renamed = |line: &str| line.replacen("{__name__=\"", "{__name__=\"more_", 1) + "\n";
     let lines: String = dump_of(&more).lines().map(renamed).collect();
@@ -92,13 +91,13 @@ fn it_reads_what_the_program_wrote() {
     assert_same("what the program reads", &both, &read);
 }
 
-/// All that the program serves, as far as a dump can tell.
+/// Returns all samples of the program that a dump can express.
 fn held(store: &Store) -> Vec<Series> {
     let read = store.reader().streamed(&[read_all()]).expect("an answer");
     clear_nan_bits(&read[0])
 }
 
-/// A data set as lines.
+/// Returns a data set as lines of a dump.
 fn dump_of(data: &tidepool_tests::series::Dataset) -> String {
     let store = Store::start().expect("tidepool starts");
     send_all(&store, Version::V2, data);
@@ -115,7 +114,7 @@ fn what_it_writes_the_program_and_promtool_read() {
     std::fs::create_dir(written).expect("a directory");
     let (said, _) = run(written, &["write"], &lines);
     assert_eq!(said, format!("{} samples written, 0 refused\n", data.sample_count()));
-    // From the log, and from blocks.
+    // Read from the log, then from blocks.
     assert_eq!(host_dump(written), lines);
     let (said, _) = run(written, &["compact", "--all"], "");
     assert!(said.contains("level 1"), "{said}");
@@ -145,7 +144,7 @@ fn a_kill_and_a_torn_tail_cost_no_whole_batch() {
     let mut size = 0;
     wait::until("two batches in the log", Duration::from_secs(60), || {
         size = std::fs::metadata(&segment).map_or(0, |meta| meta.len());
-        // Of rough values, two batches take more than this.
+        // Two batches of rough values take more than this.
         (size > 80_000).then_some(())
     })
     .expect("it writes");
@@ -160,10 +159,11 @@ fn a_kill_and_a_torn_tail_cost_no_whole_batch() {
     std::fs::write(&segment, &bytes[..bytes.len() - 100]).expect("a torn tail");
     let (torn, warnings) = run(directory.path(), &["dump"], "");
     assert!(warnings.contains("removed the unfinished last write"), "{warnings}");
-    // At most one batch is gone; a dump goes by series, so what is left is a part of the lines.
+    // At most one batch is lost; a dump is sorted by series, so the remaining lines are a part of
+    // it.
     assert!(torn.lines().count() >= kept - 10_000);
     assert!(torn.lines().all(|line| dump.contains(line)));
-    // Repaired: the next life has nothing to warn of, and the program agrees.
+    // The log is repaired: the next start warns of nothing, and the program reads the same.
     assert_eq!(run(directory.path(), &["dump"], ""), (torn.clone(), String::new()));
     assert_eq!(host_dump(directory.path()), torn);
 }

@@ -1,5 +1,6 @@
-//! The command `query` of the standalone component with PromQL answers as Prometheus does: some of
-//! the cases of `tests/contract/queries`, since each takes a process that compiles the component.
+//! The command `query` of the standalone component with PromQL answers as Prometheus does. Runs
+//! only some cases of `tests/contract/queries`, since each takes a process that compiles the
+//! component.
 
 use serde_json::{Value as Json, json};
 use std::io::Write as _;
@@ -27,7 +28,7 @@ fn run(directory: &Path, words: &[&str], input: &str) -> Output {
     child.wait_with_output().expect("it ends")
 }
 
-/// The samples, a line each.
+/// Returns the samples as lines of a dump.
 fn lines(series: &Json) -> String {
     let number = |name: &str| series[name].as_i64().expect("a time");
     let labels = series["labels"].as_object().expect("labels");
@@ -41,7 +42,7 @@ fn lines(series: &Json) -> String {
     values.map(line).collect()
 }
 
-/// The fields of `data` in an answer of Prometheus' HTTP API.
+/// Returns the fields of `data` in an answer of Prometheus' HTTP API.
 fn data(case: &Json) -> Json {
     let point = |point: &Json| json!([point[0].as_f64().expect("a time") / 1000.0, point[1]]);
     let series = case["series"].as_array().expect("series");
@@ -63,7 +64,7 @@ fn data(case: &Json) -> Json {
     json!({"resultType": case["resultType"], "result": result})
 }
 
-/// The same, with whole numbers as floats and series by their labels.
+/// Normalizes these fields: whole numbers as floats, series by their labels.
 fn plain(data: &Json) -> Json {
     match data {
         Json::Number(number) => json!(number.as_f64()),

@@ -1,8 +1,8 @@
-//! Two batches in one.
+//! Appends one batch to another.
 
 use tidepool_plugin::types::Batch;
 
-/// Series and samples of both. Texts may be there twice then, which is allowed.
+/// Returns series and samples of both. A symbol may then occur twice, which is allowed.
 pub fn joined(mut one: Batch, other: Option<Batch>) -> Batch {
     let Some(other) = other else { return one };
     let bytes = one.symbols.len() as u32;
@@ -23,7 +23,8 @@ pub fn joined(mut one: Batch, other: Option<Batch>) -> Batch {
     one
 }
 
-/// Adds numbers that begin elsewhere.
+/// Appends numbers, each increased by `by`: positions in another batch become positions in the
+/// joint one.
 pub fn extend(to: &mut Vec<u32>, numbers: &[u32], by: u32) {
     to.extend(numbers.iter().map(|number| number.saturating_add(by)));
 }

@@ -1,4 +1,4 @@
-//! Edits: what they make of a batch, and two of them in one.
+//! Edits: applying one to a batch, and combining two.
 
 use super::batch::{extend, joined};
 use std::collections::{HashMap, HashSet};
@@ -6,17 +6,17 @@ use std::ops::Range;
 use tidepool_plugin::transform::Edit;
 use tidepool_plugin::types::{Batch, Histograms, Samples};
 
-/// What an edit makes of a batch, with what it adds.
+/// Applies an edit to a batch, including the series it adds.
 pub fn applied(batch: &Batch, mut edit: Edit) -> Batch {
     let added = edit.added.take();
     joined(edited(batch, &mut edit).0, added)
 }
 
-/// What an edit makes of the series of a batch, and the place that each of them had. A series that
-/// is left without labels is dropped: the edit says so from then on.
+/// Applies an edit to the series of a batch; returns them with their places in the original batch.
+/// A series without labels is dropped, and added to the edit's dropped series.
 ///
-/// The symbols are the batch's and those of the edit, so that an edit of the result counts its own
-/// on from there.
+/// The symbols are the batch's followed by the edit's, so that an edit of the result numbers its
+/// own symbols after both.
 pub fn edited(batch: &Batch, edit: &mut Edit) -> (Batch, Vec<u32>) {
     let mut symbols = batch.symbols.clone();
     let mut symbol_ends = batch.symbol_ends.clone();
@@ -56,8 +56,8 @@ pub fn edited(batch: &Batch, edit: &mut Edit) -> (Batch, Vec<u32>) {
     (Batch { symbols, symbol_ends, label_refs, series_ends, samples, histograms }, places)
 }
 
-/// One edit that does what the second does to the outcome of the first, of which the series had
-/// these places.
+/// Combines two edits into one. The second was made for the result of the first, whose series have
+/// these places in the original batch.
 pub fn both(first: Edit, second: Edit, places: &[u32]) -> Edit {
     let old = |place: &u32| places.get(*place as usize).copied();
     let mut dropped = first.dropped.clone();
@@ -89,7 +89,7 @@ pub fn both(first: Edit, second: Edit, places: &[u32]) -> Edit {
     Edit { symbols, symbol_ends, dropped, relabeled, label_refs, series_ends, added }
 }
 
-/// Where the references of each relabeled series are.
+/// Maps the place of each relabeled series to the range of its references.
 fn by_place(edit: &Edit) -> HashMap<u32, Range<usize>> {
     let places = edit.relabeled.iter().copied().enumerate();
     places.map(|(number, place)| (place, part(&edit.series_ends, number))).collect()
@@ -121,7 +121,7 @@ fn histograms(histograms: &Histograms, new_places: &HashMap<u32, u32>) -> Histog
     kept
 }
 
-/// The part of something that a number stands for.
+/// Returns the range of the item with this number, given where each item ends.
 fn part(ends: &[u32], number: usize) -> Range<usize> {
     let end = ends.get(number).copied().unwrap_or_default();
     let start = number.checked_sub(1).and_then(|before| ends.get(before)).copied();

@@ -1,4 +1,4 @@
-//! One transform made of two, which `chain.wac` puts in: the second sees what the first made.
+//! One transform made of two, which `chain.wac` composes: the second gets the output of the first.
 //!
 //! The configuration is that of the first, a line `---`, and that of the second.
 
@@ -11,7 +11,7 @@ use parts::{first, second};
 use tidepool_plugin::transform::{Batch, Guest, Interest, Verdict};
 use turns::then;
 
-/// The line between the two configurations.
+/// Line that separates the two configurations.
 const BETWEEN: &str = "---";
 
 struct Chain;
@@ -34,7 +34,7 @@ impl Guest for Chain {
     }
 }
 
-/// The lines before and after the one between.
+/// Returns the lines before and after the separator.
 fn split(config: &str) -> (String, String) {
     let mut parts = [String::new(), String::new()];
     let mut place = 0;

@@ -1,5 +1,5 @@
-//! The two transforms that are put in. Their types are the same as those of every transform, but
-//! for the names that the compiler knows them by.
+//! The two composed transforms. Their types are those of every transform; only the Rust names
+//! differ.
 
 use tidepool_plugin::transform::{Edit, Verdict};
 

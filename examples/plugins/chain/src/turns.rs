@@ -1,10 +1,10 @@
-//! Two transforms in turn.
+//! Runs two transforms one after the other.
 
 use super::batch;
 use super::edit;
 use tidepool_plugin::transform::{Batch, Edit, Verdict};
 
-/// What two verdicts are together: that of the first on a batch, and the second's on what it made.
+/// Combines the first transform's verdict on a batch with the second's verdict on the result.
 pub fn then(
     before: &Batch,
     verdict: Verdict,
@@ -22,7 +22,7 @@ pub fn then(
     };
     let added = first.added.take().map(&mut made_of).transpose()?;
     let (after, places) = edit::edited(before, &mut first);
-    // Of nothing, nothing is asked.
+    // The second transform is not called for an empty batch.
     let verdict = if places.is_empty() { Verdict::Unchanged } else { second(&after)? };
     Ok(match verdict {
         Verdict::Unchanged => Verdict::Edited(Edit { added, ..first }),
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
     use tidepool_plugin::{BatchBuilder, Edits, Series};
 
-    /// Series `a` to `d` with a label and a sample each.
+    /// Returns series `a` to `d` with a label and a sample each.
     fn batch() -> Batch {
         let mut made = BatchBuilder::new();
         for (number, name) in ["a", "b", "c", "d"].into_iter().enumerate() {
@@ -53,7 +53,8 @@ mod tests {
         made.finish()
     }
 
-    /// Drops the series of a name, gives those of another a label, adds one of a third.
+    /// Drops the series of one name, adds a label to those of another, and adds a series of a
+    /// third.
     fn edits(batch: &Batch, drop: &str, tag: &str, add: &str) -> Verdict {
         let series = Series::of(batch);
         let mut edits = Edits::of(batch);
@@ -75,7 +76,7 @@ mod tests {
         edits.verdict()
     }
 
-    /// The samples of a batch, a text each.
+    /// Returns each sample of a batch as text.
     fn rows(batch: &Batch) -> Vec<String> {
         let series = Series::of(batch);
         let samples = batch.samples.series.iter().zip(&batch.samples.values);
@@ -88,7 +89,7 @@ mod tests {
         samples.map(row).collect()
     }
 
-    /// What comes of a batch by a verdict.
+    /// Applies a verdict to a batch and returns its samples.
     fn made(before: &Batch, verdict: Verdict) -> Vec<String> {
         match verdict {
             Verdict::Unchanged => rows(before),
@@ -120,8 +121,8 @@ mod tests {
                         2 => replaces(batch),
                         _ => edits(batch, second.0, non_empty(second.1), more),
                     };
-                    // In turn, with what the first added as a batch of its own: as tidepool does
-                    // it.
+                    // Transforms run in turn, and series that the first added are a batch of their
+                    // own, as in tidepool.
                     let mut expected = Vec::new();
                     let parts = match one() {
                         Verdict::Unchanged => vec![before.clone()],

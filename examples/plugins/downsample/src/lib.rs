@@ -13,13 +13,13 @@ use tidepool_plugin::{BatchBuilder, Series};
 
 const WINDOW_MS: i64 = 5 * 60 * 1000;
 
-/// Samples that are stored at a time.
+/// Maximum number of samples in one append.
 const ROWS_MAX: usize = 20_000;
 
-/// Names that this plugin gives, which it does not take again.
+/// Names of this plugin's output, which is not downsampled again.
 const OWN: &str = ".*:5m_(min|max|avg|count|sum)";
 
-/// The NaN that marks the end of a series, which is no value.
+/// Prometheus' staleness marker, which is not a value.
 const STALE_NAN: u64 = 0x7ff0_0000_0000_0002;
 
 struct Downsample;
@@ -28,7 +28,7 @@ thread_local! {
     static NAMES: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// What is known of one series in the window.
+/// Aggregates of one series in the window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Summary {
     min: f64,
@@ -48,7 +48,7 @@ impl Guest for Downsample {
         let by_name =
             |op, value: &str| Matcher { name: "__name__".to_owned(), op, value: value.to_owned() };
         let names = NAMES.with_borrow(|names| by_name(MatchOp::Regex, names));
-        // Up to, and not including, the time that the next window begins with.
+        // The end is excluded, because the next window begins with it.
         let (start_ms, end_ms) = (scheduled_ms - WINDOW_MS, scheduled_ms - 1);
         let cursor = store::select(&[names, by_name(MatchOp::NotRegex, OWN)], start_ms, end_ms)
             .map_err(|error| error.to_string())?;
@@ -63,7 +63,7 @@ impl Guest for Downsample {
     }
 }
 
-/// Adds five series for each of a batch; their time is the end of the window.
+/// Adds five series for each series of a batch, with one sample at the end of the window.
 fn summarize(batch: &Batch, end_ms: i64, made: &mut BatchBuilder) {
     let series = Series::of(batch);
     for (place, summary) in summaries(batch).into_iter().enumerate() {

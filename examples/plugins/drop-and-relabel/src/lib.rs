@@ -1,4 +1,4 @@
-//! Drops and relabels series by rules, written as in Prometheus' `write_relabel_configs`.
+//! Drops and relabels series by rules in the format of Prometheus' `write_relabel_configs`.
 
 mod rules;
 
@@ -10,28 +10,28 @@ use tidepool_plugin::transform::{Batch, Guest, Interest, Verdict};
 use tidepool_plugin::{Edits, Series};
 use tidepool_relabel::{Rule, relabel};
 
-/// Bytes of strings and label sets that are remembered; beyond, all are dropped.
+/// Maximum size of cached strings and label sets in bytes; above it, the cache is emptied.
 const KNOWN_BYTES_MAX: usize = 16 << 20;
 
-/// A text that no symbol of the batch is.
+/// Stands for a string that is no symbol of the batch.
 const NOWHERE: u32 = u32::MAX;
 
-/// What becomes of a series.
+/// Result of the rules for a series.
 #[derive(Clone)]
 enum Fate {
     Kept,
     Dropped,
-    /// Numbers of the strings of name and value in turn.
+    /// Numbers of names and values in turn.
     Relabeled(Box<[u32]>),
 }
 
-/// What was seen: the same label sets come again with every batch, and most strings with every
-/// series.
+/// Cache of strings and results: the same label sets come with every batch, and most strings with
+/// every series.
 #[derive(Default)]
 struct Known {
     numbers: HashMap<Rc<str>, u32>,
     strings: Vec<Rc<str>>,
-    /// By the numbers of the strings of name and value in turn.
+    /// Results by the numbers of names and values in turn.
     fates: HashMap<Box<[u32]>, Fate>,
     bytes: usize,
 }
@@ -46,7 +46,6 @@ thread_local! {
     static PLUGIN: RefCell<Plugin> = RefCell::default();
 }
 
-/// The plugin.
 pub struct DropAndRelabel;
 
 impl Guest for DropAndRelabel {
@@ -71,7 +70,7 @@ impl Plugin {
         let symbols = 0..series.symbol_count() as u32;
         let numbers: Vec<u32> =
             symbols.map(|symbol| self.known.number(series.symbol(symbol))).collect();
-        // The other way round, filled in when the first series is relabeled.
+        // Symbol of each string, filled when the first series is relabeled.
         let mut places: Vec<u32> = Vec::new();
         let (mut key, mut refs) = (Vec::new(), Vec::new());
         for place in 0..series.count() {
@@ -119,14 +118,14 @@ impl Plugin {
     }
 }
 
-/// The labels of a series; those with an empty value are not there.
+/// Returns the labels of a series without those that have an empty value.
 fn labels(series: &Series<'_>, place: usize) -> BTreeMap<String, String> {
     let pairs = series.labels(place).filter(|(_, value)| !value.is_empty());
     pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 impl Known {
-    /// The number of a text, which it gets when it is seen first.
+    /// Returns the number of a string; a new string gets the next number.
     fn number(&mut self, text: &str) -> u32 {
         if let Some(number) = self.numbers.get(text) {
             return *number;
@@ -143,7 +142,7 @@ impl Known {
         self.strings.get(number as usize).map_or("", |text| text)
     }
 
-    /// The symbol that each text is in a batch.
+    /// Returns the symbol of each string in a batch.
     fn places(&self, numbers: &[u32]) -> Vec<u32> {
         let mut places = vec![NOWHERE; self.strings.len()];
         for (symbol, number) in numbers.iter().enumerate() {

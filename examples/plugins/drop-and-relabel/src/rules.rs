@@ -1,4 +1,4 @@
-//! Rules as Prometheus' configuration has them.
+//! Reads rules in the format of Prometheus' configuration.
 //!
 //! Source: Prometheus' documentation, "Configuration", section `relabel_config`.
 
@@ -19,7 +19,6 @@ const ACTIONS: [(&str, Action); 11] = [
     ("uppercase", Action::Uppercase),
 ];
 
-/// Reads a list of rules.
 pub fn read(text: &str) -> Result<Vec<Rule>, String> {
     let documents = Yaml::load_from_str(text).map_err(|error| format!("invalid YAML: {error}"))?;
     let Some(document) = documents.first() else { return Ok(Vec::new()) };
@@ -61,7 +60,7 @@ fn rule(item: &Yaml<'_>) -> Result<Rule, String> {
     Rule::new(spec).map_err(|error| error.to_string())
 }
 
-/// The text of a scalar, whatever it looks like.
+/// Returns a scalar as text, whatever type it looks like.
 fn text(key: &str, value: &Yaml<'_>) -> Result<String, String> {
     if let Some(text) = value.as_str() {
         return Ok(text.to_owned());
@@ -118,7 +117,7 @@ mod tests {
         }
     }
 
-    /// The rules themselves are compared where they are applied; here, how they are read.
+    /// Compares how rules are read; their effects are compared in `tidepool-relabel`.
     #[test]
     #[ignore = "needs what tests/peers/build makes"]
     fn upstream_reads_and_applies_rules_alike() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,4 @@
-//! Two edits of any kind, also such as contradict themselves, become one without a crash.
+//! Two arbitrary edits, even contradictory ones, are combined without a panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

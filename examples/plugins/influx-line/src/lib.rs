@@ -15,10 +15,9 @@ use precision::precision;
 use tidepool_plugin::BatchBuilder;
 use tidepool_plugin::decoder::{Decoded, Guest, Refusal, Request};
 
-/// Maximum number of reasons in the answer.
+/// Maximum number of reasons in the response.
 const REASONS_MAX: usize = 10;
 
-/// The plugin.
 pub struct InfluxLine;
 
 impl Guest for InfluxLine {
@@ -51,7 +50,7 @@ impl Guest for InfluxLine {
     }
 }
 
-/// Adds the samples of a line. Texts are no samples, and are left out.
+/// Adds the samples of a line. String fields are not samples and are skipped.
 fn take(
     line: &str,
     request: &Request,
@@ -68,7 +67,7 @@ fn take(
         point.tags.iter().map(|(tag, value)| (name(tag, false), value.as_str())).collect();
     for (field, value) in &point.fields {
         let Value::Number(value) = value else { continue };
-        // A field that only says that it is the value adds nothing to the name.
+        // The field name `value` says nothing about the metric, so it is not appended to the name.
         let metric = match field.as_str() {
             "value" => measurement.clone(),
             field => format!("{measurement}_{}", name(field, true)),
@@ -80,7 +79,7 @@ fn take(
     Ok(())
 }
 
-/// A name in Prometheus' classic letters; only metrics may have colons.
+/// Converts a name to Prometheus' classic character set; only metric names may contain colons.
 fn name(text: &str, is_metric: bool) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || (is_metric && c == ':');
     let name: String = text.chars().map(|c| if fits(c) { c } else { '_' }).collect();

@@ -1,27 +1,26 @@
-//! One line.
+//! Parser for one line of the line protocol.
 //!
 //! Source: InfluxDB's documentation, "Line protocol".
 
-/// What a line says.
+/// A parsed line: one point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     pub measurement: String,
     pub tags: Vec<(String, String)>,
     pub fields: Vec<(String, Value)>,
-    /// In the unit of the request.
+    /// Time in the unit of the request.
     pub timestamp: Option<i64>,
 }
 
-/// The value of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// A float, a whole number, or a truth value as 1 or 0.
+    /// A float, an integer, or a boolean as 1 or 0.
     Number(f64),
-    /// A text in quotes.
+    /// A quoted string, whose content is not kept.
     Text,
 }
 
-/// Reads a line; nothing if it is empty or a remark.
+/// Parses a line; `None` if it is empty or a comment.
 pub fn parse(line: &str) -> Result<Option<Point>, String> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
@@ -67,7 +66,7 @@ pub fn parse(line: &str) -> Result<Option<Point>, String> {
     Ok(Some(Point { measurement: measurement.to_owned(), tags, fields, timestamp }))
 }
 
-/// The value of a field, and what follows it.
+/// Parses a field value; returns it with the rest of the line.
 fn value(text: &str) -> Result<(Value, &str), String> {
     if let Some(quoted) = text.strip_prefix('"') {
         let mut is_escaped = false;
@@ -98,12 +97,13 @@ fn value(text: &str) -> Result<(Value, &str), String> {
     }
 }
 
-/// The protocol has no infinity and no NaN.
+/// Refuses infinities and NaN, which the protocol does not have.
 fn finite(number: f64) -> Result<f64, ()> {
     if number.is_finite() { Ok(number) } else { Err(()) }
 }
 
-/// The text up to one of these letters, unescaped, and the rest that begins with it.
+/// Splits at the first of these characters that is not escaped; returns the unescaped text before
+/// it and the rest, which begins with it.
 fn split<'a>(text: &'a str, ends: &[char]) -> (String, &'a str) {
     let mut found = String::new();
     let mut letters = text.char_indices();

@@ -1,16 +1,16 @@
-//! The unit of times, as the query says it.
+//! Time unit of a request, from its query string.
 
-/// How times become milliseconds.
+/// Conversion of a time unit to milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precision {
-    /// So many of the unit are a millisecond.
+    /// Number of units in a millisecond.
     Finer(i64),
-    /// The unit is so many milliseconds.
+    /// Number of milliseconds in a unit.
     Coarser(i64),
 }
 
 impl Precision {
-    /// A time in milliseconds, rounded down.
+    /// Returns a time in milliseconds, rounded down; `None` on overflow.
     pub fn milliseconds(self, time: i64) -> Option<i64> {
         match self {
             Precision::Finer(units) => Some(time.div_euclid(units)),
@@ -19,7 +19,7 @@ impl Precision {
     }
 }
 
-/// The unit that a query names; nanoseconds without.
+/// Reads the unit of a query string; nanoseconds if it names none.
 pub fn precision(query: &str) -> Result<Precision, String> {
     let named = query.split('&').find_map(|pair| pair.strip_prefix("precision="));
     match named.unwrap_or("ns") {

@@ -1,22 +1,23 @@
-//! The configuration.
+//! Configuration of the alert plugin.
 
 use crate::Labels;
 use saphyr::{LoadableYamlNode as _, Yaml};
 
-/// The expression, how long its result must last, and the webhook.
+/// Expression, duration for which its result must last, and webhook.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     pub alert: String,
     pub expr: String,
     pub for_ms: i64,
-    /// Empty: no webhook is called.
+    /// URL of the webhook; if empty, none is called.
     pub webhook: String,
-    /// Labels of all alerts.
+    /// Labels added to all alerts.
     pub labels: Labels,
 }
 
 impl Config {
-    /// The labels of an alert: those of its series, those of the configuration, and its name.
+    /// Returns the labels of an alert: those of its series and of the configuration, and the
+    /// alert's name.
     pub fn labels_of(&self, series: &Labels) -> Labels {
         let own = |(name, _): &&(String, String)| {
             name != "alertname" && !self.labels.iter().any(|(other, _)| other == name)
@@ -29,7 +30,6 @@ impl Config {
     }
 }
 
-/// Reads the configuration.
 pub fn read(text: &str) -> Result<Config, String> {
     let documents = Yaml::load_from_str(text).map_err(|error| format!("invalid YAML: {error}"))?;
     let map = documents.first().and_then(Yaml::as_mapping);

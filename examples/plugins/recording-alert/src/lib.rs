@@ -24,7 +24,7 @@ type Labels = Vec<(String, String)>;
 #[derive(Default)]
 struct State {
     config: Config,
-    /// Series of the result, and since when; those that fire are marked.
+    /// Alerts by the labels of their series in the result.
     active: BTreeMap<Labels, Active>,
 }
 
@@ -33,7 +33,7 @@ struct Active {
     since_ms: i64,
     value: f64,
     is_firing: bool,
-    /// Whether the webhook knows.
+    /// Whether the webhook accepted this alert.
     is_sent: bool,
 }
 
@@ -63,7 +63,7 @@ impl State {
         self.tell(&resolved, now_ms)
     }
 
-    /// Takes over the result of now, and returns the alerts that fired and ended.
+    /// Updates the alerts with the current result; returns alerts that were sent and have ended.
     fn update(&mut self, found: Vec<Point>, now_ms: i64) -> Vec<(Labels, Active)> {
         let mut before = std::mem::take(&mut self.active);
         for Point { mut labels, value } in found {
@@ -77,7 +77,6 @@ impl State {
         before.into_iter().filter(|(_, active)| active.is_sent).collect()
     }
 
-    /// Stores `ALERTS`.
     fn record(&self, now_ms: i64) -> Result<(), String> {
         if self.active.is_empty() {
             return Ok(());
@@ -94,8 +93,8 @@ impl State {
         append(batch)
     }
 
-    /// Sends alerts that began to fire and alerts that ended. Alerts that could not be sent are
-    /// sent the next time.
+    /// Sends alerts that began to fire and alerts that ended. Unsent alerts are sent by the next
+    /// run.
     fn tell(&mut self, resolved: &[(Labels, Active)], now_ms: i64) -> Result<(), String> {
         let config = &self.config;
         let alert = |labels: &Labels, active: &Active, ends_ms: Option<i64>| Alert {
@@ -119,7 +118,7 @@ impl State {
                 Ok(())
             }
             answer => {
-                // Resolved alerts are sent again, too.
+                // Kept as active, so that the next run sends resolved alerts again.
                 for (labels, active) in resolved {
                     self.active.entry(labels.clone()).or_insert(*active);
                 }

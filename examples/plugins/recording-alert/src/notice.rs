@@ -5,17 +5,17 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// An alert that fires, or that ended.
+/// An alert that fires or has ended.
 pub struct Alert {
-    /// By ascending name.
+    /// Sorted by name in ascending order.
     pub labels: Vec<(String, String)>,
     pub value: f64,
     pub starts_ms: i64,
-    /// `None`: it still fires.
+    /// `None` if the alert still fires.
     pub ends_ms: Option<i64>,
 }
 
-/// All alerts in one message.
+/// Returns all alerts as one message.
 pub fn message(name: &str, alerts: &[Alert]) -> String {
     let is_firing = alerts.iter().any(|alert| alert.ends_ms.is_none());
     let is_common = |pair: &&(String, String)| alerts.iter().all(|a| a.labels.contains(pair));
@@ -42,7 +42,7 @@ fn one(alert: &Alert) -> Value {
         "labels": object(alert.labels.iter()),
         "annotations": {"value": alert.value.to_string()},
         "startsAt": time(alert.starts_ms),
-        // Go's zero time, as Alertmanager writes it for alerts that have no end.
+        // Go's zero time, which Alertmanager writes for alerts without an end.
         "endsAt": alert.ends_ms.map_or("0001-01-01T00:00:00Z".to_owned(), time),
         "generatorURL": "",
         "fingerprint": format!("{:016x}", fingerprint(&alert.labels)),
@@ -60,7 +60,7 @@ fn time(ms: i64) -> String {
     Timestamp::from_millisecond(ms).map(|time| time.to_string()).unwrap_or_default()
 }
 
-/// FNV-1a over names and values, as Prometheus' client libraries hash label sets.
+/// Returns FNV-1a over names and values, by which Prometheus' client libraries hash label sets.
 fn fingerprint(labels: &[(String, String)]) -> u64 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     let mut add = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use tidepool_plugin::BatchBuilder;
 use tidepool_plugin::job::{Guest, append, instant};
 
-/// The rule without a configuration.
+/// Rule that is used without a configuration.
 const EXAMPLE: &str = "job:up:sum = sum by (job) (up)";
 
 thread_local! {
@@ -24,7 +24,7 @@ impl Guest for RecordingRule {
     fn run(time_ms: i64) -> Result<(), String> {
         let (name, expression) = RULE.with_borrow(Clone::clone);
         let answer = instant(&expression, time_ms)?;
-        // What is printed is logged.
+        // Printed lines appear in tidepool's log.
         answer.annotations.iter().for_each(|it| println!("{}", it.text));
         let mut batch = BatchBuilder::new();
         answer.series.iter().for_each(|series| series.record_as(&name, &mut batch));

@@ -1,9 +1,9 @@
-//! Making columns.
+//! Builder for the columns of a batch.
 
 use crate::types::{Batch, Histograms, Samples};
 use std::collections::HashMap;
 
-/// Makes a batch: a series first, then its samples.
+/// Builds a batch: first a series, then its samples.
 pub struct BatchBuilder {
     batch: Batch,
     symbols: HashMap<String, u32>,
@@ -16,7 +16,6 @@ impl Default for BatchBuilder {
 }
 
 impl BatchBuilder {
-    /// Nothing yet.
     pub fn new() -> BatchBuilder {
         let samples = Samples { series: Vec::new(), timestamps_ms: Vec::new(), values: Vec::new() };
         let histograms = Histograms { series: Vec::new(), messages: Vec::new(), ends: Vec::new() };
@@ -31,7 +30,7 @@ impl BatchBuilder {
         BatchBuilder { batch, symbols: HashMap::new() }
     }
 
-    /// Adds a series and returns its place. The order of labels does not matter.
+    /// Adds a series and returns its number. The order of labels does not matter.
     pub fn series<'a>(&mut self, labels: impl IntoIterator<Item = (&'a str, &'a str)>) -> u32 {
         for (name, value) in labels {
             let pair = [self.symbol(name), self.symbol(value)];
@@ -42,7 +41,6 @@ impl BatchBuilder {
         place
     }
 
-    /// Adds a sample of a series.
     pub fn sample(&mut self, series: u32, timestamp_ms: i64, value: f64) {
         let samples = &mut self.batch.samples;
         samples.series.push(series);
@@ -50,8 +48,8 @@ impl BatchBuilder {
         samples.values.push(value);
     }
 
-    /// Adds a native histogram of a series: a message `io.prometheus.write.v2.Histogram`, which
-    /// says its time.
+    /// Adds a native histogram of a series: an encoded `io.prometheus.write.v2.Histogram`, which
+    /// contains its time.
     pub fn histogram(&mut self, series: u32, message: &[u8]) {
         let histograms = &mut self.batch.histograms;
         histograms.series.push(series);
@@ -59,12 +57,11 @@ impl BatchBuilder {
         histograms.ends.push(histograms.messages.len() as u32);
     }
 
-    /// How many samples there are.
+    /// Returns the number of samples added so far.
     pub fn samples(&self) -> usize {
         self.batch.samples.series.len()
     }
 
-    /// The batch.
     pub fn finish(self) -> Batch {
         self.batch
     }

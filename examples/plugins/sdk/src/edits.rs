@@ -1,19 +1,19 @@
-//! Gathering changes to a batch.
+//! Collector of changes to a batch.
 
 use crate::transform::{Edit, Verdict};
 use crate::types::Batch;
 use std::collections::HashMap;
 
-/// Changes to a batch; what nothing is said of stays as it is.
+/// Changes to a batch; series without a change stay as they are.
 pub struct Edits {
     edit: Edit,
-    /// How many symbols the batch has: new ones come behind.
+    /// Number of symbols in the batch; new symbols are numbered after them.
     own_symbols: u32,
     symbols: HashMap<String, u32>,
 }
 
 impl Edits {
-    /// Of a batch, nothing yet.
+    /// Begins without changes to a batch.
     pub fn of(batch: &Batch) -> Edits {
         let edit = Edit {
             symbols: String::new(),
@@ -28,12 +28,11 @@ impl Edits {
         Edits { edit, own_symbols, symbols: HashMap::new() }
     }
 
-    /// Leaves a series out.
+    /// Drops a series from the batch.
     pub fn drop(&mut self, series: usize) {
         self.edit.dropped.push(series as u32);
     }
 
-    /// Gives a series other labels.
     pub fn relabel<'a>(
         &mut self,
         series: usize,
@@ -46,19 +45,19 @@ impl Edits {
         self.end(series);
     }
 
-    /// Gives a series other labels, as references to symbols: the batch's own and those that
-    /// [`Edits::symbol`] gave.
+    /// Replaces the labels of a series by references to symbols: the batch's own and those that
+    /// [`Edits::symbol`] returned.
     pub fn relabel_by_refs(&mut self, series: usize, refs: &[u32]) {
         self.edit.label_refs.extend_from_slice(refs);
         self.end(series);
     }
 
-    /// Stores these series, too.
+    /// Adds series and samples to be stored with the batch.
     pub fn add(&mut self, batch: Batch) {
         self.edit.added = Some(batch);
     }
 
-    /// A reference to a text, which is added to the symbols if it is new.
+    /// Returns a reference to a text, which is added to the symbols if it is new.
     pub fn symbol(&mut self, text: &str) -> u32 {
         if let Some(symbol) = self.symbols.get(text) {
             return *symbol;
@@ -70,7 +69,7 @@ impl Edits {
         symbol
     }
 
-    /// The verdict: unchanged, if there are no changes.
+    /// Returns the verdict, which is `Unchanged` if there are no changes.
     pub fn verdict(self) -> Verdict {
         let Edit { dropped, relabeled, added, .. } = &self.edit;
         match dropped.is_empty() && relabeled.is_empty() && added.is_none() {

@@ -1,4 +1,4 @@
-//! A plugin that runs on a schedule.
+//! Functions for a plugin that runs on a schedule.
 
 pub use crate::types::Batch;
 pub use crate::worlds::job::exports::tidepool::plugin::run_job::Guest;
@@ -8,37 +8,36 @@ pub use store::Annotation;
 
 use crate::{BatchBuilder, Series, histograms};
 
-/// The answer to a query in PromQL.
+/// Answer to a query in PromQL.
 #[derive(Clone, Debug, Default)]
 pub struct Answer {
-    /// Its series; a scalar is one without labels.
+    /// Series of the answer; a scalar is one series without labels.
     pub series: Vec<ResultSeries>,
-    /// Warnings and infos about it.
     pub annotations: Vec<Annotation>,
 }
 
-/// A series of an answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResultSeries {
-    /// By ascending name.
+    /// Sorted by name in ascending order.
     pub labels: Vec<(String, String)>,
-    /// Times in milliseconds, and numbers.
+    /// Times in milliseconds with float values.
     pub samples: Vec<(i64, f64)>,
-    /// Messages `io.prometheus.write.v2.Histogram`, each with its time.
+    /// Encoded `io.prometheus.write.v2.Histogram` messages, each with its time.
     pub histograms: Vec<Vec<u8>>,
 }
 
 /// A series of an instant vector.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// By ascending name.
+    /// Sorted by name in ascending order.
     pub labels: Vec<(String, String)>,
-    /// The value at the time of the evaluation.
+    /// Value at the time of the evaluation.
     pub value: f64,
 }
 
 impl Answer {
-    /// The newest number of each series that has one: all of an instant vector but histograms.
+    /// Returns the newest float of each series that has one: all of an instant vector but
+    /// histograms.
     pub fn points(self) -> Vec<Point> {
         let point = |ResultSeries { labels, samples, .. }| {
             let (_, value) = *samples.last()?;
@@ -49,7 +48,7 @@ impl Answer {
 }
 
 impl ResultSeries {
-    /// Adds it to a batch as a series of another name.
+    /// Adds this series to a batch under another name.
     pub fn record_as(&self, name: &str, batch: &mut BatchBuilder) {
         let labels = self.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let others = labels.filter(|(name, _)| *name != "__name__");
@@ -64,8 +63,8 @@ pub fn instant(expression: &str, time_ms: i64) -> Result<Answer, String> {
     answer(query::instant(expression, time_ms))
 }
 
-/// Evaluates an expression at `start_ms`, and then every `step_ms` until `end_ms`, which is
-/// included. All of the answer is held in memory; use [`query::range`] for one that is large.
+/// Evaluates an expression from `start_ms` to `end_ms` (included) in steps of `step_ms`. The whole
+/// answer is held in memory; use [`query::range`] for a large one.
 pub fn range(expression: &str, start_ms: i64, end_ms: i64, step_ms: i64) -> Result<Answer, String> {
     answer(query::range(expression, start_ms, end_ms, step_ms))
 }
@@ -96,7 +95,7 @@ fn answer(cursor: Result<store::Cursor, store::StoreError>) -> Result<Answer, St
     Ok(answer)
 }
 
-/// Stores samples; an error if the store refuses any of them.
+/// Stores samples; returns an error if the store refuses any of them.
 pub fn append(batch: BatchBuilder) -> Result<(), String> {
     let appended = store::append(&batch.finish()).map_err(|error| error.to_string())?;
     match appended.refused {

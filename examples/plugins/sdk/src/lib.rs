@@ -15,8 +15,8 @@
 //! tidepool_plugin::export_transform!(Plugin);
 //! ```
 //!
-//! [`Series`] reads the columns of a batch, [`BatchBuilder`] makes some, [`Edits`] gathers changes.
-//! What is printed becomes lines of tidepool's log; a panic ends the call and the instance.
+//! [`Series`] reads the columns of a batch, [`BatchBuilder`] builds them, [`Edits`] collects
+//! changes. Printed text becomes lines of tidepool's log; a panic ends the call and the instance.
 
 mod build;
 mod edits;
@@ -31,7 +31,7 @@ pub use worlds::job::export_job;
 pub use worlds::observer::export_observer;
 pub use worlds::transform::export_transform;
 
-/// What a plugin sees and gives.
+/// Types that all kinds of plugins share.
 pub mod types {
     pub use crate::worlds::transform::tidepool::plugin::types::{
         Batch, Histograms, Interest, Samples,
@@ -46,7 +46,7 @@ pub mod transform {
     };
 }
 
-/// A plugin that makes samples of bodies.
+/// A plugin that decodes request bodies to samples.
 pub mod decoder {
     pub use crate::types::Batch;
     pub use crate::worlds::decoder::exports::tidepool::plugin::decode_bodies::{
@@ -54,14 +54,14 @@ pub mod decoder {
     };
 }
 
-/// A plugin that sees what was written.
+/// A plugin that sees batches after they were stored.
 pub mod observer {
     pub use crate::types::{Batch, Interest};
     pub use crate::worlds::observer::exports::tidepool::plugin::observe_batches::Guest;
     pub use crate::worlds::observer::tidepool::plugin::webhook;
 }
 
-/// Generated from the WIT.
+/// Bindings generated from the WIT files.
 #[allow(missing_docs, clippy::all)]
 pub mod worlds {
     pub mod transform {

@@ -1,4 +1,4 @@
-//! `packed.answer`: the store's remote-read answer, unpacked into columns.
+//! `packed.answer`: the store's remote-read answer, converted to columns.
 
 use crate::bindings::exports::tidepool::standalone::packed::{GuestAnswer, SeriesColumns};
 use crate::bindings::tidepool::tsdb::store::{self, Cursor, FrameFormat, Selection};
@@ -11,14 +11,13 @@ use std::cell::RefCell;
 /// Tag and wire type of `prometheus.QueryResult.timeseries`.
 const TIME_SERIES_TAG: u8 = 0x0a;
 
-/// A position in an answer.
 pub struct OpenAnswer {
     cursor: Cursor,
-    /// Bytes that the cursor gave and that are not read yet.
+    /// Bytes from the cursor that are not decoded yet.
     pending: RefCell<Vec<u8>>,
 }
 
-/// `prometheus.TimeSeries`, as far as it is given on.
+/// `prometheus.TimeSeries` without the fields that [`SeriesColumns`] does not have.
 #[derive(Message)]
 struct TimeSeries {
     #[prost(message, repeated, tag = "1")]
@@ -45,11 +44,10 @@ struct Sample {
     timestamp_ms: i64,
 }
 
-/// Counted, and nothing else.
+/// Has no fields, because native histograms are only counted.
 #[derive(Message)]
 struct Histogram {}
 
-/// Columns being filled.
 #[derive(Default)]
 struct Batch {
     series: Vec<Value>,
@@ -75,7 +73,7 @@ impl OpenAnswer {
 impl GuestAnswer for OpenAnswer {
     fn next(&self, bytes_max: u32) -> Result<SeriesColumns, Error> {
         let mut pending = self.pending.borrow_mut();
-        // A piece of the answer may end within a series.
+        // The cursor splits series longer than `bytes_max`, so one piece may not be enough.
         while !is_whole(&pending) {
             let piece = self.cursor.next_frames(bytes_max)?;
             if piece.is_empty() {
@@ -89,6 +87,7 @@ impl GuestAnswer for OpenAnswer {
         let mut batch = Batch::default();
         let mut taken = 0;
         while let Some((start, end)) = first_series(&pending[taken..]) {
+            // The first series is returned however long it is: the contract promises at least one.
             if taken > 0 && taken + end > bytes_max as usize {
                 break;
             }
@@ -130,7 +129,7 @@ fn is_whole(bytes: &[u8]) -> bool {
     first_series(bytes).is_some()
 }
 
-/// Where the first series' message lies, if all of it is there.
+/// Returns the start and end of the first series' message, if all its bytes are there.
 fn first_series(bytes: &[u8]) -> Option<(usize, usize)> {
     let mut rest = bytes.strip_prefix(&[TIME_SERIES_TAG])?;
     let len = prost::decode_length_delimiter(&mut rest).ok()?;

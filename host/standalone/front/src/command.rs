@@ -1,4 +1,4 @@
-//! The command: what `wasmtime run --dir DIR tidepool-standalone.wasm …` does.
+//! The command that `wasmtime run --dir DIR tidepool-standalone.wasm …` runs.
 
 use crate::Component;
 use crate::bindings::tidepool::standalone::directory;
@@ -23,10 +23,9 @@ usage: write               store the samples that standard input has, a line eac
 
 const HOUR_MS: i64 = 60 * 60 * 1000;
 
-/// Bytes that one step of a replay, or of a dump, may take.
+/// Maximum bytes of one step of a replay, a dump or a query's output.
 pub const STEP_BYTES: u32 = 1024 * 1024;
 
-/// Rows that are appended at a time.
 const ROWS_MAX: usize = 10_000;
 
 pub type Outcome = Result<(), Box<dyn Error>>;
@@ -66,11 +65,11 @@ fn query<'a>(mut words: impl Iterator<Item = &'a str>) -> Outcome {
     in_store(|| crate::query::run(expression, times))
 }
 
-/// Opens the store, works with it and closes it.
 fn in_store(work: impl FnOnce() -> Outcome) -> Outcome {
     store::open(options())?;
     while !store::replay(STEP_BYTES)?.done {}
     let done = work();
+    // Also after failed work, whose earlier rows are in the log. Closing does not sync.
     let closed = store::close();
     let synced = directory::sync();
     done?;
@@ -78,8 +77,9 @@ fn in_store(work: impl FnOnce() -> Outcome) -> Outcome {
     Ok(synced?)
 }
 
-/// Those of the program `tidepool`.
+/// Returns the defaults of the program `tidepool`.
 fn options() -> Options {
+    // Random, so that senders cannot craft labels that collide in the series table.
     let hash_seed = std::hash::RandomState::new();
     Options {
         role: Role::All,
@@ -108,6 +108,7 @@ fn write() -> Outcome {
     let (mut written, mut refused) = (0, 0);
     let mut append = |rows: Columns| -> Outcome {
         let outcome = store::append(&rows, now_ms())?;
+        // Refused rows are no error: all other rows of the append are stored.
         for refusal in &outcome.refusals {
             eprintln!("refused: {}, at {}", refusal.detail, refusal.timestamp_ms);
         }
@@ -122,6 +123,7 @@ fn write() -> Outcome {
         }
         let sample = lines::parse(&line).map_err(|why| format!("line {}: {why}", number + 1))?;
         let key = sample.labels.iter().map(|Label { name, value }| (name.clone(), value.clone()));
+        // Each series is looked up in the engine once: that call crosses a component boundary.
         let series_ref = match refs.entry(key.collect()) {
             std::collections::hash_map::Entry::Occupied(known) => *known.get(),
             std::collections::hash_map::Entry::Vacant(new) => {
@@ -163,8 +165,9 @@ fn compact(all: bool) -> Outcome {
         store::cut_all()?;
     }
     loop {
+        // Measured before each step, because a cut replaces a part of the log by a checkpoint.
         let other_bytes = directory::other_bytes()?;
-        // WASI does not tell how much room there is.
+        // WASI reports neither free space nor free memory.
         let room = Room { free_bytes: u64::MAX, other_bytes, memory_bytes: u64::MAX };
         let CompactProgress { done, block, deleted, bad, unmerged } =
             store::compact(now_ms(), room)?;

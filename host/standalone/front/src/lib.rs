@@ -1,6 +1,5 @@
-//! What stands before the engine in the standalone component: samples by the string (`packed`),
-//! and the command that `wasmtime run` starts. Runs as WebAssembly only; built for anything else it
-//! is empty.
+//! The part of the standalone component before the engine: columns of samples as strings (`packed`)
+//! and the command of `wasmtime run`. Runs as WebAssembly only; for other targets it is empty.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 #![cfg(target_arch = "wasm32")]

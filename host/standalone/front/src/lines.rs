@@ -1,20 +1,18 @@
-//! Samples as lines, as `dump` writes them and promtool does: `{name="value", …} value time`, in
+//! Samples as lines in the format of `dump` and promtool: `{name="value", …} value time`, in
 //! milliseconds. Label values are quoted, with `\\`, `\"` and `\n` in them escaped.
 
 use crate::bindings::tidepool::tsdb::types::Label;
 
-/// The NaN that Prometheus means by the word; a dump does not tell others apart.
+/// Prometheus' `NormalNaN` (`model/value/value.go`); a dump writes every NaN as the same word.
 const NAN_BITS: u64 = 0x7ff8_0000_0000_0001;
 
-/// One line.
 pub struct Line {
-    /// By ascending name.
+    /// Sorted by name in ascending order.
     pub labels: Vec<Label>,
     pub value: f64,
     pub timestamp_ms: i64,
 }
 
-/// Reads a line.
 pub fn parse(line: &str) -> Result<Line, String> {
     let mut rest = line.trim().strip_prefix('{').ok_or("it does not begin with `{`")?;
     let mut labels = Vec::new();
@@ -36,13 +34,14 @@ pub fn parse(line: &str) -> Result<Line, String> {
                 let (value, after) = quoted(after)?;
                 (name, value, after)
             }
-            // A metric name that is not plain stands alone.
+            // A quoted name without `=` is a metric name that is no plain identifier.
             None => ("__name__".to_owned(), name, after),
         };
         labels.push(Label { name, value });
         let after = after.trim_start();
         rest = after.strip_prefix(',').unwrap_or(after);
     }
+    // `write` looks series up by their labels, so the same labels need the same order.
     labels.sort_by(|one, other| one.name.cmp(&other.name));
     let mut numbers = rest.split_ascii_whitespace();
     let (Some(value), Some(time), None) = (numbers.next(), numbers.next(), numbers.next()) else {
@@ -56,7 +55,7 @@ pub fn parse(line: &str) -> Result<Line, String> {
     Ok(Line { labels, value, timestamp_ms })
 }
 
-/// A text in quotes, and what follows it.
+/// Reads a quoted string; returns its unescaped content and the rest of the text.
 fn quoted(text: &str) -> Result<(String, &str), String> {
     let inside = text.strip_prefix('"').ok_or("a label's value does not begin with a quote")?;
     let mut value = String::new();

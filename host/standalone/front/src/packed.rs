@@ -1,4 +1,4 @@
-//! `packed`: columns as base64.
+//! `packed`: columns of samples as base64, eight little-endian bytes a row.
 
 use crate::Component;
 use crate::answer::OpenAnswer;
@@ -8,7 +8,6 @@ use crate::bindings::tidepool::tsdb::types::{Error, Matcher, TimeRange};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Bytes of a row in one column.
 const ROW_BYTES: usize = 8;
 
 impl Guest for Component {
@@ -28,7 +27,7 @@ impl Guest for Component {
     }
 }
 
-/// A column of a batch. That all have the same length is the store's to check.
+/// Decodes a column of a batch. The store checks that all columns have the same length.
 fn unpacked<T>(
     name: &str,
     column: &str,
@@ -47,7 +46,6 @@ fn unpacked<T>(
     }
 }
 
-/// The column as it is given.
 pub fn packed(rows: &[[u8; ROW_BYTES]]) -> String {
     STANDARD.encode(rows.as_flattened())
 }

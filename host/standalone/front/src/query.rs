@@ -6,7 +6,6 @@ use crate::bindings::tidepool::tsdb::query::{
 use crate::command::{Outcome, STEP_BYTES, now_ms};
 use std::io::Write as _;
 
-/// What the usage says of it.
 pub const USAGE: &str = "
        query EXPRESSION [TIME]
        query EXPRESSION START END STEP
@@ -14,7 +13,7 @@ pub const USAGE: &str = "
                            resultType and result as Prometheus' HTTP API gives them. Times are seconds
                            since the epoch, the step is seconds";
 
-/// Prometheus' defaults, and the memory that the program `tidepool` allows.
+/// Prometheus' defaults, with the memory limit of the program `tidepool`.
 const OPTIONS: QueryOptions = QueryOptions {
     lookback_ms: 0,
     samples_max: 50_000_000,
@@ -30,14 +29,14 @@ const OPTIONS: QueryOptions = QueryOptions {
     stats_per_step: false,
 };
 
-/// When an expression is evaluated, in milliseconds.
+/// Times of an evaluation, in milliseconds since the epoch.
 #[derive(Clone, Copy)]
 pub enum Times {
     At(i64),
     Range { start_ms: i64, end_ms: i64, step_ms: i64 },
 }
 
-/// Reads the times of a command line.
+/// Reads the times of a command line; without any, the current time.
 pub fn times(words: &[&str]) -> Result<Times, String> {
     match words {
         [] => Ok(Times::At(now_ms())),
@@ -52,6 +51,7 @@ pub fn times(words: &[&str]) -> Result<Times, String> {
 }
 
 fn milliseconds(seconds: &str) -> Result<i64, String> {
+    // Below 1e15 the milliseconds fit an `i64`; NaN fails the comparison.
     let number = seconds.parse::<f64>().ok().filter(|seconds| seconds.abs() < 1e15);
     let number = number.ok_or(format!("`{seconds}` is no number of seconds"))?;
     Ok((number * 1000.0).round() as i64)
@@ -66,10 +66,12 @@ pub fn run(expression: &str, times: Times) -> Outcome {
     };
     let evaluation = evaluation.map_err(message)?;
     let mut out = std::io::stdout().lock();
+    // The evaluation writes the members of a JSON object without its braces.
     out.write_all(b"{")?;
     print(&evaluation, &mut out)?;
     out.write_all(b"}\n")?;
     out.flush()?;
+    // Annotations go to standard error, so that standard output is JSON alone.
     for annotation in evaluation.annotations(0) {
         eprintln!("{}", annotation.text);
     }

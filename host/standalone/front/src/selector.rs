@@ -2,7 +2,6 @@
 
 use crate::bindings::tidepool::tsdb::types::{MatchOp, Matcher};
 
-/// Reads one matcher.
 pub fn parse(argument: &str) -> Result<Matcher, String> {
     let mistake = || {
         format!(
@@ -11,6 +10,7 @@ pub fn parse(argument: &str) -> Result<Matcher, String> {
     };
     let at = argument.find(['=', '!']).filter(|at| *at > 0).ok_or_else(mistake)?;
     let (name, rest) = argument.split_at(at);
+    // `=` comes last, because it is a prefix of `=~`.
     let ops = [
         ("=~", MatchOp::Regex),
         ("!~", MatchOp::NotRegex),

@@ -1,4 +1,4 @@
-//! `blocks`: the block directories.
+//! `blocks`: the block directories of the data directory.
 
 use crate::Component;
 use crate::bindings::exports::tidepool::tsdb::blocks::{
@@ -9,7 +9,6 @@ use crate::state::{self, storage_error};
 use std::cell::RefCell;
 use tidepool_disk::{BlockFile, BlockWriter};
 
-/// A block being written.
 pub struct OpenWriter(RefCell<BlockWriter>);
 
 impl Guest for Component {
@@ -51,7 +50,7 @@ impl GuestFile for BlockFile {
         BlockFile::read_at(self, offset, len).map_err(storage_error)
     }
 
-    /// Its checksums would be no faster than the component's: both are WebAssembly.
+    /// Checks nothing: this component would be no faster than the engine, as both are WebAssembly.
     fn read_chunks(&self, offset: u64, len: u32) -> Result<ChunkBytes, StorageError> {
         let bytes = BlockFile::read_at(self, offset, len).map_err(storage_error)?;
         Ok(ChunkBytes { bytes, ends: Vec::new() })

@@ -1,4 +1,4 @@
-//! `directory`: what only this component knows of the data directory.
+//! `directory`: syncs and size of the data directory, for the embedder and `front`.
 
 use crate::Component;
 use crate::bindings::exports::tidepool::standalone::directory::Guest;
@@ -12,6 +12,7 @@ impl Guest for Component {
     }
 
     fn sync() -> Result<(), StorageError> {
+        // Does not open the directory: nothing was appended to one that is not open.
         state::with_opened(|state| state.sync()).unwrap_or(Ok(()))
     }
 

@@ -1,4 +1,4 @@
-//! `head-source`: there is one instance, and its own head answers. So nothing here is called.
+//! `head-source`: never called, because the only instance of the engine owns the head.
 
 use crate::Component;
 use crate::bindings::exports::tidepool::tsdb::head_source::{
@@ -7,7 +7,6 @@ use crate::bindings::exports::tidepool::tsdb::head_source::{
 };
 use crate::bindings::tidepool::tsdb::types::{Error, Label, Lookup, Matcher, TimeRange};
 
-/// A resource that is never opened.
 pub enum Nothing {}
 
 fn refused<T>() -> Result<T, Error> {

@@ -1,7 +1,7 @@
-//! The engine's imports `wal` and `blocks`, answered from the data directory that the component was
-//! given. Runs as WebAssembly only; built for anything else it is empty.
+//! The engine's imports `wal` and `blocks`, implemented over the data directory that the component
+//! was given. Runs as WebAssembly only; for other targets it is empty.
 //!
-//! The directory's formats and rules are those of the host, whose disk room this is.
+//! The directory's formats and rules are those of the host: the crate `tidepool-disk` has both.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 #![cfg(target_arch = "wasm32")]

@@ -1,5 +1,4 @@
-//! Warnings and errors of the disk room, a line each on standard error. A host that does not want
-//! them gives the component no standard error.
+//! Warnings and errors of `tidepool-disk`, a line each on standard error, which a host may omit.
 
 use std::fmt::{self, Write as _};
 use tracing::field::{Field, Visit};
@@ -8,20 +7,21 @@ use tracing::{Event, Level, Metadata, Subscriber};
 
 struct ToStderr;
 
-/// The message first, then its fields.
 #[derive(Default)]
 struct Line {
     message: String,
     fields: String,
 }
 
-/// From now on. Asking again changes nothing.
+/// Sends events to standard error from now on. A second call changes nothing.
 pub fn to_stderr() {
+    // Fails only if a subscriber is set already, which can only be this one.
     let _ = tracing::subscriber::set_global_default(ToStderr);
 }
 
 impl Subscriber for ToStderr {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        // `tracing` orders levels by verbosity, so errors are less than warnings.
         *metadata.level() <= Level::WARN
     }
 
@@ -32,7 +32,7 @@ impl Subscriber for ToStderr {
         eprintln!("tidepool: {level}: {}{}", line.message, line.fields);
     }
 
-    // The disk room has no spans.
+    // `tidepool-disk` opens no spans.
     fn new_span(&self, _: &Attributes<'_>) -> Id {
         Id::from_u64(1)
     }

@@ -1,5 +1,4 @@
-//! What the component keeps: the data directory, its logs and its blocks, opened by the first call
-//! that needs them.
+//! State between calls: data directory, blocks and logs, opened by the first call that needs them.
 
 use crate::bindings::tidepool::tsdb::types::StorageError;
 use crate::messages;
@@ -8,18 +7,16 @@ use std::time::Duration;
 use tidepool_disk::wal::{LogKind, Logs, ReplayBatch, SYNC_INTERVAL_DEFAULT};
 use tidepool_disk::{BlockDirs, DataDir, DiskError, SyncPolicy, WalOptions};
 
-/// The open directory.
 pub struct State {
     pub data: DataDir,
     pub blocks: BlockDirs,
     logs: LogState,
 }
 
-/// The logs, from the opening of a store to its end.
 enum LogState {
-    /// No store has asked yet.
+    /// No store has opened the logs yet.
     Closed,
-    /// They are being read, or, if all was read, written.
+    /// The logs are being replayed or, if `is_read`, written.
     Open { logs: Box<Logs>, is_read: bool },
 }
 
@@ -28,23 +25,24 @@ thread_local! {
     static SYNC: RefCell<Duration> = const { RefCell::new(SYNC_INTERVAL_DEFAULT) };
 }
 
-/// How long a record may wait for its sync.
+/// Sets the longest time that a record waits for its sync, for logs opened later.
 pub fn set_sync_interval(interval: Duration) {
     SYNC.replace(interval);
 }
 
-/// Works on the directory, which the first call opens.
+/// Calls a function with the state; the first call opens the directory.
 pub fn with<T>(call: impl FnOnce(&mut State) -> Result<T, DiskError>) -> Result<T, StorageError> {
     STATE.with_borrow_mut(|state| {
         let state = match state {
             Some(state) => state,
+            // After an error there is still no state, so the next call tries again.
             none => none.insert(State::open()?),
         };
         call(state).map_err(storage_error)
     })
 }
 
-/// The same, if it was opened.
+/// As [`with`], but returns `None` if no call has opened the directory.
 pub fn with_opened<T>(
     call: impl FnOnce(&mut State) -> Result<T, DiskError>,
 ) -> Option<Result<T, StorageError>> {
@@ -68,8 +66,9 @@ impl State {
         Ok(State { data, blocks, logs: LogState::Closed })
     }
 
-    /// The next records of earlier runs. After the last ones replay starts again with the first.
+    /// Returns the next records of earlier runs; `None` at the end.
     pub fn replay(&mut self, bytes_max: u32) -> Result<Option<(LogKind, ReplayBatch)>, DiskError> {
+        // A reopened store replays from the start: records gathered in memory are written first.
         if matches!(self.logs, LogState::Open { is_read: true, .. }) {
             self.sync()?;
             self.logs = LogState::Closed;
@@ -81,7 +80,7 @@ impl State {
         Ok(batch)
     }
 
-    /// The logs, as far as they were opened.
+    /// Returns the logs, which the first call opens.
     pub fn opened_logs(&mut self) -> Result<&mut Logs, DiskError> {
         if let LogState::Closed = self.logs {
             let sync = SyncPolicy::Interval(SYNC.with_borrow(|interval| *interval));
@@ -90,11 +89,11 @@ impl State {
         }
         match &mut self.logs {
             LogState::Open { logs, .. } => Ok(logs),
+            // Cannot happen after the lines above; the lints of this crate forbid a panic.
             LogState::Closed => Err(DiskError::WalNotReplayed),
         }
     }
 
-    /// Forces what was appended to the device.
     pub fn sync(&mut self) -> Result<(), DiskError> {
         match &mut self.logs {
             LogState::Open { logs, .. } => logs.sync(),
@@ -103,7 +102,7 @@ impl State {
     }
 }
 
-/// A disk's error as the contract words it.
+/// Converts an error to the contract's, which tells a full disk and a missing file from the rest.
 pub fn storage_error(error: DiskError) -> StorageError {
     let text = error.to_string();
     match () {

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::time::Instant;
 use tidepool_disk::wal::{CheckpointWriter, LogKind, Records};
 
-/// A checkpoint being written, or why it could not be begun: a constructor cannot say.
+/// A checkpoint being written, or the error of its beginning: a WIT constructor cannot return one.
 pub struct OpenCheckpoint(RefCell<Result<CheckpointWriter, StorageError>>);
 
 impl Guest for Component {
@@ -20,7 +20,7 @@ impl Guest for Component {
         state::with(|state| {
             let logs = state.opened_logs()?;
             let segment = logs.get(log.into())?.append(&records)?;
-            // Nothing runs between calls, so this is when a sync that is due is done.
+            // Nothing runs between calls, so appends do the syncs that are due.
             logs.sync_if_due(Instant::now(), false)?;
             Ok(segment)
         })
@@ -48,6 +48,7 @@ impl GuestCheckpoint for OpenCheckpoint {
         let begun = state::with(|state| {
             state.opened_logs()?.get(LogKind::InOrder)?.checkpoint(last_segment)
         });
+        // The first call of `append` or `commit` returns the error.
         OpenCheckpoint(RefCell::new(begun))
     }
 

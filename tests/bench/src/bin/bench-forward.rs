@@ -1,4 +1,4 @@
-//! Measures what forwarding costs a node; see `--help`.
+//! Measures the cost of forwarding on a node; see `--help`.
 
 use clap::Parser;
 use std::error::Error;
@@ -16,9 +16,9 @@ use tidepool_tests::series::{Dataset, Shape, Texture};
 use tidepool_tests::tidepool::Config;
 use tidepool_tests::wait::{chain, until_every};
 
-/// For all to be delivered.
+/// Timeout for the delivery of all samples.
 const TIMEOUT: Duration = Duration::from_secs(900);
-/// How often a node is asked how far it is.
+/// Interval between two looks at a node's progress.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 const ROWS_PER_REQUEST: usize = 2_000;
 const CONNECTIONS: usize = 2;
@@ -57,14 +57,13 @@ struct Options {
     directory: PathBuf,
 }
 
-/// What a load took.
 struct Cost {
     cpu: Duration,
     peak_memory_bytes: u64,
     centre_cpu: Duration,
 }
 
-/// What an outage took to be made up for.
+/// Cost of sending the backlog of an outage.
 struct Drain {
     samples: u64,
     wall: Duration,
@@ -128,7 +127,7 @@ fn load(series: usize, scrapes: usize) -> Load {
     Load::encode(&Dataset::generate(shape), Version::V2, ROWS_PER_REQUEST, CONNECTIONS)
 }
 
-/// The flag of a configuration that forwards to an address.
+/// Returns the flag of a configuration that forwards to an address.
 fn forwards_to(options: &Options, dir: &Path, address: &str) -> Result<String, std::io::Error> {
     let message = match options.version {
         Version::V1 => "prometheus.WriteRequest",
@@ -144,14 +143,14 @@ fn forwards_to(options: &Options, dir: &Path, address: &str) -> Result<String, s
     Ok(format!("--config={}", path.display()))
 }
 
-/// A node and what its destination's address is to be.
+/// Returns the configuration of a node, and the address that its destination will have.
 fn config(dir: &Path, name: &str) -> Result<Config, std::io::Error> {
     let dir = dir.join(name);
     std::fs::create_dir(&dir)?;
     Ok(Config::new(&dir).flag("--out-of-order-window=30d"))
 }
 
-/// On one core alone.
+/// Pins a server to one core.
 fn pinned(config: Config, core: usize) -> Config {
     config.started_by(["taskset", "-c", &core.to_string()].map(Into::into).to_vec())
 }
@@ -181,7 +180,7 @@ fn write(options: &Options, load: &Load, forwards: bool) -> Result<Cost, Box<dyn
 fn drain(options: &Options, load: &Load) -> Result<Drain, Box<dyn Error>> {
     let dir = tempfile::tempdir_in(&options.directory)?;
     let address = free_address()?;
-    // Blocks are soon cut, and the log keeps next to nothing for who lags.
+    // Blocks are cut soon, and the log keeps almost nothing for a destination that lags.
     let node = config(dir.path(), "node")?
         .block_duration("30m")
         .flag("--wal-segment-size=1MiB")
@@ -213,7 +212,7 @@ fn drain(options: &Options, load: &Load) -> Result<Drain, Box<dyn Error>> {
     })
 }
 
-/// A figure of the destination.
+/// Returns a metric of the destination.
 fn figure(node: &Server, name: &str) -> Option<f64> {
     let page = Client::default().get(&format!("{}/metrics", node.url())).ok()?.text();
     let begins = format!("{name}{{");

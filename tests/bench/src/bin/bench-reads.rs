@@ -1,4 +1,4 @@
-//! Measures how long writes take beside reads that ask for as much as they may; see `--help`.
+//! Measures the latency of writes beside reads of the largest allowed size; see `--help`.
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -11,14 +11,15 @@ use tidepool_tests::latency::median;
 use tidepool_tests::tidepool::Store;
 use tidepool_tests::wait::chain;
 
-/// Most that a 99th percentile beside reads may be, to the quiet one, or above it.
+/// Largest 99th percentile of writes beside reads, as a ratio to the quiet one, or that much above
+/// it.
 const RATIO_MAX: f64 = 1.2;
 const MORE_MAX: Duration = Duration::from_millis(10);
 
-/// No write takes longer.
+/// Longest accepted latency of a write.
 const WORST_MAX: Duration = Duration::from_millis(250);
 
-/// Most by which reads may let the head's memory grow, as a part of what it was.
+/// Largest accepted growth of the head's memory by reads, as a part of its size.
 const GROWTH_MAX: f64 = 0.1;
 
 /// For each kind of read: starts a server, fills its head, and sends writes at a steady rate, in
@@ -65,7 +66,6 @@ fn kind(name: &str) -> Result<Kind, String> {
     found.ok_or_else(|| format!("no such kind; there are {}", names()))
 }
 
-/// What is found of one kind.
 struct Found {
     quiet: Vec<Phase>,
     loaded: Vec<Beside>,
@@ -104,7 +104,7 @@ fn measure(options: &Options) -> Result<bool, HostileError> {
     Ok(is_good)
 }
 
-/// What the same writes alone make of a head: its memory before and after.
+/// Measures the head's memory before and after the same writes without reads.
 fn written_alone(options: &Options) -> Result<Found, HostileError> {
     let (store, mut writes) = begun(options)?;
     let before = Memory::of(&store)?;
@@ -127,13 +127,13 @@ fn found(kind: Kind, options: &Options) -> Result<Found, HostileError> {
     Ok(Found { quiet, loaded, before, after: Memory::of(&store)? })
 }
 
-/// A server with a full head, and what writes to it.
+/// Starts a server with a full head, and a sender for it.
 fn begun(options: &Options) -> Result<(Store, Writes), HostileError> {
     let start_ms = now_ms();
     let store = filled(&options.tidepool_flag, options.contents(), start_ms)?;
-    // The next requests are behind the exemplars' samples.
+    // The next requests have later times than the exemplars' samples.
     let mut writes = Writes::new(&store.server.url(), start_ms + 1_000, options.writes);
-    // What the first writes make is there before anything counts.
+    // The first writes create their series before the measurement begins.
     writes.send_for(options.time())?;
     Ok((store, writes))
 }
@@ -150,14 +150,14 @@ impl Options {
 }
 
 impl Found {
-    /// Bytes by which some memory grew.
+    /// Returns the growth of one kind of memory in bytes.
     fn growth(&self, of: fn(&Memory) -> f64) -> f64 {
         of(&self.after) - of(&self.before)
     }
 }
 
-/// Prints a row; returns whether all is as it should be. Memory may grow by a part more than it
-/// does by the same writes alone.
+/// Prints a row; returns whether all bars are reached. The memory may grow by [`GROWTH_MAX`] more
+/// than with the same writes alone.
 fn report(kind: Kind, found: &Found, alone: &Found) -> bool {
     let Found { quiet, loaded, before, .. } = found;
     let quiet_p99 = median(quiet.iter().map(|phase| phase.quantile(0.99)));
@@ -182,7 +182,6 @@ fn report(kind: Kind, found: &Found, alone: &Found) -> bool {
     wrong.is_empty()
 }
 
-/// Prints a row.
 fn show(name: &str, found: &Found, verdict: &str) {
     let Found { quiet, loaded, before, after } = found;
     let p99 = |phases: &mut dyn Iterator<Item = &Phase>| median(phases.map(|p| p.quantile(0.99)));

@@ -1,4 +1,4 @@
-//! What two servers answer to the same panels as at a time that both have, and where they differ.
+//! Compares two servers' answers to the same panels at a time that both have.
 
 use super::super::BenchError;
 use super::super::queries::answer::Answer;
@@ -9,15 +9,13 @@ use std::collections::BTreeSet;
 use tidepool_tests::http::Client;
 use tidepool_tests::process::Server;
 
-/// The answer to a panel.
 pub enum Reply {
-    /// Of a query.
     Series(Answer),
-    /// Of a look-up: values, or label sets as JSON.
+    /// Answer to a look-up: values, or label sets as JSON.
     Names(BTreeSet<String>),
 }
 
-/// Asks for panels as at a time; each answer, or why there is none.
+/// Requests panels at a time; returns each answer or the reason for its absence.
 pub fn ask(
     server: &Server,
     panels: &[Panel],
@@ -46,7 +44,6 @@ impl Reply {
         Ok(Reply::Names(names.iter().map(Value::to_string).collect()))
     }
 
-    /// Whether there is nothing in it.
     fn is_empty(&self) -> bool {
         match self {
             Reply::Series(answer) => answer.series() == 0,
@@ -55,7 +52,8 @@ impl Reply {
     }
 }
 
-/// How answers differ from those that are right. An empty one proves nothing.
+/// Returns the differences from the right answers. Empty answers count as differences, because they
+/// prove nothing.
 pub fn differences(
     panels: &[Panel],
     ours: &[Result<Reply, String>],

@@ -1,5 +1,5 @@
-//! The series that panels show: hours of them before anything is measured, then each scrape when
-//! it is due.
+//! Writes the series that panels show: hours of samples before the measurement, then each scrape
+//! when it is due.
 
 use super::super::BenchError;
 use super::super::load::Load;
@@ -10,36 +10,37 @@ use tidepool_tests::clock::now_ms;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::Shape;
 
-/// Series in a request.
+/// Number of series in a request.
 const ROWS: usize = 1_000;
-/// Connections to a server while it is filled.
+/// Number of connections to a server while it is filled.
 const CONNECTIONS: usize = 2;
-/// Between two looks whether a scrape is due.
+/// Pause between two looks whether a scrape is due.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
-/// Scrapes after the hours: no run takes a day.
+/// Number of scrapes after the stored hours: a day of them, longer than any run.
 const SCRAPES_AFTER: usize = 5_760;
 
-/// What is written to one server.
+/// Writer of the history to one server.
 pub struct History {
     source: Source,
     base_url: String,
     version: Version,
 }
 
-/// The shape of so many hours up to now and all that follows; every server gets the same samples.
+/// Returns the shape of some hours up to now and of the scrapes after; all servers get the same
+/// samples.
 pub fn shape(seed: u64, series: usize, hours: u32) -> Shape {
     let shape = data::shape(seed, series, hours);
     let late = (now_ms() - data::end_ms(&shape)) / INTERVAL_MS * INTERVAL_MS;
     Shape { start_ms: shape.start_ms + late, scrapes: shape.scrapes + SCRAPES_AFTER, ..shape }
 }
 
-/// The end of the hours that every server has.
+/// Returns the end of the hours that every server has.
 pub fn end_ms(shape: &Shape) -> i64 {
     data::end_ms(&Shape { scrapes: shape.scrapes - SCRAPES_AFTER, ..*shape })
 }
 
 impl History {
-    /// Nothing written yet.
+    /// Starts with nothing written yet.
     pub fn new(shape: Shape, base_url: &str, version: Version) -> History {
         History { source: Source::new(shape), base_url: base_url.to_string(), version }
     }

@@ -1,10 +1,10 @@
-//! Dashboards that refresh while a server takes writes: how long panels and writes take, each
+//! Dashboards that refresh while a server takes writes: latency of panels and of writes, each
 //! beside the other, in tidepool, Prometheus and VictoriaMetrics in one run.
 //!
-//! [`history`] writes hours of the series that [`panels`] show, and goes on when each scrape is
-//! due. [`viewer`] refreshes; [`phases`] writes other series at an even rate, in turns alone and
-//! beside the viewers. Before, each dashboard is asked for once and then again, a step later: what
-//! the second time costs is what a server keeps of the first. Then [`answers`] compares.
+//! [`history`] writes hours of the series that [`panels`] show, and continues when each scrape is
+//! due. [`viewer`] refreshes; [`phases`] writes other series at an even rate, alternately alone and
+//! beside the viewers. Before that, each dashboard is requested once and then again, a step later:
+//! the cost of the second time shows the effect of kept results. Then [`answers`] compares.
 //! [`verdict`] judges, [`table`] prints.
 
 pub mod answers;
@@ -33,70 +33,63 @@ use tidepool_tests::series::Shape;
 use tidepool_tests::wait;
 use viewer::{Refreshes, Viewer};
 
-/// Until the next step begins.
+/// Timeout for the beginning of the next step.
 const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What is measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Who look at the same time.
+    /// Number of viewers at the same time.
     pub viewers: usize,
-    /// Panels of a dashboard.
+    /// Number of panels of a dashboard.
     pub panels: usize,
-    /// From one refresh to the next.
+    /// Interval from one refresh to the next.
     pub refresh_every: Duration,
-    /// Samples that are written in a second.
+    /// Number of samples written in a second.
     pub write_rate: usize,
-    /// Seconds of a phase.
+    /// Length of a phase in seconds.
     pub phase_s: usize,
-    /// Phases without and with viewers.
+    /// Number of phases without viewers, and of phases with viewers.
     pub phases: usize,
-    /// Series that panels select from.
+    /// Number of series that panels select from.
     pub series: usize,
-    /// Hours that are stored before.
+    /// Hours of samples stored before the measurement.
     pub hours: u32,
-    /// How often each dashboard is asked for again after its first time.
+    /// Number of repeated requests of each dashboard after the first one.
     pub repeats: usize,
 }
 
-/// What one refresh needs, as the mean of all viewers.
+/// Cost of one refresh, as the mean of all viewers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RefreshCost {
-    /// CPU of the server.
     pub cpu: Duration,
-    /// From the first request to the last answer.
+    /// Time from the first request to the last answer.
     pub wall: Duration,
 }
 
-/// What is known of one server.
 pub struct Found {
-    /// Who.
     pub contender: Contender,
-    /// How it was written to.
     pub version: Version,
-    /// Samples that it had before anything was measured.
+    /// Number of samples in the server before the measurement.
     pub stored: u64,
-    /// Writes alone.
     pub quiet: Vec<Phase>,
-    /// Writes beside viewers.
+    /// Phases of writes beside viewers.
     pub beside: Vec<Phase>,
     /// Peak of resident memory in the phases.
     pub peak_memory_bytes: u64,
-    /// The first refresh, with nothing else but the scrapes of these series.
+    /// First refresh, beside the scrapes of these series only.
     pub first: RefreshCost,
-    /// The same a step later; the median of all repetitions.
+    /// The same refresh a step later; the median of all repetitions.
     pub repeated: RefreshCost,
-    /// What was not answered.
+    /// Failed requests with their reasons.
     pub failures: Vec<String>,
 }
 
-/// All that was found.
 pub struct Outcome {
-    /// By server, in the order of the columns.
+    /// Measurements by server, in the order of the columns.
     pub found: Vec<Found>,
-    /// Panels whose answers were compared.
+    /// Number of panels whose answers were compared.
     pub compared: usize,
-    /// Where tidepool's answers are not Prometheus'; nothing, if not both were measured.
+    /// Differences between tidepool's and Prometheus' answers; `None` unless both were measured.
     pub differences: Option<Vec<String>>,
 }
 
@@ -120,7 +113,7 @@ pub fn run(context: &Context, options: &Options) -> Result<Outcome, BenchError> 
     Ok(Outcome { found, compared: sample.len(), differences })
 }
 
-/// What is compared: all that the first and the last viewer ask.
+/// Returns the panels to compare: all of the first and of the last viewer.
 fn sample(shape: &Shape, options: &Options) -> Vec<Panel> {
     let of = |viewer| panels::of_viewer(viewer, data::instances(shape), options.panels);
     let mut sample = of(0);
@@ -214,7 +207,7 @@ fn measure_filled(
     })
 }
 
-/// Refreshes one dashboard after the other, all as at one time.
+/// Refreshes one dashboard after the other, all at the same time of evaluation.
 fn refresh_all(
     context: &Context,
     server: &Server,
@@ -231,9 +224,9 @@ fn refresh_all(
     Ok(RefreshCost { cpu: cpu / count, wall: all.whole.iter().sum::<Duration>() / count })
 }
 
-/// The time of the next refresh whose ranges end a step later.
+/// Waits for the next step and returns the time of a refresh whose ranges end in that step.
 fn next_step(context: &Context, before_ms: i64) -> Result<i64, BenchError> {
-    // A smoke test does not wait for it.
+    // A smoke test does not wait for the next step.
     if context.quick {
         return Ok(before_ms + panels::STEP_MS);
     }
@@ -244,7 +237,7 @@ fn next_step(context: &Context, before_ms: i64) -> Result<i64, BenchError> {
 }
 
 impl Found {
-    /// What viewers got in all phases.
+    /// Returns the viewers' refreshes of all phases.
     pub fn refreshes(&self) -> Refreshes {
         let mut all = Refreshes::default();
         self.beside.iter().for_each(|phase| all.extend(phase.refreshes.clone()));

@@ -1,49 +1,45 @@
-//! What a dashboard asks: panels as people make them of counters, histograms and gauges, and the
-//! look-ups that fill its variables.
+//! Requests of a dashboard: typical panels over counters, histograms and gauges, and the look-ups
+//! that fill its variables.
 //!
-//! Metrics are those of [`data`]. The variables `$cluster` and `$job` have other values for each
-//! viewer, so that no two of the first forty ask the same.
+//! Metrics are those of [`data`]. Each viewer has other values of the variables `$cluster` and
+//! `$job`, so that no two of the first forty send the same requests.
 
 use super::super::queries::data;
 use tidepool_tests::prometheus::percent_encode;
 
-/// Between two steps.
 pub const STEP_MS: i64 = 15_000;
-/// How far back panels look.
+/// Length of the range that panels show.
 const RANGE_MS: i64 = 3_600_000;
 
-/// What a panel shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A graph over the last hour.
     Range,
-    /// The value of now.
+    /// The value at the current time.
     Instant,
-    /// The values of a label, of the series that a selector has.
+    /// Values of a label in the series of a selector.
     Values(&'static str),
-    /// The label sets that a selector has.
+    /// Label sets of a selector's series.
     Series,
 }
 
-/// Something to ask.
+/// A panel or a look-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Panel {
-    /// How.
     pub kind: Kind,
-    /// An expression, or a selector.
+    /// Expression of a panel, or selector of a look-up.
     pub promql: String,
 }
 
-/// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The path, and for GET the parameters.
+    /// Path, and for GET the parameters.
     pub target: String,
-    /// The form of a POST.
+    /// Form of a POST request.
     pub form: Option<String>,
 }
 
-/// In an order in which the first have all kinds.
+/// Ordered so that the first panels have all kinds.
 const PANELS: [(Kind, &str); 24] = [
     (Kind::Range, "sum by (job) (rate(x{cluster=\"$cluster\"}[5m]))"),
     (Kind::Range, "histogram_quantile(0.99, sum by (le) (rate(b{$these}[5m])))"),
@@ -74,18 +70,18 @@ const PANELS: [(Kind, &str); 24] = [
     (Kind::Instant, "topk(10, sum by (instance) (rate(x{cluster=\"$cluster\"}[5m])))"),
 ];
 
-/// Asked first at each refresh.
+/// Look-ups at the beginning of each refresh.
 const LOOK_UPS: [(Kind, &str); 3] = [
     (Kind::Values("cluster"), "x"),
     (Kind::Values("job"), "x{cluster=\"$cluster\"}"),
     (Kind::Series, "g{$these,device=\"disk0\"}"),
 ];
 
-/// How many panels a dashboard has.
+/// Maximum number of panels in a dashboard.
 pub const PANELS_MAX: usize = PANELS.len();
 
-/// What a viewer asks at each refresh: look-ups, then so many panels. The data has so many
-/// instances.
+/// Returns a viewer's requests at each refresh: look-ups, then this number of panels. `instances`
+/// is the number of instances in the data.
 pub fn of_viewer(number: usize, instances: usize, panels: usize) -> Vec<Panel> {
     let (cluster, job) = data::place(number % instances.max(1));
     let these = format!("cluster=\"{cluster}\",job=\"{job}\"");
@@ -97,12 +93,13 @@ pub fn of_viewer(number: usize, instances: usize, panels: usize) -> Vec<Panel> {
 }
 
 impl Panel {
-    /// Whether it fills a variable.
+    /// Returns whether this request fills a variable.
     pub fn is_look_up(&self) -> bool {
         matches!(self.kind, Kind::Values(_) | Kind::Series)
     }
 
-    /// As Grafana asks at a time: ranges begin and end at a multiple of the step.
+    /// Makes the request that Grafana sends at a time: ranges begin and end at a multiple of the
+    /// step.
     pub fn request(&self, now_ms: i64) -> Request {
         let text = percent_encode(&self.promql);
         let aligned = |ms: i64| ms.div_euclid(STEP_MS) * STEP_MS;
@@ -129,7 +126,7 @@ impl Panel {
     }
 }
 
-/// The end of the last step up to a time.
+/// Returns the end of the last step up to a time.
 pub fn last_step_ms(now_ms: i64) -> i64 {
     now_ms.div_euclid(STEP_MS) * STEP_MS
 }
@@ -158,7 +155,7 @@ mod tests {
         assert!(all.contains(
             "histogram_quantile(0.99, sum by (le) (rate(b{cluster=\"cluster-3\",job=\"service-9\"}[5m])))"
         ));
-        // Few instances: values that there are.
+        // With few instances, the variables have only values that exist.
         assert_eq!(of_viewer(7, 4, 1), of_viewer(3, 4, 1));
     }
 

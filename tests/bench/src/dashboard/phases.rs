@@ -1,4 +1,4 @@
-//! Writes at an even rate, in turns alone and beside the viewers.
+//! Writes at an even rate, alternately alone and beside the viewers.
 
 use super::super::BenchError;
 use super::super::load::{Load, SendError};
@@ -10,37 +10,33 @@ use tidepool_tests::process::Server;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::{Dataset, Shape, Texture};
 
-/// Series in a request.
+/// Number of series in a request.
 const ROWS: usize = 2_000;
-/// Connections that write.
+/// Number of connections that write.
 const CONNECTIONS: usize = 2;
-/// Between two samples of a series.
+/// Interval between two samples of a series.
 const INTERVAL_MS: i64 = 1_000;
 
-/// What is written beside the series that panels show: a sample of each series every second.
+/// Writes beside the series that panels show: a sample of each series every second.
 pub struct Writes {
     shape: Shape,
     version: Version,
     next_ms: i64,
 }
 
-/// How one phase went.
 #[derive(Clone, Debug)]
 pub struct Phase {
-    /// How long each write took, from when it was sent.
+    /// Latency of each write, from sending its request.
     pub writes: Latencies,
-    /// Samples that were written.
     pub samples: u64,
-    /// How long it took.
     pub wall: Duration,
-    /// CPU of the server.
     pub cpu: Duration,
-    /// What viewers got; nothing, if there were none.
+    /// Refreshes of the viewers; empty if there were none.
     pub refreshes: Refreshes,
 }
 
 impl Writes {
-    /// So many samples a second from now on.
+    /// Prepares writes of this number of samples a second.
     pub fn new(seed: u64, per_second: usize, version: Version) -> Writes {
         let shape = Shape {
             seed,
@@ -59,17 +55,17 @@ impl Writes {
         Ok(())
     }
 
-    /// What is written in the next seconds, encoded before the clock starts.
+    /// Returns the load of the next seconds, encoded before the clock starts.
     fn seconds(&mut self, seconds: usize) -> Load {
         let start_ms = self.next_ms.max(now_ms());
         self.next_ms = start_ms + seconds as i64 * INTERVAL_MS;
         let shape = Shape { scrapes: seconds, start_ms, ..self.shape };
-        // Small rates still have a request for each connection.
+        // With small rates, each connection still gets a request.
         let rows = ROWS.min(self.shape.series.div_ceil(CONNECTIONS));
         Load::encode(&Dataset::generate(shape), self.version, rows, CONNECTIONS)
     }
 
-    /// Writes for so many seconds, beside these viewers.
+    /// Writes for some seconds, beside these viewers.
     pub fn phase(
         &mut self,
         server: &Server,
@@ -84,7 +80,7 @@ impl Writes {
         let (sent, refreshes) = std::thread::scope(|scope| {
             let writer = scope.spawn(|| -> Result<_, SendError> {
                 let paced = load.send_evenly(&url, Duration::from_millis(INTERVAL_MS as u64))?;
-                // The last request leaves before the end of its interval.
+                // The last request is sent before the end of its interval.
                 std::thread::sleep(end.saturating_duration_since(Instant::now()));
                 Ok((paced, start.elapsed()))
             });

@@ -1,5 +1,4 @@
-//! What was found as Markdown: a column for each server, aims, and what is to be known of single
-//! answers.
+//! The results as Markdown: a column for each server, the aims, and notes on single answers.
 
 use super::super::queries::table::aim_lines;
 use super::super::report::line;
@@ -10,10 +9,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 use tidepool_tests::latency::Latencies;
 
-/// Most failures and differences that are shown.
+/// Maximum number of failures and differences that are shown.
 const NOTES_MAX: usize = 20;
 
-/// All of it.
 pub fn text(options: &Options, outcome: &Outcome) -> String {
     let Options { viewers, panels, write_rate, phase_s, phases, series, hours, .. } = options;
     let mut text = format!(
@@ -35,7 +33,7 @@ pub fn text(options: &Options, outcome: &Outcome) -> String {
     text + &notes(outcome)
 }
 
-/// A row: its title and what a server's cell has.
+/// A row: its title and the content of a server's cell.
 type Row = (&'static str, fn(&Found) -> String);
 
 const ROWS: [Row; 14] = [
@@ -75,7 +73,6 @@ const ROWS: [Row; 14] = [
     }),
 ];
 
-/// Phases together.
 #[derive(Default)]
 struct Total {
     samples: u64,
@@ -84,7 +81,7 @@ struct Total {
 }
 
 impl Total {
-    /// CPU seconds in a second.
+    /// Returns CPU seconds per second.
     fn load(&self) -> f64 {
         self.cpu.as_secs_f64() / self.wall.as_secs_f64()
     }
@@ -106,12 +103,12 @@ fn spread(times: Vec<Duration>) -> String {
     [all.percentile(50), all.percentile(99), all.longest()].map(ms).join(" / ")
 }
 
-/// The medians of all phases.
+/// Returns the medians of all phases.
 fn writes(phases: &[Phase]) -> String {
     [50, 99].map(|percent| ms(write_percentile(phases, percent))).join(" / ")
 }
 
-/// What was not answered or differs.
+/// Returns failed requests and differing answers.
 fn notes(outcome: &Outcome) -> String {
     let mut all: Vec<String> = Vec::new();
     for found in &outcome.found {
@@ -130,7 +127,7 @@ fn notes(outcome: &Outcome) -> String {
     if text.is_empty() { text } else { format!("\n{text}") }
 }
 
-/// One phase for the log.
+/// Returns one phase as a line for the log.
 pub fn progress(phase: &Phase) -> String {
     let Phase { writes, samples, wall, cpu, refreshes } = phase;
     let rate = *samples as f64 / wall.as_secs_f64() / 1e3;

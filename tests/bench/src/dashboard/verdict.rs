@@ -1,4 +1,4 @@
-//! Whether what we aim at is reached.
+//! Judges whether the aims are reached.
 
 use super::super::contender::Contender;
 use super::super::queries::verdict::Aim;
@@ -7,18 +7,18 @@ use super::{Found, Outcome};
 use std::time::Duration;
 use tidepool_tests::latency::{Latencies, median};
 
-/// Most that the 99th percentile of panels may be.
+/// Largest accepted 99th percentile of panels.
 const PANEL_P99_MAX: Duration = Duration::from_millis(150);
-/// Most that the 99th percentile of writes may be beside viewers, to the one alone, or above it.
+/// Largest accepted 99th percentile of writes beside viewers, as a ratio to the one alone, or that
+/// much above it.
 const WRITE_RATIO_MAX: f64 = 1.2;
 const WRITE_MORE_MAX: Duration = Duration::from_millis(10);
 
-/// The median of all phases' percentiles of writes.
+/// Returns the median of all phases' percentiles of writes.
 pub fn write_percentile(phases: &[Phase], percent: usize) -> Duration {
     median(phases.iter().map(|phase| phase.writes.percentile(percent)))
 }
 
-/// All that we aim at.
 pub fn aims(outcome: &Outcome) -> Vec<Aim> {
     let ours = outcome.found.iter().find(|found| found.contender == Contender::Tidepool);
     vec![of_panels(ours), of_writes(ours), of_refreshes(ours), of_answers(outcome)]
@@ -78,7 +78,7 @@ fn of_answers(outcome: &Outcome) -> Aim {
     }
 }
 
-/// Milliseconds with as many digits as say something.
+/// Formats milliseconds with as many digits as are significant.
 pub fn ms(time: Duration) -> String {
     let ms = time.as_secs_f64() * 1e3;
     match ms {
@@ -96,14 +96,14 @@ pub(super) mod tests {
     use super::*;
     use tidepool_tests::remote_write::Version;
 
-    /// A hundred times, of which two are as said.
+    /// Returns a hundred durations, two of which have this length.
     fn times(slow_ms: u64) -> Vec<Duration> {
         let all = [vec![1; 98], vec![slow_ms; 2]].concat();
         all.into_iter().map(Duration::from_millis).collect()
     }
 
-    /// A server whose 99th percentiles are so many milliseconds: of panels, of writes alone and
-    /// of writes beside viewers, in each phase.
+    /// Returns a server with these 99th percentiles in milliseconds: of panels, and in each phase
+    /// of writes alone and of writes beside viewers.
     pub fn found(contender: Contender, panel: u64, quiet: &[u64], beside: &[u64]) -> Found {
         let phase = |write: u64, refreshes: Refreshes| Phase {
             writes: Latencies::new(times(write)),
@@ -146,10 +146,10 @@ pub(super) mod tests {
         let right = || Some(Vec::new());
         assert_eq!(verdicts(ours(150, &[5], &[15]), right()), [Some(true); 4]);
         assert_eq!(verdicts(ours(151, &[5], &[16]), right())[..2], [Some(false), Some(false)]);
-        // A long quiet one may grow by a fifth.
+        // A long quiet percentile may grow by a fifth.
         assert_eq!(verdicts(ours(1, &[100], &[120]), right())[1], Some(true));
         assert_eq!(verdicts(ours(1, &[100], &[121]), right())[1], Some(false));
-        // One bad phase of three is not the median.
+        // One bad phase of three does not change the median.
         assert_eq!(verdicts(ours(1, &[5, 5, 5], &[6, 900, 7]), right())[1], Some(true));
         assert_eq!(verdicts(ours(1, &[5, 5, 5], &[60, 90, 7]), right())[1], Some(false));
     }

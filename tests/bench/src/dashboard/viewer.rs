@@ -1,8 +1,8 @@
-//! Someone who looks at a dashboard: asks for all of it again and again, at fixed times.
+//! A viewer of a dashboard, who requests all of its panels repeatedly, at fixed times.
 //!
-//! A browser has six connections to a server, and asks for the next panel when one is free. A
-//! panel counts from when it is asked for. A refresh that is not over when the next is due takes
-//! its place: that one is missed.
+//! A browser has six connections to a server, and requests the next panel when one is free. The
+//! latency of a panel counts from its request. If a refresh is not over when the next is due, the
+//! next one is missed.
 
 use super::panels::Panel;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -13,33 +13,30 @@ use tidepool_tests::wait::chain;
 
 /// Connections of a browser to one server.
 const CONNECTIONS: usize = 6;
-/// Most bytes of an error that are quoted.
+/// Maximum bytes of an error that are quoted.
 const QUOTE_BYTES_MAX: usize = 300;
 
-/// A viewer and what it asks.
+/// A viewer and the panels of its dashboard.
 pub struct Viewer {
     base_url: String,
     panels: Vec<Panel>,
     clients: Vec<Client>,
 }
 
-/// How long one refresh took, or several.
+/// Latencies of one or more refreshes.
 #[derive(Clone, Debug, Default)]
 pub struct Refreshes {
-    /// Each panel.
     pub panels: Vec<Duration>,
-    /// Each look-up.
     pub look_ups: Vec<Duration>,
-    /// Each refresh, from the first request to the last answer.
+    /// Time of each refresh, from the first request to the last answer.
     pub whole: Vec<Duration>,
-    /// How many were due while the one before was under way.
+    /// Number of refreshes that were due while an earlier one ran.
     pub missed: usize,
-    /// What was not answered, and why.
+    /// Failed requests with their reasons.
     pub failures: Vec<String>,
 }
 
 impl Refreshes {
-    /// Adds others.
     pub fn extend(&mut self, other: Refreshes) {
         self.panels.extend(other.panels);
         self.look_ups.extend(other.look_ups);
@@ -50,13 +47,13 @@ impl Refreshes {
 }
 
 impl Viewer {
-    /// Of the server at this base address.
+    /// Makes a viewer for the server at this base address.
     pub fn new(base_url: &str, panels: Vec<Panel>) -> Viewer {
         let clients = (0..CONNECTIONS).map(|_| Client::default()).collect();
         Viewer { base_url: base_url.to_string(), panels, clients }
     }
 
-    /// Asks for everything once, as at a time.
+    /// Requests everything once, evaluated at this time.
     pub fn refresh(&self, now_ms: i64) -> Refreshes {
         let (next, begun) = (AtomicUsize::new(0), Instant::now());
         let mut all = Refreshes::default();
@@ -86,7 +83,7 @@ impl Viewer {
         all
     }
 
-    /// Refreshes each time that it is due, until an end.
+    /// Refreshes whenever a refresh is due, until `end`.
     pub fn watch(&self, first: Instant, every: Duration, end: Instant) -> Refreshes {
         let (mut all, mut due) = (Refreshes::default(), first);
         while due < end {
@@ -118,7 +115,7 @@ impl Viewer {
     }
 }
 
-/// Asks a server for a panel as at a time.
+/// Requests a panel evaluated at this time.
 pub fn send(
     client: &Client,
     base_url: &str,
@@ -136,7 +133,8 @@ pub fn send(
     }
 }
 
-/// When the refresh after one is due, now that it is over, and how many before the end were missed.
+/// Returns the time of the next refresh after one that was due and is over, and the number of
+/// refreshes missed before the end.
 fn next_due(due: Instant, every: Duration, now: Instant, end: Instant) -> (Instant, usize) {
     let (mut next, mut missed) = (due + every, 0);
     while next < now && next < end {
@@ -163,7 +161,7 @@ mod tests {
         assert_eq!(next(13), (13, 0));
         assert_eq!(next(14), (23, 1));
         assert_eq!(next(38), (43, 3));
-        // What was not due before the end is not missed.
+        // Refreshes that were due after the end are not missed.
         assert_eq!(next(500), (63, 5));
     }
 }

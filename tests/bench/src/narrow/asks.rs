@@ -1,4 +1,4 @@
-//! What is asked: requests that concern few of many series, each about another part of the data.
+//! Requests that concern few of many series, each about another part of the data.
 
 use super::super::queries::answer::Answer;
 use prost::Message;
@@ -12,54 +12,51 @@ use tidepool_tests::remote_read::{self, frames, matcher};
 use tidepool_tests::remote_write::compress;
 use tidepool_tests::series::Random;
 
-/// Between two steps of a range.
+/// Interval between two steps of a range.
 const STEP_S: i64 = 60;
 const HOUR_MS: i64 = 3_600_000;
 
-/// A kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// The newest values of ten series.
+    /// Newest values of ten series.
     Instant,
-    /// The same of the series that an expression selects.
+    /// Newest values of the series that a regular expression selects.
     Regex,
     /// A count over a thousand series.
     Count,
     /// A rate of ten series over the last hour.
     Range,
-    /// Ten series over a time, streamed.
+    /// Ten series over a time range, streamed.
     Streamed,
-    /// The same as SAMPLES.
+    /// The same read, as SAMPLES.
     Sampled,
-    /// Names of labels of fifty series.
+    /// Label names of fifty series.
     Names,
     /// Values of a label of ten series.
     Values,
-    /// Ten series.
+    /// Label sets of ten series.
     Series,
 }
 
-/// What the data is made of, as far as requests name it.
+/// Properties of the data that requests depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct Data {
-    /// Number of instances.
     pub instances: u64,
     /// The time of instant queries, and the end of ranges.
     pub end_ms: i64,
-    /// Reads and lookups are over so many hours.
+    /// Length of the range of reads and lookups in hours.
     pub hours: i64,
 }
 
-/// A request, and what an answer of it is compared by.
+/// A request, and the description by which its answers are compared.
 pub struct Ask {
     kind: Kind,
-    /// Its bytes.
     pub request: Vec<u8>,
     read: Option<Query>,
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds in the order of the table.
     pub const ALL: [Kind; 9] = [
         Kind::Instant,
         Kind::Regex,
@@ -72,7 +69,7 @@ impl Kind {
         Kind::Series,
     ];
 
-    /// As the table calls it.
+    /// Returns the name in the table.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Instant => "instant, 10 series: `x{instance=\"…\"}`",
@@ -89,7 +86,7 @@ impl Kind {
 }
 
 impl Ask {
-    /// Some request of a kind; which, is random.
+    /// Makes a random request of a kind.
     pub fn some(kind: Kind, data: Data, random: &mut Random) -> Ask {
         let number = random.below(data.instances.max(1));
         let instance = format!("node-{number:05}.internal:9100");
@@ -136,7 +133,7 @@ impl Ask {
         Ask { kind, request, read: is_read.then_some(read) }
     }
 
-    /// How an answer differs from another server's, if it does.
+    /// Returns the difference from another server's answer, if there is one.
     pub fn difference(&self, ours: &[u8], theirs: &[u8]) -> Result<Option<String>, String> {
         match self.kind {
             Kind::Instant | Kind::Regex | Kind::Count | Kind::Range => {
@@ -163,7 +160,7 @@ impl Ask {
         }
     }
 
-    /// The samples of a read within its range.
+    /// Returns the samples of a read within its range.
     fn samples(&self, body: &[u8]) -> Result<Samples, String> {
         let Some(query) = &self.read else { return Err("this is no read".to_owned()) };
         let mut all = Samples::new();
@@ -195,10 +192,10 @@ impl Ask {
     }
 }
 
-/// By labels: times, and the bits of values.
+/// Times and the bits of values, by labels.
 type Samples = BTreeMap<String, Vec<(i64, u64)>>;
 
-/// The items of a lookup's answer.
+/// Returns the items of a lookup's answer.
 fn listed(body: &[u8]) -> Result<Vec<String>, String> {
     let body: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let items = body["data"].as_array().ok_or_else(|| format!("no list: {body}"))?;

@@ -1,5 +1,5 @@
-//! A client that costs the machine little: one connection, requests whose bytes are made before
-//! the clock starts.
+//! An HTTP client with little CPU cost: one connection, and requests encoded before the clock
+//! starts.
 
 use super::super::BenchError;
 use std::io::{self, Read, Write};
@@ -7,37 +7,34 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 use tidepool_tests::http::HttpError;
 
-/// No answer within this time is a failure.
+/// Timeout of an answer; exceeding it is a failure.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Bytes that are read at a time.
+/// Size of one read from the socket.
 const PIECE_BYTES: usize = 64 * 1024;
-/// Header fields that an answer may have.
+/// Maximum number of header fields in an answer.
 const HEADERS_MAX: usize = 32;
 
-/// One connection that is kept alive.
+/// A connection that is kept alive.
 pub struct Client {
     stream: TcpStream,
-    /// What has come of the answer.
+    /// Bytes of the answer received so far.
     bytes: Vec<u8>,
 }
 
-/// An answer.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The status code.
     pub status: u16,
-    /// The body, without the marks of chunks.
+    /// Body without the framing of chunks.
     pub body: Vec<u8>,
 }
 
-/// How long a body is.
+/// Framing of a body's length.
 enum Length {
     Bytes(usize),
     Chunked,
 }
 
 impl Client {
-    /// Connects to a server.
     pub fn connect(address: SocketAddr) -> Result<Client, BenchError> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
@@ -65,7 +62,7 @@ impl Client {
     }
 }
 
-/// The answer in these bytes, once it is complete.
+/// Returns the answer in these bytes if it is complete.
 fn whole(bytes: &[u8]) -> Result<Option<Answer>, BenchError> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut head = httparse::Response::new(&mut headers);
@@ -91,14 +88,14 @@ fn whole(bytes: &[u8]) -> Result<Option<Answer>, BenchError> {
     Ok(body.map(|body| Answer { status, body }))
 }
 
-/// What chunks carry, once the last has come.
+/// Returns the content of a chunked body once its last chunk has arrived.
 fn unchunked(mut rest: &[u8]) -> Result<Option<Vec<u8>>, BenchError> {
     let mut body = Vec::new();
     loop {
         let parsed = httparse::parse_chunk_size(rest).map_err(|_| io::Error::other("no chunk"))?;
         let httparse::Status::Complete((start, size)) = parsed else { return Ok(None) };
         let end = start + size as usize;
-        // A chunk, and the last one's empty trailer, ends with a line break.
+        // Each chunk, and the empty trailer after the last one, ends with a line break.
         if rest.len() < end + 2 {
             return Ok(None);
         }

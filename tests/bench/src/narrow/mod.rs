@@ -1,14 +1,14 @@
-//! What requests cost that concern few of many series: instant queries, short ranges, remote reads
-//! and lookups of labels.
+//! Cost of requests for few of many series: instant queries, short ranges, remote reads and lookups
+//! of labels.
 //!
 //! tidepool and Prometheus have the same hundred thousand series, first in their heads alone, then
 //! in a day of two-hour blocks and a head ([`room`]). [`asks`] makes the requests, each about
-//! another instance; [`client`] sends them over one connection that is kept alive, one after the
-//! other, then at a slow rate, as a node is asked: processors sleep and caches cool in between.
-//! Some answers of each kind are compared. [`table`] prints, and says which aims are reached.
+//! another instance; [`client`] sends them over one kept-alive connection, one after the other,
+//! then at the slow rate of a real node, at which processors sleep and caches cool in between. Some
+//! answers of each kind are compared. [`table`] prints, and tells which aims are reached.
 //!
-//! CPU seconds are the server's own (user and system), what it does anyway meanwhile included; wall
-//! time is from the first byte of a request to the last of its answer.
+//! CPU seconds are the server's own (user and system), including its background work; wall time is
+//! from the first byte of a request to the last of its answer.
 
 pub mod asks;
 pub mod client;
@@ -25,74 +25,63 @@ use room::Room;
 use std::time::{Duration, Instant};
 use tidepool_tests::series::Random;
 
-/// Requests of each kind whose answers are compared, before others are measured.
+/// Number of requests of each kind whose answers are compared before the measurement.
 const COMPARED: usize = 20;
-/// Between two requests at the slow rate.
+/// Pause between two requests at the slow rate.
 const SLOW_PAUSE: Duration = Duration::from_millis(50);
 
-/// What is measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Number of series.
     pub series: usize,
-    /// Hours of blocks.
+    /// Number of hours in blocks.
     pub hours: u32,
-    /// Requests of each kind one after the other.
+    /// Number of requests of each kind, one after the other.
     pub requests: usize,
-    /// Requests of each kind at the slow rate.
+    /// Number of requests of each kind at the slow rate.
     pub slow_requests: usize,
 }
 
-/// Where the series are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In the head alone.
+    /// The series are in the head alone.
     Head,
     /// In a head and blocks.
     Blocks,
 }
 
-/// How fast requests follow one another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// Each as soon as the one before is answered.
+    /// Each request follows the answer to the one before.
     Fast,
-    /// Twenty a second.
+    /// Twenty requests are sent each second.
     Slow,
 }
 
-/// What one request cost a server.
+/// Cost of one request in one server.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
-    /// CPU time, on average.
+    /// Mean CPU time of one request.
     pub cpu: Duration,
-    /// Half of the requests took no longer.
     pub median: Duration,
-    /// Of a hundred requests, 99 took no longer.
     pub p99: Duration,
 }
 
-/// What is known of a kind of request.
+/// Measurements of a kind of request.
 pub struct Row {
-    /// Where the series are.
     pub place: Place,
-    /// What is asked.
     pub kind: Kind,
-    /// How fast.
     pub pace: Pace,
-    /// By server.
     pub costs: Vec<(Contender, Cost)>,
-    /// How an answer of tidepool differed from Prometheus'.
+    /// Difference between tidepool's and Prometheus' answers, if there is one.
     pub difference: Option<String>,
 }
 
 impl Place {
-    /// Both.
     pub const ALL: [Place; 2] = [Place::Head, Place::Blocks];
 }
 
 impl Row {
-    /// What a server needed.
+    /// Returns the cost in one server.
     pub fn cost(&self, contender: Contender) -> Option<Cost> {
         let found = self.costs.iter().find(|(who, _)| *who == contender);
         found.map(|(_, cost)| *cost)
@@ -132,24 +121,23 @@ pub fn run(context: &Context, options: Options) -> Result<Vec<Row>, BenchError> 
     Ok(rows)
 }
 
-/// One kind of request.
 struct Asked<'a> {
     context: &'a Context,
     room: &'a Room,
     kind: Kind,
-    /// Who is asked first.
+    /// Indexes of the servers in the order in which they are asked.
     order: &'a [usize],
 }
 
 impl Asked<'_> {
-    /// The same requests for each server; another purpose has others.
+    /// Returns the same requests for each server; another `purpose` gives other requests.
     fn asks(&self, purpose: u64, count: usize) -> Vec<Ask> {
         let stream = purpose << 8 | self.kind as u64;
         let mut random = Random::new(self.context.seed ^ 0x6e61_7272_6f77, stream);
         (0..count).map(|_| Ask::some(self.kind, self.room.data, &mut random)).collect()
     }
 
-    /// Asks both the same, and returns how an answer differs.
+    /// Sends both servers the same requests; returns the first difference.
     fn compare(&self) -> Result<Option<String>, BenchError> {
         let asks = self.asks(0, COMPARED);
         let mut answers: Vec<(Contender, Vec<Vec<u8>>)> = Vec::new();
@@ -171,14 +159,14 @@ impl Asked<'_> {
         Ok(None)
     }
 
-    /// What a request costs each server on average.
+    /// Returns the average cost of a request in each server.
     fn measure(&self, pace: Pace, requests: usize) -> Result<Vec<(Contender, Cost)>, BenchError> {
         let asks = self.asks(1 + pace as u64, requests);
         let mut costs = Vec::new();
         for &number in self.order {
             let (contender, server) = &self.room.servers[number];
             let mut client = Client::connect(server.address())?;
-            // The connection is new, and what it was used for last may be long ago.
+            // Warms up the connection, which is new, and the server's caches.
             asks.iter().take(COMPARED).try_for_each(|ask| answer(&mut client, ask).map(drop))?;
             let before = settle(server, self.context.idle_window)?;
             let mut took = Vec::with_capacity(asks.len());
@@ -200,7 +188,7 @@ impl Asked<'_> {
     }
 }
 
-/// The body of a good answer.
+/// Returns the body of a successful answer.
 fn answer(client: &mut Client, ask: &Ask) -> Result<Vec<u8>, BenchError> {
     let answer = client.ask(&ask.request)?;
     match answer.status {

@@ -1,5 +1,5 @@
-//! Running servers with the same series: of a day in blocks, if there are some, and of the last
-//! hour and a half in heads.
+//! Running servers with the same series: a day in blocks, if wanted, and the last hour and a half
+//! in the head.
 
 use super::super::contender::Contender;
 use super::super::queries::data;
@@ -11,28 +11,27 @@ use tidepool_tests::process::Server;
 use tidepool_tests::series::{Shape, Texture};
 
 const HOUR_MS: i64 = 3_600_000;
-/// What heads hold, and how far apart samples are there.
+/// Span of the head, and interval of its samples.
 const HEAD_MS: i64 = HOUR_MS * 3 / 2;
 const HEAD_INTERVAL_MS: i64 = 60_000;
-/// How far apart samples are in blocks; a day of a hundred thousand series is enough to write.
+/// Interval of samples in blocks; a day of a hundred thousand series is enough to write.
 const BLOCK_INTERVAL_MS: i64 = 240_000;
 
-/// Servers that are ready to be asked.
+/// Servers that are ready for requests.
 pub struct Room {
-    /// Number of series.
     pub series: usize,
-    /// Samples that each server has.
+    /// Number of samples in each server.
     pub samples: u64,
-    /// What requests name.
+    /// Properties of the data that requests name.
     pub data: Data,
-    /// In the order of the table; dropped before their directories.
+    /// Servers in the order of the table; dropped before their directories.
     pub servers: Vec<(Contender, Server)>,
     _directories: Vec<TempDir>,
     _stores: Option<Stores>,
 }
 
 impl Room {
-    /// Starts servers, and gives them so many series over so many hours in blocks.
+    /// Starts servers, and gives them some series over some hours in blocks.
     pub fn open(
         context: &Context,
         contenders: &[Contender],
@@ -79,7 +78,7 @@ impl Room {
             servers.push((contender, server));
         }
         samples += stores.as_ref().map_or(0, |stores| stores.samples);
-        // The range of reads ends within the samples and begins with the first.
+        // Reads begin with the first sample and end within the samples.
         let hours = (length_ms / HOUR_MS).max(1);
         let data = Data { instances: data::instances(&whole) as u64, end_ms, hours };
         let series = whole.series;
@@ -87,7 +86,6 @@ impl Room {
         Ok(Room { series, samples, data, servers, _directories, _stores: stores })
     }
 
-    /// Ends the servers.
     pub fn close(self) -> Result<(), BenchError> {
         for (_, server) in self.servers {
             server.kill()?;

@@ -1,4 +1,4 @@
-//! What was found as Markdown, and which aims are reached.
+//! The results as Markdown, and whether the aims are reached.
 
 use super::super::contender::Contender;
 use super::super::queries::REFERENCE;
@@ -8,14 +8,14 @@ use super::{Cost, Pace, Place, Row};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// Median of an instant query of ten series, one after the other.
+/// Largest median of an instant query of ten series, one after the other.
 const INSTANT_MEDIAN_MAX: Duration = Duration::from_millis(1);
-/// CPU of Prometheus' that an instant query of ten series may cost.
+/// Largest CPU time of an instant query of ten series, as a ratio to Prometheus.
 const INSTANT_CPU_RATIO_MAX: f64 = 0.5;
-/// The same of reads and of lookups.
+/// The same ratio for reads and lookups.
 const OTHER_CPU_RATIO_MAX: f64 = 0.8;
 
-/// All of it: a table for each place and pace.
+/// Returns a table for each place and pace.
 pub fn text(rows: &[Row]) -> String {
     let mut text = String::new();
     for place in Place::ALL {
@@ -63,7 +63,7 @@ fn speed(pace: Pace) -> &'static str {
 }
 
 fn cells(row: &Row, servers: &[Contender]) -> Vec<String> {
-    // A column ends at this sign, even in code.
+    // `|` ends a column of a table, even in code.
     let mut cells = vec![row.kind.name().replace('|', "\\|")];
     cells.extend(
         servers.iter().map(|&server| row.cost(server).map_or(String::new(), |cost| figures(&cost))),
@@ -79,7 +79,7 @@ fn cells(row: &Row, servers: &[Contender]) -> Vec<String> {
     cells
 }
 
-/// CPU, median and 99th percentile in milliseconds.
+/// Formats CPU, median and 99th percentile in milliseconds.
 pub fn figures(cost: &Cost) -> String {
     let ms = |duration: Duration| format!("{:.2}", duration.as_secs_f64() * 1e3);
     format!("{} / {} / {}", ms(cost.cpu), ms(cost.median), ms(cost.p99))
@@ -90,7 +90,7 @@ fn ratio(row: &Row) -> Option<f64> {
     Some(cpu(Contender::Tidepool)? / cpu(REFERENCE)?).filter(|ratio| ratio.is_finite())
 }
 
-/// What a row aims at, and whether it is reached, if that is known.
+/// Returns the aim of a row, and whether it is reached, if that is known.
 fn aim(row: &Row) -> Option<(String, Option<bool>)> {
     if row.pace == Pace::Slow {
         return None;
@@ -111,12 +111,12 @@ fn aim(row: &Row) -> Option<(String, Option<bool>)> {
     }
 }
 
-/// Whether all answers that were compared are Prometheus'.
+/// Returns whether all compared answers equal Prometheus'.
 pub fn are_right(rows: &[Row]) -> bool {
     rows.iter().all(|row| row.difference.is_none())
 }
 
-/// Whether everything that is aimed at is reached.
+/// Returns whether all aims are reached.
 pub fn is_reached(rows: &[Row]) -> bool {
     rows.iter().filter_map(aim).all(|(_, is_reached)| is_reached == Some(true))
 }

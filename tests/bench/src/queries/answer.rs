@@ -1,9 +1,9 @@
-//! Answers as Prometheus writes them in JSON, and whether two are the same.
+//! Answers in Prometheus' JSON format, and their comparison.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Values are the same that differ by no more than this part of the larger.
+/// Largest difference of equal values, as a part of the larger one.
 const DIFFERENCE_MAX: f64 = 1e-12;
 
 /// Series with their points: (milliseconds, value).
@@ -58,12 +58,11 @@ impl Answer {
         Ok(Answer { by_labels })
     }
 
-    /// Number of series.
     pub fn series(&self) -> usize {
         self.by_labels.len()
     }
 
-    /// The first difference between two answers.
+    /// Returns the first difference between two answers.
     pub fn difference(&self, other: &Answer) -> Option<String> {
         let (ours, theirs) = (&self.by_labels, &other.by_labels);
         if ours.len() != theirs.len() {
@@ -88,7 +87,7 @@ impl Answer {
 }
 
 fn point((seconds, value): Point<'_>) -> Result<(i64, f64), String> {
-    // `f64` reads all that Go writes: +Inf, NaN, 1e-07.
+    // `f64` parses all numbers that Go writes: +Inf, NaN, 1e-07.
     let value = value.parse().map_err(|_| format!("the answer has the value {value:?}"))?;
     Ok(((seconds * 1e3).round() as i64, value))
 }
@@ -96,8 +95,8 @@ fn point((seconds, value): Point<'_>) -> Result<(i64, f64), String> {
 fn are_same((our_ms, ours): (i64, f64), (their_ms, theirs): (i64, f64)) -> bool {
     let is_near = || (ours - theirs).abs() <= DIFFERENCE_MAX * ours.abs().max(theirs.abs());
     let is_same = ours == theirs || ours.is_nan() && theirs.is_nan();
-    // The difference of infinities of both signs is not near either: infinity times any part of it
-    // would be.
+    // Infinities of different signs must not count as near: their difference, and the bound, are
+    // infinite.
     our_ms == their_ms && (is_same || ours.is_finite() && theirs.is_finite() && is_near())
 }
 

@@ -4,10 +4,10 @@
 
 use std::fmt;
 
-/// Between two steps of a range query.
+/// Interval between two steps of a range query.
 pub const STEP_MS: i64 = 60_000;
 
-/// Which data a query reads.
+/// Data set that a query reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Set {
     /// Fewer series over more time.
@@ -16,21 +16,18 @@ pub enum Set {
     Wide,
 }
 
-/// One query.
 #[derive(Clone, Copy, Debug)]
 pub struct Query {
-    /// By which it is chosen.
+    /// Name by which the command line chooses the query.
     pub name: &'static str,
-    /// The expression.
     pub promql: &'static str,
-    /// What it reads.
     pub set: Set,
-    /// Its steps, a minute apart, are over so many hours up to the newest sample; nothing, if it is
-    /// asked at the time of that.
+    /// Length of the range up to the newest sample in hours, with steps of a minute; `None` for an
+    /// instant query at the newest sample.
     pub hours: Option<u32>,
 }
 
-/// All of them.
+/// All queries in the order of the table.
 pub const QUERIES: [Query; 18] = [
     long("rate-8h", Some(8), "sum by (job) (rate(x[5m]))"),
     long("rate-24h", Some(24), "sum by (job) (rate(x[5m]))"),
@@ -60,13 +57,13 @@ const fn wide(name: &'static str, hours: Option<u32>, promql: &'static str) -> Q
     Query { name, promql, set: Set::Wide, hours }
 }
 
-/// Most memory that a query should add to what is there, in bytes.
+/// Largest memory in bytes that a query should add to the memory before.
 const MEMORY_BYTES_MAX: u64 = 16_000_000;
-/// The same of a join, which holds one of its sides.
+/// The same bound for a join, which holds one of its sides.
 const JOIN_BYTES_MAX: u64 = 48_000_000;
 
 impl Query {
-    /// Most memory that it should add to what is there, in bytes.
+    /// Returns the largest memory in bytes that this query should add to the memory before.
     pub fn memory_bytes_max(&self) -> u64 {
         match self.name {
             "one-to-one" | "group-left" | "wide-join" => JOIN_BYTES_MAX,
@@ -75,7 +72,7 @@ impl Query {
     }
 }
 
-/// The query of a name, for the command line.
+/// Returns the query of a name, for the command line.
 pub fn named(name: &str) -> Result<Query, String> {
     let found = QUERIES.into_iter().find(|query| query.name == name);
     found.ok_or_else(|| {
@@ -85,10 +82,9 @@ pub fn named(name: &str) -> Result<Query, String> {
 }
 
 impl Set {
-    /// Both.
     pub const ALL: [Set; 2] = [Set::Long, Set::Wide];
 
-    /// How many series it has, if the first has so many.
+    /// Returns the number of series, given that of the first data set.
     pub fn series(self, series: usize) -> usize {
         match self {
             Set::Long => series,
@@ -96,7 +92,7 @@ impl Set {
         }
     }
 
-    /// How many hours it has, if the first has so many.
+    /// Returns the number of hours, given that of the first data set.
     pub fn hours(self, hours: u32) -> u32 {
         match self {
             Set::Long => hours,

@@ -4,8 +4,9 @@
 //! An instance has ten series of each metric, which differ in `device`, in `interface` of `y`, in
 //! `le` of `b`; so `x` and `y` can be aggregated together without their names. An instance is
 //! scraped every 15 s at a time of its own, belongs to one of ten jobs and four clusters, and
-//! restarts now and then, which resets its counters. `x`, `g` and `h` have values with all their
-//! bits, `y` and `b` whole numbers. `g` and `h` have the same label sets but for their name.
+//! restarts now and then, which resets its counters. Values of `x`, `g` and `h` use all bits of a
+//! float, those of `y` and `b` are whole numbers. `g` and `h` have the same label sets except for
+//! their name.
 //!
 //! [`Source`] makes all series for some minutes, one batch after the other: a day of them would
 //! take gigabytes.
@@ -13,30 +14,30 @@
 use tidepool_tests::clock::now_ms;
 use tidepool_tests::series::{Dataset, Labels, Random, Sample, Series, Shape, Texture};
 
-/// Between two samples of a series.
+/// Interval between two samples of a series.
 pub const INTERVAL_MS: i64 = 15_000;
 const HOUR_MS: i64 = 3_600_000;
-/// The newest sample is so much older than now.
+/// Age of the newest sample.
 const AGE_MS: i64 = 300_000;
-/// Samples of each series in a batch: minutes that no server refuses as out of order.
+/// Number of samples of each series in a batch: minutes that no server refuses as out of order.
 const BATCH_SCRAPES: usize = 20;
 const BATCH_MS_MAX: i64 = 1_800_000;
 
-/// The names of the metrics.
 const METRICS: [&str; 5] = ["x", "y", "b", "g", "h"];
 /// Upper bounds of the buckets, as many as an instance has devices.
 const BOUNDS: [&str; 10] =
     ["0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "5", "+Inf"];
-/// Series of an instance, of all metrics.
+/// Number of series of an instance, over all metrics.
 const SERIES_PER_INSTANCE: usize = METRICS.len() * BOUNDS.len();
 const JOBS: usize = 10;
 const CLUSTERS: usize = 4;
 
-/// Scrapes from one restart of an instance to the next; each has a number of its own in this range.
+/// Scrapes between two restarts of an instance; each instance has a number of its own in this
+/// range.
 const RESTART_SCRAPES: std::ops::Range<u64> = 1_500..4_000;
 
-/// The shape of a data set that ends some minutes ago, on a full minute. The number of series is
-/// rounded up to whole instances.
+/// Returns the shape of a data set that ends some minutes ago, on a full minute. The number of
+/// series is rounded up to whole instances.
 pub fn shape(seed: u64, series: usize, hours: u32) -> Shape {
     let instances = series.div_ceil(SERIES_PER_INSTANCE).max(1);
     let end_ms = (now_ms() - AGE_MS) / 60_000 * 60_000;
@@ -51,32 +52,32 @@ pub fn shape(seed: u64, series: usize, hours: u32) -> Shape {
     }
 }
 
-/// The end of the newest samples' interval.
+/// Returns the end of the newest samples' interval.
 pub fn end_ms(shape: &Shape) -> i64 {
     shape.start_ms + shape.scrapes as i64 * shape.interval_ms
 }
 
-/// All series, some minutes after some minutes.
+/// Generator of all series, some minutes at a time.
 pub struct Source {
     shape: Shape,
     values: Vec<Values>,
-    /// The scrape that comes next.
+    /// Number of the next scrape.
     scrape: usize,
-    /// What was made last; labels stay.
+    /// The last batch; its labels are used again.
     batch: Dataset,
 }
 
-/// The values of one series.
+/// State of the generator of one series.
 struct Values {
     instance: Instance,
-    /// Which of the instance's series of one metric.
+    /// Number of the series among those of the instance and metric.
     device: usize,
     metric: &'static str,
     value: f64,
     random: Random,
 }
 
-/// What the series of an instance share.
+/// Properties that the series of an instance share.
 #[derive(Clone, Copy)]
 struct Instance {
     offset_ms: i64,
@@ -85,24 +86,24 @@ struct Instance {
 }
 
 impl Source {
-    /// Begins with the first scrape of a shape that [`shape`] gave.
+    /// Begins with the first scrape of a shape that [`shape`] returned.
     pub fn new(shape: Shape) -> Source {
         let (values, series) = (0..shape.series).map(|index| start(&shape, index)).unzip();
         Source { shape, values, scrape: 0, batch: Dataset { shape, series } }
     }
 
-    /// The next minutes of all series, as one scrape that has several samples of each; nothing at
-    /// the end.
+    /// Returns the next minutes of all series, as one scrape that has several samples of each;
+    /// `None` at the end.
     pub fn next_batch(&mut self) -> Option<&Dataset> {
         self.next_scrapes(BATCH_SCRAPES)
     }
 
-    /// The end of the interval of the scrape that comes next: then all its samples have been taken.
+    /// Returns the end of the next scrape's interval: by then all its samples have been taken.
     pub fn next_end_ms(&self) -> i64 {
         self.shape.start_ms + (self.scrape as i64 + 1) * self.shape.interval_ms
     }
 
-    /// As [`next_batch`](Source::next_batch), but no more than so many samples of each.
+    /// As [`next_batch`](Source::next_batch), with at most this number of samples of each series.
     pub fn next_scrapes(&mut self, most: usize) -> Option<&Dataset> {
         let scrapes_max = (BATCH_MS_MAX / self.shape.interval_ms).max(1) as usize;
         let count = BATCH_SCRAPES.min(scrapes_max).min(most).min(self.shape.scrapes - self.scrape);
@@ -110,7 +111,7 @@ impl Source {
             return None;
         }
         let first = self.scrape;
-        // What the buckets below have counted; an instance's buckets follow one another.
+        // Increases of the lower buckets; an instance's buckets are consecutive series.
         let mut below = [0.0; BATCH_SCRAPES];
         for (values, series) in self.values.iter_mut().zip(&mut self.batch.series) {
             if values.device == 0 {
@@ -135,18 +136,18 @@ impl Source {
     }
 }
 
-/// Number of instances of a shape that [`shape`] gave.
+/// Returns the number of instances of a shape that [`shape`] returned.
 pub fn instances(shape: &Shape) -> usize {
     shape.series / SERIES_PER_INSTANCE
 }
 
-/// Cluster and job of an instance. Forty that follow one another have different pairs.
+/// Returns cluster and job of an instance. Forty consecutive instances have different pairs.
 pub fn place(instance: usize) -> (String, String) {
     let (cluster, job) = (instance % CLUSTERS, instance / CLUSTERS % JOBS);
     (format!("cluster-{cluster}"), format!("service-{job}"))
 }
 
-/// A series before its first sample: metrics one after the other, instances within them.
+/// Returns a series before its first sample. Series are ordered by metric, then by instance.
 fn start(shape: &Shape, index: usize) -> (Values, Series) {
     let per_metric = shape.series / METRICS.len();
     let metric = METRICS[index / per_metric % METRICS.len()];
@@ -184,7 +185,7 @@ fn start(shape: &Shape, index: usize) -> (Values, Series) {
 }
 
 impl Values {
-    /// The next value; `below` is what the buckets below counted since the scrape before.
+    /// Returns the next value; `below` is the increase of the lower buckets since the last scrape.
     fn step(&mut self, scrape: u64, below: &mut f64) -> f64 {
         let Instance { restart_scrapes, first_restart, .. } = self.instance;
         let is_counter = matches!(self.metric, "x" | "y" | "b");
@@ -193,7 +194,7 @@ impl Values {
         }
         self.value += match self.metric {
             "x" => self.random.fraction() * 15.0,
-            // Many counters stand still between scrapes.
+            // Many counters do not change between scrapes.
             "y" if self.random.one_in(3) => 0.0,
             "y" => self.random.below(2_000) as f64,
             "b" => {
@@ -224,7 +225,7 @@ mod tests {
         texture: Texture::Regular,
     };
 
-    /// All samples of the source.
+    /// Returns all samples of the source.
     fn whole() -> Vec<Series> {
         let mut source = Source::new(SHAPE);
         let mut all: Vec<Series> = Vec::new();
@@ -265,7 +266,7 @@ mod tests {
         };
         for name in ["x", "y", "b"] {
             let count: usize = resets(name);
-            // One to three of each of forty series.
+            // One to three resets of each of forty series.
             assert!((40..=120).contains(&count), "{name}: {count} resets");
         }
         let buckets = all.iter().filter(|series| series.labels.value("__name__") == "b");

@@ -1,4 +1,4 @@
-//! What one query costs a server that was just started.
+//! Cost of one query in a server that was just started.
 
 use super::super::BenchError;
 use super::super::trial::settle;
@@ -10,30 +10,30 @@ use tidepool_tests::process::{Server, UsageError};
 use tidepool_tests::prometheus::percent_encode;
 use tidepool_tests::wait::chain;
 
-/// Between two looks at a server's memory.
+/// Pause between two looks at a server's memory.
 const LOOK_PAUSE: Duration = Duration::from_millis(2);
-/// How long a server has to be idle after its answer; what it does anyway meanwhile is counted.
+/// Longest wait until a server is idle after its answer; background work meanwhile is counted.
 const IDLE_AFTER_MAX: Duration = Duration::from_millis(200);
-/// Most bytes of an error that are quoted.
+/// Maximum bytes of an error that are quoted.
 const QUOTE_BYTES_MAX: usize = 300;
 const HOUR_MS: i64 = 3_600_000;
 
-/// What a query needed, or the most that it needed in several runs.
+/// Cost of a query, or the combined cost of several runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     /// CPU of the server, until it was idle.
     pub cpu: Duration,
-    /// From the question to the last byte of the answer.
+    /// Time from the request to the last byte of the answer.
     pub wall: Duration,
-    /// Peak of anonymous memory.
+    /// Peak of the server's anonymous memory.
     pub peak_bytes: u64,
-    /// The peak over what there was before the question.
+    /// Peak of anonymous memory over the memory before the request.
     pub extra_bytes: u64,
 }
 
 impl Cost {
-    /// The less of the times, which other work on the machine makes longer only, and the more of
-    /// the memory.
+    /// Combines two runs: the lesser times, which other work on the machine only makes longer, and
+    /// the larger memory.
     pub fn joined(self, other: Cost) -> Cost {
         Cost {
             cpu: self.cpu.min(other.cpu),
@@ -44,7 +44,8 @@ impl Cost {
     }
 }
 
-/// Asks for so many hours up to a time, or at it. Returns the answer's body, or why there is none.
+/// Sends a query over some hours up to a time, or at that time. Returns the answer's body, or the
+/// reason for its absence.
 pub fn ask(
     server: &Server,
     idle_window: Duration,
@@ -89,7 +90,7 @@ pub fn ask(
     Ok(Ok((Cost { cpu: after.cpu - before.cpu, wall, peak_bytes, extra_bytes }, body)))
 }
 
-/// The peak of a server's memory until something is over.
+/// Returns the peak of a server's memory until the flag is set.
 fn watch(server: &Server, is_over: &AtomicBool) -> Result<u64, UsageError> {
     let mut peak_bytes = 0;
     loop {
@@ -102,7 +103,7 @@ fn watch(server: &Server, is_over: &AtomicBool) -> Result<u64, UsageError> {
     }
 }
 
-/// A refusal in one line.
+/// Returns a refusal as one line.
 fn quoted(refusal: &Response) -> String {
     let text = refusal.text();
     let end = text.floor_char_boundary(QUOTE_BYTES_MAX);

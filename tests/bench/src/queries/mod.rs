@@ -1,12 +1,12 @@
-//! What queries in PromQL cost tidepool, Prometheus and VictoriaMetrics in one run.
+//! Cost of queries in PromQL in tidepool, Prometheus and VictoriaMetrics in one run.
 //!
 //! [`data`] makes the series and [`stores`] gives them to the servers, once; [`catalogue`] has the
-//! queries. Each query is the first that a freshly started server is asked, with its files in the
-//! page cache ([`measure`]). tidepool's answers are compared with Prometheus' ([`answer`]): speed
+//! queries. Each query is the first request to a freshly started server, with its files in the page
+//! cache ([`measure`]). tidepool's answers are compared with Prometheus' ([`answer`]): speed
 //! without the right answer is worth nothing. [`verdict`] sums up, and [`table`] prints.
 //!
-//! CPU seconds are the server's own (user and system) from the question until it is idle. Memory is
-//! the peak of the process' anonymous memory, what it had before included.
+//! CPU seconds are the server's own (user and system) from the request until it is idle. Memory is
+//! the peak of the process' anonymous memory, including its memory before the query.
 
 pub mod answer;
 pub mod catalogue;
@@ -24,57 +24,51 @@ use measure::Cost;
 use stores::Stores;
 use tidepool_tests::peers::Release;
 
-/// Whose answers are right.
+/// Server whose answers count as right.
 pub const REFERENCE: Contender = Contender::Prometheus(Release::V3);
 
-/// What is measured.
+/// Sizes and queries of the measurement.
 pub struct Options<'a> {
-    /// In the order of the table.
+    /// Queries in the order of the table.
     pub queries: &'a [Query],
-    /// Series of the first data set; the second has ten times as many.
+    /// Number of series of the first data set; the second has ten times as many.
     pub series: usize,
-    /// Hours of the first data set; the second has one.
+    /// Hours of the first data set; the second has one hour.
     pub hours: u32,
-    /// How often each server is asked each query, freshly started each time.
+    /// Number of runs of each query in each server, which is freshly started each time.
     pub runs: usize,
 }
 
-/// What is known of one query.
 pub struct Row {
-    /// Which.
     pub query: Query,
-    /// Steps are over so many hours; nothing, if it is asked at one time.
+    /// Length of the range in hours; `None` for an instant query.
     pub hours: Option<u32>,
-    /// By server, in the order of the columns.
+    /// Results by server, in the order of the columns.
     pub found: Vec<Found>,
-    /// How tidepool's answer differs from Prometheus', if both answered.
+    /// Difference between tidepool's and Prometheus' answers, if there is one.
     pub difference: Option<String>,
 }
 
-/// What one server made of a query.
+/// Result of a query in one server.
 pub struct Found {
-    /// Who.
     pub contender: Contender,
-    /// The least times and the most memory of all runs, or why there is no answer.
+    /// Combined cost of all runs, or the reason why there is no answer.
     pub cost: Result<Cost, String>,
-    /// Series of the answer.
+    /// Number of series in the answer.
     pub series: usize,
 }
 
-/// What was stored.
+/// Size of a stored data set.
 #[derive(Clone, Copy, Debug)]
 pub struct Stored {
-    /// Which data set.
     pub set: Set,
-    /// Number of series.
     pub series: usize,
-    /// Number of samples.
     pub samples: u64,
-    /// Bytes of the blocks that tidepool and Prometheus have.
+    /// Size of the blocks of tidepool and Prometheus in bytes.
     pub block_bytes: u64,
 }
 
-/// Loads what the queries need and asks them.
+/// Loads the data of the queries and runs them.
 pub fn run(
     context: &Context,
     options: &Options<'_>,
@@ -99,7 +93,7 @@ pub fn run(
     Ok((stored, rows))
 }
 
-/// Asks one query; who is first changes from query to query and from run to run.
+/// Runs one query; the order of servers changes from query to query and from run to run.
 fn ask(
     context: &Context,
     stores: &Stores,
@@ -141,7 +135,7 @@ fn ask(
     Ok(Row { query, hours, found, difference })
 }
 
-/// Adds a run to the runs before; a failure stays.
+/// Combines a run with earlier ones; a failure stays.
 fn keep(all: &mut Vec<Found>, run: Found) {
     match all.iter_mut().find(|found| found.contender == run.contender) {
         None => all.push(run),
@@ -154,12 +148,12 @@ fn keep(all: &mut Vec<Found>, run: Found) {
 }
 
 impl Row {
-    /// What a server needed, if it answered.
+    /// Returns the cost in a server, if it answered.
     pub fn cost(&self, contender: Contender) -> Option<Cost> {
         self.of(contender)?.cost.as_ref().ok().copied()
     }
 
-    /// What is known of a server.
+    /// Returns the result of a server.
     pub fn of(&self, contender: Contender) -> Option<&Found> {
         self.found.iter().find(|found| found.contender == contender)
     }

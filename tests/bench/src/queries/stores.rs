@@ -1,9 +1,8 @@
-//! The servers' data: written once; each query starts from it again.
+//! The servers' data: written once; each query starts from a copy.
 //!
-//! tidepool takes remote writes and makes two-hour blocks of them; a snapshot adds one with what
-//! its head still has, up to three hours. tidepool and Prometheus each get a directory with these
-//! blocks and nothing else. VictoriaMetrics takes the same requests, and merges what it made of
-//! them.
+//! tidepool takes remote writes and makes two-hour blocks of them; a snapshot adds a block with the
+//! rest of its head, up to three hours. tidepool and Prometheus each get a directory with these
+//! blocks and nothing else. VictoriaMetrics takes the same requests and merges its parts.
 
 use super::super::contender::Contender;
 use super::super::load::{Load, SendError};
@@ -21,27 +20,25 @@ use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::Shape;
 use tidepool_tests::{data_dir, victoria_metrics};
 
-/// Series in a request.
+/// Number of series in a request.
 const ROWS: usize = 1_000;
-/// Connections to a server while it is filled.
+/// Number of connections to a server while it is filled.
 const CONNECTIONS: usize = 2;
-/// Flags while tidepool is filled; its blocks stay as they are cut.
+/// Flags while tidepool is filled; blocks are not merged further.
 const FILL_FLAGS: [&str; 2] = ["--max-block-duration=2h", "--enable-admin-api"];
 
 /// Directories with the same samples.
 pub struct Stores {
-    /// Number of samples.
     pub samples: u64,
-    /// Bytes of the blocks that tidepool and Prometheus have.
+    /// Size of the blocks of tidepool and Prometheus in bytes.
     pub block_bytes: u64,
     /// The time of instant queries, and the end of ranges.
     end_ms: i64,
     directories: Vec<(Contender, Directory)>,
-    /// Removed when dropped.
+    /// Holds the directory, which is removed when this is dropped.
     _whole: TempDir,
 }
 
-/// The directory of one server.
 struct Directory {
     data_dir: PathBuf,
     launch: Launch,
@@ -95,14 +92,14 @@ impl Stores {
         Ok(Stores { samples, block_bytes, end_ms, directories, _whole: whole })
     }
 
-    /// Starts a server, if it was loaded.
+    /// Starts a server; `None` if it was not loaded.
     pub fn start(&self, contender: Contender) -> Result<Option<Server>, BenchError> {
         let own = self.directories.iter().find(|(who, _)| *who == contender);
         Ok(own.map(|(_, Directory { launch, .. })| launch.start()).transpose()?)
     }
 
-    /// Starts a server and asks it one query, its first; kills it, so that it keeps no cache of the
-    /// answer. Returns the answer's body, or why there is none.
+    /// Starts a server and sends it one query, its first; kills it, so that it keeps no cache of
+    /// the answer. Returns the answer's body, or the reason for its absence.
     pub fn ask(
         &self,
         context: &Context,
@@ -122,7 +119,7 @@ impl Stores {
     }
 }
 
-/// Flags with which a server leaves blocks as they are.
+/// Returns flags with which a server leaves blocks as they are.
 fn flags(contender: Contender) -> Vec<String> {
     let words: &[&str] = match contender {
         Contender::Tidepool => &["--max-block-duration=2h"],
@@ -134,7 +131,7 @@ fn flags(contender: Contender) -> Vec<String> {
     words.iter().map(|word| word.to_string()).collect()
 }
 
-/// The same, and those that all tidepools have in a run.
+/// Returns these flags and those that every tidepool of a run gets.
 pub fn flags_of(context: &Context, contender: Contender) -> Vec<String> {
     let mut flags = flags(contender);
     if contender == Contender::Tidepool {
@@ -147,7 +144,7 @@ pub fn flags_of(context: &Context, contender: Contender) -> Vec<String> {
 pub fn send(shape: Shape, first: &Server, second: Option<&Server>) -> Result<u64, BenchError> {
     let mut source = Source::new(shape);
     let mut samples = 0;
-    // VictoriaMetrics takes no other version than the first, which costs more.
+    // VictoriaMetrics accepts remote write 1.0 only, which costs more CPU.
     let version = if second.is_some() { Version::V1 } else { Version::V2 };
     while let Some(batch) = source.next_batch() {
         let load = Load::encode(batch, version, ROWS, CONNECTIONS);

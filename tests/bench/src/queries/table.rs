@@ -1,5 +1,4 @@
-//! What was found as Markdown: a row for each query, sums, aims, and what is to be known of single
-//! answers.
+//! The results as Markdown: a row for each query, sums, aims, and notes on single answers.
 
 use super::super::contender::Contender;
 use super::super::plot::{self, RatioBar};
@@ -9,7 +8,6 @@ use super::verdict::{self, Aim, Group, ratio};
 use super::{REFERENCE, Row, Stored};
 use std::fmt::Write as _;
 
-/// All of it.
 pub fn text(servers: &[Contender], stored: &[Stored], rows: &[Row]) -> String {
     let mut text = String::new();
     for Stored { set, series, samples, block_bytes } in stored {
@@ -36,7 +34,7 @@ pub fn text(servers: &[Contender], stored: &[Stored], rows: &[Row]) -> String {
     text + "\n" + &aim_lines(&verdict::aims(rows)) + &notes(servers, rows)
 }
 
-/// The ratios to Prometheus as a chart.
+/// Draws the ratios to Prometheus as a chart.
 pub fn chart(rows: &[Row]) -> String {
     let bars = rows.iter().filter_map(|row| {
         let ratio = verdict::part(row, REFERENCE, |cost| cost.cpu.as_secs_f64())?;
@@ -46,12 +44,12 @@ pub fn chart(rows: &[Row]) -> String {
     plot::ratios("CPU of a query: tidepool ÷ Prometheus; less is better", &bars.collect::<Vec<_>>())
 }
 
-/// The time that a query is over.
+/// Returns the time range of a query as text.
 fn over(row: &Row) -> String {
     row.hours.map_or("an instant".to_string(), |hours| format!("{hours} h"))
 }
 
-/// A table of what is aimed at.
+/// Returns a table of aims.
 pub fn aim_lines(aims: &[Aim]) -> String {
     let mut text = "| aim | reached |\n| --- | --- |\n".to_string();
     for Aim { text: aim, is_reached } in aims {
@@ -65,9 +63,9 @@ pub fn aim_lines(aims: &[Aim]) -> String {
     text
 }
 
-/// A query's figures: CPU s / wall s / peak MB (of which its own).
+/// Formats a query's figures: CPU s / wall s / peak MB (of which its own).
 fn cells(servers: &[Contender], row: &Row) -> Vec<String> {
-    // A column ends at this sign, even in code.
+    // `|` ends a column of a table, even in code.
     let promql = row.query.promql.replace('|', "\\|");
     let mut cells = vec![format!("`{promql}`"), over(row)];
     cells.extend(servers.iter().map(
@@ -107,7 +105,7 @@ fn sum_line(
     line(&cells)
 }
 
-/// Differences, refusals, and answers of other servers that have other series.
+/// Returns notes on differences, refusals, and other servers' answers with other series.
 fn notes(servers: &[Contender], rows: &[Row]) -> String {
     let mut text = String::new();
     for row in rows {
@@ -133,7 +131,7 @@ fn notes(servers: &[Contender], rows: &[Row]) -> String {
     if text.is_empty() { text } else { format!("\n{text}") }
 }
 
-/// One measurement for the log.
+/// Returns one measurement as a line for the log.
 pub fn progress(cost: &Result<Cost, String>) -> String {
     match cost {
         Ok(cost) => figures(cost),

@@ -1,21 +1,21 @@
-//! Sums over queries, and whether what we aim at is reached.
+//! Sums over queries, and whether the aims are reached.
 
 use super::super::contender::Contender;
 use super::catalogue::Set;
 use super::measure::Cost;
 use super::{REFERENCE, Row};
 
-/// How much CPU of what another server needs is enough.
+/// Largest accepted CPU time, as a ratio to another server.
 struct CpuBar {
     contender: Contender,
     name: &'static str,
-    /// Of all queries, as total and as geometric mean.
+    /// Ratio over all queries, both as total and as geometric mean.
     all: f64,
-    /// Of each.
+    /// Ratio of each single query.
     each: f64,
 }
 
-/// Of Prometheus' CPU, for each query.
+/// Largest accepted ratio to Prometheus' CPU, for each query.
 pub const EACH_MAX: f64 = 0.5;
 
 const CPU_BARS: [CpuBar; 2] = [
@@ -23,26 +23,25 @@ const CPU_BARS: [CpuBar; 2] = [
     CpuBar { contender: Contender::VictoriaMetrics, name: "VictoriaMetrics", all: 0.8, each: 1.3 },
 ];
 
-/// Of Prometheus' peak memory, for queries of the wide data set.
+/// Largest accepted ratio to Prometheus' peak memory, for queries of the wide data set.
 const PEAK_RATIO_MAX: f64 = 0.2;
 
 /// Queries that are summed up together.
 pub struct Group<'a> {
-    /// How the table calls them.
+    /// Name of the group in the table.
     pub name: String,
-    /// The queries.
     pub rows: Vec<&'a Row>,
 }
 
-/// Something that we aim at.
+/// An aim, and whether it is reached.
 pub struct Aim {
-    /// What, and what was found.
+    /// The aim and the measured value.
     pub text: String,
-    /// Whether it is reached; not known, if not all that it compares was measured.
+    /// Whether the aim is reached; `None` unless all that it compares was measured.
     pub is_reached: Option<bool>,
 }
 
-/// All queries; before them those of each data set, if there are several.
+/// Returns the group of all queries; before it one for each data set, if there are several.
 pub fn groups(rows: &[Row]) -> Vec<Group<'_>> {
     let mut groups = Vec::new();
     for set in Set::ALL {
@@ -61,18 +60,18 @@ impl<'a> Group<'a> {
         Group { name: format!("{} {what}{noun}", rows.len()), rows }
     }
 
-    /// CPU seconds, if the server answered all queries.
+    /// Returns the CPU seconds of each query, if the server answered all of them.
     fn cpu(&self, contender: Contender) -> Option<Vec<f64>> {
         let seconds = |row: &&Row| Some(row.cost(contender)?.cpu.as_secs_f64());
         self.rows.iter().map(seconds).collect()
     }
 
-    /// CPU seconds of all queries together.
+    /// Returns the CPU seconds of all queries together.
     pub fn total(&self, contender: Contender) -> Option<f64> {
         Some(self.cpu(contender)?.iter().sum())
     }
 
-    /// The geometric mean of the CPU seconds.
+    /// Returns the geometric mean of the CPU seconds.
     pub fn mean(&self, contender: Contender) -> Option<f64> {
         let all = self.cpu(contender)?;
         let logarithms: f64 = all.iter().map(|seconds| seconds.ln()).sum();
@@ -80,12 +79,11 @@ impl<'a> Group<'a> {
     }
 }
 
-/// What tidepool needs of what Prometheus needs.
+/// Returns the ratio of tidepool's need to Prometheus'.
 pub fn ratio(ours: Option<f64>, theirs: Option<f64>) -> Option<f64> {
     Some(ours? / theirs?).filter(|ratio| ratio.is_finite())
 }
 
-/// All that we aim at.
 pub fn aims(rows: &[Row]) -> Vec<Aim> {
     let all = Group::new("", rows.iter().collect());
     let mut aims = Vec::new();
@@ -110,12 +108,12 @@ pub fn aims(rows: &[Row]) -> Vec<Aim> {
     aims
 }
 
-/// What tidepool needs for a query of what another needs.
+/// Returns the ratio of tidepool's need to another server's for a query.
 pub fn part(row: &Row, contender: Contender, figure: impl Fn(Cost) -> f64) -> Option<f64> {
     ratio(row.cost(Contender::Tidepool).map(&figure), row.cost(contender).map(&figure))
 }
 
-/// The query with the largest figure; not known, if one of them is not.
+/// Returns the query with the largest figure; `None` if one of the figures is not known.
 fn the_most<'a>(
     rows: impl IntoIterator<Item = &'a Row>,
     figure: impl Fn(&Row) -> Option<f64>,
@@ -137,7 +135,7 @@ fn of_each(what: &str, bar: f64, most: Option<(&Row, f64)>) -> Aim {
     at_most(what, bar, most.map(|(_, part)| part), &whose)
 }
 
-/// What each query adds to the memory before it, within a bound of its own.
+/// Judges the memory that each query adds to the memory before, within a bound of its own.
 fn of_memory(rows: &[Row]) -> Aim {
     let filled = |row: &Row| {
         let extra_bytes = row.cost(Contender::Tidepool)?.extra_bytes;
@@ -160,7 +158,7 @@ fn of_memory(rows: &[Row]) -> Aim {
     }
 }
 
-/// Every answer the same.
+/// Judges whether all answers are equal.
 fn of_answers(rows: &[Row]) -> Aim {
     let compared = rows.iter().filter(|row| are_both_known(row)).count();
     let differ: Vec<&str> =
@@ -176,7 +174,7 @@ fn of_answers(rows: &[Row]) -> Aim {
     Aim { text: format!("answers: the same as Prometheus': {found}"), is_reached }
 }
 
-/// Whether every query has an answer of tidepool that is Prometheus'.
+/// Returns whether tidepool answered every query as Prometheus did.
 pub fn are_right(rows: &[Row]) -> bool {
     rows.iter().all(|row| are_both_known(row) && row.difference.is_none())
 }
@@ -192,7 +190,7 @@ pub(super) mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// A row with CPU milliseconds and megabytes of tidepool and Prometheus.
+    /// Returns a row with CPU milliseconds and megabytes of tidepool and Prometheus.
     pub fn row(number: usize, ours: (u64, u64), theirs: (u64, u64)) -> Row {
         let found = |contender, (ms, megabytes): (u64, u64)| {
             let (cpu, bytes) = (Duration::from_millis(ms), megabytes * 1_000_000);
@@ -207,7 +205,7 @@ pub(super) mod tests {
         aims(rows).iter().map(|aim| aim.is_reached).collect()
     }
 
-    /// The verdicts beside Prometheus alone: on total, mean and each query; then memory and
+    /// Returns the verdicts beside Prometheus alone: on total, mean and each query; then memory and
     /// answers.
     fn beside_prometheus(rows: &[Row]) -> Vec<Option<bool>> {
         let all = verdicts(rows);
@@ -217,7 +215,7 @@ pub(super) mod tests {
 
     #[test]
     fn total_mean_and_each_query_are_judged_for_themselves() {
-        // In total 0.19, in the geometric mean one.
+        // 0.19 in total, but one in the geometric mean.
         let rows = [row(0, (40, 10), (10, 20)), row(1, (50, 10), (200, 20))];
         let group = &groups(&rows)[0];
         assert_eq!(group.name, "2 queries");
@@ -248,7 +246,7 @@ pub(super) mod tests {
         let rows = [row(0, (1, 1), (9, 2)), row(13, (1, 1), (9, 5)), row(14, (1, 1), (9, 6))];
         let names: Vec<_> = groups(&rows).into_iter().map(|group| group.name).collect();
         assert_eq!(names, ["1 long query", "2 wide queries", "3 queries"]);
-        // Only wide queries have a bar of memory beside Prometheus.
+        // Only wide queries have a bar for memory beside Prometheus.
         assert_eq!(beside_prometheus(&rows), [Some(true); 6]);
         let rows = [row(0, (1, 1), (9, 2)), row(13, (1, 1), (9, 4))];
         assert_eq!(beside_prometheus(&rows)[4..], [false, true].map(Some));
@@ -256,10 +254,10 @@ pub(super) mod tests {
 
     #[test]
     fn memory_is_judged_by_the_query_that_is_nearest_to_its_bound() {
-        // Half of it was there before.
+        // Half of the memory was there before.
         let rows = [row(0, (1, 30), (9, 40)), row(1, (1, 34), (9, 60))];
         assert_eq!(beside_prometheus(&rows)[3..], [Some(false), Some(true)]);
-        // A join may take three times as much.
+        // A join may take three times as much memory.
         let rows = [row(0, (1, 30), (9, 40)), row(7, (1, 94), (9, 60))];
         assert_eq!(beside_prometheus(&rows)[3..], [Some(true), Some(true)]);
     }

@@ -1,5 +1,5 @@
-//! Targets that come and go: of 180 with 1000 series each, 60 % are replaced every quarter of an
-//! hour, so that after an hour half a million series were there.
+//! Targets that change: of 180 with 1000 series each, 60 % are replaced every quarter of an hour,
+//! so that there are half a million series after an hour.
 
 use super::super::load::Load;
 use super::super::outcome::Outcome;
@@ -15,18 +15,18 @@ const SERIES_PER_TARGET_QUICK: usize = 10;
 const INTERVAL_MS: i64 = 60_000;
 const QUARTER_SCRAPES: usize = 15;
 const QUARTERS: usize = 4;
-/// Of five targets, so many are new in each quarter.
+/// Number of new targets among five in each quarter.
 const REPLACED_OF_FIVE: usize = 3;
-/// Connections that carry the targets.
+/// Number of connections that carry the targets.
 const CONNECTIONS: usize = 20;
 
-/// Both versions.
+/// Measures both versions of remote write.
 pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
     let mut outcome = Outcome::default();
     for version in Version::ALL {
         let targets = context.sized(TARGETS, TARGETS_QUICK);
         let per_target = context.sized(SERIES_PER_TARGET, SERIES_PER_TARGET_QUICK);
-        // Only its times count.
+        // Only the times of this shape are used.
         let shape = Shape {
             scrapes: QUARTERS * QUARTER_SCRAPES,
             start_ms: tidepool_tests::clock::now_ms()
@@ -42,8 +42,8 @@ pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
     Ok(outcome)
 }
 
-/// The series of all targets, in the order of targets: a target stays on one connection, because at
-/// each scrape exactly one of its generations is there.
+/// Returns the series of all targets, in the order of targets: a target stays on one connection,
+/// because each scrape has exactly one of its generations.
 fn lives(shape: &Shape, targets: usize, per_target: usize) -> Vec<Series> {
     let mut all = Vec::new();
     let mut number = 0;

@@ -1,6 +1,6 @@
-//! Merging blocks, by the command of each on the same blocks: `tidepool tsdb compact` and
-//! upstream's compactor as a program of its own, so that nothing else counts. VictoriaMetrics
-//! merges all the time, so only what it keeps in the end is reported.
+//! Merging of blocks by a command of each server on the same blocks: `tidepool tsdb compact`, and
+//! upstream's compactor as a program of its own, so that no other work counts. VictoriaMetrics
+//! merges all the time, so only its size in the end is reported.
 
 use super::super::command_cost::{self, CommandCost};
 use super::super::contender::Contender;
@@ -21,19 +21,19 @@ use tidepool_tests::{data_dir, tidepool, victoria_metrics};
 
 const HOUR_MS: i64 = 3_600_000;
 const BLOCK_MS: i64 = 2 * HOUR_MS;
-/// The longest range that both merge to when blocks may span 36 h, a tenth of 15 days.
+/// Longest range that both merge to when blocks may span 36 h, a tenth of 15 days.
 const MERGED_MS: i64 = 18 * HOUR_MS;
 const LONGEST_MS: i64 = 36 * HOUR_MS;
 const NEWER_BLOCKS: i64 = 2;
 const INTERVAL_MS: i64 = 15_000;
 const INTERVAL_QUICK_MS: i64 = 600_000;
-/// Series in a request whose samples are all of a block's.
+/// Number of series in a request that has all samples of a block.
 const SERIES_PER_REQUEST: usize = 50;
 const VISIBLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// One whole range, and two blocks more: the newest is left alone, and what ends a moment before
-/// its range, as upstream's maker of blocks leaves it, is merged when another block begins after
-/// it.
+/// Measures one whole range and two blocks more: the newest is not merged, and a block that ends a
+/// moment before its range, as upstream's writer leaves it, is merged once another block begins
+/// after it.
 pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
     let mut outcome = Outcome::default();
     let interval_ms = context.sized(INTERVAL_MS as usize, INTERVAL_QUICK_MS as usize) as i64;
@@ -78,7 +78,7 @@ fn command(contender: Contender, data_dir: &Path) -> Result<Command, BenchError>
     Ok(command)
 }
 
-/// One merged block and the newer ones are left, with every sample.
+/// Checks that one merged block and the newer ones are left, with every sample.
 fn check(contender: Contender, data_dir: &Path, samples: u64) -> Result<(), BenchError> {
     let blocks = data_dir::blocks(data_dir)?;
     let found = blocks.iter().map(|block| block.samples).sum();
@@ -94,7 +94,7 @@ fn check(contender: Contender, data_dir: &Path, samples: u64) -> Result<(), Benc
     }
 }
 
-/// Takes the same samples, as fast as it can, and merges; returns the bytes of its directory.
+/// Takes the same samples, as fast as possible, and merges; returns the size of the directory.
 fn victoria_metrics(context: &Context, shape: &Shape) -> Result<u64, BenchError> {
     let contender = Contender::VictoriaMetrics;
     let trial = Trial::start(context, contender)?;
@@ -121,7 +121,7 @@ fn victoria_metrics(context: &Context, shape: &Shape) -> Result<u64, BenchError>
     contender.check(&trial.server, time_range_ms, data.sample_count())?;
     victoria_metrics::merge(&trial.server)?;
     trial.settle()?;
-    // Parts that were merged are removed when no query holds them.
+    // Merged parts are removed once no query holds them.
     let mut before = 0;
     wait::until_every(Duration::from_secs(1), "the merge", VISIBLE_TIMEOUT, || {
         let bytes = data_dir::total_bytes(&trial.data_dir());

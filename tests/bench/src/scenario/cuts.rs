@@ -1,4 +1,4 @@
-//! Remote write 2.0 by senders that cut requests anywhere.
+//! Remote write 2.0 by senders whose requests begin and end anywhere.
 
 use super::super::outcome::Outcome;
 use super::super::{BenchError, Context, cuts};
@@ -9,11 +9,11 @@ use tidepool_tests::series::Dataset;
 const INTERVAL_MS: i64 = 15_000;
 const SERIES: usize = 10_000;
 const SCRAPES: usize = 120;
-/// Most samples in a request, and connections.
+/// Maximum samples of a request, and number of connections.
 const SENDERS: [(usize, usize); 6] =
     [(500, 1), (500, 4), (500, 50), (2_000, 1), (2_000, 4), (2_000, 50)];
 
-/// 10k series × 120 for each kind of sender.
+/// Measures 10k series × 120 for each kind of sender.
 pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
     let mut outcome = Outcome::default();
     let data = Dataset::generate(context.shape(SERIES, SCRAPES, INTERVAL_MS));

@@ -1,7 +1,7 @@
-//! Scale by history: what writes and reads cost beside 1 to 30 days of blocks.
+//! Scale by history: cost of writes and reads beside 1 to 30 days of blocks.
 //!
-//! Upstream's packages write a block a day, once; each server gets the newest of them, with merging
-//! turned off.
+//! Upstream's packages write a block for each day, once; each server gets the newest of them, with
+//! merging turned off.
 
 use super::super::load::Load;
 use super::super::outcome::Outcome;
@@ -24,7 +24,7 @@ const INTERVAL_MS: i64 = 60_000;
 const INTERVAL_QUICK_MS: i64 = 1_800_000;
 const NARROW_READS: usize = 300;
 
-/// Writes by 2.0, streamed reads of everything, and narrow ones of the newest day.
+/// Measures writes by 2.0, streamed reads of everything, and narrow reads of the newest day.
 pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
     let mut outcome = Outcome::default();
     let all_days = if context.quick { DAYS_QUICK } else { DAYS };

@@ -1,5 +1,5 @@
-//! Five days of 1000 series, a day after the other: what is written to disk for a sample while
-//! blocks are cut and merged all the time, and what is kept.
+//! Five days of 1000 series, one day after the other: bytes written to disk for a sample while
+//! blocks are cut and merged all the time, and bytes kept.
 
 use super::super::load::Load;
 use super::super::outcome::Outcome;
@@ -13,10 +13,10 @@ const DAYS: i64 = 5;
 const DAY_MS: i64 = 24 * 3_600_000;
 const SERIES: usize = 1_000;
 const INTERVAL_MS: i64 = 15_000;
-/// For a smoke test; blocks are cut all the same.
+/// Interval of a smoke test; blocks are cut nevertheless.
 const INTERVAL_QUICK_MS: i64 = 1_800_000;
 
-/// By 2.0, in requests of 2000 samples.
+/// Measures writes by 2.0, in requests of 2000 samples.
 pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
     let mut outcome = Outcome::default();
     let interval_ms = context.sized(INTERVAL_MS as usize, INTERVAL_QUICK_MS as usize) as i64;

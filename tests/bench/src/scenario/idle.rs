@@ -9,7 +9,7 @@ use std::time::Duration;
 const IDLE: Duration = Duration::from_secs(10);
 const IDLE_QUICK: Duration = Duration::from_millis(100);
 
-/// Everyone.
+/// Measures every server of the context.
 pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
     let mut outcome = Outcome::default();
     for &contender in &context.servers {

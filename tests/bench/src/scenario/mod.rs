@@ -1,4 +1,4 @@
-//! What is measured, one module each.
+//! Scenarios of the benchmark, one module each.
 
 mod churn;
 mod compaction;
@@ -58,22 +58,21 @@ pub enum Scenario {
 }
 
 impl Scenario {
-    /// As it is written on the command line.
+    /// Returns the name on the command line.
     pub fn name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_string())
     }
 
-    /// Whether it is measured when nothing is named.
+    /// Returns whether this scenario is measured if none is named.
     pub fn is_usual(self, quick: bool) -> bool {
         match self {
             Scenario::Billion => false,
-            // It compiles for minutes.
+            // The scenario compiles for minutes.
             Scenario::Wasm => !quick,
             _ => true,
         }
     }
 
-    /// Measures it once.
     pub fn measure(self, context: &Context) -> Result<Outcome, BenchError> {
         eprintln!("{}", self.name());
         match self {
@@ -97,7 +96,7 @@ impl Scenario {
     }
 }
 
-/// Megabytes, as operators count them.
+/// Returns megabytes of a million bytes, as operators count them.
 fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }

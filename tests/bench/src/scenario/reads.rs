@@ -1,4 +1,4 @@
-//! Eight hours of 10k series: what is written to disk for them, and what reads cost.
+//! Eight hours of 10k series: bytes written to disk for them, and cost of reads.
 
 use super::super::contender::Contender;
 use super::super::load::Load;
@@ -15,12 +15,12 @@ use tidepool_tests::tidepool::PROMETHEUS_RECORDS;
 const HOUR_MS: i64 = 3_600_000;
 const HOURS: i64 = 8;
 const INTERVAL_MS: i64 = 15_000;
-/// Each read is repeated so often; the mean counts.
+/// Number of repetitions of each read; the mean counts.
 const READS: u32 = 3;
-/// Rows of a log that Prometheus reads as well.
+/// Rows for a log that Prometheus reads as well.
 const PROMETHEUS_ROWS: &str = "8h-prometheus-records";
 
-/// By 2.0, and by 1.0 where that is all.
+/// Measures writes by 2.0, or by 1.0 for servers that accept nothing else.
 pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
     let mut outcome = Outcome::default();
     for version in [Version::V2, Version::V1] {
@@ -36,7 +36,7 @@ pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
             let write = trial.write(&load)?;
             outcome.add("8h-memory", contender, megabytes(write.peak_memory_bytes));
             add_write("8h", contender, &write, &mut outcome);
-            // The log of the others has one kind of records.
+            // The other servers' logs have only one kind of records.
             if contender == Contender::Tidepool {
                 prometheus_records(context, &load, &mut outcome)?;
             } else {
@@ -52,7 +52,7 @@ pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
     Ok(outcome)
 }
 
-/// What a write of everything took, in the rows of this name.
+/// Adds the cost of writing everything to the rows of this name.
 fn add_write(rows: &str, contender: Contender, write: &WriteCost, outcome: &mut Outcome) {
     let WriteCost { cost, samples, .. } = write;
     let (cpu, wall) = (cost.cpu_s_per_million(*samples), cost.wall_s_per_million(*samples));
@@ -61,7 +61,7 @@ fn add_write(rows: &str, contender: Contender, write: &WriteCost, outcome: &mut 
     outcome.add(&format!("{rows}-written"), contender, written);
 }
 
-/// The log that a directory of Prometheus' gets; a new one gets columns.
+/// Measures the log in a directory of Prometheus'; a new directory gets column records.
 fn prometheus_records(
     context: &Context,
     load: &Load,
@@ -83,8 +83,8 @@ fn reads(
     (start_ms, end_ms): (i64, i64),
     outcome: &mut Outcome,
 ) -> Result<(), BenchError> {
-    // The hungriest comes last: what a process once had may stay resident, and hides what the next
-    // read needs.
+    // The read with the largest memory comes last: memory that a process once had may stay resident
+    // and hide the need of the next read.
     for (answer, kind) in Answer::ALL.into_iter().zip(["streamed", "samples"]) {
         for (range, start_ms) in [("2h", start_ms.max(end_ms - 2 * HOUR_MS)), ("8h", start_ms)] {
             let ReadCost { cost, extra_memory_bytes, .. } =

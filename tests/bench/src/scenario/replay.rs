@@ -13,15 +13,15 @@ const SERIES: usize = 10_000;
 const SCRAPES: usize = 10_000;
 const INTERVAL_MS: i64 = 15_000;
 const BILLION_SCRAPES: usize = 100_000;
-/// Less than two weeks in all, so that nothing is old enough to be dropped.
+/// Less than two weeks in total, so that no sample is old enough to be dropped.
 const BILLION_INTERVAL_MS: i64 = 10_000;
 const READY_TIMEOUT: Duration = Duration::from_secs(1_800);
-/// Prometheus looks once a minute for what is due.
+/// Timeout for a cut; Prometheus looks for one once a minute.
 const CUT_TIMEOUT: Duration = Duration::from_secs(600);
-/// The head keeps one and a half blocks, and what is not cut yet.
+/// Span of the head: one and a half blocks, and samples that are not cut yet.
 const HEAD_SPAN_MAX_S: f64 = 4.0 * 3_600.0;
 
-/// 10k series × 10k samples.
+/// Measures 10k series × 10k samples.
 pub fn hundred_million(context: &Context) -> Result<Outcome, BenchError> {
     let mut outcome = Outcome::default();
     let shape = context.shape(SERIES, SCRAPES, INTERVAL_MS);
@@ -45,7 +45,7 @@ pub fn hundred_million(context: &Context) -> Result<Outcome, BenchError> {
     Ok(outcome)
 }
 
-/// 10k series × 100k samples.
+/// Measures 10k series × 100k samples.
 pub fn billion(context: &Context) -> Result<Outcome, BenchError> {
     let mut outcome = Outcome::default();
     let shape = context.shape(SERIES, BILLION_SCRAPES, BILLION_INTERVAL_MS);
@@ -62,7 +62,7 @@ fn samples(shape: &Shape) -> u64 {
     (shape.series * shape.scrapes) as u64
 }
 
-/// Writes the log once, and starts everyone who reads it.
+/// Writes the log once, and starts every server that reads this format.
 fn each(
     context: &Context,
     shape: &Shape,

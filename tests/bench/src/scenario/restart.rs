@@ -1,4 +1,4 @@
-//! How long a restart takes, after a clean stop and after kill -9.
+//! Duration of a restart, after a clean stop and after kill -9.
 
 use super::super::load::Load;
 use super::super::outcome::Outcome;
@@ -8,10 +8,10 @@ use tidepool_tests::process::Server;
 use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::Dataset;
 
-/// The least of so many clean restarts counts.
+/// Number of clean restarts; the shortest counts.
 const CLEAN_RESTARTS: usize = 3;
 
-/// 10k series × 360.
+/// Measures 10k series × 360.
 pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
     let mut outcome = Outcome::default();
     for &contender in &context.servers {

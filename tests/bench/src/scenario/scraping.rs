@@ -1,9 +1,9 @@
 //! Scraping: a few large targets each second, and many small ones at the usual interval.
 //!
-//! Each server scrapes the same pages, which are gzipped. Its CPU time is counted from when every
-//! target was scraped twice until all were scraped so many times more. tidepool and Prometheus
-//! store what they scrape; vmagent writes it to a receiver that takes everything, by remote write
-//! 1.0.
+//! Each server scrapes the same pages, which are gzipped. Its CPU time is counted from the second
+//! scrape of every target until all targets had the given number of further scrapes. tidepool and
+//! Prometheus store their samples; vmagent writes them by remote write 1.0 to a receiver that
+//! accepts everything.
 
 use super::super::contender::Contender;
 use super::super::fleet::{self, Fleet, Pages, Size};
@@ -21,21 +21,21 @@ use tidepool_tests::{vmagent, wait};
 
 /// Scrapes of each target before the clock starts: series are known, and the second begins.
 const WARM_UP: u64 = 2;
-/// What was scraped last may still be on its way.
+/// Timeout for the storage of the last scrapes.
 const STORED_TIMEOUT: Duration = Duration::from_secs(30);
-/// A scraper that gets no further than this is not measured.
+/// Largest slowdown of a scraper; slower ones are not measured.
 const SLOWNESS_MAX: u32 = 4;
 
-/// What is scraped, and how often.
+/// Targets, and the interval of their scrapes.
 struct Scraping {
     rows: &'static str,
     size: Size,
     interval_s: u64,
-    /// Scrapes that are measured.
+    /// Number of scrapes that are measured.
     scrapes: u64,
 }
 
-/// Both, on everyone who scrapes.
+/// Measures both kinds of targets with every server that scrapes.
 pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
     let mut outcome = Outcome::default();
     let all = [("scrape-10x1000", 10, 1_000, 1, 60), ("scrape-1000x100", 1_000, 100, 15, 8)];
@@ -57,7 +57,7 @@ pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
     Ok(outcome)
 }
 
-/// VictoriaMetrics scrapes by vmagent.
+/// Returns the scrapers of the measured servers; VictoriaMetrics scrapes by vmagent.
 fn scrapers(context: &Context) -> Vec<Contender> {
     let scraper = |contender: &Contender| match contender {
         Contender::VictoriaMetrics => vmagent::is_installed().then_some(Contender::Vmagent),
@@ -77,7 +77,7 @@ impl Scraping {
         let directory = tempfile::tempdir_in(&context.directory)?;
         let fleet = Fleet::start(pages)?;
         let receiver = Receiver::start()?;
-        // Nothing is looked at before the clock has stopped.
+        // Requests are not decoded before the clock has stopped.
         receiver.answers(|_, _| receiver::status(204));
         let launch = self.launch(context, contender, directory.path(), &fleet, &receiver)?;
         let server = launch.start()?;
@@ -125,7 +125,7 @@ impl Scraping {
         outcome.add(&format!("{rows}-memory"), contender, megabytes(after.peak_memory_bytes));
     }
 
-    /// What starts a scraper of all targets.
+    /// Returns the launch of a scraper of all targets.
     fn launch(
         &self,
         context: &Context,
@@ -150,7 +150,7 @@ impl Scraping {
         };
         let launch = contender.launch(directory, &flags)?;
         let text = self.configuration(fleet);
-        // Prometheus has been given the path of a file already.
+        // Prometheus' flags already contain the path of a file.
         let file = match contender {
             Contender::Prometheus(_) => directory.join("prometheus.yml"),
             _ => file,
@@ -173,7 +173,7 @@ impl Scraping {
     }
 }
 
-/// Whether a series is of a page.
+/// Returns whether a series is of a page, not of the scraper itself.
 fn is_exposed(name: &str) -> bool {
     name != "up" && !name.starts_with("scrape_")
 }

@@ -1,4 +1,4 @@
-//! Scale by series: what a sample costs when there are 1k to 1M of them, and what a new one costs.
+//! Scale by series: cost of a sample with 1k to 1M series, and cost of a new series.
 
 use super::super::load::Load;
 use super::super::outcome::Outcome;
@@ -10,18 +10,18 @@ use tidepool_tests::series::Dataset;
 
 const COUNTS: &[usize] = &[1_000, 10_000, 100_000, 1_000_000];
 const COUNTS_QUICK: &[usize] = &[1_000, 10_000];
-/// Samples after the first of each series.
+/// Number of samples after the first of each series.
 const SAMPLES: usize = 4_000_000;
 /// Short, so that the longest load fits in the head.
 const INTERVAL_MS: i64 = 1_000;
-/// Reads go on until they have given so many series.
+/// Number of series after which reads end.
 const SERIES_READ: usize = 1_000_000;
 const READS_MAX: usize = 100;
 /// Fewer new series take less CPU than can be measured.
 const NEW_SERIES_MIN: usize = 10_000;
 const ROWS_PER_REQUEST: usize = 1_000;
 
-/// Remote write 2.0, and streamed reads of the newest sample of every series.
+/// Measures remote write 2.0, and streamed reads of the newest sample of every series.
 pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
     let mut outcome = Outcome::default();
     for &count in if context.quick { COUNTS_QUICK } else { COUNTS } {
@@ -41,7 +41,7 @@ pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
             outcome.point("series-write", contender, x, rest.cost.cpu_s_per_million(rest.samples));
             let added_bytes = rest.peak_memory_bytes.saturating_sub(empty_bytes);
             outcome.point("series-memory", contender, x, added_bytes as f64 / x);
-            // A chunk of each, however many samples they have.
+            // Reads one chunk of each series, however many samples a series has.
             let (_, end_ms) = load.time_range_ms;
             let newest = everything(end_ms - INTERVAL_MS, end_ms);
             let times = (SERIES_READ / count).clamp(1, READS_MAX) as u32;

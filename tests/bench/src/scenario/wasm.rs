@@ -1,5 +1,5 @@
-//! The cost of WebAssembly: `host/runtime/benches/append.rs` runs the same appends through the
-//! component and through the native engine, and criterion leaves its estimates in files.
+//! Cost of WebAssembly: `host/runtime/benches/append.rs` runs the same appends through the
+//! component and through the native engine, and criterion writes its estimates to files.
 
 use super::super::contender::Contender;
 use super::super::outcome::Outcome;
@@ -9,7 +9,7 @@ use std::process::Command;
 use tidepool_tests::built::{target_dir, workspace};
 use tidepool_tests::remote_write::Version;
 
-/// Both versions of remote write.
+/// Measures both versions of remote write.
 pub fn measure(context: &Context) -> Result<Outcome, BenchError> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
     command.args(["bench", "-p", "tidepool-runtime", "--bench", "append"]).current_dir(workspace());

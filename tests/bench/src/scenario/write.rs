@@ -20,7 +20,7 @@ const SERIES_PER_SENDER: usize = 1_000;
 const SENDER_SCRAPES: usize = 20;
 const NARROW_READS: usize = 1_000;
 
-/// 10k series × 360.
+/// Measures 10k series × 360.
 pub fn ten_thousand(context: &Context) -> Result<Outcome, BenchError> {
     let mut outcome = Outcome::default();
     for version in Version::ALL {
@@ -31,7 +31,7 @@ pub fn ten_thousand(context: &Context) -> Result<Outcome, BenchError> {
     Ok(outcome)
 }
 
-/// 100k series × 60, and ten of these series.
+/// Measures 100k series × 60, and reads of ten of these series.
 pub fn hundred_thousand(context: &Context) -> Result<Outcome, BenchError> {
     let mut outcome = Outcome::default();
     for version in Version::ALL {
@@ -44,7 +44,7 @@ pub fn hundred_thousand(context: &Context) -> Result<Outcome, BenchError> {
     Ok(outcome)
 }
 
-/// 180 connections with 1000 series each.
+/// Measures 180 connections with 1000 series each.
 pub fn senders(context: &Context) -> Result<Outcome, BenchError> {
     let senders = context.sized(SENDERS, SENDERS_QUICK);
     let mut outcome = Outcome::default();
@@ -57,7 +57,7 @@ pub fn senders(context: &Context) -> Result<Outcome, BenchError> {
     Ok(outcome)
 }
 
-/// Sends a load to everyone who takes it: CPU and memory, and what comes after.
+/// Sends a load to every server that accepts it: CPU and memory, then further measurements.
 pub fn each(
     context: &Context,
     rows: &str,
@@ -79,7 +79,7 @@ pub fn each(
     Ok(())
 }
 
-/// Reads of the ten buckets of one pod's answers.
+/// Measures reads of the ten buckets of one pod's answers.
 fn narrow(
     context: &Context,
     trial: &Trial,
@@ -98,7 +98,7 @@ fn narrow(
     Ok(())
 }
 
-/// All samples of ten series that belong together, from the middle of the fleet.
+/// Selects all samples of ten series that belong together, from the middle of the fleet.
 pub fn one_pod(data: &Dataset) -> Query {
     let metric = "http_request_duration_seconds_bucket";
     let middle = data.series.iter().skip(data.series.len() / 2);

@@ -1,4 +1,4 @@
-//! The blocks.
+//! Checks of the interface `blocks`.
 
 use super::bindings::tidepool::tsdb::blocks::{self, Writer};
 use super::bindings::tidepool::tsdb::types::StorageError;
@@ -13,7 +13,7 @@ fn content(broken: &mut Broken, block: &str, name: &str) -> Option<Vec<u8>> {
     broken.done("read-at", file.read_at(0, file.size() as u32))
 }
 
-/// A block with all of its files.
+/// Begins a block and writes all of its files.
 fn filled(broken: &mut Broken, time_ms: i64) -> Option<Writer> {
     let writer = broken.done("create", blocks::create(time_ms))?;
     let mut write = |name: &str, offset: u64, bytes: &[u8]| {
@@ -99,13 +99,13 @@ pub fn write(broken: &mut Broken) {
     let still = broken.done("read-at of a deleted block", file.read_at(0, 1));
     broken.same("an open file outlives its block", still, Some(vec![1]));
 
-    // This life ends before it is committed.
+    // Left uncommitted when the instance ends.
     if let Some(writer) = filled(broken, TIME_MS + 2) {
         Box::leak(Box::new(writer));
     }
 }
 
-/// The first ten characters of a ULID are its time, the others make it the only one.
+/// The first ten characters of a ULID are its time, the others make it unique.
 fn names(broken: &mut Broken) {
     let mut id = |time_ms| {
         let writer = broken.done("create", blocks::create(time_ms));
@@ -118,7 +118,7 @@ fn names(broken: &mut Broken) {
     broken.holds("each block has a ULID of its own", one != other);
 }
 
-/// A storage that cannot share files says so; one that can lets a block keep what another one had.
+/// A storage that cannot share files says so; one that can lets a block keep a file of another.
 fn linked(broken: &mut Broken, block: &str) {
     let chunks = "chunks/000001";
     let Some(writer) = broken.done("create", blocks::create(TIME_MS + 3)) else { return };
@@ -147,15 +147,15 @@ fn linked(broken: &mut Broken, block: &str) {
     broken.holds("a linked file stays when a block that has it is deleted", is_left);
 }
 
-/// Three chunks, the last of which does not match its checksum. Those of the others were computed
-/// by hand.
+/// Three chunks, the last of which does not match its checksum. The checksums of the first two were
+/// computed by hand.
 const CHUNKS: [&[u8]; 3] = [
     &[3, 1, 7, 8, 9, 4, 116, 157, 98],
     &[3, 1, 7, 8, 9, 4, 116, 157, 98],
     &[3, 1, 7, 8, 8, 4, 116, 157, 98],
 ];
 
-/// A storage that checks chunks lists those that match, and no other; one that does not lists none.
+/// A storage that checks chunks lists those that match and no other; any other storage lists none.
 fn checked(broken: &mut Broken) {
     let name = "chunks/000001";
     let bytes = CHUNKS.concat();
@@ -180,7 +180,7 @@ fn checked(broken: &mut Broken) {
     broken.done("delete", blocks::delete(&id));
 }
 
-/// Summaries may be kept or not, but never those of another file.
+/// A storage may keep summaries or not, but must not return those of another file.
 fn summaries(broken: &mut Broken, block: &str) {
     let open = |name| blocks::open(block, name);
     let (Some(index), Some(chunks)) =

@@ -1,29 +1,28 @@
-//! What was found.
+//! Collects the promises that a storage breaks.
 
 use std::fmt::Debug;
 
-/// Promises that were not kept.
 #[derive(Default)]
 pub struct Broken {
     pub sentences: Vec<String>,
 }
 
 impl Broken {
-    /// A call has to return this.
+    /// Records a sentence unless a call returned the expected value.
     pub fn same<T: PartialEq + Debug>(&mut self, what: &str, got: T, expected: T) {
         if got != expected {
             self.sentences.push(format!("{what}: {got:?} instead of {expected:?}"));
         }
     }
 
-    /// Something has to hold.
+    /// Records a sentence unless a condition holds.
     pub fn holds(&mut self, what: &str, holds: bool) {
         if !holds {
             self.sentences.push(what.to_owned());
         }
     }
 
-    /// A call has to succeed; returns its result.
+    /// Records a sentence unless a call succeeded; returns its result.
     pub fn done<T, E: Debug>(&mut self, what: &str, result: Result<T, E>) -> Option<T> {
         result.map_err(|error| self.sentences.push(format!("{what}: failed with {error:?}"))).ok()
     }

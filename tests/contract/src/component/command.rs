@@ -1,4 +1,4 @@
-//! The checks as a command.
+//! Runs the checks as a WASI command.
 
 use super::Component;
 use super::bindings::exports::tidepool::contract::checks::Guest;

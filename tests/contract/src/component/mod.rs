@@ -1,4 +1,4 @@
-//! The component.
+//! Component that checks a storage.
 
 mod blocks;
 mod broken;

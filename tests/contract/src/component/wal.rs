@@ -1,9 +1,9 @@
-//! The two logs.
+//! Checks of the interface `wal`.
 
 use super::bindings::tidepool::tsdb::wal::{self, Batch, Checkpoint, Log};
 use super::broken::Broken;
 
-/// All bytes, and long enough for more than one page of a file.
+/// Returns a record with all byte values that takes more than one page of a file.
 fn long_record() -> Vec<u8> {
     (0..100_000u32).map(|at| (at * 7 + at / 256) as u8).collect()
 }
@@ -12,12 +12,12 @@ fn records(texts: &[&str]) -> Vec<Vec<u8>> {
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
 }
 
-/// Enough that a batch holds many.
+/// Returns records so small that a batch holds many.
 fn numbered() -> Vec<Vec<u8>> {
     (0..500).map(|number| format!("record {number}").into_bytes()).collect()
 }
 
-/// A record that says in which segment the one before it lies.
+/// Returns a record that names the segment of the record before it.
 fn segment_note(segment: u32) -> Vec<Vec<u8>> {
     records(&[&format!("after segment {segment}")])
 }
@@ -62,7 +62,7 @@ pub fn write(broken: &mut Broken) {
     broken.done("commit of a checkpoint", Checkpoint::commit(checkpoint));
     broken.done("append after a checkpoint", wal::append(Log::InOrder, &numbered()));
 
-    // This life ends before it is committed.
+    // Left uncommitted when the instance ends.
     broken.done("cut-segment", wal::cut_segment(Log::InOrder));
     let unfinished = Box::leak(Box::new(Checkpoint::new(second)));
     broken.done("append to a checkpoint", unfinished.append(&records(&["never seen either"])));
@@ -70,7 +70,7 @@ pub fn write(broken: &mut Broken) {
 
 pub fn read_back(broken: &mut Broken) {
     let mut read: Vec<(Log, u32, Vec<u8>)> = Vec::new();
-    // At first so small that each batch is one record, then so large that one holds many.
+    // Sizes so small that each batch is one record, then so large that one holds many.
     let mut sizes = [0, 1, 10].into_iter().chain(std::iter::repeat(2000));
     while let Some(bytes_max) = sizes.next()
         && let Some(Some(batch)) = broken.done("replay", wal::replay(bytes_max))
@@ -79,7 +79,7 @@ pub fn read_back(broken: &mut Broken) {
         broken.holds("a batch has at least one record", !lengths.is_empty());
         let total: u64 = lengths.iter().map(|length| u64::from(*length)).sum();
         broken.same("the lengths of a batch add up to its bytes", total, bytes.len() as u64);
-        // All but the first, which may be long, and the last, which need not fit.
+        // All but the first record, which may be too long, and the last, which need not fit.
         let between = lengths.get(1..lengths.len().saturating_sub(1)).unwrap_or_default();
         let between: u64 = between.iter().map(|length| u64::from(*length)).sum();
         broken.holds("a batch fits into bytes-max", between <= u64::from(bytes_max));

@@ -1,4 +1,4 @@
-//! Faults of the blocks.
+//! Faults in the interface `blocks`.
 
 use crate::{Found, replace};
 use embed_rust::State;
@@ -28,7 +28,7 @@ where
     Found::with("blocks", |imports| replace(imports, function, faulty))
 }
 
-/// The name of a block that is being written.
+/// Returns the ULID of a block that is being written.
 fn id(state: &mut State, writer: &Resource<Writer>) -> Result<String> {
     HostWriter::id(state, Resource::new_borrow(writer.rep()))
 }
@@ -80,7 +80,7 @@ fn a_commit_that_is_dropped() {
     .says("a committed block is listed");
 }
 
-/// As one that makes a folder visible before all is in it.
+/// Acts like a storage that makes a folder visible before all its files are written.
 #[test]
 fn a_commit_without_one_of_the_files() {
     faulty("[method]writer.write-at", |state, (this, name, offset, bytes): WriteAt| match &*name {
@@ -94,7 +94,7 @@ fn a_commit_without_one_of_the_files() {
 fn a_dropped_writer_that_commits() {
     Found::with("blocks", |imports| {
         let drop_it = |mut store: wasmtime::StoreContextMut<State>, number| {
-            // Names were only asked for; what has files was to be a block.
+            // Writers without files only gave their names; those with files are committed.
             let writer = Resource::<Writer>::new_own(number);
             HostWriter::commit(store.data_mut(), writer)?.expect("memory");
             Ok(())
@@ -236,7 +236,7 @@ fn a_linked_file_that_is_written() {
     .says("a linked file cannot be written");
 }
 
-/// A storage may be unable to.
+/// A storage that cannot link files answers `false`, which is no fault.
 #[test]
 fn no_links_are_no_fault() {
     let found = faulty("[method]writer.link-file", |_, (_, _, _, _): LinkFile| -> Answer<bool> {
@@ -300,7 +300,7 @@ fn tombstones_that_change_under_a_reader() {
     .says("a file that was open keeps what it held");
 }
 
-/// Chunks as the checks read them, with what a storage says of them.
+/// Runs the checks on chunks for which a storage reports these ends.
 fn with_ends(ends: fn(&[u8]) -> Vec<u32>) -> Found {
     faulty("[method]file.read-chunks", move |state, read: ReadAt| -> Answer<ChunkBytes> {
         let (this, offset, len) = read;

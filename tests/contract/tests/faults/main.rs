@@ -1,5 +1,5 @@
-//! The checks find what they are there to find: each test breaks one promise of a storage that
-//! keeps the contract, and wants it named.
+//! The checks find faults: each test breaks one promise of a storage that keeps the contract, and
+//! expects that the checks name it.
 
 mod blocks;
 mod wal;
@@ -13,11 +13,11 @@ use wasmtime::{Engine, Result, Store, StoreContextMut};
 static ENGINE: LazyLock<Engine> = LazyLock::new(Engine::default);
 static CHECKS: LazyLock<Checks> = LazyLock::new(|| Checks::load(&ENGINE).expect("the checks"));
 
-/// What the checks, both lives, say of a storage.
+/// Sentences of both phases of the checks.
 struct Found(Vec<String>);
 
 impl Found {
-    /// On a good storage of which a fault has replaced some imports of one interface.
+    /// Runs the checks on a good storage in which some imports of one interface are replaced.
     fn with(
         interface: &str,
         fault: impl FnOnce(&mut LinkerInstance<State>) -> Result<()>,
@@ -37,7 +37,7 @@ impl Found {
     }
 }
 
-/// Puts a faulty function in the place of a good one.
+/// Replaces a function of an interface by a faulty one.
 fn replace<P, R>(
     imports: &mut LinkerInstance<State>,
     function: &str,
@@ -52,7 +52,7 @@ where
     })
 }
 
-/// Without a fault nothing is found.
+/// Without a fault, the checks find nothing.
 #[test]
 fn a_good_storage_breaks_nothing() {
     assert_eq!(Found::with("wal", |_| Ok(())).0, Vec::<String>::new());

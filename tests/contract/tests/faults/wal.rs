@@ -1,4 +1,4 @@
-//! Faults of the logs.
+//! Faults in the interface `wal`.
 
 use crate::{Found, replace};
 use embed_rust::State;
@@ -27,14 +27,14 @@ where
     Found::with("wal", |imports| replace(imports, function, faulty))
 }
 
-/// A replay that changes each batch.
+/// Runs the checks with a replay that changes each batch.
 fn replay_with(change: impl Fn(Batch) -> Batch + Send + Sync + 'static) -> Found {
     faulty("replay", move |state, (bytes_max,): (u32,)| {
         Ok(state.replay(bytes_max)?.map(|batch| batch.map(&change)))
     })
 }
 
-/// An append that changes what it is to append.
+/// Runs the checks with an append that changes its arguments.
 fn append_with(change: impl Fn(Log, Records) -> (Log, Records) + Send + Sync + 'static) -> Found {
     faulty("append", move |state, (log, records): (Log, Records)| {
         let (log, records) = change(log, records);
@@ -104,7 +104,7 @@ fn a_replay_with_the_out_of_order_log_first() {
             while let Ok(Some(batch)) = state.replay(bytes_max)? {
                 all.push(batch);
             }
-            // What comes first is taken from the end.
+            // Reversed, because batches are taken from the end.
             all.reverse();
             all.sort_by_key(|batch| batch.log == Log::OutOfOrder);
             *out_of_order = Some(all);
@@ -119,7 +119,7 @@ fn a_replay_that_gives_more_than_was_asked() {
     faulty("replay", |state, (bytes_max,): (u32,)| -> Replayed {
         let mut all = state.replay(bytes_max)?;
         let Ok(Some(batch)) = &mut all else { return Ok(all) };
-        // Two more of the first records; which ones does not matter here.
+        // Adds two more of the first records; any would do.
         if batch.bytes == b"checkpoint 1" {
             for _ in 0..2 {
                 let Ok(Some(next)) = state.replay(bytes_max)? else { break };
@@ -157,7 +157,7 @@ fn a_replay_that_never_ends() {
     let is_second_life = AtomicBool::new(false);
     faulty("replay", move |state, (bytes_max,): (u32,)| -> Replayed {
         match state.replay(bytes_max)? {
-            // The next call of the correct storage starts over.
+            // The next call to the correct storage begins a new replay.
             Ok(None) if is_second_life.swap(true, Ordering::Relaxed) => state.replay(bytes_max),
             batch => Ok(batch),
         }
@@ -185,7 +185,7 @@ fn a_replay_that_loses_the_segment() {
 
 #[test]
 fn a_replay_that_counts_segments_anew() {
-    // What follows the checkpoint lies in another segment than `append` has said.
+    // Records after the checkpoint come back with another segment than `append` returned.
     replay_with(|batch| Batch { segment: batch.segment * 2, ..batch }).says(IN_ORDER);
 }
 
@@ -208,7 +208,7 @@ fn an_append_to_the_wrong_log() {
     append_with(|_, records| (Log::InOrder, records)).says(OUT_OF_ORDER);
 }
 
-/// As a log that says it was synced, and was not: what is left is what an earlier sync left.
+/// Acts like a log whose sync does nothing: only what an earlier sync wrote is left.
 #[test]
 fn an_append_that_is_lost_with_its_instance() {
     let appended = AtomicU32::new(0);

@@ -1,4 +1,4 @@
-//! A decoder that does as the body says.
+//! A decoder that does what the request body tells it to do.
 
 use tidepool_plugin::BatchBuilder;
 use tidepool_plugin::decoder::{Decoded, Guest, Refusal, Request};

@@ -1,4 +1,4 @@
-//! A job that does as its configuration says.
+//! A job that does what its configuration tells it to do.
 
 use std::cell::RefCell;
 use tidepool_plugin::BatchBuilder;
@@ -19,7 +19,7 @@ impl Guest for Hostile {
 
     fn run(scheduled_ms: i64) -> Result<(), String> {
         match WORD.with_borrow(String::clone).as_str() {
-            // Reads what it appends while it appends it, as long as it may.
+            // Reads while it appends, until a limit ends it.
             "append" => loop {
                 let cursor = everything()?;
                 let mut count = 0;
@@ -33,7 +33,7 @@ impl Guest for Hostile {
                 Err(webhook::WebhookError::Denied(_)) => append(scheduled_ms, 403.0),
                 other => Err(format!("{other:?}")),
             },
-            // Keeps what it should drop, and then behaves.
+            // Keeps cursors that it should drop, then behaves normally.
             "leak" => {
                 for _ in 0..4 {
                     std::mem::forget(everything()?);
@@ -43,7 +43,7 @@ impl Guest for Hostile {
                     Ok(_) => Err("a fifth cursor is open".to_owned()),
                 }
             }
-            // Asks more than the server allows, time and again, and goes on.
+            // Exceeds the server's query limits repeatedly, then goes on.
             "bombs" => {
                 for bomb in bombs() {
                     match instant(&bomb, scheduled_ms) {
@@ -73,7 +73,7 @@ impl Guest for Hostile {
     }
 }
 
-/// Steps and labels without end.
+/// Returns expressions with too many steps and too many labels.
 fn bombs() -> [String; 2] {
     let steps = "sum_over_time(sum_over_time(vector(1)[1d:1s])[1d:1s])".to_owned();
     let doubled = (0..40).fold("vector(1)".to_owned(), |inner, number| {

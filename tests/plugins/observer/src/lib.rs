@@ -1,4 +1,4 @@
-//! An observer that says what it sees, or is as slow as its configuration says.
+//! An observer that prints what it sees, or is as slow as its configuration says.
 
 use std::cell::Cell;
 use tidepool_plugin::Series;

@@ -1,5 +1,5 @@
-//! A transform that does as its configuration says: one word, and perhaps how many calls it behaves
-//! before.
+//! A transform that does what its configuration tells it to do: a word, and optionally the number
+//! of calls during which it behaves.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tidepool_plugin::{BatchBuilder, Edits};
 
 thread_local! {
     static WORD: RefCell<(String, u64)> = const { RefCell::new((String::new(), 0)) };
-    /// Kept, so that memory is not given back.
+    /// Memory that is kept, so that it is never freed.
     static KEPT: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -46,7 +46,7 @@ impl Guest for Hostile {
             "trap" => panic!("as it was told"),
             "error" => return Err("as it was told".to_owned()),
             "long-error" => return Err("one line\nand another ".repeat(1 << 20)),
-            // Each series, and others that take a megabyte.
+            // Keeps each series, and adds others that take a megabyte.
             "grow" => {
                 let mut edits = Edits::of(&batch);
                 edits.add(grown(batch.samples.timestamps_ms.first().copied().unwrap_or(0)));
@@ -107,7 +107,7 @@ fn endless() -> ! {
     }
 }
 
-/// Two thousand series with long labels.
+/// Returns two thousand series with long labels.
 fn grown(timestamp_ms: i64) -> Batch {
     let mut grown = BatchBuilder::new();
     for number in 0..2000 {
@@ -118,7 +118,7 @@ fn grown(timestamp_ms: i64) -> Batch {
     grown.finish()
 }
 
-/// Some hundred megabytes of samples.
+/// Returns a batch of some hundred megabytes.
 fn flood() -> Batch {
     let mut flood = BatchBuilder::new();
     let series = flood.series([("__name__", "flood")]);

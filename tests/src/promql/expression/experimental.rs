@@ -1,4 +1,4 @@
-//! Expressions that need features which upstream has behind flags.
+//! Expressions that need features which upstream enables by flags.
 
 use super::Expressions;
 use super::words::{DURATIONS, FILLS, GROUPS, INFOS, OF_ANCHORED, OF_SMOOTHED, OVER_TIME};
@@ -24,7 +24,7 @@ impl Expressions {
         }
     }
 
-    /// What decides the order of an instant query's answer.
+    /// Makes a function that decides the order of an instant query's answer.
     pub(super) fn sorted(&mut self, depth: u64) -> String {
         let vector = self.vector(depth);
         match self.random.below(4) {
@@ -48,7 +48,7 @@ impl Expressions {
                 format!("{function}({selector}[{duration}] smoothed{shift})")
             }
             7 => format!("{selector} smoothed{shift}"),
-            // Most functions do not take them.
+            // Most functions do not accept these modifiers.
             _ => {
                 let word = self.pick(&["anchored", "smoothed"]);
                 format!("{}({selector}[{duration}] {word}{shift})", self.pick(&OVER_TIME))
@@ -56,7 +56,7 @@ impl Expressions {
         }
     }
 
-    /// Histograms, most of the time.
+    /// Makes an expression with histograms, most of the time.
     fn histograms(&mut self, depth: u64) -> String {
         let (name, duration) = (self.pick(&super::HISTOGRAMS), self.pick(&DURATIONS));
         match self.random.below(4) {
@@ -67,7 +67,8 @@ impl Expressions {
         }
     }
 
-    /// Upstream leaves open which series are taken: only what does not depend on that is asked.
+    /// Makes a `limitk` or `limit_ratio` whose result does not depend on the selected series,
+    /// because upstream does not specify which ones it selects.
     fn limited(&mut self, depth: u64) -> String {
         let (by, vector) = (self.pick(&GROUPS), self.vector(depth));
         let (count, ratio) = (self.pick(&["0", "1", "2", "5"]), self.pick(&["0.2", "0.5", "0.75"]));
@@ -82,7 +83,7 @@ impl Expressions {
         }
     }
 
-    /// A match of series of which one side lacks some.
+    /// Makes a match in which one side lacks some series.
     fn filled(&mut self) -> String {
         let (op, fill) = (self.pick(&["+", "-", "*", "/", "> bool", "<", "=="]), self.pick(&FILLS));
         let of_api = "{instance=~\"[ac]:.\"}";

@@ -1,4 +1,4 @@
-//! Random expressions whose types are right.
+//! Random expressions that are correctly typed.
 
 mod experimental;
 mod words;
@@ -9,7 +9,7 @@ use words::{
     HISTOGRAMS, MATCHERS, OF_NUMBERS, OVER_TIME,
 };
 
-/// A source of expressions.
+/// A seeded generator of random expressions.
 pub struct Expressions {
     random: Random,
     /// Times that `@` may name, in seconds.
@@ -17,12 +17,12 @@ pub struct Expressions {
 }
 
 impl Expressions {
-    /// The expressions of a seed; `@` names times between two, in seconds.
+    /// Makes the expressions of a seed; `@` names times between two, in seconds.
     pub fn new(seed: u64, at: (i64, i64)) -> Expressions {
         Expressions { random: Random::new(seed, 77), at }
     }
 
-    /// The next one, which returns an instant vector or a scalar.
+    /// Returns the next expression, whose result is an instant vector or a scalar.
     pub fn next_expression(&mut self) -> String {
         let depth = 1 + self.random.below(4);
         match self.random.below(12) {
@@ -67,7 +67,7 @@ impl Expressions {
         }
     }
 
-    /// A duration as a range or a step has it.
+    /// Returns a duration for a range or a step.
     fn duration(&mut self) -> &'static str {
         match self.random.one_in(6) {
             true => self.pick(&COMPUTED_DURATIONS),
@@ -99,7 +99,7 @@ impl Expressions {
             true => self.pick(&HISTOGRAMS),
             false => self.pick(&FLOATS),
         };
-        // Most selectors have none, lest they select nothing.
+        // Most selectors have no matchers, or they would select nothing.
         let count = self.random.pick(&[0, 0, 0, 0, 1, 1, 2]);
         let matchers: Vec<_> = (0..count).map(|_| self.random.pick(&MATCHERS)).collect();
         let matchers = matchers.join(",");
@@ -180,7 +180,7 @@ impl Expressions {
                 format!("{op}{by} ({count}, {})", self.vector(depth))
             }
             1 => format!("quantile{by} ({}, {})", self.number(), self.vector(depth)),
-            // A value becomes a text, in which the last digits count.
+            // A value becomes a label, in which the last digits count.
             2 => format!(
                 "count_values{by} (\"value\", clamp(round({}), -1000, 1000))",
                 self.vector(depth)
@@ -210,7 +210,7 @@ impl Expressions {
             false => "",
         };
         let (left, right) = match self.random.one_in(3) {
-            // The same on both sides, so that they meet.
+            // The same vector on both sides, so that all series match.
             true => {
                 let vector = self.vector(depth);
                 (vector.clone(), vector)

@@ -1,6 +1,5 @@
-//! What expressions are made of.
+//! Parts of which expressions are composed.
 
-/// Metrics with floats.
 pub(super) const FLOATS: [&str; 8] = [
     "up",
     "build_info",
@@ -12,7 +11,6 @@ pub(super) const FLOATS: [&str; 8] = [
     "request_seconds_sum",
 ];
 
-/// Metrics with native histograms.
 pub(super) const HISTOGRAMS: [&str; 4] =
     ["latency_counter", "latency_gauge", "latency_custom", "latency_counter_fractions"];
 
@@ -31,7 +29,7 @@ pub(super) const MATCHERS: [&str; 9] = [
 pub(super) const DURATIONS: [&str; 9] =
     ["1s", "15s", "45s", "1m", "5m", "7m30s", "20m", "1h", "300"];
 
-/// Durations that are computed; `step()` and `range()` are zero in an instant query.
+/// Computed durations; `step()` and `range()` are zero in an instant query.
 pub(super) const COMPUTED_DURATIONS: [&str; 8] = [
     "1m + 30s",
     "2 * 45s",
@@ -46,7 +44,6 @@ pub(super) const COMPUTED_DURATIONS: [&str; 8] = [
 pub(super) const GROUPS: [&str; 6] =
     ["", " by (job)", " by (instance, mode)", " without (instance)", " by (le)", " without (le)"];
 
-/// Functions of ranges.
 pub(super) const OVER_TIME: [&str; 24] = [
     "rate",
     "increase",
@@ -74,7 +71,6 @@ pub(super) const OVER_TIME: [&str; 24] = [
     "ts_of_first_over_time",
 ];
 
-/// Functions of one number.
 pub(super) const OF_NUMBERS: [&str; 39] = [
     "abs",
     "ceil",
@@ -124,7 +120,7 @@ pub(super) const ARITHMETIC: [&str; 7] = ["+", "-", "*", "/", "%", "^", "atan2"]
 
 pub(super) const COMPARISONS: [&str; 6] = ["==", "!=", "<", ">", "<=", ">="];
 
-/// Functions that take anchored ranges, and those that take smoothed ones.
+/// Functions that accept anchored ranges, then those that accept smoothed ranges.
 pub(super) const OF_ANCHORED: [&str; 5] = ["changes", "delta", "increase", "rate", "resets"];
 pub(super) const OF_SMOOTHED: [&str; 3] = ["delta", "increase", "rate"];
 
@@ -137,7 +133,7 @@ pub(super) const FILLS: [&str; 6] = [
     " fill (Inf)",
 ];
 
-/// Selectors of info metrics; without one `info` takes `target_info`.
+/// Selectors of info metrics; without a selector `info` uses `target_info`.
 pub(super) const INFOS: [&str; 6] = [
     "",
     ", {zone=~\".+\"}",

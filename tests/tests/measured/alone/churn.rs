@@ -1,5 +1,5 @@
-//! A day in which most targets are replaced every quarter of an hour: neither memory nor a narrow
-//! query may feel the days before.
+//! A day in which most targets are replaced every quarter of an hour: the days before must cost
+//! neither memory nor time of a narrow query.
 
 use std::time::Duration;
 use tidepool_tests::clock::now_ms;
@@ -12,14 +12,14 @@ use tidepool_tests::wait;
 
 const TARGETS: usize = 200;
 const SERIES_PER_TARGET: usize = 20;
-/// Of ten targets, so many are new in each quarter.
+/// Number of new targets among ten in each quarter.
 const REPLACED_OF_TEN: usize = 6;
 const QUARTERS: usize = 96;
 const QUARTER_MS: i64 = 15 * 60_000;
 const SCRAPE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 3_600_000;
 
-/// The series of a target: `replaced` targets change their pod with each quarter.
+/// Returns the series of a target: `replaced` targets change their pod with each quarter.
 fn series(target: usize, quarter: usize, start_ms: i64) -> Vec<Series> {
     let generation = if target % 10 < REPLACED_OF_TEN { quarter } else { 0 };
     let pod = format!("pod-{target}-{generation}");
@@ -55,7 +55,7 @@ fn a_day_of_churn_leaves_no_trace_in_memory() {
             assert_eq!(response.status, 204, "{}", response.text());
         }
         let newest_ms = start_ms + QUARTER_MS;
-        // Data comes a thousand times as fast as on a node; cuts have to keep up.
+        // Data comes a thousand times as fast as on a node; cuts must keep up.
         wait::until("the cut", Duration::from_secs(60), || {
             let oldest_s = store.metric("prometheus_tsdb_head_min_time_seconds")?;
             (newest_ms as f64 - oldest_s * 1000.0 <= 3.3 * HOUR_MS as f64).then_some(())
@@ -66,7 +66,7 @@ fn a_day_of_churn_leaves_no_trace_in_memory() {
     }
     let replaced = TARGETS * REPLACED_OF_TEN / 10 * SERIES_PER_TARGET;
     let living = TARGETS * SERIES_PER_TARGET - replaced;
-    // Three hours and a quarter of generations, at most.
+    // At most the generations of three hours and a quarter are in the head.
     assert!(series_most <= (living + 14 * replaced) as f64, "{series_most} series at a time");
     let created = metric("prometheus_tsdb_head_series_created_total");
     assert!(created >= (living + QUARTERS * replaced) as f64, "{created} series came to be");
@@ -74,7 +74,7 @@ fn a_day_of_churn_leaves_no_trace_in_memory() {
     println!("head: {quarter_day} bytes after six hours, {day} after the day");
     assert!(day <= quarter_day * 1.1, "{memory_bytes:?}");
 
-    // The pods of the last quarter, by a query over the whole day.
+    // Selects the pods of the last quarter by a query over the whole day.
     let now = day_start_ms + QUARTERS as i64 * QUARTER_MS;
     let matchers = vec![
         matcher(Type::Eq, "__name__", "metric_7"),

@@ -1,4 +1,4 @@
-//! How small tidepool is, and where the addresses of an engine instance end.
+//! tidepool's footprint, and the end of the addresses of an engine instance.
 
 use std::time::Duration;
 use tidepool_tests::process::Ending;
@@ -7,13 +7,13 @@ use tidepool_tests::wait;
 
 const MIB: u64 = 1 << 20;
 
-/// All that a node takes that has nothing to do.
+/// Maximum memory of an idle node.
 const IDLE_BYTES_MAX: u64 = 20_000_000;
 
 #[test]
 fn an_idle_store_takes_little_memory() {
     let store = Store::start().expect("tidepool starts");
-    // A scrape of its own page is the least that goes on.
+    // The node scrapes its own page at least.
     assert_eq!(store.metric("prometheus_tsdb_head_series"), Some(0.0));
     let settled = || {
         let bytes = store.server.usage().expect("it runs").memory_bytes;

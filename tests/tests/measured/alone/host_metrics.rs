@@ -1,6 +1,6 @@
-//! What the built-in jobs cost: CPU time of a round of the machine's metrics in the whole program,
-//! from reading the machine's files to the log, beside that of a scrape of node_exporter, and
-//! memory.
+//! Cost of the built-in jobs: memory, and the CPU time of a round of the machine's metrics in the
+//! whole program, from reading the machine's files to the log, compared with a scrape of
+//! node_exporter.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -12,22 +12,22 @@ use tidepool_tests::sender::read_all;
 use tidepool_tests::tidepool::{Config, Store};
 use tidepool_tests::wait;
 
-/// Rounds that are measured at a time, and how often: the least counts, since what else runs on a
-/// machine makes caches cold.
+/// Number of rounds in a measurement, and number of measurements. The least counts, since other
+/// work on the machine makes caches cold.
 const ROUNDS: usize = 10;
 const TIMES: usize = 4;
 const INTERVAL: &str = "--host-metrics-interval=1s";
-/// Rounds before that, in which series are new.
+/// Number of rounds before that, in which series are new.
 const WARM_UP: usize = 5;
-/// A round reads the machine and stores some 340 samples. How long that takes depends on the
-/// machine and on how cold its caches are after a second; what node_exporter takes for one page,
-/// which somebody has yet to parse and store, depends on the same.
+/// Largest ratio of CPU times. A round reads the machine and stores some 340 samples; its time
+/// depends on the machine and on how cold its caches are after a second, as does node_exporter's
+/// time for one page, which another program must then parse and store.
 const ROUND_TO_EXPORTER_MAX: f64 = 0.6;
 const APPENDED: &str = "prometheus_tsdb_head_samples_appended_total";
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// All that a node takes that records its machine and itself, and what of it no page cache could
-/// give back: most are pages of the program's file.
+/// Maximum resident memory of a node that records its machine and itself, and its maximum anonymous
+/// part: most pages are of the program's file.
 const RESIDENT_BYTES_MAX: u64 = 30_000_000;
 const ANONYMOUS_BYTES_MAX: u64 = 8_000_000;
 
@@ -35,7 +35,7 @@ fn start(configure: impl FnOnce(Config) -> Config) -> Store {
     Store::start_with(configure).expect("tidepool starts")
 }
 
-/// How often the machine was recorded.
+/// Returns the number of rounds that were recorded.
 fn rounds(store: &Store) -> usize {
     let read = store.reader().streamed(&[read_all()]).expect("an answer");
     let all = read.into_iter().flatten();
@@ -48,8 +48,8 @@ fn usage(store: &Store) -> Usage {
     store.server.usage().expect("it runs")
 }
 
-/// Waits for so many rounds by the number of samples stored, and tells how many there were. It is
-/// asked for seldom: an answer costs the program more than a round.
+/// Waits for some rounds by the number of stored samples, and returns their number. Looks seldom,
+/// because an answer costs the program more than a round.
 fn wait_for_rounds(store: &Store, before: f64, per_round: f64, rounds: usize) -> f64 {
     let enough = before + per_round * rounds as f64;
     let found = wait::until_every(Duration::from_secs(5), "rounds", TIMEOUT, || {
@@ -58,7 +58,7 @@ fn wait_for_rounds(store: &Store, before: f64, per_round: f64, rounds: usize) ->
     (found.unwrap_or_else(|error| panic!("{error}\n{}", store.server.log())) - before) / per_round
 }
 
-/// Gets a page once a second until `is_over` ends; returns how many.
+/// Gets a page once a second until `is_over` ends; returns the number of pages.
 fn scrape(url: &str, is_over: &mpsc::Receiver<()>) -> usize {
     let client = Client::default();
     let mut pages = 0;
@@ -101,7 +101,7 @@ fn a_round_of_host_metrics_costs_less_than_a_scrape_of_node_exporter() {
         let (after, idle_after) = (cpu(&recording), cpu(&idle));
         drop(over);
         let pages = scraping.join().expect("pages");
-        // Timers and threads that run in any case.
+        // Cost of timers and threads that run in any case.
         let base = idle_after - idle_before;
         let cost = (after - before).saturating_sub(base).div_f64(rounds);
         let of_exporter = (exporter_cpu() - exporter_before).div_f64(pages as f64);
@@ -119,8 +119,8 @@ fn a_round_of_host_metrics_costs_less_than_a_scrape_of_node_exporter() {
 
 #[test]
 fn a_node_that_records_its_machine_takes_little_memory() {
-    // More often than by default, so that some rounds count. Nothing else is asked, which would
-    // take memory of its own.
+    // More often than by default, so that some rounds count. No other request is sent, because it
+    // would take memory of its own.
     let store = start(|config| config.with_builtin_metrics().flag(INTERVAL));
     let warm = || {
         let series = store.metric("prometheus_tsdb_head_series").filter(|series| *series > 0.0)?;

@@ -1,5 +1,5 @@
-//! What happens when memory runs short: the process stays within `--memory-limit`, known series go
-//! on, new ones are refused, reads are refused or ended, and all of it passes.
+//! Behaviour when memory runs short: the process stays within `--memory-limit`, known series are
+//! still written, new ones are refused, reads are refused or ended, and the node recovers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use tidepool_tests::wait;
 const LIMIT_BYTES: u64 = 256 << 20;
 const KNOWN_SERIES: usize = 2_000;
 const NEW_SERIES_PER_REQUEST: usize = 2_000;
-/// A million a minute, from two senders.
+/// Long enough for a million series a minute, from two senders.
 const EXPLOSION: Duration = Duration::from_secs(40);
 const REQUEST_EVERY: Duration = Duration::from_millis(240);
 
@@ -29,7 +29,7 @@ fn labels(name: &str, number: usize) -> Labels {
     ])
 }
 
-/// New series as fast as a runaway label makes them; all answers but 2xx and 429 and 503 are wrong.
+/// Writes new series as a runaway label makes them; only 2xx, 429 and 503 are right answers.
 fn explode(
     writer: &Writer,
     first: usize,
@@ -61,7 +61,8 @@ fn explode(
     }
 }
 
-/// One sample of each known series every second, sent until it is taken; says when the first is.
+/// Writes one sample of each known series every second, each until it is accepted; sets `are_known`
+/// after the first.
 fn scrape(writer: &Writer, stop: &AtomicBool, are_known: &AtomicBool) -> Vec<Series> {
     let mut known: Vec<Series> = (0..KNOWN_SERIES)
         .map(|number| Series { labels: labels("known", number), samples: Vec::new() })
@@ -96,7 +97,7 @@ fn scrape(writer: &Writer, stop: &AtomicBool, are_known: &AtomicBool) -> Vec<Ser
     known
 }
 
-/// The metric with the most series in the head is the one that exploded.
+/// Finds the metric that exploded: the one with the most series in the head.
 fn explosion_seen(store: &Store) -> Option<()> {
     let url = format!("{}/api/v1/status/tsdb?limit=3", store.server.url());
     let status = tidepool_tests::http::Client::default().get(&url).ok()?.text();
@@ -105,8 +106,7 @@ fn explosion_seen(store: &Store) -> Option<()> {
 
 #[test]
 fn a_cardinality_explosion_beside_reads_of_everything_is_survived() {
-    // Not everybody may make control groups; the peak that the kernel counts is held against the
-    // limit in any case.
+    // Not every user may make control groups; the kernel's peak is checked in any case.
     let group = MemoryGroup::new(LIMIT_BYTES);
     let store = Store::start_with(|config| {
         config.flag(&format!("--memory-limit={LIMIT_BYTES}")).flag("--wal-sync=off")
@@ -119,10 +119,10 @@ fn a_cardinality_explosion_beside_reads_of_everything_is_survived() {
     let (stop, are_known) = (AtomicBool::new(false), AtomicBool::new(false));
     let (sent, refused) = (AtomicU64::new(0), AtomicU64::new(0));
     let (reads, reads_refused) = (AtomicU64::new(0), AtomicU64::new(0));
-    // In the middle of their answers.
+    // Counts reads that end inside their answers.
     let reads_broken = AtomicU64::new(0);
     let known = std::thread::scope(|scope| {
-        // The known series are there first.
+        // The known series are written first.
         let explode_then = |first: usize| {
             let is_first = || are_known.load(Relaxed).then_some(());
             wait::until("the known series", Duration::from_secs(60), is_first).expect("a scrape");
@@ -150,7 +150,7 @@ fn a_cardinality_explosion_beside_reads_of_everything_is_survived() {
             });
         }
         let begun = Instant::now();
-        // Asked while it lasts: a cut afterwards may leave no series in the head.
+        // Read during the explosion: a cut afterwards may leave no series in the head.
         let seen =
             wait::until("the explosion in the head's status", EXPLOSION, || explosion_seen(&store));
         std::thread::sleep(EXPLOSION.saturating_sub(begun.elapsed()));
@@ -172,7 +172,7 @@ fn a_cardinality_explosion_beside_reads_of_everything_is_survived() {
     let log = store.server.log();
     assert!(usage.peak_memory_bytes <= LIMIT_BYTES, "{} bytes:\n{log}", usage.peak_memory_bytes);
     assert!(refused.load(Relaxed) > 0, "the explosion was no explosion");
-    // What breaks off does so for want of memory, and the log says it: so many reads each time.
+    // Reads break off for want of memory, and the log contains the number of them each time.
     let ended = log.lines().filter_map(|line| {
         let reads = line.split_once("reads were cancelled because memory is short reads=")?.1;
         reads.trim().parse::<u64>().ok()
@@ -183,7 +183,7 @@ fn a_cardinality_explosion_beside_reads_of_everything_is_survived() {
     let crashes = |log: &str| log.matches("crashed").count();
     assert_eq!(crashes(&log), 0, "{log}");
 
-    // It passes.
+    // The shortage ends.
     let takes_new = || {
         let labels = labels("after", 1);
         let samples = [Sample { timestamp_ms: clock::now_ms(), value: 1.0 }];
@@ -200,8 +200,7 @@ fn a_cardinality_explosion_beside_reads_of_everything_is_survived() {
     assert_same("the known series", &known, &read[0]);
 }
 
-/// Without a flag: three quarters of what the group may have, wherever among the groups the limit
-/// is.
+/// The default limit: three quarters of the group's limit, at whatever level of groups it is set.
 #[test]
 fn the_limit_of_a_control_group_is_the_default() {
     let outer =
@@ -216,13 +215,13 @@ fn the_limit_of_a_control_group_is_the_default() {
     }
 }
 
-/// What the labels of an explosion look like.
+/// Shape of the labels of an explosion.
 #[derive(Clone, Copy, Debug)]
 struct LabelShape {
-    /// Labels of a series besides its name and its number.
+    /// Number of labels of a series besides its name and its number.
     labels: usize,
     value_bytes: usize,
-    /// How many values a label has; nothing, if each series has its own.
+    /// Number of values of a label; `None` if each series has its own.
     values: Option<usize>,
     /// Whether each series has label names of its own.
     has_own_names: bool,
@@ -236,7 +235,7 @@ const SHAPES: [LabelShape; 6] = [
     LabelShape { value_bytes: 2000, ..PLAIN },
     LabelShape { labels: 25, value_bytes: 4, ..PLAIN },
     LabelShape { labels: 25, values: Some(3), ..PLAIN },
-    // Many pairs of few texts.
+    // Many pairs of few strings.
     LabelShape { labels: 20, value_bytes: 6, values: Some(300), ..PLAIN },
     LabelShape { labels: 3, has_own_names: true, ..PLAIN },
 ];
@@ -260,7 +259,7 @@ impl LabelShape {
     }
 }
 
-/// Sends new series until no more are taken; returns the number of the next.
+/// Sends new series until no more are accepted; returns the number of the next.
 fn fill(store: &Store, shape: LabelShape, mut number: usize) -> usize {
     let writer = store.writer();
     loop {
@@ -323,7 +322,7 @@ fn whatever_the_labels_of_an_explosion_it_passes() {
                 assert_eq!(found, created, "{shape:?}:\n{}", log());
             }
             if round == 0 {
-                // After a start it passes as well.
+                // The shortage also ends after a start.
                 store = store.restart(|server| server.kill()).expect("tidepool starts again");
             }
         }

@@ -1,4 +1,4 @@
-//! What measures the whole process: nothing else may run meanwhile.
+//! Tests that measure the whole process, so that nothing else may run.
 
 mod churn;
 mod footprint;

@@ -1,5 +1,4 @@
-//! Ingestion beside hostile queries in PromQL: writes at a steady rate take hardly longer than
-//! alone.
+//! Ingestion beside hostile PromQL queries: writes at a steady rate take hardly longer than alone.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -12,23 +11,23 @@ use tidepool_tests::tidepool::Store;
 
 const CONTENTS: Contents = Contents { series: 20_000, exemplars: 0, families: 0 };
 
-/// Requests a second, with a thousand samples each.
+/// Number of requests in a second, with a thousand samples each.
 const WRITES_PER_SECOND: u32 = 100;
 
 const PHASE: Duration = Duration::from_secs(4);
 
-/// A quiet phase, and one beside queries.
+/// Number of pairs of a quiet phase and one beside queries.
 const PAIRS: usize = 5;
 
-/// Clients that ask hostile queries at a time.
+/// Number of clients that send hostile queries.
 const CLIENTS: usize = 2;
 
-/// What the 99th percentile may be beside queries: the larger of a multiple of the quiet one, and
-/// of some milliseconds more.
+/// Largest 99th percentile beside queries: the larger of a multiple of the quiet one, and of some
+/// milliseconds more.
 const RATIO_MAX: f64 = 1.2;
 const MORE_MAX: Duration = Duration::from_millis(10);
 
-/// What is asked in turn: joins, steps, labels, expressions, sorting, and large answers.
+/// Returns the hostile queries: joins, steps, labels, expressions, sorting, and large answers.
 fn queries() -> Vec<String> {
     let all = "{__name__=~\".+\"}";
     let doubled = (0..30).fold("flood".to_owned(), |inner, _| {
@@ -50,7 +49,7 @@ fn queries() -> Vec<String> {
     .into()
 }
 
-/// Asks until `stop` is set; returns the statuses.
+/// Sends queries until `stop` is set, and counts the answers.
 fn ask(store: &Store, first: usize, stop: &AtomicBool, answers: &AtomicU64) {
     let client = Client::default();
     let queries = queries();
@@ -60,7 +59,7 @@ fn ask(store: &Store, first: usize, stop: &AtomicBool, answers: &AtomicU64) {
         }
         let query = percent_encode(expression);
         let url = format!("{}/api/v1/query?query={query}&timeout=1s", store.server.url());
-        // What ends at its timeout may end within its answer.
+        // A query that reaches its timeout may end within its answer.
         if let Ok(response) = client.get(&url) {
             let status = response.status;
             assert!(matches!(status, 200 | 422 | 503), "{expression}: {}", response.text());
@@ -89,7 +88,7 @@ fn hostile_queries_do_not_hold_writes_up() {
         .map(str::to_owned);
     let store = filled(&flags, CONTENTS, start_ms).expect("a filled head");
     let mut writes = Writes::new(&store.server.url(), start_ms + 1_000, WRITES_PER_SECOND);
-    // Series are created before anything is measured.
+    // Series are created before the measurement.
     writes.send_for(PHASE).expect("writes that are taken");
     let answers = AtomicU64::new(0);
     let (mut quiet, mut loaded) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Reads that would run away: each ends alone, with a reason, and writes go on beside them.
+//! Reads that would take too much: each ends alone, with a reason, and writes continue beside them.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -19,10 +19,10 @@ const BLOCK: &str = "1m";
 const BLOCK_MS: i64 = 60_000;
 const INTERVAL_MS: i64 = 30_000;
 const SCRAPES: usize = 12;
-/// A label of all series.
+/// Name of a label that all series have.
 const LABEL: &str = "instance";
 
-/// A store with many series, most of their samples in blocks.
+/// Starts a store with many series, most of their samples in blocks.
 fn store(flags: &[&str]) -> (Store, Dataset) {
     let store = Store::start_with(|config| {
         flags.iter().fold(config.block_duration(BLOCK), |config, flag| config.flag(flag))
@@ -43,7 +43,7 @@ fn store(flags: &[&str]) -> (Store, Dataset) {
     (store, data)
 }
 
-/// Expressions that have to be held against every value of a label.
+/// Makes expressions that must be tried on every value of a label.
 fn costly(label: &str, count: usize) -> Vec<LabelMatcher> {
     let expression = |number| format!(".*[a-z0-9:._/-]*[a-z0-9]+.*|x{number}");
     (0..count).map(|number| matcher(Type::Re, label, &expression(number))).collect()
@@ -55,8 +55,7 @@ fn answer_to(store: &Store, query: Query) -> (u16, String) {
     (response.status, response.text())
 }
 
-/// Sends a sample now and then until `stop` is set; all must be taken. Returns how long each
-/// took.
+/// Sends samples now and then until `stop` is set; all must be accepted. Returns the latencies.
 fn write_beside(store: &Store, stop: &AtomicBool) -> Latencies {
     let writer = store.writer();
     let mut taken = Vec::new();
@@ -72,7 +71,7 @@ fn write_beside(store: &Store, stop: &AtomicBool) -> Latencies {
     Latencies::new(taken)
 }
 
-/// Tells the writer to stop, also when an assertion fails beside it.
+/// Stops the writer when it is dropped, also if an assertion fails.
 struct StopWhenDropped<'a>(&'a AtomicBool);
 
 impl Drop for StopWhenDropped<'_> {
@@ -81,12 +80,12 @@ impl Drop for StopWhenDropped<'_> {
     }
 }
 
-/// Writes beside nothing: what others are held against.
+/// Measures writes alone, for comparison.
 fn quiet(store: &Store) -> Latencies {
     writes_beside(store, || std::thread::sleep(Duration::from_secs(3)))
 }
 
-/// Writes beside other work, which must not delay them.
+/// Measures writes beside other work, which must not delay them.
 #[track_caller]
 fn beside(store: &Store, what: &str, quiet: &Latencies, work: impl FnOnce()) {
     writes_beside(store, work).assert_not_held_up(99, what, quiet);
@@ -103,7 +102,7 @@ fn writes_beside(store: &Store, work: impl FnOnce()) -> Latencies {
     })
 }
 
-/// What the store holds of the data, beside which something was written.
+/// Asserts that the store has the data; other samples may have been written beside them.
 fn assert_holds_beside(store: &Store, data: &Dataset) {
     let not_beside = matcher(Type::Nre, "__name__", "beside|unique");
     let all = query(i64::MIN / 2, i64::MAX / 2, vec![not_beside]);
@@ -128,7 +127,7 @@ fn a_read_with_costly_matchers_is_answered_beside_writes() {
     let quiet = quiet(&store);
     beside(&store, "reads whose matchers cost much", &quiet, || {
         for _ in 0..5 {
-            // As many expressions as there may be, all of which every id matches.
+            // The maximum number of expressions, all of which match every id.
             let mut matchers = costly("id", 199);
             matchers.push(matcher(Type::Eq, "__name__", "unique"));
             let all = query(last_ms, last_ms, matchers);

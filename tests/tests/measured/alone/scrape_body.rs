@@ -1,5 +1,4 @@
-//! A body is parsed as it arrives: what a scrape needs of memory follows from its series, not from
-//! its bytes.
+//! A body is parsed as it arrives: the memory of a scrape depends on its series, not on its bytes.
 
 use std::time::Duration;
 use tidepool_tests::target::Target;
@@ -7,17 +6,17 @@ use tidepool_tests::tidepool::Store;
 use tidepool_tests::wait;
 
 const SERIES: usize = 1_000;
-/// `up` and four more.
+/// Number of series that a scraper adds: `up` and four more.
 const REPORT_SERIES: usize = 5;
 /// Scrapes before the body grows: series are known, and memory no longer grows with them.
 const SMALL_SCRAPES: u64 = 3;
 const LARGE_SCRAPES: u64 = 2;
 const LARGE_BYTES: usize = 128 << 20;
-/// What the large bodies may take: buffers that grow with the speed of the connection.
+/// Maximum memory for the large bodies: buffers that grow with the speed of the connection.
 const MORE_BYTES_MAX: u64 = 4 << 20;
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The same series in each scrape, in later ones behind very many comments.
+/// Returns the same series in each scrape, in later ones after very many comments.
 fn page(scrape: u64) -> String {
     let mut page = String::new();
     if scrape > SMALL_SCRAPES {
@@ -44,7 +43,7 @@ fn a_large_body_is_not_held() {
     let config = format!("--config={}", path.display());
     let store = Store::start_with(|flags| flags.flag(&config)).expect("tidepool starts");
     let peak_bytes_after = |scrapes: u64| {
-        // A scrape that takes too long on a busy machine stores its report only, and comes again.
+        // A scrape that takes too long on a busy machine stores only its report, and is repeated.
         let wanted = (scrapes as usize * (SERIES + REPORT_SERIES)) as f64;
         let stored = || {
             let samples = store.metric("prometheus_tsdb_head_samples_appended_total")?;

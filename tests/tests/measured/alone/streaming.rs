@@ -1,5 +1,5 @@
-//! The answer to a range query streams: the memory of the process does not grow with it, even if
-//! its client reads slowly.
+//! The answer to a range query is streamed: the memory of the process does not grow with it, even
+//! if its client reads slowly.
 
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -17,26 +17,26 @@ use tidepool_tests::wait;
 const SERIES: usize = 10_000;
 const STEPS: usize = 1_440;
 
-/// A step each second, and a sample each half minute: an answer is much more than what it is of.
+/// A step each second, a sample each half minute: an answer is much larger than its samples.
 const STEP_MS: i64 = 1_000;
 const INTERVAL_MS: i64 = 30_000;
 
-/// So many times the client reads nothing until the server has nothing more to do.
+/// Number of pauses of the client, each until the server has nothing more to do.
 const PAUSES: u64 = 8;
 
-/// What the process may grow by during a query: its instance, and what is on its way to the client.
+/// Maximum growth of the process during a query: its instance, and the unread part of the answer.
 const GROWTH_BYTES_MAX: u64 = 16 << 20;
 
-/// An answer is at least so many times as large.
+/// Smallest ratio of an answer's size to that growth.
 const ANSWER_TO_GROWTH: u64 = 16;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server that takes so little CPU time within a window waits for its client: its clocks tick.
+/// A server that takes so little CPU time within a window waits for its client.
 const IDLE_WINDOW: Duration = Duration::from_millis(100);
 const IDLE_CPU_MAX: Duration = Duration::from_millis(10);
 
-/// What came of an answer.
+/// Counts of an answer's parts.
 #[derive(Debug, Default)]
 struct Came {
     bytes: u64,
@@ -47,7 +47,7 @@ struct Came {
 }
 
 impl Came {
-    /// Counts the ends of label sets and of points: no label or value has these bytes in it.
+    /// Counts the ends of label sets and of points by bytes that no label or value contains.
     fn take(&mut self, part: &[u8]) {
         for &byte in part {
             match (self.end.last(), byte) {
@@ -79,7 +79,7 @@ fn wait_until_idle(server: &Server) {
     wait::until("a server that waits", TIMEOUT, is_idle).expect("an idle server");
 }
 
-/// Reads an answer with pauses, each after another part of so many bytes.
+/// Reads an answer with a pause after each part of this number of bytes.
 fn read_slowly(server: &Server, mut body: impl Read, pause_every: u64) -> Came {
     let mut came = Came::default();
     let mut part = vec![0; 256 << 10];
@@ -96,7 +96,7 @@ fn read_slowly(server: &Server, mut body: impl Read, pause_every: u64) -> Came {
     }
 }
 
-/// Runs something, and returns the peak of the anonymous memory meanwhile.
+/// Calls a function, and returns the peak of the anonymous memory meanwhile.
 fn watched<T>(server: &Server, run: impl FnOnce() -> T) -> (T, u64) {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -119,7 +119,7 @@ fn a_large_answer_to_a_slow_client_does_not_grow_in_the_process() {
     let store = Store::start().expect("tidepool starts");
     let end_ms = now_ms();
     let start_ms = end_ms - STEPS as i64 * STEP_MS;
-    // The first steps have samples behind them.
+    // The first steps have samples in their lookback.
     let scrapes = STEPS * STEP_MS as usize / INTERVAL_MS as usize + 4;
     let data = Dataset::generate(Shape {
         seed: 19,

@@ -1,4 +1,4 @@
-//! What the store counts as written to its disk agrees with what the kernel counts.
+//! The store's count of bytes written to its disk agrees with the kernel's.
 
 use std::time::Duration;
 use tidepool_tests::remote_write::Version;
@@ -6,7 +6,7 @@ use tidepool_tests::sender::{hours_of_data, send_all, wait_for_blocks};
 use tidepool_tests::tidepool::{Config, Store};
 use tidepool_tests::wait;
 
-/// What the kernel counts by.
+/// Unit of the kernel's count.
 const PAGE_BYTES: f64 = 4096.0;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -15,10 +15,10 @@ fn written(store: &Store, purpose: &str) -> f64 {
     store.metric(&name).expect("the counter")
 }
 
-/// The kernel counts whole pages, and what the file system writes for itself.
+/// The kernel counts whole pages, and the file system's own writes.
 #[test]
 fn the_counters_agree_with_the_kernel() {
-    // A memory file system, such as a temporary directory may be, writes nothing.
+    // A memory file system, which a temporary directory may be on, writes nothing.
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let config = Config::new(directory.path()).merged_block_duration("10m");
     let server = config.start().expect("tidepool starts");
@@ -38,8 +38,7 @@ fn the_counters_agree_with_the_kernel() {
     let syncs_of =
         |purpose: &&str| store.metric(&format!("tidepool_disk_syncs_total{{for=\"{purpose}\"}}"));
     let syncs: f64 = purposes.iter().filter_map(syncs_of).sum();
-    // Each sync writes the last page of a file, however little of it is new, and what the file
-    // system has to say of the file.
+    // Each sync writes the last page of a file, however little of it is new, and its metadata.
     let most = counted + syncs * 4.0 * PAGE_BYTES;
     assert!(
         kernel >= counted && kernel <= most,

@@ -1,4 +1,4 @@
-//! A log that is gathered in memory writes little, which is paid for by what a kill costs.
+//! A log that is gathered in memory writes little, at the cost of samples that a kill loses.
 
 use std::time::Duration;
 use tidepool_tests::checksum::Checksum;
@@ -24,13 +24,13 @@ fn a_gathered_log_writes_nothing_until_it_is_time_and_reads_see_all() {
     let store =
         Store::start_with(|config| config.wal_sync(WalSync::Batch).flag("--wal-sync-interval=1h"));
     let store = store.expect("tidepool starts");
-    // Some 80 kB by columns.
+    // Some 80 kB in column records.
     let data = recent_data(102, 100, 200);
     send_all(&store, Version::V2, &data);
     assert_eq!(written(&store, "log"), 0.0);
     assert!(unwritten(&store) > 50_000.0);
     assert_holds(&store, &data);
-    // A clean stop costs nothing.
+    // A clean stop loses nothing.
     let store = store.restart(Server::terminate).expect("tidepool starts again");
     assert_holds(&store, &data);
     assert_eq!(written(&store, "log"), 0.0, "reading it back writes nothing");
@@ -52,7 +52,7 @@ fn a_full_buffer_is_written_early() {
     assert_holds(&store, &data);
 }
 
-/// Whole requests, from the first one on, and no fewer than were written before the last interval.
+/// A kill leaves whole requests from the first on, at least those before the last interval.
 #[test]
 fn kill_9_costs_no_more_than_the_interval() {
     let store =

@@ -1,4 +1,4 @@
-//! How much memory the head takes, measured where it counts: the linear memory of its instance.
+//! Memory of the head, measured as the linear memory of its instance.
 
 use tidepool_tests::clock::now_ms;
 use tidepool_tests::remote_write::Version;
@@ -10,11 +10,11 @@ const SERIES: usize = 50_000;
 
 const BLOCK_MS: i64 = 2 * 3_600_000;
 
-/// For a series with a full chunk, labels and index included, and some fifty bytes by which a
-/// request is known again (8 MiB of them at most).
+/// Bytes for a series with a full chunk, including labels, index, and some fifty bytes in the
+/// request template cache (8 MiB at most).
 const BYTES_PER_SERIES_MAX: f64 = 760.0;
-/// What a column record builds on: 48 bytes of each series, in a table that doubles (here 64 for
-/// 50), and a number.
+/// Bytes of the state of column records: 48 bytes of each series, in a table that doubles (here 64
+/// for 50), and a number.
 const COLUMN_BYTES_PER_SERIES_MAX: f64 = 70.0;
 
 #[test]
@@ -31,7 +31,7 @@ fn assert_takes_at_most(bytes_max: f64, records: &str) {
     let flag = format!("--wal-records={records}");
     let store = Store::start_with(|config| config.flag(&flag)).expect("tidepool starts");
     let memory = || store.metric("tidepool_head_memory_bytes").expect("the metric");
-    // The end of a block, so that no chunk has to end before it is full.
+    // Times at the end of a block, so that no chunk ends before it is full.
     let end_ms = now_ms() / BLOCK_MS * BLOCK_MS;
     let shape = Shape {
         seed: 5,

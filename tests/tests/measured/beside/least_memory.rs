@@ -1,4 +1,4 @@
-//! The least memory that a node can have.
+//! A node with the least memory that it can have.
 
 use std::time::Duration;
 use tidepool_tests::checksum::assert_same;
@@ -10,7 +10,7 @@ use tidepool_tests::series::{Dataset, Shape, Texture};
 use tidepool_tests::tidepool::Store;
 use tidepool_tests::wait;
 
-/// The smallest node merges its blocks like any other.
+/// The smallest node merges its blocks as well.
 #[test]
 fn the_least_memory_is_enough_to_merge() {
     let store = Store::start_with(|config| {

@@ -1,4 +1,4 @@
-//! What is the same beside other tests: linear memory, and counters of what was written.
+//! Measurements that other tests do not disturb: linear memory, and counters of written bytes.
 
 mod gathered_log;
 mod head_memory;

@@ -1,9 +1,8 @@
-//! A day of scraping in which most targets are replaced every two hours: what the scraper, its
-//! caches and the head hold follows from the targets that there are, not from those that there
-//! were.
+//! A day of scraping in which most targets are replaced every two hours: the memory of the scraper,
+//! its caches and the head depends on the current targets, not on earlier ones.
 //!
-//! The day is one of data: the clock of the program goes on by five minutes whenever all targets
-//! were scraped.
+//! The day is one of data: the program's clock advances by five minutes whenever all targets were
+//! scraped.
 
 use std::fs;
 use std::path::Path;
@@ -17,9 +16,9 @@ use tidepool_tests::wait;
 
 const TARGETS: usize = 40;
 const SERIES_PER_TARGET: usize = 50;
-/// `up` and four more.
+/// Number of series that a scraper adds: `up` and four more.
 const REPORT_SERIES: usize = 5;
-/// Of ten targets, so many are new in each generation.
+/// Number of new targets among ten in each generation.
 const REPLACED_OF_TEN: usize = 6;
 const GENERATIONS: usize = 12;
 const GENERATION_MS: i64 = 2 * HOUR_MS;
@@ -27,11 +26,11 @@ const STEP_MS: i64 = 5 * 60_000;
 const HOUR_MS: i64 = 3_600_000;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What a node takes that has nothing to do, and what it may take on top for each series in its
-/// head: chunks, labels, indexes and what the scraper remembers of its text.
+/// Memory of an idle node, and maximum additional memory for each series in its head: chunks,
+/// labels, indexes and the scraper's cache of its text.
 const IDLE_BYTES: f64 = 8e6;
 const BYTES_PER_SERIES_MAX: f64 = 2_560.0;
-/// What the second half of the day may take of what the first took: the allocator keeps some.
+/// Largest ratio of the second half of the day to the first: the allocator keeps some.
 const GROWTH_MAX: f64 = 1.25;
 
 fn page(scrape: u64) -> String {
@@ -40,7 +39,7 @@ fn page(scrape: u64) -> String {
         .collect()
 }
 
-/// Replaces the list of targets.
+/// Writes the list of targets to its file.
 fn list(directory: &Path, target: &Target, generation: usize) {
     let one = |number: usize| {
         let generation = if number % 10 < REPLACED_OF_TEN { generation } else { 0 };
@@ -96,14 +95,14 @@ fn a_day_of_scraping_changing_targets_leaves_no_trace_in_memory() {
             let name = "prometheus_tsdb_head_max_time_seconds";
             wait_for(&server, "a scrape", name, |seconds| seconds * 1e3 >= now_ms as f64);
         }
-        // Data comes a thousand times as fast as on a node; cuts have to keep up.
+        // Data comes a thousand times as fast as on a node; cuts must keep up.
         let name = "prometheus_tsdb_head_min_time_seconds";
         wait_for(&server, "the cut", name, |oldest_s| {
             now_ms as f64 - oldest_s * 1e3 <= 3.5 * HOUR_MS as f64
         });
         let series = server.metric("prometheus_tsdb_head_series").expect("the metric");
         series_most = series_most.max(series);
-        // A merge may be under way, which gives back what it took.
+        // A merge may be running, which frees its memory at its end.
         let most_bytes = match memory_bytes.get(..GENERATIONS / 2) {
             Some(first) => first.iter().copied().fold(0.0, f64::max) * GROWTH_MAX,
             None => f64::INFINITY,
@@ -114,12 +113,12 @@ fn a_day_of_scraping_changing_targets_leaves_no_trace_in_memory() {
                 server.anonymous_memory().map_or(least_bytes, |b| least_bytes.min(b as f64));
             (least_bytes <= most_bytes).then_some(())
         };
-        // What it took at least is judged below.
+        // The lowest value is judged below.
         let _ = wait::until("the end of a merge", TIMEOUT, look);
         memory_bytes.push(least_bytes);
     }
     println!("{series_most} series at most, memory {memory_bytes:?}");
-    // Three and a half hours touch three generations, and one more is on its way.
+    // Three and a half hours touch three generations, and one more is just beginning.
     assert!(series_most <= (living + 4 * replaced) as f64, "{series_most} series at a time");
     let bound = IDLE_BYTES + BYTES_PER_SERIES_MAX * series_most;
     assert!(memory_bytes.iter().all(|bytes| *bytes <= bound), "{bound}: {memory_bytes:?}");

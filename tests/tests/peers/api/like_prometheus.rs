@@ -1,18 +1,18 @@
-//! The same questions, right and wrong ones, to Prometheus and to tidepool that hold the same data.
+//! The same requests, valid and invalid ones, to Prometheus and to tidepool with the same data.
 //!
-//! Status, envelope and data must be the same, but for the texts of errors and these differences,
-//! each of which is wanted:
+//! Status, envelope and data must be the same, except for the texts of errors and these intended
+//! differences:
 //!
-//! - `limit` cuts values and series in their order and says so; Prometheus cuts them in any order,
-//!   and series in silence.
-//! - Stats of queries have other times, and count samples that are read of the store once.
-//! - `status/walreplay` has a `state` besides, as upstream's documentation has it, and
-//!   `status/tsdb` a list of label names with the most series.
-//! - `status/{buildinfo,runtimeinfo,config,flags}` tell of tidepool, under Prometheus' keys.
-//! - Metadata is what senders said; Prometheus' is that of its own targets.
-//! - HEAD is taken where GET is, and a page of another origin may not use the admin API.
-//! - A name with a slash can be asked for as `a%2Fb`, which Prometheus does not find. Paths with a
-//!   slash too many are not found; Prometheus sends clients on to the right ones.
+//! - `limit` truncates values and series in their order, with a warning; Prometheus truncates them
+//!   in any order, and series without a warning.
+//! - Query stats have other times, and count a sample read from the store once.
+//! - `status/walreplay` also has a `state`, as in upstream's documentation, and `status/tsdb` a
+//!   list of label names with the most series.
+//! - `status/{buildinfo,runtimeinfo,config,flags}` describe tidepool, under Prometheus' keys.
+//! - Metadata is that of senders; Prometheus has only that of its own targets.
+//! - HEAD is accepted where GET is, and a page of another origin may not use the admin API.
+//! - A name with a slash can be requested as `a%2Fb`, which Prometheus does not find. Paths with a
+//!   slash too many are not found; Prometheus redirects clients to the right ones.
 
 mod federation;
 mod queries;
@@ -34,11 +34,11 @@ use tidepool_tests::tidepool::Store;
 const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A question to both.
+/// A request that both servers get.
 #[derive(Clone, Debug)]
 struct Question {
     method: &'static str,
-    /// Below `/api/v1/`.
+    /// Path below `/api/v1/`, with parameters.
     path: String,
     headers: Vec<(&'static str, &'static str)>,
     body: String,
@@ -71,7 +71,7 @@ impl Question {
     }
 }
 
-/// With names of any characters, and lines in values, where the release has them.
+/// Makes series, with any characters in names and line breaks in values if the release has them.
 fn series(now_ms: i64, with_any_characters: bool) -> Vec<Series> {
     let mut all: Vec<Vec<(&str, &str)>> = vec![
         vec![("__name__", "up"), ("instance", "a:1"), ("job", "node")],
@@ -90,7 +90,7 @@ fn series(now_ms: i64, with_any_characters: bool) -> Vec<Series> {
     all.into_iter().map(|pairs| Series::new(&pairs, &[(now_ms, 1.0)])).collect()
 }
 
-/// Writes series, and exemplars to those that count requests.
+/// Writes series, with exemplars for those that count requests.
 fn write(server: &Server, series: &[Series], now_ms: i64) {
     let rows: Vec<_> = series.iter().map(Series::row).collect();
     let mut message = message_v1(&rows);
@@ -128,7 +128,7 @@ fn pair(release: Release) -> (Store, Server, tempfile::TempDir, i64) {
     (store, peer, directory, now_ms)
 }
 
-/// Without the texts of errors, and with what comes in any order in one order.
+/// Removes the texts of errors, and sorts lists whose order is not specified.
 fn comparable(question: &Question, response: &Response) -> Value {
     let mut answer = json!({ "code": response.status });
     let content_type = response.header("content-type").unwrap_or_default();
@@ -173,7 +173,7 @@ fn parameter(name: &str, value: &str) -> String {
     format!("{name}={}", percent_encode(value))
 }
 
-/// Parameters of lookups, right and wrong ones.
+/// Returns parameters of lookups, valid and invalid ones.
 fn lookups(now_ms: i64) -> Vec<String> {
     let selectors = [
         "up",
@@ -181,7 +181,7 @@ fn lookups(now_ms: i64) -> Vec<String> {
         "{job=\"web\",code!=\"500\"}",
         "{__name__=~\"up|requests.*\",zone=\"\"}",
         "{job=~\".+\"}",
-        // Classes are of ASCII alone, and a bracket in one is a letter.
+        // RE2's classes are ASCII only, and a bracket inside one is a literal.
         "{code=~\"\\\\d+\"}",
         "{code=~\"\\\\D+\"}",
         "{job=~\".*\\\\bh\\\\w+[\\\\s[> ]*\\\\W\"}",
@@ -235,13 +235,13 @@ fn questions(now_ms: i64) -> Vec<Question> {
         }
         all.push(get(&format!("label/job/values?{lookup}")));
     }
-    // The form's parameters come first, the URL's besides; other bodies are not read.
+    // The form's parameters come first, then the URL's; other bodies are not read.
     all.push(post("series?match[]=up&start=0", "match[]=requests_total&start=wrong"));
     all.push(Question {
         headers: vec![("Content-Type", "text/plain")],
         ..post("series?match[]=up", "match[]=requests_total")
     });
-    // Of a form in parts, the URL's parameters come first.
+    // With a multipart form, the URL's parameters come first.
     let field = |name: &str, value: &str| {
         format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
     };
@@ -257,7 +257,7 @@ fn questions(now_ms: i64) -> Vec<Question> {
         let headers = vec![("Content-Type", "multipart/form-data; boundary=b")];
         all.push(Question { headers, ..post(path, body) });
     }
-    // Steps around the most that upstream counts.
+    // Steps around the largest value that upstream accepts.
     for step in ["9223372036", "9223372037", "9007199254740", "9.3e18", "292y", "293y", "-1"] {
         all.push(get(&format!("query_range?query=1&start=1&end=3&step={step}")));
     }
@@ -336,7 +336,7 @@ fn the_answers_are_those_of_prometheus_3() {
     all.push(get("targets"));
     assert_alike(&store, &peer, &all);
 
-    // Which ones a limit leaves is another matter; how many is not.
+    // The selection under a limit may differ; the number must not.
     for limit in [1, 2, 3, 4] {
         for path in ["series?match[]=up", "label/job/values?start=0"] {
             let question = get(&format!("{path}&limit={limit}"));
@@ -372,7 +372,7 @@ fn data(server: &Server, path: &str) -> Value {
     answer["data"].clone()
 }
 
-/// What the head consists of, in both.
+/// Asserts that both describe the same head.
 fn assert_head_alike(store: &Store, peer: &Server) {
     let about = |server: &Server| {
         let status = data(server, "status/tsdb");
@@ -390,7 +390,7 @@ fn assert_head_alike(store: &Store, peer: &Server) {
     assert_eq!(about(&store.server), about(peer));
 }
 
-/// Every key of Prometheus is there.
+/// Asserts that every key of Prometheus exists.
 fn assert_keys(store: &Store, peer: &Server) {
     for path in ["status/buildinfo", "status/runtimeinfo", "status/config", "status/walreplay"] {
         let (ours, theirs) = (data(&store.server, path), data(peer, path));
@@ -404,7 +404,7 @@ fn assert_keys(store: &Store, peer: &Server) {
         }
     }
     let (ours, theirs) = (data(&store.server, "status/flags"), data(peer, "status/flags"));
-    // The defaults are the same, so the values are.
+    // Flags with the same default have the same value.
     for flag in [
         "query.lookback-delta",
         "query.max-concurrency",
@@ -433,7 +433,7 @@ fn assert_keys(store: &Store, peer: &Server) {
     }
 }
 
-/// Pages of other origins get the same answers.
+/// Asserts that pages of other origins get the same answers.
 fn assert_browsers_hear_the_same(store: &Store, peer: &Server) {
     let origin = ("Origin", "http://page.example");
     for (method, path) in [("OPTIONS", "labels"), ("OPTIONS", "nothing"), ("GET", "alerts")] {
@@ -443,7 +443,7 @@ fn assert_browsers_hear_the_same(store: &Store, peer: &Server) {
             let names = ["allow-headers", "allow-methods", "expose-headers"];
             let headers = names
                 .map(|name| response.header(&format!("access-control-{name}")).map(str::to_owned));
-            // Some releases name the origin where others have a star.
+            // Some releases return the origin where others return a star.
             let allowed = response.header("access-control-allow-origin");
             let is_allowed = allowed.is_some_and(|allowed| allowed == "*" || allowed == origin.1);
             let varies =

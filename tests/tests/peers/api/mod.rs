@@ -1,4 +1,4 @@
-//! The HTTP API: as Prometheus answers, so tidepool answers; promtool is content.
+//! The HTTP API: tidepool answers as Prometheus does, and promtool accepts the answers.
 
 mod like_prometheus;
 mod promtool;

@@ -41,7 +41,7 @@ fn promtool_asks_and_checks() {
         let end = format!("--end={}", now_ms / 1000 + 7300);
         assert_eq!(said(release, &["query", "labels", &url, "instance", &start, &end]), "");
         if release == Release::V3 {
-            // The older one has no such command.
+            // The older release lacks this command.
             said(release, &["check", "healthy", &to_url]);
             said(release, &["check", "ready", &to_url]);
         }
@@ -49,7 +49,7 @@ fn promtool_asks_and_checks() {
         let found = said(release, &["query", "instant", &time, &url, "sum(up)"]);
         assert!(found.starts_with("{} => 2 @["), "{found}");
 
-        // It writes where it stands, and is no friend of flags there.
+        // promtool writes into its working directory, and accepts no flag for another.
         let directory = tempfile::tempdir().expect("a temporary directory");
         let debug = std::process::Command::new(release.promtool().expect("promtool"))
             .args(["debug", "metrics", &url])
@@ -66,7 +66,7 @@ fn promtool_asks_and_checks() {
     }
 }
 
-/// What a sidecar of Thanos reads is a configuration.
+/// The configuration that a Thanos sidecar reads is valid.
 #[test]
 fn the_configuration_that_is_shown_is_valid() {
     let flags = ["--external-label=node=edge \"7\"", "--external-label=on=true"];

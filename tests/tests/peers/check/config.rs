@@ -12,20 +12,20 @@ use tidepool_tests::{arguments, data_dir};
 
 const MODULE: &str = "github.com/prometheus/prometheus";
 
-/// Upstream's files of which the verdicts differ, as `FILE REASON` each.
+/// Upstream's files on which the verdicts differ, as `FILE REASON` each.
 const LEFT_OUT: &str = include_str!("left_out.txt");
 
-/// Fewest files that upstream has: a folder that is not found has none.
+/// Smallest number of upstream's files: a missing folder would have none.
 const FILES_MIN: usize = 200;
 
-/// The same of both: promtool's first.
+/// Runs both programs with the same arguments; promtool's result comes first.
 fn both(arguments: &[&OsStr]) -> (promtool::Output, cli::Output) {
     let all = [&[OsStr::new("check")], arguments].concat();
     let theirs = promtool::run(Release::V3, all, Stdio::null()).expect("promtool runs");
     (theirs, run_command("check", arguments, ""))
 }
 
-/// All files below a folder.
+/// Lists all files below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder");
     let paths = entries.map(|entry| entry.expect("an entry").path());
@@ -63,7 +63,7 @@ fn upstreams_own_files_have_its_verdict() {
     assert!(same.is_empty(), "left out, but they are the same or are not there: {same:?}");
 }
 
-/// What a file says of its only job, and the flags.
+/// Lines of a file's only job, and the flags.
 const CASES: [(&str, &[&str]); 36] = [
     ("", &[]),
     ("", &["--lint=all", "--lint-fatal"]),
@@ -146,7 +146,7 @@ fn files_that_are_named_are_looked_at() {
         let long = |said: &str| said.contains("  FAILED: too long scrape interval found");
         assert_eq!(long(&ours.stderr), long(&theirs.stderr), "{text} {flags:?}");
     }
-    // Several at once, one of them wrong.
+    // Several files at once, one of them invalid.
     let bad = directory.path().join("bad.yml");
     fs::write(&bad, "scrape_configs: [{}]\n").expect("a file");
     fs::write(&path, "").expect("a file");
@@ -156,7 +156,7 @@ fn files_that_are_named_are_looked_at() {
     assert_eq!((ours.code, theirs.code), (Some(1), Some(1)));
 }
 
-/// What stands for a value in [`KEYS`].
+/// Texts that replace a value in [`KEYS`].
 const SPELLINGS: [&str; 44] = [
     "y",
     "No",
@@ -204,7 +204,7 @@ const SPELLINGS: [&str; 44] = [
     "[]",
 ];
 
-/// Each kind of value, and a file that has one.
+/// A file for each kind of value.
 const KEYS: [&str; 24] = [
     "scrape_configs: [{job_name: j, honor_labels: VALUE}]",
     "scrape_configs: [{job_name: j, honor_timestamps: VALUE}]",
@@ -232,8 +232,8 @@ const KEYS: [&str; 24] = [
     "scrape_configs: [{job_name: j, file_sd_configs: [{files: [list.yml]}]}]",
 ];
 
-/// What upstream takes and tidepool does not: numbers below zero that Go makes others of, and times
-/// of zero in which something would be done again and again.
+/// Values that upstream accepts and tidepool refuses: negative numbers that Go converts to others,
+/// and times of zero for something that would then be repeated without a pause.
 const REFUSED_HERE: [(&str, &[&str]); 5] = [
     ("sample_limit", &["-.INF"]),
     ("modulus", &["-.INF"]),
@@ -242,8 +242,8 @@ const REFUSED_HERE: [(&str, &[&str]); 5] = [
     ("batch_send_deadline", &["0", "~", ""]),
 ];
 
-/// What tidepool takes and upstream does not: an empty text for no limit, and a word for nothing of
-/// which upstream makes an empty text.
+/// Values that tidepool accepts and upstream refuses: an empty text for no limit, and a null that
+/// upstream makes an empty text of.
 const TAKEN_HERE: [(&str, &[&str]); 4] = [
     ("body_size_limit", &["''"]),
     ("scrape_interval", &["NULL"]),
@@ -251,7 +251,7 @@ const TAKEN_HERE: [(&str, &[&str]); 4] = [
     ("refresh_interval", &["NULL"]),
 ];
 
-/// What go-yaml takes for true, a number or nothing is taken, in each kind of value.
+/// Spellings of true, numbers and null in go-yaml are accepted, for each kind of value.
 #[test]
 fn values_are_spelled_as_in_go() {
     let directory = tempfile::tempdir().expect("a directory");

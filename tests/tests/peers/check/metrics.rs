@@ -1,5 +1,5 @@
-//! Metrics: texts that are right, wrong in every way, and changed at random. What promtool says of
-//! each is the judge, to the letter; only the order of metrics with equally many series is its own.
+//! Metrics: texts that are valid, invalid in every way, and randomly changed. promtool's output on
+//! each must match to the letter; only the order of metrics with equally many series may differ.
 
 use std::ffi::OsStr;
 use std::io::{Seek as _, Write as _};
@@ -10,14 +10,14 @@ use tidepool_tests::series::Random;
 
 const SEED: u64 = 41;
 
-/// Texts that are changed at random.
+/// Number of randomly changed texts.
 const CHANGED: usize = 400;
 
-/// How the command may be called.
+/// Flags with which the command is called.
 const FLAGS: [&[&str]; 4] =
     [&[], &["--extended"], &["--extended", "--lint=none"], &["--lint=other"]];
 
-/// What random changes put in.
+/// Texts that random changes insert.
 const PIECES: [&str; 24] = [
     "\n",
     " ",
@@ -126,7 +126,7 @@ const TEXTS: [&str; 74] = [
     "# TYPE s summary\ns_bucket{quantile=\"1\"} 1\n",
 ];
 
-/// A text with some changes.
+/// Returns a text with some changes.
 fn changed(random: &mut Random) -> String {
     let mut text = random.pick(&TEXTS).to_owned();
     for _ in 0..=random.below(3) {
@@ -142,13 +142,13 @@ fn changed(random: &mut Random) -> String {
     text
 }
 
-/// Whether a sample begins with a brace. Where it also has no name, or labels in front of it,
-/// upstream takes it for a part of the sample before, and tidepool does not.
+/// Returns whether a sample begins with a brace. If it also has no name, or labels before the
+/// brace, upstream takes it for a part of the sample before, and tidepool does not.
 fn has_brace_in_front(text: &str) -> bool {
     text.lines().any(|line| line.trim_start_matches([' ', '\t']).starts_with('{'))
 }
 
-/// A table without the order of its lines.
+/// Returns the lines of a table, sorted.
 fn sorted(table: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = table.lines().collect();
     lines.sort_unstable();

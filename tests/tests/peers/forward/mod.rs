@@ -1,4 +1,4 @@
-//! Store and forward to receivers of others: what one tidepool stores arrives there.
+//! Store and forward to foreign receivers: samples stored by a tidepool arrive there.
 
 mod others;
 mod receivers;

@@ -1,5 +1,5 @@
-//! What real receivers of others have in the end: VictoriaMetrics by its own export, Prometheus
-//! with exemplars and native histograms.
+//! Final content of foreign receivers: VictoriaMetrics by its own export, Prometheus with exemplars
+//! and native histograms.
 
 use serde_json::Value as Json;
 use tidepool_tests::checksum::{Checksum, differences};
@@ -19,11 +19,11 @@ use tidepool_tests::series::{Dataset, Labels, Sample, Series, Shape, Texture};
 use tidepool_tests::wait;
 use tidepool_tests::{prometheus, victoria_metrics};
 
-/// What is sent as soon as it is there, exemplars and histograms included.
+/// Sends everything as soon as it is stored, including exemplars and histograms.
 const ALL: &str = "    send_exemplars: true\n    send_native_histograms: true\n    \
                    queue_config: {batch_send_deadline: 200ms}\n";
 
-/// What VictoriaMetrics has, as its export says it.
+/// Returns VictoriaMetrics' content from its export.
 fn exported(server: &Server) -> Vec<Series> {
     victoria_metrics::flush(server).expect("it flushes");
     let selector = prometheus::percent_encode("{__name__!=\"\"}");
@@ -44,7 +44,7 @@ fn exported(server: &Server) -> Vec<Series> {
     text.lines().map(series).collect()
 }
 
-/// It keeps fifteen decimal digits, so values are whole here.
+/// VictoriaMetrics keeps fifteen decimal digits, so values are whole numbers here.
 #[test]
 fn victoria_metrics_has_all_that_was_written() {
     for version in Version::ALL {
@@ -102,13 +102,13 @@ fn prometheus_has_the_same_native_histograms() {
             (kinds.map(sent).iter().sum::<f64>() as usize == rows.len()).then_some(())
         })
         .unwrap_or_else(|error| panic!("{error}\n{}", node.server.log()));
-        // Its SAMPLES have no negative zeros.
+        // Prometheus' SAMPLES have no negative zeros.
         let got = Reader::new(&server.url()).streamed_values(&read_all()).expect("an answer");
         assert_same_values(&format!("Prometheus by {version}"), &expected(&data), &got);
     }
 }
 
-/// What a server has of exemplars, as JSON text.
+/// Returns a server's exemplars as JSON text.
 fn exemplars_of(server: &Server) -> String {
     let selector = prometheus::percent_encode("{__name__=~\".+\"}");
     let path = format!("/api/v1/query_exemplars?query={selector}&start=0&end=4000000000");
@@ -153,7 +153,7 @@ fn prometheus_has_the_same_exemplars() {
     }
 }
 
-/// Exemplars by series, whatever their order.
+/// Returns exemplars by series, sorted.
 fn parsed(text: &str) -> Vec<String> {
     let answer: Json = serde_json::from_str(text).expect("JSON");
     let mut all = Vec::new();

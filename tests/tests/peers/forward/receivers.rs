@@ -1,4 +1,4 @@
-//! Prometheus as the receiver, of both generations.
+//! Prometheus as the receiver, in both generations.
 
 use tidepool_tests::forwarding::{AT_ONCE, figure, node, wait_for};
 use tidepool_tests::peers::Release;

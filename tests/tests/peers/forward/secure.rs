@@ -1,5 +1,5 @@
-//! A Prometheus that is not open to everyone: TLS with an authority of its own, certificates of
-//! clients and passwords.
+//! A Prometheus with access control: TLS with an authority of its own, client certificates and
+//! passwords.
 
 use std::path::Path;
 use tidepool_tests::clock::now_ms;
@@ -12,7 +12,7 @@ use tidepool_tests::sender::send_all;
 use tidepool_tests::series::{Dataset, Shape, Texture};
 use tidepool_tests::wait;
 
-/// A Prometheus that lets in only who has a certificate and a password.
+/// Starts a Prometheus that demands a certificate and a password.
 fn guarded_prometheus(files: &Files, directory: &Path) -> Server {
     let hash = bcrypt::hash_with_result("s3cret", 4).expect("a hash");
     let hash = hash.format_for_version(bcrypt::Version::TwoY);
@@ -46,7 +46,7 @@ fn a_prometheus_asks_for_a_certificate_and_a_password() {
         Dataset::generate(Shape { seed: 111, series: 20, scrapes, start_ms, interval_ms, texture });
     let count = data.sample_count();
     let credentials = format!("    basic_auth: {{username: edge, password_file: {password}}}\n");
-    // The receiver refuses clients without a certificate, and everything waits.
+    // The receiver refuses clients without a certificate, and all samples stay pending.
     let lines = format!("{credentials}{}", files.tls_config(false));
     let node = files.node(&url, &lines);
     send_all(&node, Version::V2, &data);

@@ -1,5 +1,5 @@
-//! What PromQL makes of histograms that Prometheus reads from tidepool is what it makes of those
-//! that it stored itself: a wrong word about a counter reset would show in every `rate`.
+//! PromQL gives the same result for histograms that Prometheus reads from tidepool and for those
+//! that it stored itself: a wrong hint about a counter reset would change every `rate`.
 
 use super::receiver;
 use std::time::Duration;
@@ -15,8 +15,8 @@ use tidepool_tests::remote_write::Version;
 use tidepool_tests::tidepool::Store;
 use tidepool_tests::wait::{self, chain};
 
-/// Every function that looks at resets, and some that look at every value. None over many series:
-/// their order, which is not the same, would show.
+/// Every function that looks at resets, and some that look at every value. None over many series,
+/// because their order differs.
 const QUESTIONS: [&str; 12] = [
     "rate({job=\"histograms\"}[7m])",
     "increase({job=\"histograms\"}[23m])",
@@ -38,7 +38,7 @@ fn ask(server: &Server, question: &str, time_ms: i64) -> Answer {
         .unwrap_or_else(|e| panic!("{question}: {}\n{}", chain(&e), server.log()))
 }
 
-/// Both tell the same at times spread over all that there is.
+/// Asserts that both give the same at times spread over all the data.
 #[track_caller]
 fn assert_alike(what: &str, reader: &Server, owner: &Server, start_ms: i64) {
     let end_ms = now_ms();

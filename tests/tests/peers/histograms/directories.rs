@@ -1,6 +1,6 @@
 //! A data directory with histograms moves from tidepool to Prometheus and back: blocks, merged
-//! blocks, and the log. Where blocks begin and end does not depend on the time of day: the samples
-//! end at a fixed time.
+//! blocks, and the log. The ranges of blocks do not depend on the time of day: the samples end at a
+//! fixed time.
 
 use super::receiver;
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ const BLOCK_MS: i64 = 600_000;
 const BLOCK_FLAGS: [&str; 2] =
     ["--storage.tsdb.min-block-duration=10m", "--storage.tsdb.max-block-duration=10m"];
 
-/// All but the last third of a part in order, that third out-of-order; some is only in the logs.
+/// Sends all but the last third of a part in order, then that third; some is only in the logs.
 fn send_with_out_of_order(server: &Server, data: &[SentSeries]) {
     let all = rows(data);
     let part = |out_of_order: bool| -> Vec<SentRow<'_>> {
@@ -33,14 +33,14 @@ fn send_with_out_of_order(server: &Server, data: &[SentSeries]) {
         numbered.map(|(_, row)| *row).collect()
     };
     send(server, Version::V2, &part(false));
-    // Out-of-order by minutes, of recent times.
+    // Out of order by minutes, near the newest time.
     let out_of_order = part(true);
     let (old, recent) = out_of_order.split_at(out_of_order.len() * 2 / 3);
     send(server, Version::V2, old);
     send(server, Version::V1, recent);
 }
 
-/// Lines of a dump; that of a series whose kind changes is not complete, says its code.
+/// Returns the lines of a dump, which is incomplete for a series whose kind changes (exit code).
 fn dump(data_dir: &Path) -> BTreeSet<String> {
     let text = tsdb(Release::V3, "dump", data_dir, &[]);
     text.lines().map(str::to_string).collect()
@@ -111,10 +111,11 @@ fn prometheus_compacts_our_blocks_and_we_merge_theirs() {
     assert_holds("compacted by Prometheus", &server, &data);
     server.terminate().expect("Prometheus ends");
 
-    // And back: their blocks, their logs. Prometheus may merge a block of out-of-order samples of
-    // the head's own time with another, and then drops at its next start what its log has of that
-    // time. We drop it only where nothing tells the merged block from an ordinary one. So we hold
-    // at least what its own next start has, and nothing that was not sent.
+    // Back to tidepool, with Prometheus' blocks and logs. Prometheus may merge a block of
+    // out-of-order samples of the head's own time with another, and drops the log's samples of that
+    // time at its next start. tidepool drops them only if the merged block cannot be distinguished
+    // from an ordinary one. So it has at least the samples of Prometheus' own next start, and none
+    // that were not sent.
     let back = tempfile::tempdir().expect("a temporary directory");
     let config =
         Config::new(back.path()).merged_block_duration("10m").flag("--out-of-order-window=3h");
@@ -149,9 +150,10 @@ fn we_serve_and_merge_a_directory_of_prometheus() {
         let server = config.start().expect("tidepool starts");
         assert_holds("tidepool on the directory of Prometheus", &server, &data);
         let theirs: BTreeSet<String> = blocks.iter().map(|block| block.ulid.clone()).collect();
-        // Three ranges make up one of the next level. The newest such range that is over may have a
-        // block that is the newest of all, and is left alone; nothing of theirs before it is left.
-        // A block of theirs ends behind its last sample: three are shorter than three ranges.
+        // Three ranges make up one of the next level. The newest finished range of that level may
+        // have the newest block of all, which is not merged; all blocks of Prometheus before it are
+        // merged. A block of Prometheus ends after its last sample: three are shorter than three
+        // ranges.
         let level_ms = 3 * BLOCK_MS;
         let merged_ms = begin_ms().div_euclid(level_ms) * level_ms - level_ms;
         let is_left = |block: &Block| theirs.contains(&block.ulid) && block.end_ms <= merged_ms;

@@ -1,5 +1,5 @@
-//! The same messages go to tidepool and to Prometheus: what is taken, what is refused, and what
-//! comes back.
+//! The same messages are sent to tidepool and to Prometheus, which must accept, refuse and return
+//! the same.
 
 use super::receiver;
 use tidepool_tests::clock::now_ms;
@@ -19,7 +19,7 @@ fn start_both(directory: &std::path::Path) -> (Store, Server) {
     (store, prometheus)
 }
 
-/// The wire of Prometheus has no negative zero.
+/// Removes negative zeros, which Prometheus' messages lack.
 fn without_negative_zero(mut data: Vec<SentSeries>) -> Vec<SentSeries> {
     for (_, value) in data.iter_mut().flat_map(|series| &mut series.values) {
         if let SentValue::Float(value) = value {
@@ -40,7 +40,7 @@ fn answers_are_those_of_prometheus() {
             send(server, version, &all);
             assert_holds("both", server, &data);
         }
-        // Down to the kind of value that marks an end.
+        // Compared including the kind of stale markers.
         let (ours, theirs) = (read("ours", &store.server), read("theirs", &prometheus));
         assert_eq!(exact(&ours), exact(&theirs));
     }
@@ -111,7 +111,7 @@ fn custom() -> Histogram {
     }
 }
 
-/// Histograms right and wrong, each with what it is.
+/// Returns histograms, valid and invalid, each with a description.
 fn cases() -> Vec<(&'static str, Histogram)> {
     let with = |base: Histogram, change: &dyn Fn(&mut Histogram)| {
         let mut histogram = base;
@@ -214,7 +214,7 @@ fn cases() -> Vec<(&'static str, Histogram)> {
     cases
 }
 
-/// Status, headers, and what is stored afterwards.
+/// Compares status, headers, and the stored result.
 #[test]
 fn the_same_histograms_are_refused() {
     for version in Version::ALL {
@@ -243,8 +243,8 @@ fn the_same_histograms_are_refused() {
         assert!(differ.is_empty(), "{}", differ.join("\n"));
         let (mut ours, mut theirs) = (read("ours", &store.server), read("theirs", &prometheus));
         if version == Version::V1 {
-            // Of a request with something wrong in it Prometheus then keeps nothing; ours keeps
-            // the rest, as the specification has it.
+            // Prometheus keeps nothing of a request with one invalid part; tidepool keeps the rest,
+            // as the specification demands.
             for series in [&mut ours, &mut theirs] {
                 series.retain(|one| one.labels.value("__name__").starts_with("case"));
             }

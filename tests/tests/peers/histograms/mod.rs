@@ -1,5 +1,5 @@
-//! Native histograms of every kind, through whole processes, with real Prometheus and promtool as
-//! the judges: `judged` sends the same to both, `asked` has both answer PromQL, `directories` moves
+//! Native histograms of every kind, through whole processes, compared with real Prometheus and
+//! promtool: `judged` sends the same to both, `asked` has both answer PromQL, `directories` moves
 //! data from one to the other.
 
 mod asked;
@@ -9,7 +9,7 @@ mod judged;
 use tidepool_tests::peers::Release;
 use tidepool_tests::prometheus;
 
-/// A Prometheus that takes remote writes, out-of-order ones too.
+/// Returns a Prometheus that accepts remote writes, including out-of-order samples.
 fn receiver(directory: &std::path::Path, name: &str) -> prometheus::Config {
     prometheus::Config::new(Release::V3, &directory.join(name))
         .expect("the directory can be used")

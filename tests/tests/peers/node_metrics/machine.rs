@@ -1,7 +1,6 @@
-//! The files of a machine that has what the one that runs the tests may not have: disks that udev
-//! knows, software RAID, bonded devices, sensors; and a few things that are broken.
+//! The files of a machine with parts that the test machine may lack: disks known to udev, software
+//! RAID, bonded devices, sensors; and a few broken files.
 
-/// Paths and contents.
 pub(super) const FILES: [(&str, &str); 77] = [
     (
         "proc/stat",

@@ -1,5 +1,6 @@
-//! The rules and alerts of node-mixin, as node_exporter's module has them, on what tidepool records
-//! without configuration: they select what they select of a real node_exporter in Prometheus.
+//! The rules and alerts of node-mixin, from node_exporter's module, over the metrics that tidepool
+//! records without configuration: they select the same series as with a real node_exporter in
+//! Prometheus.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,8 +18,8 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const MODULE: &str = "github.com/prometheus/node_exporter";
 const INSTANCE: &str = "edge-7";
 
-/// Names and expressions of a file of the mixin, of which only the texts are read: `%(name)s`
-/// stands for what the configuration says, and `%%` for a percent sign.
+/// Returns names and expressions of a file of the mixin. Only texts are parsed: `%(name)s` stands
+/// for a setting of the configuration, and `%%` for a percent sign.
 fn rules(mixin: &Path, file: &str, key: &str) -> Vec<(String, String)> {
     let read = |file: &str| fs::read_to_string(mixin.join(file)).expect("a file of the mixin");
     let settings = settings(&read("config.libsonnet"));
@@ -43,7 +44,7 @@ fn rules(mixin: &Path, file: &str, key: &str) -> Vec<(String, String)> {
     named.collect()
 }
 
-/// Texts and numbers of the configuration.
+/// Returns texts and numbers of the configuration.
 fn settings(text: &str) -> BTreeMap<String, String> {
     let lines = text.lines().map(str::trim).filter(|line| !line.starts_with("//"));
     let pairs = lines.filter_map(|line| line.trim_end_matches(',').split_once(": "));
@@ -51,7 +52,7 @@ fn settings(text: &str) -> BTreeMap<String, String> {
     pairs.map(|(name, text)| (name.to_owned(), value(text))).collect()
 }
 
-/// Label sets of an answer without warnings, or `None`.
+/// Returns the label sets of an answer without warnings.
 fn selected(server: &Server, expression: &str) -> Result<BTreeSet<String>, String> {
     let answer = values(server, expression, now_ms()).map_err(|error| format!("{error:?}"))?;
     let notes = answer.get("warnings").map_or("", String::as_str);
@@ -83,7 +84,7 @@ fn rules_of_the_mixin_select_what_they_select_of_node_exporter() {
     let mut known: Vec<(String, String)> = Vec::new();
     let mut shown = 0;
     for (name, expression) in records {
-        // Nothing evaluates rules here: what an earlier one recorded is its expression.
+        // Nothing evaluates rules here, so a recorded name is replaced by its expression.
         let expression = known.iter().fold(expression, |expression, (record, of_record)| {
             expression.replace(&format!("{record}{{job=\"node\"}}"), &format!("({of_record})"))
         });
@@ -111,7 +112,8 @@ fn rules_of_the_mixin_select_what_they_select_of_node_exporter() {
     }
 }
 
-/// Machines without disks or other network devices than the loopback have none of their series.
+/// Returns whether the machine lacks the series of a rule, such as those of disks, or of network
+/// devices other than the loopback.
 fn is_absent(peer: &Server, record: &str) -> bool {
     let of = |metric: &str| selected(peer, metric).is_ok_and(|found| found.is_empty());
     (record.contains("disk") && of("node_disk_io_time_seconds_total"))

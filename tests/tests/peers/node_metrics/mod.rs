@@ -1,5 +1,5 @@
-//! The metrics of the machine, beside those of a real node_exporter on the same machine: the same
-//! families, the same series, and values that lie between what we read before and after it.
+//! The machine's metrics, compared with a real node_exporter on the same machine: the same
+//! families, the same series, and values between tidepool's readings before and after.
 
 mod machine;
 mod mixin;
@@ -16,7 +16,7 @@ use tidepool_tests::http::Client;
 use tidepool_tests::node_exporter;
 use tidepool_tests::process::Server;
 
-/// What both have.
+/// Collectors that both programs have.
 const COLLECTORS: [&str; 22] = [
     "bonding",
     "conntrack",
@@ -41,10 +41,10 @@ const COLLECTORS: [&str; 22] = [
     "uname",
     "vmstat",
 ];
-/// Other programs come and go meanwhile, and so do their mounts and network devices.
+/// Number of attempts: other programs, mounts and network devices come and go meanwhile.
 const ATTEMPTS: usize = 50;
-/// Gauges that go up and down all the time, or that node_exporter itself adds to. They may be off
-/// by this share, or by this much if they count few things; others are equal.
+/// Gauges that change all the time, or that node_exporter itself changes. They may differ by this
+/// share, or by this much if they count few things; others must be equal.
 const RESTLESS: [&str; 15] = [
     "node_cooling_device_cur_state",
     "node_disk_io_now",
@@ -64,15 +64,15 @@ const RESTLESS: [&str; 15] = [
 ];
 const GAUGE_SHARE: f64 = 0.1;
 const GAUGE_COUNT: f64 = 16.0;
-/// The kernel takes some idle time back: `proc_stat(5)`.
+/// Tolerance for idle time that the kernel takes back: `proc_stat(5)`.
 const CPU_SECONDS: f64 = 0.1;
 
-/// What an exposition says.
+/// Parsed content of an exposition.
 #[derive(Default)]
 struct Page {
     /// Help and type by name.
     families: BTreeMap<String, (String, String)>,
-    /// By the series as the text format writes it.
+    /// Values by series in the text format.
     samples: BTreeMap<String, f64>,
     family: String,
 }
@@ -137,13 +137,13 @@ impl Page {
         assert!(answer.is_success(), "{}", answer.text());
         let mut page = Page::default();
         page.add_text(&answer.text());
-        // Of the exporter, not of the machine.
+        // Metrics of the exporter, not of the machine.
         page.families.remove("node_exporter_build_info");
         page.samples.retain(|series, _| !series.starts_with("node_exporter_build_info"));
         page
     }
 
-    /// What only grows, as of `name`.
+    /// Returns whether a series is a counter, by the type of its family.
     fn is_counter(&self, series: &str) -> bool {
         let name = series.split('{').next().unwrap_or_default();
         let kind = self.families.get(name).map_or("", |(_, kind)| kind);
@@ -157,7 +157,7 @@ fn is_between(value: f64, one: f64, other: f64, tolerance: f64) -> bool {
     (one.min(other) - tolerance..=one.max(other) + tolerance).contains(&value)
 }
 
-/// With these collectors only, and the page of its metrics.
+/// Starts a node_exporter with these collectors only; returns its page of metrics as well.
 fn launch(directory: &Path, collectors: &[&str], flags: &[(&str, &Path)]) -> (Server, String) {
     let mut exporter = node_exporter::launch(directory).expect("node_exporter is there");
     exporter.arguments.push("--web.disable-exporter-metrics".into());
@@ -185,7 +185,7 @@ fn the_machine_is_as_node_exporter_says() {
     let textfile_directories = vec![text_files];
     let mut metrics = NodeMetrics::new(Options { textfile_directories, ..Options::default() });
 
-    // Gauges that were between, at least once.
+    // Gauges that were between both readings at least once.
     let mut fitting = BTreeSet::new();
     let mut differences = BTreeSet::new();
     for _ in 0..ATTEMPTS {
@@ -201,7 +201,7 @@ fn the_machine_is_as_node_exporter_says() {
         let mut missing = BTreeMap::new();
         for (series, value) in &theirs.samples {
             let (one, other) = (before.samples[series], after.samples[series]);
-            // How long it took is of who measures it.
+            // The duration of a collector depends on the program.
             if series.starts_with("node_scrape_collector_duration_seconds") {
                 continue;
             }
@@ -231,7 +231,7 @@ fn the_machine_is_as_node_exporter_says() {
     panic!("differ in every attempt: {differences:#?}");
 }
 
-/// Those that read nothing but files.
+/// Collectors that read only files.
 const OF_FILES: [&str; 16] = [
     "bonding",
     "conntrack",
@@ -250,7 +250,7 @@ const OF_FILES: [&str; 16] = [
     "thermal_zone",
     "vmstat",
 ];
-/// What the others give.
+/// Series prefixes of the other collectors.
 const OF_OTHERS: [&str; 6] = [
     "node_filesystem_",
     "node_network_",
@@ -296,7 +296,7 @@ fn a_made_up_machine_is_as_node_exporter_says() {
             is_shared(series) && !series.starts_with("node_scrape_collector_duration_seconds")
         });
     }
-    // All others of ours have an outcome, too.
+    // All other collectors of tidepool have an outcome, too.
     ours.samples.retain(|series, _| {
         let collector = series.strip_prefix("node_scrape_collector_success{collector=\"");
         collector.is_none_or(|rest| OF_FILES.contains(&rest.trim_end_matches("\"}")))

@@ -6,17 +6,17 @@ use std::collections::BTreeMap;
 use std::process::{Command, Output};
 use tidepool_tests::{peers, tidepool};
 
-/// Statements of the scripts of the pinned release.
+/// Number of statements in the scripts of the pinned release.
 const STATEMENTS: usize = 2243;
 
-/// Names of scripts, as the harness takes them. It waits for one answer at a time, so several of it
-/// run; a script that none of them has is missed in the number of statements.
+/// Patterns for the names of scripts. The harness waits for one answer at a time, so several
+/// instances run; a script that no pattern matches is missing in the number of statements.
 const SCRIPTS: [&str; 4] = ["^[a-e]", "^f", "^[g-m]", "^[n-z]"];
 
 /// Statements that fail here, as `FILE:LINE REASON` each.
 const LEFT_OUT: &str = include_str!("left_out.txt");
 
-/// `FILE:LINE` of each statement that was evaluated, and whether it passed.
+/// Returns `FILE:LINE` of each statement that was evaluated, and whether it passed.
 ///
 /// The harness prints `--- PASS: TestScripts/testdata/FILE/line_LINE/EXPRESSION (0.01s)`.
 fn outcomes(output: &str) -> BTreeMap<String, bool> {
@@ -29,7 +29,7 @@ fn outcomes(output: &str) -> BTreeMap<String, bool> {
     output.lines().filter_map(outcome).collect()
 }
 
-/// What the harness says of some scripts.
+/// Returns the harness' output for some scripts.
 fn run(scripts: &str) -> Output {
     let harness = peers::built("promql-scripts").unwrap_or_else(|error| panic!("{error}"));
     let mut command = Command::new(harness);

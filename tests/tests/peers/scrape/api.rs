@@ -1,4 +1,4 @@
-//! What both say of the same targets: `targets`, what is below it, and `scrape_pools`.
+//! API answers about the same targets: `targets`, the endpoints below it, and `scrape_pools`.
 
 use super::exposer::{Page, Scripts};
 use super::{Pair, Side, TIMEOUT, configuration, job};
@@ -9,10 +9,10 @@ use tidepool_tests::http::Client;
 use tidepool_tests::prometheus::percent_encode;
 use tidepool_tests::wait;
 
-/// What differs from scrape to scrape, or in words.
+/// Fields that differ from scrape to scrape, or in wording.
 const OWN: [&str; 4] = ["lastScrape", "lastScrapeDuration", "lastError", "globalUrl"];
 
-/// A value as a text that does not depend on the order of its keys.
+/// Returns a value as text, independent of the order of its keys.
 fn sorted(value: &Value) -> String {
     match value {
         Value::Object(pairs) => {
@@ -24,7 +24,7 @@ fn sorted(value: &Value) -> String {
     }
 }
 
-/// Status and answer, without what is of one server alone.
+/// Returns status and answer, without the parts that belong to one server alone.
 fn asked(side: &Side, path: &str) -> (u16, Value) {
     let response = Client::default().get(&format!("{}/api/v1/{path}", side.server.url()));
     let response = response.expect("an answer");
@@ -42,18 +42,18 @@ fn asked(side: &Side, path: &str) -> (u16, Value) {
         }
         targets.sort_by_key(sorted);
     }
-    // Those of several targets come in any order.
+    // The pools of several targets have no specified order.
     if let Some(entries) = answer.pointer_mut("/data").and_then(Value::as_array_mut) {
         entries.sort_by_key(sorted);
     }
-    // What is wrong is said in other words.
+    // The texts of errors differ between the servers.
     if answer["status"] == "error" {
         answer["error"] = Value::Null;
     }
     (response.status, answer)
 }
 
-/// The settings of a job by name. All that is no list and no mapping is text.
+/// Returns the settings of a job by name. A value that is no list and no mapping is text.
 fn settings(side: &Side, pool: &str) -> BTreeMap<String, Value> {
     let (status, answer) = asked(side, &format!("scrape_pools/config?scrapePool={pool}"));
     assert_eq!(status, 200, "{answer}");

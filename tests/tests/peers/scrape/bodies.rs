@@ -1,5 +1,5 @@
-//! Bodies of all kinds: whole, cut off, slow, compressed, of the wrong type, and what parsers make
-//! of them.
+//! Bodies of all kinds: whole, cut off, slow, compressed, of the wrong type, and with edge cases
+//! for parsers.
 
 use super::exposer::{OPENMETRICS, Page, Scripts, TEXT};
 use super::{Pair, configuration, job};
@@ -45,12 +45,12 @@ fn bodies_arrive_as_they_arrive_at_prometheus() {
         Page::text(&many).gzip(600),
         Page::text("a 4\n").chunked(),
         Page::text(&many).gzip(whole).chunked(),
-        // Not what the header says.
+        // Content that differs from the header.
         Page::text("a 6\n").header("Content-Encoding: gzip"),
         Page::text("a 7\n").gzip(whole).cut(),
         Page::text("a 8\n").header("Content-Encoding: identity"),
         Page::text("").gzip(whole),
-        // Headers of servers that were written by hand; a media type for an encoding.
+        // Headers of servers written by hand; a media type in place of an encoding.
         Page::text("a 10\n").header("X-Spaced : 1"),
         Page::text("a 11\n").header("X-Folded: 1\r\n 2"),
         Page::text("a 12\n").header("Content-Encoding: text/plain; version=0.0.4"),

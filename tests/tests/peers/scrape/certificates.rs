@@ -1,5 +1,5 @@
-//! Certificates as exporters' guides make them, served by OpenSSL: Prometheus 3.15 and tidepool
-//! take and refuse the same.
+//! Certificates made as in exporters' guides, served by OpenSSL: Prometheus 3.15 and tidepool
+//! accept and refuse the same ones.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use tidepool_tests::{prometheus, wait};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How a target is called, what `openssl req -x509` is told, and how it is scraped; `CERTIFICATE`
+/// Name of a target, arguments of `openssl req -x509`, and settings of its scrape; `CERTIFICATE`
 /// stands for the file of its certificate.
 const KINDS: [(&str, &[&str], &str); 9] = [
     ("an authority of its own", &[NAME], TRUSTED),
@@ -28,7 +28,7 @@ const KINDS: [(&str, &[&str], &str); 9] = [
     ("a weak key, skipped", &[NAME, "-newkey", "rsa:1024"], SKIPPED),
     ("a long curve, skipped", &[NAME, "-newkey", "ec", "-pkeyopt", CURVE], SKIPPED),
 ];
-/// Those that `openssl x509 -req` makes: of version 1, and one that has expired.
+/// Certificates from `openssl x509 -req`: of version 1, and one that has expired.
 const SIGNED: [(&str, &[&str], &str); 3] = [
     ("version 1, skipped", &["-days", "30"], SKIPPED),
     ("version 1", &["-days", "30"], TRUSTED),
@@ -40,7 +40,7 @@ const TRUSTED: &str = "{ca_file: CERTIFICATE}";
 const AS_TOLD: &str = "{ca_file: CERTIFICATE, server_name: other.example}";
 const SKIPPED: &str = "{insecure_skip_verify: true}";
 
-/// OpenSSL's server of the files in its directory, which ends with this.
+/// OpenSSL's server of the files in its directory, killed when dropped.
 struct Served {
     process: Child,
     address: String,
@@ -60,7 +60,7 @@ impl Served {
         let lines = BufReader::new(process.stdout.take().expect("its output")).lines();
         let mut lines = lines.map(|line| line.expect("a line"));
         let accepts = lines.find_map(|line| Some(line.strip_prefix("ACCEPT ")?.to_owned()));
-        // It must not end because no one reads what it says.
+        // The server must not end because its output is not read.
         std::thread::spawn(move || lines.for_each(drop));
         Served { process, address: accepts.expect("an address") }
     }
@@ -68,7 +68,7 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // It may be gone.
+        // The process may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -81,7 +81,7 @@ fn openssl(folder: &Path, arguments: &[&str]) {
     assert!(output.status.success(), "openssl {arguments:?}: {text}");
 }
 
-/// A certificate that its owner has signed, and its key, as `NAME.crt` and `NAME.key`.
+/// Makes a self-signed certificate and its key, as `NAME.crt` and `NAME.key`.
 fn self_signed(folder: &Path, name: &str, arguments: &[&str]) {
     let (key, certificate) = (format!("{name}.key"), format!("{name}.crt"));
     let mut all = vec!["req", "-x509", "-nodes", "-days", "30"];
@@ -102,7 +102,7 @@ fn self_signed(folder: &Path, name: &str, arguments: &[&str]) {
     openssl(folder, &all);
 }
 
-/// The same by way of a request, which can be of version 1 or expired.
+/// Makes them by a request instead, so that the certificate can be of version 1 or expired.
 fn by_request(folder: &Path, name: &str, arguments: &[&str]) {
     let [key, request, certificate] = ["key", "csr", "crt"].map(|it| format!("{name}.{it}"));
     let ec = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
@@ -113,7 +113,7 @@ fn by_request(folder: &Path, name: &str, arguments: &[&str]) {
     openssl(folder, &[&["x509", "-req"][..], &files, arguments].concat());
 }
 
-/// Prometheus and tidepool with the same configuration, each in a folder of its own.
+/// Starts Prometheus and tidepool with the same configuration, each in a folder of its own.
 fn scrapers(folder: &Path, yaml: &str) -> [Server; 2] {
     let [theirs, ours] = ["theirs", "ours"].map(|name| folder.join(name));
     for folder in [&theirs, &ours] {
@@ -127,7 +127,7 @@ fn scrapers(folder: &Path, yaml: &str) -> [Server; 2] {
     [launch.expect("Prometheus is built").start().expect("Prometheus starts"), ours]
 }
 
-/// What became of each target: its error, empty if it is up.
+/// Returns the error of each target, which is empty if the target is up.
 fn targets(server: &Server, count: usize) -> BTreeMap<String, String> {
     let url = format!("{}/api/v1/targets?state=active", server.url());
     let look = || {
@@ -170,7 +170,7 @@ fn certificates_are_taken_as_by_prometheus() {
         );
         served.push(server);
     }
-    // The first scrape comes at a time that the target's hash names.
+    // The first scrape comes at a time that depends on the target's hash.
     let yaml = yaml.replace("scrape_interval: 1h\n  scrape_timeout: 20s", "scrape_interval: 2s");
     let servers = scrapers(folder, &yaml);
     let [theirs, ours] = servers.each_ref().map(|server| targets(server, served.len()));
@@ -182,7 +182,7 @@ fn certificates_are_taken_as_by_prometheus() {
     assert!(up.contains(&true) && up.contains(&false), "{theirs:?}");
 }
 
-/// A client shows a certificate that it has signed itself, and the server trusts that one.
+/// A client presents a certificate that it has signed itself, and the server trusts it.
 #[test]
 fn certificates_of_clients_are_taken_as_by_prometheus() {
     let directory = tempfile::tempdir().expect("a directory");

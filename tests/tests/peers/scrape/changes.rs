@@ -1,5 +1,5 @@
-//! Targets that vanish and come back, and reloads that change jobs: how often a target is scraped
-//! meanwhile differs, so that the values of each series are compared without repetition.
+//! Targets that vanish and return, and reloads that change jobs: the number of scrapes meanwhile
+//! differs, so the values of each series are compared without repetitions.
 
 use super::exposer::{Page, Scripts};
 use super::{DURATION_TOLERANCE_S, Pair, Side, TIMEOUT, assert_alike, configuration, job, shown};
@@ -9,12 +9,12 @@ use tidepool_tests::histogram::Value;
 use tidepool_tests::wait;
 
 const TIMEOUT_S: f64 = 2.0;
-/// The mark of a target's end is dated one interval behind its last scrape. A busy machine scrapes
-/// late.
+/// Age of the staleness marker at a target's end: one interval after its last scrape. A busy
+/// machine scrapes late.
 const MARK_MS: std::ops::RangeInclusive<i64> = 500..=4_500;
 
 impl Side {
-    /// The values of all series, each only where it differs from the one before.
+    /// Returns the values of all series, each only if it differs from the one before.
     pub fn collapsed(&self) -> Scraped {
         let mut collapsed = Scraped::new();
         for series in self.series().values().flatten() {
@@ -33,7 +33,7 @@ impl Side {
         collapsed
     }
 
-    /// Whether a job's `up` has ended.
+    /// Returns whether a job's `up` has ended.
     fn has_ended(&self, which: &str) -> bool {
         let of_target = self.series().remove(which).unwrap_or_default();
         let last = up_of(&of_target).and_then(|series| series.points.last());
@@ -49,7 +49,7 @@ impl Side {
         assert!(MARK_MS.contains(&mark_ms), "{which}: {mark_ms} ms");
     }
 
-    /// How far behind its last scrape a target was marked as gone.
+    /// Returns the time from a target's last scrape to its staleness marker.
     fn mark_ms(&self, which: &str) -> i64 {
         let of_target = self.series().remove(which).unwrap_or_default();
         let points = &up_of(&of_target).expect("it was scraped").points;
@@ -64,8 +64,8 @@ impl Pair {
         self.sides().iter().for_each(|side| side.exposer.turn(number));
     }
 
-    /// Waits until both were asked for these paths so often in this turn that the last but one
-    /// scrape is stored.
+    /// Waits until both have requested these paths often enough in this turn that the last scrape
+    /// but one is stored.
     #[track_caller]
     fn wait_for_requests(&self, paths: &[&str]) {
         for (side, path) in
@@ -102,13 +102,13 @@ fn targets_vanish_and_come_back_as_in_prometheus() {
         let folder = side.directory.join("targets");
         fs::create_dir_all(&folder).expect("a directory");
         let text = text.replace("ADDRESS", &side.exposer.address().to_string());
-        // By rename, as programs do that are read meanwhile.
+        // Replaced by a rename, because a server may read the file meanwhile.
         let new = side.directory.join("new");
         fs::write(&new, text).expect("a file");
         fs::rename(new, folder.join("all.json")).expect("a file");
     };
     let listed = "[{\"targets\": [\"ADDRESS\"], \"labels\": {\"which\": \"files\"}}]";
-    // Prometheus watches folders that are there.
+    // Prometheus watches only folders that exist.
     let configuration = configuration(&jobs);
     let pair = Pair::start(&configuration, |_| Scripts::from([("/files", pages.clone())]));
     pair.turn(0);
@@ -117,7 +117,7 @@ fn targets_vanish_and_come_back_as_in_prometheus() {
     pair.wait_for_requests(&["/files"]);
     pair.assert_becomes_same();
 
-    // A file that cannot be read leaves its targets.
+    // A file that cannot be parsed keeps its targets.
     pair.sides().iter().for_each(|side| targets(side, "[{\"targets\": "));
     pair.turn(0);
     pair.wait_for_requests(&["/files"]);
@@ -172,14 +172,14 @@ fn a_reload_changes_jobs_as_in_prometheus() {
 
     let changed = configuration(&[&slower[..], &after[..]].concat());
     pair.sides().iter().for_each(|side| side.reload(&changed));
-    // Prometheus leaves the series of a job that is gone without an end.
+    // Prometheus leaves the series of a removed job without a staleness marker.
     pair.ours.wait_for_end("gone");
     assert!(!pair.theirs.has_ended("gone"));
     pair.turn(0);
     pair.wait_for_requests(&["/steady", "/slower", "/relabeled", "/honest", "/timed", "/added"]);
     pair.assert_becomes_same();
 
-    // What is wrong changes nothing.
+    // An invalid configuration changes nothing.
     let wrong = changed.replace("scrape_timeout: 1500ms", "scrape_timeout: 1h");
     pair.sides().iter().for_each(|side| side.reload(&wrong));
     pair.turn(0);

@@ -1,5 +1,5 @@
-//! A real node_exporter, scraped by both: in the clear with all of its collectors, and behind TLS
-//! and a password.
+//! A real node_exporter, scraped by both: over HTTP with all of its collectors, and over TLS with a
+//! password.
 
 use super::exposer::Scripts;
 use super::{Pair, Side, TIMEOUT, configuration};
@@ -9,7 +9,7 @@ use tidepool_tests::forwarding::Files;
 use tidepool_tests::node_exporter;
 use tidepool_tests::wait;
 
-/// What does not change while a machine runs.
+/// Metrics that do not change while a machine runs.
 const CONSTANT: [&str; 6] = [
     "node_boot_time_seconds",
     "node_exporter_build_info",
@@ -19,7 +19,7 @@ const CONSTANT: [&str; 6] = [
     "node_uname_info",
 ];
 
-/// A job that scrapes an exporter elsewhere.
+/// Returns a job that scrapes a target other than the exposer.
 fn elsewhere(name: &str, address: &str, lines: &str) -> String {
     format!(
         "  - job_name: {name}\n{lines}    static_configs: [{{targets: ['{address}'], labels: \
@@ -35,8 +35,8 @@ fn node_exporter_is_scraped_as_prometheus_scrapes_it() {
     let job = elsewhere("exporter", &exporter.address().to_string(), "");
     let pair = Pair::start(&configuration(&[job]), |_| Scripts::new());
     let names = |side: &Side| side.collapsed().into_keys().collect::<BTreeSet<_>>();
-    // Mounts and devices of other programs come and go: what one saw the other need not see, so
-    // both go on until they have the same.
+    // Mounts and devices of other programs come and go: one server may see one that the other does
+    // not, so both continue until they have the same.
     let same = wait::until("the same series", TIMEOUT, || {
         let (theirs, ours) = (names(&pair.theirs), names(&pair.ours));
         (theirs.len() > 400 && theirs == ours).then_some(())

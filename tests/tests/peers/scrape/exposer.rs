@@ -1,5 +1,5 @@
-//! A target that answers by scripts: the page of a path follows from how often it was asked for, or
-//! from the turn that a test is at.
+//! A target that answers by scripts: the page of a path depends on the number of its requests, or
+//! on the turn of the test.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -12,9 +12,9 @@ use std::time::Duration;
 pub const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Far longer than any scrape waits.
+/// Far longer than the timeout of any scrape.
 const STALL_MAX: Duration = Duration::from_secs(60);
-/// What a scraper says of itself and of how it would like to be answered.
+/// Headers by which a scraper describes itself and the answers it accepts.
 const NOTED_HEADERS: [&str; 6] = [
     "accept",
     "accept-encoding",
@@ -33,54 +33,51 @@ pub struct Page {
     sent: Sent,
 }
 
-/// How far an answer gets.
+/// Part of an answer that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sent {
     Whole,
     Chunked,
     /// The connection ends before the body does.
     Cut,
-    /// Half of the body comes, then nothing until the scraper gives up.
+    /// Half of the body is sent, then nothing until the scraper gives up.
     Stalls,
-    /// Not even a head.
+    /// Nothing is sent, not even a head.
     Silent,
 }
 
 impl Page {
-    /// A body of a content type.
+    /// Makes a page with a body of this content type.
     pub fn new(kind: &str, body: impl Into<Vec<u8>>) -> Page {
         let headers = vec![format!("Content-Type: {kind}")];
         Page { status: "200 OK", headers, body: body.into(), sent: Sent::Whole }
     }
 
-    /// In the classic text format.
+    /// Makes a page in the classic text format.
     pub fn text(body: &str) -> Page {
         Page::new(TEXT, body)
     }
 
-    /// In OpenMetrics.
+    /// Makes a page in OpenMetrics.
     pub fn openmetrics(body: &str) -> Page {
         Page::new(OPENMETRICS, body)
     }
 
-    /// With another status.
     pub fn status(self, status: &'static str) -> Page {
         Page { status, ..self }
     }
 
-    /// With another header.
     pub fn header(mut self, header: &str) -> Page {
         self.headers.push(header.to_owned());
         self
     }
 
-    /// Without a content type.
     pub fn without_type(mut self) -> Page {
         self.headers.retain(|header| !header.starts_with("Content-Type"));
         self
     }
 
-    /// Compressed by gzip, of which only so many bytes are kept.
+    /// Compresses by gzip, and keeps only this number of bytes.
     pub fn gzip(self, bytes_max: usize) -> Page {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         encoder.write_all(&self.body).expect("memory takes everything");
@@ -89,28 +86,27 @@ impl Page {
         Page { body, ..self }.header("Content-Encoding: gzip")
     }
 
-    /// In two chunks without a length.
+    /// Sends two chunks without a content length.
     pub fn chunked(self) -> Page {
         Page { sent: Sent::Chunked, ..self }
     }
 
-    /// Shorter than its length says.
+    /// Ends the body before its content length.
     pub fn cut(self) -> Page {
         Page { sent: Sent::Cut, ..self }
     }
 
-    /// Stopped in the middle.
+    /// Stops sending in the middle of the body.
     pub fn stalls(self) -> Page {
         Page { sent: Sent::Stalls, ..self }
     }
 
-    /// Never begun.
     pub fn silent(self) -> Page {
         Page { sent: Sent::Silent, ..self }
     }
 }
 
-/// By path with query; the last page of a script goes on.
+/// Pages by path with query; the last page of a script is repeated.
 pub type Scripts = BTreeMap<&'static str, Vec<Page>>;
 
 /// Serves scripts until it is dropped.
@@ -128,9 +124,9 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// The page of all paths, if it does not follow from the number of requests.
+    /// Number of the page of all paths, unless it depends on the number of requests.
     turn: Option<usize>,
-    /// Requests by path, in this turn.
+    /// Number of requests by path, in this turn.
     asked: BTreeMap<String, usize>,
     /// The headers of each path's first request.
     headers: BTreeMap<String, BTreeMap<String, String>>,
@@ -150,31 +146,30 @@ impl Exposer {
                     break;
                 }
                 let one = Arc::clone(&all);
-                // A scraper that disconnects asks again.
+                // A scraper that is disconnected sends its request again.
                 std::thread::spawn(move || stream.and_then(|stream| answer(stream, &one)));
             }
         });
         Exposer { address, shared, thread: Some(thread) }
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// From now on all paths answer with the page of this number.
+    /// Answers with the page of this number on all paths from now on.
     pub fn turn(&self, number: usize) {
         let mut state = self.shared.state();
         state.turn = Some(number);
         state.asked.clear();
     }
 
-    /// How often a path was asked for, in this turn.
+    /// Returns the number of requests for a path, in this turn.
     pub fn asked(&self, path: &str) -> usize {
         self.shared.state().asked.get(path).copied().unwrap_or(0)
     }
 
-    /// What the first request for each path said.
+    /// Returns the headers of the first request for each path.
     pub fn headers(&self) -> BTreeMap<String, BTreeMap<String, String>> {
         self.shared.state().headers.clone()
     }

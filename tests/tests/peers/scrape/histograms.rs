@@ -35,11 +35,11 @@ fn protobuf_pages() -> Vec<Page> {
     vec![
         one(both(&[1, 2, 0])),
         one(both(&[2, 1, 1])),
-        // A reset, another schema, none at all.
+        // A reset, another schema, no histogram at all.
         one(both(&[1, 0, 0])),
         one(native(1.0, 5, 4, &[3, 1])),
         page(&[]),
-        // Classic only.
+        // A classic histogram only.
         one(with_buckets(Message::default().number(1, 7).double(2, 3.5), &BUCKETS)),
         page(&[
             histogram(&[("path", "/a")], &both(&[1, 2, 0])),
@@ -53,8 +53,8 @@ fn protobuf_pages() -> Vec<Page> {
         one(native(9.0, 3, 0, &[1; 8])),
         Page::new(messages::KIND, b"\x05\x0a\x09".as_slice()),
         one(both(&[1, 2, 0])),
-        // Of a count that is not that of the buckets, and of a schema that there is not, each
-        // behind a good one.
+        // One whose count is not that of its buckets, and one with an unknown schema, each after a
+        // valid one.
         page(&[
             histogram(&[("path", "/a")], &both(&[1, 2, 0])),
             histogram(&[("path", "/")], &both(&[1, 2, 0]).number(1, 4)),
@@ -64,7 +64,7 @@ fn protobuf_pages() -> Vec<Page> {
             histogram(&[("path", "/a")], &both(&[1, 2, 0])),
             histogram(&[("path", "/")], &with_buckets(native(3.5, 9, -2, &[1, 2, 0]), &BUCKETS)),
         ]),
-        // Observations that are not a number are in no bucket.
+        // Observations of NaN are in no bucket.
         one(both(&[1, 2, 0]).number(1, 20).double(2, f64::NAN)),
         one(both(&[1, 2, 0])),
     ]
@@ -154,7 +154,7 @@ fn classic_histograms_are_converted_as_by_prometheus() {
     pair.assert_same(jobs.len(), scrapes, 2.0);
 }
 
-/// Labels and value of the exemplars of each series; those of the page with their times.
+/// Returns labels and value of exemplars by series, with their time if the page has it.
 fn exemplars(side: &Side, base_ms: i64) -> BTreeMap<String, Vec<String>> {
     let selector = "%7B__name__%3D~%22.%2B%22%7D";
     let path = format!("/api/v1/query_exemplars?query={selector}&start=0&end=4000000000");
@@ -187,11 +187,11 @@ fn exemplars_are_those_of_prometheus() {
         let text = vec![
             open("c_total 1\nh_bucket{le=\"1\"} 1 # {id=\"b\"} 0.7\n"),
             open(&format!("c_total 2 # {{id=\"c\"}} 1.5 {}\n", second(50))),
-            // The same again, an older one, one that is newer.
+            // The same exemplar again, an older one, one that is newer.
             open(&format!("c_total 3 # {{id=\"c\"}} 1.5 {}\n", second(50))),
             open(&format!("c_total 4 # {{id=\"d\"}} 2.5 {}\n", second(90))),
             open(&format!("c_total 4 # {{id=\"e\"}} 3.5 {}.5\n", second(40))),
-            // Without a time, also again, and without labels.
+            // Without a time, also repeated, and without labels.
             open("c_total 5 # {id=\"f\"} 9\n"),
             open("c_total 5 # {id=\"f\"} 9\n"),
             open("c_total 6 # {id=\"f\"} 9.0\n"),
@@ -199,7 +199,7 @@ fn exemplars_are_those_of_prometheus() {
             open("c_total 6 # {id=\"f\"} 9\n"),
             open("c_total 5 # {} 9\n"),
             open("c_total 5 # {} 9\n"),
-            // Longer than an exemplar may be.
+            // Longer than the limit of an exemplar.
             open(&format!("c_total 6 # {{id=\"{}\"}} 1\n", "x".repeat(200))),
             open("c_total 7\nc_total{x=\"1\"} 1 # {id=\"g\"} NaN\n"),
             open("c_total 8\n"),
@@ -216,7 +216,7 @@ fn exemplars_are_those_of_prometheus() {
         let protobuf = vec![
             page(&[timed("a", 60)], Some(&timed("x", 60))),
             page(&[timed("c", 40), timed("b", 45)], Some(&timed("y", 30))),
-            // Without a time, those of native histograms do not count; and the same again.
+            // Exemplars of native histograms without a time do not count; then the same again.
             page(&[exemplar("d", 1.0, None), timed("c", 40)], Some(&timed("y", 30))),
             page(&[timed("e", 50)], Some(&exemplar("z", 1.0, None))),
             page(&[timed("e", 50)], Some(&exemplar("z", 1.0, None))),
@@ -226,7 +226,7 @@ fn exemplars_are_those_of_prometheus() {
     };
     let jobs = [job("text", ""), job("protobuf", "scrape_native_histograms: true")];
     let pair = Pair::start(&configuration(&jobs), scripts);
-    // One more scrape than there are pages: what the last one brought is stored.
+    // One more scrape than there are pages, so that the last page is stored.
     pair.assert_same(2, 15, 2.0);
     let theirs = exemplars(&pair.theirs, pair.base_ms);
     assert!(theirs.values().map(Vec::len).sum::<usize>() > 5, "{theirs:?}");

@@ -1,4 +1,4 @@
-//! Labels of targets and of series: conflicts, relabeling of both, and what a request carries.
+//! Labels of targets and of series: conflicts, relabeling of both, and the parameters of requests.
 
 use super::exposer::{Page, Scripts};
 use super::{Pair, configuration, job};
@@ -51,7 +51,7 @@ fn conflicts_of_labels_end_as_in_prometheus() {
 
 #[test]
 fn targets_are_relabeled_and_asked_as_by_prometheus() {
-    // Targets of one path share its script, so that each has one page.
+    // Targets of one path share its script, so each has one page.
     let page = |name: &str| vec![Page::text(&format!("{name} 1\n"))];
     let target = |which: &str, more: &str| {
         format!("      - {{targets: [ADDRESS], labels: {{which: {which}{more}}}}}\n")

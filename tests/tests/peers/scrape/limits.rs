@@ -1,9 +1,9 @@
-//! Every limit of a job, passed and not passed.
+//! Every limit of a job, exceeded and not exceeded.
 
 use super::exposer::{Page, Scripts};
 use super::{Pair, configuration, job};
 
-/// A page of so many series.
+/// Returns a page with this number of series.
 fn of_series(count: usize) -> String {
     (0..count).map(|number| format!("s{{number=\"{number}\"}} {number}\n")).collect()
 }
@@ -39,7 +39,7 @@ fn limits_are_those_of_prometheus() {
         Page::text(""),
         Page::text(&of_series(3)),
     ];
-    // Beside those of the target: `instance`, `job`, `which` and the name.
+    // In addition to those of the target: `instance`, `job`, `which` and the name.
     let labels = vec![
         Page::text("a{x=\"1\"} 1\n"),
         Page::text("a{x=\"1\",y=\"2\"} 1\n"),

@@ -6,13 +6,12 @@ use super::exposer::Page;
 pub const KIND: &str =
     "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited";
 
-/// Types of families.
+/// Numbers of the types of families.
 pub const COUNTER: u64 = 0;
 pub const GAUGE: u64 = 1;
 pub const HISTOGRAM: u64 = 4;
 pub const GAUGE_HISTOGRAM: u64 = 5;
 
-/// A message in the making.
 #[derive(Clone, Default)]
 pub struct Message(Vec<u8>);
 
@@ -31,7 +30,7 @@ impl Message {
         self
     }
 
-    /// `sint32` and `sint64`.
+    /// Adds a field of type `sint32` or `sint64`.
     pub fn signed(self, field: u64, value: i64) -> Message {
         self.number(field, (value << 1 ^ value >> 63) as u64)
     }
@@ -63,7 +62,7 @@ pub fn family(name: &str, kind: u64, metrics: &[Message]) -> Message {
     metrics.iter().fold(head, |family, metric| family.message(4, metric))
 }
 
-/// A metric with labels; its value has to be added.
+/// Makes a metric with labels; the caller adds its value.
 pub fn metric(labels: &[(&str, &str)]) -> Message {
     labels.iter().fold(Message::default(), |metric, pair| metric.message(1, &label(*pair)))
 }
@@ -77,7 +76,7 @@ pub fn counter(labels: &[(&str, &str)], value: f64, exemplar: Option<&Message>) 
     metric(labels).message(3, &counter)
 }
 
-/// An exemplar, with its time in seconds if it has one.
+/// Makes an exemplar, with its time in seconds if it has one.
 pub fn exemplar(id: &str, value: f64, seconds: Option<i64>) -> Message {
     let exemplar = Message::default().message(1, &label(("id", id))).double(2, value);
     match seconds {
@@ -86,8 +85,8 @@ pub fn exemplar(id: &str, value: f64, seconds: Option<i64>) -> Message {
     }
 }
 
-/// A native histogram of one span of positive buckets, whose counts are given as differences, with
-/// one observation in the zero bucket.
+/// Makes a native histogram of one span of positive buckets, whose counts are given as differences,
+/// with one observation in the zero bucket.
 pub fn native(sum: f64, schema: i64, offset: i64, deltas: &[i64]) -> Message {
     let counts = deltas.iter().scan(0, |count, delta| {
         *count += delta;
@@ -100,7 +99,7 @@ pub fn native(sum: f64, schema: i64, offset: i64, deltas: &[i64]) -> Message {
     deltas.iter().fold(head, |histogram, delta| histogram.signed(13, *delta))
 }
 
-/// With classic buckets: cumulative counts by upper bound.
+/// Adds classic buckets: cumulative counts by upper bound.
 pub fn with_buckets(histogram: Message, buckets: &[(f64, u64)]) -> Message {
     buckets.iter().fold(histogram, |histogram, (bound, count)| {
         histogram.message(3, &Message::default().number(1, *count).double(2, *bound))

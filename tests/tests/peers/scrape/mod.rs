@@ -1,20 +1,19 @@
-//! Prometheus 3.15 and tidepool scrape the same scripts of pages with the same configuration: what
-//! each has of them must be the same, with staleness markers and the series that a scraper adds.
+//! Prometheus 3.15 and tidepool scrape the same scripts of pages with the same configuration, and
+//! must store the same, with staleness markers and the series that a scraper adds.
 //!
-//! Each server has an exposer of its own. The page of a scrape follows from its number, and samples
-//! are compared by that number, not by time: the n-th sample of a target's `up` tells when its n-th
-//! scrape was. So it does not matter when each server scrapes. Intervals are long enough for a busy
-//! machine: a scrape that takes longer than that would fail, and count.
+//! Each server has an exposer of its own. The page of a scrape depends on its number, and samples
+//! are compared by that number, not by time: the n-th sample of a target's `up` gives the time of
+//! its n-th scrape. So the times of the scrapes do not matter. Intervals are long enough for a busy
+//! machine: a scrape that takes longer would fail, and count.
 //!
-//! Each target has a label `which` of its own, by which its series are found whatever becomes of
+//! Each target has a label `which` of its own, by which its series are found, whatever happens to
 //! their other labels.
 //!
-//! What may differ: Prometheus marks the end of series that it has seen in a scrape that failed
-//! half-way, and which it rolled back, although they have ended already or have never had a sample;
-//! and it counts series as added by what it had parsed of such a scrape. Marks behind a mark, and
-//! `scrape_series_added` behind a failed scrape, say nothing and are not compared. Nor is the
-//! latter where the head refuses the only sample of a new series ([`REFUSED`]), which tidepool
-//! counts.
+//! Permitted differences: Prometheus writes staleness markers for series of a scrape that failed
+//! half-way and was rolled back, although they have ended already or have never had a sample; and
+//! it counts series as added that it had parsed of such a scrape. Markers after a marker, and
+//! `scrape_series_added` after a failed scrape, have no meaning and are not compared. Nor is the
+//! latter if the head refuses the only sample of a new series ([`REFUSED`]), which tidepool counts.
 
 mod api;
 mod bodies;
@@ -42,25 +41,24 @@ use tidepool_tests::sender::read_all;
 use tidepool_tests::tidepool::Config;
 use tidepool_tests::{prometheus, wait};
 
-/// How targets are called some of whose new series have no sample that the head takes.
+/// Prefix of targets that have new series without an accepted sample.
 const REFUSED: &str = "refused";
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// A busy machine notes a timeout late.
+/// A busy machine notices a timeout late.
 const DURATION_TOLERANCE_S: f64 = 1.0;
 
-/// Where a sample is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     /// At the scrape of this number, counted from zero.
     Scrape(usize),
-    /// So many milliseconds from the time that the pages refer to.
+    /// This number of milliseconds from the time that the pages refer to.
     Time(i64),
 }
 
-/// The values of each series.
+/// Values of each series by position.
 type Scraped = BTreeMap<String, BTreeMap<Place, String>>;
 
-/// A server and what it scrapes.
+/// A server with its exposer.
 struct Side {
     server: Server,
     exposer: Exposer,
@@ -68,11 +66,11 @@ struct Side {
     config: PathBuf,
 }
 
-/// Both, with what they share.
+/// Both sides, with the settings they share.
 struct Pair {
     theirs: Side,
     ours: Side,
-    /// To which timestamps of pages refer.
+    /// Time to which timestamps of pages refer.
     base_ms: i64,
     _directory: TempDir,
 }
@@ -103,7 +101,7 @@ impl Pair {
             let file = folder.join("tidepool.yml");
             std::fs::write(&file, text).expect("a file");
             let config = Config::new(folder).flag(&format!("--config={}", file.display()));
-            // Prometheus takes none by default.
+            // Prometheus accepts no out-of-order samples by default.
             let config = config.flag("--out-of-order-window=0s");
             (config.start().expect("tidepool starts"), file)
         });
@@ -114,7 +112,7 @@ impl Pair {
         [&self.theirs, &self.ours]
     }
 
-    /// What each has of its first scrapes of so many targets: Prometheus first.
+    /// Returns each server's samples of the first scrapes of some targets: Prometheus first.
     fn scraped(&self, targets: usize, scrapes: usize, timeout_s: f64) -> [Scraped; 2] {
         self.sides().map(|side| {
             wait::until("all pages", TIMEOUT, || {
@@ -124,7 +122,7 @@ impl Pair {
         })
     }
 
-    /// Waits for these scrapes and compares them, and how both asked.
+    /// Waits for these scrapes and compares them, and the requests of both.
     #[track_caller]
     fn assert_same(&self, targets: usize, scrapes: usize, timeout_s: f64) {
         let [theirs, ours] = self.scraped(targets, scrapes, timeout_s);
@@ -134,7 +132,7 @@ impl Pair {
 }
 
 impl Side {
-    /// All series, by the label that each target has.
+    /// Returns all series, by the label that each target has.
     fn series(&self) -> BTreeMap<String, Vec<ValueSeries>> {
         let read = Reader::new(&self.server.url()).streamed_values(&read_all());
         let mut by_target: BTreeMap<String, Vec<ValueSeries>> = BTreeMap::new();
@@ -146,7 +144,7 @@ impl Side {
         by_target
     }
 
-    /// `None` before there are so many scrapes of so many targets, and one more.
+    /// Returns `None` before this number of targets has this number of scrapes, and one more.
     fn scraped(
         &self,
         base_ms: i64,
@@ -196,14 +194,14 @@ impl Side {
         Some(scraped)
     }
 
-    /// Labels without what differs between the two servers.
+    /// Returns labels without the parts that differ between the two servers.
     fn name_of(&self, series: &ValueSeries) -> String {
         let labels = series.labels.to_string();
         let labels = labels.replace(&self.exposer.address().to_string(), "ADDRESS");
         labels.replace(&*self.directory.to_string_lossy(), "DIRECTORY")
     }
 
-    /// Rewrites the configuration and has it read again.
+    /// Rewrites the configuration and reloads it.
     fn reload(&self, yaml: &str) {
         let text = filled(yaml, &self.exposer, &self.directory);
         std::fs::write(&self.config, text).expect("a file");
@@ -211,13 +209,13 @@ impl Side {
     }
 }
 
-/// The series `up` of a target; a page may have one of that name, too.
+/// Returns the series `up` of a target; a page may have one of that name, too.
 fn up_of(all: &[ValueSeries]) -> Option<&ValueSeries> {
     let named = all.iter().filter(|one| one.labels.value("__name__") == "up");
     named.max_by_key(|one| one.points.len())
 }
 
-/// Points without marks of an end that say nothing.
+/// Returns points without staleness markers that have no meaning.
 fn told(points: &[Point]) -> impl Iterator<Item = &Point> {
     let is_mark = |point: &Point| matches!(point.value, Value::Stale(_));
     let mut has_ended = true;
@@ -233,19 +231,19 @@ fn filled(yaml: &str, exposer: &Exposer, folder: &Path) -> String {
     text.replace("DIRECTORY", &folder.to_string_lossy())
 }
 
-/// A value by its bits; durations differ, but have a limit.
+/// Returns a value by its bits; durations differ, but have a limit.
 fn shown(value: &Value, limit: Option<f64>) -> String {
     match (value, limit) {
         (Value::Float(bits), Some(limit)) if (0.0..=limit).contains(&f64::from_bits(*bits)) => {
             "in time".to_owned()
         }
-        // Which kind of value marks an end depends on what was stored before.
+        // The kind of a staleness marker depends on the values stored before.
         (Value::Stale(_), _) => "end".to_owned(),
         (value, _) => format!("{value:?}"),
     }
 }
 
-/// A job with one target, and further lines of its configuration.
+/// Returns a job with one target, and further lines of its configuration.
 fn job(name: &str, lines: &str) -> String {
     let mut text = format!("  - job_name: {name}\n    metrics_path: /{name}\n");
     for line in lines.lines().map(str::trim_end).filter(|line| !line.trim().is_empty()) {
@@ -254,7 +252,7 @@ fn job(name: &str, lines: &str) -> String {
     text + &format!("    static_configs: [{{targets: [ADDRESS], labels: {{which: {name}}}}}]\n")
 }
 
-/// Jobs that scrape every two seconds.
+/// Returns a configuration of jobs that scrape every two seconds.
 fn configuration(jobs: &[String]) -> String {
     let global = "global: {scrape_interval: 2s, scrape_timeout: 2s}\n";
     format!("{global}scrape_configs:\n{}", jobs.concat())

@@ -1,4 +1,4 @@
-//! Samples that bring their own timestamps.
+//! Samples with timestamps of their own.
 
 use super::exposer::{Page, Scripts};
 use super::{Pair, configuration, job};
@@ -16,17 +16,17 @@ fn timestamps_of_pages_are_those_of_prometheus() {
         let pages = vec![
             text(&[("a", 1, 90), ("b", 1, 90)], "now 1\n"),
             text(&[("a", 2, 80), ("b", 2, 85)], "now 2\n"),
-            // The same again, another value at the same time, one that is older.
+            // The same sample again, another value at the same time, one that is older.
             text(&[("a", 2, 80), ("b", 3, 85)], "now 3\n"),
             text(&[("a", 4, 95), ("b", 4, 70)], "now 4\n"),
-            // Gone, but not marked unless it is asked for.
+            // Absent, but only marked as stale if the job says so.
             text(&[("a", 5, 60)], "now 5\n"),
             text(&[("a", 6, 50), ("b", 6, 50)], "now 6\nc 6\n"),
-            // With a time and without, in turn.
+            // Alternately with a time and without.
             text(&[("c", 7, 40)], "a 7\nb 7\n"),
-            // Several of one series, in either order.
+            // Several samples of one series, in either order.
             text(&[("d", 1, 30), ("d", 2, 29), ("e", 1, 29), ("e", 2, 30)], ""),
-            // Too old for the head, and far ahead.
+            // Too old for the head, and far in the future.
             text(&[("f", 1, 4 * 3600), ("g", 1, -3600), ("h", 1, -300)], "now 9\n"),
             text(&[("h", 2, -310)], "now 10\n").cut(),
             Page::openmetrics(&format!(
@@ -36,7 +36,7 @@ fn timestamps_of_pages_are_those_of_prometheus() {
             )),
             Page::text("now 12\n"),
         ];
-        // Nothing of these is refused: `scrape_series_added` is compared, too.
+        // No sample of these is refused: `scrape_series_added` is compared, too.
         let in_order = vec![
             text(&[("a", 1, 90), ("b", 1, 90)], "now 1\n"),
             text(&[("a", 2, 80), ("b", 2, 85)], "now 2\n"),
@@ -54,7 +54,7 @@ fn timestamps_of_pages_are_those_of_prometheus() {
     };
     let jobs = [
         job("refused", ""),
-        // A refused sample of a tracked series is no sample: the series ends at the time of the
+        // A refused sample of a tracked series does not count: the series ends at the time of the
         // scrape, and all earlier samples are refused from then on.
         job("refused_ends", "track_timestamps_staleness: true"),
         job("honored", ""),

@@ -1,5 +1,5 @@
-//! The client library of client_golang, in a small program of ours (`tests/peers/senders/client`)
-//! that prints what the library takes each answer for.
+//! The client library of client_golang, in a small program of this repository
+//! (`tests/peers/senders/client`) that prints the library's interpretation of each answer.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -14,7 +14,7 @@ use tidepool_tests::sender::{assert_holds, recent_data};
 use tidepool_tests::series::{Dataset, Row, Series};
 use tidepool_tests::tidepool::{Config, Store};
 
-/// What the library says of an answer.
+/// The library's interpretation of an answer.
 #[derive(Debug, PartialEq, Eq)]
 struct Said {
     /// Samples, histograms and exemplars written.
@@ -57,12 +57,12 @@ fn answers(output: std::process::Output) -> Vec<Said> {
     text.lines().map(|line| said(line).unwrap_or_else(|| panic!("{line:?}"))).collect()
 }
 
-/// Rough data, as messages of a request each, with what is to be said of them.
+/// Returns rough data, one message for each request, with the expected interpretations.
 fn messages(version: Version, data: &Dataset) -> (Vec<Vec<u8>>, Vec<Said>) {
     let requests = data.requests(2_000);
     let samples = |rows: &[Row<'_>]| rows.iter().map(|row| row.samples.len() as u64).sum();
     let said = |rows: &Vec<Row<'_>>| Said {
-        // Of 1.0 the library expects no word.
+        // The library expects no counts with 1.0.
         written: if version == Version::V2 { [samples(rows), 0, 0] } else { [0; 3] },
         retries: 0,
         error: String::new(),
@@ -85,7 +85,7 @@ fn what_the_library_sends_is_kept_and_counted() {
         let (messages, expected) = messages(version, &data);
         assert_eq!(send(&store.server, version, &messages), expected);
         assert_holds(&store, &data);
-        // Once more, as after an answer that was lost.
+        // Sent again, as after an answer that was lost.
         assert_eq!(send(&store.server, version, &messages), expected);
         assert_holds(&store, &data);
     }
@@ -110,12 +110,12 @@ fn the_library_reads_what_was_written_of_each_kind() {
         panic!("two answers");
     };
     assert_eq!((good.written, good.error.as_str()), ([1, 1, 1], ""));
-    // What was written of a request that was refused in part; no use to try again.
+    // The written part of a partly refused request is counted, and the request is not retried.
     assert_eq!((partial.written, partial.retries), ([1, 1, 1], 0));
     assert!(partial.error.contains("400") && partial.error.contains("__name__"), "{partial:?}");
 }
 
-/// Nothing is lost by a restart: the library retries until all is acknowledged.
+/// A restart loses nothing: the library retries until all is acknowledged.
 #[test]
 fn the_library_tries_again_until_we_are_back() {
     for version in Version::ALL {
@@ -130,7 +130,7 @@ fn the_library_tries_again_until_we_are_back() {
             let mut client = client(&url, version, files.path(), &messages);
             client.stdout(Stdio::piped()).stderr(Stdio::piped());
             let client = client.spawn().expect("the client runs");
-            // Its first attempt meets one that closes the connection.
+            // Its first attempt meets a server that closes the connection.
             drop(busy.accept().expect("the client connects"));
             client
         };
@@ -142,7 +142,7 @@ fn the_library_tries_again_until_we_are_back() {
     }
 }
 
-/// As from a job to a Pushgateway: the library sends protobuf unless it is told otherwise.
+/// As from a job to a Pushgateway: the library sends protobuf by default.
 #[test]
 fn pushed_metrics_are_stored() {
     let store = Store::start().expect("tidepool starts");

@@ -1,5 +1,5 @@
-//! Senders that no one here wrote: Prometheus as a server and as an agent, vmagent, the client
-//! library of client_golang, promtool. What they say they sent is what tidepool has, to the bit.
+//! Foreign senders: Prometheus as a server and as an agent, vmagent, the client library of
+//! client_golang, promtool. tidepool has exactly the samples that they report as sent, to the bit.
 
 mod go_client;
 mod promtool;
@@ -14,13 +14,13 @@ use tidepool_tests::tidepool::Store;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// All series of a job.
+/// Returns all series of a job.
 fn of_job(store: &Store, job: &str) -> Vec<Series> {
     let query = query(0, i64::MAX, vec![matcher(Type::Eq, "job", job)]);
     store.reader().streamed(&[query]).expect("a stream").remove(0)
 }
 
-/// The samples of the one series of a name.
+/// Returns the samples of the only series of a name.
 fn samples_of(series: &[Series], name: &str) -> Vec<Sample> {
     let mut named = series.iter().filter(|s| s.labels.value("__name__") == name);
     named.next().map(|series| series.samples.clone()).unwrap_or_default()

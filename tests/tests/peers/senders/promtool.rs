@@ -9,7 +9,7 @@ use tidepool_tests::promtool;
 use tidepool_tests::target;
 use tidepool_tests::tidepool::Store;
 
-/// Pushes a page whose scrape was the fifth.
+/// Pushes the page of the fifth scrape.
 fn push(store: &Store, job: &str, message: &str) -> promtool::Output {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("page.txt");
@@ -29,8 +29,8 @@ fn what_promtool_pushes_arrives() {
     let found = of_job(&store, "pushed");
     let counter = samples_of(&found, target::COUNTER);
     assert_eq!(counter.len(), 1, "{found:?}");
-    // The page says no time, so it is that of the push, for which promtool looks at the clock once
-    // for each family.
+    // The page has no times, so samples get that of the push, for which promtool looks at the clock
+    // once for each family.
     let pushed_ms = start_ms..=now_ms();
     let mut at_once = found.clone();
     for sample in at_once.iter_mut().flat_map(|series| &mut series.samples) {
@@ -40,8 +40,8 @@ fn what_promtool_pushes_arrives() {
     assert_same("the page", &target::expected(&[("job", "pushed")], &counter), &at_once);
 }
 
-/// Asked for 2.0, promtool 3.15 says 2.0 and sends a message of 1.0, of which a receiver of 2.0
-/// knows no field. It must not hear that all went well.
+/// With a flag for 2.0, promtool 3.15 announces 2.0 and sends a message of 1.0, in which a receiver
+/// of 2.0 knows no field. It must not get a success.
 #[test]
 fn a_message_that_is_not_what_its_type_says_is_no_success() {
     let store = Store::start().expect("tidepool starts");

@@ -13,15 +13,15 @@ use tidepool_tests::tidepool::{self, Store};
 use tidepool_tests::wait;
 
 const JOB: &str = "page";
-/// One each second.
+/// Number of scrapes, one each second.
 const SCRAPES: usize = 8;
-/// How many scrapes an outage lasts.
+/// Length of an outage in scrapes.
 const OUTAGE: u64 = 4;
 
-/// What a scraper adds to a target's own series.
+/// Prefixes of the series that a scraper adds to a target's own.
 const OF_SCRAPER: [&str; 2] = ["up", "scrape_"];
 
-/// Waits for some scrapes, ends the scraper, and compares: nothing is missing, nothing is twice.
+/// Waits for some scrapes, ends the scraper, and compares: no sample is missing or doubled.
 ///
 /// A scraper may end inside a scrape, which it then does not send.
 #[track_caller]
@@ -30,8 +30,9 @@ pub fn assert_all_arrives(store: &Store, target: &Target, scraper: Server) {
         let found = of_job(store, JOB);
         let counter = samples_of(&found, COUNTER);
         let newest = counter.last()?.value as u64;
-        // All but the last, however long a backlog was. What broke off may wait for its next
-        // attempt while newer scrapes arrive: a scraper that ends then keeps it for its next start.
+        // All scrapes but the last, however long a backlog was. A request that broke off may wait
+        // for its retry while newer scrapes arrive: a scraper that ends then keeps it for its next
+        // start.
         let is_whole = missing(&counter, newest).len() <= timed_out(&found);
         let is_current = counter.len() as u64 + 2 >= target.scrapes();
         (counter.len() >= SCRAPES && is_current && is_whole).then_some(())
@@ -47,7 +48,7 @@ pub fn assert_all_arrives(store: &Store, target: &Target, scraper: Server) {
         let name = series.labels.value("__name__");
         !OF_SCRAPER.iter().any(|own| name.starts_with(own))
     });
-    // A scraper that ends in good order may mark all series as ended.
+    // A scraper that ends cleanly may mark all series as stale.
     for series in &mut found {
         let is_end = |sample: &Sample| sample.value.to_bits() == STALE_MARKER_BITS;
         series.samples.pop_if(|sample| is_end(sample));
@@ -66,18 +67,19 @@ pub fn assert_all_arrives(store: &Store, target: &Target, scraper: Server) {
     assert_same("the page", &expected, &found);
 }
 
-/// Scrapes before this one that are not there.
+/// Returns the missing scrapes before this one.
 fn missing(counter: &[Sample], before: u64) -> Vec<u64> {
     let is_there = |number: u64| counter.iter().any(|sample| sample.value == number as f64);
     (1..before).filter(|number| !is_there(*number)).collect()
 }
 
-/// On a busy machine a scrape may take longer than its second: the page has counted it.
+/// Returns the number of failed scrapes: on a busy machine a scrape may take longer than its
+/// second, but the page has counted it.
 fn timed_out(found: &[Series]) -> usize {
     samples_of(found, "up").iter().filter(|sample| sample.value == 0.0).count()
 }
 
-/// Kills tidepool after the first scrapes, and brings it back while they go on.
+/// Kills tidepool after the first scrapes, and restarts it while they continue.
 #[track_caller]
 pub fn break_off(store: Store, target: &Target, scraper: &Server) -> Store {
     let some = || (samples_of(&of_job(&store, JOB), COUNTER).len() >= 2).then_some(());
@@ -113,7 +115,7 @@ fn prometheus_writes(release: Release, version: Version, as_agent: bool) {
     assert_all_arrives(&store, &target, scraper);
 }
 
-/// An agent has nothing but its log for what could not be sent.
+/// An agent has only its log for samples that could not be sent.
 #[test]
 fn an_outage_costs_an_agent_nothing() {
     for (release, version) in [(Release::V2, Version::V1), (Release::V3, Version::V2)] {

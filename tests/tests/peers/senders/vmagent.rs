@@ -1,7 +1,7 @@
-//! vmagent scrapes a known page, takes remote writes of others, and writes both to tidepool.
+//! vmagent scrapes a known page, accepts remote writes, and writes both to tidepool.
 //!
 //! By default it first tries its own protocol, which differs from 1.0 in its encoding (zstd): the
-//! answer 415 tells it to speak Snappy.
+//! answer 415 makes it use Snappy.
 
 use super::TIMEOUT;
 use super::scrapers::{assert_all_arrives, break_off};
@@ -22,7 +22,7 @@ fn start(directory: &Path, store: &Store, flags: &[&str]) -> Server {
     launch.start().unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// A vmagent that scrapes the page each second.
+/// Starts a vmagent that scrapes the page each second.
 fn start_scraper(directory: &Path, store: &Store, target: &Target) -> Server {
     let file = directory.join("scrape.yml");
     let yaml = format!(
@@ -50,7 +50,7 @@ fn what_vmagent_scrapes_arrives() {
     assert_all_arrives(&store, &target, scraper);
 }
 
-/// Its workers send again what broke off while others go on: those rows come out of order.
+/// Its workers repeat a request that broke off while others continue: those rows come out of order.
 #[test]
 fn an_outage_costs_vmagent_nothing() {
     let store = Store::start_with(Config::keeps_address).expect("tidepool starts");
@@ -61,8 +61,8 @@ fn an_outage_costs_vmagent_nothing() {
     assert_all_arrives(&store, &target, scraper);
 }
 
-/// Its queue has several workers, so requests of one series may come in any order, and more than
-/// one may be under way when it learns that its own protocol is not spoken here.
+/// Its queue has several workers, so requests of one series may come in any order, and several may
+/// be under way when it learns that its own protocol is not accepted.
 #[test]
 fn what_vmagent_is_sent_is_handed_on() {
     for flags in [&[][..], &["-remoteWrite.forcePromProto=true"]] {
@@ -76,9 +76,9 @@ fn what_vmagent_is_sent_is_handed_on() {
             let response = writer.send(Version::V1, &rows).expect("an answer");
             assert_eq!(response.status, 204, "{}", response.text());
         }
-        // It has sent all when it ends.
+        // vmagent has sent everything when it ends.
         agent.terminate().expect("vmagent ends");
-        // What is refused comes again as Snappy.
+        // Refused requests are repeated as Snappy.
         let foreign = "tidepool_http_requests_refused_total{reason=\"unsupported_type\"}";
         let refused = store.metric(foreign).expect("the metric");
         assert_eq!(refused > 0.0, flags.is_empty(), "{refused} refused with {flags:?}");

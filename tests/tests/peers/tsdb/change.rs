@@ -1,4 +1,4 @@
-//! `compact` and `import` want the directory to themselves, and lose nothing of the head.
+//! `compact` and `import` need exclusive use of the directory, and lose no sample of the head.
 
 use rustix::process::Signal;
 use std::path::Path;
@@ -24,7 +24,7 @@ fn compaction_cuts_and_merges_and_loses_nothing() {
     assert!(block_count() < unmerged / 2, "{report}");
     assert!(tsdb(arguments!["dump", &data_dir]) == before);
 
-    // What is still only in the log keeps an import of the same time out.
+    // Samples that are only in the log prevent an import of the same time.
     let (_, last_ms) = data.time_range_ms().expect("samples");
     let line = format!("imported 1 {}\n# EOF\n", last_ms / 1000 - 1);
     let refused = cli::run(arguments!["import", "-", &data_dir], &line);
@@ -53,7 +53,7 @@ fn compaction_cuts_and_merges_and_loses_nothing() {
         "{report}"
     );
 
-    // The server goes on with it.
+    // The server continues with the directory.
     let server = store.config.start().expect("tidepool starts again");
     store.server = server;
     assert_holds(&store, &data);
@@ -65,7 +65,7 @@ fn compaction_cuts_and_merges_and_loses_nothing() {
     let all = tsdb(arguments!["dump", &data_dir]);
     assert_eq!(all.lines().count(), before.lines().count() + 1);
 
-    // All but the newest: it holds what the head held last, and merges leave it alone.
+    // All but the newest block, which has the head's last samples, and which merges leave alone.
     let flags = ["--retention-time=1ms", "--block-duration=10m"];
     let newest = tsdb(arguments!["compact", flags[0], flags[1], &data_dir]);
     assert!(newest.contains("older than --retention-time"), "{newest}");
@@ -90,7 +90,7 @@ fn a_snapshot_is_a_data_directory_of_its_own() {
     assert_eq!(data_dir::blocks(whole).expect("blocks").len(), block_count + 1);
     assert!(tsdb(arguments!["dump", whole]) == before);
     tsdb(arguments!["verify", whole]);
-    // Promtool 2.x looks for a log even where there is none, as in upstream's own snapshots.
+    // promtool 2.x requires the directory of a log, which upstream's own snapshots lack as well.
     std::fs::create_dir(whole.join("wal")).expect("a directory");
     for release in Release::ALL {
         assert!(promtool::tsdb(release, "dump", whole, &[]) == before, "{release:?}");

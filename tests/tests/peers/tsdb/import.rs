@@ -1,4 +1,4 @@
-//! `import`: text becomes blocks, whole or not at all, and what is exported comes back.
+//! `import` makes blocks of text, whole or not at all, and exported samples are restored.
 
 use tidepool_tests::arguments;
 use tidepool_tests::busy::busy_store;
@@ -8,7 +8,7 @@ use tidepool_tests::peers::Release;
 use tidepool_tests::promtool::{self, clear_nan_bits, parse_dump};
 use tidepool_tests::series::{STALE_MARKER_BITS, Series};
 
-/// What OpenMetrics has words for.
+/// Removes stale markers, which OpenMetrics cannot express.
 fn without_stale_markers(series: &[Series]) -> Vec<Series> {
     let mut series = series.to_vec();
     for one in &mut series {
@@ -38,7 +38,7 @@ fn what_is_exported_comes_back_through_either_import() {
     assert!(tsdb(arguments!["export", &ours]) == std::fs::read_to_string(&text).expect("text"));
     tsdb(arguments!["verify", &ours]);
 
-    // With little memory it takes more passes, and gives the same; also through a pipe.
+    // With little memory the import takes more passes, with the same result; also through a pipe.
     let piped = directory.path().join("piped");
     let content = std::fs::read_to_string(&text).expect("text");
     let output = cli::run(arguments!["import", "--memory-limit=64KB", "-q", "-", &piped], &content);

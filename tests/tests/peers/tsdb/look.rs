@@ -1,4 +1,4 @@
-//! `list`, `dump`, `export`, `analyze`: they print what promtool prints, and change nothing.
+//! `list`, `dump`, `export`, `analyze` print the same as promtool, and change nothing.
 
 use rustix::process::Signal;
 use tidepool_tests::busy::{WAIT, assert_unchanged, busy_store, busy_store_with, copy, files};
@@ -15,15 +15,15 @@ fn what_is_printed_is_what_promtool_prints() {
     let data_dir = store.config.data_dir().to_owned();
     let sent = clear_nan_bits(&data.series);
 
-    // Beside the running server, whose lock is not asked for.
+    // Runs beside the server, without taking its lock.
     let dump = tsdb(arguments!["dump", &data_dir]);
     assert_same("beside a server", &sent, &parse_dump(&dump).expect("a dump"));
 
     store.server.signal(Signal::KILL).expect("it can be killed");
     store.server.wait_end(WAIT).expect("tidepool ends");
     let before = files(&data_dir);
-    // Promtool 2.42 writes chunks of the head into the directory it reads, if the head has samples
-    // of both sides of a full two hours.
+    // promtool 2.42 writes chunks of the head into the directory it reads, if the head has samples
+    // on both sides of a full two hours.
     let theirs = copy(&data_dir);
     let dump = tsdb(arguments!["dump", &data_dir]);
     assert_same("without a server", &sent, &parse_dump(&dump).expect("a dump"));
@@ -60,7 +60,7 @@ fn what_is_printed_is_what_promtool_prints() {
     assert_unchanged(&data_dir, &before, "commands that only look");
 }
 
-/// Of equal numbers, which entries are shown, and in which order, is up to chance in promtool.
+/// The selection and order of entries with equal numbers is random in promtool.
 #[test]
 fn analyses_agree_with_promtool_but_for_ties() {
     let (store, _) = busy_store(92);

@@ -1,4 +1,4 @@
-//! `tidepool tsdb`: the command line over a data directory, judged by upstream's tools.
+//! `tidepool tsdb`, the commands for a data directory, compared with upstream's tools.
 
 mod change;
 mod import;

@@ -1,4 +1,4 @@
-//! `verify`: accepts sound data of Prometheus and tidepool, and names each flipped byte.
+//! `verify` accepts sound data of Prometheus and tidepool, and names each flipped byte.
 
 use tidepool_tests::cli::tsdb;
 use tidepool_tests::peers::Release;
@@ -24,7 +24,7 @@ fn what_prometheus_wrote_is_sound() {
         let report = tsdb(arguments!["verify", &data_dir]);
         let samples = format!("{} samples", data.sample_count());
         assert!(report.contains(&samples), "{release:?}, not {samples}: {report}");
-        // Blocks of their own writer, too.
+        // Also blocks of the importer.
         let text = tsdb(arguments!["export", &data_dir]);
         let file = directory.path().join("text");
         std::fs::write(&file, text).expect("a file");

@@ -1,5 +1,5 @@
-//! Queries that find late that two series have the same labels: however large the answer would be,
-//! it is a 422, and no connection ends in the middle.
+//! Queries that find only late that two series have the same labels: however large the answer, it
+//! is a 422, and no connection ends in the middle.
 
 use serde_json::{Value, json};
 use tidepool_tests::clock::now_ms;
@@ -9,10 +9,10 @@ use tidepool_tests::remote_write::Version;
 use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::Store;
 
-/// So many series of each name make an answer of some hundred KiB, which begins before it is whole.
+/// Number of series of each name, for an answer of some hundred KiB that is sent in parts.
 const SERIES: usize = 3000;
 
-/// Bytes of an answer that begins before it is whole: two pages.
+/// Size of an answer that begins before it is complete: two pages.
 const STREAMED_BYTES: usize = 128 << 10;
 
 fn write(store: &Store, series: &[Series]) {
@@ -71,7 +71,7 @@ fn late_duplicates_are_a_422_whatever_came_before() {
             assert!(text.contains(error), "{path}: {text}");
         }
     }
-    // Without duplicates the same answers are long.
+    // Without duplicates, the same answers are long.
     for expression in ["rate(a[5m])", r#"-{__name__=~"a|c"}"#, "once * a"] {
         let query = percent_encode(expression);
         let path = format!("query_range?query={query}&start={start}&end={end}&step=1");

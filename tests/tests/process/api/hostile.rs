@@ -1,5 +1,5 @@
-//! Queries in PromQL that ask for more than they may: each ends with an error that says why, and
-//! the next one is answered.
+//! Queries in PromQL that exceed limits: each ends with an error that gives the reason, and the
+//! next one is answered.
 
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -13,14 +13,13 @@ use tidepool_tests::wait;
 
 const SERIES: usize = 1000;
 
-/// What a query's instance may have, in bytes; most of it is for the evaluation.
+/// Memory limit of a query's instance in bytes; most of it is for the evaluation.
 const MEMORY_BYTES: u64 = 32 << 20;
 
-/// What a query may take beside its instance: its body, its answer, a thread, freed memory that
-/// stays.
+/// Memory of a query outside its instance: its body, its answer, a thread, freed memory that is not
+/// returned.
 const BESIDE_BYTES: u64 = 32 << 20;
 
-/// All series.
 const ALL: &str = "{__name__=~\".+\"}";
 
 const FLAGS: [&str; 3] = [
@@ -29,16 +28,16 @@ const FLAGS: [&str; 3] = [
     "--enable-feature=promql-experimental-functions",
 ];
 
-/// Words of the errors.
+/// Texts that errors must contain.
 const MEMORY: &str = "bytes of memory it may take (in \"";
 const TIMEOUT: &str = "query timed out in expression evaluation";
 const DEEP: &str = "the expression is nested too deeply";
 
-/// What is asked, and how it ends.
+/// A query, and its expected end.
 struct Case {
     name: &'static str,
     expression: String,
-    /// Parameters beside the expression; those of a range have a start.
+    /// Parameters besides the expression; those of a range have a start.
     more: String,
     status: u16,
     kind: &'static str,
@@ -68,12 +67,12 @@ fn execution(text: &str) -> (u16, &'static str, &str) {
     (422, "execution", text)
 }
 
-/// Something around something around an expression.
+/// Nests an expression in others, this number of times.
 fn nested(count: usize, inner: &str, around: impl Fn(&str) -> String) -> String {
     (0..count).fold(inner.to_owned(), |inner, _| around(&inner))
 }
 
-/// A tree of sums of so many levels.
+/// Makes a tree of sums with this number of levels.
 fn tree(levels: u32) -> String {
     nested(levels as usize, "a", |half| format!("({half}-{half})"))
 }
@@ -215,7 +214,7 @@ fn ask(store: &Store, case: &Case) -> Response {
     Client::default().post(&url, &headers, form.as_bytes()).expect("an answer")
 }
 
-/// How a query did not end as it should, if it did not.
+/// Returns a description of a query that ended differently than expected.
 fn wrong(store: &Store, case: &Case) -> Option<String> {
     let begun = Instant::now();
     let response = ask(store, case);
@@ -229,7 +228,7 @@ fn wrong(store: &Store, case: &Case) -> Option<String> {
     if !is_as_said {
         return Some(format!("{}: {} {}", case.name, response.status, short(&response.text())));
     }
-    // A query that has a timeout of its own ends soon behind it, on a busy machine, too.
+    // A query with a timeout of its own ends soon after it, on a busy machine, too.
     let took = begun.elapsed();
     if case.status == 503 && took > Duration::from_secs(20) {
         return Some(format!("{}: took {took:?}", case.name));

@@ -1,4 +1,4 @@
-//! Long lists by parts, and what the node tells of its blocks and its configuration.
+//! Pagination of long lists, and the node's reports about its blocks and its configuration.
 
 use crate::configuration::{reload, start};
 use serde_json::{Value, json};
@@ -57,14 +57,14 @@ fn names_and_values_are_searched_and_given_by_parts() {
                 assert_eq!(part.get("warnings").is_some(), is_cut_off, "{context}");
             }
         }
-        // A limit alone is upstream's.
+        // A limit without an offset is upstream's.
         let first = answer(&store, &format!("{path}?limit=2"));
         assert_eq!((first["data"].clone(), first.get("total")), (json!(&all[..2]), None));
         assert_eq!(get(&store, &format!("{path}?offset=-1")).status, 400);
     }
 }
 
-/// Whether all words are in a text, one behind the other, in any case.
+/// Returns whether a text contains all words, in this order, in any case.
 fn has(text: &str, words: &[&str]) -> bool {
     let mut rest = text.to_lowercase();
     words.iter().all(|word| match rest.split_once(word) {
@@ -113,7 +113,7 @@ fn blocks_are_listed_with_their_size() {
     let error = found.expect("the block")["error"].to_string();
     assert!(error.contains("meta.json is damaged"), "{error}");
 
-    // A read tells of a block that it leaves out.
+    // A read reports a block that it leaves out.
     let damaged = &expected[1];
     fs::write(data.join(&damaged.ulid).join("index"), "").expect("it is written");
     let range = format!("start={}&end={}", damaged.min_ms / 1000, damaged.min_ms / 1000 + 3_600);
@@ -135,7 +135,7 @@ fn blocks_are_listed_with_their_size() {
     let listed = answer(&store, "status/tsdb/blocks")["data"]["blocks"].to_string();
     assert!(listed.contains("\"error\":\"index: "), "{listed}");
 
-    // Without a read, both are found at the start. They were counted as if they were served.
+    // Without a read, both are found at the start. They used to be counted as if they were served.
     let store = store.restart(Server::terminate).expect("tidepool starts again");
     let served = (expected.len() - 2) as f64;
     let counted = || (store.metric("prometheus_tsdb_blocks_loaded") == Some(served)).then_some(());
@@ -174,7 +174,7 @@ fn targets_are_searched_and_given_by_parts() {
         let all = answer["data"]["activeTargets"].as_array().expect("targets");
         all.iter().map(|one| one["scrapeUrl"].as_str().expect("a text").to_owned()).collect()
     };
-    // Nothing listens on these ports. On a busy machine a scrape may time out before it hears so.
+    // Nothing listens on these ports. On a busy machine a scrape may time out before it is refused.
     let total = |query: &str| of(query)["total"].clone();
     let are_down = || (total("health=down&scrapePool=down&offset=0") == json!(20)).then_some(());
     wait::until("scrapes", TIMEOUT, are_down).unwrap_or_else(|error| panic!("{error}"));
@@ -187,12 +187,12 @@ fn targets_are_searched_and_given_by_parts() {
     assert!(all.get("total").is_none());
     assert_eq!(urls(&all).len(), 56);
     let part = of("state=active&search=north+127.0.0.2:1&limit=5&offset=3");
-    // Of the ports 1 to 20, in the order of their texts: 1, 10, 11, …
+    // The ports 1 to 20 in the order of their texts: 1, 10, 11, …
     assert_eq!(part["total"], json!(11));
     assert_eq!(part["warnings"], json!(["results truncated due to limit"]));
     let whole = urls(&of("state=active&search=north+127.0.0.2:1&offset=0"));
     assert_eq!((whole.len(), urls(&part)), (11, whole[3..8].to_vec()));
-    // What is down comes first, whatever its name is.
+    // Targets that are down come first, whatever their name.
     let first = urls(&of("state=active&offset=0&limit=20"));
     assert!(first.iter().all(|url| url.len() <= "http://127.0.0.2:20/metrics".len()), "{first:?}");
     assert_eq!(of("health=sick")["data"]["activeTargets"], json!([]));
@@ -234,12 +234,12 @@ fn the_configuration_is_shown_without_secrets_and_as_it_was_reloaded() {
     fs::write(&path, with("45s")).expect("a file");
     assert_eq!(reload(&store).0, 200);
     assert_eq!(shown(), json!(expected("45s")));
-    // A file that is wrong changes nothing.
+    // An invalid file changes nothing.
     fs::write(&path, with("soon")).expect("a file");
     assert_ne!(reload(&store).0, 200);
     assert_eq!(shown(), json!(expected("45s")));
 
-    // What is shown is a configuration, but for the secrets.
+    // The shown text is a valid configuration, except for the secrets.
     let again = directory.path().join("again.yml");
     fs::write(&again, expected("45s")).expect("a file");
     let checked = run_command("check", arguments!["config", &again], "");

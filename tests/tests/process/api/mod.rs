@@ -1,5 +1,5 @@
-//! The HTTP API: whatever is long comes in pages; while the log is replayed nothing is answered;
-//! browsers are content.
+//! The HTTP API: long answers come in pages, no request is answered during the replay, and browsers
+//! get the headers they need.
 
 mod duplicates;
 mod hostile;

@@ -1,5 +1,5 @@
-//! Answers that are long, answers before the store is ready, and the ways they come: in pages,
-//! compressed, or without a body.
+//! Long answers, answers before the store is ready, and the forms of answers: in pages, compressed,
+//! or without a body.
 
 use serde_json::{Value, json};
 use std::io::Read;
@@ -43,7 +43,7 @@ fn memory_does_not_grow_with_an_answer() {
     let store = Store::start_with(|config| config.flag("--head-snapshot=false")).expect("a start");
     fill(&store);
     let url = |path: &str| format!("{}/api/v1/{path}", store.server.url());
-    // What any lookup takes, however short its answer is.
+    // Any lookup takes this memory, however short its answer.
     Client::default().get(&url("series?match[]=long&limit=1")).expect("an answer");
     for (path, count) in [("series?match[]=long", SERIES), ("label/value/values", SERIES)] {
         store.server.reset_peak_memory().expect("the peak can be set back");
@@ -58,7 +58,7 @@ fn memory_does_not_grow_with_an_answer() {
         assert!(growth < bytes as u64, "{path}: {growth} bytes for an answer of {bytes}");
     }
 
-    // A client that disconnects ends the lookup; the head keeps nothing open for it.
+    // A client that disconnects ends the lookup, and the head closes its cursor.
     drop(Client::default().post_streaming(&url("series"), &[FORM], b"match[]=long"));
     let closed = || (store.metric("tidepool_head_open_cursors") == Some(0.0)).then_some(());
     tidepool_tests::wait::until("the head's cursors", TIMEOUT, closed).expect("they are closed");
@@ -68,7 +68,7 @@ fn memory_does_not_grow_with_an_answer() {
 
 const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
 
-/// Until the log is replayed, every answer says that it comes too early.
+/// Asserts that every request is refused until the log is replayed.
 fn is_answered_once_it_is_ready(store: Store) {
     let Store { server, config, directory } = store;
     server.kill().expect("it is killed");
@@ -103,7 +103,7 @@ fn answers_are_compressed_for_those_who_take_it() {
     for taken in ["gzip", "deflate, gzip;q=0.8"] {
         let packed = get(&store.server, path, &[("Accept-Encoding", taken)]);
         assert_eq!(packed.header("content-encoding"), Some("gzip"));
-        // Chunked transfer: the sizes are written between the pieces.
+        // With chunked transfer, sizes are written between the pieces.
         let bytes = unchunked(&packed.body);
         let mut text = Vec::new();
         flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut text).expect("gzip");
@@ -113,13 +113,13 @@ fn answers_are_compressed_for_those_who_take_it() {
         let answer = get(&store.server, path, &[("Accept-Encoding", refused)]);
         assert_eq!((answer.header("content-encoding"), &answer.body), (None, &plain.body));
     }
-    // What is short stays as it is.
+    // Short answers are not compressed.
     let short = get(&store.server, "/api/v1/alerts", &[("Accept-Encoding", "gzip")]);
     assert_eq!(short.header("content-encoding"), None);
 
     let head = request_bytes("HEAD", path, &[("Connection", "close")], 0, b"");
     let head = exchange(store.server.address(), head, TIMEOUT);
-    // Only a body would tell its length from the connection's end.
+    // HEAD returns no body, so the answer ends with the connection.
     let head = head.expect("an answer");
     assert_eq!((head.status, head.body.len()), (200, 0));
     assert_eq!(head.header("content-type"), Some("application/json"));

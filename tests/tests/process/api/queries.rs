@@ -1,5 +1,4 @@
-//! Queries in PromQL under their limits: turns, timeouts, samples, features, and clients that
-//! disconnect.
+//! Limits of queries in PromQL: turns, timeouts, samples, features, and clients that disconnect.
 
 use prost::Message;
 use serde_json::{Value, json};
@@ -22,7 +21,7 @@ use tidepool_tests::wait;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Seven billion additions: minutes, were it not ended.
+/// Seven billion additions, which would take minutes if the query were not ended.
 const SLOW: &str = "sum_over_time(sum_over_time(vector(1)[1d:1s])[1d:1s])";
 
 fn start(flags: &[&str]) -> Store {
@@ -53,7 +52,7 @@ fn assert_refused(response: &Response, status: u16, kind: &str, text: &str) {
     assert!(error.contains(text), "{error}");
 }
 
-/// Asks without waiting for the answer.
+/// Sends a query without waiting for the answer.
 fn ask_silently(server: &Server, expression: &str) -> TcpStream {
     let mut stream = TcpStream::connect(server.address()).expect("a connection");
     let request = request_bytes("GET", &path(expression, ""), &[], 0, b"");
@@ -88,7 +87,7 @@ fn queries_take_turns_and_a_client_that_goes_away_gives_its_turn_back() {
         let labels = format!("{}/api/v1/labels", store.server.url());
         assert_eq!(Client::default().get(&labels).expect("an answer").status, 200);
 
-        // The first would keep its turn for an hour.
+        // The first query would keep its turn for an hour.
         drop(first);
         assert_eq!(ask(&store.server, "1 + 1", "&timeout=30s").status, 200);
     }
@@ -100,7 +99,7 @@ fn queries_take_turns_and_a_client_that_goes_away_gives_its_turn_back() {
 fn more_than_the_queue_holds_is_refused() {
     let store = start(&["--query-max-concurrency=1", "--query-timeout=1h"]);
     let waiting: Vec<TcpStream> = (0..11).map(|_| ask_silently(&store.server, SLOW)).collect();
-    // A query that is asked before would take the place of one of them.
+    // A query sent earlier would take the place of one of them.
     let is_full = || (store.metric("prometheus_engine_queries")? >= 11.0).then_some(());
     wait::until("a queue that is full", TIMEOUT, is_full).expect("it is");
     let refused = ask(&store.server, "1 + 1", "&timeout=100ms");
@@ -142,7 +141,7 @@ fn samples_lookback_and_features_are_as_the_flags_say() {
     assert_eq!(result("a_total"), json!([]));
     assert_eq!(result("count(a_total offset 30s)")[0]["value"][1], json!("1"));
     assert_eq!(result("mad_over_time(a_total[40s])")[0]["value"][1], json!("2.5"));
-    // Without it, the two would have the same labels.
+    // Without the feature, the two would have the same labels.
     assert_eq!(result("count(abs({job=\"a\"} offset 30s))")[0]["value"][1], json!("2"));
     assert_refused(&ask("a_total + fill (0) b_total"), 400, "bad_data", "fill");
 }
@@ -153,7 +152,7 @@ fn label(name: &str, value: &str) -> Label {
     Label { name: name.into(), value: value.into() }
 }
 
-/// A histogram with bounds of its own, and a gauge of powers of two.
+/// Returns a histogram with custom bounds, and a gauge with exponential buckets.
 fn histograms(now_ms: i64) -> [Histogram; 2] {
     let custom = Histogram {
         count: Some(Count::CountFloat(6.5)),
@@ -245,7 +244,7 @@ fn an_answer_in_protobuf_has_whole_histograms() {
     assert_refused(&wrong, 400, "bad_data", "parse error");
 }
 
-/// The two expressions of upstream's `parse_test.go` that are no UTF-8; upstream refuses them, too.
+/// The two expressions of upstream's `parse_test.go` that are not UTF-8; upstream refuses them.
 #[test]
 fn expressions_that_are_no_utf8_are_refused() {
     let store = start(&[]);
@@ -264,7 +263,7 @@ fn expressions_that_are_no_utf8_are_refused() {
             assert_refused(&response, 400, "bad_data", &text);
         }
     }
-    // What stands for such bytes elsewhere is refused in an expression, as by Prometheus.
+    // Replacement characters for such bytes are refused in an expression, as by Prometheus.
     let response =
         ask(&store.server, "label_replace(vector(1), \"a\", \"\u{fffd}\", \"b\", \"\")", "");
     assert_refused(&response, 400, "bad_data", "invalid UTF-8 rune");
@@ -326,7 +325,7 @@ fn slow_queries_are_logged_with_their_cost() {
     }
 }
 
-/// What fails once the answer has begun must not look whole.
+/// An answer that fails after its beginning must not look complete.
 #[test]
 fn an_answer_that_fails_on_its_way_is_cut_short() {
     let store = start(&["--query-timeout=2s"]);
@@ -348,7 +347,7 @@ fn an_answer_that_fails_on_its_way_is_cut_short() {
     let mut answer =
         Client::default().post_streaming(&url, &form, b"query=long").expect("an answer");
     assert_eq!(answer.status, 200);
-    // Until the query has given up, it takes nothing of 32 megabytes.
+    // The client reads nothing of 32 megabytes until the query has given up.
     let ended = || (store.metric("prometheus_engine_queries")? == 0.0).then_some(());
     wait::until("the query's end", TIMEOUT, ended).expect("it ends");
     let mut bytes = Vec::new();

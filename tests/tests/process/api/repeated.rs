@@ -1,5 +1,5 @@
-//! Range queries that are asked again with ranges that have moved on: their answers are those of a
-//! query that evaluates everything, byte for byte, whatever was stored, deleted and cut meanwhile.
+//! Range queries repeated with ranges that have moved on: their answers are those of a full
+//! evaluation, byte for byte, whatever was stored, deleted and cut meanwhile.
 
 use serde_json::Value;
 use std::time::Duration;
@@ -20,10 +20,9 @@ use tidepool_tests::wait;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Between two samples of a series.
+/// Interval between two samples of a series.
 const INTERVAL_MS: i64 = 15_000;
 
-/// A range query.
 #[derive(Clone, Copy, Debug)]
 pub struct Range {
     pub start_ms: i64,
@@ -46,7 +45,7 @@ fn counter(server: &Server, what: &str) -> f64 {
     server.metric(&format!("tidepool_query_cache_{what}")).expect("a metric")
 }
 
-/// What a dashboard asks, besides random expressions.
+/// Queries of a dashboard, in addition to random expressions.
 pub const PANELS: [&str; 17] = [
     "cpu_seconds_total",
     "rate(cpu_seconds_total[5m])",
@@ -64,11 +63,11 @@ pub const PANELS: [&str; 17] = [
     "temperature - temperature offset 2m",
     "count({__name__=~\".+\"})",
     "latency_custom",
-    // An info says that this may be no counter.
+    // An info annotation says that this may be no counter.
     "rate(temperature[5m])",
 ];
 
-/// Samples of a time, from `from_ms` on and before `until_ms`.
+/// Returns samples from `from_ms` on and before `until_ms`.
 fn between(data: &[SentSeries], from_ms: i64, until_ms: i64) -> Vec<SentSeries> {
     let cut = |series: &SentSeries| {
         let values = series.values.iter();
@@ -100,7 +99,7 @@ fn repeated_queries_answer_as_new_ones() {
     let (mut sent_ms, mut late) = (begin_ms, all.out_of_order);
     let mut differences = Vec::new();
     for round in 0..=rounds {
-        // Half of the data at first, then some at a time.
+        // Half of the data at first, then a part of the rest in each round.
         let until_ms = match round {
             0 => begin_ms + (end_ms - begin_ms) / 2,
             _ => sent_ms + (end_ms - begin_ms) / 2 / rounds as i64,
@@ -109,7 +108,7 @@ fn repeated_queries_answer_as_new_ones() {
         sent_ms = until_ms;
         match random.below(6) {
             0 => {
-                // Those that came before some time, once.
+                // Deletes samples before some time, once.
                 let behind_ms = sent_ms - random.below(3_600_000) as i64;
                 send(server, Version::V2, &rows(&between(&late, behind_ms, sent_ms)));
                 for series in &mut late {
@@ -143,11 +142,11 @@ fn repeated_queries_answer_as_new_ones() {
     let (hits, misses) = (counter(server, "hits_total"), counter(server, "misses_total"));
     println!("{hits} hits, {misses} misses");
     assert_eq!(hits + misses, ((rounds + 1) * panels.len()) as f64);
-    // Most random expressions look ahead, or at their range.
+    // Most random expressions look ahead, or depend on the query's range.
     assert!(hits * 10.0 > misses, "{hits} hits, {misses} misses");
 }
 
-/// Series of a metric with a sample at each scrape of the two hours before a time.
+/// Makes series of a metric with a sample at each scrape of the two hours before a time.
 pub fn fleet(name: &str, series: usize, end_ms: i64) -> Vec<Series> {
     let of = |number: usize| {
         let samples: Vec<(i64, f64)> = (0..480)
@@ -169,7 +168,7 @@ pub fn write(store: &Store, series: &[Series]) {
     }
 }
 
-/// An info of early steps was shown for a range without them, as long as that was known already.
+/// An info annotation of early steps was shown for a range without them, as long as it was cached.
 #[test]
 fn infos_are_those_of_the_range_that_is_asked_for() {
     let store = Store::start_with(|config| config.flag("--out-of-order-window=3h"));
@@ -180,7 +179,7 @@ fn infos_are_those_of_the_range_that_is_asked_for() {
     write(&store, &fleet("requests_total", 2, end_ms));
     let panel = "sum(rate(used_bytes[1m])) or sum(rate(requests_total[1m]))";
     let mut with_info = Vec::new();
-    // The whole, then parts of it, then it has moved on.
+    // The whole range, then parts of it, then ranges that have moved on.
     for (from, to) in [(60, 0), (10, 0), (20, 5), (60, 0), (15, 0), (45, 20), (62, 2), (12, 0)] {
         let [start_ms, end_ms] = [from, to].map(|minutes| end_ms - minutes * 60_000);
         let range = Range { start_ms, end_ms, step_ms: INTERVAL_MS };
@@ -192,8 +191,8 @@ fn infos_are_those_of_the_range_that_is_asked_for() {
     assert!(with_info.contains(&true) && with_info.contains(&false), "{with_info:?}");
 }
 
-/// 24 panels over the last hour, refreshed every ten seconds beside scrapes: what they read of the
-/// store once they were read is less than a fifth.
+/// 24 panels over the last hour, refreshed every ten seconds beside scrapes: repeated reads of the
+/// store are less than a fifth of the first ones.
 #[test]
 fn a_repeated_dashboard_reads_a_fifth_at_most() {
     let store = Store::start_with(|config| config.flag("--out-of-order-window=3h"));
@@ -230,7 +229,7 @@ fn a_repeated_dashboard_reads_a_fifth_at_most() {
     let first = read(end_ms);
     let mut repeated = Vec::new();
     for refresh in 1..=12 {
-        // Scrapes come when they come, not when a dashboard asks.
+        // Scrapes come at times of their own, not when a dashboard sends requests.
         let now_ms = end_ms + refresh * 10_000;
         for name in ["requests_total", "used_bytes"] {
             let newer = fleet(name, 60, now_ms / INTERVAL_MS * INTERVAL_MS);
@@ -243,7 +242,7 @@ fn a_repeated_dashboard_reads_a_fifth_at_most() {
     println!("{first} samples at first, then {repeated:?}");
     assert!(first > 100_000, "{first}");
     assert!(repeated.iter().all(|samples| samples * 5 <= first), "{first} {repeated:?}");
-    // What is read anew is what was stored since.
+    // Only samples stored since are read again.
     assert!(repeated.iter().any(|samples| *samples > 0), "{repeated:?}");
 }
 
@@ -266,7 +265,7 @@ fn the_flag_bounds_the_memory_and_turns_it_off() {
     }
     assert!(counter(&store.server, "entries") >= 3.0);
     assert!(counter(&store.server, "evictions_total") >= 20.0);
-    // The newest is still there, the oldest is not.
+    // The newest is still cached, the oldest is not.
     for (number, hits) in [(39, 1.0), (0, 1.0)] {
         let expression = format!("used_bytes{{instance=~\"i00[0-9]\"}} + {number}");
         assert_eq!(ask(&store.server, &expression, range, "").0, 200);
@@ -282,7 +281,7 @@ fn the_flag_bounds_the_memory_and_turns_it_off() {
     }
 }
 
-/// Infos come with what is known of an answer, as long as newer steps have the same ones.
+/// Cached answers keep their info annotations, as long as newer steps have the same ones.
 #[test]
 fn answers_with_infos_are_kept_unless_the_infos_change() {
     let end_ms = now_ms() / 60_000 * 60_000;
@@ -306,14 +305,14 @@ fn answers_with_infos_are_kept_unless_the_infos_change() {
     };
     let hits = || counter(server, "hits_total");
 
-    // The same ones at each step.
+    // The same annotations at each step.
     for refresh in 0..4 {
         check("sum(rate(used_bytes[5m]))", end_ms - 60_000 + refresh * INTERVAL_MS, 1);
         check("sum(rate(used_bytes[5m]))", end_ms - 60_000 + refresh * INTERVAL_MS, 1);
     }
     assert_eq!(hits(), 7.0);
 
-    // One more from some time on; then it is evaluated as a whole each time.
+    // One more annotation from some time on; then each query is evaluated in full.
     let both = "sum(rate(used_bytes[5m])) or sum(rate(late_bytes[5m]))";
     check(both, half_ms - 30_000, 1);
     check(both, half_ms - 15_000, 1);
@@ -326,8 +325,7 @@ fn answers_with_infos_are_kept_unless_the_infos_change() {
     assert_eq!(hits(), 9.0);
 }
 
-/// A block that somebody copies into the directory is in the answers, also in those of steps that
-/// were known already.
+/// A block that is copied into the directory appears in the answers, also in those of cached steps.
 #[test]
 fn blocks_of_others_are_noticed() {
     let end_ms = now_ms() / 60_000 * 60_000;

@@ -1,4 +1,4 @@
-//! Large range queries on several threads: their answers are those of one thread, byte for byte.
+//! Large range queries on several threads: their answers equal those of one thread, byte for byte.
 
 use super::repeated::{PANELS, Range, ask, fleet, write};
 use std::path::Path;
@@ -17,7 +17,7 @@ use tidepool_tests::wait;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How many queries were split.
+/// Returns the number of split queries.
 fn split(server: &Server) -> f64 {
     server.metric("tidepool_queries_split_total").expect("a metric")
 }
@@ -30,7 +30,7 @@ fn wait_for_blocks(directory: &Path, count: usize) {
     wait::until("blocks", TIMEOUT, blocks).expect("they are cut");
 }
 
-/// Expressions of dashboards and random ones over random ranges, most of which lie in blocks.
+/// Expressions of dashboards and random ones over random ranges, most of which are in blocks.
 #[test]
 fn several_threads_answer_as_one() {
     let seed = 4_711;
@@ -67,12 +67,12 @@ fn several_threads_answer_as_one() {
     }
     assert!(differences.is_empty(), "seed {seed}: {}", differences.join("\n"));
     println!("{} of {} queries were split", split(&several.server), panels.len());
-    // Most random expressions look ahead, or at their range.
+    // Most random expressions look ahead, or depend on the query's range.
     assert!(split(&several.server) >= 15.0, "{}", split(&several.server));
     assert_eq!(split(&one.server), 0.0);
 }
 
-/// A query is split that reads enough samples for two threads; and it may be kept, too.
+/// A query is split if it reads enough samples for two threads; its results may be cached, too.
 #[test]
 fn large_queries_are_split_beside_writes() {
     let end_ms = now_ms() / 60_000 * 60_000 - 600_000;
@@ -93,7 +93,7 @@ fn large_queries_are_split_beside_writes() {
 
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // In order, behind what is asked for.
+        // In order, after the requested range.
         scope.spawn(|| {
             let mut time_ms = end_ms;
             while !is_done.load(Relaxed) {

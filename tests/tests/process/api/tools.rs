@@ -1,4 +1,4 @@
-//! What Thanos' sidecar looks for, and the page for people.
+//! Endpoints that Thanos' sidecar needs, and the page for people.
 
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -39,7 +39,7 @@ fn a_sidecar_finds_what_it_looks_for() {
     assert!(version.as_str().is_some_and(|version| version.starts_with("3.0.0+tidepool.")));
     assert!(data(&store, "status/buildinfo").get("features").is_none());
 
-    // Empty, it must be taken for one that may hold anything.
+    // An empty store must be taken for one that may have any time.
     let lowest = || store.metric("prometheus_tsdb_lowest_timestamp_seconds");
     assert_eq!(lowest().map(|seconds| seconds * 1000.0), Some(i64::MAX as f64));
     let time_ms = now_ms() / 1000 * 1000 - 5000;
@@ -94,7 +94,7 @@ fn metadata_is_found_by_family_and_up_to_a_limit() {
     assert_eq!(data(&store, "metadata?limit=2").as_object().map(Map::len), Some(2));
 }
 
-/// An answer of several pages has each family once, and all of its text.
+/// A response of several pages has each family once, and the whole text.
 #[test]
 fn metadata_of_many_families_comes_whole() {
     let store = Store::start().expect("tidepool starts");
@@ -138,7 +138,7 @@ fn every_endpoint_is_on_the_page_for_people() {
     let paths = description.lines().filter_map(|line| line.strip_prefix("  /")?.strip_suffix(':'));
     let mut count = 0;
     for path in paths {
-        // What may have more than one part is an ellipsis there.
+        // A part of the path that may repeat is an ellipsis there.
         let path = path.replace("{name}", "<name>").replace("{labels}", "…");
         let path = format!(" /{} ", path.replace("{decoder}", "…"));
         assert!(page.contains(&path), "{path} is not there:\n{page}");

@@ -11,25 +11,25 @@ use tidepool_tests::preload;
 use tidepool_tests::process::ProcessError;
 use tidepool_tests::tidepool::{Config, command};
 
-/// For a second node to give up.
+/// Timeout for a second node to give up.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(20);
-/// For a node to be gone that has lost its lock.
+/// Timeout for the end of a node that has lost its lock.
 const GONE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Samples of an import.
+/// Number of samples in an import.
 const IMPORTED: i64 = 20;
-/// What stands for the data directory, and for a file with samples.
+/// Placeholders for the data directory, and for a file with samples.
 const DIR: &str = "DIR";
 const FILE: &str = "FILE";
-/// What a command says that needs a block where there is none.
+/// Error of a command that needs a block, if there is none.
 const NO_BLOCK: &str = "holds no block";
 
-/// What a query says where a node runs, which has samples in memory.
+/// Message of a query while a node runs, which has samples in memory.
 const NODE_RUNS: &str = "a server is running";
 
-/// What an import says of samples that are not older than all that is only in the logs.
+/// Error of an import of samples that are not older than all samples that are only in the logs.
 const NOT_OLDER: &str = "is not before the oldest";
 
-/// Those that only read.
+/// Commands that only read the directory.
 const READING: [&[&str]; 8] = [
     &["tsdb", "verify", DIR],
     &["tsdb", "verify", DIR],
@@ -40,7 +40,7 @@ const READING: [&[&str]; 8] = [
     &["query", "instant", "--dir", DIR, "--time=1772000280", "count({__name__=~\".+\"})"],
     &["query", "series", "--dir", DIR, "--match={__name__=~\".+\"}"],
 ];
-/// Those that need the directory for themselves.
+/// Commands that need exclusive use of the directory.
 const OWNING: [&[&str]; 4] = [
     &["tsdb", "compact", DIR],
     &["tsdb", "compact", "--head", DIR],
@@ -49,9 +49,9 @@ const OWNING: [&[&str]; 4] = [
 ];
 
 impl World {
-    /// A second program beside the node: it reads or is refused, and changes nothing.
+    /// Runs a second program beside the node: it reads or is refused, and changes nothing.
     pub fn second_program(&mut self) -> Outcome {
-        // What another program changes is not in the journal.
+        // Changes by another program are not in the journal.
         if self.faults.journal().is_some() {
             return Ok(());
         }
@@ -97,7 +97,7 @@ impl World {
         }
     }
 
-    /// A second program got the directory, which is right only if the node was killed.
+    /// Handles a second program that got the directory, which is right only if the node was killed.
     fn took_over(&mut self, what: &str) -> Outcome {
         match self.running().wait_end(GONE_TIMEOUT) {
             Ok(status) if self.was_killed(status)? => {
@@ -108,8 +108,8 @@ impl World {
         }
     }
 
-    /// Two programs at once on a directory without a node, of which one may change it. `is_well`
-    /// tells whether there is nothing in it that was torn.
+    /// Runs two programs at once on a directory without a node, one of which may change it.
+    /// `is_well` says that no file in it is torn.
     pub fn two_programs(&mut self, is_well: bool) -> Outcome {
         self.move_clock()?;
         let owners = [self.random.pick(&OWNING), self.random.pick(&OWNING)];
@@ -162,7 +162,7 @@ impl World {
         self.directory.path().join("samples")
     }
 
-    /// Starts a command, with faults of its own: none.
+    /// Starts a command without faults of the disk.
     fn begin_beside(&mut self, arguments: &[&str]) -> Outcome<Child> {
         self.steps.push(arguments.join(" "));
         let mut command = command();
@@ -178,7 +178,7 @@ impl World {
     }
 }
 
-/// A command that could not do its work says why.
+/// Checks that a failed command gives a reason.
 fn said_why(arguments: &[&str], output: &Output) -> Outcome {
     let stderr = String::from_utf8_lossy(&output.stderr);
     match output.status.code().is_some() && !stderr.is_empty() && !stderr.contains("panicked") {
@@ -187,7 +187,7 @@ fn said_why(arguments: &[&str], output: &Output) -> Outcome {
     }
 }
 
-/// A command that reads finds nothing wrong in a directory that is well.
+/// Checks that a command that reads finds nothing wrong in an undamaged directory.
 fn judge_reader(arguments: &[&str], output: &Output, is_well: bool) -> Outcome {
     let stderr = String::from_utf8_lossy(&output.stderr);
     let is_refused = arguments[0] == "query" && stderr.contains(NODE_RUNS);

@@ -14,12 +14,12 @@ use tidepool_tests::series::Labels;
 use tidepool_tests::tidepool::Config;
 use tidepool_tests::wait;
 
-/// For a node to remove what is unfinished.
+/// Timeout for a node to remove unfinished files.
 const LEFTOVERS_TIMEOUT: Duration = Duration::from_secs(60);
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
 
 impl World {
-    /// The node has all samples and exemplars that it must have, and no others.
+    /// Checks that the node has all required samples and exemplars, and no others.
     pub fn check(&mut self, when: &str) -> Outcome {
         let found = self.read_and_judge(Asked::EVERYTHING).and_then(|()| self.check_exemplars());
         found.map_err(|error| format!("{when}: {error}").into())
@@ -53,7 +53,7 @@ impl World {
         Ok(self.model.judge_exemplars(&found)?)
     }
 
-    /// The last life: a start on a disk that is well, with all that belongs there and nothing else.
+    /// Checks the last start, without faults: all required files and samples, and no others.
     pub fn check_at_the_end(&mut self) -> Outcome {
         self.faults.clear()?;
         self.has_errors = false;
@@ -68,7 +68,7 @@ impl World {
         self.check_snapshot()
     }
 
-    /// A node that starts on the last snapshot has what there was when it was made.
+    /// Checks that a node on the last snapshot has the samples of the time when it was made.
     fn check_snapshot(&self) -> Outcome {
         let Some(snapshot) = &self.snapshot else { return Ok(()) };
         let copy = tempfile::tempdir()?;
@@ -88,7 +88,7 @@ impl World {
     }
 }
 
-/// The running node removes what is unfinished in its directory and its log.
+/// Waits until the running node has removed unfinished files from its directory and its log.
 pub fn wait_for_no_leftovers(data_dir: &Path) -> Outcome {
     let folders = [data_dir.to_path_buf(), data_dir.join("wal")];
     let mut left = Ok(Vec::new());

@@ -1,9 +1,9 @@
 //! The clock of a world's node: in some worlds it jumps, by minutes or years, ahead and back.
 //!
-//! Samples keep the times of the world. The clock keeps to times at which all of them have to be
+//! Samples keep the times of the world. The clock only takes times at which all of them must be
 //! accepted: not far behind the newest sample, or so far that it is doubted, and senders' times
-//! count instead. Where values are replaced, it is never a day ahead: the samples of blocks that
-//! are dated further ahead win over those that are cut later.
+//! count instead. If values are replaced, it is never a day ahead: the samples of blocks with later
+//! dates win over those that are cut later.
 
 use super::world::{Outcome, World};
 use tidepool_tests::fake_clock::FakeClock;
@@ -13,35 +13,34 @@ const MINUTE_MS: i64 = 60 * SECOND_MS;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 const DAY_MS: i64 = 24 * HOUR_MS;
 
-/// What the clock may be behind the newest sample that was sent: the next ones are at most some
-/// minutes newer, and less than `--max-future` (ten minutes) ahead of it.
+/// Largest distance of the clock behind the newest sent sample: the next samples are at most some
+/// minutes newer, and less than `--max-future` (ten minutes) ahead of the clock.
 const BEHIND_MS_MAX: i64 = 5 * MINUTE_MS;
-/// What it has to be behind the newest sample that is stored for being doubted: more than
-/// `--max-future`.
+/// Smallest distance of a doubted clock behind the newest stored sample: more than `--max-future`.
 const DOUBTED_MS_MIN: i64 = 15 * MINUTE_MS;
-/// Earlier than that, a clock is doubted whatever is stored: the end of 2024.
+/// A clock before this time is doubted whatever is stored: the end of 2024.
 const UNSET_MS_MAX: i64 = 1_735_600_000_000;
 
-/// Where it is ahead of the newest sample that was sent, or little behind.
+/// Distances ahead of the newest sent sample; the negative ones are slightly behind.
 const AHEAD_MS: [i64; 7] =
     [-4 * MINUTE_MS, -MINUTE_MS, 0, SECOND_MS, 9 * MINUTE_MS, 3 * HOUR_MS, 20 * HOUR_MS];
-/// Where it is far ahead, in some worlds.
+/// Large distances ahead, in some worlds.
 const FAR_AHEAD_MS: [i64; 3] = [30 * HOUR_MS, 40 * DAY_MS, 1_000 * DAY_MS];
-/// Where it is behind the newest sample that must be stored.
+/// Distances behind the newest sample that must be stored.
 const BEHIND_MS: [i64; 5] = [20 * MINUTE_MS, HOUR_MS, 26 * HOUR_MS, 20 * DAY_MS, 300 * DAY_MS];
-/// Where it was never set.
+/// Times of a clock that was never set.
 const UNSET_MS: [i64; 3] = [DAY_MS, 10_000 * DAY_MS, UNSET_MS_MAX - DAY_MS];
 
 /// A clock that jumps, and the time to which it jumped last.
 pub struct JumpingClock {
     pub clock: FakeClock,
     shows_ms: i64,
-    /// It is far ahead now and then.
+    /// Whether the clock is far ahead now and then.
     goes_far: bool,
 }
 
 impl World {
-    /// Gives the world a clock that jumps, if it is one of some.
+    /// Gives some worlds a clock that jumps.
     pub fn choose_clock(&mut self) -> Outcome {
         if self.random.one_in(3) {
             let shows_ms = self.newest_ms + MINUTE_MS;
@@ -52,12 +51,12 @@ impl World {
         Ok(())
     }
 
-    /// Whether a value that replaces another must be shown, whichever block it comes to.
+    /// Returns whether a replacing value must be shown, whichever block it is in.
     pub fn keeps_replaced(&self) -> bool {
         self.clock.as_ref().is_none_or(|clock| !clock.goes_far)
     }
 
-    /// Lets the clock jump, by chance, or if the next samples might be refused by it.
+    /// Lets the clock jump, at random, or if it might make the next samples be refused.
     pub fn move_clock(&mut self) -> Outcome {
         let Some(clock) = &self.clock else { return Ok(()) };
         let (shows_ms, goes_far) = (clock.shows_ms, clock.goes_far);

@@ -1,4 +1,4 @@
-//! Flags of one life of a node, by chance.
+//! Random flags for one life of a node.
 
 use std::fmt;
 use tidepool_tests::series::Random;
@@ -7,18 +7,18 @@ use tidepool_tests::tidepool::{Config, WalSync};
 /// Errors of file systems without hard links: EPERM, ENOSYS, EOPNOTSUPP.
 const LINK_ERRORS: [u32; 6] = [0, 0, 0, 1, 38, 95];
 
-/// What a life is started with.
+/// Flags and disk of one life.
 #[derive(Clone, Debug)]
 pub struct Flags {
     pub out_of_order_ms: i64,
     pub wal_sync: WalSync,
-    /// What hard links get; zero where the file system has them.
+    /// Error of hard links; zero if the file system has them.
     pub link_error: u32,
     rest: Vec<String>,
 }
 
 impl Flags {
-    /// Some flags. With `synced`, most lives sync before they answer.
+    /// Chooses flags at random. With `synced`, most lives sync before they answer.
     pub fn random(random: &mut Random, synced: Synced) -> Flags {
         use WalSync::{Always, Batch, Interval, Off};
         let block_ms: i64 = random.pick(&[5_000, 10_000, 10_000, 30_000, 60_000]);
@@ -57,14 +57,14 @@ impl Flags {
         Flags { out_of_order_ms, wal_sync, link_error, rest }
     }
 
-    /// Adds them to what is started.
+    /// Adds the flags to a configuration.
     pub fn apply(&self, config: Config) -> Config {
         let config = config.wal_sync(self.wal_sync);
         self.rest.iter().fold(config, |config, flag| config.flag(flag))
     }
 }
 
-/// How many lives sync before they answer.
+/// Share of lives that sync before they answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Synced {
     Always,

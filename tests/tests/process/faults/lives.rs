@@ -1,4 +1,4 @@
-//! The lives that a node has in a world: those that end at a call, and those on a disk that fails.
+//! The lives of a node in a world: those that end at a call, and those on a disk that fails.
 
 use super::flags::Synced;
 use super::world::{End, Outcome, World, verify};
@@ -8,23 +8,23 @@ use tidepool_tests::process::{ProcessError, READY_TIMEOUT};
 use tidepool_tests::tidepool::command;
 use tidepool_tests::wait;
 
-/// Steps of a life.
+/// Number of steps in a life.
 const STEPS: usize = 45;
-/// For a start on a disk that fails; after it the disk is well again.
+/// Timeout of a start on a failing disk, after which the faults end.
 const START_AMID_ERRORS: Duration = Duration::from_millis(500);
-/// For a node to take writes again once the disk is well.
+/// Timeout for a node to accept writes again once the faults have ended.
 const WELL_TIMEOUT: Duration = Duration::from_secs(60);
-/// Between two writes to a node that refuses them.
+/// Pause between two writes to a node that refuses them.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// Linux' numbers of what disks and file systems answer: EIO, ENOSPC, EDQUOT, EROFS, EACCES, EPERM,
+/// Linux' error numbers of disks and file systems: EIO, ENOSPC, EDQUOT, EROFS, EACCES, EPERM,
 /// EFBIG.
 const ERRORS: [u32; 9] = [5, 5, 5, 28, 28, 122, 30, 13, 27];
-/// ENOMEM and EMFILE, which opening a file may answer.
+/// ENOMEM and EMFILE, which opening a file may return.
 const ERRORS_OF_OPEN: [u32; 2] = [12, 24];
-/// EINTR, after which a program tries again: always would be for ever.
+/// EINTR, after which a program retries: if every call returned it, the retries would never end.
 const INTERRUPTED: u32 = 4;
-/// Which calls fail together.
+/// Groups of calls that fail together.
 const FAILING: [Kinds; 14] = [
     Kinds::WRITE,
     Kinds::WRITE,
@@ -41,12 +41,12 @@ const FAILING: [Kinds; 14] = [
     Kinds::TRUNCATE,
     Kinds::CHANGES,
 ];
-/// Parts of paths to which errors keep.
+/// Parts of paths to which errors are limited.
 const PATH_PARTS: [&str; 10] =
     ["", "", "", "/wal/", "/wbl/", "/0", "tombstones", "meta.json", "checkpoint", "head_snapshot"];
 
 impl World {
-    /// A life that ends at a call by chance, after starts that do.
+    /// Runs a life that ends at a random call, after starts that do.
     pub fn life_with_kills(&mut self) -> Outcome {
         self.begin_life(Synced::ByChance)?;
         while self.random.one_in(3) {
@@ -66,7 +66,7 @@ impl World {
         // The kill may still come while the node stops.
         let how = self.random.pick(&[End::Stop, End::Stop, End::Kill]);
         let is_clean = self.end(how)?;
-        // The next start cuts off what a kill left of a record.
+        // The next start truncates the torn record that a kill left.
         if is_clean && self.random.one_in(2) {
             verify(&self.data_dir())?;
         }
@@ -79,7 +79,7 @@ impl World {
         Ok(())
     }
 
-    /// A life on a disk that fails now and then, and is well at its end.
+    /// Runs a life on a disk that fails now and then, without faults at its end.
     pub fn life_with_errors(&mut self) -> Outcome {
         self.begin_life(Synced::ByChance)?;
         if self.random.one_in(3) {
@@ -119,7 +119,7 @@ impl World {
         Ok(())
     }
 
-    /// A life whose changes are journalled; syncs may fail in it.
+    /// Runs a life whose changes are journalled; syncs may fail in it.
     pub fn life_with_a_journal(&mut self, synced: Synced) -> Outcome {
         self.begin_life(synced)?;
         self.start()?;
@@ -147,7 +147,7 @@ impl World {
         Ok(())
     }
 
-    /// A short life on what a power cut has left, of which the start is journalled, too.
+    /// Runs a short life after a power cut, whose start is journalled, too.
     pub fn life_after_a_cut(&mut self) -> Outcome {
         self.begin_life(Synced::Mostly)?;
         while self.random.one_in(5) {
@@ -163,7 +163,7 @@ impl World {
         Ok(())
     }
 
-    /// A start that is killed at one of its calls, if it has so many.
+    /// Kills a start at one of its calls, if it makes that many.
     fn start_that_is_killed(&mut self) -> Outcome {
         self.steps.push("a start that is killed".to_owned());
         self.kill_after(60)?;
@@ -179,13 +179,13 @@ impl World {
         Ok(())
     }
 
-    /// Kills the next program at one of so many calls.
+    /// Kills the next program at one of its first calls.
     fn kill_after(&mut self, calls_max: u64) -> Outcome {
         let (calls, tears) = (1 + self.random.below(calls_max), self.random.one_in(2));
         Ok(self.faults.kill_after(calls as u32, tears)?)
     }
 
-    /// Lets some writes end early, in some lives.
+    /// Makes some writes end early, in some lives.
     fn shorten_writes(&mut self) -> Outcome {
         if self.random.one_in(5) {
             self.faults.shorten_writes(300)?;
@@ -228,8 +228,8 @@ impl World {
         Ok(self.faults.clear()?)
     }
 
-    /// Starts the node on a disk that fails. It may give up with an error, and starts once the disk
-    /// is well.
+    /// Starts the node on a failing disk. It may give up with an error, and starts once the faults
+    /// have ended.
     fn start_amid_errors(&mut self) -> Outcome {
         self.spawn()?;
         match self.wait_ready(START_AMID_ERRORS) {
@@ -238,7 +238,7 @@ impl World {
                 self.end_errors()?;
                 match self.wait_ready(READY_TIMEOUT) {
                     Ok(()) => return Ok(()),
-                    // It had met an error before.
+                    // The process had met an error before.
                     Err(ProcessError::EndedEarly { status, .. }) if status.code().is_some() => {}
                     Err(error) => return Err(error.into()),
                 }
@@ -252,7 +252,7 @@ impl World {
         self.check("at the start after one that failed")
     }
 
-    /// Writes are taken again, now that the disk is well.
+    /// Checks that writes are accepted again once the faults have ended.
     fn write_again(&mut self) -> Outcome {
         let mut outcome = Ok(());
         let taken = wait::until_every(RETRY_PAUSE, "a write that is taken", WELL_TIMEOUT, || {

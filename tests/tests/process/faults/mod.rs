@@ -1,9 +1,9 @@
-//! Faults of the disk at any call, kills at any call, and power cuts at any of them: random worlds
-//! whose answers are held against a model. Nothing that was acknowledged is lost, nothing is
-//! invented, nothing that was deleted comes back, nothing is there twice.
+//! Faults of the disk at any call, kills at any call, and power cuts at any change: random worlds
+//! whose answers are compared with a model. No acknowledged sample is lost, none is invented or
+//! doubled, and no deleted sample returns.
 //!
-//! A seed decides what a world does, not which thread does what first: a world that failed may need
-//! some attempts to fail again.
+//! A seed determines the actions of a world, not the order of threads: a failed world may need
+//! several attempts to fail again.
 
 mod beside;
 mod checks;
@@ -19,11 +19,11 @@ mod world;
 use tidepool_tests::soak::{SEEDS_VARIABLE, seeds};
 use world::{Outcome, World};
 
-/// Lives of a world, without the last.
+/// Number of lives in a world, without the last.
 const LIVES: usize = 4;
 
-/// Runs worlds; returns how many programs were killed at a call in them, and how many calls failed.
-/// The directory of a failed one is kept if it runs alone.
+/// Runs worlds; returns the number of programs killed at a call and the number of failed calls. The
+/// directory of a failed world is kept if it runs alone.
 fn run_worlds(
     each_run: usize,
     soak: usize,

@@ -1,31 +1,31 @@
-//! What a store may answer after all that was sent to it and deleted from it.
+//! A model of the permitted answers of a store, from everything sent to it and deleted from it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use tidepool_tests::histogram::{Kind, Value, ValueSeries};
 use tidepool_tests::series::Labels;
 
-/// A moment between two events; they are counted.
+/// Number of events so far, as a time between two events.
 pub type Tick = u64;
 
-/// Wrong samples that a message lists.
+/// Maximum number of wrong samples in a message.
 const WRONG_MAX: usize = 4;
 
-/// All that happened to one data directory.
+/// Events of one data directory.
 #[derive(Clone, Default)]
 pub struct Model {
     /// The number of the last event.
     now: Tick,
-    /// Whose length is noted at each event.
+    /// Journal whose length is recorded at each event.
     journal: Option<PathBuf>,
     journal_lengths: Vec<u64>,
-    /// When the journal began.
+    /// Tick at the beginning of the journal.
     journal_begun: Tick,
     requests: Vec<Request>,
     samples: BTreeMap<Labels, BTreeMap<i64, Vec<Sent>>>,
     deletions: Vec<Deletion>,
     exemplars: BTreeMap<Exemplar, Option<Tick>>,
-    /// Requests that were acknowledged, forgotten or not.
+    /// Number of acknowledged requests, including forgotten ones.
     pub taken: usize,
 }
 
@@ -46,13 +46,13 @@ struct Sent {
 struct Deletion {
     begun: Tick,
     done: Option<Tick>,
-    /// Of which series; `None` for all.
+    /// Deleted series; `None` for all.
     series: Option<BTreeSet<Labels>>,
     start_ms: i64,
     end_ms: i64,
 }
 
-/// An exemplar, by all that tells it from others.
+/// An exemplar with all parts that distinguish it from others.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Exemplar {
     pub series: Labels,
@@ -61,21 +61,21 @@ pub struct Exemplar {
     pub value: u64,
 }
 
-/// What an answer has to show.
+/// Required content of an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct View {
-    /// It has all that was acknowledged before,
+    /// The answer has all samples acknowledged before,
     pub acknowledged_before: Tick,
-    /// nothing of what was deleted before,
+    /// none of the samples deleted before,
     pub deleted_before: Tick,
-    /// and maybe what was sent before.
+    /// and possibly samples sent before.
     pub sent_before: Tick,
 }
 
-/// Which samples were asked for.
+/// Selection of the samples in a read.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
-    /// One series, or all.
+    /// The selected series; `None` for all.
     pub series: Option<&'a Labels>,
     pub start_ms: i64,
     pub end_ms: i64,
@@ -92,12 +92,11 @@ impl Asked<'_> {
 }
 
 impl Model {
-    /// With the length of a journal at each event.
+    /// Makes a model with the length of a journal at each event.
     pub fn beside(journal: Option<PathBuf>) -> Model {
         Model { journal, ..Model::default() }
     }
 
-    /// An event.
     pub fn tick(&mut self) -> Tick {
         if let Some(journal) = &self.journal {
             self.journal_lengths.push(journal.metadata().map_or(0, |it| it.len()));
@@ -106,14 +105,14 @@ impl Model {
         self.now
     }
 
-    /// The tick after all events that were over before a place in the journal.
+    /// Returns the tick after all events that were over before a position in the journal.
     pub fn tick_at(&self, journal_offset: u64) -> Tick {
         let before = self.journal_lengths.partition_point(|length| *length <= journal_offset);
         self.journal_begun + before as Tick + 1
     }
 
-    /// What is known of the directory that a power cut has left, which has another journal: what it
-    /// may have, and what it must have.
+    /// Makes the model of a directory after a power cut, which has another journal, from the
+    /// samples it may have and those it must have.
     pub fn after_a_cut(&self, view: View, journal: Option<PathBuf>) -> Model {
         let mut model = self.clone();
         model.tick();
@@ -142,7 +141,7 @@ impl Model {
         model
     }
 
-    /// A request is about to be sent; returns its number.
+    /// Records the beginning of a request; returns its number.
     pub fn begin(&mut self, rows: impl IntoIterator<Item = (Labels, i64, Value)>) -> usize {
         let begun = self.tick();
         let request = self.requests.len();
@@ -154,7 +153,7 @@ impl Model {
         request
     }
 
-    /// The request was answered, or will not be.
+    /// Records the end of a request, with or without an answer.
     pub fn end(&mut self, request: usize, is_acknowledged: bool, exemplars: &[Exemplar]) {
         let now = self.tick();
         let request = &mut self.requests[request];
@@ -167,7 +166,7 @@ impl Model {
         }
     }
 
-    /// A deletion is about to be asked for; returns its number.
+    /// Records the beginning of a deletion; returns its number.
     pub fn begin_deletion(
         &mut self,
         series: Option<BTreeSet<Labels>>,
@@ -179,12 +178,12 @@ impl Model {
         self.deletions.len() - 1
     }
 
-    /// The deletion was answered with success.
+    /// Records that the deletion was answered with success.
     pub fn end_deletion(&mut self, deletion: usize) {
         self.deletions[deletion].done = Some(self.tick());
     }
 
-    /// All that was acknowledged since then may be there or not.
+    /// Makes all samples acknowledged since then optional.
     pub fn forget_since(&mut self, tick: Tick) {
         for request in self.requests.iter_mut().filter(|request| request.begun > tick) {
             request.acknowledged = None;
@@ -197,7 +196,7 @@ impl Model {
         }
     }
 
-    /// Time of the newest sample that must be there.
+    /// Returns the time of the newest sample that must exist.
     pub fn newest_kept(&self) -> Option<i64> {
         let is_kept = |labels: &Labels, timestamp_ms: i64, sent: &[Sent]| {
             sent.iter().any(|sent| self.requests[sent.request].acknowledged.is_some())
@@ -210,23 +209,23 @@ impl Model {
         self.samples.iter().filter_map(newest_of).max()
     }
 
-    /// Whether a sample was ever sent for this time.
+    /// Returns whether a sample was ever sent for this time.
     pub fn has(&self, labels: &Labels, timestamp_ms: i64) -> bool {
         self.samples.get(labels).is_some_and(|times| times.contains_key(&timestamp_ms))
     }
 
-    /// Times between two of which samples of a series were sent; the first is not among them.
+    /// Returns times of samples sent for a series, between two; the first is excluded.
     pub fn times(&self, labels: &Labels, after_ms: i64, to_ms: i64) -> Vec<i64> {
         let times = self.samples.get(labels).into_iter().flat_map(BTreeMap::keys).copied();
         times.filter(|time_ms| *time_ms > after_ms && *time_ms <= to_ms).collect()
     }
 
-    /// All series that were ever sent.
+    /// Returns all series that were ever sent.
     pub fn series(&self) -> impl Iterator<Item = &Labels> {
         self.samples.keys()
     }
 
-    /// Times of a series at which everything was deleted after it was sent.
+    /// Returns times of a series at which everything was deleted after it was sent.
     pub fn deleted_times(&self, labels: &Labels) -> Vec<i64> {
         let Some(times) = self.samples.get(labels) else { return Vec::new() };
         let is_deleted = |(timestamp_ms, sent): (&i64, &Vec<Sent>)| {
@@ -239,7 +238,7 @@ impl Model {
         times.iter().filter_map(is_deleted).collect()
     }
 
-    /// What is wrong with the exemplars of an answer, which has all.
+    /// Returns an error if the exemplars of an answer, which has all, are wrong.
     pub fn judge_exemplars(&self, found: &[Exemplar]) -> Result<(), String> {
         let set: BTreeSet<&Exemplar> = found.iter().collect();
         if set.len() != found.len() {
@@ -258,7 +257,7 @@ impl Model {
         }
     }
 
-    /// What is wrong with the samples of an answer.
+    /// Returns an error if the samples of an answer are wrong.
     pub fn judge(&self, found: &[ValueSeries], asked: Asked<'_>, view: View) -> Result<(), String> {
         let mut answer: BTreeMap<&Labels, BTreeMap<i64, Value>> = BTreeMap::new();
         for ValueSeries { labels, points } in found {
@@ -321,7 +320,7 @@ impl Model {
                     && self.is_over(sent, it.begun)
             };
             if deletions.iter().any(removes) {
-                // What was refused may come back with a log that has it.
+                // A refused sample may return with a log that has it.
                 gone.extend(request.acknowledged.map(|_| &sent.value));
                 continue;
             }
@@ -329,7 +328,7 @@ impl Model {
             let is_promised = request.acknowledged.is_some_and(|at| at < view.acknowledged_before);
             if is_promised && !deletions.iter().any(may_remove) {
                 wanted = Some(&sent.value);
-                // What had ended before was replaced by it.
+                // Samples whose request had ended before were replaced.
                 allowed.retain(|earlier: &&Sent| !self.is_over(earlier, request.begun));
             }
             allowed.push(sent);
@@ -360,18 +359,18 @@ impl Model {
         })
     }
 
-    /// Whether the request of a sample had ended before a tick.
+    /// Returns whether the request of a sample had ended before a tick.
     fn is_over(&self, sent: &Sent, tick: Tick) -> bool {
         self.requests[sent.request].ended.is_some_and(|ended| ended < tick)
     }
 }
 
-/// What tells a series from others: some have labels that are too long for a message.
+/// Returns a short name for a series: some have labels too long for a message.
 fn name(labels: &Labels) -> String {
     format!("{} {}", labels.value("__name__"), labels.value("series"))
 }
 
-/// A staleness marker may become one of another kind.
+/// Makes staleness markers equal, because the kind of one may change.
 fn alike(value: Value) -> Value {
     match value {
         Value::Stale(_) => Value::Stale(Kind::Float),

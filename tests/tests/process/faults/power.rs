@@ -1,4 +1,4 @@
-//! Power cuts at any change of a world that was journalled.
+//! Power cuts at any change of a journalled world.
 
 use super::checks::wait_for_no_leftovers;
 use super::flags::Synced;
@@ -16,32 +16,32 @@ use tidepool_tests::series::Random;
 use tidepool_tests::tidepool::{Config, WalSync};
 use tidepool_tests::wait::chain;
 
-/// Lives before the cuts.
+/// Number of lives before the cuts.
 const LIVES: usize = 2;
-/// Places at which the power goes, before and after it went for the first time and again.
+/// Number of power cuts: of the first lives, and after one or two earlier cuts.
 const CUTS: [usize; 3] = [7, 3, 2];
-/// Directories that are made of each place in the first lives.
+/// Number of directories made for each position in the first lives.
 const VARIANTS: usize = 2;
-/// Of so many directories, one is lived in until the power goes again.
+/// One of this number of directories is used by a node until the next power cut.
 const LIVED_IN: u64 = 4;
 
-/// What is known of a world's lives, all of which were journalled.
+/// History of a world's lives, all of which were journalled.
 struct Past {
-    /// The directory before them.
+    /// The directory before the lives.
     disk: Disk,
-    /// When each began, and how it synced.
+    /// Beginning and sync policy of each life.
     lives: Vec<(Tick, WalSync)>,
-    /// What was acknowledged before is kept, whatever their policy.
+    /// Samples acknowledged before this tick are kept, whatever their policy.
     kept_before: Tick,
-    /// Nothing was lost so far.
+    /// Whether nothing was lost so far.
     is_whole: bool,
-    /// How often the power went before.
+    /// Number of earlier power cuts.
     cuts: usize,
 }
 
-/// Runs a world, and starts nodes on what power cuts may have left of it.
+/// Runs a world, and starts nodes on possible results of power cuts.
 pub fn run(world: &mut World) -> Outcome {
-    // Half of the worlds promise all that they acknowledged.
+    // Half of the worlds promise all acknowledged samples.
     let synced = if world.seed.is_multiple_of(2) { Synced::Always } else { Synced::Mostly };
     let mut lives = Vec::new();
     for _ in 0..LIVES {
@@ -52,7 +52,7 @@ pub fn run(world: &mut World) -> Outcome {
     cut(world, Past { disk, lives, kept_before: 0, is_whole: true, cuts: 0 })
 }
 
-/// Cuts the power at some places of the journal.
+/// Cuts the power at some positions of the journal.
 fn cut(world: &mut World, past: Past) -> Outcome {
     let Past { mut disk, lives, kept_before, is_whole, cuts } = past;
     let path = world.faults.journal().ok_or("a world without a journal")?;
@@ -67,7 +67,7 @@ fn cut(world: &mut World, past: Past) -> Outcome {
             let after = world.model.tick_at(entry.offset);
             let keeps = lives.iter().filter(|(began, _)| *began < after);
             let mut keeps = keeps.map(|(_, sync)| matches!(sync, WalSync::Always));
-            // Only what was synced before it was answered is promised.
+            // Only samples that were synced before the answer are promised.
             let keeps_all = keeps.all(|keeps| keeps);
             let acknowledged_before = if keeps_all { after } else { kept_before };
             let view = View { acknowledged_before, deleted_before: after, sent_before: after };
@@ -97,7 +97,7 @@ fn cut(world: &mut World, past: Past) -> Outcome {
     Ok(())
 }
 
-/// A node lives on what is left, and the power is cut again.
+/// Lets a node run after a power cut, and cuts the power again.
 fn live_on(
     world: &World,
     directory: TempDir,
@@ -116,13 +116,13 @@ fn live_on(
     outcome.map_err(|error| {
         let text = next.describe(&*error);
         next.server = None;
-        // It goes with the first world's, or is kept with it.
+        // The directory is deleted with the first world's, or kept with it.
         next.directory.disable_cleanup(true);
         format!("in {}, {text}", next.directory.path().display()).into()
     })
 }
 
-/// Numbers of the changes before which the power goes, ascending: most near changes of names.
+/// Chooses changes before which the power is cut, ascending: most near changes of names.
 fn places(entries: &[Entry], count: usize, random: &mut Random) -> Vec<usize> {
     let is_of_names = |change: &Change| {
         use Change::{Link, Remove, Rename, SyncDirectory, Truncate};
@@ -139,7 +139,7 @@ fn places(entries: &[Entry], count: usize, random: &mut Random) -> Vec<usize> {
     places
 }
 
-/// A node starts on what is left, with what was promised; one that starts after it has the same.
+/// Starts a node after a power cut, checks the promised samples, and starts it once more.
 fn check(world: &World, directory: &Path, view: View, is_whole: bool) -> Outcome {
     let config = world.flags.apply(Config::new(directory));
     let server = config.start()?;
@@ -159,14 +159,14 @@ fn check(world: &World, directory: &Path, view: View, is_whole: bool) -> Outcome
     if log.contains("panicked") {
         return Err(log.into());
     }
-    // What was not synced may be there without what it builds on.
+    // Data that was not synced may exist without the data it depends on.
     if !is_whole {
         return Ok(());
     }
     verify(&directory.join("data"))
 }
 
-/// Everything, without what is said of counter resets, of which less is known after a start.
+/// Reads everything, without hints about counter resets, which may be unknown after a start.
 fn read(server: &Server) -> Outcome<Vec<ValueSeries>> {
     let everything = everything(i64::MIN, i64::MAX);
     let mut series = Reader::new(&server.url()).sampled_values(&everything)?;

@@ -1,4 +1,4 @@
-//! What a world does to its node: writes of all kinds, deletions, reads, snapshots.
+//! Actions of a world on its node: writes of all kinds, deletions, reads, snapshots.
 
 use super::model::{Asked, Exemplar, View};
 use super::values::{GROUPS, Live, Row};
@@ -13,16 +13,15 @@ use tidepool_tests::remote_read::{Reader, everything, matcher, query};
 use tidepool_tests::remote_write::{Version, Writer};
 use tidepool_tests::series::Labels;
 
-/// Samples out of order are at most so much older than the newest, however large the window is.
+/// Largest age of out-of-order samples behind the newest, however large the window is.
 const LATE_MS_MAX: i64 = 40_000;
-/// What samples in order may be older than the newest of all series.
+/// Largest age of in-order samples behind the newest of all series.
 const BEHIND_MS: i64 = 1_000;
 
 /// Samples of a request, each once.
 type Rows = BTreeMap<(Labels, i64), SentValue>;
 
 impl World {
-    /// One step, by chance.
     pub fn step(&mut self) -> Outcome {
         self.move_clock()?;
         let (name, step): (&str, fn(&mut World) -> Outcome) = match self.random.below(100) {
@@ -43,13 +42,13 @@ impl World {
         step(self)
     }
 
-    /// All series, at so many times.
+    /// Sends all series, at this number of times.
     fn scrape(&mut self, times: usize) -> Outcome {
         self.send_scrape(times)?;
         Ok(())
     }
 
-    /// Whether the next scrape is taken.
+    /// Sends the next scrape; returns whether it was accepted.
     pub fn scrape_is_taken(&mut self) -> Outcome<bool> {
         Ok(self.send_scrape(1)? == Some(204))
     }
@@ -68,7 +67,7 @@ impl World {
         self.send(rows, with_exemplars)
     }
 
-    /// How much older than the newest a sample out of order may be; zero for none.
+    /// Returns the largest accepted age of an out-of-order sample behind the newest; zero for none.
     fn late_ms_max(&self) -> i64 {
         self.flags.out_of_order_ms.min(LATE_MS_MAX) * 4 / 5
     }
@@ -87,7 +86,7 @@ impl World {
         Ok(())
     }
 
-    /// Samples in and out of order in one request.
+    /// Sends in-order and out-of-order samples in one request.
     fn mixed(&mut self) -> Outcome {
         let late_ms_max = self.late_ms_max();
         let mut rows = Rows::new();
@@ -106,7 +105,7 @@ impl World {
         Ok(())
     }
 
-    /// What was deleted comes again, with other values.
+    /// Sends deleted samples again, with other values.
     fn again(&mut self) -> Outcome {
         let oldest_ms = self.newest_ms - self.late_ms_max();
         let mut rows = Rows::new();
@@ -122,8 +121,8 @@ impl World {
         Ok(())
     }
 
-    /// Another value for a time that has one. It takes the other's place, or is refused as long as
-    /// the head has the other.
+    /// Sends another value for a time that has one. It replaces the earlier value, or is refused as
+    /// long as the head has that value.
     fn replace(&mut self) -> Outcome {
         if !self.keeps_replaced() {
             return Ok(());
@@ -134,7 +133,7 @@ impl World {
         if times.is_empty() {
             return Ok(());
         }
-        // Older ones are more likely to be in a block.
+        // Older samples are more likely to be in a block.
         let number = self.random.below(times.len() as u64).min(self.random.below(4));
         let value = self.source.value(&live, &mut self.random);
         let rows = Rows::from([((live.labels, times[number as usize]), value)]);
@@ -142,7 +141,7 @@ impl World {
         Ok(())
     }
 
-    /// A sample for a time that has none.
+    /// Adds a sample for a time that has none.
     fn add(&mut self, rows: &mut Rows, live: &Live, timestamp_ms: i64) {
         if self.model.has(&live.labels, timestamp_ms) {
             return;
@@ -175,7 +174,7 @@ impl World {
         let body = encode_with(version, &sent, &exemplars);
         let writer = Writer::new(&self.url());
         let request = self.model.begin(rows.iter().map(Row::expected));
-        // A sender that is told to retry does so, or ends.
+        // A sender that is asked to retry does so, or gives up.
         let attempts = self.random.pick(&[1, 3]);
         let mut status = None;
         for _ in 0..attempts {
@@ -199,7 +198,7 @@ impl World {
         Ok(status)
     }
 
-    /// An exemplar for the newest sample of some series.
+    /// Makes an exemplar for the newest sample of some series.
     fn exemplars_of(&mut self, rows: &[Row]) -> Vec<SentExemplar> {
         let mut exemplars = Vec::new();
         for (number, row) in rows.iter().enumerate() {
@@ -219,7 +218,7 @@ impl World {
         exemplars
     }
 
-    /// The status of an answer, which has to be one of these as long as no call failed; `None` if
+    /// Returns the status of an answer, which must be one of these unless a call failed; `None` if
     /// the node was killed meanwhile.
     fn status_of<E: std::error::Error>(
         &mut self,
@@ -232,7 +231,7 @@ impl World {
             Err(error) => return self.no_answer(&error).map(|()| None),
         };
         let status = answer.status;
-        // A request that is refused may have been done in part, and its like is then too old.
+        // A refused request may have been applied in part, and a similar one is then too old.
         let is_right =
             statuses.contains(&status) || self.had_errors && matches!(status, 400 | 500 | 503);
         match is_right {
@@ -328,7 +327,7 @@ impl World {
         }
     }
 
-    /// A series ends, and another begins.
+    /// Replaces a series by a new one.
     fn other_series(&mut self) -> Outcome {
         if self.live.len() > 2 && self.random.one_in(2) {
             let number = self.random.below(self.live.len() as u64) as usize;

@@ -1,4 +1,4 @@
-//! The series of a world, and values that tell each sample from all others.
+//! The series of a world, with values that distinguish each sample from all others.
 
 use tidepool_tests::histogram::generate::{
     FAMILIES, HistogramShape, SentSeries, SentValue, generate,
@@ -6,17 +6,17 @@ use tidepool_tests::histogram::generate::{
 use tidepool_tests::histogram::{Value, wire};
 use tidepool_tests::series::{Labels, ORDINARY_NAN_BITS, Random, STALE_MARKER_BITS};
 
-/// Histograms of each family, which are taken one after the other.
+/// Number of histograms of each family, which are used one after the other.
 const HISTOGRAMS: usize = 150;
 
-/// Groups that series are in, for requests about several.
+/// Number of groups of series, for requests about several series.
 pub const GROUPS: u64 = 3;
 
 /// A series that is still written.
 #[derive(Clone, Debug)]
 pub struct Live {
     pub labels: Labels,
-    /// Which kind of histogram it has; `None` for floats.
+    /// Index of the histogram family; `None` for floats.
     family: Option<usize>,
 }
 
@@ -29,25 +29,25 @@ pub struct Row {
 }
 
 impl Row {
-    /// As a request takes it.
+    /// Returns the sample for a request.
     pub fn sent(&self) -> wire::SentRow<'_> {
         let Row { labels, timestamp_ms, value } = self;
         wire::SentRow { labels, timestamp_ms: *timestamp_ms, value }
     }
 
-    /// As the model takes it.
+    /// Returns the sample for the model.
     pub fn expected(&self) -> (Labels, i64, Value) {
         (self.labels.clone(), self.timestamp_ms, self.value.canonical())
     }
 }
 
-/// Makes series and values.
+/// Generator of series and values.
 #[derive(Clone)]
 pub struct Source {
     histograms: Vec<SentSeries>,
-    /// How many series there were.
+    /// Number of series so far.
     series: u64,
-    /// How many values there were.
+    /// Number of values so far.
     values: u64,
 }
 
@@ -58,7 +58,6 @@ impl Source {
         Source { histograms: generate(shape), series: 0, values: 0 }
     }
 
-    /// A series that was not there before.
     pub fn series(&mut self, random: &mut Random) -> Live {
         let family = match random.one_in(2) {
             true => None,
@@ -68,12 +67,12 @@ impl Source {
         self.series_of(family, long)
     }
 
-    /// A series of floats that was not there before.
+    /// Makes a new series of floats.
     pub fn float_series(&mut self) -> Live {
         self.series_of(None, 0)
     }
 
-    /// The next value of such a series.
+    /// Returns the next value of such a series.
     pub fn float(&mut self) -> f64 {
         self.values += 1;
         self.values as f64 + 0.125
@@ -92,7 +91,7 @@ impl Source {
         Live { labels, family }
     }
 
-    /// The next value of a series.
+    /// Returns the next value of a series.
     pub fn value(&mut self, live: &Live, random: &mut Random) -> SentValue {
         self.values += 1;
         let number = self.values as f64;

@@ -1,5 +1,5 @@
-//! A world: one data directory on a disk with faults, a node that lives on it again and again with
-//! other flags, and the model that says what its answers have to be.
+//! A world: one data directory on a disk with faults, a node that runs on it repeatedly with other
+//! flags, and the model that determines the expected answers.
 
 use super::clock::JumpingClock;
 use super::flags::{Flags, Synced};
@@ -20,45 +20,45 @@ use tidepool_tests::series::Random;
 use tidepool_tests::tidepool::{Config, READY_PATH, WalSync};
 use tidepool_tests::wait::chain;
 
-/// What is wrong, if anything is.
+/// Result of an action; the error describes a fault.
 pub type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
 /// Time of the first samples: days before the clock of the tests.
 const BEGIN_MS: i64 = 1_772_000_280_000;
-/// For a node that gives no answer to have ended.
+/// Timeout for the end of a node that gives no answer.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
-/// Between two looks at whether a node is ready: there are many starts.
+/// Pause between two looks whether a node is ready; short, because there are many starts.
 const READY_PAUSE: Duration = Duration::from_millis(5);
-/// What a log says of a fault of the program itself.
+/// Log messages about a fault of the program itself.
 const PANICS: [&str; 3] = ["panicked", "wasm trap", "engine failed"];
-/// Last steps that a message lists.
+/// Maximum number of steps in a message.
 const STEPS_MAX: usize = 12;
-/// Characters of the log's end in a message.
+/// Maximum characters of the log's end in a message.
 const LOG_CHARS: usize = 3_000;
 
-/// The node's directory and all that is known of it.
+/// The node's directory, with the state of the test.
 pub struct World {
     pub seed: u64,
     pub random: Random,
     pub directory: TempDir,
     pub faults: DiskFaults,
-    /// None at all, for programs beside the node: they are counted.
+    /// Without faults, for programs beside the node, whose calls are counted.
     pub beside: DiskFaults,
-    /// The clock of this world, if it is not that of all tests.
+    /// The clock of this world, unless it is that of all tests.
     pub clock: Option<JumpingClock>,
     pub model: Model,
-    /// Of the present life.
+    /// Flags of the present life.
     pub flags: Flags,
     pub life: usize,
     life_began: Tick,
     pub server: Option<Server>,
-    /// The node was killed at a call, and is gone.
+    /// Whether the node was killed at a call and has ended.
     pub is_killed: bool,
-    /// Programs that were killed before the present start.
+    /// Number of programs killed before the present start.
     kills: u32,
-    /// Calls fail now.
+    /// Whether calls fail at present.
     pub has_errors: bool,
-    /// Calls failed in this world: writes may have been taken in part.
+    /// Whether calls failed in this world: writes may then have been applied in part.
     pub had_errors: bool,
     pub steps: Vec<String>,
     pub source: Source,
@@ -69,16 +69,15 @@ pub struct World {
     pub snapshot: Option<Snapshot>,
 }
 
-/// How a node ends.
+/// Way in which a node ends.
 #[derive(Clone, Copy, Debug)]
 pub enum End {
-    /// As an operator ends it.
+    /// By a clean stop, with SIGTERM.
     Stop,
-    /// By SIGKILL.
     Kill,
 }
 
-/// A snapshot that was answered.
+/// A snapshot that the node acknowledged.
 pub struct Snapshot {
     pub name: String,
     pub begun: Tick,
@@ -86,7 +85,7 @@ pub struct Snapshot {
 }
 
 impl World {
-    /// A world before its first life. With `journalled`, all changes are noted.
+    /// Makes a world before its first life. With `journalled`, all changes are recorded.
     pub fn new(seed: u64, journalled: bool) -> Outcome<World> {
         let mut random = Random::new(seed, 0);
         let directory = tempfile::tempdir()?;
@@ -127,8 +126,8 @@ impl World {
         })
     }
 
-    /// The world that goes on with what a power cut has left in the folder `data` of this
-    /// directory; all changes are noted.
+    /// Makes a world that continues after a power cut, in the folder `data` of this directory; all
+    /// changes are recorded.
     pub fn after_a_cut(&self, directory: TempDir, view: View, seed: u64) -> Outcome<World> {
         let path = directory.path();
         let faults = DiskFaults::new(&path.join("data"), path, seed)?;
@@ -164,7 +163,7 @@ impl World {
         self.directory.path().join("data")
     }
 
-    /// The next life, with flags of its own; the node is not started yet.
+    /// Begins the next life, with other flags; the node is not started yet.
     pub fn begin_life(&mut self, synced: Synced) -> Outcome {
         self.life += 1;
         self.life_began = self.model.tick();
@@ -182,7 +181,7 @@ impl World {
         Ok(())
     }
 
-    /// Starts the node.
+    /// Starts the node without waiting.
     pub fn spawn(&mut self) -> Outcome {
         self.move_clock()?;
         self.kills = self.faults.kills()?;
@@ -193,7 +192,7 @@ impl World {
         Ok(())
     }
 
-    /// With which variables programs run that meet these faults.
+    /// Returns the variables with which programs meet these faults.
     pub fn variables_with(&self, faults: &DiskFaults) -> Outcome<Variables> {
         let clock = self.clock.as_ref().map(|it| it.clock.variables()).transpose()?;
         Ok(preload::joined(clock.into_iter().chain([faults.variables()])))
@@ -204,11 +203,11 @@ impl World {
         self.running().wait_ready_within(READY_PATH, timeout, READY_PAUSE)
     }
 
-    /// The node.
+    /// Returns the running node.
     ///
     /// # Panics
     ///
-    /// If it was not started, which is a fault of the test.
+    /// If the node was not started, which is a fault of the test.
     pub fn running(&mut self) -> &mut Server {
         self.server.as_mut().expect("the node was started")
     }
@@ -217,7 +216,7 @@ impl World {
         self.running().url()
     }
 
-    /// A request got no answer, which is right only if the node was killed at a call.
+    /// Handles a request without an answer, which is right only if the node was killed at a call.
     pub fn no_answer(&mut self, error: &dyn Error) -> Outcome {
         let Ok(status) = self.running().wait_end(END_TIMEOUT) else {
             return Err(format!("the node runs, but: {}", chain(error)).into());
@@ -229,12 +228,12 @@ impl World {
         }
     }
 
-    /// Whether the status is that of a node that was killed at a call.
+    /// Returns whether the status is that of a node that was killed at a call.
     pub fn was_killed(&self, status: ExitStatus) -> Outcome<bool> {
         Ok(status.signal() == Some(9) && self.faults.kills()? > self.kills)
     }
 
-    /// Ends the node, unless it is gone already; tells whether it stopped cleanly.
+    /// Ends the node, unless it has ended; returns whether it stopped cleanly.
     pub fn end(&mut self, how: End) -> Outcome<bool> {
         let Some(server) = self.server.take() else { return Ok(false) };
         let process_id = server.process_id();
@@ -254,7 +253,7 @@ impl World {
             status.success()
         };
         if !is_clean && matches!(self.flags.wal_sync, WalSync::Batch) {
-            // What this life acknowledged may have been in memory alone.
+            // Samples acknowledged in this life may have been in memory alone.
             self.model.forget_since(self.life_began);
         }
         if self.clock.is_some() {
@@ -266,7 +265,7 @@ impl World {
         Ok(is_clean)
     }
 
-    /// The program never said that it failed itself.
+    /// Checks that the program did not report a failure of its own.
     fn check_log(&self) -> Outcome {
         let log = self.log();
         match log.lines().find(|line| PANICS.iter().any(|word| line.contains(word))) {
@@ -280,12 +279,12 @@ impl World {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// When the present life began.
+    /// Returns the tick at the beginning of the present life.
     pub fn life_began(&self) -> Tick {
         self.life_began
     }
 
-    /// All that helps to find out what a failure is.
+    /// Describes the state of the world for a failure.
     pub fn describe(&self, error: &dyn Error) -> String {
         let World { seed, life, flags, steps, .. } = self;
         let steps = &steps[steps.len().saturating_sub(STEPS_MAX)..];
@@ -298,14 +297,14 @@ impl World {
     }
 }
 
-/// For programs beside a node.
+/// Prepares a disk without faults, for programs beside a node.
 fn no_faults(directory: &Path) -> Outcome<DiskFaults> {
     let scratch = directory.join("beside");
     std::fs::create_dir(&scratch)?;
     Ok(DiskFaults::new(&directory.join("data"), &scratch, 0)?)
 }
 
-/// `tidepool tsdb verify` finds nothing wrong. No node may run.
+/// Checks that `tidepool tsdb verify` finds nothing wrong. No node may run.
 pub fn verify(data_dir: &Path) -> Outcome {
     let output = cli::run(tidepool_tests::arguments!["verify", data_dir], "");
     match output.code {

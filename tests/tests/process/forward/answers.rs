@@ -1,5 +1,5 @@
-//! Answers that mean something else than they seem to: pages in place of a receiver's answers,
-//! times that are no times, limits that time lifts.
+//! Misleading answers: pages in place of a receiver's answers, invalid times, limits that are only
+//! temporary.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -32,13 +32,13 @@ fn page() -> Response {
     Response {
         status: 200,
         headers: vec![("content-type".into(), "text/html; charset=utf-8".into())],
-        // Longer than an answer that is read to its end.
+        // Longer than the part of an answer that is read.
         body: format!("<!DOCTYPE html>\n<title>Log in</title>{}", " ".repeat(100_000)).into_bytes(),
     }
 }
 
-/// A gateway that answers everything with its page takes nothing: all waits until the receiver is
-/// back, and comes in the version that is configured.
+/// A gateway that answers everything with its page accepts nothing: all samples stay pending until
+/// the receiver is back, and are sent in the configured version.
 #[test]
 fn a_page_of_a_gateway_delivers_nothing() {
     for version in Version::ALL {
@@ -65,8 +65,8 @@ fn a_page_of_a_gateway_delivers_nothing() {
     }
 }
 
-/// A receiver that has counted before, and then does not, is another server: nothing is counted as
-/// sent, and 2.0 is tried again.
+/// A receiver that has returned counts before, and then does not, is another server: no sample
+/// counts as sent, and 2.0 is tried again.
 #[test]
 fn a_receiver_of_2_0_that_stops_counting_is_asked_again() {
     let receiver = Receiver::start().expect("a receiver");
@@ -83,7 +83,7 @@ fn a_receiver_of_2_0_that_stops_counting_is_asked_again() {
     assert!(receiver.received().iter().all(|request| request.version() == Version::V2));
 }
 
-/// What the receiver says that it did not write is counted as failed, whatever the status.
+/// Samples that the receiver did not write, by its counts, are failed, whatever the status.
 #[test]
 fn what_was_not_written_is_counted() {
     for code in [204, 400] {
@@ -105,7 +105,7 @@ fn what_was_not_written_is_counted() {
     }
 }
 
-/// A sample that is too old is counted once, however often the request is made that it waits for.
+/// A sample that is too old is counted once, however often its request is repeated.
 #[test]
 fn what_is_too_old_is_counted_once() {
     let receiver = Receiver::start().expect("a receiver");
@@ -129,7 +129,7 @@ fn what_is_too_old_is_counted_once() {
     assert_eq!(receiver.received().len(), 2);
 }
 
-/// A `Retry-After` that asks for no pause, or for one that is over, leaves it to the backoff, which
+/// A `Retry-After` without a pause, or with a time in the past, is replaced by the backoff, which
 /// grows.
 #[test]
 fn no_pause_is_not_taken_for_one() {
@@ -156,8 +156,8 @@ fn no_pause_is_not_taken_for_one() {
     }
 }
 
-/// Between two nodes with the defaults a limit that is lifted later costs nothing; who asks for
-/// Prometheus' behaviour gets it.
+/// Between two nodes with the defaults, a temporary limit loses nothing; Prometheus' behaviour is
+/// available by a setting.
 #[test]
 fn a_series_limit_of_the_centre_drops_nothing() {
     for (setting, is_kept) in [("", true), (", retry_on_http_429: false", false)] {

@@ -1,6 +1,6 @@
-//! What the specifications of remote write 1.0 and 2.0 ask of a sender, case by case, judged by a
-//! receiver that keeps every byte. The cases are those of upstream's compliance suite for senders
-//! (prometheus/compliance, `remotewrite/sender`), and some of ours.
+//! Requirements of the specifications of remote write 1.0 and 2.0 for senders, case by case,
+//! checked by a receiver that keeps every byte. The cases are those of upstream's compliance suite
+//! for senders (prometheus/compliance, `remotewrite/sender`), with additional ones.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,12 +16,12 @@ use tidepool_tests::series::{ORDINARY_NAN_BITS, STALE_MARKER_BITS, Series};
 use tidepool_tests::tidepool::Store;
 use tidepool_tests::wait;
 
-/// Everything there is, soon, in one shard.
+/// Sends everything, soon, in one shard.
 const ALL: &str = "    send_exemplars: true\n    send_native_histograms: true\n    \
                    queue_config: {batch_send_deadline: 200ms, max_shards: 1, min_backoff: 10ms, \
                    max_backoff: 80ms}\n    metadata_config: {send_interval: 1s}\n";
 
-/// Writes these to a node; each has to be taken.
+/// Writes series to a node; each must be accepted.
 #[track_caller]
 fn write(node: &Store, series: &[Series]) {
     let rows: Vec<_> = series.iter().map(Series::row).collect();
@@ -29,12 +29,12 @@ fn write(node: &Store, series: &[Series]) {
     assert_eq!(answer.status, 204, "{}", answer.text());
 }
 
-/// One sample of now.
+/// Returns one sample at the current time.
 fn one_sample() -> Vec<Series> {
     vec![Series::new(&[("__name__", "test_metric"), ("job", "test")], &[(now_ms(), 42.0)])]
 }
 
-/// Waits for so many requests with samples, and returns all of these.
+/// Waits for this number of requests with samples, and returns all of them.
 #[track_caller]
 fn requests(receiver: &Receiver, node: &Store, count: usize) -> Vec<Received> {
     let mut found = Vec::new();
@@ -61,7 +61,7 @@ fn message_v2(received: &Received) -> write_v2::Request {
     }
 }
 
-/// A sender says what it sends and who it is, by POST, as a snappy block.
+/// A sender names format and itself in headers, uses POST, and sends a snappy block.
 #[test]
 fn requests_have_the_headers_of_their_version() {
     for version in Version::ALL {
@@ -84,13 +84,13 @@ fn requests_have_the_headers_of_their_version() {
         let agent = request.header("user-agent").unwrap_or_default();
         assert!(agent.starts_with("tidepool/"), "{agent:?}");
         assert_eq!(request.header("retry-attempt"), None, "it is the first attempt");
-        // A block, not a stream: that would begin with its magic.
+        // A block, not a stream, which would begin with its magic.
         assert!(!request.body.starts_with(b"\xff\x06\x00\x00sNaPpY"));
         assert_eq!(message(&request).series(), request.series().expect("it decodes"));
     }
 }
 
-/// Label sets are sorted, without empty or doubled names, whatever was added or changed on the way.
+/// Label sets are sorted, without empty or doubled names, whatever changed them on the way.
 #[test]
 fn labels_are_sorted_and_whole() {
     let rules = "    write_relabel_configs:
@@ -172,7 +172,7 @@ fn values_and_times_arrive_bit_by_bit() {
     }
 }
 
-/// A message of everything that 2.0 can say: floats and histograms with exemplars and metadata.
+/// Makes a message of everything in 2.0: floats and histograms with exemplars and metadata.
 fn everything_of_v2(at: i64) -> write_v2::Request {
     let mut symbols = Symbols::default();
     let exemplar = |symbols: &mut Symbols<'_>, value| write_v2::Exemplar {
@@ -239,8 +239,8 @@ fn everything_of_v2(at: i64) -> write_v2::Request {
     write_v2::Request { symbols: symbols.into_strings(), timeseries }
 }
 
-/// Histograms, exemplars and metadata come as they were written, in a table of symbols that is as
-/// the specification has it.
+/// Histograms, exemplars and metadata are sent as they were written, with a symbol table as
+/// specified.
 #[test]
 fn all_kinds_of_2_0_arrive_with_a_proper_table_of_symbols() {
     let receiver = Receiver::start().expect("a receiver");
@@ -273,7 +273,7 @@ fn all_kinds_of_2_0_arrive_with_a_proper_table_of_symbols() {
     for name in ["requests_total", "latency_seconds", "load"] {
         let (was, is) = (of(&sent, name), of(&got, name));
         assert_eq!(is.samples, was.samples, "{name}");
-        // Whether a counter was reset is found again when it is read.
+        // Resets of counters are detected again when samples are read.
         let without_hint = |histograms: &[write_v2::Histogram]| -> Vec<write_v2::Histogram> {
             let hintless =
                 |h: &write_v2::Histogram| write_v2::Histogram { reset_hint: 0, ..h.clone() };
@@ -292,13 +292,13 @@ fn all_kinds_of_2_0_arrive_with_a_proper_table_of_symbols() {
         };
         assert_eq!(said(&got, &is), said(&sent, &was), "{name}");
     }
-    // They are counted once their answer has come back.
+    // Rows are counted once their answer has arrived.
     wait_for_delivery(&node, 1);
     let histograms = figure(&node, "prometheus_remote_storage_histograms_total", "");
     assert_eq!(histograms, 2.0);
 }
 
-/// The same as 1.0 has it: metadata by family, in requests of their own.
+/// The same in 1.0: metadata by family, in requests of their own.
 #[test]
 fn all_kinds_of_1_0_arrive() {
     let receiver = Receiver::start().expect("a receiver");
@@ -330,7 +330,7 @@ fn all_kinds_of_1_0_arrive() {
     .unwrap_or_else(|error| panic!("{error}: {:#?}", receiver.received()));
 }
 
-/// Without being asked for, neither exemplars nor histograms are sent.
+/// By default, neither exemplars nor histograms are sent.
 #[test]
 fn what_is_not_asked_for_is_not_sent() {
     let receiver = Receiver::start().expect("a receiver");
@@ -344,7 +344,7 @@ fn what_is_not_asked_for_is_not_sent() {
     assert!(got.timeseries[0].exemplars.is_empty(), "{got:?}");
 }
 
-/// What the receiver may do better another time comes again, the very same, with growing pauses.
+/// Requests that the receiver may accept later are repeated unchanged, with growing pauses.
 #[test]
 fn failures_of_the_receiver_are_tried_again() {
     for version in Version::ALL {
@@ -370,7 +370,7 @@ fn failures_of_the_receiver_are_tried_again() {
     }
 }
 
-/// `Retry-After` is waited for, with 503 and, where that is asked for, with 429.
+/// `Retry-After` is respected with 503 and, if configured, with 429.
 #[test]
 fn a_receiver_says_when_to_come_again() {
     for code in [503, 429] {
@@ -389,7 +389,7 @@ fn a_receiver_says_when_to_come_again() {
     }
 }
 
-/// What is refused for good is not sent again, whatever comes after it.
+/// Permanently refused requests are not sent again, whatever comes after them.
 #[test]
 fn refusals_are_final() {
     for code in [400, 401, 403, 404, 413, 429] {
@@ -418,7 +418,7 @@ fn refusals_are_final() {
     }
 }
 
-/// A redirect is not followed, and costs nothing: such as that of a gate which asks for a login.
+/// A redirect, such as that of a gateway which demands a login, is not followed, and loses nothing.
 #[test]
 fn redirects_are_tried_again_and_not_followed() {
     for code in [301, 302, 307, 308] {
@@ -437,10 +437,10 @@ fn redirects_are_tried_again_and_not_followed() {
     }
 }
 
-/// A receiver that does not know 2.0 gets the same rows as 1.0, and from then on 1.0.
+/// A receiver that does not support 2.0 gets the same rows as 1.0, and from then on 1.0.
 #[test]
 fn a_receiver_of_1_0_gets_1_0() {
-    // One says so; the other takes everything for 1.0, and so says nothing of what it wrote.
+    // One receiver says so; the other takes everything for 1.0, and returns no counts.
     let not_known: fn(&Received) -> Response = |_| status(415);
     let silent: fn(&Received) -> Response = |_| status(204);
     for answer in [not_known, silent] {
@@ -466,7 +466,7 @@ fn a_receiver_of_1_0_gets_1_0() {
     }
 }
 
-/// A success of 2.0 that counts what was written is believed, and never a reason for 1.0.
+/// A success of 2.0 with counts is accepted, and is never a reason for 1.0.
 #[test]
 fn a_receiver_that_counts_keeps_2_0() {
     let receiver = Receiver::start().expect("a receiver");
@@ -486,7 +486,7 @@ fn a_receiver_that_counts_keeps_2_0() {
     assert_eq!(all.len(), 3);
 }
 
-/// Many series share a request, no request is larger than asked for, and none is empty.
+/// Many series share a request, no request is larger than configured, and none is empty.
 #[test]
 fn requests_are_batches() {
     for version in Version::ALL {
@@ -509,8 +509,8 @@ fn requests_are_batches() {
     }
 }
 
-/// Answers that are too long, cut, endless or no HTTP at all cost nothing but their own request,
-/// and what their first line says counts.
+/// Answers that are too long, cut, endless or not HTTP only affect their own request, and the
+/// status in their first line counts.
 #[test]
 fn odd_answers_end_nothing() {
     let huge = [b"HTTP/1.1 500 Oh\r\ncontent-length: 1000000\r\n\r\n", &[b'x'; 1_000_000][..]];
@@ -530,11 +530,11 @@ fn odd_answers_end_nothing() {
     let lines = "    queue_config: {batch_send_deadline: 50ms, min_backoff: 5ms}\n    \
                  metadata_config: {send: false}\n";
     let node = node(receiver.address(), Version::V1, lines, |config| config);
-    // The fifth answer takes it.
+    // The fifth answer accepts the sample.
     write(&node, &one_sample());
     wait_for_delivery(&node, 1);
     assert_eq!(receiver.received().len(), 5);
-    // The sixth refuses it, the next takes it.
+    // The sixth answer refuses the sample, the next one accepts it.
     write(&node, &one_sample());
     wait::until("the refusal", TIMEOUT, || {
         let name = "prometheus_remote_storage_samples_failed_total";

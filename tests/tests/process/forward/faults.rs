@@ -1,5 +1,5 @@
-//! A way on which everything goes wrong: each sample still arrives, in its series' order, and twice
-//! only where the answer to its request was lost.
+//! A connection with every kind of fault: each sample still arrives, in its series' order, and
+//! twice only if the answer to its request was lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use tidepool_tests::checksum::{Checksum, differences};
@@ -12,7 +12,7 @@ use tidepool_tests::sender::{Sender, recent_data, send_all};
 use tidepool_tests::series::{Dataset, Labels, Series, Shape, Texture};
 use tidepool_tests::tidepool::Store;
 
-/// Small requests of several shards, so that many meet a fate.
+/// Small requests of several shards, so that many have a fault.
 const QUEUE: &str = "    queue_config: {batch_send_deadline: 100ms, max_samples_per_send: 200, \
                      min_shards: 4, max_shards: 4, min_backoff: 5ms, max_backoff: 50ms, \
                      retry_on_http_429: true}\n";
@@ -49,11 +49,11 @@ fn each_fault_costs_at_most_one_request_twice_and_no_order() {
         let mut repeated = 0;
         for request in receiver.received() {
             let all = request.series().unwrap_or_else(|error| panic!("{error}"));
-            // 1.0 says in requests of their own what is known of families; these have no series.
+            // 1.0 sends metadata in requests of their own, which have no series.
             if all.is_empty() {
                 continue;
             }
-            // What comes again is the very same request.
+            // A repeated request is exactly the same.
             if !bodies.insert(request.body) {
                 repeated += 1;
                 continue;
@@ -84,7 +84,7 @@ fn each_fault_costs_at_most_one_request_twice_and_no_order() {
     }
 }
 
-/// The same with a real receiver, and the node is killed again and again.
+/// The same with a real receiver, and the node is killed repeatedly.
 #[test]
 fn faults_on_the_way_and_kills_end_with_the_same_samples() {
     for version in Version::ALL {

@@ -1,4 +1,4 @@
-//! Figures say what waits from the start on: also of a node that has delivered nothing yet.
+//! Metrics report pending samples from the start on, also in a node that has delivered nothing yet.
 
 use tidepool_tests::clock::now_ms;
 use tidepool_tests::forwarding::{TIMEOUT, figure, node, wait_for_delivery};
@@ -28,12 +28,12 @@ fn write(node: &Store, name: &str, time_ms: i64) {
     assert_eq!(answer.status, 204, "{}", answer.text());
 }
 
-/// Nothing was ever delivered: what waits lags from its first sample, before and after a kill.
+/// If no sample was ever delivered, the lag counts from the first one, before and after a kill.
 #[test]
 fn a_receiver_that_was_never_there_lags() {
     let address = free_address().expect("an address");
     let node = node(address, Version::V2, QUEUE, |config| config);
-    // A minute, a sample each second.
+    // A minute, with a sample each second.
     let data = recent_data(141, 10, 61);
     send_all(&node, Version::V2, &data);
     wait_for_figure(&node, LAG, |lag| (55.0..=65.0).contains(&lag));
@@ -43,7 +43,7 @@ fn a_receiver_that_was_never_there_lags() {
     wait_for_figure(&node, BYTES_LEFT, |bytes| bytes > 0.0);
 }
 
-/// What was delivered before a kill is where the lag is counted from after it.
+/// After a kill, the lag counts from the last sample delivered before.
 #[test]
 fn the_lag_survives_a_kill_and_ends_with_the_backlog() {
     let receiver = Receiver::start().expect("a receiver");
@@ -62,7 +62,7 @@ fn the_lag_survives_a_kill_and_ends_with_the_backlog() {
     wait_for_figure(&node, BYTES_LEFT, |bytes| bytes == 0.0);
 }
 
-/// A destination for which there is nothing in the log does not lag.
+/// A destination without pending samples in the log has no lag.
 #[test]
 fn what_the_rules_drop_does_not_lag() {
     let receiver = Receiver::start().expect("a receiver");

@@ -1,5 +1,5 @@
-//! What can be checked when the configuration is loaded is checked then, and what works goes on;
-//! what is secret in it is shown nowhere.
+//! The configuration is checked as far as possible when it is loaded, and working destinations
+//! continue; its secrets are shown nowhere.
 
 use std::path::Path;
 use tidepool_tests::forwarding::{TIMEOUT, figure, wait_for_delivery};
@@ -10,7 +10,7 @@ use tidepool_tests::sender::{recent_data, send_all};
 use tidepool_tests::tidepool::{Store, command};
 use tidepool_tests::wait;
 
-/// A node whose configuration file is this.
+/// Starts a node with this configuration file.
 fn start(config: &Path, yaml: &str) -> Store {
     std::fs::write(config, yaml).expect("a file");
     let store = Store::start_with(|node| {
@@ -19,7 +19,7 @@ fn start(config: &Path, yaml: &str) -> Store {
     store.expect("the node starts")
 }
 
-/// Changes the file and has it read again; returns the answer's status and text.
+/// Changes and reloads the file; returns the answer's status and text.
 fn reload(node: &Store, config: &Path, yaml: &str) -> (u16, String) {
     std::fs::write(config, yaml).expect("a file");
     let url = format!("{}/-/reload", node.server.url());
@@ -36,8 +36,8 @@ fn destination(url: &str, more: &str) -> String {
     )
 }
 
-/// Neither a start nor a reload takes what would fail with every request, and the destination that
-/// works is not ended for one that would not.
+/// Neither a start nor a reload accepts settings with which every request would fail, and they do
+/// not end the destination that works.
 #[test]
 fn what_can_never_work_is_refused_when_it_is_loaded() {
     let files = tempfile::tempdir().expect("a directory");
@@ -71,7 +71,7 @@ fn what_can_never_work_is_refused_when_it_is_loaded() {
             format!("    authorization: {{credentials_file: {text}}}\n"),
             "authorization has characters that cannot be sent",
         ),
-        // Also where the URL has no use for them.
+        // Also if the URL does not use the settings.
         ("    tls_config: {ca_file: /no/such/file}\n".to_owned(), "tls_config.ca_file /no/such"),
         (format!("    tls_config: {{ca_file: {text}}}\n"), "no certificate in PEM"),
         ("    tls_config: {server_name: 'a b'}\n".to_owned(), "tls_config.server_name \"a b\""),
@@ -89,7 +89,7 @@ fn what_can_never_work_is_refused_when_it_is_loaded() {
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && text.contains(said), "{lines}: {text}");
     }
-    // The one that works does so all the time: it counts on.
+    // The working destination is not interrupted: its counters continue.
     let data = recent_data(151, 10, 10);
     send_all(&node, Version::V2, &data);
     wait_for_delivery(&node, data.sample_count());
@@ -144,8 +144,8 @@ fn a_token_in_a_url_is_not_shown() {
     assert!(receiver.received().iter().any(|request| request.path.contains("tenant=a")));
 }
 
-/// A destination that is known by its URL alone is another one once that changes: what goes with
-/// its position is counted, and the log says how to keep it.
+/// A destination that is identified by its URL alone is a new one when the URL changes: the samples
+/// lost with its position are counted, and the log says how to keep it.
 #[test]
 fn a_position_that_is_lost_is_counted() {
     const LOST: &str = "tidepool_remote_storage_positions_dropped_total";
@@ -162,20 +162,20 @@ fn a_position_that_is_lost_is_counted() {
     assert_eq!(node.metric(LOST), Some(1.0));
     let log = node.server.log();
     assert!(log.contains("`name`") && log.contains("position"), "{log}");
-    // One that has a name keeps its position.
+    // A destination with a name keeps its position.
     let (status, said) = reload(&node, &config, &named(&url, "    name: centre\n"));
     assert_eq!(status, 200, "{said}");
     assert_eq!(node.metric(LOST), Some(2.0));
     let (status, said) = reload(&node, &config, &named(&format!("{url}/"), "    name: centre\n"));
     assert_eq!(status, 200, "{said}");
     assert_eq!(node.metric(LOST), Some(2.0));
-    // Nor is it lost uncounted at a start.
+    // Nor is the position lost uncounted at a start.
     std::fs::write(&config, named(&url, "")).expect("a file");
     let node = node.restart(|server| server.terminate()).expect("the node starts again");
     assert_eq!(node.metric(LOST), Some(1.0));
 }
 
-/// A name that was made of the URL says nothing to people.
+/// A name that was derived from the URL means nothing to people.
 #[test]
 fn the_log_names_the_receiver() {
     let files = tempfile::tempdir().expect("a directory");
@@ -194,7 +194,7 @@ fn the_log_names_the_receiver() {
     }
 }
 
-/// Fewer shards than wait with rows: each of those is answered, at once and all together.
+/// Fewer shards than have waiting rows: each of these is emptied, all at the same time.
 #[test]
 fn fewer_shards_lose_no_answer() {
     let files = tempfile::tempdir().expect("a directory");

@@ -1,5 +1,5 @@
-//! Store and forward: what one tidepool stores arrives at other receivers, whatever happens to the
-//! way there or to either end.
+//! Store and forward: samples stored by one tidepool arrive at other receivers, whatever happens to
+//! the connection or to either end.
 
 mod answers;
 mod conformance;

@@ -1,4 +1,4 @@
-//! The way is cut for hours of data time, and both ends die on it.
+//! The connection is down for hours of data time, and both ends are killed in that time.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use tidepool_tests::tidepool::{Config, Store};
 use tidepool_tests::wait;
 use tidepool_tests::{arguments, cli};
 
-/// Rough data of some hours that end now.
+/// Makes rough data of some hours that end now.
 fn hours(seed: u64, hours: usize) -> Dataset {
     let (interval_ms, scrapes) = (15_000, hours * 240);
     let start_ms = now_ms() - scrapes as i64 * interval_ms;
@@ -30,7 +30,7 @@ fn hours(seed: u64, hours: usize) -> Dataset {
 
 const QUEUE: &str = "    queue_config: {batch_send_deadline: 200ms, max_backoff: 500ms}\n";
 
-/// A centre at a formerly unused address, which accepts out-of-order samples.
+/// Starts a centre at an unused address, which accepts out-of-order samples.
 fn centre_at(address: SocketAddr) -> Store {
     let directory = tempfile::tempdir().expect("a directory");
     let config = Config::new(directory.path()).flag("--out-of-order-window=12h");
@@ -38,7 +38,7 @@ fn centre_at(address: SocketAddr) -> Store {
     Store { server, config, directory }
 }
 
-/// Sends so many requests more.
+/// Sends this number of further requests.
 fn send(sender: &Sender<'_>, node: &Store, requests: usize) {
     let writer = node.writer();
     for _ in 0..requests {
@@ -47,9 +47,9 @@ fn send(sender: &Sender<'_>, node: &Store, requests: usize) {
     }
 }
 
-/// Six hours of data while the centre is gone, of which the log keeps next to nothing: the node
-/// cuts blocks, is killed over and over, and delivers it all once the centre is back. Then the
-/// centre is killed in the middle of that.
+/// Six hours of data without the centre, of which the log keeps almost nothing: the node cuts
+/// blocks, is killed repeatedly, and delivers everything once the centre is back. Then the centre
+/// is killed in the middle of that.
 #[test]
 fn hours_without_the_centre_and_kills_on_both_sides() {
     for (version, order) in [
@@ -72,7 +72,7 @@ fn hours_without_the_centre_and_kills_on_both_sides() {
         });
         let data = hours(96, 6);
         let sender = Sender::new(&data, Version::V2);
-        // Some of it arrives before the way is cut.
+        // Some samples arrive before the outage.
         let first = launch.start().expect("the centre starts");
         let requests = sender.request_count();
         send(&sender, &node, requests / 10);
@@ -87,7 +87,7 @@ fn hours_without_the_centre_and_kills_on_both_sides() {
             node = node.restart(|server| server.kill()).expect("the node starts again");
         }
         send(&sender, &node, requests);
-        // What the log has no more is known to be missing.
+        // Samples that are no longer in the log are recorded as a gap.
         wait::until("a gap", TIMEOUT, || {
             let rows = figure(&node, "tidepool_remote_storage_backlog_samples", "");
             (rows > 10_000.0).then_some(())
@@ -115,7 +115,7 @@ fn hours_without_the_centre_and_kills_on_both_sides() {
     }
 }
 
-/// A command that cuts while the node is stopped deleted the log that the destination waited for.
+/// A command that cut blocks while the node was stopped deleted the log of pending samples.
 #[test]
 fn what_waits_outlives_an_offline_compaction() {
     for head in [false, true] {
@@ -140,7 +140,7 @@ fn what_waits_outlives_an_offline_compaction() {
     }
 }
 
-/// A deletion rewrites the out-of-order log: samples that wait survive it, and restarts.
+/// A deletion rewrites the out-of-order log: pending samples survive the rewrite, and restarts.
 #[test]
 fn out_of_order_samples_wait_through_a_deletion_and_restarts() {
     let address = free_address().expect("an address");
@@ -157,7 +157,7 @@ fn out_of_order_samples_wait_through_a_deletion_and_restarts() {
         assert_eq!(answer.status, 204, "{}", answer.text());
     };
     write(&node, &[at("kept", 300..400), at("gone", 300..400)]);
-    // Out-of-order ones of both, of which a deletion takes the one's.
+    // Out-of-order samples of both series; the deletion removes those of one.
     write(&node, &[at("kept", 0..100), at("gone", 0..100)]);
     Admin::new(&node.server.url()).delete(&["{__name__=\"gone\"}"], 0, now);
     write(&node, &[at("kept", 100..150)]);
@@ -177,7 +177,7 @@ fn out_of_order_samples_wait_through_a_deletion_and_restarts() {
     });
 }
 
-/// What waits longer or takes more than it may is dropped, the oldest first, and counted.
+/// Samples pending for too long or beyond the size limit are dropped, oldest first, and counted.
 #[test]
 fn what_is_beyond_the_limits_is_dropped_and_counted() {
     let address = free_address().expect("an address");
@@ -209,7 +209,7 @@ fn what_is_beyond_the_limits_is_dropped_and_counted() {
         let all = data.sample_count();
         panic!("{error}: {count} + {dropped} of {all}; the log says:\n{}", node.server.log())
     });
-    // Nothing that was not sent, and all of the newest.
+    // No sample that was not sent, and all of the newest.
     let lost = tidepool_tests::checksum::missing("the rest", &data.series, &got);
     assert_eq!(lost as f64, figure(&node, name, reason));
     let newest = data.time_range_ms().map_or(0, |(_, last)| last - 60_000);
@@ -219,8 +219,8 @@ fn what_is_beyond_the_limits_is_dropped_and_counted() {
     tidepool_tests::checksum::assert_same("the newest", &newest_of(&data.series), &newest_of(&got));
 }
 
-/// A request whose answer takes its time arrives, and is not counted as dropped, too, when more
-/// waits behind it than may.
+/// A request with a slow answer arrives, and is not counted as dropped as well if the rows behind
+/// it exceed the limit.
 #[test]
 fn what_is_on_its_way_at_the_limit_is_counted_once() {
     let receiver = Receiver::start().expect("a receiver");
@@ -241,7 +241,7 @@ fn what_is_on_its_way_at_the_limit_is_counted_once() {
     wait::until("a request", TIMEOUT, || (!receiver.received().is_empty()).then_some(()))
         .unwrap_or_else(|error| panic!("{error}; the log says:\n{}", node.server.log()));
     send(&sender, &node, sender.request_count());
-    // The limit is looked at once a second.
+    // The limit is checked once a second.
     std::thread::sleep(Duration::from_secs(3));
     drop(shut);
     let name = "prometheus_remote_storage_samples_dropped_total";
@@ -262,8 +262,8 @@ fn what_is_on_its_way_at_the_limit_is_counted_once() {
     assert!(rows.values().all(|times| *times == 1), "some came again; {}", node.server.log());
 }
 
-/// While forwarding cannot begin, as for want of memory, figures say what waits, and the log stays
-/// within its bound: what goes is counted.
+/// While forwarding cannot begin, as for want of memory, metrics report the pending samples, and
+/// the log stays within its bound: dropped samples are counted.
 #[test]
 fn a_destination_that_cannot_begin_holds_no_more_than_it_may() {
     let receiver = Receiver::start().expect("a receiver");
@@ -271,7 +271,7 @@ fn a_destination_that_cannot_begin_holds_no_more_than_it_may() {
         let config = config.block_duration("10m").flag("--wal-segment-size=64KiB");
         config.flag("--remote-write-log-size=256KiB").flag("--remote-write-memory-limit=3MiB")
     });
-    // More series than the instance has room for.
+    // More series than the instance has memory for.
     let (series, scrapes, interval_ms) = (20_000, 8, 300_000);
     let start_ms = now_ms() - scrapes as i64 * interval_ms;
     let texture = Texture::Regular;
@@ -292,10 +292,10 @@ fn a_destination_that_cannot_begin_holds_no_more_than_it_may() {
         .unwrap_or_else(|error| panic!("{error}; the log says:\n{}", node.server.log()));
 }
 
-/// Rows that a receiver has taken, and how often each.
+/// Rows that a receiver accepted, and how often each.
 type Taken = Arc<Mutex<BTreeMap<(Labels, i64), usize>>>;
 
-/// From now on takes everything, each request after a pause; they are counted from zero.
+/// Makes the receiver accept everything, each request after a pause; they count from zero.
 fn takes(receiver: &Receiver, pause: impl Fn(usize) + Send + Sync + 'static) -> Taken {
     let all: Taken = Arc::default();
     let (rows, count) = (Arc::clone(&all), AtomicUsize::new(0));
@@ -312,8 +312,8 @@ fn takes(receiver: &Receiver, pause: impl Fn(usize) + Send + Sync + 'static) -> 
     all
 }
 
-/// A node that has all of this in blocks, of which the log has next to nothing left, and whose
-/// receiver answers 503.
+/// Starts a node that has all of this in blocks and almost nothing in its log, and whose receiver
+/// answers 503.
 fn node_with_backlog(receiver: &Receiver, data: &Dataset) -> Store {
     receiver.answers(|_, _| status(503));
     let lines = "    metadata_config: {send: false}\n    queue_config: {batch_send_deadline: 200ms, \
@@ -332,7 +332,7 @@ fn node_with_backlog(receiver: &Receiver, data: &Dataset) -> Store {
     node
 }
 
-/// A slow receiver gets the samples of blocks once, however often their read starts over.
+/// A slow receiver gets the samples of blocks once, however often their read is restarted.
 #[test]
 fn a_slow_receiver_gets_the_backlog_once() {
     let receiver = Receiver::start().expect("a receiver");
@@ -340,7 +340,7 @@ fn a_slow_receiver_gets_the_backlog_once() {
     let node = node_with_backlog(&receiver, &data);
     let rows = takes(&receiver, |number| {
         if number < 8 {
-            // Longer than a read of the store is left open that finds no room.
+            // Longer than a read of the store stays open when the queue is full.
             std::thread::sleep(Duration::from_millis(1_500));
         }
     });
@@ -350,11 +350,11 @@ fn a_slow_receiver_gets_the_backlog_once() {
     .unwrap_or_else(|error| panic!("{error}; the log says:\n{}", node.server.log()));
     let rows = rows.lock().expect("no test has failed");
     let twice: usize = rows.values().map(|times| times - 1).sum();
-    // At most a request that was on its way when the log was given up.
+    // At most one request that was under way when the log was truncated.
     assert!(twice <= 500, "{twice} of {} came again; {}", rows.len(), node.server.log());
 }
 
-/// A damaged block costs the half hours that it has, and blocks nothing else.
+/// A damaged block loses its own half hours, and blocks nothing else.
 #[test]
 fn a_damaged_block_holds_up_nothing_else() {
     let receiver = Receiver::start().expect("a receiver");

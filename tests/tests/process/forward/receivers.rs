@@ -1,4 +1,4 @@
-//! Receivers of both versions.
+//! Receivers of both versions of remote write.
 
 use tidepool_tests::forwarding::{AT_ONCE, figure, node, wait_for, wait_for_delivery};
 use tidepool_tests::remote_write::Version;
@@ -18,9 +18,9 @@ fn another_tidepool_gets_all_by_both_versions_and_from_logs_of_both_kinds() {
         let data = recent_data(91, 60, 120);
         send_all(&node, Version::V2, &data);
         wait_for("all to arrive", &node, &centre.server.url(), &data.series);
-        // Each once.
+        // Each sample once.
         wait_for_delivery(&node, data.sample_count());
-        // What was delivered is not sent again by the next life.
+        // Delivered samples are not sent again after a restart.
         let node = node.restart(|server| server.kill()).expect("the node starts again");
         let more = recent_data(92, 60, 10);
         send_all(&node, Version::V1, &more);
@@ -69,7 +69,7 @@ fn labels_are_added_and_changed_and_credentials_sent() {
 
 #[test]
 fn what_is_refused_is_dropped_and_counted() {
-    // One that takes no writes by this path.
+    // A receiver that accepts no writes at this path.
     let centre = Store::start().expect("the centre starts");
     let files = tempfile::tempdir().expect("a directory");
     let path = files.path().join("tidepool.yml");

@@ -1,4 +1,4 @@
-//! Destinations come, change and go while the node runs.
+//! Destinations are added, changed and removed while the node runs.
 
 use std::path::PathBuf;
 use tidepool_tests::clock::now_ms;
@@ -38,7 +38,7 @@ impl Node {
         Node { store: store.expect("the node starts"), config, _files: files }
     }
 
-    /// Changes the file and has it read again; returns the answer's status and text.
+    /// Changes and reloads the file; returns the answer's status and text.
     fn reload(&self, destinations: &[String]) -> (u16, String) {
         std::fs::write(&self.config, yaml(destinations)).expect("a file");
         let url = format!("{}/-/reload", self.store.server.url());
@@ -74,7 +74,7 @@ fn destinations_come_change_and_go() {
     let (centre, other) = (Store::start().expect("it starts"), Store::start().expect("it starts"));
     let (centre_url, other_url) = (centre.server.url(), other.server.url());
     let first = destination("centre", &centre_url, "");
-    // None at first: samples written before the first destination go to none.
+    // None at first: samples written before the first destination are sent to none.
     let node = Node::start(&[], &[]);
     send_all(&node.store, Version::V2, &recent_data(121, 10, 10));
     let (status, said) = node.reload(std::slice::from_ref(&first));
@@ -83,7 +83,7 @@ fn destinations_come_change_and_go() {
     send_all(&node.store, Version::V2, &one);
     wait_for("the first data", &node.store, &centre_url, &one.series);
 
-    // Another one comes, and the first goes on as it was: what it counted stays.
+    // Another destination is added, and the first continues: its counters stay.
     let second = destination("other", &other_url, "");
     let (status, said) = node.reload(&[second.clone(), first.clone()]);
     assert_eq!(status, 200, "{said}");
@@ -91,15 +91,15 @@ fn destinations_come_change_and_go() {
     send_all(&node.store, Version::V2, &two);
     wait_for("both at the first", &node.store, &centre_url, &both(&one, &two));
     wait_for("the second data at the other", &node.store, &other_url, &two.series);
-    // Each once.
+    // Each sample once.
     wait_for_delivery(&node.store, one.sample_count() + two.sample_count());
 
-    // What is wrong changes nothing, and says so.
+    // An invalid configuration changes nothing, and the response says so.
     let wrong = destination("third", "https://127.0.0.1:1", "    tls_config: {ca_file: no.pem}\n");
     let (status, said) = node.reload(&[first.clone(), wrong]);
     assert!(status == 500 && said.contains("no.pem"), "{status} {said}");
 
-    // The other goes, with its files; the first is changed, and goes on where it stood.
+    // The second destination is removed with its files; the first is changed, and continues.
     let changed = destination("centre", &centre_url, "    headers: {X-Changed: yes}\n");
     let (status, said) = node.reload(&[changed]);
     assert_eq!(status, 200, "{said}");
@@ -110,13 +110,13 @@ fn destinations_come_change_and_go() {
     send_all(&node.store, Version::V2, &three);
     let all: Vec<Series> = both(&one, &two).into_iter().chain(three.series.clone()).collect();
     wait_for("all three", &node.store, &centre_url, &all);
-    // Only what is new.
+    // Only the new samples.
     wait_for_delivery(&node.store, three.sample_count());
     let page = Client::default().get(&format!("{}/metrics", node.store.server.url()));
     assert!(!page.expect("a page").text().contains("remote_name=\"other\""));
 }
 
-/// A removed destination leaves no segment behind, and starts over if it comes back.
+/// A removed destination leaves no segment behind, and starts over if it is added again.
 #[test]
 fn what_was_kept_for_a_destination_goes_with_it() {
     let address = free_address().expect("an address");

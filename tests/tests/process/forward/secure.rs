@@ -1,4 +1,4 @@
-//! Ways that are not open to everyone: TLS with an authority of its own, certificates of clients,
+//! Connections with access control: TLS with an authority of its own, client certificates,
 //! passwords and tokens from files.
 
 use tidepool_tests::clock::now_ms;
@@ -34,7 +34,7 @@ fn a_tidepool_asks_for_a_certificate_and_a_token_that_changes() {
     };
     write(1.0);
     wait_for_delivery(&node, 1);
-    // The file is read for each request: a new token needs no restart.
+    // The file is read for each request, so a new token needs no restart.
     files.write("writers", "bearer second-token\n");
     files.write("token", "second-token\n");
     centre.signal(rustix::process::Signal::HUP).expect("the signal is sent");

@@ -1,17 +1,17 @@
-//! HTTP/2 without a library, where a client is to break its rules.
+//! HTTP/2 without a library, for clients that break its rules.
 
 use super::{assert_left_nothing, assert_serves, figure, rest_of, send, start};
 use std::io::{Read, Write};
 use std::time::Duration;
 
-/// A frame of HTTP/2 (RFC 9113 section 4.1).
+/// Encodes a frame of HTTP/2 (RFC 9113 section 4.1).
 fn frame(kind: u8, flags: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
     let len = u8::try_from(payload.len()).expect("a short frame");
     [&[0, 0, len, kind, flags, 0, 0, 0, stream], payload].concat()
 }
 
-/// A client that goes after the preface alone is answered with the server's own, which is a frame
-/// of settings (RFC 9113 section 3.4), and its place is given back.
+/// A client that closes after the preface is answered with the server's own preface, a frame of
+/// settings (RFC 9113 section 3.4), and its connection slot is released.
 #[test]
 fn a_preface_of_http2_alone_is_answered_in_http2() {
     let store = start(&[]);
@@ -24,8 +24,8 @@ fn a_preface_of_http2_alone_is_answered_in_http2() {
     assert_left_nothing(&store);
 }
 
-/// In HTTP/2 a client can take nothing of its answers and everything else: it grants them no
-/// window. Such clients lose their places in time, too.
+/// An HTTP/2 client can block its answers alone, by granting them no window. Such clients are
+/// disconnected in time, too.
 #[test]
 fn answers_that_nobody_takes_over_http2_are_given_up() {
     let store = start(&["--max-connections=4", "--send-timeout=1s"]);
@@ -42,7 +42,7 @@ fn answers_that_nobody_takes_over_http2_are_given_up() {
         .map(|_| {
             let stream = send(&store, &bytes);
             let (mut writer, ping) = (stream.try_clone().expect("a socket"), ping.clone());
-            // It is alive, and ends when the server has closed.
+            // The client is alive, and ends when the server has closed.
             let pings = std::thread::spawn(move || {
                 while writer.write_all(&ping).is_ok() {
                     std::thread::sleep(Duration::from_millis(50));

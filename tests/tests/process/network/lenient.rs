@@ -1,4 +1,4 @@
-//! Clients that ask in a way that is unusual, and is understood or refused as by Go's servers.
+//! Unusual requests, which are accepted or refused as by Go's servers.
 
 use super::{TIMEOUT, rest_of, send, start};
 use std::io::Write;
@@ -16,8 +16,8 @@ fn ask(store: &Store, method: &str, path: &str, kind: &str, body: &str) -> Respo
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// What a client asks for whose base URL ends in a slash. Prometheus sends such clients to the
-/// right address.
+/// Paths of a client whose base URL ends in a slash. Prometheus redirects such clients to the right
+/// address.
 #[test]
 fn doubled_slashes_count_as_one_and_those_at_the_end_as_none() {
     let store = start(&[]);
@@ -39,7 +39,7 @@ fn doubled_slashes_count_as_one_and_those_at_the_end_as_none() {
     }
 }
 
-/// The credentials that an endpoint needs are needed under each of its addresses.
+/// The credentials of an endpoint are required under each of its addresses.
 #[test]
 fn doubled_slashes_are_no_way_around_credentials() {
     let node = Node::open_to_all().with_credentials();
@@ -54,7 +54,7 @@ fn doubled_slashes_are_no_way_around_credentials() {
     assert_eq!(get("//-/healthy"), 200);
 }
 
-/// As `curl -F` sends it.
+/// A form as `curl -F` sends it.
 #[test]
 fn forms_in_parts_are_forms() {
     let store = start(&[]);
@@ -70,7 +70,7 @@ fn forms_in_parts_are_forms() {
     let range = range + &field("step", "1") + end;
     for (path, body, said) in [
         ("/api/v1/query", field("query", "41+1") + end, "\"42\"]"),
-        // The URL comes first, as in Go.
+        // The URL's parameter comes first, as in Go.
         ("/api/v1/query?query=1", field("query", "41+1") + end, ",\"1\"]"),
         ("/api/v1/query_range", range, "[[1,\"1\"],[2,\"2\"],[3,\"3\"]]"),
         ("/api/v1/series", field("match[]", "up") + end, "\"data\":[]"),
@@ -99,7 +99,7 @@ fn requests_of_http_1_1_need_a_host() {
     }
 }
 
-/// A browser or script without the `s` of `https`.
+/// A browser or script that uses `http` instead of `https`.
 #[test]
 fn http_at_the_port_of_tls_is_answered() {
     let authority = Authority::new();

@@ -1,4 +1,4 @@
-//! Heads and bodies that are no HTTP, too large, or framed in unusual ways.
+//! Heads and bodies that are not HTTP, too large, or framed in unusual ways.
 
 use super::{TIMEOUT, assert_left_nothing, connect, figure, rest_of, send, start, write_head};
 use std::io::{Read, Write};
@@ -18,7 +18,7 @@ fn lengths_that_lie_are_believed_only_as_far_as_bytes_come() {
         exchange(store.server.address(), bytes, TIMEOUT).expect("an answer").status
     };
     assert_eq!(with_length(body.len()), 204);
-    // Too short: what is left over is no request.
+    // Too short: the remaining bytes are not a request.
     assert_eq!(with_length(body.len() - 5), 400);
     assert_eq!(with_length(body.len() + 5), 503);
     assert_eq!(with_length(31 << 20), 503);
@@ -39,7 +39,7 @@ fn lengths_that_lie_are_believed_only_as_far_as_bytes_come() {
     assert_left_nothing(&store);
 }
 
-/// A body without end is cut off at the limit, whatever it is cut into.
+/// A body without end is cut off at the limit, whatever its chunks.
 #[test]
 fn chunked_bodies_without_end_are_cut_off() {
     let store = start(&["--max-request-size=2MiB"]);
@@ -56,7 +56,7 @@ fn chunked_bodies_without_end_are_cut_off() {
         writer.join().expect("the client ends");
     }
     let peak = store.server.usage().expect("tidepool runs").peak_memory_bytes;
-    // The kernel counts by processor: what it says may be a little less than before.
+    // The kernel counts by processor: its value may be slightly less than before.
     assert!(peak.saturating_sub(before) < 12 << 20, "{before} bytes before, {peak} after");
     assert_left_nothing(&store);
 }
@@ -75,12 +75,12 @@ fn heads_that_are_too_large_or_no_http_are_refused() {
         ("no http at all\r\n\r\n".to_owned(), "400"),
     ] {
         let mut stream = connect(&store);
-        // The server may answer, and close, before it has taken all.
+        // The server may answer, and close, before it has read everything.
         let _ = stream.write_all(head.as_bytes());
         let _ = stream.shutdown(Shutdown::Write);
         let answer = rest_of(stream);
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{status}: {answer}");
-        // It says why.
+        // The answer gives the reason.
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
         let length = format!("content-length: {}", body.len());
         assert!(!body.is_empty() && head.contains(&length), "{answer}");
@@ -88,15 +88,15 @@ fn heads_that_are_too_large_or_no_http_are_refused() {
             status != "431" || (body.contains("32768 bytes") && body.contains("100 fields"));
         assert!(explains, "{answer}");
     }
-    // A connection is counted once its client has seen its end.
+    // A closed connection is counted after its client has seen its end.
     assert_left_nothing(&store);
     let name = "tidepool_http_connections_closed_total{reason=\"malformed\"}";
     assert!(figure(&store, name) >= 6.0, "{}", figure(&store, name));
 }
 
-/// As Prometheus' documentation writes them, and `curl -g` sends them: with characters that no URI
-/// may have. On connections that are kept, between bodies of both kinds that look like requests, in
-/// pieces and all at once.
+/// Queries in the form of Prometheus' documentation, which `curl -g` sends: with characters that a
+/// URI must not have. On kept-alive connections, between bodies of both kinds that look like
+/// requests, in pieces and all at once.
 #[test]
 fn targets_that_nobody_encoded_are_understood() {
     let store = start(&[]);
@@ -105,7 +105,7 @@ fn targets_that_nobody_encoded_are_understood() {
     assert_eq!(response.status, 204);
     let ask = "GET /api/v1/series?match[]=up{job=\"x\"} HTTP/1.1\r\nHost: localhost\r\n\r\n";
     let none = ask.replace('x', "y|^`<>\\\\#");
-    // What is no parameter is none, and a body may look like anything.
+    // Text that is not a parameter is ignored, and a body may look like anything.
     let text = ask;
     let post = "POST /api/v1/series?match[]={job=\"x\"} HTTP/1.1\r\nHost: localhost\r\n\
                 Content-Type: application/x-www-form-urlencoded\r\n";
@@ -148,7 +148,7 @@ fn pipelined_requests_are_answered_in_turn() {
     writing.join().expect("the client ends").expect("all is taken");
 }
 
-/// Refused before its body is read, the sender still hears why, though it is busy sending.
+/// A sender that is refused before its body is read gets the reason, though it is still sending.
 #[test]
 fn a_refusal_reaches_a_sender_that_is_still_sending() {
     let store = start(&[]);

@@ -1,4 +1,4 @@
-//! What requests may take of memory, together.
+//! Bounds for the memory of all requests together.
 
 use super::{
     TIMEOUT, assert_left_nothing, assert_serves, figure, rest_of, send, start, write_head,
@@ -10,20 +10,19 @@ use tidepool_tests::remote_write::{Version, compress};
 use tidepool_tests::series::Series;
 use tidepool_tests::wait;
 
-/// `--max-inflight-bytes` by default.
+/// The default of the flag `--max-inflight-bytes`.
 const IN_FLIGHT_BYTES_MAX: u64 = 64 << 20;
-/// The allocators' share of what is taken and given back.
+/// The allocators' share of memory that was allocated and freed.
 const NOISE_BYTES: u64 = 16 << 20;
 
-/// Snappy says how long a body will be. What it cannot be is not believed, what it may be is
-/// bounded.
+/// Snappy announces a body's length. An impossible length is refused, a possible one is bounded.
 #[test]
 fn decompression_bombs_take_no_memory() {
     let store = start(&[]);
     let usage = || store.server.usage().expect("tidepool runs");
     let before = usage().peak_memory_bytes;
     let resident_before = usage().memory_bytes;
-    // 30 MiB, it says; none of the bytes that follow can be that many.
+    // It announces 30 MiB, which the following bytes cannot decode to.
     let mut claim = Vec::new();
     prost::encoding::encode_varint(30 << 20, &mut claim);
     claim.extend_from_slice(&[0; 1000]);
@@ -33,10 +32,10 @@ fn decompression_bombs_take_no_memory() {
         assert!(response.text().contains("cannot have 31457280 bytes"), "{}", response.text());
     }
     let after = usage().peak_memory_bytes;
-    // The kernel counts by processor: what it says may be a little less than before.
+    // The kernel counts by processor: its value may be slightly less than before.
     assert!(after.saturating_sub(before) < 8 << 20, "{before} bytes before, {after} after");
 
-    // As much as the format can give, eight at a time.
+    // The largest expansion that the format allows, eight requests at a time.
     let zeros = compress(&vec![0; 31 << 20]);
     let send_bombs = || {
         std::thread::scope(|scope| {
@@ -55,7 +54,7 @@ fn decompression_bombs_take_no_memory() {
     let first = send_bombs();
     let head_bytes = figure(&store, "tidepool_head_memory_bytes") as u64;
     let again = send_bombs();
-    // The bodies in flight have a bound (64 MiB by default), whatever they are made from.
+    // The bodies in flight have a bound (64 MiB by default), whatever their compressed size.
     let most = IN_FLIGHT_BYTES_MAX + head_bytes + NOISE_BYTES;
     assert!(
         first.saturating_sub(before) < most,
@@ -66,14 +65,14 @@ fn decompression_bombs_take_no_memory() {
         "{first} after the first, {again} after the same again"
     );
     assert_left_nothing(&store);
-    // What they took goes back to the system, but for what the sandbox of the head has grown to.
+    // Their memory returns to the system, except for the growth of the head's sandbox.
     let head_bytes = figure(&store, "tidepool_head_memory_bytes") as u64;
     let kept = usage().memory_bytes.saturating_sub(resident_before + head_bytes);
     assert!(kept < 24 << 20, "{resident_before} before, {kept} more after");
 }
 
-/// Bodies that stay half sent take all the room there is: others are asked to retry, and find
-/// room again once the slow ones' time is over.
+/// Half-sent bodies take all the memory for requests: others are asked to retry, and are accepted
+/// again once the slow ones have timed out.
 #[test]
 fn slow_bodies_hold_bounded_room_for_a_bounded_time() {
     let flags = ["--max-request-size=1MiB", "--max-inflight-bytes=2MiB", "--request-timeout=7s"];
@@ -103,7 +102,7 @@ fn slow_bodies_hold_bounded_room_for_a_bounded_time() {
     assert_serves(&store, "up");
 }
 
-/// The page of figures itself is no burden, and answers under load.
+/// The metrics page itself takes little, and answers under load.
 #[test]
 fn figures_are_served_to_many() {
     let store = start(&["--max-connections=4"]);

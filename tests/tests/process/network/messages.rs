@@ -1,4 +1,4 @@
-//! Messages that decode, and ask too much of the head.
+//! Valid messages that demand too much of the head.
 
 use super::{assert_serves, figure, start};
 use tidepool_tests::clock::now_ms;
@@ -6,7 +6,7 @@ use tidepool_tests::remote_write::{Version, compress};
 use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::Config;
 
-/// Large requests of nothing, and of too much of one kind.
+/// Large requests with no content, and with too much of one kind.
 #[test]
 fn hostile_messages_leave_the_head_as_it_was() {
     let store = start(&[]);
@@ -36,8 +36,8 @@ fn hostile_messages_leave_the_head_as_it_was() {
         let response = store.writer().send_body(version, &body).expect("an answer");
         assert_eq!(response.status, status, "{what}: {}", response.text());
         assert!(response.body.len() < 16 << 10, "{what}: {} bytes", response.body.len());
-        // The instance keeps the room of the largest body, and of what one may be decoded into: at
-        // most 256 MiB, and a quarter of the head's memory.
+        // The instance keeps the memory of the largest body, and of one decoded body: at most 256
+        // MiB, and a quarter of the head's memory.
         let grown = (head_bytes() - before) as usize;
         let most = match what {
             "empty series" => body_bytes + (2 << 20),

@@ -1,5 +1,5 @@
-//! Clients that are slow, broken or hostile, over raw sockets: each gets the right answer or none,
-//! loses its place in time, and leaves nothing behind. Honest clients are served meanwhile.
+//! Slow, broken or hostile clients, over raw sockets: each gets the right answer or none, is
+//! disconnected in time, and leaves nothing behind. Other clients are served meanwhile.
 
 mod http2;
 mod lenient;
@@ -17,7 +17,7 @@ use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::{Config, Store};
 use tidepool_tests::wait;
 
-/// Nothing here takes longer, or it takes for ever.
+/// Timeout of every wait here.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn start(flags: &[&str]) -> Store {
@@ -38,7 +38,7 @@ fn send(store: &Store, bytes: &[u8]) -> TcpStream {
     stream
 }
 
-/// All that comes until the server closes; a reset is an end too.
+/// Reads until the server closes; a reset is an end, too.
 fn rest_of(mut stream: TcpStream) -> String {
     let mut bytes = Vec::new();
     match stream.read_to_end(&mut bytes) {
@@ -49,7 +49,7 @@ fn rest_of(mut stream: TcpStream) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The head of a write request, with these lines.
+/// Returns the head of a write request, with these lines.
 fn write_head(lines: &str) -> Vec<u8> {
     format!(
         "POST {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\n\
@@ -58,7 +58,7 @@ fn write_head(lines: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A counter or gauge of `/metrics` with its labels.
+/// Returns a counter or gauge of `/metrics` with its labels.
 fn figure(store: &Store, series: &str) -> f64 {
     store.metric(series).unwrap_or_else(|| panic!("{series} is missing"))
 }
@@ -69,7 +69,7 @@ fn assert_serves(store: &Store, name: &str) {
     assert_eq!(response.status, 204, "{}", response.text());
 }
 
-/// No connection but the one that asks, and no room taken.
+/// Asserts that only the connection of this request is open, and that no memory is reserved.
 #[track_caller]
 fn assert_left_nothing(store: &Store) {
     let gone = || {

@@ -13,7 +13,7 @@ use tidepool_tests::sender::{assert_holds, recent_data, send_all};
 #[test]
 fn heads_and_bodies_that_come_too_slowly_are_given_up() {
     let store = start(&["--request-timeout=1s"]);
-    // Requests before it was ready have been counted, too.
+    // Requests before the server was ready have been counted, too.
     let unavailable =
         || figure(&store, "tidepool_http_requests_refused_total{reason=\"unavailable\"}");
     let before = unavailable();
@@ -22,7 +22,7 @@ fn heads_and_bodies_that_come_too_slowly_are_given_up() {
     let slow_chunks = send(&store, &write_head("Transfer-Encoding: chunked\r\n"));
     let drip = |mut stream: TcpStream, bytes: &'static [u8]| {
         std::thread::spawn(move || {
-            // Ends when the server has closed.
+            // The thread ends when the server has closed.
             while stream.write_all(bytes).is_ok() {
                 std::thread::sleep(Duration::from_millis(50));
             }
@@ -51,7 +51,7 @@ fn heads_and_bodies_that_come_too_slowly_are_given_up() {
     assert_eq!(unavailable() - before, 2.0);
 }
 
-/// Senders of other kinds are asked to retry, too, when their bodies come too slowly: none of them
+/// Senders of other kinds are also asked to retry if their bodies come too slowly: none of them
 /// retries after 408.
 #[test]
 fn slow_bodies_of_all_senders_may_come_again() {
@@ -72,7 +72,7 @@ fn slow_bodies_of_all_senders_may_come_again() {
             assert!(answer.contains("--request-timeout"), "{path}: {answer}");
         }
     }
-    // A reader gets 408: it has nothing that could be lost.
+    // A reader gets 408, because no sample could be lost.
     let head = b"POST /api/v1/labels HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\
                  Content-Type: application/x-www-form-urlencoded\r\n\r\n";
     let answer = rest_of(send(&store, head));
@@ -94,7 +94,7 @@ fn connections_that_do_nothing_are_closed() {
     assert!(closed >= 2.0, "{closed}");
 }
 
-/// All places are taken by clients that do nothing, or next to nothing: honest ones get in at once.
+/// All connections are taken by clients that do (almost) nothing: others are accepted at once.
 #[test]
 fn those_who_do_nothing_give_their_places_to_others() {
     let store = start(&["--max-connections=8", "--request-timeout=1h", "--idle-timeout=1h"]);
@@ -103,7 +103,7 @@ fn those_who_do_nothing_give_their_places_to_others() {
     let data = recent_data(3, 20, 50);
     for _ in 0..20 {
         idle.push(connect(&store));
-        // Each on a connection of its own.
+        // Each request on a connection of its own.
         assert_serves(&store, "place");
     }
     send_all(&store, Version::V2, &data);
@@ -113,7 +113,7 @@ fn those_who_do_nothing_give_their_places_to_others() {
     assert!(figure(&store, name) >= 20.0, "{}", figure(&store, name));
 }
 
-/// Clients that sent a head and a byte of a body held all places for `--request-timeout`.
+/// Clients that sent a head and a byte of a body held all connections for `--request-timeout`.
 #[test]
 fn those_who_send_next_to_nothing_give_their_places_to_others() {
     let store = start(&["--max-connections=8", "--request-timeout=1h", "--idle-timeout=1h"]);
@@ -121,7 +121,7 @@ fn those_who_send_next_to_nothing_give_their_places_to_others() {
     let mut slow: Vec<TcpStream> = (0..8).map(|_| send(&store, &head)).collect();
     for _ in 0..8 {
         slow.push(send(&store, &head));
-        // Each on a connection of its own.
+        // Each request on a connection of its own.
         assert_serves(&store, "place");
     }
     let name = "tidepool_http_connections_closed_total{reason=\"slow_body\"}";
@@ -140,9 +140,9 @@ fn clients_that_go_away_in_the_middle_leave_nothing() {
     let head = write_head(&format!("Content-Length: {}\r\n", body.len()));
     for cut in [1, head.len() - 1, head.len(), head.len() + 1, head.len() + body.len() - 1] {
         let bytes = &[head.as_slice(), &body].concat()[..cut];
-        // Gone at once, with what the server sends unread: a reset.
+        // Closed at once, with the server's data unread: a reset.
         drop(send(&store, bytes));
-        // Half closed: nothing more will come, but an answer could go.
+        // Half closed: the client sends nothing more, but could read an answer.
         let half = send(&store, bytes);
         half.shutdown(Shutdown::Write).expect("it can be shut");
         let answer = rest_of(half);
@@ -152,7 +152,7 @@ fn clients_that_go_away_in_the_middle_leave_nothing() {
     assert_serves(&store, "up");
 }
 
-/// Asks for a large answer and takes nothing of it.
+/// A client that requests a large answer and reads nothing of it.
 #[test]
 fn clients_that_do_not_read_their_answers_are_cut_off() {
     let store = start(&["--send-timeout=1s", "--read-concurrency=2"]);

@@ -1,4 +1,4 @@
-//! The plugins of `examples/plugins` do what their pages say, and so do the commands about plugins.
+//! The plugins of `examples/plugins` do what their pages say, and so do the commands for plugins.
 
 use super::{TIMEOUT, lines, post, push};
 use serde_json::Value;
@@ -46,13 +46,13 @@ fn influx_line_takes_what_telegraf_sends() {
 
 #[test]
 fn downsample_makes_five_series_of_each() {
-    // The window ends on the clock: a shorter schedule only makes it run soon.
+    // The window ends at a multiple of five minutes: a shorter schedule only makes it run soon.
     let (store, _plugins) = start(
         |plugins| plugins.with("down", "downsample", "schedule: 1s\nconfig: temp.*"),
         |config| config,
     )
     .expect("tidepool starts");
-    // Within the window of a run that has just begun, too.
+    // Within the window even if a run has just begun.
     let then = now_ms() - 60_000;
     push(
         &store.server,
@@ -79,7 +79,7 @@ fn downsample_makes_five_series_of_each() {
     );
 }
 
-/// Takes one request after the other, answers 200, and returns their bodies.
+/// Serves one request after the other with 200, and returns their bodies.
 fn webhook() -> (String, Receiver<Value>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/hook", listener.local_addr().expect("an address"));
@@ -148,7 +148,7 @@ fn a_new_plugin_builds_as_it_is_and_is_what_it_should_be() {
         let made = plugin(&[&flags[..], &[into]].concat());
         assert_eq!(made.code, Some(0), "{made:?}");
         let folder = directory.path().join(&name);
-        // One for all, which have the same dependencies.
+        // One folder for all, because they have the same dependencies.
         let target = directory.path().join("target");
         build(&folder, &target);
         let file = target.join(format!("wasm32-wasip2/release/my_{world}.wasm"));
@@ -157,7 +157,7 @@ fn a_new_plugin_builds_as_it_is_and_is_what_it_should_be() {
             checked.stdout.contains(&format!("a {world} for tidepool:plugin@0.2")),
             "{checked:?}"
         );
-        // Nothing is written over.
+        // No file is overwritten.
         assert_eq!(plugin(&[&flags[..], &[into]].concat()).code, Some(1));
     }
 }
@@ -210,7 +210,7 @@ fn a_plugin_is_tried_on_samples() {
     let alert =
         write("alert.yml", "alert: Hot\nexpr: temp > 2\nwebhook: http://127.0.0.1:9/hook\n");
     let ran = run(&built("recording-alert"), &alert, &two);
-    // What it would post is shown, and goes nowhere.
+    // The request that it would post is shown, and not sent.
     let posted = ran.stdout.lines().nth(1).and_then(|line| line.strip_prefix("> "));
     let posted: Value = serde_json::from_str(posted.unwrap_or_default()).expect("JSON");
     assert!(ran.stdout.starts_with("> POST http://127.0.0.1:9/hook (application/json)\n"));

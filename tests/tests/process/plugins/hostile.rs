@@ -1,4 +1,4 @@
-//! Plugins that misbehave: each ends alone, and what is sent meanwhile is stored, bit by bit, and
+//! Plugins that misbehave: each ends alone, and samples sent meanwhile are stored, bit by bit, and
 //! as soon as in a store without plugins.
 
 use super::{TIMEOUT, lines, post, stored};
@@ -12,7 +12,7 @@ use tidepool_tests::series::{Dataset, Row, Shape, Texture};
 use tidepool_tests::tidepool::Store;
 use tidepool_tests::wait;
 
-/// A thousand requests of some hundred samples.
+/// Makes a thousand requests of some hundred samples.
 fn data() -> Dataset {
     Dataset::generate(Shape {
         seed: 88,
@@ -24,7 +24,7 @@ fn data() -> Dataset {
     })
 }
 
-/// Sends rows and returns how long it took.
+/// Sends rows and returns the elapsed time.
 fn send(writer: &Writer, rows: &[Row]) -> Duration {
     let begun = Instant::now();
     let response = writer.send(Version::V2, rows).expect("sent");
@@ -33,12 +33,12 @@ fn send(writer: &Writer, rows: &[Row]) -> Duration {
     taken
 }
 
-/// Ingestion beside a plugin: nothing is lost or delayed.
+/// Ingests beside a plugin, and asserts that nothing is lost or delayed.
 fn beside(what: &str, plugins: impl FnOnce(Plugins) -> Plugins) -> Store {
     let (quiet, _) = start(|plugins| plugins, |config| config).expect("tidepool starts");
     let (store, _plugins) = start(plugins, |config| config).expect("tidepool starts");
     let (data, to_quiet, to_store) = (data(), quiet.writer(), store.writer());
-    // In turns, since other tests run meanwhile: what delays one delays the other.
+    // Alternately, since other tests run meanwhile: a delay affects both.
     let taken = data.scrapes().map(|rows| (send(&to_quiet, &rows), send(&to_store, &rows)));
     let (quiet, beside): (Vec<_>, Vec<_>) = taken.unzip();
     Latencies::new(beside).assert_not_held_up(90, what, &Latencies::new(quiet));
@@ -48,9 +48,9 @@ fn beside(what: &str, plugins: impl FnOnce(Plugins) -> Plugins) -> Store {
     store
 }
 
-/// A transform with `on-fault: pass` that fails each time: after three calls it is left alone.
+/// Tests a transform with `on-fault: pass` that fails each time: after three calls it is disabled.
 fn failing(word: &str, outcome: &str) {
-    // What computes or waits for ever passes any time; the others fail before that.
+    // A plugin that computes or waits for ever exceeds any timeout; the others fail before that.
     let time = if outcome == "timeout" { "100ms" } else { "30s" };
     let store = beside(word, |plugins| {
         let settings = format!("config: {word}\nlimits: {{time: {time}}}");
@@ -159,7 +159,7 @@ fn a_job_that_reads_what_it_appends_for_ever() {
         (calls > 0.0).then_some(())
     };
     wait::until("the job to pass its time", TIMEOUT, ended).expect("it ends");
-    // On a busy machine the first run may have come to nothing.
+    // On a busy machine the first run may have failed.
     let has_said = || {
         let lines = lines(&store.server);
         lines.iter().any(|line| line.contains("job_said")).then_some(())
@@ -190,7 +190,7 @@ fn a_job_that_leaks_cursors_keeps_no_reader_waiting() {
     assert!(store.server.log().contains("left cursors open"), "{}", store.server.log());
 }
 
-/// A query bomb ends by the limits of queries: the job gets an error and goes on.
+/// A query bomb ends by the limits of queries: the job gets an error and continues.
 #[test]
 fn a_job_whose_queries_are_bombs_goes_on() {
     let (store, _plugins) = start(
@@ -216,7 +216,7 @@ fn a_job_whose_queries_are_bombs_goes_on() {
     assert!(said.iter().any(|line| line.contains("value=7 7 ")), "{said:?}");
 }
 
-/// A query that still runs when the job's time is over ends with it, and its turn is free again.
+/// A query that still runs at the job's timeout ends with the job, and its turn is free again.
 #[test]
 fn a_job_that_ends_within_a_query_gives_its_turn_back() {
     let (store, _plugins) = start(
@@ -268,7 +268,7 @@ fn a_body_on_which_a_decoder_always_fails_is_refused_in_the_end() {
     )
     .expect("tidepool starts");
     let push = |body: &[u8]| post(&store.server, "/api/v1/push/decode", body);
-    // A sender retries as long as the answer asks for it.
+    // A sender retries as long as the answer tells it to.
     let sent_until_refused = |body: &'static [u8]| {
         let mut statuses = Vec::new();
         let refused = || {
@@ -284,10 +284,10 @@ fn a_body_on_which_a_decoder_always_fails_is_refused_in_the_end() {
     let (statuses, text) = sent_until_refused(b"trap");
     assert_eq!(statuses.last(), Some(&400), "{statuses:?}");
     assert!(statuses.len() >= 3 && text.contains("failed 3 times on this body"), "{text}");
-    // Others are taken as soon as it is tried again.
+    // Other bodies are accepted as soon as the decoder is tried again.
     let (statuses, _) = sent_until_refused(b"good");
     assert_eq!(statuses.last(), Some(&204), "{statuses:?}");
-    // What takes too long may take less another time.
+    // A body that takes too long may take less another time.
     for _ in 0..5 {
         let response = push(b"sleep");
         assert_eq!((response.status, response.header("retry-after")), (503, Some("5")));

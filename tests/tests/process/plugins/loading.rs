@@ -1,4 +1,4 @@
-//! Files that come, change, are no plugins, or go.
+//! Files that appear, change, are not plugins, or disappear.
 
 use super::{TIMEOUT, lines, push};
 use std::fs::{self, Permissions};
@@ -66,8 +66,7 @@ fn a_plugin_is_replaced_while_it_is_in_use() {
         }
     };
     push_some();
-    // Another plugin under the same name: its configuration is empty, so that it passes all as
-    // well.
+    // Another plugin under the same name: its configuration is empty, so it also passes everything.
     for (of, world) in [("drop-and-relabel", "transform"), ("pass-all", "transform")] {
         let loaded = format!("a plugin was loaded plugin=\"changing\" world=\"{world}\"");
         let before = store.server.log().matches(&loaded).count();
@@ -78,11 +77,11 @@ fn a_plugin_is_replaced_while_it_is_in_use() {
         };
         wait::until("the other plugin", TIMEOUT, is_loaded).expect("it is loaded");
     }
-    // A wrong file changes nothing.
+    // An invalid file changes nothing.
     plugins.put("changing", b"no plugin at all");
     wait_for_log(&store.server, "the loaded version stays in use");
     push_some();
-    // A file that is gone is none any more.
+    // A plugin whose file is gone is unloaded.
     fs::remove_file(plugins.path("changing")).expect("it was there");
     wait_for_log(&store.server, "the plugin is not called");
     push_some();
@@ -177,7 +176,7 @@ fn wait_taken(server: &Server) {
 
 #[test]
 fn writes_wait_for_transforms_that_are_being_loaded_and_nothing_else_does() {
-    // It takes all the time that a plugin may take to start: ten seconds.
+    // The plugin takes all the time that its start may take: ten seconds.
     for (settings, then) in [("on-fault: reject", 503), ("", 204)] {
         let settings = format!("config: loop-at-start\n{settings}");
         let (store, _plugins) = start_loading(
@@ -207,7 +206,7 @@ fn a_stop_does_not_wait_for_plugins() {
         |config| config,
     )
     .expect("tidepool starts");
-    // It is compiled by then, and starts.
+    // The plugin is compiled by then, and starts.
     let cache = store.config.data_dir().join("plugin-cache");
     let has_code = |file: fs::DirEntry| file.path().extension().is_some_and(|e| e == "code");
     let is_compiled = || fs::read_dir(&cache).ok()?.flatten().any(has_code).then_some(());
@@ -274,7 +273,7 @@ fn a_missing_directory_is_told_once_and_lets_nothing_by() {
     let server = config.start().expect("tidepool starts");
     wait_loaded(&server);
     assert_eq!(super::post(&server, IMPORT, b"a 1\n").status, 503);
-    // Some looks, of which each second has one.
+    // Several looks, which come each second.
     let begun = std::time::Instant::now();
     let has_looked = || (begun.elapsed().as_secs() >= 4).then_some(());
     wait::until("some looks", TIMEOUT, has_looked).expect("time passes");
@@ -284,7 +283,7 @@ fn a_missing_directory_is_told_once_and_lets_nothing_by() {
     let log = log.rsplit("tidepool starts").next().expect("this start");
     assert_eq!(log.matches("could not be read").count(), 1, "{log}");
     assert_eq!(log.matches("can be read again").count(), 1, "{log}");
-    // What is loaded goes on without it.
+    // Loaded plugins continue without the directory.
     fs::rename(&there, &away).expect("it was there");
     wait_for_log(&server, "the loaded plugins stay in use");
     let count = || server.log().matches("could not be read").count();

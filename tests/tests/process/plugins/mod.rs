@@ -1,4 +1,4 @@
-//! Plugins: what each world does, what becomes of one that misbehaves, and that ingestion goes on.
+//! Plugins: the behaviour of each world, the handling of faults, and undisturbed ingestion.
 
 mod examples;
 mod hostile;
@@ -15,14 +15,14 @@ use tidepool_tests::series::Series;
 
 const TIMEOUT: Duration = Duration::from_secs(240);
 
-/// Everything that is stored.
+/// Returns all series that are stored.
 fn stored(server: &Server) -> Vec<Series> {
     let all = everything(0, now_ms() + 3_600_000);
     let answers = Reader::new(&server.url()).streamed(&[all]).expect("an answer");
     answers.into_iter().flatten().collect()
 }
 
-/// All that is stored, a line for each sample: labels by name, value, time.
+/// Returns a line for each stored sample: labels by name, value, time.
 fn lines(server: &Server) -> Vec<String> {
     let mut lines: Vec<String> = stored(server)
         .iter()
@@ -44,7 +44,7 @@ fn post(server: &Server, path: &str, body: &[u8]) -> Response {
     Client::default().post(&format!("{}{path}", server.url()), &[], body).expect("an answer")
 }
 
-/// Pushes text, and expects it to be taken.
+/// Pushes text, which must be accepted.
 #[track_caller]
 fn push(server: &Server, text: &str) {
     let response = post(server, "/api/v1/import/prometheus", text.as_bytes());

@@ -1,4 +1,4 @@
-//! What each world sees and does.
+//! Input and actions of each world.
 
 use super::{TIMEOUT, lines, post, push, stored};
 use tidepool_tests::checksum::assert_same;
@@ -33,7 +33,7 @@ fn transforms_run_in_order_over_every_door() {
         let response = store.writer().send(version, &[kept.row(), dropped.row()]).expect("sent");
         assert_eq!(response.status, 204, "{}", response.text());
         if version == Version::V2 {
-            // What was dropped on purpose is no failure of the sender's.
+            // Samples dropped on purpose are no failure of the sender.
             let written = Written::from_response(&response).expect("the headers");
             assert_eq!(written.samples, 2);
         }
@@ -85,7 +85,7 @@ fn a_transform_may_change_values_and_add_series() {
     .expect("tidepool starts");
     let now = now_ms();
     push(&store.server, &format!("a 1.5 {now}\nb -2 {now}\n"));
-    // The second one found no files, no network and no environment.
+    // The second plugin found no files, no network and no environment.
     let expected = [
         format!("__name__=a 3 {now}"),
         format!("__name__=b -4 {now}"),
@@ -119,7 +119,7 @@ fn observers_see_what_was_stored_and_hold_nobody_up() {
     wait::until("the observer to see all", TIMEOUT, seen)
         .unwrap_or_else(|e| panic!("{e} after {} calls:\n{}", calls(), store.server.log()));
     let left_out = figure(&store.server, "batches_left_out_total", "slow", "");
-    // It sees the first all the time, and two wait.
+    // The observer is busy with the first batch all the time, and two wait.
     assert!(left_out >= 17.0, "{left_out} of 20 were left out");
     assert_eq!(lines(&store.server).len(), 20);
 }
@@ -131,14 +131,14 @@ fn a_job_reads_and_appends_on_its_schedule() {
         |config| config,
     )
     .expect("tidepool starts");
-    // The webhook was not granted: the job got an error, and says so by what it appends.
+    // The webhook was not granted: the job got an error, which it reports by a sample.
     let told = || lines(&store.server).into_iter().find(|line| line.contains("job_said"));
     let told = wait::until("the job to run", TIMEOUT, told).expect("it runs");
     assert!(told.starts_with("__name__=job_said,value=403 403 "), "{told}");
     assert!(told.ends_with("000"), "a multiple of its schedule: {told}");
 }
 
-/// What a rule records of native histograms is what was sent, with all that JSON leaves out.
+/// Native histograms recorded by a rule equal the sent ones, with everything that JSON leaves out.
 #[test]
 fn a_job_records_histograms_and_tells_what_was_remarked() {
     let (store, _plugins) = start(
@@ -160,7 +160,7 @@ fn a_job_records_histograms_and_tells_what_was_remarked() {
         let copies = read.into_iter().filter(|it| it.labels.value("__name__") == "copy");
         copies.collect::<Vec<_>>()
     };
-    // Counters, gauges and custom bounds; what is finer than stored ends as a counter.
+    // Counters, gauges and custom bounds; a resolution finer than stored becomes a counter.
     let copies = || Some(read()).filter(|copies| copies.len() == 4);
     let copies = wait::until("copies", TIMEOUT, copies)
         .unwrap_or_else(|error| panic!("{error}\n{}", store.server.log()));
@@ -209,7 +209,7 @@ fn a_decoder_has_the_paths_that_the_configuration_gives_it() {
     let settings = "world: decoder\npaths: [/write]";
     let (store, plugins) = start(
         |plugins| {
-            // The second one is no decoder.
+            // The second plugin is not a decoder.
             let plugins = plugins.with("influx", "influx-line", settings);
             plugins.with("other", "pass-all", "paths: [/other]")
         },
@@ -226,13 +226,13 @@ fn a_decoder_has_the_paths_that_the_configuration_gives_it() {
     let got = tidepool_tests::http::Client::default().get(&format!("{}/write", store.server.url()));
     let got = got.expect("an answer");
     assert_eq!((got.status, got.header("allow")), (405, Some("POST")));
-    // Who sends there keeps what it has until the plugin is what it should be.
+    // Senders to this path keep their data until the plugin is a decoder.
     assert_eq!(pushed("/other"), 503);
     assert_eq!(pushed("/write/more"), 404);
     drop(plugins);
 }
 
-/// Host metrics are scraped, and take the way of every write.
+/// Host metrics are scraped, and pass the plugins as every write does.
 #[test]
 fn scraped_samples_pass_transforms_and_observers() {
     let rules = "config: |\n  - {source_labels: [__name__], regex: 'node_load1|up', action: keep}\n  \
@@ -249,7 +249,7 @@ fn scraped_samples_pass_transforms_and_observers() {
     )
     .expect("tidepool starts");
     let rows = || -> Vec<String> {
-        // A metric's name comes first.
+        // The metric's name comes first.
         let all = lines(&store.server);
         all.iter().filter_map(|line| Some(line.rsplit_once(' ')?.0.to_owned())).collect()
     };

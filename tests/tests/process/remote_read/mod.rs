@@ -1,7 +1,8 @@
-//! `POST /api/v1/read`: both kinds of answer, to the letter.
+//! `POST /api/v1/read`: both kinds of answer, in every detail.
 //!
 //! The reader of these tests refuses an answer that breaks a rule of the protocol (order, one
-//! series a frame, frame sizes, chunk times, headers), so every successful read here checks them.
+//! series in a frame, frame sizes, chunk times, headers), so every successful read here checks
+//! them.
 
 mod read;
 
@@ -24,7 +25,7 @@ use tidepool_tests::series::{Dataset, Random, Sample, Series, Shape, Texture};
 use tidepool_tests::tidepool::Store;
 use tidepool_tests::wait::{self, chain};
 
-/// More than two chunks a series.
+/// More than two chunks of each series.
 const SAMPLES: i64 = 300;
 
 /// Seven small series, one sample a second, the last one now.
@@ -63,7 +64,7 @@ impl Fixture {
         self.start_ms + SAMPLES * 1_000
     }
 
-    /// Reads by both kinds and compares with these series, cut to the queries' ranges.
+    /// Reads by both kinds and compares with these series, trimmed to the queries' ranges.
     #[track_caller]
     fn assert_answers(&self, queries: &[Query], expected: &[&[usize]]) {
         let streamed = self.reader.streamed(queries);
@@ -114,7 +115,7 @@ fn matchers_of_every_kind_select() {
         (&[(Re, "x", "(?i)a")], &[0, 5, 6]),
         (&[(Re, "x", "[ab]+"), (Nre, "x", "ab")], &[0, 4, 5]),
         (&[(Nre, "x", "a.*"), (Eq, "__name__", "m")], &[3, 4, 6]),
-        // A label that is not there is the empty string.
+        // A missing label is the empty string.
         (&[(Eq, "x", ""), (Eq, "__name__", "m")], &[3]),
         (&[(Eq, "no_such_label", ""), (Eq, "x", "ab")], &[1]),
         (&[(Re, "x", "|b"), (Eq, "__name__", "m")], &[3, 4]),
@@ -312,7 +313,7 @@ fn a_long_series_spans_frames() {
     assert_same("samples", [&long, &short], &answer[0]);
 }
 
-/// Ten thousand series come back in the order of their labels, and whole.
+/// Ten thousand series are returned complete, in the order of their labels.
 #[test]
 fn many_series_come_in_order() {
     let store = Store::start().expect("tidepool starts");
@@ -336,8 +337,8 @@ fn many_series_come_in_order() {
     assert_same("samples", &data.series, &answer[0]);
 }
 
-/// A client that takes nothing does not keep the head from truncating, and is cut off in the
-/// middle: it must not believe that it got everything.
+/// A client that reads nothing does not keep the head from truncating, and is disconnected in the
+/// middle: it must not believe that the answer is complete.
 #[test]
 fn a_stalled_client_is_cut_off() {
     let store = Store::start_with(|config| config.flag("--read-timeout=2s"));

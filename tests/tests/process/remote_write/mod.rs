@@ -1,7 +1,7 @@
-//! `POST /api/v1/write`: what is taken, what is refused with which status, and what stays.
+//! `POST /api/v1/write`: accepted requests, the statuses of refused ones, and the stored result.
 //!
-//! The rules are those of the remote-write 1.0 and 2.0 specifications; where these leave a choice,
-//! it is tidepool's, and said at the test.
+//! The rules are those of the remote-write 1.0 and 2.0 specifications; if these leave a choice,
+//! tidepool's is described at the test.
 
 mod write;
 
@@ -12,7 +12,7 @@ use tidepool_tests::remote_write::{self, PATH, Version, Written, compress, encod
 use tidepool_tests::series::Series;
 use tidepool_tests::tidepool::Store;
 
-/// An answer that does not need the body has to come without it.
+/// Timeout of an answer that must come without the body.
 const EARLY: Duration = Duration::from_secs(5);
 /// The limit of a body, before and after decompression.
 const BODY_BYTES_MAX: usize = 32 << 20;
@@ -48,7 +48,7 @@ fn other_methods_are_refused() {
     }
 }
 
-/// The compliance tests send a corrupt body along and want exactly 415.
+/// The compliance tests also send a corrupt body and expect exactly 415.
 #[test]
 fn foreign_types_and_encodings_are_refused_before_the_body_comes() {
     let store = start();
@@ -86,7 +86,7 @@ fn the_content_type_is_read_as_http_writes_it() {
         let body = encode(version, &[up(&[(time_ms, 1.0)]).row()]);
         let headers: Vec<_> =
             content_type.map(|value| ("Content-Type", value)).into_iter().collect();
-        // No Content-Encoding either: snappy is meant.
+        // Without a Content-Encoding, snappy is assumed.
         let response = send_raw(&store, "POST", &headers, body.len(), &body);
         assert_eq!(response.status, 204, "{content_type:?}: {}", response.text());
         let samples = (version == Version::V2).then_some(1);
@@ -94,7 +94,7 @@ fn the_content_type_is_read_as_http_writes_it() {
     }
 }
 
-/// The `Content-Type` alone decides the schema.
+/// The `Content-Type` alone determines the schema.
 #[test]
 fn the_version_header_decides_nothing() {
     let store = start();
@@ -157,7 +157,7 @@ fn bodies_over_the_limit_are_refused_by_their_announced_length() {
     assert_eq!(response.status, 413, "{}", response.text());
 }
 
-/// A request just below the limit is an honest one.
+/// A request just below the limit is accepted.
 #[test]
 fn a_large_request_is_taken() {
     let store = start();

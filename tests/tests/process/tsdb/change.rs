@@ -1,4 +1,4 @@
-//! `compact` and `import` want the directory to themselves, and leave what a node needs.
+//! `compact` and `import` need exclusive use of the directory, and keep a node's files.
 
 use tidepool_tests::busy::busy_store;
 use tidepool_tests::clock::now_ms;
@@ -24,7 +24,7 @@ fn a_running_server_keeps_others_out() {
     }
 }
 
-/// The checkpoint that the command writes had none of them.
+/// The checkpoint that the command writes used to lack them.
 #[test]
 fn exemplars_outlive_compact() {
     let store = Store::start().expect("tidepool starts");

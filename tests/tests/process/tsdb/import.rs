@@ -1,4 +1,4 @@
-//! `import`: text becomes blocks, whole or not at all.
+//! `import` makes blocks of text, whole or not at all.
 
 use std::fs;
 use tidepool_tests::busy::{assert_unchanged, files};
@@ -28,7 +28,7 @@ fn both_formats_in_any_order_and_the_last_line_counts() {
     );
     assert_eq!(tsdb(arguments!["dump", &ours]), expected);
 
-    // Again, with another value: the newer block has the word.
+    // Imported again, with another value: the newer block takes precedence.
     let classic = "# a remark\n\na_total { x = \"2\" }";
     let refused = cli::run(arguments!["import", "--format=prometheus", "-", &ours], classic);
     assert_eq!(refused.code, Some(1));
@@ -55,7 +55,7 @@ fn a_bad_line_leaves_nothing_behind() {
         ("a 1 1\nb{c=\"1\",c=\"2\"} 1 1\n# EOF\n", "line 2: a label name occurs twice"),
         ("a 1 1\n", "without `# EOF`"),
     ] {
-        // Many lines before it, so that blocks are made already.
+        // Many lines before it, so that blocks exist already.
         let many: String = (0..50_000).map(|i| format!("a{{b=\"{}\"}} 1 {i}\n", i % 7)).collect();
         let text = format!("{many}{text}");
         let number = |what: &str| what.replace("line 2", "line 50002");
@@ -68,7 +68,7 @@ fn a_bad_line_leaves_nothing_behind() {
         assert!(!output.stderr.contains(".tmp-for-creation"), "{}", output.stderr);
         assert_unchanged(&ours, &before, what);
 
-        // What the import has made goes with it; what was there stays.
+        // A failed import removes its own blocks; earlier blocks stay.
         let new = directory.path().join("new");
         let output = cli::run(arguments!["import", "-", &new.join("data")], &text);
         assert_eq!(output.code, Some(1), "{what}");
@@ -92,8 +92,7 @@ fn a_bad_line_leaves_nothing_behind() {
     assert!(!data_dir.exists() && !directory.path().join("of-nothing").exists());
 }
 
-/// Milliseconds where seconds belong would become blocks of a far future, from which retention
-/// counts.
+/// Milliseconds in place of seconds would make blocks of a far future, from which retention counts.
 #[test]
 fn times_of_the_future_are_refused() {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -113,7 +112,7 @@ fn times_of_the_future_are_refused() {
     assert_eq!(cli::run(flags, end).code, Some(1));
 }
 
-/// A pipe gives its text once, and the text may have to be read several times.
+/// A pipe returns its text once, and the text may have to be read several times.
 #[test]
 fn a_pipe_with_a_name_is_read_as_a_file_is() {
     let directory = tempfile::tempdir().expect("a temporary directory");

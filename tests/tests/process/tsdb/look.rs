@@ -26,7 +26,7 @@ fn mistakes_are_named() {
     assert!(output.stderr.contains("holds no block"), "{}", output.stderr);
 }
 
-/// Damage costs the damaged chunk; what follows it is printed, and the damage is named.
+/// Damage loses the damaged chunk; later chunks are printed, and the damage is named.
 #[test]
 fn a_damaged_chunk_costs_only_itself() {
     let (store, _) = busy_store(94);
@@ -54,7 +54,7 @@ fn a_damaged_chunk_costs_only_itself() {
         let left: HashSet<&str> = output.stdout.lines().collect();
         let lost = whole.lines().filter(|line| !left.contains(line)).count();
         assert_eq!(left.len() + lost, whole.lines().count());
-        // A chunk holds 120 samples or a few more.
+        // A chunk has 120 samples or a few more.
         assert!((2..=280).contains(&lost), "{lost} samples are missing");
     }
 }

@@ -1,4 +1,4 @@
-//! `tidepool tsdb`: the command line over a data directory, by itself.
+//! `tidepool tsdb`: the commands for a data directory, by themselves.
 
 mod change;
 mod import;

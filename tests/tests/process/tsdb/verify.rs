@@ -1,4 +1,4 @@
-//! `verify`: content with what is sound, and names each flipped byte.
+//! `verify` accepts sound data, and names each flipped byte.
 
 use rustix::process::Signal;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ fn our_own_data_is_sound_while_and_after_it_is_written() {
     drop(data);
 }
 
-/// The report of each flip has to name the file that it is in.
+/// The report of each flip must name the damaged file.
 #[test]
 fn flipped_bytes_are_found_in_their_files() {
     let (store, _) = busy_store(95);
@@ -31,7 +31,7 @@ fn flipped_bytes_are_found_in_their_files() {
     store.server.terminate().expect("tidepool ends");
     let damaged = copy(&data_dir);
     let block = data_dir::blocks(damaged.path()).expect("blocks").swap_remove(1);
-    // All others only cost time.
+    // All other blocks would only cost time.
     for other in data_dir::blocks(damaged.path()).expect("blocks") {
         if other.ulid != block.ulid {
             std::fs::remove_dir_all(&other.path).expect("removed");
@@ -55,7 +55,7 @@ fn flipped_bytes_of_a_log_are_found() {
     let name = format!("{:08}", segments[0]);
     let segment = damaged.path().join("wal").join(&name);
     flip_and_verify(damaged.path(), &segment, &format!("wal/{name}: byte "), 150);
-    // A cut is found as well.
+    // A truncation is found as well.
     let whole = std::fs::read(&segment).expect("a segment");
     std::fs::write(&segment, &whole[..whole.len() - 1]).expect("written");
     let output = cli::run(arguments!["verify", damaged.path()], "");

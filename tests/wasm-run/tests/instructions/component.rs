@@ -1,5 +1,5 @@
-//! The component with storage in memory, in the host that the example shows, and the instructions
-//! that its calls take.
+//! Runs the component with storage in memory, in the host of the example, and counts the
+//! instructions of its calls.
 
 use embed_rust::State;
 use embed_rust::bindings;
@@ -13,20 +13,18 @@ use wasmtime::component::{Component, Linker};
 use wasmtime::{Config, Engine, Result, Store};
 use wasmtime_wasi::WasiCtx;
 
-/// Blocks of two hours, as Prometheus has them.
+/// Block duration of two hours, as in Prometheus.
 pub const BLOCK_DURATION_MS: i64 = 7_200_000;
 
-/// Bytes that one piece of a replay or an answer takes, as the host asks for them.
+/// Maximum bytes of one piece of a replay or an answer, as the host asks for them.
 const PIECE_BYTES: u32 = 1 << 20;
 
-/// The compiled component.
 pub struct Runtime {
     engine: Engine,
     component: Component,
     linker: Linker<State>,
 }
 
-/// An open store.
 pub struct Instance {
     store: Store<State>,
     bindings: bindings::EngineWithQueries,
@@ -35,8 +33,8 @@ pub struct Instance {
 impl Runtime {
     pub fn new() -> Result<Runtime> {
         let mut config = Config::new();
-        // One unit for each instruction of the component and each byte that it copies, whatever the
-        // machine makes of it. What the host does is none.
+        // One unit for each instruction of the component and each byte that it copies, on any
+        // machine. The host's work costs none.
         config.consume_fuel(true);
         let engine = Engine::new(&config)?;
         let component = Component::from_file(&engine, built::component())?;
@@ -44,9 +42,9 @@ impl Runtime {
         Ok(Runtime { engine, component, linker })
     }
 
-    /// A store on some storage; its log is not read yet. Blocks grow up to the given span.
+    /// Opens a store on a storage without replaying its log. Merged blocks have at most this span.
     pub fn open(&self, storage: Storage, block_duration_max_ms: i64) -> Result<Instance> {
-        // The seed of std's hash maps is the one thing that would differ from run to run.
+        // The seed of std's hash maps is the only input that would differ from run to run.
         let wasi = WasiCtx::builder().inherit_stderr().insecure_random_seed(0).build();
         let state = State { storage, wasi, ..State::default() };
         let mut store = Store::new(&self.engine, state);
@@ -77,14 +75,14 @@ impl Runtime {
 }
 
 impl Instance {
-    /// The instructions that some calls take.
+    /// Returns the number of instructions that the calls take.
     pub fn count(&mut self, calls: impl FnOnce(&mut Instance) -> Result<()>) -> Result<u64> {
         let before = self.store.get_fuel()?;
         calls(self)?;
         Ok(before - self.store.get_fuel()?)
     }
 
-    /// Reads the log to its end; returns the samples in it.
+    /// Replays the log; returns the number of samples in it.
     pub fn replay(&mut self) -> Result<u64> {
         let guest = self.bindings.tidepool_tsdb_store();
         loop {
@@ -95,7 +93,7 @@ impl Instance {
         }
     }
 
-    /// Ends the store and returns its head.
+    /// Closes the store and returns its head snapshot.
     pub fn save_head(&mut self) -> Result<Vec<Vec<u8>>> {
         let guest = self.bindings.tidepool_tsdb_store();
         let saved = check(guest.call_save_head(&mut self.store)?)?;
@@ -111,7 +109,7 @@ impl Instance {
         Ok(pieces)
     }
 
-    /// Takes a saved head; returns whether it was whole.
+    /// Loads a head snapshot; returns whether it was complete.
     pub fn load_head(&mut self, pieces: &[Vec<u8>]) -> Result<bool> {
         let guest = self.bindings.tidepool_tsdb_store();
         let mut is_last = false;
@@ -131,7 +129,7 @@ impl Instance {
         check(guest.call_append_remote_write(&mut self.store, version, body, now_ms)?)
     }
 
-    /// Does what is due with blocks; returns the levels of those it made.
+    /// Compacts as far as it is due; returns the levels of new blocks.
     pub fn compact(&mut self, now_ms: i64) -> Result<Vec<u32>> {
         let guest = self.bindings.tidepool_tsdb_store();
         let room = Room { free_bytes: u64::MAX, other_bytes: 0, memory_bytes: u64::MAX };
@@ -145,8 +143,8 @@ impl Instance {
         }
     }
 
-    /// Takes a whole answer; returns its length. One of samples is gone over twice, as the host
-    /// does that must tell its length first.
+    /// Reads a whole answer; returns its length. An answer of samples is read twice, as the host
+    /// must know its length first.
     pub fn select(
         &mut self,
         format: FrameFormat,
@@ -182,7 +180,7 @@ impl Instance {
         Ok(bytes)
     }
 
-    /// Ends the instance, as a kill would, and returns what it stored.
+    /// Drops the instance, as a kill would, and returns its storage.
     pub fn into_storage(self) -> Storage {
         self.store.into_data().storage
     }

@@ -1,16 +1,16 @@
-//! Counts, and how they compare with those that were written down.
+//! Counts of instructions, and their comparison with the recorded ones.
 //!
 //! `expected.txt` has a line for each piece of work: its name, a colon, and its instructions. A
-//! line before it that begins with `#` says why the count was once raised.
+//! line before it that begins with `#` gives the reason for which the count was once raised.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A count may be off by so much: what changes elsewhere in the engine makes the compiler inline
-/// this and not that.
+/// Accepted difference of a count: changes elsewhere in the engine change what the compiler
+/// inlines.
 pub const TOLERANCE_PERCENT: u64 = 2;
 
-/// Holds the reason for counts that are higher than written down, or anything if none is.
+/// Variable with the reason for higher counts, or any value if none is higher.
 pub const ACCEPT_VARIABLE: &str = "ACCEPT_COUNTS";
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/instructions/expected.txt");
@@ -19,22 +19,21 @@ const HOW_TO_ACCEPT: &str = "If that is meant, write it down and commit it:\n  \
      cargo build-component && ACCEPT_COUNTS='why a count is higher' \
      cargo test --release --workspace --test instructions";
 
-/// What each piece of work took.
 #[derive(Default)]
 pub struct Counts(Vec<Count>);
 
 struct Count {
     name: String,
     instructions: u64,
-    /// Or series, to show the count for each.
+    /// Number of samples or series, to show the count for each.
     samples: u64,
 }
 
-/// What the file says of a piece of work.
+/// Recorded count of a piece of work.
 #[derive(Default)]
 struct Written<'a> {
     instructions: u64,
-    /// The line before it.
+    /// Reason in the line before the count.
     reason: Option<&'a str>,
 }
 
@@ -43,7 +42,7 @@ impl Counts {
         self.0.push(Count { name: name.into(), instructions, samples });
     }
 
-    /// Compares with what was written down; the error names every difference.
+    /// Compares with the recorded counts; the error names every difference.
     pub fn judge(&self, expected: &str) -> Result<(), String> {
         let mut expected = parse(expected)?;
         let mut failures = Vec::new();
@@ -67,13 +66,13 @@ impl Counts {
         Err(format!("{}\n{HOW_TO_ACCEPT}", failures.join("\n")))
     }
 
-    /// Writes the counts down, with the reason for those that are higher than before.
+    /// Records the counts, with the reason for those that are higher than before.
     pub fn accept(&self, expected: &str, reason: &str) -> Result<(), String> {
         let text = self.to_file(expected, reason)?;
         std::fs::write(FILE, text).map_err(|error| format!("{FILE}: {error}"))
     }
 
-    /// The new text of the file.
+    /// Returns the new text of the file.
     fn to_file(&self, expected: &str, reason: &str) -> Result<String, String> {
         let mut expected = parse(expected)?;
         let mut text = String::new();
@@ -83,7 +82,7 @@ impl Counts {
             let is_higher = *instructions > written.instructions
                 && !is_tolerated(*instructions, written.instructions);
             if is_known && is_higher {
-                // One word, such as `1` or `yes`, is no reason.
+                // A single word, such as `1` or `yes`, is not accepted as a reason.
                 if reason.split_whitespace().nth(1).is_none() {
                     return Err(format!(
                         "{name}: {instructions} instructions instead of {}: {ACCEPT_VARIABLE} has \
@@ -163,7 +162,7 @@ fn a_higher_count_needs_a_reason() {
     assert!(counts(2000).to_file(written, "1").is_err());
     let raised = "# 1000 before: a reason why\na, b: 2000\n";
     assert_eq!(counts(2000).to_file(written, "a reason why").as_deref(), Ok(raised));
-    // It stays until the count falls.
+    // The reason stays until the count falls.
     assert_eq!(counts(2000).judge(raised), Ok(()));
     assert_eq!(counts(2000).to_file(raised, "1").as_deref(), Ok(raised));
     assert_eq!(counts(500).to_file(raised, "1").as_deref(), Ok("a, b: 500\n"));

@@ -1,18 +1,18 @@
-//! The guard of speed: what the component takes for a fixed piece of work, in instructions of
-//! WebAssembly.
+//! Guards the engine's speed: the component's cost of a fixed piece of work, in WebAssembly
+//! instructions.
 //!
-//! Seconds differ from machine to machine and hour to hour; these counts are the same everywhere,
-//! as long as compiler and sources are. `expected.txt` holds them, and a count that is off by more
-//! than [`expected::TOLERANCE_PERCENT`] fails, upwards and downwards: a gain that is not written
-//! down would be lost again without a word. To accept new counts, and then to commit them, with the
-//! reason if one is higher:
+//! Seconds differ from machine to machine and hour to hour; these counts only depend on compiler
+//! and sources. `expected.txt` holds them, and a count that differs by more than
+//! [`expected::TOLERANCE_PERCENT`] fails, upwards and downwards: a gain that is not recorded could
+//! be lost unnoticed. To accept new counts, which are then committed, with the reason if one is
+//! higher:
 //!
 //! ```text
 //! cargo build-component && ACCEPT_COUNTS='why' cargo test --release --workspace --test instructions
 //! ```
 //!
-//! A byte that is copied counts as an instruction. Not counted: the host's work, and what a machine
-//! makes of an instruction (a cache miss, a wide operation). Benchmarks show those.
+//! A copied byte counts as an instruction. Not counted: the host's work, and the time that an
+//! instruction takes (a cache miss, a wide operation). Benchmarks show those.
 
 mod component;
 mod expected;
@@ -27,15 +27,15 @@ use tidepool_tests::series::{Dataset, Shape, Texture};
 use wasmtime::Result;
 
 const SERIES: usize = 1000;
-/// 120 samples of each series in a block.
+/// Gives 120 samples of each series in a block.
 const INTERVAL_MS: i64 = 60_000;
 /// A multiple of the span of three blocks, which are merged into one.
 const START_MS: i64 = 83_333 * 3 * BLOCK_DURATION_MS;
-/// Of these, four blocks are cut; the rest stays in the head.
+/// Number of scrapes: four blocks are cut from them, the rest stays in the head.
 const SCRAPES: usize = 570;
 const BLOCKS: i64 = 4;
 
-/// Samples as the tests generate them, and the requests that carry them, a scrape each.
+/// Generated samples, and the requests that carry them, one for each scrape.
 struct Input {
     now_ms: i64,
     samples: u64,
@@ -76,8 +76,7 @@ fn append(
     Ok(())
 }
 
-/// Appends everything to a fresh store: the first scrape creates the series, all others meet known
-/// ones.
+/// Appends everything to an empty store: the first scrape creates the series, the others use them.
 fn count_appends(
     runtime: &Runtime,
     input: &Input,
@@ -158,7 +157,7 @@ fn count() -> Result<Counts> {
     })?;
     counts.add("load a saved head", loading, input.samples);
 
-    // No block grows further here, so that all of this is cuts.
+    // With this longest span blocks do not grow, so only cuts are counted.
     let block_samples = BLOCK_DURATION_MS as u64 / INTERVAL_MS as u64 * SERIES as u64;
     let cut = instance.count(|i| {
         assert_eq!(i.compact(input.now_ms)?, vec![1; BLOCKS as usize]);
@@ -166,7 +165,7 @@ fn count() -> Result<Counts> {
     })?;
     counts.add("compact, cut", cut, BLOCKS as u64 * block_samples);
 
-    // Nothing is left to cut, so that all of this is one merge.
+    // Nothing is left to cut, so only one merge is counted.
     let mut instance = runtime.open(instance.into_storage(), 0)?;
     instance.replay()?;
     let blocks =

@@ -1,4 +1,4 @@
-//! `bench table dashboard`: how long panels and writes take, each beside the other.
+//! `bench table dashboard`: latency of panels and of writes, each beside the other.
 
 use clap::Args;
 use std::time::Duration;
@@ -45,8 +45,8 @@ pub struct DashboardOptions {
     stored_hours: u32,
 }
 
-/// Prints the table and keeps it for `bench docs`. Returns whether all answers are right, and what
-/// else is checked.
+/// Prints the table and keeps it for `bench docs`. Returns whether all answers are right and, if
+/// they are checked, all aims are reached.
 pub fn measure(
     options: &DashboardOptions,
     series: usize,
@@ -68,7 +68,7 @@ pub fn measure(
             repeats: 3,
         },
     };
-    // What is measured is what is checked out now.
+    // The figures are of the commit that is checked out now.
     let commit = outcome::commit()?;
     let found = dashboard::run(context, &options)?;
     let text =

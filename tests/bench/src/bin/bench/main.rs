@@ -93,7 +93,7 @@ struct TableOptions {
     narrow: NarrowOptions,
 }
 
-/// What has a table: the scenarios together, the queries, and the dashboard.
+/// Tables to measure: the scenarios together, the queries, narrow requests, and the dashboard.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Scenario(Scenario),
@@ -289,7 +289,7 @@ fn servers(names: &[ServerName]) -> Vec<Contender> {
     servers
 }
 
-/// Whether all is as it should be.
+/// Returns whether all answers are right and all checked aims are reached.
 fn measure_table(
     options: &TableOptions,
     context: &Context,
@@ -301,7 +301,7 @@ fn measure_table(
         let usual = Scenario::value_variants().iter().copied();
         scenarios = usual.filter(|scenario| scenario.is_usual(context.quick)).collect();
     }
-    // Figures say of which commit they are.
+    // Figures name their commit, so files must not differ from it.
     if !context.quick && outcome::commit()?.ends_with('+') {
         return Err(BenchError::Uncommitted);
     }
@@ -346,7 +346,7 @@ fn measure_load(options: &LoadOptions, context: &Context, rounds: usize) -> Resu
     let mut measurements = Vec::new();
     for _ in 0..rounds {
         for version in versions.iter().map(|name| Version::from(*name)) {
-            // Built each time: the data ends now, or servers would take it for old.
+            // Built for each version: the data ends now, or servers would refuse it as too old.
             let start_ms = now_ms() - series.samples as i64 * interval_ms;
             let load = match histograms {
                 true => Load::encode_histograms(
@@ -375,14 +375,14 @@ fn measure_load(options: &LoadOptions, context: &Context, rounds: usize) -> Resu
     Ok(())
 }
 
-/// Writes alone, and beside reads.
+/// Measures writes alone, then beside reads.
 fn measure_beside(options: &BesideOptions, context: &Context) -> Result<(), BenchError> {
     let BesideOptions { series, readers, write_rate, phase_s, version } = options;
     let (seed, version) = (context.seed, Version::from(*version));
     let per_second = (*write_rate).max(1) as f64;
     let scrape_every = Duration::from_secs_f64(series.series as f64 / per_second);
     let scrapes = (2.0 * *phase_s as f64 / scrape_every.as_secs_f64()) as usize;
-    // The history ends where the writes begin, and these end now.
+    // The history ends at the time of the first write, and the writes end now.
     let write_interval_ms = (scrape_every.as_millis() as i64).max(1);
     let start_ms = now_ms() - scrapes as i64 * write_interval_ms;
     let history_start_ms = start_ms - series.samples as i64 * series.interval_ms();

@@ -1,4 +1,4 @@
-//! `bench table narrow`: what requests cost that concern few of many series.
+//! `bench table narrow`: cost of requests for few of many series.
 
 use clap::Args;
 use tidepool_bench::narrow::{self, table};
@@ -32,8 +32,8 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Prints the tables and keeps them for `bench docs`. Returns whether all answers are right, and
-/// what else is checked.
+/// Prints the tables and keeps them for `bench docs`. Returns whether all answers are right and, if
+/// they are checked, all aims are reached.
 pub fn measure(
     options: &NarrowOptions,
     context: &Context,
@@ -46,7 +46,7 @@ pub fn measure(
             narrow::Options { series: narrow_series, hours: narrow_hours, requests, slow_requests }
         }
     };
-    // What is measured is what is checked out now.
+    // The figures are of the commit that is checked out now.
     let commit = outcome::commit()?;
     let rows = narrow::run(context, options)?;
     let narrow::Options { series, hours, requests, slow_requests } = options;

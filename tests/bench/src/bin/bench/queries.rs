@@ -1,4 +1,4 @@
-//! `bench table queries`: what queries in PromQL cost.
+//! `bench table queries`: cost of queries in PromQL.
 
 use clap::Args;
 use tidepool_bench::queries::catalogue::{self, QUERIES, Query};
@@ -29,8 +29,8 @@ pub struct QueryOptions {
     pub check: bool,
 }
 
-/// Prints the table of queries and keeps it for `bench docs`. Returns whether all answers are
-/// right, and what else is checked.
+/// Prints the table of queries and keeps it for `bench docs`. Returns whether all answers are right
+/// and, if they are checked, all aims are reached.
 pub fn measure(
     options: &QueryOptions,
     context: &Context,
@@ -42,7 +42,7 @@ pub fn measure(
         true => ((*series).min(QUICK_SERIES_MAX), (*hours).min(QUICK_HOURS_MAX)),
         false => (*series, *hours),
     };
-    // What is measured is what is checked out now.
+    // The figures are of the commit that is checked out now.
     let commit = outcome::commit()?;
     let options = queries::Options { queries: chosen, series, hours, runs: rounds };
     let (stored, rows) = queries::run(context, &options)?;

@@ -1,11 +1,11 @@
-//! What is federated.
+//! Federation, beside that of Prometheus.
 
 use super::{TIMEOUT, parameter};
 use tidepool_tests::http::{exchange, request_bytes, unchunked};
 use tidepool_tests::process::Server;
 use tidepool_tests::tidepool::Store;
 
-/// What is federated is the same line by line, once the lines of a family are in one order.
+/// Asserts that federation returns the same lines, after sorting the lines of each family.
 pub fn assert_federation_alike(store: &Store, peer: &Server) {
     let asked = |server: &Server, query: &str, accept: &str| {
         let headers = [("Accept", accept), ("Connection", "close")];
@@ -45,7 +45,7 @@ pub fn assert_federation_alike(store: &Store, peer: &Server) {
         assert_eq!(asked(&store.server, &query, "").0, 400, "{wrong}");
         assert_eq!(asked(peer, &query, "").0, 400, "{wrong}");
     }
-    // One series has one encoding.
+    // With a single series, the encoding is unique.
     let accept = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;\
         encoding=delimited";
     let query = parameter("match[]", "requests_total{zone=\"x\"}");

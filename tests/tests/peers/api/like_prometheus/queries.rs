@@ -1,11 +1,11 @@
-//! Queries, right and wrong ones.
+//! Queries, both valid and invalid ones.
 
 use super::{get, parameter, post};
 use serde_json::Value;
 use tidepool_tests::process::Server;
 use tidepool_tests::tidepool::Store;
 
-/// Answers of queries are those of Prometheus to the last digit, and so are the texts of errors.
+/// Asserts that answers to queries equal Prometheus' to the last digit, and texts of errors, too.
 pub fn assert_queries_alike(store: &Store, peer: &Server, now_ms: i64) {
     const EXPRESSIONS: [&str; 27] = [
         "1 + 1",
@@ -71,7 +71,7 @@ pub fn assert_queries_alike(store: &Store, peer: &Server, now_ms: i64) {
     let asked = asked
         .chain(wrong.map(get))
         .chain([get(&format!("query?query=up&time={end}&lookback_delta=1h"))]);
-    // A tree deeper than readers of JSON usually take was once a 500.
+    // A tree deeper than JSON readers usually accept was once answered with 500.
     let deep = parameter("query", &format!("{}1{}", "(".repeat(150), ")".repeat(150)));
     let deep = post("parse_query", &deep);
     assert_eq!(deep.ask(peer).status, 200);
@@ -82,20 +82,20 @@ pub fn assert_queries_alike(store: &Store, peer: &Server, now_ms: i64) {
             let response = question.ask(server);
             let mut body: Value = serde_json::from_slice(&response.body)
                 .unwrap_or_else(|error| panic!("{question:?}: {error}: {}", response.text()));
-            // Series of an instant vector come in any order.
+            // Series of an instant vector have no specified order.
             let is_vector = body["data"]["resultType"] == "vector";
             if let Some(Value::Array(series)) = body.pointer_mut("/data/result")
                 && is_vector
             {
                 series.sort_by_key(Value::to_string);
             }
-            // Prometheus gathers them in a map, which has no order.
+            // Prometheus collects them in a map, which has no order.
             for key in ["warnings", "infos"] {
                 if let Some(Value::Array(all)) = body.get_mut(key) {
                     all.sort_by_key(Value::to_string);
                 }
             }
-            // Times differ, and these are counted in another way.
+            // Times differ, and these samples are counted differently.
             if let Some(stats) = body.pointer_mut("/data/stats") {
                 assert!(stats["timings"]["execTotalTime"].is_number(), "{question:?}: {stats}");
                 stats["timings"] = Value::Null;
@@ -106,7 +106,7 @@ pub fn assert_queries_alike(store: &Store, peer: &Server, now_ms: i64) {
             (response.status, body)
         };
         let (ours, theirs) = (answer(&store.server), answer(peer));
-        // Which series of an instant vector a limit leaves is another matter.
+        // The selection of series of an instant vector under a limit may differ.
         let warnings = theirs.1["warnings"].as_array().map_or(&[][..], Vec::as_slice);
         let is_cut = warnings.contains(&"results truncated due to limit".into())
             && theirs.1["data"]["resultType"] == "vector";

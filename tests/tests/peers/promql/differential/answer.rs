@@ -1,4 +1,4 @@
-//! Answers to queries in a form that can be compared, from JSON and from protobuf.
+//! Answers to queries in a comparable form, from JSON and from protobuf.
 
 use super::buckets;
 use prost::Message as _;
@@ -13,10 +13,10 @@ use tidepool_tests::proto::tidepool::{QueryResponse, ResultType};
 /// Largest difference of two numbers, as a part of the larger one.
 const TOLERANCE: f64 = 1e-12;
 
-/// What tidepool answers without loss.
+/// Media type of tidepool's answers without loss.
 const LOSSLESS: &str = "application/vnd.tidepool.queryresponse+protobuf";
 
-/// An answer: why there is none, or its type, its series in their order, and its remarks.
+/// An answer: the error, or its type, its series in their order, and its annotations.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     Failed(String),
@@ -26,36 +26,36 @@ pub enum Answer {
 /// The labels of a series as text, and its points.
 pub type Series = (String, Vec<Point>);
 
-/// A time and its numbers; a histogram has many.
+/// A time with its numbers; a histogram has many.
 pub type Point = (f64, Vec<f64>);
 
-/// When an expression is evaluated: parameters of a request.
+/// Times of an evaluation, as parameters of a request.
 #[derive(Clone, Debug)]
 pub struct Times {
     pub path: &'static str,
     pub parameters: String,
 }
 
-/// What the order of an answer's series must have in common.
+/// Required agreement on the order of an answer's series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Nothing: neither engine promises any.
+    /// No agreement: neither engine promises an order.
     Any,
     /// The order of the labels.
     Labels,
-    /// The order of the label `instance`, if all series have it: upstream's comparison of natural
-    /// numbers is no order where a text is empty.
+    /// The order of the label `instance`, if all series have it: upstream's natural comparison is
+    /// no order if a text is empty.
     Instances,
-    /// The order of the values; equal ones may change places.
+    /// The order of the values; equal ones may be exchanged.
     Values,
 }
 
 impl Order {
-    /// The order that an expression gives.
+    /// Returns the order that an expression determines.
     pub fn of(expression: &str, times: &Times) -> Order {
         let starts_with = |names: &[&str]| names.iter().any(|name| expression.starts_with(name));
         match times.path {
-            // A range is sorted by labels, whatever the expression says.
+            // A range query is sorted by labels, whatever the expression.
             "query_range" => Order::Labels,
             _ if starts_with(&["sort_by_label"]) => Order::Instances,
             _ if starts_with(&["sort", "topk (", "bottomk ("]) => Order::Values,
@@ -72,13 +72,13 @@ fn post(server: &Server, expression: &str, times: &Times, accept: &str) -> (u16,
     (answer.status, answer.body)
 }
 
-/// Asks for JSON.
+/// Sends a query for an answer in JSON.
 pub fn ask(server: &Server, expression: &str, times: &Times) -> Answer {
     let (status, body) = post(server, expression, times, "application/json");
     of_json(status, &body)
 }
 
-/// Asks for what JSON leaves out, too. A refusal is JSON.
+/// Sends a query for an answer without loss; an error is JSON.
 pub fn ask_lossless(server: &Server, expression: &str, times: &Times) -> Answer {
     let (status, body) = post(server, expression, times, LOSSLESS);
     if status != 200 {
@@ -131,8 +131,8 @@ fn of_json(status: u16, body: &[u8]) -> Answer {
     Answer::Value { kind, series, remarks }
 }
 
-/// An error without the series that it names: which of several come twice upstream finds first
-/// depends on the order of a map.
+/// Removes from an error the series that it names: if several occur twice, the first that upstream
+/// finds depends on the order of a map.
 fn without_series(error: &str) -> String {
     let (mut text, mut depth) = (String::new(), 0);
     for character in error.chars() {
@@ -146,8 +146,8 @@ fn without_series(error: &str) -> String {
     text
 }
 
-/// A remark with its kind, and without the number of samples that it is about: upstream counts them
-/// twice each time that it meets the remark again.
+/// Returns an annotation with its kind, and without its number of samples: upstream counts them
+/// twice each time that the annotation is repeated.
 fn remark(kind: &str, text: &str) -> String {
     match (text.split_once(", over "), text.split_once(" samples from ")) {
         (Some((before, _)), Some((_, after))) => {
@@ -177,7 +177,7 @@ fn point(point: &Value) -> Point {
     (point[0].as_f64().expect("a time"), numbers)
 }
 
-/// All numbers of a value, in the order of their keys.
+/// Collects all numbers of a value, in the order of the keys.
 fn gather(value: &Value, numbers: &mut Vec<f64>) {
     match value {
         Value::String(text) => numbers.push(text.parse().expect("a number")),
@@ -200,7 +200,7 @@ fn is_same((time, numbers): &Point, (their_time, theirs): &Point) -> bool {
     time == their_time && numbers.len() == theirs.len() && near()
 }
 
-/// What differs first, if anything does.
+/// Returns the first difference, if there is any.
 pub fn difference(ours: &Answer, theirs: &Answer, order: Order) -> Option<String> {
     let (
         Answer::Value { kind, series, remarks },

@@ -1,17 +1,17 @@
-//! What JSON shows of a whole histogram, by the definition of its schema and not by the engine's
-//! code. Source: `docs/specs/native_histograms.md` of prometheus/docs.
+//! JSON form of a whole histogram, computed from the definition of its schema and not by the
+//! engine's code. Source: `docs/specs/native_histograms.md` of prometheus/docs.
 
 use tidepool_tests::histogram::CUSTOM_SCHEMA;
 use tidepool_tests::proto::prometheus::histogram::{Count, ZeroCount};
 use tidepool_tests::proto::prometheus::{BucketSpan, Histogram};
 
-/// Which ends belong to a bucket, as JSON says it.
+/// JSON's numbers for the bounds that a bucket includes.
 const UPPER: f64 = 0.0;
 const LOWER: f64 = 1.0;
 const BOTH: f64 = 3.0;
 
-/// The numbers of a histogram in the order of the keys in JSON: four of each bucket that is not
-/// empty, the count, the sum.
+/// Returns the numbers of a histogram in the order of the keys in JSON: four of each bucket that is
+/// not empty, the count, the sum.
 pub fn as_in_json(message: &Histogram) -> Vec<f64> {
     let mut numbers = Vec::new();
     let mut push = |bucket: [f64; 4]| {
@@ -20,7 +20,7 @@ pub fn as_in_json(message: &Histogram) -> Vec<f64> {
         }
     };
     let is_custom = message.schema == CUSTOM_SCHEMA;
-    // Buckets end where the zero bucket begins.
+    // Buckets end at the zero bucket's bound.
     let zero = message.zero_threshold;
     let mut negative = buckets(&message.negative_spans, &message.negative_counts);
     negative.reverse();
@@ -33,7 +33,7 @@ pub fn as_in_json(message: &Histogram) -> Vec<f64> {
         Some(ZeroCount::ZeroCountInt(_)) => panic!("whole counts in an answer"),
         None => 0.0,
     };
-    // Upstream shows no zero bucket with less than nothing in it.
+    // Upstream shows no zero bucket with a negative count.
     push([BOTH, -zero, zero, zero_count.max(0.0)]);
     for (index, count) in buckets(&message.positive_spans, &message.positive_counts) {
         let bound = |index: i64| match is_custom {
@@ -54,7 +54,7 @@ pub fn as_in_json(message: &Histogram) -> Vec<f64> {
     numbers
 }
 
-/// The index of each bucket and its count.
+/// Returns the index of each bucket and its count.
 fn buckets(spans: &[BucketSpan], counts: &[f64]) -> Vec<(i64, f64)> {
     let mut next = 0;
     let mut indexes = Vec::new();
@@ -67,8 +67,8 @@ fn buckets(spans: &[BucketSpan], counts: &[f64]) -> Vec<(i64, f64)> {
     indexes.into_iter().zip(counts.iter().copied()).collect()
 }
 
-/// The upper end of a bucket: two to the power of its index by the resolution. The last bucket of
-/// finite numbers ends at the largest one, since its end is none.
+/// Returns the upper bound of a bucket: two to the power of its index by the resolution. The last
+/// bucket of finite numbers ends at the largest one, since its bound is not finite.
 fn bound(schema: i32, index: i64) -> f64 {
     match (index as f64 * f64::from(-schema).exp2()).exp2() {
         bound if bound.is_infinite() => {

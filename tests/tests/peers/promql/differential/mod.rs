@@ -20,17 +20,17 @@ use tidepool_tests::series::Random;
 use tidepool_tests::soak;
 use tidepool_tests::tidepool::Store;
 
-/// Scrapes of the data: two hours.
+/// Number of scrapes of the data: two hours.
 const SCRAPES: usize = 480;
 
-/// All that upstream offers behind flags and tidepool takes, but the removal of names.
+/// All features behind upstream's flags that tidepool supports, except the removal of names.
 const FEATURES: &str = "--enable-feature=promql-experimental-functions,\
      promql-extended-range-selectors,promql-binop-fill-modifiers";
 
-/// Names go at the end of an evaluation instead of at each function.
+/// Names are dropped at the end of an evaluation instead of at each function.
 const DELAYED_NAME_REMOVAL: &str = "--enable-feature=promql-delayed-name-removal";
 
-/// What answers with values must have been about.
+/// Words that must occur in expressions whose answers have values.
 const WORDS: [&str; 18] = [
     " anchored",
     " smoothed",
@@ -52,7 +52,7 @@ const WORDS: [&str; 18] = [
     ":30s]",
 ];
 
-/// Prometheus, and three stores.
+/// Prometheus, and the three stores.
 struct Servers {
     peer: Server,
     stores: [(&'static str, Store); 3],
@@ -74,13 +74,13 @@ fn times(random: &mut Random, start_ms: i64, end_ms: i64) -> Times {
 }
 
 fn write(server: &Server, data: &Data) {
-    // Prometheus returns series as they were created. Where the order matters, as in sums of
-    // histograms and among equal values, it must be the one of tidepool: that of the labels.
+    // Prometheus returns series in the order of their creation. If the order matters, as in sums of
+    // histograms and among equal values, it must be tidepool's: that of the labels.
     let first = |it: &SentSeries| SentSeries { values: it.values[..1].to_vec(), ..it.clone() };
     let mut first: Vec<SentSeries> = data.series.iter().map(first).collect();
     first.sort_by(|a, b| a.labels.pairs().cmp(b.labels.pairs()));
     let first: Vec<_> = first.iter().flat_map(|one| rows(std::slice::from_ref(one))).collect();
-    // The second version of the protocol has custom bounds.
+    // Only version 2.0 carries custom bounds.
     send(server, Version::V2, &first);
     send(server, Version::V2, &rows(&data.series));
     send(server, Version::V2, &rows(&data.out_of_order));
@@ -114,7 +114,7 @@ fn servers(data: &Data, features: &[&str]) -> Servers {
     Servers { peer, stores, _directory: directory }
 }
 
-/// Asks all of them so many expressions.
+/// Sends some expressions to all servers and compares the answers.
 fn compare(seed: u64, count: usize, features: &[&str]) {
     let end_ms = now_ms() - 60_000;
     let start_ms = end_ms - SCRAPES as i64 * 15_000;
@@ -156,7 +156,7 @@ fn compare(seed: u64, count: usize, features: &[&str]) {
         differences.len(),
         differences.join("\n")
     );
-    // Empty answers are alike without a reason.
+    // Empty answers are equal without proving anything.
     println!("{with_values} of {count} answers have values; {words:?}");
     assert!(with_values * 5 > count * 2, "only {with_values} of {count} answers have values");
     let missing: Vec<_> = words.iter().filter(|(_, count)| **count == 0).collect();

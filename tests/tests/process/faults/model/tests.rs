@@ -1,4 +1,4 @@
-//! Answers of which it is known what is wrong with them.
+//! The model finds the faults of answers that are known to be wrong.
 
 use super::*;
 use tidepool_tests::histogram::Point;

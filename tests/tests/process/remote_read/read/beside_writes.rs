@@ -1,4 +1,4 @@
-//! Heavy reads while samples come in: every write is acknowledged, nothing is lost, and no read
+//! Heavy reads during ingestion: every write is acknowledged, no sample is lost, and no read
 //! returns a wrong answer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -27,7 +27,7 @@ fn writes_go_on_beside_twenty_reads() {
             let (store, stop, reads) = (&store, &stop, &reads);
             scope.spawn(move || {
                 while !stop.load(Relaxed) {
-                    // Both kinds are read strictly: order, chunk times, checksums.
+                    // Both kinds are checked strictly: order, chunk times, checksums.
                     let read = match number % 2 {
                         0 => store.reader().samples(&[read_all()]),
                         _ => store.reader().streamed(&[read_all()]),
@@ -37,7 +37,7 @@ fn writes_go_on_beside_twenty_reads() {
                 }
             });
         }
-        // Fails if anything but 204 comes.
+        // Panics at any answer but 204.
         let sent =
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| sender.send_all(&store)));
         stop.store(true, Relaxed);

@@ -1,4 +1,4 @@
-//! Clients that leave, and clients that wait for their turn.
+//! Clients that disconnect, and clients that wait for their turn.
 
 use super::{KINDS, dataset, store_with};
 use prost::Message;
@@ -16,7 +16,7 @@ use tidepool_tests::wait;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Asks for more than the sockets between the two can hold, and takes the first bytes only.
+/// Requests more than the sockets between the two can hold, and reads only the first bytes.
 fn stalled(store: &Store, kind: ResponseType) -> TcpStream {
     let body = compress(&request(&vec![read_all(); 30], kind).encode_to_vec());
     let bytes = request_bytes("POST", "/api/v1/read", &[], body.len(), &body);
@@ -47,8 +47,8 @@ fn the_work_for_a_client_that_left_is_ended() {
     }
 }
 
-/// One read at a time: the second gets its answer, and gets it after the first has left; a third
-/// that left while it waited takes no turn.
+/// One read at a time: the second gets its answer after the first has disconnected; a third that
+/// disconnected while it waited takes no turn.
 #[test]
 fn reads_wait_for_their_turn() {
     let store = store_with(&["--read-concurrency=1"], &dataset(42, 5_000, 6));

@@ -1,5 +1,5 @@
-//! External labels of the node (`--external-label`): matchers that ask for them, series that get
-//! them, the order that follows, and real Prometheus as reader with and without such labels.
+//! External labels of the node (`--external-label`): matchers on them, series that get them, the
+//! resulting order, and real Prometheus as reader with and without such labels.
 
 use crate::remote_read::Case;
 use std::time::Duration;
@@ -22,12 +22,12 @@ const STORED: [&[(&str, &str)]; 6] = [
     &[("job", "a")],
     &[("job", "a"), ("path", "/")],
     &[("job", "a"), ("zone", "z0")],
-    // The same as the second one, with the external labels.
+    // Equal to the second label set once it has the external labels.
     &[("job", "a"), ("zone", "z1")],
     &[("region", "us")],
 ];
 
-/// Two hours of samples, ten minutes apart, at other times for each series.
+/// Makes two hours of samples, ten minutes apart, at other times for each series.
 fn stored(start_ms: i64) -> Vec<Series> {
     let series = |(number, pairs): (usize, &&[(&str, &str)])| {
         let pairs: Vec<_> = [&[("__name__", "m")], *pairs].concat();
@@ -37,7 +37,8 @@ fn stored(start_ms: i64) -> Vec<Series> {
     STORED.iter().enumerate().map(series).collect()
 }
 
-/// What is stored, as it comes back: stored labels have the word, and what becomes the same is one.
+/// Returns the expected answer: stored labels take precedence, and series whose labels become equal
+/// are merged.
 fn with_external(stored: &[Series], wanted: &[usize]) -> Vec<Series> {
     let mut merged: Vec<Series> = Vec::new();
     for number in wanted {
@@ -99,15 +100,15 @@ fn external_labels_are_found_and_added() {
     let (store, stored) = start(start_ms, &FLAGS);
     let cases: &[Case] = &[
         (&[(Eq, "__name__", "m")], &[0, 1, 2, 3, 4, 5]),
-        // Equal to ours: what is stored without it.
+        // The node's own value selects series stored without the label.
         (&[(Eq, "region", "eu")], &[0, 1, 2, 3, 4]),
         (&[(Eq, "zone", "z1"), (Eq, "job", "a")], &[1, 2]),
         (&[(Eq, "region", "eu"), (Eq, "zone", "z1")], &[0, 1, 2]),
-        // Another value: what is stored with it.
+        // Another value selects series stored with it.
         (&[(Eq, "region", "us")], &[5]),
         (&[(Eq, "zone", "z0")], &[3]),
         (&[(Eq, "region", "none")], &[]),
-        // Matchers of other kinds are left alone.
+        // Other kinds of matchers are unchanged.
         (&[(Re, "region", "eu")], &[]),
         (&[(Re, "zone", "z.")], &[3, 4]),
         (&[(Neq, "region", "eu")], &[0, 1, 2, 3, 4, 5]),

@@ -1,4 +1,4 @@
-//! Reads that ask for as much as they may do not delay writes: the short form of `bench-reads`.
+//! Reads of the largest allowed size do not delay writes: the short form of `bench-reads`.
 
 use serde_json::Value;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use tidepool_tests::hostile::{Contents, Kind, Writes, beside, filled};
 use tidepool_tests::http::Client;
 use tidepool_tests::tidepool::Store;
 
-/// A head that takes a tenth of a second and more to be gone over at once.
+/// A head whose scan at once takes a tenth of a second and more.
 const CONTENTS: Contents = Contents { series: 100_000, exemplars: 100_000, families: 50_000 };
 
 const PHASE: Duration = Duration::from_secs(2);
 
-/// Three of four writes take no longer beside reads, or no more than so many times what they take
-/// alone: machines that run tests do other things, too. Where a call goes over the head at once,
+/// Three of four writes take no longer beside reads, or at most this many times their duration
+/// alone: machines that run tests have other work, too. If a call scans the whole head at once,
 /// nearly each write waits for one, some hundred milliseconds.
 const PART: f64 = 0.75;
 const TIME_MAX: Duration = Duration::from_millis(50);
@@ -53,7 +53,7 @@ fn data(store: &Store, path: &str) -> Value {
     answer["data"].clone()
 }
 
-/// What the head returns in many pieces is what was sent, each of it once and in order.
+/// Data that the head returns in many pieces equals the sent data, each item once and in order.
 #[test]
 fn what_comes_in_pieces_is_whole() {
     let start_ms = now_ms();

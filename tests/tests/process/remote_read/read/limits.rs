@@ -1,5 +1,5 @@
-//! Limits of SAMPLES answers, which are known before the first byte; what fails later than that;
-//! the memory that an answer takes.
+//! Limits of SAMPLES answers, which apply before the first byte; later failures; and the memory of
+//! an answer.
 
 use super::{dataset, status, store_with};
 use std::io::{Seek, SeekFrom, Write};
@@ -26,7 +26,7 @@ fn samples_are_limited_for_each_query() {
     }
 }
 
-/// Small results and large ones: the first are kept, the others counted before they are made.
+/// Small results and large ones: small ones are kept, large ones are counted before they are made.
 #[test]
 fn bytes_are_limited_for_the_whole_answer() {
     let data = dataset(32, 600, 60);
@@ -47,8 +47,8 @@ fn bytes_are_limited_for_the_whole_answer() {
     }
 }
 
-/// Damage that is met on the way: a stream that has begun is broken off, so that no client takes it
-/// for whole; a SAMPLES answer, which is gone over twice, has not begun yet.
+/// Damage found during an answer: a stream that has begun is broken off, so that no client takes it
+/// for complete; a SAMPLES answer, which is read twice, has not begun yet.
 #[test]
 fn a_late_error_ends_the_connection() {
     let data = hours_of_data(33);
@@ -74,8 +74,8 @@ fn a_late_error_ends_the_connection() {
     assert!(text.contains(&last.ulid), "it names the block: {text}");
 }
 
-/// Whoever reads the chunk, the engine or the host, says the same about it. What does not need it
-/// is answered.
+/// The engine and the host report the same about a damaged chunk. Requests that do not need the
+/// chunk are answered.
 #[test]
 fn a_damaged_chunk_is_named() {
     let (store, data) = busy_store(36);
@@ -105,7 +105,7 @@ fn a_damaged_chunk_is_named() {
     assert!(first_ms < damaged.end_ms && damaged.end_ms < last_ms);
 }
 
-/// Ninety million bytes before they are compressed.
+/// An answer of ninety million bytes before compression.
 #[test]
 fn answers_of_both_kinds_take_little_memory() {
     let data = dataset(34, 1_000, 5_000);

@@ -1,5 +1,5 @@
-//! The part of the remote-read tests that needs stores of other kinds than one small fixture:
-//! limits, failures, clients that leave, external labels, writes meanwhile.
+//! Remote-read tests that need other stores than one small fixture: limits, failures, clients that
+//! disconnect, external labels, writes meanwhile.
 
 mod beside_writes;
 mod clients;
@@ -18,14 +18,14 @@ use tidepool_tests::tidepool::Store;
 
 const KINDS: [ResponseType; 2] = [ResponseType::Samples, ResponseType::StreamedXorChunks];
 
-/// So many series with so many samples each, one a second until now.
+/// Makes this number of series with this number of samples, one a second until now.
 fn dataset(seed: u64, series: usize, scrapes: usize) -> Dataset {
     let start_ms = now_ms() - 1_000 * scrapes as i64;
     let texture = Texture::Regular;
     Dataset::generate(Shape { seed, series, scrapes, start_ms, interval_ms: 1_000, texture })
 }
 
-/// A store with some flags that holds this.
+/// Starts a store with some flags and this data.
 fn store_with(flags: &[&str], data: &Dataset) -> Store {
     let store = Store::start_with(|config| flags.iter().fold(config, |config, f| config.flag(f)));
     let store = store.expect("tidepool starts");
@@ -33,7 +33,7 @@ fn store_with(flags: &[&str], data: &Dataset) -> Store {
     store
 }
 
-/// The status of an answer, and its text where it is not 200.
+/// Returns the status of an answer, with its text unless the status is 200.
 fn status(reader: &Reader, queries: &[Query], kind: ResponseType) -> (u16, String) {
     let response = reader.post(&request(queries, kind)).expect("an answer");
     (response.status, if response.status == 200 { String::new() } else { response.text() })

@@ -1,4 +1,4 @@
-//! One request may select by so many selectors and matchers, and no more, at every endpoint alike.
+//! The maximum numbers of selectors and matchers in a request are the same at every endpoint.
 
 use super::{KINDS, status};
 use tidepool_tests::http::{Client, Response};
@@ -9,13 +9,13 @@ use tidepool_tests::tidepool::Store;
 
 const LOOKUPS: [&str; 3] = ["series", "labels", "label/job/values"];
 
-/// A selector with so many matchers, its name included.
+/// Returns a selector with this number of matchers, including its name.
 fn selector(matchers: usize) -> String {
     let others: Vec<String> = (1..matchers).map(|number| format!("i!=\"{number}\"")).collect();
     format!("up{{{}}}", others.join(","))
 }
 
-/// Asks for the series of all these selectors; `/label/NAME/values` takes no form.
+/// Requests the series of all these selectors; `/label/NAME/values` accepts no form.
 fn ask(store: &Store, path: &str, name: &str, selectors: &[String]) -> Response {
     let pair = |text: &String| format!("{name}={}", percent_encode(text));
     let form = selectors.iter().map(pair).collect::<Vec<_>>().join("&");
@@ -28,7 +28,7 @@ fn ask(store: &Store, path: &str, name: &str, selectors: &[String]) -> Response 
     answer.expect("an answer")
 }
 
-/// What is allowed, what is not, and the limit that is named then.
+/// Returns allowed and refused numbers, with the limit that a refusal names.
 fn cases() -> [(Vec<usize>, Option<&'static str>); 6] {
     [
         (vec![200], None),

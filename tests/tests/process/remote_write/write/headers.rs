@@ -1,5 +1,5 @@
-//! `X-Prometheus-Remote-Write-{Samples,Histograms,Exemplars}-Written`: what a 2.0 sender gets, on
-//! success and on failure, and a 1.0 sender never.
+//! `X-Prometheus-Remote-Write-{Samples,Histograms,Exemplars}-Written`: values for a 2.0 sender, on
+//! success and on failure, and none for a 1.0 sender.
 
 use super::Checked;
 use crate::remote_write::send_raw;
@@ -18,7 +18,7 @@ const NAMES: [&str; 3] = [
     "x-prometheus-remote-write-samples-written",
 ];
 
-/// Exactly the three, each once; for `None` not one.
+/// Asserts that the answer has exactly these three headers, each once; for `None` not one.
 #[track_caller]
 fn assert_told(response: &Response, written: Option<[u64; 3]>) {
     let is_ours = |name: &&str| name.starts_with("x-prometheus-remote-write");
@@ -32,7 +32,7 @@ fn assert_told(response: &Response, written: Option<[u64; 3]>) {
     assert_eq!(Written::from_response(response), written, "{}", response.text());
 }
 
-/// A float, a histogram and an exemplar, all in one series, and a series without a name.
+/// Makes a float, a histogram and an exemplar, all in one series, and a series without a name.
 fn message(name: &str, timestamp: i64, with_nameless: bool) -> write_v2::Request {
     let good = Series::new(&[("__name__", name)], &[(timestamp, 1.0)]);
     let nameless = Series::new(&[("job", "nameless")], &[(timestamp, 1.0)]);
@@ -51,7 +51,7 @@ fn message(name: &str, timestamp: i64, with_nameless: bool) -> write_v2::Request
     message
 }
 
-/// The same in 1.0.
+/// Makes the same message in 1.0.
 fn message_of_1_0(name: &str, timestamp: i64, with_nameless: bool) -> prometheus::WriteRequest {
     let good = Series::new(&[("__name__", name)], &[(timestamp, 1.0)]);
     let nameless = Series::new(&[("job", "nameless")], &[(timestamp, 1.0)]);
@@ -94,8 +94,7 @@ fn senders_of_2_0_are_told_what_was_written_of_each_kind() {
     assert_eq!(counts, [(1, 1), (1, 1)]);
 }
 
-/// Line "sent on failure once content negotiation has passed": zeros, not silence; and silence
-/// before.
+/// Line "sent on failure once content negotiation has passed": zeros then, and no headers before.
 #[test]
 fn failures_after_negotiation_are_told_as_nothing_written() {
     let Checked { store, .. } = Checked::start();
@@ -128,7 +127,7 @@ fn failures_after_negotiation_are_told_as_nothing_written() {
         assert_eq!(response.status, status);
         assert_told(response, None);
     }
-    // Nothing of what was damaged is there.
+    // Nothing of the damaged request is stored.
     let answer = store.reader().streamed(&[everything(i64::MIN, i64::MAX)]).expect("a stream");
     assert!(answer[0].is_empty(), "{answer:?}");
 }

@@ -1,4 +1,4 @@
-//! Label sets: which are taken, how they come back, which are refused.
+//! Label sets: accepted ones, their stored form, and refused ones.
 
 use super::{Checked, assert_accepted, assert_refused};
 use prost::Message;
@@ -7,7 +7,7 @@ use tidepool_tests::proto::write_v2;
 use tidepool_tests::remote_write::{Version, compress};
 use tidepool_tests::series::{Labels, Sample, Series};
 
-/// A series whose labels stay in the order given.
+/// Makes a series whose labels stay in the given order.
 fn verbatim(pairs: &[(&str, &str)], timestamp_ms: i64) -> Series {
     let labels = Labels::verbatim(pairs.iter().copied());
     Series { labels, samples: vec![Sample { timestamp_ms, value: 1.0 }] }
@@ -40,7 +40,7 @@ fn bad_label_sets_are_refused_and_the_rest_kept() {
     store.assert_held();
 }
 
-/// The specification asks for sorted labels; its own compliance tests send others.
+/// The specification demands sorted labels; its own compliance tests send others.
 #[test]
 fn unsorted_labels_are_sorted() {
     let mut store = Checked::start();
@@ -51,7 +51,7 @@ fn unsorted_labels_are_sorted() {
         assert_accepted(version, &response, 1);
         let pairs = [("__name__", name), ("area", "a"), ("zone", "z")];
         store.held.push(Series::new(&pairs, &[(now, 1.0)]));
-        // In whatever order, it is the same series.
+        // In any order, it is the same series.
         store.accepts_again(version, &[&Series::new(&pairs, &[(now, 1.0)])]);
     }
     store.assert_held();
@@ -117,7 +117,7 @@ fn request(symbols: &[&str], label_refs: &[&[u32]]) -> write_v2::Request {
     }
 }
 
-/// References that lead nowhere spoil their series only.
+/// References outside the table affect only their series.
 #[test]
 fn bad_references_are_refused_and_the_rest_kept() {
     let store = Checked::start();
@@ -129,7 +129,7 @@ fn bad_references_are_refused_and_the_rest_kept() {
     }
 }
 
-/// The first symbol stands for "nothing"; with another, no reference can be trusted.
+/// The first symbol must be empty; otherwise no reference can be trusted.
 #[test]
 fn a_first_symbol_that_is_not_empty_is_refused() {
     let store = Checked::start();
@@ -138,7 +138,7 @@ fn a_first_symbol_that_is_not_empty_is_refused() {
     assert_eq!(response.status, 400, "{}", response.text());
 }
 
-/// Senders may be newer than we are, or older: 2.0 drafts had a start time in field 6.
+/// Senders may be newer than tidepool, or older: 2.0 drafts had a start time in field 6.
 #[test]
 fn unknown_fields_are_skipped() {
     let store = Checked::start();
@@ -165,7 +165,7 @@ fn unknown_fields_are_skipped() {
     }
 }
 
-/// Adds bytes to the one series of a 1.0 message.
+/// Adds bytes to the only series of a 1.0 message.
 fn with_field_in_series(message: &[u8], number: u32, more: &[u8]) -> Vec<u8> {
     use tidepool_tests::proto::prometheus::WriteRequest;
     let request = WriteRequest::decode(message).expect("it decodes");

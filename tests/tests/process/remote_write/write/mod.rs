@@ -1,11 +1,11 @@
-//! The protocol line by line, each test with the line that it proves: [`negotiation`] which
-//! requests are remote write at all, [`statuses`] what the sender is to do next, [`headers`] which
-//! counts it gets. The others are about rows: which are written, which are refused while the rest
-//! of their request stays.
+//! The protocol line by line, each test with the line that it proves: [`negotiation`] whether a
+//! request is remote write at all, [`statuses`] the sender's next action, [`headers`] the counts it
+//! gets. The others are about rows: which are written, which are refused while the rest of their
+//! request is stored.
 //!
-//! Beside these: `tests/histograms` (which native histograms are taken, by the side of Prometheus),
-//! `exemplars`, `metadata`, `disk_full` and `lifecycle` (503 while a pause lasts), `compliance`
-//! (the suite of upstream).
+//! Beside these: `tests/histograms` (accepted native histograms, compared with Prometheus),
+//! `exemplars`, `metadata`, `disk_full` and `lifecycle` (503 during a pause), `compliance` (the
+//! suite of upstream).
 
 mod headers;
 mod labels;
@@ -21,7 +21,7 @@ use tidepool_tests::remote_write::{Version, Written};
 use tidepool_tests::series::{Row, Series};
 use tidepool_tests::tidepool::Store;
 
-/// A store that counts what it must hold.
+/// A store with a record of its expected content.
 struct Checked {
     store: Store,
     held: Vec<Series>,
@@ -42,7 +42,8 @@ impl Checked {
         self.store.writer().send(version, &rows).expect("an answer")
     }
 
-    /// Sends good series and one that has to be refused for one of these reasons; the good stay.
+    /// Sends valid series and one to be refused for one of these reasons; the valid ones are
+    /// stored.
     #[track_caller]
     fn refuses(&mut self, version: Version, bad: &Series, good: &[&Series], reasons: &[&str]) {
         let mut series = vec![bad];
@@ -52,21 +53,21 @@ impl Checked {
         assert_refused(version, &response, samples(good), reasons);
     }
 
-    /// Sends series that have to be written.
+    /// Sends series that must be written.
     #[track_caller]
     fn accepts(&mut self, version: Version, series: &[&Series]) {
         self.accepts_again(version, series);
         self.held.extend(series.iter().map(|s| (*s).clone()));
     }
 
-    /// Sends series that are there already.
+    /// Sends series that are already stored.
     #[track_caller]
     fn accepts_again(&mut self, version: Version, series: &[&Series]) {
         let response = self.send(version, series);
         assert_accepted(version, &response, samples(series));
     }
 
-    /// Everything held comes back, by both kinds of answer.
+    /// Asserts that everything stored is returned, by both kinds of answer.
     #[track_caller]
     fn assert_held(&self) {
         let reader = self.store.reader();
@@ -98,7 +99,7 @@ fn assert_refused(version: Version, response: &Response, samples: u64, reasons: 
     assert_written(version, response, samples);
 }
 
-/// 2.0 counts in three headers; 1.0 must not have them.
+/// Asserts the counts: 2.0 has three headers; 1.0 must not have them.
 #[track_caller]
 fn assert_written(version: Version, response: &Response, samples: u64) {
     match version {

@@ -1,4 +1,4 @@
-//! Which requests are remote write at all: method, type, encoding, size, form, in this order.
+//! Checks whether a request is remote write: method, type, encoding, size, form, in this order.
 
 use super::Checked;
 use crate::remote_write::{EARLY, send_raw};
@@ -21,7 +21,7 @@ fn post(store: &Store, headers: &[(&str, &str)], body: &[u8]) -> Response {
     send_raw(store, "POST", headers, body.len(), body)
 }
 
-/// Line "order of checks": what is wrong first decides, whatever else is wrong.
+/// Line "order of checks": the first error decides, whatever else is wrong.
 #[test]
 fn the_first_wrong_thing_decides() {
     let Checked { store, .. } = Checked::start();
@@ -48,7 +48,7 @@ fn the_first_wrong_thing_decides() {
     }
 }
 
-/// Line "Content-Type": parameters by RFC 9110. What is no media type is not guessed at.
+/// Line "Content-Type": parameters by RFC 9110. An invalid media type is not guessed.
 #[test]
 fn types_that_nearly_fit_are_refused() {
     let Checked { store, .. } = Checked::start();
@@ -72,7 +72,7 @@ fn types_that_nearly_fit_are_refused() {
         "application/x-protobuf;",
         "application/x-protobuf; ; charset=\"a;b\\\"=c\" ;\tPROTO=\"prometheus.\\WriteRequest\"",
         "application/x-protobuf;proto=prometheus.WriteRequest;proto=prometheus.WriteRequest",
-        // As if there were none.
+        // As if there were no header.
         "",
     ] {
         let body = encode(Version::V1, &[up().row()]);
@@ -81,7 +81,7 @@ fn types_that_nearly_fit_are_refused() {
     }
 }
 
-/// Line "Content-Encoding": Snappy only, absent is Snappy. All that is said counts.
+/// Line "Content-Encoding": Snappy only, absent is Snappy. All values in the header count.
 #[test]
 fn every_encoding_but_snappy_is_refused() {
     let Checked { store, .. } = Checked::start();
@@ -103,7 +103,7 @@ fn every_encoding_but_snappy_is_refused() {
     }
 }
 
-/// Line "before touching the body": who waits to be asked for it is not asked.
+/// Line "before touching the body": a sender that waits for `100 Continue` does not get one.
 #[test]
 fn a_refused_type_costs_no_body() {
     let Checked { store, .. } = Checked::start();
@@ -161,8 +161,8 @@ fn framed_snappy_is_refused() {
     }
 }
 
-/// Line "`Content-Type` decides": a message of the other version has only unknown fields. Skipped,
-/// it would be lost behind a success.
+/// Line "`Content-Type` decides": a message of the other version has only unknown fields. If they
+/// were skipped, the samples would be lost behind a success.
 #[test]
 fn a_message_of_the_other_version_is_no_empty_request() {
     let Checked { store, .. } = Checked::start();

@@ -1,4 +1,4 @@
-//! Samples against the samples that are there: time and value.
+//! Samples compared with stored samples: time and value.
 
 use super::{Checked, assert_refused};
 use tidepool_tests::clock::now_ms;
@@ -88,7 +88,7 @@ fn another_value_at_the_same_time_is_refused_and_the_rest_kept() {
     store.assert_held();
 }
 
-/// A series that is refused in part keeps its other samples.
+/// A partly refused series keeps its other samples.
 #[test]
 fn rows_of_one_series_are_judged_one_by_one() {
     let mut store = Checked::start();
@@ -103,7 +103,7 @@ fn rows_of_one_series_are_judged_one_by_one() {
     store.assert_held();
 }
 
-/// Without a window for out-of-order samples.
+/// Without an out-of-order window, older samples are refused.
 #[test]
 fn samples_before_the_newest_are_refused_for_good() {
     let mut store = Checked::start_with("--out-of-order-window=0s");
@@ -115,14 +115,14 @@ fn samples_before_the_newest_are_refused_for_good() {
             let bad = named("a", version, &[(now - age_ms, 1.0)]);
             store.refuses(version, &bad, &[&good], &["out of order", "out-of-order", "too old"]);
         }
-        // A series of its own, but far older than everything else.
+        // A series of its own, but far older than all others.
         let bad = named("old", version, &[(now - 10 * DAY_MS, 1.0)]);
         store.refuses(version, &bad, &[], &["too old", "out of bounds"]);
     }
     store.assert_held();
 }
 
-/// Age is measured against what is stored; in an empty store against the clock, and only to refuse
+/// Age is measured against stored samples; in an empty store against the clock, and only to refuse
 /// samples of a clock that was never set.
 #[test]
 fn samples_of_any_age_begin_a_store_but_none_of_a_clock_that_was_never_set() {

@@ -1,4 +1,4 @@
-//! What a request may carry besides float samples: never dropped behind a success.
+//! Content of a request besides float samples: never dropped behind a success.
 
 use super::{Checked, assert_accepted};
 use tidepool_tests::clock::now_ms;
@@ -12,7 +12,7 @@ fn up(name: &str) -> Series {
     Series::new(&[("__name__", name)], &[(now_ms(), 1.0)])
 }
 
-/// Whether the native histogram of this time can be read back.
+/// Returns whether the native histogram of this time can be read back.
 fn has_histogram(store: &Checked, timestamp_ms: i64) -> bool {
     let query = [everything(timestamp_ms, timestamp_ms)];
     let answer = store.store.reader().samples_message(&query).expect("samples");
@@ -109,7 +109,8 @@ fn exemplars_are_stored_once() {
     assert_eq!(exemplars_kept(&store), 2.0);
 }
 
-/// So Prometheus sends them: in an entry of their own, behind the sample's or in a later request.
+/// As Prometheus sends exemplars: in an entry of their own, after the sample's or in a later
+/// request.
 #[test]
 fn exemplars_come_without_the_samples_of_their_series() {
     let store = Checked::start();
@@ -146,7 +147,7 @@ fn exemplars_come_without_the_samples_of_their_series() {
     assert_eq!(response.status, 204, "{}", response.text());
     assert_eq!(exemplars_kept(&store), 3.0);
 
-    // Of what?
+    // The series of this exemplar does not exist.
     let response =
         store.store.writer().send_message(Version::V2, &alone(&up("new"), 1.0, timestamp));
     assert_refused(&response.expect("an answer"));
@@ -195,8 +196,7 @@ fn metadata_spoils_nothing() {
     assert_accepted(Version::V1, &response, 0);
 }
 
-/// References that lead nowhere, types that do not exist, text that is none, a family without a
-/// name.
+/// References outside the table, unknown types, invalid UTF-8, a family without a name.
 #[test]
 fn metadata_however_odd_spoils_nothing() {
     let store = Checked::start();
@@ -228,7 +228,7 @@ fn metadata_however_odd_spoils_nothing() {
     }
 }
 
-/// Line "never 2xx for dropped known data": an exemplar that is refused takes nothing else along.
+/// Line "never 2xx for dropped known data": a refused exemplar affects nothing else.
 #[test]
 fn exemplars_that_are_refused_leave_their_samples() {
     let store = Checked::start_with("--out-of-order-window=0s");
@@ -241,10 +241,10 @@ fn exemplars_that_are_refused_leave_their_samples() {
     let response = store.store.writer().send_message(Version::V2, &message).expect("an answer");
     assert_eq!(response.status, 204, "{}", response.text());
     for (labels_refs, timestamp) in [
-        // Older than the one that is kept.
+        // Older than the exemplar that is kept.
         (vec![], now - 5_000),
         (vec![], now + 3_600_000),
-        // Longer labels than OpenMetrics allows; a reference too few; one that leads nowhere.
+        // Labels longer than OpenMetrics allows; a reference too few; one outside the table.
         (vec![1, 3], now),
         (vec![1], now),
         (vec![1, 99], now),
@@ -261,7 +261,7 @@ fn exemplars_that_are_refused_leave_their_samples() {
     }
 }
 
-/// Optional and of no effect yet on the sample itself.
+/// Optional, and without effect on the sample itself so far.
 #[test]
 fn start_timestamps_do_not_fail_a_sample() {
     let store = Checked::start();
@@ -274,7 +274,7 @@ fn start_timestamps_do_not_fail_a_sample() {
     }
 }
 
-/// A series of 2.0 with nothing in it says nothing; Prometheus refuses it, too.
+/// A 2.0 series without content is refused; Prometheus refuses it, too.
 #[test]
 fn a_series_without_samples_is_refused() {
     let store = Checked::start();

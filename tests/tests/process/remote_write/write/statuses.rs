@@ -1,4 +1,4 @@
-//! What the sender is to do next: nothing, give up, or come again.
+//! The sender's next action: nothing, give up, or retry.
 
 use super::{Checked, assert_accepted};
 use crate::remote_write::EARLY;
@@ -13,7 +13,7 @@ fn series(name: &str, number: usize) -> Series {
     Series::new(&[("__name__", name), ("number", &number)], &[(now_ms(), 1.0)])
 }
 
-/// The three figures, which only 2.0 senders get.
+/// Asserts the three counts, which only 2.0 senders get.
 #[track_caller]
 fn assert_samples_written(version: Version, response: &Response, samples: u64) {
     let expected = Written { samples, ..Written::default() };
@@ -21,7 +21,7 @@ fn assert_samples_written(version: Version, response: &Response, samples: u64) {
     assert_eq!(Written::from_response(response), expected, "{:?}", response.headers);
 }
 
-/// Line "all written: 204, empty body", also when there was nothing to write.
+/// Line "all written: 204, empty body", also if there was nothing to write.
 #[test]
 fn an_empty_request_is_written() {
     let Checked { store, .. } = Checked::start();
@@ -92,7 +92,7 @@ fn beyond_the_series_limit_senders_may_come_again() {
         checked.held.extend(all[..5].iter().map(|series| (*series).clone()));
         checked.assert_held();
 
-        // What will never be taken does not hide what may be.
+        // Permanently refused series do not hide those that may be accepted later.
         let nameless: Vec<Series> = (0..30).map(|number| series("", number)).collect();
         let mixed: Vec<&Series> = nameless.iter().chain(all.iter().copied()).collect();
         let response = checked.send(version, &mixed);
@@ -116,7 +116,7 @@ fn a_body_that_comes_too_slowly_may_come_again() {
     }
 }
 
-/// Line "cap the error body": the first few, then how many more.
+/// Line "cap the error body": the first few, then the number of the others.
 #[test]
 fn the_error_says_how_many_more_there_are() {
     let checked = Checked::start();
