@@ -24,7 +24,7 @@ const ROWS: usize = 20 * 65_536;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
-struct Seen {
+struct ScrapeProgress {
     /// Parts of the scrape that were begun.
     parts: AtomicUsize,
     is_sent: AtomicBool,
@@ -72,7 +72,7 @@ async fn writes_come_between_the_parts_of_a_long_scrape() -> TestResult {
     let numbers = store.series_numbers(std::iter::once(vec![name])).await?;
     let number = *numbers.numbers[0].as_ref().map_err(|error| format!("{error:?}"))?;
 
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(ScrapeProgress::default());
     let of_rows = Arc::clone(&seen);
     let rows = ScrapeRows {
         bodies: Vec::new(),

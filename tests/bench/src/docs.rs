@@ -4,7 +4,7 @@
 
 use super::BenchError;
 use super::bars::Bar;
-use super::outcome::{Kept, Point};
+use super::outcome::{Point, SavedFigures};
 use super::plot::{self, Panel, RatioBar};
 use super::report::{self, COLUMNS};
 use super::scenario::Scenario;
@@ -87,9 +87,9 @@ fn kept_path(file: &str) -> PathBuf {
 }
 
 /// Writes pages and charts into a folder; returns the paths of the pages.
-pub fn write(kept: &Kept, folder: &Path) -> Result<Vec<PathBuf>, BenchError> {
+pub fn write(kept: &SavedFigures, folder: &Path) -> Result<Vec<PathBuf>, BenchError> {
     let is_of_scraping = |name: &String| *name == Scenario::Scraping.name();
-    let (scraping, others): (Kept, Kept) =
+    let (scraping, others): (SavedFigures, SavedFigures) =
         kept.clone().into_iter().partition(|(name, _)| is_of_scraping(name));
     let charts = folder.join("speed");
     fs::create_dir_all(&charts)?;
@@ -127,7 +127,7 @@ fn replace(path: PathBuf, title: &str, text: &str) -> Result<PathBuf, BenchError
 }
 
 /// Writes the charts; returns the lines that show them.
-fn write_charts(kept: &Kept, charts: &Path) -> Result<String, BenchError> {
+fn write_charts(kept: &SavedFigures, charts: &Path) -> Result<String, BenchError> {
     let mut images = String::new();
     let mut image = |file: &str, title: &str, svg: String| -> Result<(), BenchError> {
         // Writing to a string does not fail, here and below.
@@ -149,7 +149,7 @@ fn write_charts(kept: &Kept, charts: &Path) -> Result<String, BenchError> {
 }
 
 /// Returns the commits, the machine and the versions of the other servers as text.
-fn origin(kept: &Kept) -> Result<String, BenchError> {
+fn origin(kept: &SavedFigures) -> Result<String, BenchError> {
     let mut text = String::new();
     let commits: Vec<&str> = kept.values().map(|measured| measured.commit.as_str()).collect();
     let all_same = commits.windows(2).all(|pair| pair[0] == pair[1]);
@@ -195,7 +195,7 @@ fn pinned(file: &str, module: &str) -> Result<String, BenchError> {
     Ok(rest.and_then(|(_, rest)| rest.split_whitespace().next()).unwrap_or("?").to_string())
 }
 
-fn ratios(kept: &Kept) -> String {
+fn ratios(kept: &SavedFigures) -> String {
     let mut bars = Vec::new();
     for filled in report::filled(kept) {
         let Some(ratio) = filled.ratio() else { continue };
@@ -211,7 +211,7 @@ fn ratios(kept: &Kept) -> String {
     plot::ratios("tidepool ÷ Prometheus; less is better", &bars)
 }
 
-fn panel(kept: &Kept, key: &str, title: &str, x_title: &str) -> Panel {
+fn panel(kept: &SavedFigures, key: &str, title: &str, x_title: &str) -> Panel {
     let points = || kept.values().flat_map(|measured| &measured.outcome.points);
     let of = |server: &str| -> Vec<(f64, f64)> {
         let mine = |point: &&Point| point.chart == key && point.server == server;

@@ -51,7 +51,7 @@ pub struct Measured {
 }
 
 /// All kept results, by the name of the scenario.
-pub type Kept = BTreeMap<String, Measured>;
+pub type SavedFigures = BTreeMap<String, Measured>;
 
 impl Outcome {
     /// Adds a figure.
@@ -106,13 +106,13 @@ impl Outcome {
 }
 
 /// Loads the results kept from earlier runs.
-pub fn load_kept() -> Result<Kept, BenchError> {
+pub fn load_kept() -> Result<SavedFigures, BenchError> {
     let path = kept_path();
     match fs::read(&path) {
         Ok(text) => {
             serde_json::from_slice(&text).map_err(|source| BenchError::Figures { path, source })
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Kept::default()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(SavedFigures::default()),
         Err(error) => Err(error.into()),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::bars::{ROWS, Row};
 use super::custom::Measurement;
-use super::outcome::{Figure, Kept};
+use super::outcome::{Figure, SavedFigures};
 use super::plot::short;
 use super::trial::ReadCost;
 use std::fmt::Write as _;
@@ -50,7 +50,7 @@ impl Filled<'_> {
 }
 
 /// Returns the rows with at least one measurement.
-pub fn filled(kept: &Kept) -> Vec<Filled<'_>> {
+pub fn filled(kept: &SavedFigures) -> Vec<Filled<'_>> {
     let find = |row: &Row, server: &str| {
         let figures = &kept.get(&row.scenario.name())?.outcome.figures;
         figures.iter().find(|figure| figure.row == row.key && figure.server == server)
@@ -62,7 +62,7 @@ pub fn filled(kept: &Kept) -> Vec<Filled<'_>> {
 }
 
 /// Returns the table of all bars that were measured.
-pub fn table(kept: &Kept) -> String {
+pub fn table(kept: &SavedFigures) -> String {
     let rows = filled(kept);
     let is_measured = |column: usize| rows.iter().any(|row| row.figures[column].is_some());
     let columns: Vec<usize> =

@@ -4,11 +4,11 @@
 
 mod batch;
 mod edit;
-mod parts;
+mod transforms;
 mod turns;
 
-use parts::{first, second};
 use tidepool_plugin::transform::{Batch, Guest, Interest, Verdict};
+use transforms::{first, second};
 use turns::then;
 
 /// Line that separates the two configurations.

@@ -66,7 +66,7 @@ fn kind(name: &str) -> Result<Kind, String> {
     found.ok_or_else(|| format!("no such kind; there are {}", names()))
 }
 
-struct Found {
+struct KindFigures {
     quiet: Vec<Phase>,
     loaded: Vec<Beside>,
     before: Memory,
@@ -105,17 +105,17 @@ fn measure(options: &Options) -> Result<bool, HostileError> {
 }
 
 /// Measures the head's memory before and after the same writes without reads.
-fn written_alone(options: &Options) -> Result<Found, HostileError> {
+fn written_alone(options: &Options) -> Result<KindFigures, HostileError> {
     let (store, mut writes) = begun(options)?;
     let before = Memory::of(&store)?;
     let mut quiet = Vec::new();
     for _ in 0..2 * options.runs.max(1) {
         quiet.push(writes.send_for(options.time())?);
     }
-    Ok(Found { quiet, loaded: Vec::new(), before, after: Memory::of(&store)? })
+    Ok(KindFigures { quiet, loaded: Vec::new(), before, after: Memory::of(&store)? })
 }
 
-fn found(kind: Kind, options: &Options) -> Result<Found, HostileError> {
+fn found(kind: Kind, options: &Options) -> Result<KindFigures, HostileError> {
     let (store, mut writes) = begun(options)?;
     let before = Memory::of(&store)?;
     let (mut quiet, mut loaded) = (Vec::new(), Vec::new());
@@ -124,7 +124,7 @@ fn found(kind: Kind, options: &Options) -> Result<Found, HostileError> {
         quiet.push(writes.send_for(time)?);
         loaded.push(beside(&store, &mut writes, kind, contents, options.readers, time)?);
     }
-    Ok(Found { quiet, loaded, before, after: Memory::of(&store)? })
+    Ok(KindFigures { quiet, loaded, before, after: Memory::of(&store)? })
 }
 
 /// Starts a server with a full head, and a sender for it.
@@ -149,7 +149,7 @@ impl Options {
     }
 }
 
-impl Found {
+impl KindFigures {
     /// Returns the growth of one kind of memory in bytes.
     fn growth(&self, of: fn(&Memory) -> f64) -> f64 {
         of(&self.after) - of(&self.before)
@@ -158,8 +158,8 @@ impl Found {
 
 /// Prints a row; returns whether all bars are reached. The memory may grow by [`GROWTH_MAX`] more
 /// than with the same writes alone.
-fn report(kind: Kind, found: &Found, alone: &Found) -> bool {
-    let Found { quiet, loaded, before, .. } = found;
+fn report(kind: Kind, found: &KindFigures, alone: &KindFigures) -> bool {
+    let KindFigures { quiet, loaded, before, .. } = found;
     let quiet_p99 = median(quiet.iter().map(|phase| phase.quantile(0.99)));
     let loaded_p99 = median(loaded.iter().map(|beside| beside.phase.quantile(0.99)));
     let worst = loaded.iter().map(|beside| beside.phase.quantile(1.0)).max().unwrap_or_default();
@@ -182,8 +182,8 @@ fn report(kind: Kind, found: &Found, alone: &Found) -> bool {
     wrong.is_empty()
 }
 
-fn show(name: &str, found: &Found, verdict: &str) {
-    let Found { quiet, loaded, before, after } = found;
+fn show(name: &str, found: &KindFigures, verdict: &str) {
+    let KindFigures { quiet, loaded, before, after } = found;
     let p99 = |phases: &mut dyn Iterator<Item = &Phase>| median(phases.map(|p| p.quantile(0.99)));
     let phases = || loaded.iter().map(|beside| &beside.phase);
     let worst = phases().map(|phase| phase.quantile(1.0)).max().unwrap_or_default();

@@ -66,7 +66,7 @@ pub struct RefreshCost {
     pub wall: Duration,
 }
 
-pub struct Found {
+pub struct ServerFigures {
     pub contender: Contender,
     pub version: Version,
     /// Number of samples in the server before the measurement.
@@ -86,7 +86,7 @@ pub struct Found {
 
 pub struct Outcome {
     /// Measurements by server, in the order of the columns.
-    pub found: Vec<Found>,
+    pub found: Vec<ServerFigures>,
     /// Number of panels whose answers were compared.
     pub compared: usize,
     /// Differences between tidepool's and Prometheus' answers; `None` unless both were measured.
@@ -128,7 +128,7 @@ fn measure(
     contender: Contender,
     shape: Shape,
     sample: &[Panel],
-) -> Result<(Found, Vec<Result<Reply, String>>), BenchError> {
+) -> Result<(ServerFigures, Vec<Result<Reply, String>>), BenchError> {
     let directory = tempfile::tempdir_in(&context.directory)?;
     let flags = match contender {
         Contender::Tidepool => context.tidepool_flags.as_slice(),
@@ -152,7 +152,7 @@ fn measure(
         let followed = follower.join();
         (measured, followed.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
-    let found = Found { version, stored, ..measured? };
+    let found = ServerFigures { version, stored, ..measured? };
     followed?;
     let replies = answers::ask(&server, sample, history::end_ms(&shape))?;
     server.terminate()?;
@@ -166,7 +166,7 @@ fn measure_filled(
     server: &Server,
     writes: &mut Writes,
     shape: Shape,
-) -> Result<Found, BenchError> {
+) -> Result<ServerFigures, BenchError> {
     let viewers: Vec<Viewer> = (0..options.viewers)
         .map(|number| panels::of_viewer(number, data::instances(&shape), options.panels))
         .map(|panels| Viewer::new(&server.url(), panels))
@@ -194,7 +194,7 @@ fn measure_filled(
     }
     let peak_memory_bytes = server.usage()?.peak_memory_bytes;
     failures.extend(beside.iter().flat_map(|phase| phase.refreshes.failures.iter().cloned()));
-    Ok(Found {
+    Ok(ServerFigures {
         contender,
         version: Version::V2,
         stored: 0,
@@ -236,7 +236,7 @@ fn next_step(context: &Context, before_ms: i64) -> Result<i64, BenchError> {
     Ok(wait::until("the next step", STEP_TIMEOUT, later)?)
 }
 
-impl Found {
+impl ServerFigures {
     /// Returns the viewers' refreshes of all phases.
     pub fn refreshes(&self) -> Refreshes {
         let mut all = Refreshes::default();

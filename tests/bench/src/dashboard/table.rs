@@ -4,7 +4,7 @@ use super::super::queries::table::aim_lines;
 use super::super::report::line;
 use super::phases::Phase;
 use super::verdict::{self, ms, write_percentile};
-use super::{Found, Options, Outcome};
+use super::{Options, Outcome, ServerFigures};
 use std::fmt::Write as _;
 use std::time::Duration;
 use tidepool_tests::latency::Latencies;
@@ -34,7 +34,7 @@ pub fn text(options: &Options, outcome: &Outcome) -> String {
 }
 
 /// A row: its title and the content of a server's cell.
-type Row = (&'static str, fn(&Found) -> String);
+type Row = (&'static str, fn(&ServerFigures) -> String);
 
 const ROWS: [Row; 14] = [
     ("a panel: p50 / p99 / longest, ms", |found| spread(found.refreshes().panels)),

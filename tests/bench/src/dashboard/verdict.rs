@@ -3,7 +3,7 @@
 use super::super::contender::Contender;
 use super::super::queries::verdict::Aim;
 use super::phases::Phase;
-use super::{Found, Outcome};
+use super::{Outcome, ServerFigures};
 use std::time::Duration;
 use tidepool_tests::latency::{Latencies, median};
 
@@ -24,7 +24,7 @@ pub fn aims(outcome: &Outcome) -> Vec<Aim> {
     vec![of_panels(ours), of_writes(ours), of_refreshes(ours), of_answers(outcome)]
 }
 
-fn of_panels(ours: Option<&Found>) -> Aim {
+fn of_panels(ours: Option<&ServerFigures>) -> Aim {
     let panels = ours.map(|found| found.refreshes().panels).filter(|panels| !panels.is_empty());
     let p99 = panels.map(|panels| Latencies::new(panels).percentile(99));
     let found = p99.map_or("not known".to_string(), |p99| format!("{} ms", ms(p99)));
@@ -34,7 +34,7 @@ fn of_panels(ours: Option<&Found>) -> Aim {
     }
 }
 
-fn of_writes(ours: Option<&Found>) -> Aim {
+fn of_writes(ours: Option<&ServerFigures>) -> Aim {
     let both = ours.filter(|found| !found.quiet.is_empty() && !found.beside.is_empty());
     let p99 = |phases: &[Phase]| write_percentile(phases, 99);
     let both = both.map(|found| (p99(&found.quiet), p99(&found.beside)));
@@ -52,7 +52,7 @@ fn of_writes(ours: Option<&Found>) -> Aim {
     }
 }
 
-fn of_refreshes(ours: Option<&Found>) -> Aim {
+fn of_refreshes(ours: Option<&ServerFigures>) -> Aim {
     let (missed, failed) =
         ours.map_or((0, 0), |found| (found.refreshes().missed, found.failures.len()));
     let whole = ours.map_or(0, |found| found.refreshes().whole.len());
@@ -104,7 +104,7 @@ pub(super) mod tests {
 
     /// Returns a server with these 99th percentiles in milliseconds: of panels, and in each phase
     /// of writes alone and of writes beside viewers.
-    pub fn found(contender: Contender, panel: u64, quiet: &[u64], beside: &[u64]) -> Found {
+    pub fn found(contender: Contender, panel: u64, quiet: &[u64], beside: &[u64]) -> ServerFigures {
         let phase = |write: u64, refreshes: Refreshes| Phase {
             writes: Latencies::new(times(write)),
             samples: 1_000_000,
@@ -119,7 +119,7 @@ pub(super) mod tests {
             ..Refreshes::default()
         };
         let cost = |ms| RefreshCost { cpu: Duration::from_millis(ms), wall: Duration::ZERO };
-        Found {
+        ServerFigures {
             contender,
             version: Version::V2,
             stored: 7_200_000,
@@ -132,12 +132,12 @@ pub(super) mod tests {
         }
     }
 
-    fn verdicts(found: Found, differences: Option<Vec<String>>) -> Vec<Option<bool>> {
+    fn verdicts(found: ServerFigures, differences: Option<Vec<String>>) -> Vec<Option<bool>> {
         let outcome = Outcome { found: vec![found], compared: 2, differences };
         aims(&outcome).iter().map(|aim| aim.is_reached).collect()
     }
 
-    fn ours(panel: u64, quiet: &[u64], beside: &[u64]) -> Found {
+    fn ours(panel: u64, quiet: &[u64], beside: &[u64]) -> ServerFigures {
         found(Contender::Tidepool, panel, quiet, beside)
     }
 

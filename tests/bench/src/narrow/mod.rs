@@ -42,7 +42,7 @@ pub struct Options {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum DataLocation {
     /// The series are in the head alone.
     Head,
     /// In a head and blocks.
@@ -68,7 +68,7 @@ pub struct Cost {
 
 /// Measurements of a kind of request.
 pub struct Row {
-    pub place: Place,
+    pub place: DataLocation,
     pub kind: Kind,
     pub pace: Pace,
     pub costs: Vec<(Contender, Cost)>,
@@ -76,8 +76,8 @@ pub struct Row {
     pub difference: Option<String>,
 }
 
-impl Place {
-    pub const ALL: [Place; 2] = [Place::Head, Place::Blocks];
+impl DataLocation {
+    pub const ALL: [DataLocation; 2] = [DataLocation::Head, DataLocation::Blocks];
 }
 
 impl Row {
@@ -93,8 +93,8 @@ pub fn run(context: &Context, options: Options) -> Result<Vec<Row>, BenchError> 
     let servers: Vec<Contender> =
         context.servers.iter().copied().filter(|server| server.is_like_prometheus()).collect();
     let mut rows = Vec::new();
-    for place in Place::ALL {
-        let hours = if place == Place::Head { 0 } else { options.hours };
+    for place in DataLocation::ALL {
+        let hours = if place == DataLocation::Head { 0 } else { options.hours };
         let room = Room::open(context, &servers, options.series, hours)?;
         eprintln!("{place:?}: {} series, {} samples", room.series, room.samples);
         for (number, kind) in Kind::ALL.into_iter().enumerate() {

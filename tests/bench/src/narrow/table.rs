@@ -4,7 +4,7 @@ use super::super::contender::Contender;
 use super::super::queries::REFERENCE;
 use super::super::report::line;
 use super::asks::Kind;
-use super::{Cost, Pace, Place, Row};
+use super::{Cost, DataLocation, Pace, Row};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const OTHER_CPU_RATIO_MAX: f64 = 0.8;
 /// Returns a table for each place and pace.
 pub fn text(rows: &[Row]) -> String {
     let mut text = String::new();
-    for place in Place::ALL {
+    for place in DataLocation::ALL {
         for pace in [Pace::Fast, Pace::Slow] {
             let of: Vec<&Row> =
                 rows.iter().filter(|row| (row.place, row.pace) == (place, pace)).collect();
@@ -48,10 +48,10 @@ pub fn text(rows: &[Row]) -> String {
     text
 }
 
-fn heading(place: Place) -> &'static str {
+fn heading(place: DataLocation) -> &'static str {
     match place {
-        Place::Head => "Series in the head",
-        Place::Blocks => "Series in blocks of a day and in the head",
+        DataLocation::Head => "Series in the head",
+        DataLocation::Blocks => "Series in blocks of a day and in the head",
     }
 }
 
@@ -132,7 +132,7 @@ mod tests {
             p99: Duration::from_micros(2 * median_us),
         };
         let costs = vec![(Contender::Tidepool, cost(ours_us)), (REFERENCE, cost(theirs_us))];
-        Row { place: Place::Head, kind, pace, costs, difference: None }
+        Row { place: DataLocation::Head, kind, pace, costs, difference: None }
     }
 
     #[test]

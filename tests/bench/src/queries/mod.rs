@@ -44,13 +44,13 @@ pub struct Row {
     /// Length of the range in hours; `None` for an instant query.
     pub hours: Option<u32>,
     /// Results by server, in the order of the columns.
-    pub found: Vec<Found>,
+    pub found: Vec<QueryOutcome>,
     /// Difference between tidepool's and Prometheus' answers, if there is one.
     pub difference: Option<String>,
 }
 
 /// Result of a query in one server.
-pub struct Found {
+pub struct QueryOutcome {
     pub contender: Contender,
     /// Combined cost of all runs, or the reason why there is no answer.
     pub cost: Result<Cost, String>,
@@ -103,7 +103,7 @@ fn ask(
     runs: usize,
 ) -> Result<Row, BenchError> {
     let hours = query.hours.map(|most| most.min(hours));
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<QueryOutcome> = Vec::new();
     let mut difference = None;
     for run in 0..runs.max(1) {
         let mut order = context.servers.clone();
@@ -120,7 +120,7 @@ fn ask(
             };
             eprintln!("{}, {contender}: {}", query.name, table::progress(&cost));
             let series = answer.as_ref().map_or(0, Answer::series);
-            keep(&mut found, Found { contender, cost, series });
+            keep(&mut found, QueryOutcome { contender, cost, series });
             match contender {
                 Contender::Tidepool => ours = answer,
                 REFERENCE => theirs = answer,
@@ -130,13 +130,14 @@ fn ask(
         let differs = ours.zip(theirs).and_then(|(ours, theirs)| ours.difference(&theirs));
         difference = difference.or(differs);
     }
-    let place = |found: &Found| context.servers.iter().position(|&who| who == found.contender);
+    let place =
+        |found: &QueryOutcome| context.servers.iter().position(|&who| who == found.contender);
     found.sort_by_key(place);
     Ok(Row { query, hours, found, difference })
 }
 
 /// Combines a run with earlier ones; a failure stays.
-fn keep(all: &mut Vec<Found>, run: Found) {
+fn keep(all: &mut Vec<QueryOutcome>, run: QueryOutcome) {
     match all.iter_mut().find(|found| found.contender == run.contender) {
         None => all.push(run),
         Some(found) => match (&mut found.cost, run.cost) {
@@ -154,7 +155,7 @@ impl Row {
     }
 
     /// Returns the result of a server.
-    pub fn of(&self, contender: Contender) -> Option<&Found> {
+    pub fn of(&self, contender: Contender) -> Option<&QueryOutcome> {
         self.found.iter().find(|found| found.contender == contender)
     }
 }

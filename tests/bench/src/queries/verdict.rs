@@ -185,7 +185,7 @@ fn are_both_known(row: &Row) -> bool {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::Found;
+    use super::super::QueryOutcome;
     use super::super::catalogue::QUERIES;
     use super::*;
     use std::time::Duration;
@@ -195,7 +195,7 @@ pub(super) mod tests {
         let found = |contender, (ms, megabytes): (u64, u64)| {
             let (cpu, bytes) = (Duration::from_millis(ms), megabytes * 1_000_000);
             let cost = Cost { cpu, wall: cpu, peak_bytes: bytes, extra_bytes: bytes / 2 };
-            Found { contender, cost: Ok(cost), series: 3 }
+            QueryOutcome { contender, cost: Ok(cost), series: 3 }
         };
         let found = vec![found(Contender::Tidepool, ours), found(REFERENCE, theirs)];
         Row { query: QUERIES[number], hours: QUERIES[number].hours, found, difference: None }

@@ -1,6 +1,6 @@
 //! Faults in the interface `blocks`.
 
-use crate::{Found, replace};
+use crate::{Findings, replace};
 use embed_rust::State;
 use embed_rust::bindings::tidepool::tsdb::blocks::{
     ChunkBytes, Host as Blocks, HostFile, HostWriter,
@@ -20,12 +20,12 @@ type Tombstones = (String, Vec<u8>, Vec<u8>);
 fn faulty<P, R>(
     function: &str,
     faulty: impl Fn(&mut State, P) -> Result<R> + Send + Sync + 'static,
-) -> Found
+) -> Findings
 where
     P: ComponentNamedList + Lift + 'static,
     R: ComponentType + Lower + 'static,
 {
-    Found::with("blocks", |imports| replace(imports, function, faulty))
+    Findings::with("blocks", |imports| replace(imports, function, faulty))
 }
 
 /// Returns the ULID of a block that is being written.
@@ -37,7 +37,7 @@ fn id(state: &mut State, writer: &Resource<Writer>) -> Result<String> {
 fn a_list_with_what_is_being_written() {
     let created = Arc::new(Mutex::new(vec![]));
     let seen = Arc::clone(&created);
-    Found::with("blocks", |imports| {
+    Findings::with("blocks", |imports| {
         replace(imports, "create", move |state, (now_ms,): (i64,)| {
             let writer = state.create(now_ms)?;
             if let Ok(writer) = &writer {
@@ -92,7 +92,7 @@ fn a_commit_without_one_of_the_files() {
 
 #[test]
 fn a_dropped_writer_that_commits() {
-    Found::with("blocks", |imports| {
+    Findings::with("blocks", |imports| {
         let drop_it = |mut store: wasmtime::StoreContextMut<State>, number| {
             // Writers without files only gave their names; those with files are committed.
             let writer = Resource::<Writer>::new_own(number);
@@ -301,7 +301,7 @@ fn tombstones_that_change_under_a_reader() {
 }
 
 /// Runs the checks on chunks for which a storage reports these ends.
-fn with_ends(ends: fn(&[u8]) -> Vec<u32>) -> Found {
+fn with_ends(ends: fn(&[u8]) -> Vec<u32>) -> Findings {
     faulty("[method]file.read-chunks", move |state, read: ReadAt| -> Answer<ChunkBytes> {
         let (this, offset, len) = read;
         let bytes = state.read_at(this, offset, len)?;
@@ -337,7 +337,7 @@ fn chunks_at_another_place() {
 fn a_summary_of_another_file() {
     let kept = Arc::new(Mutex::new(None));
     let shared = Arc::clone(&kept);
-    Found::with("blocks", |imports| {
+    Findings::with("blocks", |imports| {
         imports.func_wrap(
             "[method]file.keep-summary",
             move |_, (_, summary): (Resource<File>, Vec<u8>)| {

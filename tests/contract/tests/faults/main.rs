@@ -14,21 +14,21 @@ static ENGINE: LazyLock<Engine> = LazyLock::new(Engine::default);
 static CHECKS: LazyLock<Checks> = LazyLock::new(|| Checks::load(&ENGINE).expect("the checks"));
 
 /// Sentences of both phases of the checks.
-struct Found(Vec<String>);
+struct Findings(Vec<String>);
 
-impl Found {
+impl Findings {
     /// Runs the checks on a good storage in which some imports of one interface are replaced.
     fn with(
         interface: &str,
         fault: impl FnOnce(&mut LinkerInstance<State>) -> Result<()>,
-    ) -> Found {
+    ) -> Findings {
         let mut linker = embed_rust::linker(&ENGINE).expect("a linker");
         linker.allow_shadowing(true);
         let interface = format!("tidepool:tsdb/{interface}@0.2.0");
         fault(&mut linker.instance(&interface).expect("an interface")).expect("imports");
         let mut store = Store::new(&ENGINE, State::default());
         let answers = Phase::ALL.map(|phase| CHECKS.broken(phase, &linker, &mut store));
-        Found(answers.into_iter().flat_map(|answer| answer.expect("an answer")).collect())
+        Findings(answers.into_iter().flat_map(|answer| answer.expect("an answer")).collect())
     }
 
     #[track_caller]
@@ -55,5 +55,5 @@ where
 /// Without a fault, the checks find nothing.
 #[test]
 fn a_good_storage_breaks_nothing() {
-    assert_eq!(Found::with("wal", |_| Ok(())).0, Vec::<String>::new());
+    assert_eq!(Findings::with("wal", |_| Ok(())).0, Vec::<String>::new());
 }

@@ -1,6 +1,6 @@
 //! Faults in the interface `wal`.
 
-use crate::{Found, replace};
+use crate::{Findings, replace};
 use embed_rust::State;
 use embed_rust::bindings::tidepool::tsdb::types::StorageError;
 use embed_rust::bindings::tidepool::tsdb::wal::{Batch, Host as Wal, HostCheckpoint, Log};
@@ -19,23 +19,25 @@ const OUT_OF_ORDER: &str = "those of the out-of-order log come back";
 fn faulty<P, R>(
     function: &str,
     faulty: impl Fn(&mut State, P) -> Result<R> + Send + Sync + 'static,
-) -> Found
+) -> Findings
 where
     P: ComponentNamedList + Lift + 'static,
     R: ComponentType + Lower + 'static,
 {
-    Found::with("wal", |imports| replace(imports, function, faulty))
+    Findings::with("wal", |imports| replace(imports, function, faulty))
 }
 
 /// Runs the checks with a replay that changes each batch.
-fn replay_with(change: impl Fn(Batch) -> Batch + Send + Sync + 'static) -> Found {
+fn replay_with(change: impl Fn(Batch) -> Batch + Send + Sync + 'static) -> Findings {
     faulty("replay", move |state, (bytes_max,): (u32,)| {
         Ok(state.replay(bytes_max)?.map(|batch| batch.map(&change)))
     })
 }
 
 /// Runs the checks with an append that changes its arguments.
-fn append_with(change: impl Fn(Log, Records) -> (Log, Records) + Send + Sync + 'static) -> Found {
+fn append_with(
+    change: impl Fn(Log, Records) -> (Log, Records) + Send + Sync + 'static,
+) -> Findings {
     faulty("append", move |state, (log, records): (Log, Records)| {
         let (log, records) = change(log, records);
         Wal::append(state, log, records)

@@ -1,7 +1,7 @@
 //! Expressions that need features which upstream enables by flags.
 
 use super::Expressions;
-use super::words::{DURATIONS, FILLS, GROUPS, INFOS, OF_ANCHORED, OF_SMOOTHED, OVER_TIME};
+use super::operands::{DURATIONS, FILLS, GROUPS, INFOS, OF_ANCHORED, OF_SMOOTHED, OVER_TIME};
 
 impl Expressions {
     pub(super) fn experimental(&mut self, depth: u64) -> String {

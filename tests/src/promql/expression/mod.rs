@@ -1,10 +1,10 @@
 //! Random expressions that are correctly typed.
 
 mod experimental;
-mod words;
+mod operands;
 
 use crate::series::Random;
-use words::{
+use operands::{
     AGGREGATIONS, ARITHMETIC, COMPARISONS, COMPUTED_DURATIONS, DURATIONS, FILLS, FLOATS, GROUPS,
     HISTOGRAMS, MATCHERS, OF_NUMBERS, OVER_TIME,
 };

@@ -1,5 +1,5 @@
 //! Store and forward to foreign receivers: samples stored by a tidepool arrive there.
 
-mod others;
+mod other_receivers;
 mod receivers;
 mod secure;

@@ -2,9 +2,9 @@
 //! promtool: `judged` sends the same to both, `asked` has both answer PromQL, `directories` moves
 //! data from one to the other.
 
-mod asked;
 mod directories;
 mod judged;
+mod requested;
 
 use tidepool_tests::peers::Release;
 use tidepool_tests::prometheus;

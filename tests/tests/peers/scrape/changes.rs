@@ -3,7 +3,7 @@
 
 use super::exposer::{Page, Scripts};
 use super::{DURATION_TOLERANCE_S, Pair, Side, TIMEOUT, assert_alike, configuration, job, shown};
-use super::{Place, Scraped, told, up_of};
+use super::{SampleTime, Scraped, told, up_of};
 use std::fs;
 use tidepool_tests::histogram::Value;
 use tidepool_tests::wait;
@@ -27,7 +27,7 @@ impl Side {
                 told(&series.points).map(|point| shown(&point.value, limit)).collect();
             values.dedup();
             let values = values.into_iter().enumerate();
-            let values = values.map(|(at, value)| (Place::Scrape(at), value)).collect();
+            let values = values.map(|(at, value)| (SampleTime::Scrape(at), value)).collect();
             collapsed.insert(self.name_of(series), values);
         }
         collapsed

@@ -48,7 +48,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 const DURATION_TOLERANCE_S: f64 = 1.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
+enum SampleTime {
     /// At the scrape of this number, counted from zero.
     Scrape(usize),
     /// This number of milliseconds from the time that the pages refer to.
@@ -56,7 +56,7 @@ enum Place {
 }
 
 /// Values of each series by position.
-type Scraped = BTreeMap<String, BTreeMap<Place, String>>;
+type Scraped = BTreeMap<String, BTreeMap<SampleTime, String>>;
 
 /// A server with its exposer.
 struct Side {
@@ -175,17 +175,17 @@ impl Side {
                 let is_duration = series.labels.value("__name__") == "scrape_duration_seconds";
                 let points = told(&series.points).map(|point| {
                     let place = match numbers.get(&point.timestamp_ms) {
-                        Some(number) => Place::Scrape(*number),
-                        None => Place::Time(point.timestamp_ms - base_ms),
+                        Some(number) => SampleTime::Scrape(*number),
+                        None => SampleTime::Time(point.timestamp_ms - base_ms),
                     };
                     let limit = is_duration.then_some(timeout_s + DURATION_TOLERANCE_S);
                     (place, shown(&point.value, limit))
                 });
-                let is_judged = |(place, _): &(Place, String)| match place {
-                    Place::Scrape(number) => {
+                let is_judged = |(place, _): &(SampleTime, String)| match place {
+                    SampleTime::Scrape(number) => {
                         *number < scrapes && !(is_added && (is_refused || has_failed(*number)))
                     }
-                    Place::Time(_) => true,
+                    SampleTime::Time(_) => true,
                 };
                 scraped.insert(self.name_of(series), points.filter(is_judged).collect());
             }

@@ -293,11 +293,11 @@ fn a_destination_that_cannot_begin_holds_no_more_than_it_may() {
 }
 
 /// Rows that a receiver accepted, and how often each.
-type Taken = Arc<Mutex<BTreeMap<(Labels, i64), usize>>>;
+type DeliveredRows = Arc<Mutex<BTreeMap<(Labels, i64), usize>>>;
 
 /// Makes the receiver accept everything, each request after a pause; they count from zero.
-fn takes(receiver: &Receiver, pause: impl Fn(usize) + Send + Sync + 'static) -> Taken {
-    let all: Taken = Arc::default();
+fn takes(receiver: &Receiver, pause: impl Fn(usize) + Send + Sync + 'static) -> DeliveredRows {
+    let all: DeliveredRows = Arc::default();
     let (rows, count) = (Arc::clone(&all), AtomicUsize::new(0));
     receiver.answers(move |_, received| {
         pause(count.fetch_add(1, Relaxed));

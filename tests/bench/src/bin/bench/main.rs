@@ -16,7 +16,7 @@ use std::time::Duration;
 use tidepool_bench::beside::{self, Beside};
 use tidepool_bench::contender::Contender;
 use tidepool_bench::load::Load;
-use tidepool_bench::outcome::{self, Kept};
+use tidepool_bench::outcome::{self, SavedFigures};
 use tidepool_bench::scenario::Scenario;
 use tidepool_bench::trial::IDLE_WINDOW;
 use tidepool_bench::{BenchError, Context, custom, docs, report};
@@ -305,7 +305,7 @@ fn measure_table(
     if !context.quick && outcome::commit()?.ends_with('+') {
         return Err(BenchError::Uncommitted);
     }
-    let mut kept = Kept::new();
+    let mut kept = SavedFigures::new();
     for scenario in scenarios {
         let measured = outcome::measure(context, scenario, rounds)?;
         eprintln!("{} took {:.0} s", scenario.name(), measured.took_s);
