@@ -93,17 +93,20 @@ impl ScrapeSettings {
     /// Reads the sections and the files that they name. Relative paths begin at the directory of
     /// the configuration file.
     pub fn read(sections: Sections<'_>, directory: &Path) -> Result<ScrapeSettings, ConfigError> {
-        let mut global = match sections.global {
+        let raw = match sections.global {
             Some(node) => GlobalConfig::read(node)?,
             None => GlobalConfig::default(),
         };
         let mut jobs = match sections.jobs {
-            Some(node) => job::read_all(node, &global)?,
+            Some(node) => job::read_all(node, &raw)?,
             None => Vec::new(),
         };
         for job in &mut jobs {
             job.set_directory(directory);
         }
+        // What jobs of further files inherit is relative to this file, not to theirs.
+        let mut global = raw.clone();
+        global.set_directory(directory);
         let files = match sections.files {
             Some(node) => {
                 let patterns = files::patterns(node, directory)?;
@@ -118,10 +121,9 @@ impl ScrapeSettings {
         if let Some(node) = sections.probes {
             // Only these: jobs of further files have directories of their own.
             let first = jobs.len();
-            probe::read_all(node, &global, &modules, &mut jobs)?;
+            probe::read_all(node, &raw, &modules, &mut jobs)?;
             jobs[first..].iter_mut().for_each(|job| job.set_directory(directory));
         }
-        global.set_directory(directory);
         Ok(ScrapeSettings { global, jobs, files })
     }
 }

@@ -255,6 +255,18 @@ fn further_files_are_named_in_errors() -> std::io::Result<()> {
 }
 
 #[test]
+fn paths_that_further_files_inherit_are_relative_to_the_first_file() -> std::io::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let jobs = folder.path().join("jobs");
+    std::fs::create_dir(&jobs)?;
+    std::fs::write(jobs.join("one.yml"), "scrape_configs: [{job_name: a}]")?;
+    let text = "global: {scrape_failure_log_file: fail.log}\nscrape_config_files: [jobs/*.yml]\n";
+    let found = settings(text, folder.path()).expect("a configuration");
+    assert_eq!(found.jobs[0].job.failure_log_file, Some(folder.path().join("fail.log")));
+    Ok(())
+}
+
+#[test]
 fn probes_are_jobs() {
     let text = "
 global: {scrape_interval: 30s}
