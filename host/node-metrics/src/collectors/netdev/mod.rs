@@ -10,6 +10,7 @@ use super::{Collector, Round};
 use crate::error::{Malformed, Result};
 use crate::read::Reader;
 use crate::sink::{Kind, Output};
+use rustix::io::Errno;
 use netlink::Socket;
 
 const COUNTS: usize = 17;
@@ -99,8 +100,9 @@ impl Netdev {
         // Taken out, so that each early return closes the socket.
         let mut socket = match self.socket.take().map_or_else(Socket::open, Ok) {
             Ok(socket) => socket,
-            Err(_) => {
-                self.is_forbidden = true;
+            Err(error) => {
+                // A lack of descriptors or memory passes; a refusal stays for the process's life.
+                self.is_forbidden = !matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOMEM);
                 return false;
             }
         };
