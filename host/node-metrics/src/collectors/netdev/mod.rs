@@ -10,8 +10,8 @@ use super::{Collector, Round};
 use crate::error::{Malformed, Result};
 use crate::read::Reader;
 use crate::sink::{Kind, Output};
-use rustix::io::Errno;
 use netlink::Socket;
+use rustix::io::Errno;
 
 const COUNTS: usize = 17;
 
