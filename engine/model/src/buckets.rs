@@ -7,17 +7,17 @@ pub const CUSTOM_BUCKETS_SCHEMA: i32 = -53;
 
 const FINEST_SCHEMA: i32 = 8;
 
-/// Powers of two beyond which every bound is zero or infinite.
+/// Magnitude of a binary exponent beyond which every bound is zero or infinite.
 const EXPONENT_LIMIT: i64 = 1100;
 
-/// Returns the upper bound of a bucket by its index, or the absolute one of a negative bucket.
-/// `custom` are the bounds of [`CUSTOM_BUCKETS_SCHEMA`], which end at infinity.
+/// Returns the upper bound of a bucket, which is an absolute value for negative buckets.
+/// `custom` lists the finite bounds of [`CUSTOM_BUCKETS_SCHEMA`]; the last bound is infinity.
 pub fn upper_bound(index: impl Into<i64>, schema: i32, custom: &[f64]) -> f64 {
     let index = index.into();
     if schema != CUSTOM_BUCKETS_SCHEMA {
         return exponential(index, schema);
     }
-    // The lower bound of the first custom bucket is asked for by index -1.
+    // Callers request the lower bound of the first custom bucket with index -1.
     if index < 0 {
         return f64::NEG_INFINITY;
     }
@@ -25,7 +25,7 @@ pub fn upper_bound(index: impl Into<i64>, schema: i32, custom: &[f64]) -> f64 {
     custom.get(place).copied().unwrap_or(f64::INFINITY)
 }
 
-/// Returns the bound of a bucket that grows by 2^(2^-schema); the last finite one is `f64::MAX`.
+/// Returns 2^(index * 2^-schema), the upper bound of a bucket. The largest finite bound is `MAX`.
 pub fn exponential(index: impl Into<i64>, schema: i32) -> f64 {
     let index = index.into();
     let (fraction, exponent) = if schema < 0 {
@@ -37,19 +37,19 @@ pub fn exponential(index: impl Into<i64>, schema: i32) -> f64 {
         let place = (index & ((1 << schema) - 1)) << (FINEST_SCHEMA - schema);
         (FRACTIONS[place as usize], (index >> schema) + 1)
     };
-    // 2^1024 overflows: this bucket ends at the largest number, the next one holds infinity.
+    // 2^1024 overflows: this bucket ends at the largest number, the next bucket at infinity.
     if fraction == 0.5 && exponent == 1025 {
         return f64::MAX;
     }
-    // The clamp makes the cast exact and leaves overflow and underflow to the products.
+    // The clamp makes the cast exact; overflow and underflow happen in the products below.
     let exponent = exponent.clamp(-EXPONENT_LIMIT, EXPONENT_LIMIT) as i32;
-    // In two steps, because a single power may be subnormal or zero where the product is not.
+    // Multiplies twice, because a single power may be subnormal or zero where the product is not.
     let half = exponent / 2;
     fraction * 2f64.powi(half) * 2f64.powi(exponent - half)
 }
 
-/// Returns the index of the bucket that contains another one, whose schema is finer by `steps`. An
-/// index belongs to the upper bound of its bucket, so that 1 and 2 join, not 0 and 1.
+/// Returns the index of the bucket that contains bucket `index` once the schema is coarser by
+/// `steps`. Indexes belong to upper bounds, so that buckets 1 and 2 merge, not 0 and 1.
 pub fn coarser_index(index: impl Into<i64>, steps: u32) -> i64 {
     (index.into().wrapping_sub(1) >> steps.min(63)).wrapping_add(1)
 }

@@ -7,9 +7,9 @@ pub enum MatchOp {
     Equal,
     /// `!=`: the values are different.
     NotEqual,
-    /// `=~`: the expression matches the whole value; its dot also matches a newline.
+    /// `=~`: the regular expression matches the whole value; its dot also matches a newline.
     Regex,
-    /// `!~`: the expression does not match.
+    /// `!~`: the regular expression does not match the whole value.
     NotRegex,
 }
 

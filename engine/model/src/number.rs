@@ -2,22 +2,22 @@
 //!
 //! Sources: Go, `strconv.FormatFloat` and `fmt`; prometheus/prometheus, `util/jsonutil`.
 
-/// Number of digits from which two shortest texts can be equally near to a number.
+/// Fewest digits at which two shortest texts can be equally near to a number.
 const TIE_DIGITS_MIN: usize = 16;
 
-/// Formats as the shortest exact text without exponent, as samples and labels (Go's `'f', -1`).
+/// Formats as the shortest exact text without exponent, as in samples and labels (Go's `'f', -1`).
 pub fn plain(value: f64) -> String {
     if let Some(text) = special(value) {
         return text.to_owned();
     }
-    // The library's text differs only where two are equally near, which is rare and slow to decide.
+    // Rust's text differs from Go's only if two texts are equally near; `shortest` is slower.
     match may_tie(value) {
         true => expanded(&shortest(value)).unwrap_or_else(|| value.to_string()),
         false => value.to_string(),
     }
 }
 
-/// Formats as the shortest exact text; the exponent is below 1e-4 or at least 1e6 (Go's `%g`,
+/// Formats as the shortest exact text, with an exponent below 1e-4 and from 1e6 on (Go's `%g`,
 /// `%v`).
 pub fn general(value: f64) -> String {
     match special(value) {
@@ -27,7 +27,7 @@ pub fn general(value: f64) -> String {
     }
 }
 
-/// Returns at most `digits` significant digits, without trailing zeros (Go's `%.2g`).
+/// Formats with at most `digits` significant digits, without trailing zeros (Go's `%.2g`).
 pub fn general_rounded(value: f64, digits: usize) -> String {
     if let Some(text) = special(value) {
         return text.to_owned();
@@ -39,7 +39,7 @@ pub fn general_rounded(value: f64, digits: usize) -> String {
         false => mantissa,
     };
     let text = format!("{mantissa}e{exponent}");
-    // Rounding may carry into another exponent, so the rounded value decides about the form.
+    // Rounding may carry into another exponent, so the rounded value decides about scientific form.
     let value = text.parse().unwrap_or(value);
     by_exponent(value, &text, -4, digits.max(1) as i32)
 }
@@ -49,12 +49,12 @@ pub fn fixed(value: f64, digits: usize) -> String {
     special(value).map_or_else(|| format!("{value:.digits$}"), str::to_owned)
 }
 
-/// Appends a value of JSON answers, without quotes; it has an exponent below 1e-6 and from 1e21.
+/// Appends a value as in JSON answers, unquoted, with an exponent below 1e-6 and from 1e21 on.
 pub fn push_json(value: f64, out: &mut Vec<u8>) {
     // 2^53: integers below it are exact, and most values of counters are such integers.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let is_integer = value.abs() < EXACT && value as i64 as f64 == value;
-    // An integer has no sign of zero.
+    // Negative zero is formatted below, because an integer would lose its sign.
     if is_integer && value.to_bits() != (-0.0f64).to_bits() {
         return push_integer(value as i64, out);
     }
@@ -71,9 +71,9 @@ pub fn push_json(value: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Appends the shortest text unless that has an exponent; returns whether it did.
+/// Appends the shortest text unless it has an exponent; returns whether text was appended.
 fn push_shortest(value: f64, out: &mut Vec<u8>) -> bool {
-    // Three times as fast as the standard library, which matters for large answers.
+    // `zmij` is three times as fast as the standard library, which matters for large answers.
     let mut buffer = zmij::Buffer::new();
     let text = buffer.format_finite(value).as_bytes();
     if text.contains(&b'e') {
@@ -121,8 +121,8 @@ fn by_exponent(value: f64, scientific: &str, low: i32, high: i32) -> String {
     plain(value)
 }
 
-/// Returns the fewest digits that read back as the same number, with an exponent. Of two equally
-/// near texts Go takes the one that ends with an even digit, as rounding does.
+/// Returns the fewest digits that read back as the same number, with an exponent. If two texts are
+/// equally near, Go's ends with an even digit, and so does the text that Rust rounds.
 fn shortest(value: f64) -> String {
     let text = format!("{value:e}");
     if !may_tie(value) {
@@ -136,8 +136,8 @@ fn shortest(value: f64) -> String {
     if rounded.parse() == Ok(value) { rounded } else { text }
 }
 
-/// Returns whether two shortest texts may be equally near. The exact number then has one digit more
-/// than the 17 that suffice: it is an integer, or a fraction by a small power of two.
+/// Returns whether two shortest texts may be equally near. The exact number then has a digit more
+/// than the 17 that always suffice: an integer, or a fraction over a small power of two.
 fn may_tie(value: f64) -> bool {
     const FRACTION_BITS_MAX: i64 = 26;
     const MANTISSA_BITS: u32 = 52;
@@ -145,7 +145,7 @@ fn may_tie(value: f64) -> bool {
     let exponent = (bits >> MANTISSA_BITS & 0x7ff) as i64 - 1023;
     let mantissa = bits & ((1 << MANTISSA_BITS) - 1) | 1 << MANTISSA_BITS;
     let fraction_bits = i64::from(MANTISSA_BITS) - i64::from(mantissa.trailing_zeros()) - exponent;
-    // Integers with few bits have few digits.
+    // Integers below 2^53 are excluded: they have at most 16 digits, all of them exact.
     fraction_bits <= FRACTION_BITS_MAX && (fraction_bits > 0 || exponent > i64::from(MANTISSA_BITS))
 }
 

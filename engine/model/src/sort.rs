@@ -1,14 +1,14 @@
-//! A stable sort that is compiled once.
+//! A stable sort that is compiled once for all types.
 //!
 //! The standard library's sorts are compiled for each type and each order, at about 6 kB of
 //! WebAssembly each: they were a ninth of the engine. Sorts that run once for a query, a block or a
-//! page use this one, which moves positions. Sorts of samples and rows use the standard library's.
+//! page use this module, which sorts positions. Sorts of samples and rows use the library's.
 
 use std::cmp::Ordering;
 
 /// Sorts `items`. Equal items keep their order.
 ///
-/// Takes a word of memory for each item, unless `items` are in order already.
+/// Needs a `usize` of memory for each item, unless `items` are in order already.
 pub fn sort_by<T>(items: &mut [T], mut compare: impl FnMut(&T, &T) -> Ordering) {
     if let Some(order) = sorted_positions(items.len(), &mut |a, b| compare(&items[a], &items[b])) {
         arrange(items, order);
@@ -25,8 +25,7 @@ pub fn sort<T: Ord>(items: &mut [T]) {
     sort_by(items, T::cmp);
 }
 
-/// Returns for each place of the sorted list the item that belongs there, or `None` if all are in
-/// place.
+/// Returns the indexes of the items in sorted order, or `None` if all items are in order already.
 #[inline(never)]
 fn sorted_positions(
     len: usize,
@@ -40,7 +39,7 @@ fn sorted_positions(
     Some(positions)
 }
 
-/// Brings each item to its place, one cycle of the permutation after the other.
+/// Moves each item to its sorted position, one cycle of the permutation after the other.
 fn arrange<T>(items: &mut [T], mut positions: Vec<usize>) {
     for start in 0..positions.len() {
         let mut to = start;

@@ -1,6 +1,6 @@
 //! The value that ends a series until its next sample (`model/value` of prometheus/prometheus).
 
-/// Bits of the NaN that marks a series as stale. A histogram has them in its sum.
+/// Bits of the NaN that marks a series as stale. A stale histogram has this NaN as its sum.
 pub const STALE_NAN_BITS: u64 = 0x7ff0_0000_0000_0002;
 
 /// The NaN that marks a series as stale. Only its bits distinguish it from other NaNs.

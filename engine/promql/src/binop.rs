@@ -8,7 +8,7 @@ use crate::model::{CounterReset, Histogram, Value};
 use crate::syntax::BinaryOp;
 use std::rc::Rc;
 
-/// Applies an operator to two scalars; comparisons give 0 or 1.
+/// Applies an operator to two scalars; comparisons return 0 or 1.
 pub fn scalars(op: BinaryOp, left: f64, right: f64) -> f64 {
     match comparison(op, left, right) {
         Some(holds) => f64::from(u8::from(holds)),
@@ -30,7 +30,7 @@ pub fn comparison(op: BinaryOp, left: f64, right: f64) -> Option<bool> {
     })
 }
 
-/// Applies an arithmetic operator; NaN for other operators.
+/// Applies an arithmetic operator; returns NaN for other operators.
 #[inline]
 pub fn arithmetic(op: BinaryOp, left: f64, right: f64) -> f64 {
     match op {
@@ -87,7 +87,7 @@ fn floats(op: BinaryOp, left: f64, right: f64) -> Element {
     let of = |value| Some(Value::Float(value));
     match comparison(op, left, right) {
         Some(is_kept) => Element { value: of(left), is_kept, note: None },
-        // Trims apply to histograms only; `arithmetic` would silently give NaN.
+        // Trims apply to histograms only; `arithmetic` would silently return NaN.
         None if matches!(op, BinaryOp::TrimLower | BinaryOp::TrimUpper) => {
             incompatible(op, &Value::Float(left), &Value::Float(right))
         }

@@ -46,7 +46,7 @@ impl Date {
         let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
         let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
         let year = era * 400 + year_of_era + i64::from(month < 3);
-        // Turns a day counted from March back into one counted from January.
+        // Offset from a day counted from March to a day counted from January.
         let before = if month < 3 { -305 } else { 60 + i64::from(is_leap(year)) };
         Date {
             year,
@@ -61,8 +61,8 @@ impl Date {
         }
     }
 
-    /// Returns the date of a sample's value in seconds without the fraction. NaN and values outside
-    /// of `i64` give the earliest of all times, as Go's conversion does.
+    /// Returns the date of a value in seconds, without its fraction. NaN and values outside of
+    /// `i64` return the date of `i64::MIN`, as Go's conversion does.
     pub fn of_value(value: f64) -> Date {
         const LIMIT: f64 = 9_223_372_036_854_775_808.0;
         // 2^63 itself is excluded, because it does not fit `i64`, while -2^63 does.

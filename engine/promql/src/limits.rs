@@ -1,11 +1,11 @@
 //! Limits of memory, samples, steps and depth of a query.
 
-/// Limits of one query; exceeding one ends the query.
+/// Limits of one query; exceeding a limit ends the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of memory for columns, accumulators, labels, windows and queued results.
     pub bytes_max: usize,
-    /// Samples that are held at once; a histogram counts by its size.
+    /// Samples in memory at the same time; a histogram counts as several samples.
     pub samples_max: u64,
     /// Maximum number of steps of a query or of a subquery.
     pub steps_max: u64,
@@ -30,7 +30,7 @@ impl Default for Limits {
 pub enum Limit {
     /// Bytes of memory of one query.
     Bytes,
-    /// Samples that are held at once.
+    /// Samples in memory at the same time.
     Samples,
     /// Steps of a query or of a subquery.
     Steps,

@@ -2,8 +2,8 @@
 
 use std::f64::consts::LN_2;
 
-/// Returns the binary logarithm as Go does: that of the fraction in [0.5, 1) plus the exponent.
-/// Near one it has fewer exact digits than the library's, but the same digits as Prometheus.
+/// Returns the binary logarithm as Go does: the logarithm of the fraction in [0.5, 1) plus the
+/// exponent. Near one, Rust's logarithm is more exact, but differs from Prometheus.
 pub fn log2(value: f64) -> f64 {
     // The exponent field of zero, subnormal, infinite and NaN is not a binary exponent.
     if !(f64::MIN_POSITIVE..=f64::MAX).contains(&value) {

@@ -22,12 +22,12 @@ pub struct Hints {
     /// Milliseconds between evaluations; 0 if all samples of the selection are used.
     pub step_ms: i64,
     /// Window of each evaluation in milliseconds. The last window ends with the selection, so the
-    /// samples that are used lie in `(end_ms - k * step_ms - range_ms, end_ms - k * step_ms]`.
+    /// samples that are used are in `(end_ms - k * step_ms - range_ms, end_ms - k * step_ms]`.
     pub range_ms: i64,
     /// Buckets of histograms are not used: count and sum suffice. A store that leaves the buckets
     /// out must state for each histogram whether the counter was reset.
     pub without_buckets: bool,
-    /// No sample is used. The store may return series with samples only near the selected time.
+    /// No sample is used. The store may add series whose samples are only near the selected time.
     pub labels_only: bool,
     /// Start times of counters are used.
     pub start_times: bool,
@@ -43,15 +43,15 @@ pub struct SourceError {
 
 /// A store that can be queried.
 pub trait Source {
-    /// Announces selections in this range of time, both ends included. All of them must show the
-    /// store as of one moment, that of the first selection.
+    /// Announces selections in this range of time, both ends included. All selections must read the
+    /// same state of the store, which is fixed at the first selection.
     fn begin(&self, _start_ms: i64, _end_ms: i64) {}
 
     /// Announces that no more selections follow.
     fn end(&self) {}
 
     /// Returns the series of a selection by ascending label sets. Several sets may be open at once;
-    /// they borrow nothing, so that an evaluation (`Rc<dyn Source>`) can outlive its caller.
+    /// sets borrow nothing, so that an evaluation (`Rc<dyn Source>`) can outlive its caller.
     fn select(&self, selection: &Selection) -> Result<Box<dyn SeriesSet>, SourceError>;
 }
 
@@ -64,7 +64,7 @@ pub trait SeriesSet {
     /// Returns false if no samples were left.
     fn read(&mut self, samples: &mut Samples) -> Result<bool, SourceError>;
 
-    /// Estimates the number of series, as far as it is known before they are read.
+    /// Estimates the number of series, as far as known before series are read.
     fn estimate(&mut self) -> Result<usize, SourceError> {
         Ok(0)
     }

@@ -1,7 +1,7 @@
-//! Case conversion letter by letter, as in Go; the standard library makes several letters of some.
+//! Case conversion letter by letter, as in Go; Rust's turns some letters into several letters.
 
 pub fn lower(text: &str) -> String {
-    // The library turns `İ` into `i` and a combining dot; Go has only the first letter.
+    // Rust turns `İ` into `i` and a combining dot; Go keeps only the first of these.
     text.chars().map(|c| c.to_lowercase().next().unwrap_or(c)).collect()
 }
 
@@ -15,7 +15,7 @@ fn upper_letter(letter: char) -> char {
         (Some(only), None) => only,
         // A letter whose upper case is several letters stays, except Greek with an iota subscript.
         _ => match letter {
-            // Their simple upper case, which Go uses, is the title-case letter at this distance.
+            // Go uses the simple upper case of these letters, a title-case letter at this distance.
             '\u{1f80}'..='\u{1f87}' | '\u{1f90}'..='\u{1f97}' | '\u{1fa0}'..='\u{1fa7}' => {
                 char::from_u32(letter as u32 + 8).unwrap_or(letter)
             }

@@ -1,5 +1,5 @@
 //! Expressions that are texts with gaps, such as `a.*`, `.*-b.+` or `a.c|d`: most expressions in
-//! use. They are matched without compilation, which takes longer than matching a thousand values.
+//! use. They are not compiled: compilation takes longer than matching a thousand values.
 
 use crate::literals::characters;
 use crate::prefixes::is_any_character;
@@ -8,7 +8,7 @@ use regex_syntax::hir::{Hir, HirKind};
 /// Maximum number of alternatives: each of them is tried.
 const GLOBS_MAX: usize = 32;
 
-/// Maximum number of texts to search for, because they may be anywhere.
+/// Maximum number of texts whose position is not fixed, so that a search is needed.
 const SEARCHED_MAX: usize = 8;
 
 /// Maximum number of characters of a class; each becomes an alternative.
@@ -28,7 +28,7 @@ pub(crate) struct Globs(Vec<Glob>);
 struct Glob {
     /// Pieces at the beginning of the text.
     start: Vec<Piece>,
-    /// Gaps that follow, if any; the text behind the last one ends the matched text.
+    /// Gaps that follow, if any; the text of the last gap ends the matched text.
     gaps: Vec<Gap>,
 }
 
@@ -39,7 +39,7 @@ enum Piece {
     Any(usize),
 }
 
-/// At least this number of characters, then a text, which only the last gap may lack.
+/// At least this number of characters, then a text, which is empty only in the last gap.
 #[derive(Debug)]
 struct Gap {
     characters_min: usize,
@@ -59,7 +59,7 @@ impl Globs {
     /// Returns the alternatives of an expression, if it consists of texts and gaps.
     pub(crate) fn of(hir: &Hir) -> Option<Globs> {
         let globs: Vec<Glob> = unfolded(hir)?.into_iter().map(Glob::of).collect::<Option<_>>()?;
-        // The last gap is matched at the end of the text; only the others need a search.
+        // The last gap is matched at the end of the text; only earlier gaps need a search.
         let searched = |glob: &Glob| glob.gaps.len().saturating_sub(1);
         (globs.iter().map(searched).sum::<usize>() <= SEARCHED_MAX).then_some(Globs(globs))
     }
@@ -85,8 +85,8 @@ impl Globs {
 }
 
 impl Glob {
-    /// Returns `None` if characters are counted between two texts behind a gap: the position of the
-    /// first text would depend on the second one.
+    /// Makes a glob; `None` if a fixed number of characters is between two texts after a gap: the
+    /// position of the first text would depend on the second text.
     fn of(parts: Vec<Part>) -> Option<Glob> {
         let mut glob = Glob::default();
         let mut counted = 0;
@@ -112,8 +112,8 @@ impl Glob {
         (counted == 0).then_some(glob)
     }
 
-    /// Returns `None` for false. The first position of a text leaves most to what follows, so no
-    /// other one has to be tried.
+    /// Returns whether the text matches; `None` means no, too. The first position of a text leaves
+    /// the most characters to later pieces, so no other position has to be tried.
     fn match_all(&self, text: &str) -> Option<bool> {
         let mut rest = text;
         for piece in &self.start {
@@ -132,7 +132,7 @@ impl Glob {
     }
 }
 
-/// Returns the text behind this number of characters.
+/// Returns the text after this number of characters; `None` if it has fewer.
 fn without_first(text: &str, count: usize) -> Option<&str> {
     let mut rest = text.chars();
     for _ in 0..count {

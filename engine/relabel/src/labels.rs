@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-/// Labels in the order of upstream's `labels.Builder`. The order decides which label `labelmap`
-/// keeps if two get the same name: first the original labels by name, then changed ones in the
-/// order in which they were first set.
+/// Labels in the order of upstream's `labels.Builder`: original labels by name, then changed labels
+/// in the order in which they were first set. The order decides which label `labelmap` keeps if two
+/// labels get the same name.
 pub struct Labels {
     pairs: Vec<(String, String)>,
     /// Index of the first label that was set.
@@ -25,7 +25,7 @@ impl Labels {
         self.pairs.is_empty()
     }
 
-    /// Returns the value of a label; empty if there is none.
+    /// Returns the value of a label; empty if the label is missing.
     pub fn get(&self, name: &str) -> &str {
         self.pairs.iter().find(|(other, _)| other == name).map_or("", |(_, value)| value)
     }
@@ -41,7 +41,7 @@ impl Labels {
             _ if name.is_empty() => {}
             Some(place) if value.is_empty() => self.remove(place),
             Some(place) if place >= self.set_from => self.pairs[place].1 = value,
-            // An original label moves to the changed ones, as in upstream's builder.
+            // An original label moves to the changed labels, as in upstream's builder.
             Some(place) => {
                 self.remove(place);
                 self.pairs.push((name, value));

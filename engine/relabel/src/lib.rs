@@ -116,7 +116,7 @@ pub enum RuleError {
         /// Error of the parser or compiler.
         reason: String,
     },
-    /// The action does not use a part that is given.
+    /// The rule has a part that its action does not use.
     #[error("a relabel rule with the action {action:?} takes no {part}")]
     Foreign {
         action: Action,
@@ -154,7 +154,7 @@ impl RuleSpec {
         }
     }
 
-    /// Checks that the rule has all parts that its action needs, and no others.
+    /// Checks that the rule has all parts that its action needs, and no other parts.
     fn check(&self) -> Result<(), RuleError> {
         use Action::{DropEqual, HashMod, KeepEqual, LabelDrop, LabelKeep, LabelMap};
         use Action::{Lowercase, Replace, Uppercase};
@@ -171,7 +171,7 @@ impl RuleSpec {
         if action == LabelMap && self.replacement.is_empty() {
             return missing("a replacement");
         }
-        // A part that equals its default cannot be told from one that is absent.
+        // A part that equals its default cannot be distinguished from an absent part.
         let default = RuleSpec::new(action);
         let compares = [KeepEqual, DropEqual].contains(&action);
         let chooses = [LabelDrop, LabelKeep].contains(&action);
@@ -202,8 +202,8 @@ impl Rule {
     /// Checks and compiles a rule.
     pub fn new(spec: RuleSpec) -> Result<Rule, RuleError> {
         spec.check()?;
-        // Compiled even if the action does not use it, so that a wrong expression is always
-        // refused.
+        // Compiled even if the action does not use the expression, so that an invalid expression is
+        // always refused.
         let wrong = |reason: String| RuleError::Regex { expression: spec.regex.clone(), reason };
         let regex = Replacer::new(&spec.regex).map_err(wrong)?;
         let captures = regex.captures();
@@ -241,7 +241,7 @@ impl Rule {
             Action::Lowercase => labels.set(spec.target_label.clone(), case::lower(&source)),
             Action::Uppercase => labels.set(spec.target_label.clone(), case::upper(&source)),
             Action::LabelMap => {
-                // Collected first: labels that are set must not be mapped again.
+                // Collected before labels are set, because new labels must not be mapped again.
                 let mut mapped = Vec::new();
                 for (name, value) in labels.iter() {
                     if self.regex.find(name, &mut self.captures) {

@@ -11,7 +11,7 @@ use regex_syntax::hir::{Hir, Look};
 
 /// An expression in RE2's syntax that matches whole texts. Its dot matches a newline.
 ///
-/// Most expressions are texts, or texts with gaps: these are not compiled.
+/// Most expressions are texts, or texts with gaps; such expressions are not compiled.
 #[derive(Debug)]
 pub struct Pattern(Kind);
 
@@ -59,7 +59,7 @@ impl Pattern {
         let test = match Globs::of(&hir) {
             Some(globs) => Test::Globs(globs),
             None => {
-                // Groups are not asked for, and finding them takes memory and time for each.
+                // Groups are not needed, and finding them takes memory and time for each group.
                 let regex = anchored(hir, compiled_bytes_max, WhichCaptures::Implicit)?;
                 Test::Regex(Box::new(regex))
             }
@@ -91,8 +91,8 @@ impl Pattern {
         }
     }
 
-    /// Returns prefixes of all matching texts: ascending, none begins with another. An empty prefix
-    /// means that nothing is known.
+    /// Returns prefixes of all matching texts, ascending; no prefix begins with another prefix. An
+    /// empty prefix means that nothing is known.
     pub fn prefixes(&self) -> &[String] {
         const UNKNOWN: &[String] = &[String::new()];
         match &self.0 {

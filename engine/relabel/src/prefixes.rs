@@ -4,8 +4,8 @@
 use regex_syntax::hir::literal::Extractor;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// Returns the prefixes of an expression's matches: ascending, none begins with another. `None` if
-/// a match may begin with anything, or if there are too many prefixes.
+/// Returns the prefixes of an expression's matches, ascending; no prefix begins with another.
+/// `None` if a match may begin with anything, or if there are too many prefixes.
 pub(crate) fn prefixes(hir: &Hir) -> Option<Vec<String>> {
     let found = Extractor::new().extract(hir);
     let mut prefixes = Vec::new();
@@ -14,7 +14,7 @@ pub(crate) fn prefixes(hir: &Hir) -> Option<Vec<String>> {
     }
     prefixes.sort_unstable();
     let mut last: Option<String> = None;
-    // Sorted, so a shorter prefix is directly before those that it covers.
+    // In sorted order, a prefix is directly before the longer prefixes that it covers.
     prefixes.retain(|prefix| {
         let is_covered = last.as_deref().is_some_and(|before| prefix.starts_with(before));
         if !is_covered {
@@ -26,8 +26,8 @@ pub(crate) fn prefixes(hir: &Hir) -> Option<Vec<String>> {
     says_something.then_some(prefixes)
 }
 
-/// Returns the minimum number of characters of an expression that takes every text (`.*`, 0) or
-/// every text but the empty one (`.+`, 1).
+/// Returns the minimum length of the texts that an expression accepts, in characters, if it accepts
+/// every text (`.*`, 0) or every text except the empty text (`.+`, 1).
 pub(crate) fn takes_any_text(hir: &Hir) -> Option<u32> {
     match hir.kind() {
         HirKind::Capture(capture) => takes_any_text(&capture.sub),
@@ -50,7 +50,7 @@ pub(crate) fn is_any_character(hir: &Hir) -> bool {
     }
 }
 
-/// Cuts off an incomplete character at the end: extraction counts in bytes.
+/// Cuts off an incomplete character at the end, because prefixes are extracted by bytes.
 fn whole_characters(bytes: &[u8]) -> &str {
     let sound = std::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
     std::str::from_utf8(bytes.get(..sound).unwrap_or_default()).unwrap_or_default()

@@ -58,7 +58,7 @@ impl Replacer {
             let found = match part {
                 Part::Text(text) => Some(text),
                 Part::Number(number) => text_of(number),
-                // As Go does, the first group of this name that is part of the match.
+                // Like Go, uses the first group of this name that is part of the match.
                 Part::Name(name) => {
                     let mut named = self.names.iter().filter(|(known, _)| known == name);
                     named.find_map(|(_, number)| text_of(*number))

@@ -20,8 +20,8 @@ impl Search {
 
     /// Returns whether the expression matches anywhere. Bytes that are not UTF-8 count as U+FFFD.
     pub fn is_match(&self, bytes: &[u8]) -> bool {
-        // `Regex::is_match` stops at the first end of a match, which may be an empty match of `\B`
-        // within a character. That is no match, but earlier ones are then missed (0.4.18).
+        // `Regex::is_match` (0.4.18) stops at the first end of a match, which may be an empty match
+        // of `\B` within a character. It then returns false, even if an earlier match exists.
         self.0.find(&*text(bytes)).is_some()
     }
 }

@@ -27,19 +27,19 @@ pub fn parts<'a>(mut template: &'a str, mut take: impl FnMut(Part<'a>)) {
     take(Part::Text(template));
 }
 
-/// Returns the group that is named behind a dollar, and the rest of the text.
+/// Returns the group that is named after a dollar, and the rest of the text.
 fn group(text: &str) -> Option<(Part<'_>, &str)> {
     let braced = text.strip_prefix('{');
     let text = braced.unwrap_or(text);
     let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
     let end = text.find(|c| !is_of_name(c)).unwrap_or(text.len());
     let (name, rest) = text.split_at(end);
-    // Without the closing brace it is no reference, and the dollar stays.
+    // Without the closing brace this is no reference, and the dollar stays.
     let rest = if braced.is_some() { rest.strip_prefix('}')? } else { rest };
     if name.is_empty() {
         return None;
     }
-    // Go reads numbers below 10^8 without leading zeros; others are names.
+    // Go reads digits below 10^8 without leading zeros as a number, other digits as a name.
     let is_number = name.len() < 9 && name.bytes().all(|byte| byte.is_ascii_digit());
     let number =
         if is_number && (name == "0" || !name.starts_with('0')) { name.parse().ok() } else { None };

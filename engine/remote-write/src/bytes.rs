@@ -1,6 +1,6 @@
 //! Comparison and hashing of short byte strings, eight bytes at a time.
 //!
-//! The `memcmp` of WebAssembly's C library works byte by byte, and 128-bit products are slow there;
+//! In WebAssembly, the `memcmp` of the C library works byte by byte, and 128-bit products are slow;
 //! both would dominate the cost of finding a series by its labels.
 
 /// Odd multiplier with well-mixed bits (fraction of the golden ratio).
@@ -12,7 +12,7 @@ pub fn bytes_equal(a: &[u8], b: &[u8]) -> bool {
         && match a.len() {
             0..8 => short_word(a) == short_word(b),
             8..16 => ends_equal::<8>(a, b, |a, b| u64::from_ne_bytes(*a) == u64::from_ne_bytes(*b)),
-            // As integers, since arrays of this size are compared by a function call.
+            // Compared as integers, because arrays of this size are compared by a function call.
             16..32 => {
                 ends_equal::<16>(a, b, |a, b| u128::from_ne_bytes(*a) == u128::from_ne_bytes(*b))
             }
@@ -48,8 +48,8 @@ fn long_equal(a: &[u8], b: &[u8]) -> bool {
     }
 }
 
-/// Each iteration costs WebAssembly a check of its deadline, so one compares as many bytes as two
-/// vectors have.
+/// Compares two vectors at once, because each iteration of a loop costs WebAssembly a check of its
+/// deadline.
 #[cfg(target_feature = "simd128")]
 #[inline(always)]
 fn equal_32(a: &[u8; 32], b: &[u8; 32]) -> bool {
@@ -79,7 +79,7 @@ pub fn hash_word(hash: u64, word: u64) -> u64 {
 /// Hashes a byte string; a secret seed keeps clients from crafting collisions.
 #[inline]
 pub fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
-    // The length distinguishes strings of which one ends with zeros.
+    // The length distinguishes strings that differ only in zeros at the end.
     let hash = hash_word(seed, bytes.len() as u64);
     if bytes.len() < 8 {
         return hash_word(hash, short_word(bytes));
@@ -91,7 +91,7 @@ pub fn hash_bytes(seed: u64, bytes: &[u8]) -> u64 {
         words.iter().fold(hash, add)
     });
     let hash = rest.first_chunk().map_or(hash, |word| add(hash, word));
-    // The last eight bytes may overlap those before, which saves a loop over the remainder.
+    // The last eight bytes may overlap the words before, which saves a loop over the remainder.
     bytes.last_chunk().map_or(hash, |last| add(hash, last))
 }
 

@@ -1,4 +1,4 @@
-//! Exemplars as protobuf messages: labels or references to them in field 1, value 2, time 3.
+//! Exemplars as protobuf messages: field 1 labels or symbol references, 2 value, 3 time.
 
 use super::WireError;
 use super::body_position::BodyPosition;
@@ -11,7 +11,7 @@ pub struct Exemplar<'a> {
     /// Labels of the exemplar, in the sender's order.
     pub labels: ExemplarLabels<'a>,
     pub value: f64,
-    /// Milliseconds since the Unix epoch; 0 if the sender gives no time.
+    /// Milliseconds since the Unix epoch; 0 if the sender states no time.
     pub timestamp_ms: i64,
 }
 

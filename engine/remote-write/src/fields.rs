@@ -49,7 +49,7 @@ impl<'a> Iterator for Fields<'a> {
                 Some(Ok(field))
             }
             Err(what) => {
-                // The iteration ends here, since nothing behind a damaged field can be located.
+                // The iteration ends here, since nothing after a damaged field can be located.
                 let left = std::mem::take(&mut self.rest).len();
                 Some(Err(Malformed { what, left }))
             }

@@ -1,6 +1,6 @@
-//! Frames of a streamed remote read, and the rule by which a series is split into them. Engine and
-//! host both write frames, depending on which of them has the bytes of the chunks. Checksums may be
-//! added later by the host, which has instructions for CRC-32C.
+//! Frames of a streamed remote read, and the rule by which a series is split into frames. Engine
+//! and host both write frames: whichever of the two has the bytes of the chunks. The host may add
+//! checksums later, because it has CPU instructions for CRC-32C.
 //!
 //! ```text
 //! ┌────────────────┬──────────────────────────────┬─────────┐
@@ -24,7 +24,7 @@ pub struct FrameOptions {
     pub query_index: u32,
     /// Size at which a frame is closed, in bytes.
     pub bytes_max: usize,
-    /// Function for the checksums; without it they are left zero.
+    /// Function for the checksums; without a function, checksums are zero.
     pub crc32c: Option<Crc32c>,
 }
 
@@ -58,7 +58,7 @@ impl<'a> FrameWriter<'a> {
     /// returned buffer.
     #[inline]
     pub fn chunk(&mut self, message_bytes: usize) -> &mut Vec<u8> {
-        // Closed only when another chunk follows, so that no frame is empty.
+        // A frame is closed only when another chunk follows, so that no frame is empty.
         if self.chunks > 0 && self.counted_bytes >= self.options.bytes_max {
             self.end_frame();
         }
@@ -98,7 +98,7 @@ impl<'a> FrameWriter<'a> {
         head.extend_from_slice(&[0; 4]);
         head.push(0x0a);
         put_uvarint(&mut head, series_bytes as u64);
-        // Only unusual lengths move the frame's bytes.
+        // Only a head of unusual length moves the frame's bytes.
         match out.get_mut(*frame_at..*frame_at + USUAL_HEAD_BYTES) {
             Some(place) if head.len() == USUAL_HEAD_BYTES => place.copy_from_slice(&head),
             _ => drop(out.splice(*frame_at..*frame_at + USUAL_HEAD_BYTES, head)),

@@ -1,14 +1,14 @@
-//! Remote-write requests: bodies to series without copying, and series to bodies; the frames of a
-//! streamed remote read, and the stored chunks in them. The engine uses it to store and forward;
-//! the host to encode what other protocols bring, to show requests to plugins, and to copy chunks
-//! from files into frames.
+//! Remote-write requests: decodes bodies into series without copying, and encodes series as bodies.
+//! Also the frames of a streamed remote read, and the stored chunks in these frames. The engine
+//! stores and forwards series with this crate; the host encodes series of other protocols, shows
+//! requests to plugins, and copies chunks from files into frames.
 //!
 //! Hand-written for speed and bounded memory; the schemas are in `proto/`. Users of the crate
-//! define native histograms. Compression, sockets and HTTP are the host's.
+//! define the type of native histograms. Compression, sockets and HTTP are the host's.
 //!
 //! Reading order: [`Fields`] iterates over a message; [`decode_write_v1`] and [`decode_write_v2`]
 //! pass the content of a body to a [`WriteSink`]; `request` writes bodies part by part; `frames`
-//! has the layout of remote read's frames, `stored_chunk` that of a chunk in a block.
+//! has the layout of remote read's frames, `stored_chunk` the layout of a chunk in a block.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 

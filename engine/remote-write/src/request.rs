@@ -2,7 +2,7 @@
 //! `io.prometheus.write.v2.Request` (2.0).
 //!
 //! A body is a sequence of fields, so it is written series by series. Series of 2.0 refer to
-//! symbols that may be known only at the end: [`put_symbol`] writes them in front.
+//! symbols that may be known only after the series; [`put_symbol`] writes the symbols.
 
 use super::varint::{put_uvarint, uvarint_bytes};
 
@@ -62,7 +62,7 @@ pub fn put_symbol(out: &mut Vec<u8>, symbol: &str) {
 /// Appends the metadata of a 2.0 series, as field 5; help and unit are references to symbols.
 pub fn put_series_metadata(out: &mut Vec<u8>, metadata: SeriesMetadata) {
     out.push(5 << 3 | 2);
-    // Three small numbers, so the length takes one byte.
+    // The message has three small numbers, so its length needs one byte.
     out.push(metadata.message_bytes() as u8);
     for (field, number) in metadata.fields() {
         out.push(field << 3);
@@ -73,14 +73,14 @@ pub fn put_series_metadata(out: &mut Vec<u8>, metadata: SeriesMetadata) {
 /// Metadata of a 2.0 series; help and unit are references to symbols.
 #[derive(Clone, Copy, Debug)]
 pub struct SeriesMetadata {
-    /// Metric type, by the numbers of log records.
+    /// Metric type, as numbered in records of the log.
     pub kind: u8,
     pub help: u32,
     pub unit: u32,
 }
 
 impl SeriesMetadata {
-    /// Returns the bytes that the field takes.
+    /// Returns the number of bytes of the whole field.
     pub fn field_bytes(self) -> usize {
         2 + self.message_bytes()
     }
@@ -96,7 +96,7 @@ impl SeriesMetadata {
     }
 }
 
-/// Returns the bytes of a field below 16 that holds a message of `message_bytes`.
+/// Returns the bytes of a field, numbered below 16, with a message of `message_bytes`.
 pub fn message_field_bytes(message_bytes: usize) -> usize {
     1 + uvarint_bytes(message_bytes as u64) + message_bytes
 }

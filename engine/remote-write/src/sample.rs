@@ -14,7 +14,7 @@ use crate::varint::{put_uvarint, uvarint_bytes};
 /// the time.
 const FLOAT_BYTES: usize = 2 + 9 + 1;
 
-/// Times from 1971 to 2109, which take six bytes.
+/// Times from 1971 to 2109, whose encoding has six bytes.
 const USUAL_TIMES: std::ops::Range<i64> = 1 << 35..1 << 42;
 
 /// A float sample of a series.
@@ -22,7 +22,7 @@ const USUAL_TIMES: std::ops::Range<i64> = 1 << 35..1 << 42;
 pub struct Sample {
     /// Milliseconds since the Unix epoch.
     pub timestamp_ms: i64,
-    /// Value; all bit patterns are kept, because NaN payloads have meaning (a stale marker is one).
+    /// Value; all bit patterns are kept, because NaN payloads have meaning, such as stale markers.
     pub value: f64,
 }
 
@@ -35,9 +35,9 @@ impl PartialEq for Sample {
 
 impl Eq for Sample {}
 
-/// Returns the bytes that a float with this time takes.
+/// Returns the number of bytes of a float sample with this time.
 pub fn float_bytes(timestamp_ms: i64) -> usize {
-    // A negative time takes ten bytes: protobuf's int64 is not zigzag-encoded.
+    // A negative time has ten bytes: protobuf's int64 is not zigzag-encoded.
     FLOAT_BYTES + uvarint_bytes(timestamp_ms as u64)
 }
 

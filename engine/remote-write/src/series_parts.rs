@@ -7,9 +7,9 @@ use super::fields::Value;
 use super::sample::Sample;
 use super::varint::{split_uvarint, uvarint_of_six};
 
-/// Labels of a series of a 1.0 request. Most equal those of the previous series at the same
-/// positions: a comparison of bytes shows that faster than decoding, and spares the caller another
-/// comparison.
+/// Labels of a series of a 1.0 request. Most labels equal the label at the same position of the
+/// previous series. Comparing bytes finds this faster than decoding, and the caller, who gets the
+/// same slices again, need not compare texts.
 #[derive(Default)]
 pub(super) struct Labels<'r> {
     pairs: Vec<(&'r [u8], &'r [u8])>,
@@ -33,7 +33,7 @@ impl<'r> Labels<'r> {
         match self.messages.get_mut(self.count) {
             Some(before) if bytes_equal(before, message) => {}
             Some(before) => {
-                // Decoded first, so that after an error message and pair still belong together.
+                // Decoded first, so that `messages` and `pairs` stay consistent after an error.
                 self.pairs[self.count] = label_pair(place, message)?;
                 *before = message;
             }
@@ -110,7 +110,7 @@ pub(super) fn only_sample(rest: &[u8]) -> Option<(&[u8], Sample)> {
     }
 }
 
-/// Decodes a sample with a value and a time of six bytes, as almost all have.
+/// Decodes a sample with a value and a time of six bytes, the form of almost all samples.
 #[inline]
 fn usual_sample(message: &[u8; 16]) -> Option<Sample> {
     let [0x09, value @ .., 0x10, _, _, _, _, _, _] = message else { return None };
@@ -180,8 +180,8 @@ pub(super) fn packed_refs(
     }
 }
 
-/// Narrows a reference; one that does not fit becomes `u32::MAX`, which is out of range of every
-/// table.
+/// Narrows a reference to 32 bits. A larger reference becomes `u32::MAX`, which is out of range of
+/// every table.
 pub(super) fn narrow_ref(symbol_ref: u64) -> u32 {
     u32::try_from(symbol_ref).unwrap_or(u32::MAX)
 }

@@ -15,7 +15,7 @@ use crate::frames::Crc32c;
 use crate::varint::split_uvarint;
 use std::ops::Range;
 
-/// Maximum length of chunk data, in bytes; a larger one is damage.
+/// Maximum length of chunk data, in bytes; a larger length is damage.
 pub const CHUNK_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Maximum bytes of a chunk's length and encoding.
@@ -57,7 +57,7 @@ pub fn checked_chunk(content: &[u8], crc32c: Crc32c) -> Result<(u8, &[u8]), BadC
     }
 }
 
-/// Like [`checked_chunk`], but for a chunk whose checksum was compared before.
+/// Like [`checked_chunk`], but for a chunk whose checksum was verified before.
 #[inline]
 pub fn known_chunk(content: &[u8]) -> Result<(u8, &[u8]), BadChunk> {
     let covered = content.split_last_chunk::<CHECKSUM_BYTES>().map(|(covered, _)| covered);
@@ -65,8 +65,8 @@ pub fn known_chunk(content: &[u8]) -> Result<(u8, &[u8]), BadChunk> {
     Ok((*encoding, data))
 }
 
-/// Returns the ends of consecutive chunks: up to the first one that is incomplete or whose checksum
-/// does not match.
+/// Returns the end offsets of consecutive chunks, up to the first chunk that is incomplete or whose
+/// checksum does not match.
 pub fn checked_ends(bytes: &[u8], crc32c: Crc32c) -> Vec<u32> {
     let mut ends = Vec::new();
     let mut rest = bytes;

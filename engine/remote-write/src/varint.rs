@@ -18,7 +18,7 @@ pub fn uvarint_bytes(value: u64) -> usize {
     (u64::BITS - (value | 1).leading_zeros()).div_ceil(7) as usize
 }
 
-/// Splits an unsigned value off the front. `None` if it is cut short or overflows 64 bits.
+/// Splits a value off the front; `None` if the value is cut short or overflows 64 bits.
 #[inline]
 pub fn split_uvarint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     match bytes {

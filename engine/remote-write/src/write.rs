@@ -38,7 +38,7 @@ impl<H> SeriesData<'_, H> {
     }
 }
 
-/// Encoded parts of a 2.0 series that identify it.
+/// Encoded parts of a 2.0 series that identify the series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EncodedSeries<'r> {
     /// Packed references to the symbols of the labels.
@@ -59,11 +59,11 @@ pub enum Consumed {
 
 /// The type to which a native histogram is decoded.
 pub trait HistogramMessage<'r>: Sized {
-    /// Decodes the message and returns its time in milliseconds, too. The content is not checked.
+    /// Decodes the message; returns its time in milliseconds, and its content without checks.
     fn decode(place: &BodyPosition<'r>, message: &'r [u8]) -> Result<(i64, Self), WireError>;
 }
 
-/// Keeps the encoded message. Its time is not decoded and 0.
+/// Keeps the encoded message. The time is not decoded and is 0.
 impl<'r> HistogramMessage<'r> for &'r [u8] {
     fn decode(_: &BodyPosition<'r>, message: &'r [u8]) -> Result<(i64, Self), WireError> {
         Ok((0, message))
@@ -83,7 +83,7 @@ pub trait WriteSink<'r> {
     /// from the first to the last symbol.
     fn symbols(&mut self, _symbols: &[&'r [u8]], _encoded: &'r [u8]) {}
 
-    /// Receives an encoded series of a 2.0 request. Parts that are not taken follow decoded.
+    /// Receives an encoded series of a 2.0 request. Other methods receive parts that are not taken.
     fn series_by_bytes(
         &mut self,
         _series: EncodedSeries<'r>,
@@ -92,8 +92,8 @@ pub trait WriteSink<'r> {
         Consumed::Nothing
     }
 
-    /// Receives a series of a 1.0 request; labels are (name, value) in the sender's order. A label
-    /// that equals the one of the previous series at its position is given as the very same slices.
+    /// Receives a series of a 1.0 request; labels are (name, value) in the sender's order. Labels
+    /// that equal those at the same positions of the previous series are the very same slices.
     fn series_by_pairs(
         &mut self,
         labels: &[(&'r [u8], &'r [u8])],
@@ -114,18 +114,18 @@ pub trait WriteSink<'r> {
 const V1: &str = "prometheus.WriteRequest";
 const V2: &str = "io.prometheus.write.v2.Request";
 
-// To a decoder of the other version every field is unknown. Skipping all of them would answer
+// Every field is unknown to a decoder of the other version. Skipping all fields would report
 // success and lose the data.
 const IS_V1: &str = "this is a message of 1.0; the content type must say prometheus.WriteRequest";
 const IS_V2: &str = "this is a message of 2.0; the content type must say so";
 
-/// Bounds the memory of a body's decoded parts, including the rows and series made of them: a few
-/// bytes can announce a part that takes hundreds.
+/// Bounds the memory of a body's decoded parts, and of rows and series made of these parts: a few
+/// bytes can announce a part of hundreds of bytes.
 struct Decoded {
     bytes_left: usize,
 }
 
-/// Memory that a part may take between here and the head, in bytes.
+/// Memory that a part of a request may need until it is in the head, in bytes.
 mod cost {
     /// A series: its entries in the tables of the batch and, if new, of the head.
     pub const SERIES: usize = 256;
@@ -143,9 +143,9 @@ mod cost {
 }
 
 impl Decoded {
-    /// Bytes for each byte of a body. Requests of real senders use less than half.
+    /// Permitted memory for each byte of a body. Requests of real senders use less than half.
     const BYTES_PER_BYTE: usize = 16;
-    /// Bytes for a body of any size.
+    /// Permitted memory in addition, for a body of any size.
     const BYTES_MIN: usize = 4 << 20;
     /// Maximum for a body of any size: 4 million samples, 180,000 histograms of a hundred buckets.
     const BYTES_MAX: usize = 256 << 20;
@@ -153,7 +153,7 @@ impl Decoded {
     /// Returns the bound for a store with this memory; 0 is unlimited.
     fn of(body: &[u8], memory_bytes_max: u64) -> Decoded {
         let bytes_left = body.len() * Self::BYTES_PER_BYTE + Self::BYTES_MIN;
-        // A quarter of the memory leaves room for the head, but any store must take a small
+        // A quarter of the memory leaves room for the head, but any store must accept a small
         // request.
         let bytes_max = match usize::try_from(memory_bytes_max / 4) {
             Ok(part) if part > 0 => part.clamp(2 * Self::BYTES_MIN, Self::BYTES_MAX),
@@ -267,7 +267,7 @@ pub fn decode_write_v1<'r, S: WriteSink<'r>>(
         }
         _ => Ok(()),
     })?;
-    // A message with known fields may have unknown ones, too.
+    // A message with known fields may have unknown fields, too.
     if is_other && !is_own { Err(place.error(body, IS_V2)) } else { Ok(()) }
 }
 
@@ -321,7 +321,7 @@ pub fn decode_write_v2<'r, S: WriteSink<'r>>(
         histograms.clear();
         exemplars.clear();
         let mut metadata = None;
-        // Decoded only if the sink does not know its bytes.
+        // References are decoded only if the sink does not know their bytes.
         let mut only_packed: Option<&'r [u8]> = None;
         decoded.take(&place, series, cost::SERIES)?;
         place.walk(series, |number, value| {
@@ -365,7 +365,7 @@ pub fn decode_write_v2<'r, S: WriteSink<'r>>(
 
 /// Label references, decoded or not.
 struct EncodedRefs<'a, 'r> {
-    /// All of them, if nothing else is in `refs`.
+    /// All references, still packed; then `refs` is empty.
     only_packed: Option<&'r [u8]>,
     refs: &'a mut Vec<u32>,
 }
@@ -382,7 +382,7 @@ fn give_series<'r, S: WriteSink<'r>>(
     let mut taken = Consumed::Nothing;
     if let Some(packed) = only_packed {
         taken = sink.series_by_bytes(EncodedSeries { refs: packed, metadata }, data);
-        // Neither labels nor metadata need to be decoded then.
+        // The sink knows the series, so neither labels nor metadata need to be decoded.
         if taken == Consumed::All {
             return Ok(());
         }

@@ -30,7 +30,7 @@ pub struct Annotation {
     pub text: String,
     /// Part of the expression that the annotation is about.
     pub span: Option<Span>,
-    /// Figures that annotations with the same text combine.
+    /// Figures that are combined when annotations with the same text are merged.
     pub detail: Detail,
 }
 
@@ -128,18 +128,18 @@ fn is_later(part: Span, other: Span) -> bool {
     contains(part, other) || !contains(other, part) && part.start > other.start
 }
 
-/// Texts of one severity that are kept; further texts are only counted.
+/// Maximum number of texts that are kept for each severity; further texts are only counted.
 const KEPT_MAX: usize = 1000;
 
-/// Number of distinct texts that are counted beyond the kept ones; further texts are ignored.
+/// Maximum number of texts per severity that are only counted; further texts are ignored.
 const COUNTED_MAX: usize = 50_000;
 
-/// Annotations of one query. Annotations with the same text are merged; the merged one has the
-/// position that upstream evaluates last (operands in order, then their operator). Memory is
-/// bounded to some megabytes, however many annotations there are.
+/// Annotations of one query, bounded to some megabytes. Annotations with the same text are merged,
+/// at the position that upstream evaluates last (operands in order, then their operator), or first
+/// if they have figures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Annotations {
-    /// Sorted by severity and text, each with the part of the expression that noted it.
+    /// Kept annotations by severity and text, each with the part of the expression that added it.
     entries: Vec<(Annotation, Span)>,
     /// Part of the expression that is being evaluated.
     noting: Span,
@@ -148,7 +148,7 @@ pub struct Annotations {
 }
 
 impl Annotations {
-    /// Sets the part of the expression that notes from now on; returns the previous one.
+    /// Sets the part of the expression that annotates from now on; returns the previous part.
     pub fn set_noting(&mut self, noting: Span) -> Span {
         std::mem::replace(&mut self.noting, noting)
     }
@@ -158,7 +158,7 @@ impl Annotations {
         self.insert(note.annotation(metric, span));
     }
 
-    /// Adds an annotation, or merges it with the one of the same text.
+    /// Adds an annotation, or merges it into the annotation with the same text.
     fn insert(&mut self, annotation: Annotation) {
         let place = self.entries.binary_search_by(|(entry, _)| {
             (entry.severity, &entry.text).cmp(&(annotation.severity, &annotation.text))
@@ -168,7 +168,7 @@ impl Annotations {
             Err(place) => return self.insert_new(place, annotation),
         };
         let (entry, noted) = &mut self.entries[place];
-        // Annotations with figures keep the first position, others the last.
+        // Annotations with figures keep the position evaluated first, all others the last.
         let is_taken = match (&mut entry.detail, &annotation.detail) {
             (Detail::Count(count), Detail::Count(more)) => {
                 *count += more;
@@ -191,7 +191,7 @@ impl Annotations {
         let is_other = |(entry, _): &(Annotation, Span)| entry.severity != severity;
         let kept = match severity {
             Severity::Warning => self.entries.partition_point(|entry| !is_other(entry)),
-            // Entries are sorted by severity, so their number follows from the place of the border.
+            // Entries are sorted by severity, so all entries from the first info on are infos.
             Severity::Info => self.entries.len() - self.entries.partition_point(is_other),
         };
         if kept < KEPT_MAX {
@@ -199,7 +199,7 @@ impl Annotations {
         }
         let others = &mut self.others[severity as usize];
         if others.len() < COUNTED_MAX {
-            // Only the number is shown, so a hash suffices; a collision makes it one too small.
+            // Only the number of texts is shown, so hashes suffice; a collision hides one text.
             let mut hasher = DefaultHasher::new();
             annotation.text.hash(&mut hasher);
             others.insert(hasher.finish());
@@ -216,8 +216,8 @@ impl Annotations {
         self.entries.iter().map(|(entry, _)| entry)
     }
 
-    /// Returns texts of one severity as upstream's API does: at most `limit`, then the number of
-    /// omitted ones; all kept texts if the limit is 0.
+    /// Returns the texts of one severity as upstream's API does: at most `limit` texts, then the
+    /// number of omitted texts. Limit 0 returns all kept texts.
     pub fn messages(&self, severity: Severity, query: &str, limit: usize) -> Vec<String> {
         let all = self.iter().filter(|entry| entry.severity == severity);
         let kept = all.clone().count();

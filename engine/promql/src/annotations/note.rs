@@ -31,7 +31,7 @@ pub enum Note<'a> {
     InvalidQuantile(f64),
     /// A ratio outside of -1 to 1, and the nearest ratio that is used instead.
     InvalidRatio(f64, f64),
-    /// A classic bucket whose `le` has this value, which is not a number.
+    /// The `le` label of a classic bucket has this value, which is not a number.
     BadBucketLabel(&'a str),
     /// A range with floats and histograms.
     MixedFloatsHistograms,
@@ -51,9 +51,9 @@ pub enum Note<'a> {
     PossibleNonCounterType(&'a str),
     /// Classic buckets whose counts were raised to make them monotonic.
     ForcedMonotonicity(Monotonicity),
-    /// Types of the left operand, operator, and type of the right operand.
+    /// An unsupported operation: type of the left operand, operator, type of the right operand.
     IncompatibleTypes(&'a str, &'a str, &'a str),
-    /// An aggregation ignored histograms; its name is given.
+    /// The aggregation with this name ignored histograms.
     HistogramIgnoredInAggregation(&'a str),
     /// A range function ignored histograms.
     HistogramIgnoredInMixedRange,
@@ -67,11 +67,11 @@ pub enum Note<'a> {
     QuantileNanSkew,
     /// A fraction that leaves NaN observations out.
     FractionNan,
-    /// One histogram was reset, the other states that it was not.
+    /// Counter reset hints conflict: one histogram is a reset, another states that it is none.
     CounterResetCollision(HistogramOperation),
     /// Custom bounds differed and were reconciled.
     MismatchedCustomBuckets(HistogramOperation),
-    /// A counter's start time lies before its previous sample.
+    /// The start time of a counter is before its previous sample.
     StartTimeOverlap,
 }
 
@@ -86,7 +86,7 @@ impl Note<'_> {
         Annotation { severity: self.severity(), text: self.text(metric), span: Some(span), detail }
     }
 
-    /// Returns a bit for notes whose text depends on the metric's name alone.
+    /// Returns a bit that identifies a note whose text depends on the metric's name alone.
     pub(crate) fn bit(self) -> Option<u32> {
         let bit = match self {
             Note::MixedFloatsHistograms => 0,

@@ -1,10 +1,10 @@
-//! Annotations as bytes, for another evaluation of the same expression.
+//! Annotations as bytes, to be merged into another evaluation of the same expression.
 //!
 //! ```text
-//! entries   u32, then for each: severity u8, text, part, noting part, detail
-//! others    for warnings, then for infos: u32, and as many hashes u64
-//! text      u32, and as many bytes
-//! part      u8: 0 for none; 1, then first byte u32 and byte behind the last u32
+//! entries   number u32, then for each: severity u8, text, part, part that added it, detail
+//! others    for warnings, then for infos: number u32, and hashes u64 of texts that are not kept
+//! text      length u32, and as many bytes
+//! part      u8: 0 for none; 1, then offsets of its first byte u32 and of its end u32
 //! detail    u8: 0 for nothing; 1, then a count u64; 2, then figures: times i64, numbers f64, u64
 //! ```
 //!
@@ -46,10 +46,10 @@ impl Annotations {
         out
     }
 
-    /// Merges annotations of [`Annotations::to_bytes`]; adds nothing if `bytes` are malformed.
+    /// Merges the result of [`Annotations::to_bytes`]; returns `None` and adds nothing if invalid.
     pub fn add_bytes(&mut self, bytes: &[u8]) -> Option<()> {
         let mut rest = Rest(bytes);
-        // The count is not trusted with an allocation: entries grow as they are found.
+        // Nothing is allocated by the count, which may be wrong: the list grows with its entries.
         let mut entries = Vec::new();
         for _ in 0..rest.count()? {
             entries.push(rest.entry()?);
@@ -66,12 +66,12 @@ impl Annotations {
         // From here on nothing fails, so that malformed bytes add nothing.
         for (entry, noting) in entries {
             let before = self.set_noting(noting);
-            // `insert` compares positions by the noting part, here that of the other evaluation.
+            // `insert` compares the parts that added annotations, so the decoded part is set.
             self.insert(entry);
             self.set_noting(before);
         }
         for (hashes, known) in others.into_iter().zip(&mut self.others) {
-            // Merged evaluations keep the bound of a single one.
+            // The merged hashes stay within the bound of a single evaluation.
             let room = COUNTED_MAX.saturating_sub(known.len());
             known.extend(hashes.into_iter().take(room));
         }

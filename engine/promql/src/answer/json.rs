@@ -13,7 +13,7 @@ pub struct Json {
 }
 
 impl Json {
-    /// Writes the beginning of the fields, behind an opening brace.
+    /// Writes the beginning of the fields. The caller has written an opening brace.
     pub fn begin(kind: AnswerKind, out: &mut Vec<u8>) -> Json {
         out.extend_from_slice(b"\"resultType\":\"");
         out.extend_from_slice(kind.name().as_bytes());
@@ -65,7 +65,7 @@ impl Json {
     }
 }
 
-/// Writes a list such as `warnings` with a comma before it; nothing if there are no messages.
+/// Writes a comma and a list such as `warnings`, or nothing if there are no messages.
 pub fn messages(name: &str, messages: &[String], out: &mut Vec<u8>) {
     if messages.is_empty() {
         return;

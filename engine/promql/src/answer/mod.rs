@@ -1,4 +1,4 @@
-//! Encoders of answers that take one series at a time, so that no answer is held whole.
+//! Encoders of answers. Each encodes one series at a time, so that memory holds no whole answer.
 
 mod json;
 mod protobuf;

@@ -62,11 +62,11 @@ fn spans(field: u64, spans: &[Span], out: &mut Vec<u8>) {
 }
 
 fn zigzag(value: i32) -> u64 {
-    // The sign extends to all bits of the shift, which flips the others of negative numbers.
+    // The arithmetic shift is all ones for a negative number, so XOR flips the number's bits.
     ((value << 1) ^ (value >> 31)) as u32 as u64
 }
 
-/// Writes an embedded message. Its length is known only behind it and is rotated before it.
+/// Writes an embedded message. Its length is appended at the end, then rotated to the front.
 fn message(field: u64, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     varint(field << 3 | BYTES, out);
     let start = out.len();

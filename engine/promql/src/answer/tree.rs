@@ -204,7 +204,7 @@ fn push_shift(shift: &TimeShift, object: &mut Object<'_>) {
     object.plain("startOrEnd", edge);
 }
 
-/// Writes a duration under the first name in milliseconds, or under the second as an expression.
+/// Writes a duration: milliseconds under the first name, or an expression under the second name.
 fn push_duration(names: [&str; 2], duration: Option<&DurationValue>, object: &mut Object<'_>) {
     let (ms, expr) = match duration {
         None => (0, None),

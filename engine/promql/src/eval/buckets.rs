@@ -112,7 +112,7 @@ impl OfBuckets {
         &mut self.groups[number]
     }
 
-    /// Notes invalid quantiles, whatever series there are.
+    /// Annotates invalid quantiles, even if the input has no series.
     fn check_quantiles(&self, context: &mut Context) {
         if matches!(self.plan.what, BucketsOf::Fraction) {
             return;
@@ -121,7 +121,7 @@ impl OfBuckets {
             let mut last = None;
             for step in 0..self.grid.steps {
                 let quantile = self.scalars.one(number, step);
-                // Equal neighbours would give the same annotation again.
+                // Equal neighbours would add the same annotation again.
                 if last != Some(quantile.to_bits()) && !(0.0..=1.0).contains(&quantile) {
                     context.annotations.note(Note::InvalidQuantile(quantile), "", *span);
                 }
@@ -130,8 +130,8 @@ impl OfBuckets {
         }
     }
 
-    /// Computes the result of one histogram, with the scalar arguments of these numbers. With
-    /// `only`, steps with another quantile are left out.
+    /// Computes the result of one histogram from the scalar arguments with these `numbers`. If
+    /// `only` is set, steps with any other quantile are left out.
     fn column(
         &self,
         group: &Group,
@@ -232,7 +232,7 @@ impl OfBuckets {
         if let Some((label, quantile)) = quantile {
             series.labels.set(label, &open_metrics(quantile));
         }
-        // The quantile's label may overwrite one that told series apart.
+        // The quantile's label may overwrite a label that distinguished two series.
         let is_distinct = self.names != Names::Any && quantile.is_none() && !has_metadata(labels);
         self.unite.push(series, is_distinct, self.span, out)
     }

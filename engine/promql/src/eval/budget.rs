@@ -24,7 +24,7 @@ impl Budget {
         Budget { limits, bytes: 0, samples: 0, bytes_peak: 0, samples_peak: 0 }
     }
 
-    /// Adds to the amount held; the error names `span`, the part of the expression.
+    /// Adds to the usage; an error names `span`, the part of the expression that needs the memory.
     pub fn take(&mut self, held: Usage, span: Span) -> Result<(), EvalError> {
         // Added even if refused: the evaluation ends with the error, and the peak shows the demand.
         self.bytes += held.bytes;
@@ -45,15 +45,15 @@ impl Budget {
         self.samples = self.samples.saturating_sub(held.samples);
     }
 
-    /// Replaces the amount stored in `place`.
+    /// Replaces the usage in `place`, which was added before, by `held`.
     pub fn set(&mut self, place: &mut Usage, held: Usage, span: Span) -> Result<(), EvalError> {
-        // Given first: a buffer that grows must not count twice.
+        // The old usage is returned first, because a buffer that grows must not count twice.
         self.give(*place);
         *place = held;
         self.take(held, span)
     }
 
-    /// Returns whether an amount is more than may wait for sorting: a quarter of the limits.
+    /// Returns whether series are too large to wait for sorting: over a quarter of a limit.
     pub fn is_too_much_to_sort(&self, held: Usage) -> bool {
         held.bytes > self.limits.bytes_max / 4 || held.samples > self.limits.samples_max / 4
     }

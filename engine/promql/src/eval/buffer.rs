@@ -1,4 +1,4 @@
-//! Samples of one series between the store and the folds.
+//! Buffer of the samples of one series, between the store and the folds (see `eval::fold`).
 
 use super::budget::Usage;
 use super::column::{Column, histogram_held};
@@ -12,8 +12,8 @@ use tidepool_model::sort;
 /// Minimum number of unneeded samples that are removed from the front at once.
 const DROP_MIN: usize = 512;
 
-/// Samples that were read and may still be needed. Places count from the first sample of the
-/// series, even after samples at the front were removed.
+/// Samples that were read and may still be needed. [`Places`] are positions from the first sample
+/// of the series, even after samples at the front were removed.
 #[derive(Debug, Default)]
 pub struct Buffer {
     samples: Samples,
@@ -24,12 +24,12 @@ pub struct Buffer {
     /// Memory and samples of the histograms in the buffer.
     histograms: Usage,
     read: u64,
-    /// Whether histograms lose their buckets, and the histogram before, with its buckets.
+    /// Whether histograms lose their buckets; then `previous` is the last histogram with buckets.
     is_without_buckets: bool,
     previous: Option<Rc<Histogram>>,
 }
 
-/// A place in the lists of floats, histograms and stale markers.
+/// Positions in the lists of floats, histograms and stale markers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Places {
     pub float: usize,
@@ -62,7 +62,7 @@ impl Buffer {
         self.read = 0;
     }
 
-    /// Reads more samples; returns whether there may be more.
+    /// Reads more samples; returns whether further samples may follow.
     pub fn read(&mut self, set: &mut dyn SeriesSet) -> Result<bool, EvalError> {
         let (floats, histograms) = (self.samples.floats.len(), self.samples.histograms.len());
         let has_more = set.read(&mut self.samples)?;
@@ -74,14 +74,14 @@ impl Buffer {
         if let Some(last) = self.samples.histograms[histograms..].last() {
             newest = newest.max(last.time_ms);
         }
-        // After the last sample nothing newer can come, so every step can be evaluated.
+        // After the last sample nothing newer can arrive, so every step can be evaluated.
         self.known_ms = if has_more { newest } else { i64::MAX };
         if self.is_without_buckets {
             for point in &mut self.samples.histograms[histograms..] {
                 strip(&mut point.histogram, &mut self.previous);
             }
         }
-        // Sizes are counted after this, so that removed markers do not count.
+        // Histograms are counted after stale markers were removed from their list.
         self.take_stale(floats, histograms);
         for point in &self.samples.histograms[histograms.min(self.samples.histograms.len())..] {
             let held = histogram_held(&point.histogram);
@@ -105,8 +105,8 @@ impl Buffer {
         held
     }
 
-    /// Takes all values of a subquery. Histograms lose their counter reset hint: values between
-    /// them are missing, and some may come twice.
+    /// Replaces the samples by the values of a subquery. Histograms lose their counter reset hint,
+    /// because a subquery may skip samples or return a sample twice.
     pub fn fill(&mut self, column: &Column, grid: Grid) {
         self.clear();
         self.samples.floats.reserve_exact(column.present().count());
@@ -172,10 +172,10 @@ impl Buffer {
         }
     }
 
-    /// Removes samples before these places, if they are many.
+    /// Removes samples before these positions, if enough samples can be removed.
     pub fn drop_before(&mut self, places: Places) {
         let floats = places.float - self.base.float;
-        // Half of the list at least, so that the cost of moving the rest is amortised.
+        // At least half of the list is removed, so that the cost of moving the rest is amortised.
         if floats >= DROP_MIN && floats * 2 >= self.samples.floats.len() {
             self.samples.floats.drain(..floats);
             let starts = floats.min(self.samples.float_starts.len());
@@ -183,7 +183,7 @@ impl Buffer {
             self.base.float = places.float;
         }
         let histograms = places.histogram - self.base.histogram;
-        // Histograms are large, so a single one is worth its removal.
+        // Histograms are large, so even a single histogram is worth its removal.
         if histograms > 0 && histograms * 2 >= self.samples.histograms.len() {
             for point in self.samples.histograms.drain(..histograms) {
                 let held = histogram_held(&point.histogram);
@@ -201,7 +201,7 @@ impl Buffer {
         }
     }
 
-    /// Returns samples and stale markers, with the places of the first entry of each list.
+    /// Returns samples and stale markers, with the positions of the first entry of each list.
     pub fn parts(&self) -> (&Samples, &[i64], Places) {
         (&self.samples, &self.stale, self.base)
     }
@@ -223,7 +223,7 @@ impl Buffer {
     }
 }
 
-/// Returns whether there is a stale marker. Few branches, because there hardly ever is one.
+/// Returns whether any sample is a stale marker, with few branches, because markers are rare.
 fn has_stale(floats: &[FloatPoint]) -> bool {
     let is_stale = |any, point: &FloatPoint| any | is_stale_nan(point.value);
     let (blocks, rest) = floats.as_chunks::<8>();
@@ -231,7 +231,7 @@ fn has_stale(floats: &[FloatPoint]) -> bool {
         || rest.iter().fold(false, is_stale)
 }
 
-/// Removes the buckets, after the counter reset was detected with them.
+/// Removes the buckets, after a counter reset was detected by comparing buckets.
 fn strip(histogram: &mut Rc<Histogram>, previous: &mut Option<Rc<Histogram>>) {
     let mut stripped = Histogram {
         counter_reset: histogram.counter_reset,

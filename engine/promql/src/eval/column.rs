@@ -4,7 +4,7 @@ use super::budget::Usage;
 use crate::model::{Histogram, Value};
 use std::rc::Rc;
 
-/// A value or none for each step, never of both kinds.
+/// A float, a histogram or no value for each step.
 #[derive(Clone, Debug, Default)]
 pub struct Column {
     floats: Vec<f64>,
@@ -92,7 +92,7 @@ impl Column {
         }
     }
 
-    /// Removes the values of all other steps.
+    /// Removes the values at all steps that are not in `steps`.
     pub fn keep(&mut self, steps: &Bits) {
         self.present.intersect(steps);
         for (step, histogram) in self.histograms.iter_mut().enumerate() {
@@ -119,7 +119,7 @@ impl Column {
         self.histograms = Vec::new();
     }
 
-    /// All floats; those of steps without a float have no meaning.
+    /// All floats; entries of steps without a float have no meaning.
     #[inline]
     pub fn floats(&self) -> &[f64] {
         &self.floats
@@ -130,7 +130,7 @@ impl Column {
         &mut self.floats
     }
 
-    /// Steps that have floats, without those that have histograms.
+    /// Steps that have floats; steps that have histograms are not included.
     #[inline]
     pub fn present(&self) -> &Bits {
         &self.present
@@ -160,13 +160,13 @@ impl Column {
         }
     }
 
-    /// Number of samples; a histogram counts as upstream counts it.
+    /// Number of samples; a histogram counts as several samples, see [`histogram_held`].
     pub fn samples(&self) -> u64 {
         let histograms = self.histograms.iter().flatten();
         self.present.count() as u64 + histograms.map(|h| histogram_held(h).samples).sum::<u64>()
     }
 
-    /// Approximate memory in bytes; a shared histogram counts each time.
+    /// Approximate memory in bytes; a histogram of several steps counts at each of them.
     pub fn bytes(&self) -> usize {
         let histograms: usize =
             self.histograms.iter().flatten().map(|h| histogram_held(h).bytes).sum();
@@ -181,7 +181,7 @@ impl Column {
 /// Bytes of a histogram without its buckets, as upstream counts them.
 const HISTOGRAM_BYTES: usize = 168;
 
-/// Returns the memory of a histogram; it counts as many samples as fit into this memory.
+/// Returns the memory of a histogram, and the number of float samples that need as much.
 pub fn histogram_held(histogram: &Histogram) -> Usage {
     let spans = histogram.positive_spans.len() + histogram.negative_spans.len();
     let numbers = histogram.positive_buckets.len()
@@ -192,7 +192,7 @@ pub fn histogram_held(histogram: &Histogram) -> Usage {
     Usage { bytes, samples: (bytes as u64 + 8) / 16 }
 }
 
-/// A bit for each step. Binary operations take sets of equal length.
+/// A bit for each step. Operations on two sets require sets of equal length.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bits {
     words: Vec<u64>,
@@ -278,7 +278,7 @@ impl Bits {
             std::iter::from_fn(move || {
                 (rest != 0).then(|| {
                     let bit = rest.trailing_zeros() as usize;
-                    // Clears the lowest bit, so the loop takes as many turns as bits are set.
+                    // Clears the lowest bit, so the iterator takes one turn for each set bit.
                     rest &= rest - 1;
                     i * 64 + bit
                 })

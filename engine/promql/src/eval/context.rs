@@ -12,7 +12,7 @@ use crate::plan::{Grid, NodeId, Port};
 use crate::syntax::Span;
 use std::collections::VecDeque;
 
-/// Number of columns kept for reuse, and the share of the memory limit that they may take.
+/// `SPARE_MAX` columns are kept for reuse, in at most 1/`SPARE_BYTES_DIVISOR` of the memory limit.
 const SPARE_MAX: usize = 8;
 const SPARE_BYTES_DIVISOR: usize = 16;
 
@@ -21,18 +21,18 @@ pub struct Context {
     pub budget: Budget,
     pub annotations: Annotations,
     pub stats: Stats,
-    /// Whether names are dropped at the end only.
+    /// Whether metric names are dropped only at the end (delayed name removal).
     pub is_delayed: bool,
-    /// Whether a series was held while others passed, so that the order of series has changed.
+    /// Whether a series was held back while others were emitted, out of label order.
     pub has_held_series: bool,
-    /// Whether later series may turn out to have the labels of earlier ones, or to match several
-    /// others. Then no series is delivered before the last one is known.
+    /// Whether a later series may fail the query by repeating the labels of an earlier series or by
+    /// matching several series. Then no series is delivered before all series are known.
     pub may_fail: bool,
-    /// Whether the series of the answer come in ascending order of labels.
+    /// Whether the series of the answer are delivered in ascending order of labels.
     pub is_sorted: bool,
-    /// Whether the running scan gives series to both sides of joins, one after the other.
+    /// Whether the running scan passes each series to one side of a join, then to the other side.
     pub is_lockstep: bool,
-    /// Deferred calls of operators, which keep the stack small.
+    /// Calls of operators that were deferred to keep the stack small.
     pub deferred: VecDeque<Deferred>,
     results: VecDeque<(Ready, Usage)>,
     spare: Vec<Column>,
@@ -68,7 +68,7 @@ impl Context {
             deferred: VecDeque::new(),
             results: VecDeque::new(),
             spare: Vec::new(),
-            // The budget does not count spare columns, so they may take a sixteenth of the limit.
+            // The budget does not count spare columns, so their size is limited here.
             spare_steps_max: limits.bytes_max
                 / SPARE_BYTES_DIVISOR
                 / SPARE_MAX
@@ -76,7 +76,7 @@ impl Context {
         }
     }
 
-    /// Returns an empty column, if possible a recycled one.
+    /// Returns an empty column, and recycles a spare column if possible.
     pub fn column(&mut self, steps: usize) -> Column {
         match self.spare.pop() {
             Some(mut column) => {

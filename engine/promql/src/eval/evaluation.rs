@@ -23,8 +23,8 @@ use crate::syntax::{Expr, ValueType};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Maximum number of scans that are open at a time: each holds a cursor over the head, which is
-/// memory of ingestion. Further scans are opened when they run, and may show later samples.
+/// Maximum number of scans that are opened at the start, because open cursors keep head memory that
+/// ingestion needs. Further scans are opened when they run, and may read newer samples.
 const OPEN_SCANS_MAX: usize = 8;
 
 /// A planned expression, ready for evaluation.
@@ -86,7 +86,7 @@ impl Query {
     }
 }
 
-/// Opens a scan, and counts the memory of its cursor.
+/// Opens a scan, and counts its cursor towards the memory limit.
 fn open(
     source: &dyn Source,
     scan: &Scan,
@@ -98,8 +98,8 @@ fn open(
     Ok((set, held))
 }
 
-/// Counts the operators, their compiled expressions, and the columns on the longest path from a
-/// leaf to the root: each operator on it holds a column while a series passes.
+/// Counts towards the memory limit: operators, compiled expressions, and the columns on the longest
+/// path from a leaf to the root, because each operator holds a column while a series passes.
 fn take_nodes(nodes: &[Node], context: &mut Context) -> Result<(), EvalError> {
     // The inputs of a node come before the node, so one pass finds the longest path.
     let mut below = vec![0; nodes.len()];
@@ -110,7 +110,7 @@ fn take_nodes(nodes: &[Node], context: &mut Context) -> Result<(), EvalError> {
             below[parent] = bytes.max(below[parent]);
         }
         let compiled = node.kind.compiled_bytes();
-        // Only the growth of the maximum is new: one series at a time is on its way.
+        // Only one series passes at a time, so only the growth of the maximum is added.
         let more = NODE_BYTES + compiled + bytes.saturating_sub(most);
         most = most.max(bytes);
         context.budget.take(Usage { bytes: more, samples: 0 }, node.span)?;
@@ -141,7 +141,7 @@ pub struct Evaluation {
     /// Series of the scans that have not run yet, in the order of the scans.
     opened: VecDeque<(Box<dyn SeriesSet>, Usage)>,
     is_begun: bool,
-    /// Whether a check found series with types or units.
+    /// Whether a check found series with `__type__` or `__unit__` labels.
     has_metadata: bool,
     running: Option<Running>,
     buffer: Buffer,
@@ -181,18 +181,18 @@ impl Evaluation {
         self.text.as_deref()
     }
 
-    /// Returns whether the answer at a step depends on nothing but its time and samples that are
-    /// not newer. Final when the evaluation ends, because equal series may appear until then.
+    /// Returns whether the answer at a step depends only on its time and on samples up to that
+    /// time. Final when the evaluation ends, because equal label sets may appear until then.
     pub fn is_stepwise(&self) -> bool {
         self.is_stepwise && !self.context.may_fail && !self.has_metadata
     }
 
-    /// Whether series of a range come in ascending label order; final with the first series.
+    /// Whether the series of a range query are in label order; final with the first series.
     pub fn comes_sorted(&self) -> bool {
         self.context.is_sorted
     }
 
-    /// Opens the selections, which show the store as it is now; returns an estimate of them.
+    /// Opens the selections, which read the store as it is now; returns the size of the evaluation.
     pub fn prepare(&mut self) -> Result<Estimate, EvalError> {
         let (start_ms, end_ms) = self.range().unwrap_or_default();
         let estimate = self.open_once().and_then(|()| {
@@ -251,7 +251,7 @@ impl Evaluation {
 
     /// Ends the evaluation after an error: no series follow.
     fn give_up(&mut self) {
-        // Open scans hold cursors over the head, so they are dropped at once.
+        // Open scans hold cursors over the head, so all scans are dropped at once.
         self.leaves.clear();
         self.opened.clear();
         self.running = None;
@@ -268,14 +268,14 @@ impl Evaluation {
         }
     }
 
-    /// Opens the first scans, so that they show the store as of one moment.
+    /// Opens the first scans, so that all of them read the same state of the store.
     fn open_once(&mut self) -> Result<(), EvalError> {
-        // Set before the scans are opened: after an error they are not opened again.
+        // Set before the scans are opened: after an error, no scan is opened again.
         if std::mem::replace(&mut self.is_begun, true) {
             return Ok(());
         }
         let Some((start_ms, end_ms)) = self.range() else { return Ok(()) };
-        // All selections that follow show the store as of one moment.
+        // From here on, all selections of the source read the same state of the store.
         self.source.begin(start_ms, end_ms);
         for scan in scans(&self.leaves).take(OPEN_SCANS_MAX) {
             let opened = open(&*self.source, scan, &mut self.context.budget)?;
@@ -291,7 +291,7 @@ impl Evaluation {
         Some((start_ms, end_ms))
     }
 
-    /// Starts the next leaf; returns whether there is one.
+    /// Starts the next leaf; returns `false` if no leaf is left.
     fn begin_leaf(&mut self) -> Result<bool, EvalError> {
         self.context.is_lockstep = false;
         match self.leaves.pop_front() {
@@ -301,7 +301,7 @@ impl Evaluation {
             }
             Some(Leaf::Generate(node)) => self.pipeline.end(node, &mut self.context)?,
             Some(Leaf::Check(check)) => {
-                // With one name, series can only become equal by their types or units.
+                // Series of one name can only become equal when their types or units are dropped.
                 let is_needless = check.what == CheckOf::Equal { after_metadata: true };
                 // Once equal series are possible, further checks change nothing.
                 if self.context.may_fail || (is_needless && !self.has_metadata) {
@@ -334,7 +334,7 @@ impl Evaluation {
             running.is_begun = true;
             running.is_in_series = true;
         } else {
-            // Nothing is read any more; operators that emit held series below need the room.
+            // The cursor is done, and operators that emit held series need its memory.
             self.context.budget.give(running.held);
             for node in running.scan.consumers {
                 self.pipeline.end(node, &mut self.context)?;
@@ -353,7 +353,7 @@ impl Evaluation {
             return Ok(());
         };
         match running.check.what {
-            // One series answers the check: `self.running` stays empty, which ends it.
+            // One series answers the check: `self.running` stays empty, which ends the check.
             CheckOf::Any => self.context.may_fail = true,
             CheckOf::Metadata => self.has_metadata = true,
             CheckOf::Equal { .. } => {
@@ -393,8 +393,8 @@ impl Evaluation {
         }
     }
 
-    /// Reads some samples of a series for all consumers, and emits their results at its end.
-    /// Returns whether the series has more samples.
+    /// Reads some samples of a series for all consumers; at the end of the series, emits the
+    /// results of the consumers. Returns whether the series has more samples.
     fn read(&mut self, running: &mut RunningScan) -> Result<bool, EvalError> {
         let RunningScan { scan, set, .. } = running;
         let context = &mut self.context;
@@ -416,7 +416,7 @@ impl Evaluation {
         if memory != self.memory_held {
             context.budget.set(&mut self.memory_held, memory, scan.span)?;
         }
-        // Without consumers that need more, the rest of the series is not read.
+        // If no consumer needs more samples, the rest of the series is not read.
         if let Some(places) = needed
             && has_more
         {
@@ -424,7 +424,7 @@ impl Evaluation {
             return Ok(true);
         }
         context.stats.samples_read += self.buffer.samples_read();
-        // Consumers have the order of the plan, so a join in lockstep gets its first side first.
+        // Consumers are in the plan's order, so a join in lockstep gets its first side first.
         for node in &scan.consumers {
             let Some(fold) = self.pipeline.fold(*node) else { continue };
             let series = fold.finish(context)?;
@@ -434,9 +434,9 @@ impl Evaluation {
     }
 }
 
-/// Series of the answer. Those of ranges come in ascending order of labels, unless sorting would
-/// take more than a quarter of a limit. Those of instant vectors come in no particular order,
-/// except for expressions that sort. Nothing follows an error.
+/// Iterates over the series of the answer. A range query returns series in ascending order of
+/// labels, unless sorting would need more than a quarter of a limit. The order of an instant query
+/// is arbitrary, unless the expression sorts. No series follows an error.
 impl Iterator for Evaluation {
     type Item = Result<ResultSeries, EvalError>;
 

@@ -66,7 +66,7 @@ fn mixed(
         return None;
     }
     let mut value = (*next.histogram).clone();
-    // After a reset the counter starts from zero, so the line starts there.
+    // A counter that was reset starts from zero, so the interpolation starts from zero.
     if !(is_gauge(last) && is_gauge(next)) && next.histogram.detect_reset(&last.histogram) {
         value.scale(part);
         return Some(Rc::new(value));
@@ -89,7 +89,7 @@ fn mixed(
     Some(Rc::new(value))
 }
 
-/// Returns the samples of a range, with values at both ends.
+/// Returns the samples of a range; `smoothed` and `anchored` ranges have values at both ends.
 pub fn floats(
     points: &[FloatPoint],
     start_ms: i64,
@@ -106,7 +106,7 @@ pub fn floats(
     if is_smoothed {
         last = points[..last].partition_point(|p| p.time_ms < end_ms);
     }
-    // No sample lies after the start, so there is nothing to extend.
+    // No sample is newer than the start, so nothing can be extended.
     if points[last].time_ms <= start_ms {
         return Vec::new();
     }

@@ -69,7 +69,7 @@ impl Info {
         Ok(())
     }
 
-    /// Returns the labels that info metrics add to a series, and whether any metric is present.
+    /// Returns the labels that info metrics add to a series, and whether a metric is present.
     fn labels_at(
         &self,
         metrics: &[&[InfoSeries]],
@@ -92,7 +92,7 @@ impl Info {
                 if !before.is_empty() && before != value {
                     return Err(EvalError::execution(format!("conflicting label: {name}")));
                 }
-                // Labels of the series win over those of info metrics.
+                // Labels of the series win over labels of info metrics.
                 if base.get(name).is_empty() {
                     added.set(name, value);
                 }
@@ -106,7 +106,7 @@ impl Info {
         if self.plan.names.iter().all(|condition| condition.holds(series.labels.get(NAME))) {
             return self.unite.push(series, false, self.span, out);
         }
-        // Without identifying labels, a series would match every info metric that lacks them too.
+        // Without identifying labels, a series would match all info metrics that lack them, too.
         let is_identified = IDENTIFYING.iter().any(|name| !series.labels.get(name).is_empty());
         let number = match is_identified {
             true => self.index.find(&self.by, &series.labels),
@@ -119,7 +119,7 @@ impl Info {
             };
         };
         let metrics: Vec<&[InfoSeries]> = self.groups[number].values().map(Vec::as_slice).collect();
-        // The labels may change from step to step; steps of the same choice form one series.
+        // Labels may change from step to step; steps with the same info series form one result.
         let mut parts: Vec<(Vec<Option<usize>>, Option<Series>)> = Vec::new();
         for step in 0..series.column.len() {
             let Some(value) = series.column.value(step) else { continue };
@@ -151,11 +151,11 @@ impl Info {
     }
 }
 
-/// Returns the series with the newest sample at a step; two equally new ones are an error.
+/// Returns the series with the newest sample at a step; two samples of that time are an error.
 fn newest(metric: &[InfoSeries], step: usize) -> Result<Option<usize>, EvalError> {
     let mut best: Option<(usize, f64)> = None;
     for (number, series) in metric.iter().enumerate() {
-        // The `InfoTime` fold gives floats for float samples and histograms for others.
+        // The `InfoTime` fold returns the time of a float sample, but a histogram sample as it is.
         if series.times.histogram(step).is_some() {
             return Err(EvalError::execution(format!(
                 "this should be an info metric, with float samples: {}",

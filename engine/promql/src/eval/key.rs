@@ -37,12 +37,12 @@ impl KeyIndex {
         self.enter(hash_labels(labels.iter()), |key| key == labels, || labels.clone())
     }
 
-    /// Returns the number of the key of `labels`, if there is one.
+    /// Returns the number of the key of `labels`, if the key is known.
     pub fn find(&self, by: &KeyLabels, labels: &Labels) -> Option<usize> {
         self.search(by.hash(labels), |key| by.is_key(key, labels)).ok()
     }
 
-    /// Returns the number of a whole label set, if there is one.
+    /// Returns the number of a whole label set, if the set is known.
     pub fn find_all(&self, labels: &Labels) -> Option<usize> {
         self.search(hash_labels(labels.iter()), |key| key == labels).ok()
     }
@@ -56,8 +56,8 @@ impl KeyIndex {
         self.keys.into_iter().map(|key| key.labels)
     }
 
-    /// Pairs all keys with their groups. In a range they are sorted by labels: the first series of
-    /// a group depends on where a range begins, and the answer at a step must not.
+    /// Pairs all keys with their groups, for a range query in the order of labels: which series is
+    /// first depends on the start of the range, but the order of the answer must not.
     pub fn into_groups<T>(self, groups: Vec<T>, grid: Grid) -> Vec<(Labels, T)> {
         let mut all: Vec<(Labels, T)> = self.into_labels().zip(groups).collect();
         if grid.is_of_range() {
@@ -70,7 +70,7 @@ impl KeyIndex {
         self.bytes
     }
 
-    /// Returns the number of a key, or else the last number with the same hash.
+    /// Returns the number of a key, or if it is unknown, the last number with the same hash.
     fn search(&self, hash: u64, is_it: impl Fn(&Labels) -> bool) -> Result<usize, Option<usize>> {
         let mut at = self.first.get(&hash).copied();
         let mut last = None;
@@ -96,7 +96,7 @@ impl KeyIndex {
             Ok(number) => return (number, false),
             Err(last) => last,
         };
-        // A key takes dozens of bytes, so memory ends long before 32 bits do.
+        // A key needs dozens of bytes, so memory is full long before the number exceeds 32 bits.
         let number = self.keys.len();
         match last {
             Some(last) => self.keys[last].next = Some(number as u32),

@@ -1,7 +1,7 @@
 //! Evaluation of a plan over the series of a source.
 //!
-//! Series flow one by one from the source through the operators to the caller. Each series has one
-//! column, with a value for each step. All memory that is held counts against a budget.
+//! Series pass one by one from the source through the operators to the caller. Each series has one
+//! column, with a value for each step. All memory in use counts towards a budget.
 
 mod aggregate;
 mod binary;

@@ -18,7 +18,7 @@ use crate::functions::Dropped;
 use crate::plan::{Kind, Lockstep, Names, Node, Plan, ScalarArg, dropped};
 use crate::syntax::BinaryOp;
 
-/// Builds the operators of a plan and takes its nodes.
+/// Builds the operators of a plan from its nodes, which are moved out of the plan.
 pub fn pipeline(plan: &mut Plan, is_delayed: bool) -> Pipeline {
     let mut states = Vec::with_capacity(plan.nodes.len());
     let mut names = vec![Names::Any; plan.nodes.len()];

@@ -4,9 +4,9 @@
 //! scan ─▶ fold ─▶ operator ─▶ … ─▶ root ─▶ answer
 //! ```
 //!
-//! Operators have the order of the plan: the inputs of an operator come before the operator. Its
-//! ports are filled in the order of their numbers; series for a later port wait until all earlier
-//! ports have ended. Only joins in lockstep take them at once (see `plan::lockstep`).
+//! Operators are in the order of the plan: the inputs of an operator have lower numbers. The ports
+//! of an operator are filled one after the other; series for a later port wait until all earlier
+//! ports have ended. Only joins in lockstep fill both ports at once (see `plan::lockstep`).
 
 use super::budget::Usage;
 use super::context::{Context, Deferred};
@@ -24,10 +24,10 @@ pub trait Operator {
     /// Takes a series. All ports before `port` have ended, unless the operator runs in lockstep.
     fn push(&mut self, port: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError>;
 
-    /// Ends a port: no more series come through it.
+    /// Ends a port, which receives no further series.
     fn end(&mut self, port: Port, out: &mut Out<'_>) -> Result<(), EvalError>;
 
-    /// Returns the fold, if a scan gives its samples to this operator.
+    /// Returns this operator as a fold, if it receives the samples of a scan.
     fn fold(&mut self) -> Option<&mut Fold> {
         None
     }
@@ -47,7 +47,7 @@ pub struct State {
 }
 
 impl State {
-    /// Wraps an operator with `ports` inputs, whose series go to port `parent`.
+    /// Wraps an operator with `ports` inputs, whose results go to a port of `parent`.
     pub fn new(
         operator: Box<dyn Operator>,
         ports: usize,
@@ -68,7 +68,7 @@ impl State {
     }
 
     fn push(&mut self, port: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
-        // In lockstep the second port's series matches the one that the first port holds now.
+        // In lockstep, a series of the second port matches the held series of the first port.
         if port == self.open || (self.is_lockstep && out.context.is_lockstep) {
             return self.operator.push(port, series, out);
         }
@@ -82,7 +82,7 @@ impl State {
 
     fn end(&mut self, port: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
         self.ended[port] = true;
-        // Later ports may have ended before this one, so several may end now.
+        // A later port may have ended before this port, so several ports may end now.
         while self.open < self.ended.len() && self.ended[self.open] {
             self.operator.end(self.open, out)?;
             self.open += 1;
@@ -96,7 +96,7 @@ impl State {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        // `push` sorts them again: series for ports that are still closed keep waiting.
+        // `push` checks the ports again: series for ports that are still closed keep waiting.
         let waiting = std::mem::take(&mut self.waiting);
         out.context.budget.give(std::mem::take(&mut self.waiting_held));
         waiting.into_iter().try_for_each(|(port, series)| self.push(port, series, out))
@@ -112,7 +112,7 @@ pub struct Out<'a> {
 }
 
 impl Out<'_> {
-    /// Gives a series to the next operator, unless the series has no value.
+    /// Passes a series to the next operator, unless the series has no value.
     pub fn emit(&mut self, series: Series) -> Result<(), EvalError> {
         if series.column.is_empty() {
             // A series without values is no element of a vector at any step.
@@ -126,15 +126,15 @@ impl Out<'_> {
         self.pass(None)
     }
 
-    /// Gives a series to the next operator, or ends its port.
+    /// Passes a series to the next operator, or ends the operator's port.
     fn pass(&mut self, series: Option<Series>) -> Result<(), EvalError> {
         let Some((node, port)) = self.parent else { return Ok(()) };
-        // Operators further up have higher numbers, so `above` still holds all of them.
+        // A parent has a higher number than its inputs, so `above` contains the parent.
         let (below, above) = self.above.split_at_mut(node + 1 - self.base);
         let Some(state) = below.last_mut() else { return Ok(()) };
         if self.depth == DEPTH_MAX {
             let held = series.as_ref().map_or(Usage::default(), Series::held);
-            // A deferred series is held by nobody else, so it counts here.
+            // No operator accounts for a deferred series, so its memory is counted here.
             self.context.budget.take(held, state.span)?;
             let series = series.map(|series| (series, held));
             self.context.deferred.push_back(Deferred { place: (node, port), series });
@@ -148,7 +148,7 @@ impl Out<'_> {
             Some(series) => state.push(port, series, &mut out),
             None => state.end(port, &mut out),
         };
-        // The operator below may still note something after this call returns.
+        // The operator that called may still add annotations after this call.
         self.context.annotations.set_noting(noting);
         done
     }
@@ -176,7 +176,7 @@ impl Pipeline {
         self.with(node, context, |_, _, out| out.emit(series))
     }
 
-    /// Ends the last port of a node, which no other node fills.
+    /// Ends the last port of a node, the port that a scan or generator feeds.
     pub fn end(&mut self, node: NodeId, context: &mut Context) -> Result<(), EvalError> {
         self.with(node, context, |state, port, out| state.end(port, out))
     }

@@ -49,7 +49,7 @@ impl Change for Replace {
         }
     }
 
-    /// Series that were distinct without the target label still are.
+    /// Distinct series stay distinct if the target label is new.
     fn is_distinct(&self, _: bool) -> bool {
         !self.had_target
     }

@@ -26,7 +26,7 @@ impl Cleanup {
 
 impl Operator for Cleanup {
     fn push(&mut self, _: Port, mut series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
-        // Series of one name, without type and unit, stay distinct when the name is dropped.
+        // Series with the same name, without type and unit, stay distinct without the name.
         let is_distinct = self.names != Names::Any && !has_metadata(&series.labels);
         if series.drop_name {
             drop_metadata(&mut series.labels);
@@ -48,8 +48,8 @@ pub struct Root {
 }
 
 impl Root {
-    /// Delivers values at the times of `grid`. All series wait if a later one may make the query
-    /// fail, or to be sorted; sorting is given up if that would take too much memory.
+    /// Delivers values at the times of `grid`. Series wait for sorting, or while a later series may
+    /// make the query fail. Sorting is given up if the waiting series need too much memory.
     pub fn new(plan: plan::Root, grid: Grid, span: Span) -> Root {
         Root { plan, grid, span, waiting: Vec::new(), held: Usage::default() }
     }

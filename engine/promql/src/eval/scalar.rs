@@ -1,4 +1,4 @@
-//! Operators that emit one series without labels, and some that look at all series at once.
+//! Operators that emit one series, computed from the time, from scalars or from all input series.
 
 use super::column::{Bits, Column};
 use super::pipeline::{Operator, Out};
@@ -103,7 +103,7 @@ impl ToScalar {
 
 impl Operator for ToScalar {
     fn push(&mut self, _: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
-        // Upstream's `scalar` looks at floats only.
+        // Upstream's `scalar` ignores histograms.
         for step in series.column.present().iter() {
             if self.column.present().get(step) {
                 self.several.set(step);

@@ -28,7 +28,7 @@ impl Scalars {
         Scalars { args, at }
     }
 
-    /// Stores the series as an argument if `port` belongs to one; otherwise returns the series.
+    /// Stores the series as an argument if `port` is that of an argument, else returns the series.
     pub fn set(&mut self, port: Port, series: Series) -> Option<Series> {
         match self.args.iter_mut().find(|arg| arg.port == Some(port)) {
             Some(arg) => {
@@ -43,7 +43,7 @@ impl Scalars {
     pub fn at(&mut self, step: usize) -> &[f64] {
         for (arg, value) in self.args.iter().zip(&mut self.at) {
             if let Some(column) = &arg.column {
-                // Scalars have a value at every step, so presence is not looked at.
+                // Scalars have a value at every step, so presence is not checked.
                 *value = column.floats()[step];
             }
         }

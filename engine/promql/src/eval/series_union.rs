@@ -1,5 +1,5 @@
-//! Merging of series whose labels become equal after some were dropped. They become one series,
-//! unless two of them have a value at the same step.
+//! Merging of series whose labels become equal when labels are dropped. Such series become one
+//! series, unless two of them have a value at the same step.
 
 use super::budget::Usage;
 use super::column::Column;
@@ -24,7 +24,7 @@ pub struct SeriesUnion {
 }
 
 impl SeriesUnion {
-    /// Emits a series or holds it until the end; no two with `is_distinct` share their labels.
+    /// Emits a series whose labels are unique (`is_distinct`); holds other series until the end.
     pub fn push(
         &mut self,
         series: Series,
@@ -36,7 +36,7 @@ impl SeriesUnion {
             out.context.recycle(series.column);
             return Ok(());
         }
-        // If a held series has the same labels, this one is merged with it below.
+        // If a held series has the same labels, both series are merged below.
         if is_distinct && self.index.find_all(&series.labels).is_none() {
             if !self.passed.insert(hash_labels(series.labels.iter())) {
                 return Err(EvalError::same_labels());
@@ -82,7 +82,7 @@ impl SeriesUnion {
         let held = std::mem::take(&mut self.held);
         let index = std::mem::take(&mut self.index);
         self.passed = HashSet::default();
-        // Operators further up count the series again.
+        // The memory is returned first, because the next operators count the series again.
         out.context.budget.give(std::mem::take(&mut self.taken));
         for (labels, (drop_name, column)) in index.into_labels().zip(held) {
             out.emit(Series { labels, drop_name, column })?;
@@ -91,7 +91,7 @@ impl SeriesUnion {
     }
 }
 
-/// Adds the values of `from` to `into`; fails at a step where both have one.
+/// Adds the values of `from` to `into`; fails at a step where both have a value.
 pub fn merge(into: &mut Column, from: &Column) -> Result<(), EvalError> {
     for step in from.present().iter() {
         if into.has(step) {

@@ -1,4 +1,4 @@
-//! `sort` and its variants, which hold all series of an instant query.
+//! `sort` and its variants, which collect all series of an instant query.
 
 use super::budget::Usage;
 use super::pipeline::{Operator, Out};
@@ -9,7 +9,7 @@ use crate::syntax::Span;
 use std::cmp::Ordering;
 use tidepool_model::sort;
 
-/// Sorts an instant vector; series of a range pass, because their order is that of labels.
+/// Sorts an instant vector; series of a range query pass, because their order is by labels.
 pub struct Sorter {
     plan: Sort,
     grid: Grid,
@@ -33,7 +33,7 @@ impl Sorter {
         if self.plan.is_descending { order.reverse() } else { order }
     }
 
-    /// NaN comes last in both directions.
+    /// Compares by value; NaN is last in both directions.
     fn by_value(&self, a: &Series, b: &Series) -> Ordering {
         let value = |series: &Series| series.column.float(0).unwrap_or(f64::NAN);
         let (a, b) = (value(a), value(b));
@@ -54,7 +54,7 @@ impl Operator for Sorter {
         if self.grid.steps > 1 {
             return out.emit(series);
         }
-        // Series without a float at the only step are no elements.
+        // Series without a float at the only step are no elements of the vector.
         if series.column.is_empty() {
             return Ok(());
         }
@@ -68,7 +68,7 @@ impl Operator for Sorter {
 
     fn end(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
         let mut series = std::mem::take(&mut self.series);
-        // Stable: series of equal values keep the order in which they came.
+        // The sort is stable: series of equal values keep their order of arrival.
         sort::sort_by(&mut series, |a, b| self.compare(a, b));
         out.context.budget.give(std::mem::take(&mut self.held));
         series.into_iter().try_for_each(|series| out.emit(series))

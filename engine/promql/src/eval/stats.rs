@@ -9,10 +9,10 @@ pub struct Stats {
     pub series: u64,
     /// Number of samples returned by the store, stale markers included.
     pub samples_read: u64,
-    /// Samples in windows and instant vectors, counted once for each step; samples of subqueries
-    /// count where the outer function sees them. A histogram counts by its size.
+    /// Samples in windows and instant vectors, counted once for each step. Samples of a subquery
+    /// count in the windows of the outer function. A histogram counts as several samples.
     pub samples_total: u64,
-    /// The same for each step of the query; empty unless requested.
+    /// Like `samples_total`, for each step of the query; empty unless requested.
     pub samples_per_step: Vec<u64>,
     /// Most bytes held at any one time.
     pub bytes_peak: usize,
@@ -22,7 +22,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Empty statistics of a query with these times; `is_per_step` counts each step on its own.
+    /// Returns empty statistics for the times of `grid`; `is_per_step` counts each step on its own.
     pub fn new(grid: Grid, is_per_step: bool) -> Stats {
         let steps = if is_per_step { grid.steps } else { 0 };
         Stats { samples_per_step: vec![0; steps], steps: grid.steps, ..Stats::default() }
@@ -31,7 +31,7 @@ impl Stats {
     /// Counts samples of a step. A part that is evaluated once counts at each step.
     #[inline]
     pub fn count(&mut self, grid: &Grid, step: usize, samples: u64) {
-        // Only invariant parts have another number of steps; subqueries are not counted.
+        // Only parts that are evaluated once have another number of steps.
         if grid.steps == self.steps {
             self.samples_total += samples;
             if let Some(count) = self.samples_per_step.get_mut(step) {

@@ -3,7 +3,7 @@
 use crate::annotations::{Annotations, Note};
 use crate::syntax::Span;
 
-/// Annotations by step; a later one replaces an earlier one.
+/// Annotations by step; only the last annotation of a step is kept.
 #[derive(Debug, Default)]
 pub struct StepAnnotations(Vec<Option<Note<'static>>>);
 

@@ -36,7 +36,7 @@ impl Operator for SubqueryFold {
             return Ok(());
         }
         let was_dropped = series.drop_name;
-        // Counted before it is allocated.
+        // The memory of the buffer is counted before it is allocated.
         let budget = &mut out.context.budget;
         budget.set(&mut self.buffer_held, Buffer::held_of(&series.column), self.span)?;
         self.buffer.fill(&series.column, self.inner);

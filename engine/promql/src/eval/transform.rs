@@ -22,8 +22,8 @@ pub trait Change {
         Ok(())
     }
 
-    /// Returns whether no other series can have the labels of the changed series. `was` says
-    /// whether that held for the input without name and metadata.
+    /// Returns whether no other series can have the labels of the changed series. `was` is whether
+    /// the labels of the input were unique even without name, type and unit.
     fn is_distinct(&self, was: bool) -> bool {
         was
     }
@@ -42,7 +42,7 @@ pub struct Transform<C> {
 }
 
 impl<C: Change> Transform<C> {
-    /// Wraps a change; `may_series_union` says whether the change affects labels.
+    /// Wraps a change; `may_unite` is whether the change may make labels equal.
     pub fn new(change: C, args: &[ScalarArg], may_unite: bool, names: Names, span: Span) -> Self {
         let scalars = Scalars::new(args);
         Transform { change, names, may_unite, scalars, unite: SeriesUnion::default(), span }
@@ -52,7 +52,7 @@ impl<C: Change> Transform<C> {
 impl<C: Change> Operator for Transform<C> {
     fn push(&mut self, port: Port, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
         let Some(mut series) = self.scalars.set(port, series) else { return Ok(()) };
-        // Asked before the change, which may drop type and unit.
+        // Computed before the change, which may drop type and unit.
         let was_distinct = self.names != Names::Any && !has_metadata(&series.labels);
         self.change.check(&series, self.span)?;
         self.change.change(&mut series, &mut self.scalars, out.context.is_delayed);
@@ -120,7 +120,7 @@ impl Change for Negate {
     }
 }
 
-/// `timestamp` of values that are not samples.
+/// `timestamp` of an expression other than a selector: the evaluation time.
 pub struct Timestamps(pub Grid);
 
 impl Change for Timestamps {
@@ -169,7 +169,7 @@ impl WithScalar {
             None => None,
             Some(_) if returns_bool => Some(Value::Float(f64::from(u8::from(element.is_kept)))),
             Some(_) if !element.is_kept => None,
-            // A comparison keeps the value of the series on whichever side it stands.
+            // A comparison keeps the value of the series, even if the scalar is the left operand.
             Some(_) if op.is_comparison() => Some(value),
             result => result,
         };

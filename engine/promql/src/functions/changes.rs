@@ -28,7 +28,7 @@ fn changes(
 ) -> Result<Option<Value>, FunctionError> {
     count(window, |before, here| match (before.value, here.value) {
         (Either::Float(before), Either::Float(here)) => {
-            // NaN follows NaN while a series has no value: that is not a change.
+            // NaN after NaN is not a change, although the values are not equal.
             here != before && !(here.is_nan() && before.is_nan())
         }
         (Either::Histogram(before), Either::Histogram(here)) => !here.is_same(before),
@@ -105,7 +105,7 @@ fn first_places(window: &Window<'_>) -> Option<(usize, usize)> {
     let last_float = floats.checked_sub(1).map(|place| (window.floats[place].time_ms, place));
     let last_histogram =
         histograms.checked_sub(1).map(|place| (window.histograms[place].time_ms, place));
-    // Of the two samples at or before the start only the later one anchors the window.
+    // Of the two samples at or before the start, only the later sample anchors the window.
     Some(match (last_float, last_histogram) {
         (None, None) => (0, 0),
         (Some((a, place)), b) if b.is_none_or(|(b, _)| a >= b) => (place, histograms),

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use crate::model::FloatPoint;
 
-/// Samples that are the extreme of a window or may be that of a later one, for one function.
+/// Samples that are or may become the extreme of this or a later window, for one function.
 #[derive(Clone, Debug)]
 pub(super) struct Extremes {
     /// Time of the last sample that was examined.
     seen_ms: i64,
-    /// In time order; each is better than the ones behind it.
+    /// In time order; each sample is better than all later samples in the list.
     candidates: VecDeque<FloatPoint>,
 }
 
@@ -30,19 +30,19 @@ impl Extremes {
             return f64::NAN;
         };
         if last.time_ms < self.seen_ms {
-            // Windows moved back, and samples that were dropped are in them again.
+            // The caller moved windows back, so the window may contain samples that were dropped.
             *self = Extremes::default();
         }
         while self.candidates.front().is_some_and(|point| point.time_ms < first.time_ms) {
             self.candidates.pop_front();
         }
         let new = floats.iter().rev().take_while(|point| point.time_ms > self.seen_ms).count();
-        // Upstream ignores NaN unless there is nothing else.
+        // Upstream ignores NaN unless all values are NaN.
         for point in &floats[floats.len() - new..] {
             if point.value.is_nan() {
                 continue;
             }
-            // An older value that is not better leaves every window before this one does.
+            // An older value that is not better leaves all windows before the newer value.
             while self.candidates.back().is_some_and(|other| !is_better(other.value, point.value)) {
                 self.candidates.pop_back();
             }

@@ -47,7 +47,7 @@ pub(super) const TABLE: &[Entry] = &[
     scalar("pi", |_| PI),
 ];
 
-/// Area hyperbolic cosine; the library's loses digits near one and overflows for large values.
+/// Area hyperbolic cosine; Rust's loses digits near one and overflows for large values.
 fn acosh(value: f64) -> f64 {
     // The cases and bounds avoid cancellation next to one and an overflow of the square.
     let above = value - 1.0;
@@ -62,7 +62,7 @@ fn acosh(value: f64) -> f64 {
     }
 }
 
-/// Returns the larger value; infinity if either is, else NaN if either is.
+/// Returns the larger value: infinity if either value is, else NaN if either value is.
 pub(crate) fn max(a: f64, b: f64) -> f64 {
     // `f64::max` ignores NaN and leaves the sign of zero open; Go's `math.Max` does neither.
     match (a, b) {
@@ -85,18 +85,18 @@ pub(crate) fn max(a: f64, b: f64) -> f64 {
     }
 }
 
-/// Returns the smaller value; negative infinity if either is, else NaN if either is.
+/// Returns the smaller value: negative infinity if either value is, else NaN if either value is.
 pub(crate) fn min(a: f64, b: f64) -> f64 {
     // Negation is exact and swaps the infinities, so all cases of `max` hold.
     -max(-a, -b)
 }
 
 fn clamp(value: f64, low: f64, high: f64) -> Option<f64> {
-    // Bounds in the wrong order give no element, but NaN as a bound gives NaN.
+    // Bounds in the wrong order yield no element, but NaN as a bound yields NaN.
     (high >= low || high.is_nan() || low.is_nan()).then(|| max(low, min(high, value)))
 }
 
-/// Returns the nearest multiple of a step; the higher one of two.
+/// Returns the nearest multiple of a step, and of two equally near multiples the higher.
 fn round(value: f64, step: f64) -> f64 {
     // Upstream multiplies by the inverse too; a division by the step would round differently.
     let inverse = 1.0 / step;

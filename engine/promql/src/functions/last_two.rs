@@ -107,7 +107,7 @@ fn histogram_change(
     Some(change)
 }
 
-/// Returns the last two samples of either kind, the older one first.
+/// Returns the last two samples of either kind, the older sample first.
 fn last_two(window: &Window<'_>) -> Option<[Last; 2]> {
     let (mut floats, mut histograms) = (window.floats, window.histograms);
     let mut last = || match (floats.split_last(), histograms.split_last()) {

@@ -115,7 +115,7 @@ pub(super) fn histograms(
             let share = (count - 1.0) / count;
             sum.scale(share);
             lost.scale(share);
-            // Divided before it is added, so that the sum does not overflow again.
+            // The term is divided before the addition, so that the sum does not overflow again.
             let mut term = point.histogram.as_ref().clone();
             term.divide(count);
             let reconciled = sum.add_compensated(&term, &mut lost)?;

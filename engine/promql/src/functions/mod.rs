@@ -53,7 +53,7 @@ impl Window<'_> {
     }
 }
 
-/// State of a series between windows. Each window begins and ends no earlier than the previous one.
+/// State of a series between its windows, which normally move forward from step to step.
 #[derive(Debug, Default)]
 pub struct Memory {
     noted: u32,
@@ -72,7 +72,7 @@ impl Memory {
 
     /// Resets the state for another series.
     pub fn begin(&mut self) {
-        // The allocation serves all series; only its contents belong to one.
+        // The next series reuses the allocation of `scratch`, but no contents.
         let scratch = std::mem::take(&mut self.scratch);
         *self = Memory { scratch, ..Memory::default() };
     }
@@ -101,7 +101,7 @@ impl<'a> Context<'a> {
 
     /// Adds an annotation about the argument of this number.
     pub fn note(&mut self, argument: usize, note: Note<'_>) {
-        // A quantile usually is the same at all steps; the last one suffices to see that.
+        // A quantile usually is the same at all steps, so only the last noted quantile is compared.
         if let Note::InvalidQuantile(q) = note {
             let bits = Some(q.to_bits());
             if std::mem::replace(&mut self.memory.noted_quantile, bits) == bits {
@@ -125,7 +125,7 @@ impl<'a> Context<'a> {
 #[error("{0}")]
 pub struct FunctionError(pub String);
 
-/// A function over a window; further arguments are scalars of the step, in their order.
+/// A function over a window; the slice has the scalar arguments at the step, in their order.
 pub type RangeFunction =
     fn(&Window<'_>, &[f64], &mut Context<'_>) -> Result<Option<Value>, FunctionError>;
 
@@ -134,7 +134,7 @@ pub type RangeFunction =
 pub struct OverWindow {
     /// Applies to windows of any samples.
     pub window: RangeFunction,
-    /// Faster equivalent for all steps of a series of floats, if there is one.
+    /// Faster equivalent that evaluates all steps of a series of floats; `None` if missing.
     pub run: Option<RunFunction>,
 }
 
@@ -169,7 +169,7 @@ pub struct Entry {
     pub name: &'static str,
     /// Implementation for windows, values or scalars.
     pub body: Body,
-    /// Labels that are dropped from its result.
+    /// Labels that are dropped from the result of the function.
     pub dropped: Dropped,
 }
 
@@ -178,7 +178,7 @@ pub fn lookup(name: &str) -> Option<&'static Entry> {
     TABLES.iter().find_map(|table| table.iter().find(|entry| entry.name == name))
 }
 
-/// Returns the result of a date function for the evaluation time, if it has no argument.
+/// Returns the result of a date function without argument, such as `hour()`.
 pub fn of_time(entry: &Entry, time_ms: i64) -> Option<f64> {
     match entry.body {
         // Upstream divides integers here, so the fraction of the second is dropped.
@@ -197,7 +197,7 @@ const TABLES: [&[Entry]; 7] = [
     trend::TABLE,
 ];
 
-/// Adds or subtracts, and notes reconciled bounds; `None` if exponential and custom buckets meet.
+/// Adds or subtracts, and notes reconciled bounds; `None` for exponential with custom buckets.
 fn combine(
     histogram: &mut Histogram,
     other: &Histogram,
@@ -223,7 +223,7 @@ const fn range(name: &'static str, window: RangeFunction) -> Entry {
     Entry { name, body, dropped: Dropped::Metadata }
 }
 
-/// A function with a faster equivalent for floats; both give the same values.
+/// Makes a function with a faster equivalent for floats, which returns the same values.
 const fn range_or_run(name: &'static str, window: RangeFunction, run: RunFunction) -> Entry {
     let body = Body::Range(OverWindow { window, run: Some(run) });
     Entry { name, body, dropped: Dropped::Metadata }

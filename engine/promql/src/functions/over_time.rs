@@ -100,7 +100,7 @@ fn is_mixed(window: &Window<'_>, context: &mut Context<'_>) -> bool {
     is_mixed
 }
 
-/// Applies a function to the floats, if there are any; histograms beside them are ignored.
+/// Applies a function to the floats, if the window has any; histograms are ignored.
 fn of_floats(
     window: &Window<'_>,
     context: &mut Context<'_>,
@@ -136,9 +136,9 @@ fn last(window: &Window<'_>, _: &[f64], _: &mut Context<'_>) -> Outcome {
     })
 }
 
-/// Returns the last point that is at least as good as all others; NaN only without others.
+/// Returns the last point that is at least as good as all others; NaN only if all are NaN.
 fn extreme(floats: &[FloatPoint], is_better: fn(f64, f64) -> bool) -> FloatPoint {
-    // Any value replaces NaN, which would otherwise win no comparison and lose none.
+    // Any value replaces NaN, because comparisons with NaN are always false.
     let mut best = floats[0];
     for point in floats {
         if is_better(point.value, best.value) || best.value.is_nan() {
@@ -187,14 +187,14 @@ fn quantile_over_time(window: &Window<'_>, args: &[f64], context: &mut Context<'
     if !window.histograms.is_empty() {
         context.note(0, Note::HistogramIgnoredInMixedRange);
     }
-    // The selection reorders values, but the window is used by later steps.
+    // `of_values` reorders its input, but later steps use the window.
     context.memory.scratch.clear();
     context.memory.scratch.extend(window.floats.iter().map(|point| point.value));
     float(quantile::of_values(q, &mut context.memory.scratch))
 }
 
 fn deviation_from_median(floats: &[FloatPoint], memory: &mut Memory) -> f64 {
-    // A quantile counts NaN as the lowest value, which would hide it here.
+    // `of_values` orders NaN below all numbers, so the median would hide NaN.
     if floats.iter().any(|point| point.value.is_nan()) {
         return f64::NAN;
     }

@@ -1,7 +1,7 @@
 //! Windows of one series of floats, from step to step.
 //!
-//! Where samples are as regular as steps, each window moves by as many samples as the previous one:
-//! that is tried first. A function that uses this needs no call for each step.
+//! If samples are as regular as steps, each window moves by as many samples as the previous window,
+//! so this move is tried first. A function evaluates all steps in one call.
 
 use super::Memory;
 use crate::model::FloatPoint;
@@ -24,7 +24,7 @@ pub struct Run<'a> {
     pub range_ms: i64,
     /// Index of the first sample of the last window.
     pub first: usize,
-    /// Index behind the last sample of the last window.
+    /// Index after the last sample of the last window.
     pub behind: usize,
     /// Samples of all windows, counted once for each step.
     pub seen: u64,
@@ -40,7 +40,7 @@ pub struct Slide<'a> {
     all: &'a [FloatPoint],
     first: usize,
     behind: usize,
-    /// Index behind the last sample of the previous window.
+    /// Index after the last sample of the previous window.
     entered: usize,
     /// Start of the window in milliseconds, excluded.
     pub start_ms: i64,
@@ -55,7 +55,7 @@ impl<'a> Slide<'a> {
         &self.all[self.first..self.behind]
     }
 
-    /// Returns the new samples and the one before them: all new pairs of neighbours.
+    /// Returns the new samples and the sample before: all pairs that the previous window lacks.
     #[inline]
     pub fn new_pairs(&self) -> &'a [FloatPoint] {
         let first = self.entered.saturating_sub(1).max(self.first);
@@ -95,7 +95,7 @@ impl Run<'_> {
             }
             end_ms = end_ms.saturating_add(self.step_ms);
         }
-        // Kept for the next run of this series, which goes on with later samples.
+        // Kept for the next run of this series, which continues with later samples.
         (self.first, self.behind) = (first, behind);
         self.seen += seen as u64;
     }
@@ -120,10 +120,10 @@ impl Run<'_> {
     }
 }
 
-/// Returns the index behind all samples up to a time, at least `from`; `moved` is the last move.
+/// Returns the index after all samples up to a time, at least `from`; `moved` is the last move.
 #[inline(always)]
 fn behind_time(floats: &[FloatPoint], from: usize, time_ms: i64, moved: &mut usize) -> usize {
-    // One comparison on each side confirms a guess that regular samples always meet.
+    // With regular samples the guess is always right, which one comparison on each side confirms.
     let guess = from + *moved;
     // Without a move the sample before `from` is already known to be in time.
     let is_before = *moved == 0 || floats.get(guess - 1).is_some_and(|p| p.time_ms <= time_ms);

@@ -25,9 +25,9 @@ pub(super) const TABLE: &[Entry] = &[
 ];
 
 fn check(name: &str, short: &str, factor: f64) -> Result<(), FunctionError> {
-    // NaN passes, as upstream's comparisons are false for it.
+    // NaN passes, because comparisons with NaN are false, as in upstream.
     if factor <= 0.0 || factor >= 1.0 {
-        // Go prints infinities as `+Inf` and others with six digits.
+        // Go prints infinities as `+Inf` and other numbers with six decimals.
         let got = match factor.is_infinite() {
             true => tidepool_model::number::plain(factor),
             false => format!("{factor:.6}"),
@@ -39,7 +39,7 @@ fn check(name: &str, short: &str, factor: f64) -> Result<(), FunctionError> {
     Ok(())
 }
 
-/// Applies a function to at least two floats; histograms beside them are ignored.
+/// Applies a function to at least two floats; histograms in the window are ignored.
 fn of_two(
     window: &Window<'_>,
     context: &mut Context<'_>,
@@ -55,7 +55,7 @@ fn of_two(
 /// Returns slope per second, and value at a time, of the least-squares line.
 fn line(floats: &[FloatPoint], time_ms: i64) -> (f64, f64) {
     let first = floats[0].value;
-    // Rounding would give equal values a slope; infinite ones have no line at all.
+    // Rounding would yield a slope for equal values; infinite values have no line at all.
     if floats[1..].iter().all(|point| point.value == first) {
         return match first.is_infinite() {
             true => (f64::NAN, f64::NAN),

@@ -15,7 +15,7 @@ pub struct Incompatible;
 /// Differences that were removed to combine two histograms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reconciled {
-    /// One operand was reset, the other states that it was not.
+    /// Counter reset hints conflicted: one was a reset, the other stated that it was none.
     pub counter_resets: bool,
     /// Custom bounds differed; only common bounds remain.
     pub custom_bounds: bool,
@@ -88,7 +88,7 @@ impl Histogram {
             return Err(Incompatible);
         }
         let counter_resets = self.reconcile_counter_reset(other.counter_reset);
-        // Fitted before the zero bucket changes the layout, which compensations have to follow.
+        // The compensations need the layout of the buckets before the zero bucket changes both.
         if let Some(lost) = &mut lost {
             lost.fit(self);
         }
@@ -96,7 +96,7 @@ impl Histogram {
             true => 0.0,
             false => self.reconcile_zero_bucket(other, lost.as_deref_mut()),
         };
-        // `zero_count` is that of the other zero bucket at the common width.
+        // `zero_count` is the count of the other zero bucket at the common width.
         self.add_totals([zero_count, other.count, other.sum], sign, lost.as_deref_mut());
         let custom_bounds = self.has_custom_buckets() && self.custom_values != other.custom_values;
         if custom_bounds {
@@ -171,7 +171,7 @@ impl Histogram {
         }
     }
 
-    /// Returns a copy of at most this resolution. A lower one drops the hint about counter resets.
+    /// Returns a copy of at most this resolution. A reduction drops the counter reset hint.
     pub fn with_schema(&self, schema: i32) -> Histogram {
         let mut copy = self.clone();
         if schema < self.schema && !self.has_custom_buckets() {
@@ -221,8 +221,8 @@ impl Histogram {
             || self.custom_values.iter().any(|bound| bound.is_infinite())
     }
 
-    /// Returns whether two histograms hold the same numbers, bit by bit, whatever their hints.
-    /// Empty buckets are ignored: a chunk adds those that its other samples have.
+    /// Returns whether two histograms have the same numbers, bit by bit, whatever their hints.
+    /// Empty buckets are ignored: a chunk adds empty buckets that its other samples fill.
     pub fn is_same(&self, other: &Histogram) -> bool {
         // Bits, because NaN equals NaN here and the stale marker is a NaN of its own.
         let bits = |numbers: &[f64], others: &[f64]| {
@@ -252,7 +252,7 @@ fn filled<'a>(
     all.filter(|(_, count)| **count != 0.0).map(|(index, count)| (index, count.to_bits()))
 }
 
-/// Adds another side, `shift` schemas finer, without the buckets within the zero bucket.
+/// Adds buckets whose schema is finer by `shift`, without those within the zero bucket.
 fn add_side(
     side: &mut Side<'_>,
     (spans, counts): (&[crate::model::Span], &[f64]),

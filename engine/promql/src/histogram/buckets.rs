@@ -30,7 +30,7 @@ enum BucketPosition {
 impl Histogram {
     /// Iterates over all buckets by ascending bounds, cut off at the threshold of the zero bucket.
     pub fn buckets(&self) -> impl DoubleEndedIterator<Item = Bucket> + '_ {
-        // Spans can only be walked forward, so the iterator needs the places of both sides.
+        // Spans can only be walked forward, so a list of all buckets allows backward iteration.
         let mut places: Vec<(BucketPosition, f64)> =
             Vec::with_capacity(self.negative_buckets.len() + self.positive_buckets.len() + 1);
         let negative = indexed(&self.negative_spans, &self.negative_buckets);
@@ -70,13 +70,13 @@ impl Histogram {
         }
     }
 
-    /// Iterates over positive buckets by ascending bounds, whatever the zero bucket holds.
+    /// Iterates over positive buckets by ascending bounds, not cut off at the zero bucket.
     pub(super) fn positive_side(&self) -> impl Iterator<Item = Bucket> + '_ {
         indexed(&self.positive_spans, &self.positive_buckets)
             .map(|(index, count)| self.positive_bucket(index, count))
     }
 
-    /// Iterates over negative buckets by descending bounds, whatever the zero bucket holds.
+    /// Iterates over negative buckets by descending bounds, not cut off at the zero bucket.
     pub(super) fn negative_side(&self) -> impl Iterator<Item = Bucket> + '_ {
         indexed(&self.negative_spans, &self.negative_buckets)
             .map(|(index, count)| self.negative_bucket(index, count))
@@ -109,8 +109,8 @@ impl Histogram {
 }
 
 impl Bucket {
-    /// Returns the fraction of the bucket below a value within its finite bounds: of its width, or,
-    /// unless linear, of the logarithms of its bounds.
+    /// Returns the fraction of the bucket below a value within its finite bounds: a fraction of its
+    /// width if `is_linear`, else of the distance between the logarithms of its bounds.
     pub fn fraction_below(&self, value: f64, is_linear: bool) -> f64 {
         if is_linear {
             return (value - self.lower) / (self.upper - self.lower);

@@ -2,7 +2,7 @@
 
 use crate::model::Histogram;
 
-/// Compensations of a histogram's numbers; the buckets are those of the histogram.
+/// Rounding errors of a histogram's numbers; the lists have an entry for each of its buckets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Compensation {
     pub(super) zero_count: f64,
@@ -13,7 +13,7 @@ pub struct Compensation {
 }
 
 impl Compensation {
-    /// Adopts the buckets of the histogram before the first addition.
+    /// Makes entries for the buckets of the histogram before an addition.
     pub(super) fn fit(&mut self, histogram: &Histogram) {
         self.positive.resize(histogram.positive_buckets.len(), 0.0);
         self.negative.resize(histogram.negative_buckets.len(), 0.0);

@@ -5,7 +5,7 @@ use super::layout::{Builder, indexed};
 use crate::kahan;
 use crate::model::{Histogram, Span};
 
-/// Returns the bounds in both lists, which ascend.
+/// Returns the bounds that are in both of two ascending lists.
 pub(super) fn common_bounds(a: &[f64], b: &[f64]) -> Vec<f64> {
     let mut common = Vec::new();
     let mut others = b.iter().copied().peekable();
@@ -71,7 +71,7 @@ impl Mapped {
     }
 }
 
-/// Adds the buckets of another histogram; bounds that only one of them has are dropped.
+/// Adds the buckets of another histogram; bounds that only one histogram has are dropped.
 pub(super) fn combine(
     histogram: &mut Histogram,
     other: &Histogram,

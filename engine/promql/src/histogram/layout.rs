@@ -42,7 +42,7 @@ impl Builder {
     }
 }
 
-/// Counts of one side, and their rounding errors, if those are kept.
+/// Counts of the positive or negative buckets, with rounding errors if needed.
 pub(super) struct Side<'a> {
     pub(super) spans: &'a mut Vec<Span>,
     pub(super) counts: &'a mut Vec<f64>,
@@ -123,7 +123,7 @@ impl Side<'_> {
         }
     }
 
-    /// Merges buckets to those of a resolution that is `shift` schemas lower.
+    /// Merges buckets to a resolution that is lower by `shift` schemas.
     pub(super) fn reduce(&mut self, shift: u32) {
         let mut builder = Builder::default();
         let mut last = None;

@@ -57,7 +57,7 @@ impl Histogram {
         mapped(self).iter().zip(&mapped(previous)).any(|(count, before)| count < before)
     }
 
-    /// Returns whether a bucket has less than in the previous histogram, which is at least as fine.
+    /// Returns whether a bucket has a lower count than in `previous`, which is at least as fine.
     fn has_less(
         &self,
         previous: &Histogram,

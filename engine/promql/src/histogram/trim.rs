@@ -63,7 +63,7 @@ impl Histogram {
             total.1 += part.middle * part.count;
             total.0 += part.count;
         }
-        // An exact sum is better than one that is estimated from the middles of buckets.
+        // If nothing was removed, the exact sum is better than an estimate from middles of buckets.
         if is_trimmed {
             self.positive_buckets = positive;
             self.negative_buckets = negative;
@@ -112,8 +112,8 @@ impl Bucket {
         }
     }
 
-    /// Returns the part of a bucket that begins at negative infinity. With a positive upper bound
-    /// it is assumed to begin at zero; otherwise the position of its observations is unknown.
+    /// Returns the part of a bucket that begins at negative infinity. With a positive upper bound,
+    /// the bucket is assumed to begin at zero; otherwise the position of observations is unknown.
     fn kept_from_infinity(&self, value: f64, keep: Keep) -> Remainder {
         let upper = self.upper;
         let is_finite = upper != f64::INFINITY;
@@ -132,7 +132,7 @@ impl Bucket {
         }
     }
 
-    /// Returns the part of a bucket that ends at infinity: all of it above a value, nothing below.
+    /// Returns the part of a bucket that ends at infinity: all observations or none.
     fn kept_to_infinity(&self, value: f64, keep: Keep) -> Remainder {
         match keep {
             Keep::Above if value >= self.lower => Remainder { count: self.count, middle: value },
@@ -161,7 +161,7 @@ impl Bucket {
 /// Returns the assumed position of the observations between two bounds.
 fn middle(lower: f64, upper: f64, is_positive: bool, is_linear: bool) -> f64 {
     match (lower.is_infinite(), upper.is_infinite()) {
-        // Without one finite bound the position is at the other, as in `kept_from_infinity`.
+        // With one infinite bound, the position depends on the other, as in `kept_from_infinity`.
         (true, true) => 0.0,
         (true, false) if upper > 0.0 => upper / 2.0,
         (true, false) => upper,

@@ -13,17 +13,17 @@ struct Wider {
 }
 
 impl Histogram {
-    /// Widens the zero bucket until it contains that of the other histogram and ends within no
-    /// filled bucket of either. Returns the count of the other zero bucket at that width.
+    /// Widens the zero bucket until it contains the zero bucket of `other` and ends within no
+    /// filled bucket of either histogram. Returns the count of the other zero bucket at this width.
     pub(super) fn reconcile_zero_bucket(
         &mut self,
         other: &Histogram,
         mut lost: Option<&mut Compensation>,
     ) -> f64 {
         let (mut count, mut threshold) = (other.zero_count, other.zero_threshold);
-        // NaN thresholds never become equal.
+        // NaN thresholds never become equal, so the loop would not end.
         let is_number = !threshold.is_nan() && !self.zero_threshold.is_nan();
-        // Each may exceed the other's threshold once more to contain a bucket as a whole.
+        // Each zero bucket may grow beyond the other once more to contain a whole bucket.
         while is_number && threshold != self.zero_threshold {
             if self.zero_threshold > threshold {
                 let wider = other.widen_zero_bucket(self.zero_threshold, None);
@@ -43,8 +43,8 @@ impl Histogram {
         count
     }
 
-    /// Returns the zero bucket's count at this threshold; `None` if lower or within a filled
-    /// bucket.
+    /// Returns the zero bucket's count at this threshold; `None` if the threshold is below the
+    /// present threshold or within a filled bucket.
     pub(super) fn zero_count_at(&self, threshold: f64) -> Option<f64> {
         if threshold < self.zero_threshold {
             return None;
@@ -53,7 +53,7 @@ impl Histogram {
         (wider.threshold == threshold).then_some(wider.count)
     }
 
-    /// Returns the zero bucket at this threshold, or at the end of a filled bucket around it.
+    /// Returns the zero bucket with this threshold, or with the end of a filled bucket around it.
     fn widen_zero_bucket(&self, threshold: f64, lost: Option<&Compensation>) -> Wider {
         let zero_lost = lost.map_or(0.0, |lost| lost.zero_count);
         let mut wider = Wider { threshold, count: self.zero_count, lost: zero_lost };
@@ -61,7 +61,7 @@ impl Histogram {
             return wider;
         }
         loop {
-            // Each pass counts anew, since the threshold may have been raised.
+            // Each pass counts again, because the threshold may have been raised.
             wider.count = self.zero_count;
             wider.lost = zero_lost;
             let sides = [
@@ -82,7 +82,7 @@ impl Histogram {
                     if upper > wider.threshold {
                         if count != 0.0 {
                             wider.threshold = upper;
-                            // Positive buckets were counted for a lower threshold.
+                            // Positive buckets were counted at a lower threshold, so count again.
                             is_done &= !is_negative;
                         }
                         break;
@@ -95,7 +95,7 @@ impl Histogram {
         }
     }
 
-    /// Removes buckets within the zero bucket, whose count includes them.
+    /// Removes buckets within the zero bucket, whose count includes their counts.
     fn empty_below_threshold(&mut self, lost: Option<&mut Compensation>) {
         let (schema, threshold) = (self.schema, self.zero_threshold);
         self.for_each_side(lost, |side| {

@@ -48,6 +48,6 @@ pub struct Histogram {
     pub negative_spans: Vec<Span>,
     /// Counts of the buckets in `negative_spans`.
     pub negative_buckets: Vec<f64>,
-    /// Upper bounds of custom buckets, ascending, without the infinite one of the last bucket.
+    /// Upper bounds of custom buckets, ascending, without the infinite bound of the last bucket.
     pub custom_values: Vec<f64>,
 }

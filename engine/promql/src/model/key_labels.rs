@@ -16,14 +16,14 @@ impl KeyLabels {
         KeyLabels { names: sorted(names.to_vec()), is_with: true }
     }
 
-    /// Chooses all labels but these and the metric's name.
+    /// Chooses all labels except `names` and the metric's name.
     pub fn without(names: &[String]) -> KeyLabels {
         let mut names = names.to_vec();
         names.push("__name__".to_string());
         KeyLabels { names: sorted(names), is_with: false }
     }
 
-    /// Chooses all labels but the one of this name.
+    /// Chooses all labels except the label with this name.
     pub fn all_but(name: &str) -> KeyLabels {
         KeyLabels { names: vec![name.to_string()], is_with: false }
     }
@@ -33,7 +33,7 @@ impl KeyLabels {
         self.names.binary_search_by(|other| other.as_str().cmp(name)).is_ok() == self.is_with
     }
 
-    /// Returns whether `names` are the labels of the key, not the excluded ones.
+    /// Returns whether `names` are the labels of the key, not the excluded labels.
     pub fn is_with(&self) -> bool {
         self.is_with
     }
@@ -68,10 +68,10 @@ impl KeyLabels {
         }
     }
 
-    /// Iterates over the named labels, which are fewer than those of a set.
+    /// Iterates over the labels in `names`, which usually are fewer than the labels of a set.
     fn named<'a>(&'a self, labels: &'a Labels) -> impl Iterator<Item = (&'a str, &'a str)> {
         let pairs = self.names.iter().map(|name| (name.as_str(), labels.get(name)));
-        // A label that is absent equals an empty one, as everywhere in PromQL.
+        // An absent label equals an empty label, as everywhere in PromQL.
         pairs.filter(|(_, value)| !value.is_empty())
     }
 }
@@ -93,7 +93,7 @@ pub(crate) fn hash_labels<'a>(labels: impl Iterator<Item = (&'a str, &'a str)>) 
             }
             let mut last = [0; 8];
             last[..rest.len()].copy_from_slice(rest);
-            // The length in the top byte separates names from values, and padded texts.
+            // The length in the top byte separates names from values, and texts from their padding.
             state = mix(state, u64::from_le_bytes(last) ^ ((text.len() as u64) << 56));
         }
     }

@@ -10,8 +10,8 @@ const ALLOCATION_BYTES: usize = 12;
 /// Number of labels for which a new set has room.
 const LABELS_USUAL: usize = 8;
 
-/// A sorted label set: names ascend, none occurs twice, no value is empty. All texts are stored one
-/// after the other, so that a set takes two allocations, however many labels it has.
+/// A label set in the order of names, without repeated names or empty values. One string has all
+/// texts, so that a set needs two allocations, however many labels it has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Labels {
     /// Texts in the order name, value, name, value, …
@@ -27,7 +27,7 @@ struct Ends {
 }
 
 impl Labels {
-    /// Makes a set of labels in any order; the last of a name counts, and empty values are dropped.
+    /// Makes a set of labels in any order. The last value of a name wins; empty values are dropped.
     pub fn new<N: AsRef<str>, V: AsRef<str>>(labels: impl IntoIterator<Item = (N, V)>) -> Labels {
         let labels = labels.into_iter();
         let ends = Vec::with_capacity(labels.size_hint().0);
@@ -49,7 +49,7 @@ impl Labels {
         set
     }
 
-    /// Returns the value of a label; empty without the label.
+    /// Returns the value of a label, or an empty text without the label.
     pub fn get(&self, name: &str) -> &str {
         match self.place(name) {
             Ok(place) => self.label(place).1,
@@ -154,7 +154,7 @@ impl Labels {
     }
 
     fn place(&self, name: &str) -> Result<usize, usize> {
-        // Written out, because a bisection over `ends` alone cannot see the start of a label.
+        // `ends` alone has no start of a label, so `binary_search` does not apply.
         let (mut low, mut high) = (0, self.ends.len());
         while low < high {
             let middle = (low + high) / 2;

@@ -19,8 +19,8 @@ pub fn has_metadata(labels: &Labels) -> bool {
     METADATA.iter().any(|name| !labels.get(name).is_empty())
 }
 
-/// Returns whether the first label after the name sorts behind type and unit. In the order of
-/// labels all series that follow have neither, so series of one name differ in other labels.
+/// Returns whether the first label after the name sorts after type and unit. All series that follow
+/// in label order have neither, so series of one name differ in other labels.
 pub fn begins_behind_metadata(labels: &Labels) -> bool {
     let first = labels.iter().map(|(name, _)| name).find(|name| *name != NAME);
     first.is_some_and(|first| METADATA.iter().all(|name| first > *name))

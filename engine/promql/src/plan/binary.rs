@@ -9,7 +9,7 @@ use crate::functions::Dropped;
 use crate::model::KeyLabels;
 use crate::syntax::{Binary, BinaryOp, Cardinality, Expr, Matching, Span, ValueType, quoted};
 
-/// An operator of a chain; `right` is the right operand if it was built before the left one.
+/// An operator of a chain; `right` is set if the right operand was built before the left operand.
 struct Link<'e> {
     expr: &'e Expr,
     binary: &'e Binary,
@@ -31,18 +31,18 @@ enum Operand {
 
 impl Builder<'_> {
     /// Plans a chain of operators, such as `a + b + c`, in a loop, because it may be longer than
-    /// the stack is deep. First the right operands that are needed before the left ones are built,
-    /// from the last operator to the first, then the operators, from the first to the last.
+    /// the stack is deep. A first loop, from the last operator to the first, builds right operands
+    /// that must precede left operands; a second loop, in the order of the text, builds operators.
     pub(super) fn chain(&mut self, expr: &Expr, grid: Grid) -> Result<NodeId, PlanError> {
         let mut chain = expr.chain();
         let begin = self.begin_of(&mut chain, grid);
         let mut links: Vec<Link<'_>> = Vec::with_capacity(chain.len());
         for (expr, binary) in chain {
-            // Operands of a trim keep their buckets; the next loop ends this once both are built.
+            // Operands of a trim keep their buckets; the second loop decrements the number.
             if binary.op.is_trim() {
                 self.with_buckets += 1;
             }
-            // Nodes are filled in the order of building, and the held side has to be first.
+            // Nodes get series in the order of building, and a join keeps the first side in memory.
             let is_left_first =
                 is_scalar(&binary.lhs) || (!is_scalar(&binary.rhs) && holds_left(binary));
             let right = match is_left_first {
@@ -111,7 +111,7 @@ impl Builder<'_> {
     }
 
     /// Returns the first operand of a chain: folded constants, a part that is the same at all
-    /// steps, or the leftmost operand. Operators that it covers are removed from `chain`.
+    /// steps, or the leftmost operand. Operators within this operand are removed from `chain`.
     fn begin_of<'e>(&self, chain: &mut Vec<(&'e Expr, &'e Binary)>, grid: Grid) -> Begin<'e> {
         let is_repeated = |(expr, _): &(&Expr, &Binary)| self.invariance.get(expr).is_repeated;
         // `chain` lists the outermost operator first, so the longest invariant prefix is found.
@@ -151,7 +151,7 @@ impl Builder<'_> {
         grid: Grid,
         span: Span,
     ) -> Result<NodeId, PlanError> {
-        // Upstream detects this during evaluation, not in the type check.
+        // Upstream refuses trims of scalars during evaluation, not in the type check.
         if binary.op.is_trim() {
             let op = quoted(binary.op.name());
             let text = format!("operator {op} not allowed for Scalar operations");
@@ -185,7 +185,7 @@ impl Builder<'_> {
         self.add(kind, grid, span, names, &inputs)
     }
 
-    /// Adds an `or` of vectors; all terms but the first are held.
+    /// Adds an `or` of vectors; the evaluation keeps all terms but the first in memory.
     fn union(
         &mut self,
         binary: &Binary,
@@ -195,7 +195,7 @@ impl Builder<'_> {
         span: Span,
     ) -> NodeId {
         let inputs: Vec<NodeId> = held.iter().copied().chain([first]).collect();
-        // Terms may have different names, even if each of them has only one.
+        // Terms may have different names, even if each term has only one name.
         let have_none = inputs.iter().all(|input| self.nodes[*input].names == Names::Absent);
         let names = if have_none { Names::Absent } else { Names::Any };
         let by = key(binary.matching.as_ref().unwrap_or(&Matching::default()));
@@ -210,7 +210,7 @@ impl Builder<'_> {
         span: Span,
     ) -> NodeId {
         let matching = binary.matching.clone().unwrap_or_default();
-        // The held side is port 0, which is complete before the flowing side begins.
+        // The held side, kept in memory, is port 0, complete before the flowing side begins.
         let (held, flowing) = match holds_left(binary) {
             true => (left, right),
             false => (right, left),
@@ -254,7 +254,7 @@ fn is_scalar(expr: &Expr) -> bool {
     expr.value_type() == ValueType::Scalar
 }
 
-/// Returns whether a join holds the left side, which is then the "one" side.
+/// Returns whether a join keeps the left side in memory, which is then the "one" side.
 fn holds_left(binary: &Binary) -> bool {
     let cardinality = binary.matching.as_ref().map(|matching| matching.cardinality);
     !binary.op.is_set() && cardinality == Some(Cardinality::OneToMany)

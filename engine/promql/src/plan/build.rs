@@ -69,7 +69,7 @@ pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
         true => builder.add(Kind::Cleanup, grid, expr.span, names, &[top]),
         false => top,
     };
-    // Lockstep moves scans, so `Order` looks at the leaves afterwards.
+    // `lockstep` moves scans, so `Order` examines the leaves afterwards.
     lockstep::merge(&mut builder.nodes, &mut builder.leaves);
     // Upstream sorts ranges by labels; instant vectors keep the order of evaluation.
     let is_range = options.step_ms.is_some() || returns == ValueType::Matrix;
@@ -81,7 +81,7 @@ pub fn plan(expr: &Expr, options: &Options) -> Result<Plan, PlanError> {
     };
     let (may_fail, checks) = match order.safety(top) {
         Safety::Whole => (false, Vec::new()),
-        // An instant vector is cheap to hold (one sample per series), so checks would cost more.
+        // An instant vector has one sample per series, so waiting for all costs less than checks.
         Safety::If(checks) if is_range => (false, checks),
         Safety::If(checks) => (!checks.is_empty(), Vec::new()),
         Safety::Unknown => (true, Vec::new()),
@@ -106,7 +106,7 @@ fn depth(expr: &Expr, level: usize, max: usize) -> Result<(), PlanError> {
     expr.children().into_iter().try_for_each(|child| depth(child, level + 1, max))
 }
 
-/// Path from the root: a unique number for each level, and whether it is an aggregation.
+/// Path from the root: for each level a unique number, and whether the level is an aggregation.
 pub(super) type Path = Vec<(u32, bool)>;
 
 pub(super) struct Builder<'a> {
@@ -115,12 +115,12 @@ pub(super) struct Builder<'a> {
     pub(super) nodes: Vec<Node>,
     pub(super) leaves: Vec<Leaf>,
     pub(super) path: Path,
-    /// Paths to the consumers of scans, by fold.
+    /// Paths from the root to the folds, the nodes that consume the samples of scans.
     pub(super) paths: HashMap<NodeId, Path>,
     /// Memory of the tree, the nodes and compiled expressions in bytes.
     bytes: usize,
     steps_down: u32,
-    /// Number of enclosing functions that need no buckets, and of enclosing parts that do.
+    /// Enclosing parts: `without_buckets` of them ignore buckets, `with_buckets` need buckets.
     without_buckets: u32,
     pub(super) with_buckets: u32,
     pub(super) subqueries: u32,
@@ -139,7 +139,7 @@ const WITH_BUCKETS: [&str; 5] = [
 ];
 
 impl Builder<'_> {
-    /// Returns a grid, unless it has more steps than the limits permit.
+    /// Returns a grid, or an error if the number of steps exceeds a limit.
     pub(super) fn grid(
         &self,
         start_ms: i64,
@@ -158,7 +158,7 @@ impl Builder<'_> {
         Ok(Grid { start_ms, step_ms, steps: steps as usize })
     }
 
-    /// Counts memory of the plan, on behalf of a part of the expression.
+    /// Adds memory of the plan; an error names `span`, the part that needs the memory.
     pub(super) fn take(&mut self, bytes: usize, span: Span) -> Result<(), PlanError> {
         self.bytes = self.bytes.saturating_add(bytes);
         self.check_bytes(span)
@@ -357,7 +357,7 @@ impl Builder<'_> {
             _ => number_of_steps(start_ms, last_ms, step_ms),
         };
         let inner = self.grid(start_ms, step_ms, steps, span)?;
-        // Functions over a subquery see histograms as values, so their buckets must be there.
+        // Functions over a subquery use histograms as values, so buckets must be read.
         self.with_buckets += 1;
         self.subqueries += 1;
         let node = match inner.steps {
@@ -385,14 +385,14 @@ impl Builder<'_> {
         let step_ms = if step_ms == 0 { self.options.subquery_step_ms } else { step_ms };
         // Steps of subqueries are multiples of the step, whatever the query's start.
         let first = when.of(grid.start_ms).saturating_sub(range_ms);
-        // The range is left-open, so a multiple at its very start does not count.
+        // The range is left-open, so a multiple of the step at its very start is excluded.
         let start_ms = (first.div_euclid(step_ms) + 1).saturating_mul(step_ms);
         let last_ms = when.of(grid.last());
         Ok((When { range_ms, ..when }, SubqueryTimes { start_ms, last_ms, step_ms }))
     }
 
-    /// Returns whether a selector here needs no buckets: an enclosing function ignores them, and no
-    /// enclosing part needs them, not even to detect counter resets.
+    /// Returns whether a selector here needs no buckets: an enclosing function ignores buckets, and
+    /// no enclosing part needs buckets, not even to detect counter resets.
     pub(super) fn is_without_buckets(&self) -> bool {
         self.without_buckets > 0 && self.with_buckets == 0
     }
@@ -426,7 +426,7 @@ fn buckets_of(expr: &Expr) -> (bool, bool) {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SubqueryTimes {
-    /// First time; greater than `last_ms` if no multiple of the step lies in the range.
+    /// First time; greater than `last_ms` if the range contains no multiple of the step.
     pub start_ms: i64,
     pub last_ms: i64,
     pub step_ms: i64,

@@ -144,7 +144,7 @@ impl Builder<'_> {
             ("rate" | "increase", false) => Some(CounterCheck::Name),
             _ => None,
         };
-        // `absent` looks only at presence, so series may become equal and keep their labels.
+        // `absent_over_time` uses only presence, so series keep their labels and never collide.
         let dropped = if is_absent { Dropped::Nothing } else { entry.dropped };
         let kind = FoldKind::Range(function);
         let node = match &args[place].kind {
@@ -155,7 +155,7 @@ impl Builder<'_> {
                 self.scan(&matrix.selector, fold, grid, (args[place].span, span), inputs)?
             }
             ExprKind::Subquery(subquery) => {
-                // Upstream loses the position of a subquery.
+                // Upstream loses the position of a subquery and annotates the start of the text.
                 arg_spans[place] = Span { start: 0, end: span.end };
                 let (node, when) = self.subquery(subquery, grid, args[place].span)?;
                 let fold = FoldPlan {
@@ -169,7 +169,7 @@ impl Builder<'_> {
                     args: scalars,
                     arg_spans,
                     dropped,
-                    // Samples count where the outermost subquery's function sees them.
+                    // Samples are counted in the windows of the outermost function only.
                     is_counted: self.subqueries == 0,
                     counter_check,
                 };
@@ -196,7 +196,7 @@ impl Builder<'_> {
         grid: Grid,
         span: Span,
     ) -> Result<NodeId, PlanError> {
-        // `timestamp` of a selector reads times of samples; elsewhere the step's time counts.
+        // `timestamp` of a selector returns times of samples, of other expressions the step's time.
         if let ExprKind::Vector(selector) = &arg.kind {
             let kind = match is_of_sample {
                 true => FoldKind::Timestamp,
@@ -206,7 +206,7 @@ impl Builder<'_> {
             if self.nodes[node].names != Names::Any {
                 return Ok(node);
             }
-            // Series of two names may take turns as one series, as in other functions of vectors.
+            // Series of several names may become one series if they have values at different steps.
             let names = self.dropped(Dropped::Metadata, Names::Any);
             return Ok(self.add(Kind::WithoutName, grid, span, names, &[node]));
         }
@@ -241,7 +241,7 @@ impl Builder<'_> {
             let text = "invalid regular expression in label_replace(): ";
             EvalError::execution(format!("{text}{expression}"))
         })?;
-        // Compiled expressions are large, so they count against the memory limit at once.
+        // Compiled expressions are large, so they are added to the memory of the plan at once.
         self.take(pattern.bytes(), span)?;
         let target = label(args[1], "destination label name in label_replace()")?;
         let node = self.build(args[0], grid)?;
@@ -301,7 +301,7 @@ impl Builder<'_> {
             Some(ExprKind::Vector(selector)) => selector.matchers.clone(),
             _ => Vec::new(),
         };
-        // Matchers on the name choose info metrics; others choose and filter their labels.
+        // Matchers on the name choose info metrics; others choose and filter data labels.
         let (names, data): (Vec<Matcher>, Vec<Matcher>) =
             given.into_iter().partition(|matcher| matcher.name == "__name__");
         let names = info_names(names);
@@ -322,7 +322,7 @@ impl Builder<'_> {
             shift: Default::default(),
             bounds: RangeBounds::Samples,
         };
-        // Info metrics come first, because their side of the join is held.
+        // Info metrics are the first input, because the join keeps them in memory.
         let infos = self.info_series(args[0], selector, grid, span)?;
         let base = self.build(args[0], grid)?;
         let known = self.nodes[base].names;
@@ -330,8 +330,8 @@ impl Builder<'_> {
     }
 }
 
-/// Position of an annotation about an argument. Its end is the end of the call: of equal
-/// annotations the last position counts, and a call is evaluated after all of its arguments.
+/// Returns the position of an annotation about an argument. It ends with the call, because equal
+/// annotations keep the position evaluated last, and a call is evaluated after its arguments.
 pub(super) fn noted_at(arg: Span, call: Span) -> Span {
     Span { end: call.end, ..arg }
 }
@@ -342,7 +342,7 @@ fn info_names(mut names: Vec<Matcher>) -> Vec<Matcher> {
     if names.is_empty() {
         return vec![name(MatchOp::Equal, "target_info")];
     }
-    // Without a positive condition, negative ones would match every metric of the store.
+    // Without a positive condition, negative conditions would match every metric of the store.
     if !names.iter().any(|m| matches!(m.op, MatchOp::Equal | MatchOp::Regex)) {
         names.insert(0, name(MatchOp::Regex, ".+_info"));
     }

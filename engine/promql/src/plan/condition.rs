@@ -1,4 +1,4 @@
-//! Matchers that the evaluation compares with label values, instead of the store.
+//! Matchers that the evaluation itself applies to label values, without the store.
 
 use crate::error::EvalError;
 use crate::syntax::{MatchOp, Matcher};

@@ -31,10 +31,10 @@ pub fn value(expr: &Expr, options: &Options) -> Option<f64> {
             "start" => Some(options.start_ms as f64 / 1000.0),
             "end" => Some(options.end_ms as f64 / 1000.0),
             "range" => Some((options.end_ms - options.start_ms) as f64 / 1000.0),
-            // `step()` is zero if the query has a single time, whatever step it asks for.
+            // `step()` is zero if the query has a single time, whatever step was requested.
             "step" if options.start_ms == options.end_ms => Some(0.0),
             "step" => Some(options.step_ms.unwrap_or(0) as f64 / 1000.0),
-            // `time()` has no entry there, so calls that depend on the step are not folded.
+            // `lookup` has no entry for `time`, so calls that depend on the step are not folded.
             name => match lookup(name)?.body {
                 Body::Scalar(apply) => {
                     let args = call.args.iter().map(|arg| value(arg, options));

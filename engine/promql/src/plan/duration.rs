@@ -14,7 +14,7 @@ pub fn positive(duration: &DurationValue, options: &Options) -> Result<i64, Plan
     resolve(duration, options, false)
 }
 
-/// Resolves an offset to milliseconds; it may be negative.
+/// Resolves an offset, which may be negative, to milliseconds.
 pub fn any(duration: &DurationValue, options: &Options) -> Result<i64, PlanError> {
     resolve(duration, options, true)
 }
@@ -46,7 +46,7 @@ fn resolve(
 fn seconds(expr: &DurationExpr, options: &Options) -> Result<f64, PlanError> {
     Ok(match &expr.kind {
         DurationExprKind::Number(number) => number.value,
-        // An instant query has no step; upstream counts zero.
+        // An instant query has no step; upstream uses zero.
         DurationExprKind::Step => options.step_ms.unwrap_or(0) as f64 / 1000.0,
         DurationExprKind::Range => (options.end_ms - options.start_ms) as f64 / 1000.0,
         DurationExprKind::Unary(UnaryOp::Plus, inner) => seconds(inner, options)?,
@@ -54,7 +54,7 @@ fn seconds(expr: &DurationExpr, options: &Options) -> Result<f64, PlanError> {
         DurationExprKind::Binary(op, left, right) => {
             let (left, right) = (seconds(left, options)?, seconds(right, options)?);
             let op = match op {
-                // `binop` would give an infinity here; upstream names the division instead.
+                // `binop` would return a number that is not finite; upstream reports the division.
                 DurationOp::Div if right == 0.0 => return Err(wrong(expr, "division by zero")),
                 DurationOp::Mod if right == 0.0 => return Err(wrong(expr, "modulo by zero")),
                 DurationOp::Min => return Ok(crate::functions::min(left, right)),
@@ -71,7 +71,7 @@ fn seconds(expr: &DurationExpr, options: &Options) -> Result<f64, PlanError> {
     })
 }
 
-/// An error at a duration. Upstream gives byte offsets here, not line and column.
+/// Makes an error at a duration. Upstream prints byte offsets here, not line and column.
 fn wrong(expr: &DurationExpr, text: &str) -> PlanError {
     let span = expr.span;
     PlanError::invalid(format!("{}:{}: {text}", span.start, span.end), span)

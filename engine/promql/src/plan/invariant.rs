@@ -7,7 +7,7 @@ use super::{Options, constant};
 use crate::syntax::{Expr, ExprKind};
 use std::collections::HashMap;
 
-/// Results for each expression of a tree, by address.
+/// Whether each expression of a tree is the same at all steps, by address of the expression.
 #[derive(Debug, Default)]
 pub struct Invariance(HashMap<*const Expr, Fixed>);
 
@@ -81,7 +81,7 @@ impl Invariance {
             }
             ExprKind::Paren(inner) | ExprKind::Unary(_, inner) => self.visit(inner, options),
             ExprKind::Aggregate(aggregate) => {
-                // Upstream looks at the aggregated expression alone.
+                // Upstream ignores whether the parameter is the same at all steps.
                 if let Some(param) = &aggregate.param {
                     self.visit(param, options);
                 }

@@ -4,7 +4,7 @@ use super::types::NodeId;
 use crate::source::Hints;
 use crate::syntax::{Matcher, Span};
 
-/// A start of series; the evaluation runs a plan's leaves one after the other.
+/// A source of series; the evaluation runs a plan's leaves one after the other.
 #[derive(Debug)]
 pub enum Leaf {
     /// Reads only labels from the store, before any scan.
@@ -15,10 +15,10 @@ pub enum Leaf {
     Generate(NodeId),
 }
 
-/// A look at the labels of a scan before the answer begins: tells whether series may become equal.
+/// A read of a scan's labels before the answer begins, to find whether series may become equal.
 #[derive(Debug)]
 pub struct Check {
-    /// The scan's matchers and, for some checks, one on the label in question.
+    /// The scan's matchers and, for some checks, a matcher that requires the relevant label.
     pub matchers: Vec<Matcher>,
     /// Oldest relevant sample, included, in milliseconds since the epoch.
     pub start_ms: i64,
@@ -30,21 +30,21 @@ pub struct Check {
     pub span: Span,
 }
 
-/// Property of label sets that makes series equal once labels are dropped or set.
+/// Finding that means that series may become equal once labels are dropped or set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckOf {
-    /// Any series, because the matchers ask for a label that the query will set.
+    /// Any series, because the matchers require a label that the query will set.
     Any,
-    /// Any series with a type or a unit. Then label sets are compared.
+    /// Any series with a type or a unit. A later check then compares label sets.
     Metadata,
     /// Two series that are equal without name, type and unit.
     Equal {
-        /// Run the check only if an earlier one found a type or a unit.
+        /// Run the check only if an earlier check found a type or a unit.
         after_metadata: bool,
     },
 }
 
-/// A read of series from the store, shared by all folds that take its samples.
+/// A read of series from the store, shared by all folds, nodes that turn samples into values.
 #[derive(Debug)]
 pub struct Scan {
     /// Matchers of the selector; all must hold.
@@ -53,9 +53,9 @@ pub struct Scan {
     pub start_ms: i64,
     /// Newest needed sample, included, in milliseconds since the epoch.
     pub end_ms: i64,
-    /// Use of the samples, by which the store may leave some out.
+    /// Hints with which the store may leave out unneeded samples.
     pub hints: Hints,
-    /// Fold nodes that take the samples, in the order in which each series is given to them.
+    /// Fold nodes that receive the samples, in the order in which each series is passed to them.
     pub consumers: Vec<NodeId>,
     /// Whether some consumers are on both sides of a join that takes series in lockstep.
     pub is_lockstep: bool,

@@ -10,13 +10,13 @@
 //! give each series to the first side of the join and then to the second side: the join holds one
 //! series instead of a whole side, and nothing is read twice. This works if
 //!
-//! - the selector requires one name, and no series has a type or a unit, which are dropped with the
-//!   name, so that several series may become one. The evaluation checks this and lets the second
-//!   side wait if necessary;
+//! - the selector requires one name, and no series has a type or a unit: these are dropped with the
+//!   name, so that series could become equal. The evaluation checks this, and lets the second side
+//!   wait if necessary;
 //! - the join is one-to-one, `and` or `unless`, by all labels and without fill values;
 //! - nodes between the scan and the join emit the result for each series at once, with its labels;
-//! - all other inputs of these nodes are complete before the scan begins, and the change makes no
-//!   other scan wait.
+//! - all other inputs of these nodes are complete before the scan begins, and no series of another
+//!   scan has to wait because a scan has moved.
 
 use super::order::is_of_one_name;
 use super::selector::{are_read_at_once, widen};
@@ -25,13 +25,13 @@ use crate::model::KeyLabels;
 use crate::syntax::{BinaryOp, Cardinality};
 use tidepool_model::sort;
 
-/// Maximum number of leaves and nodes of a plan that is examined, and of consumers of a scan: the
-/// comparison of all pairs takes time.
+/// Scans are merged only up to these numbers of leaves and nodes of a plan, and of consumers of a
+/// scan, because all pairs are compared.
 const LEAVES_MAX: usize = 100;
 const NODES_MAX: usize = 1000;
 const CONSUMERS_MAX: usize = 16;
 
-/// Merges scans that can run in lockstep. In a plan, nodes of an expression come before those of
+/// Merges scans that can run in lockstep. In a plan, nodes of an expression come before nodes of
 /// the enclosing expression, so inner joins are merged first.
 pub(super) fn merge(nodes: &mut [Node], leaves: &mut Vec<Leaf>) {
     if leaves.len() > LEAVES_MAX || nodes.len() > NODES_MAX {
@@ -40,7 +40,7 @@ pub(super) fn merge(nodes: &mut [Node], leaves: &mut Vec<Leaf>) {
     let mut later = 1;
     while later < leaves.len() {
         let plan = Plan::new(nodes, leaves);
-        // The nearest earlier scan is tried first: fewer leaves lie between, so less can wait.
+        // The nearest earlier scan is tried first: fewer leaves between both means less waiting.
         let found = (0..later).rev().find_map(|i| Some((i, plan.lockstep(i, later)?)));
         let Some((earlier, found)) = found else {
             later += 1;
@@ -52,7 +52,7 @@ pub(super) fn merge(nodes: &mut [Node], leaves: &mut Vec<Leaf>) {
         for id in found.joins {
             nodes[id].lockstep = Lockstep::Joins;
         }
-        // The merged scan takes the later place, where all other inputs of its nodes are complete.
+        // The merged scan runs at the later position, where all other inputs are complete.
         if let Leaf::Scan(other) = leaves.remove(earlier)
             && let Some(Leaf::Scan(scan)) = leaves.get_mut(later - 1)
         {
@@ -60,13 +60,13 @@ pub(super) fn merge(nodes: &mut [Node], leaves: &mut Vec<Leaf>) {
             scan.consumers = found.consumers;
             scan.is_lockstep = true;
         }
-        // The later scan has moved up one place; it may merge with another scan.
+        // The later scan has moved up one position; it may merge with another scan.
         later = (later - 1).max(1);
     }
 }
 
 struct LockstepScan {
-    /// Consumers in the order in which each series is given to them.
+    /// Consumers in the order in which each series is passed to them.
     consumers: Vec<NodeId>,
     joins: Vec<NodeId>,
     between: Vec<NodeId>,
@@ -89,7 +89,7 @@ impl<'a> Plan<'a> {
         Plan { nodes, leaves, inputs }
     }
 
-    /// Merges two scans into one that runs in the place of the later one, if possible.
+    /// Merges two scans into one scan at the position of the later scan, if possible.
     fn lockstep(&self, earlier: usize, later: usize) -> Option<LockstepScan> {
         let (Leaf::Scan(a), Leaf::Scan(b)) = (&self.leaves[earlier], &self.leaves[later]) else {
             return None;
@@ -102,7 +102,7 @@ impl<'a> Plan<'a> {
         if !are_equal || consumers.len() > CONSUMERS_MAX {
             return None;
         }
-        // Nodes of the first side of a join come before those of its second side.
+        // Nodes of the first side of a join come before nodes of the second side.
         sort::sort(&mut consumers);
         let ways: Vec<Vec<(NodeId, Port)>> = consumers.iter().map(|id| self.way(*id)).collect();
         let mut joins = Vec::new();
@@ -129,18 +129,18 @@ impl<'a> Plan<'a> {
         self.does_none_wait(earlier, later, &found).then_some(found)
     }
 
-    /// Returns the nodes that a node's series reach, with the ports by which they enter.
+    /// Returns the nodes that the series of a node reach, each with the port that they enter.
     fn way(&self, id: NodeId) -> Vec<(NodeId, Port)> {
         std::iter::successors(self.nodes[id].parent, |(id, _)| self.nodes[*id].parent).collect()
     }
 
-    /// Returns the node at which two paths meet, if it is a join that can take both in lockstep.
+    /// Returns the node at which two paths meet, if the node is a join that can run in lockstep.
     fn join(&self, first: &[(NodeId, Port)], second: &[(NodeId, Port)]) -> Option<NodeId> {
         let meets = |(id, port): &(NodeId, Port)| {
             let (_, other) = first.iter().find(|(other, _)| other == id)?;
             Some((*id, *other, *port))
         };
-        // Consumers ascend, so the first one has to feed the held side (port 0).
+        // Consumers ascend, so the first consumer has to feed the held side (port 0).
         let (id, 0, 1) = second.iter().find_map(meets)? else { return None };
         let is_by_all_labels = match &self.nodes[id].kind {
             Kind::Set(BinaryOp::And | BinaryOp::Unless, by) => *by == KeyLabels::without(&[]),
@@ -175,8 +175,8 @@ impl<'a> Plan<'a> {
         self.nodes[id].names != Names::Any
     }
 
-    /// Returns whether series of the leaves between two scans have to wait for no others if the
-    /// earlier scan runs in the place of the later one.
+    /// Returns whether no series of the leaves from one scan to the other has to wait if the
+    /// earlier scan runs at the position of the later scan.
     fn does_none_wait(&self, earlier: usize, later: usize, found: &LockstepScan) -> bool {
         let place = |leaf: usize| if leaf == earlier { later } else { leaf };
         let filled_by = |leaf: &Leaf| match leaf {
@@ -195,7 +195,7 @@ impl<'a> Plan<'a> {
                 last[parent] = last[id].max(last[parent]);
             }
         }
-        // A port waits for the ports before it, unless the join takes both in lockstep.
+        // A port waits for the ports before it, unless the join takes both ports in lockstep.
         let waits = |leaf: usize, id: NodeId, port: Port| {
             let is_in_step =
                 self.nodes[id].lockstep == Lockstep::Joins || found.joins.contains(&id);
@@ -208,7 +208,7 @@ impl<'a> Plan<'a> {
             filled_by(&self.leaves[leaf]).into_iter().all(|node| {
                 let start = (node, self.nodes[node].ports.saturating_sub(1));
                 let mut way = std::iter::once(start).chain(self.way(node));
-                // Held series go no further by themselves, and aggregated results are small.
+                // Nothing flows beyond a held input, and little beyond an aggregation.
                 let mut has_ended = false;
                 way.all(|(id, port)| {
                     let may_pass = has_ended || !waits(place(leaf), id, port);
@@ -221,7 +221,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Returns whether a node emits nothing before all series have come.
+/// Returns whether a node emits nothing before all series have arrived.
 fn gathers(kind: &Kind) -> bool {
     matches!(kind, Kind::Aggregate(_) | Kind::CountValues(..) | Kind::Absent(_) | Kind::Scalar)
 }

@@ -2,14 +2,14 @@
 //! parts that are the same at all steps, and merges equal selectors into one scan.
 //!
 //! Equal selectors share one scan, which covers both time ranges if these touch, in two cases: an
-//! aggregation stands between one of the selectors and the operator at which both meet; or both
-//! meet at a join in lockstep (`lockstep`), which matches by all labels, so that each series
-//! matches itself. The two sides of any other join, as in `x - on (a) x`, are two scans: series
-//! come in label order, and a flowing series may match the last series of the held side, so all of
-//! the flowing side would have to wait. Reading the series twice takes no memory.
+//! aggregation is between one of the selectors and the operator at which both meet; or both meet at
+//! a join in lockstep (see `lockstep`), where each series matches only itself. Any other join, such
+//! as `x - on (a) x`, needs two scans: one side is kept in memory, and the other side would have to
+//! wait, because a series may match the last series in memory. Reading series twice takes no
+//! memory.
 //!
-//! The inputs of a node come before the node. Scans run one after the other; held inputs are
-//! complete before the input that flows past them begins.
+//! The inputs of a node come before the node. Scans run one after the other; inputs that are kept
+//! in memory are complete before the input that flows past them begins.
 
 mod binary;
 mod build;

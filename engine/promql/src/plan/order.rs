@@ -1,5 +1,5 @@
-//! Decides whether series come in the order of their labels, as the store gives them, and whether
-//! later series may turn out to have the labels of earlier ones.
+//! Decides whether series arrive in the order of their labels, as the store returns them, and
+//! whether a later series may turn out to have the labels of an earlier series.
 
 use super::binary::dropped;
 use super::types::{Check, CheckOf, Kind, Leaf, Names, Node, NodeId, Scan};
@@ -11,13 +11,13 @@ pub(super) struct Order<'a> {
     nodes: &'a [Node],
     leaves: &'a [Leaf],
     is_delayed: bool,
-    /// The flowing input of each node: the one with the last port.
+    /// The input of each node that fills its last port; other inputs are kept in memory.
     last_inputs: Vec<Option<NodeId>>,
 }
 
 /// Whether delivery may begin before the last series is known.
 pub(super) enum Safety {
-    /// An operator holds all series, so delivery begins when all are known.
+    /// An operator keeps all series in memory, so delivery begins when all are known.
     Whole,
     /// Delivery may begin, unless one of these checks is positive.
     If(Vec<Check>),
@@ -31,7 +31,7 @@ struct Flow {
     is_of_scan: bool,
     /// Whether name, type or unit are dropped, or ignored by matching.
     drops_metadata: bool,
-    /// Labels that the query sets, which no series of the scan may have had.
+    /// Labels that the query sets; checks ensure that no series of the scan has these labels.
     set: Vec<String>,
 }
 
@@ -48,9 +48,9 @@ impl<'a> Order<'a> {
         Order { nodes, leaves, is_delayed, last_inputs }
     }
 
-    /// Returns whether the series of a node come in ascending order of labels. Dropping a name that
-    /// all series have keeps the order, except for a series without other labels: it comes after
-    /// series with labels before the name alone, such as `A`.
+    /// Returns whether the series of a node arrive in ascending order of labels. Dropping a name
+    /// that all series have keeps the order. The exception is a series without other labels: it
+    /// comes after series whose labels sort before the name, such as `A`.
     pub fn is_by_labels(&self, top: NodeId) -> bool {
         let mut id = top;
         loop {
@@ -63,11 +63,11 @@ impl<'a> Order<'a> {
                 }
                 // An instant vector is sorted by value or by chosen labels.
                 Kind::Sort(_) => node.grid.steps > 1,
-                // `or` emits the later terms after the first one.
+                // `or` emits the later terms after the first term.
                 Kind::Set(op, _) => *op != BinaryOp::Or,
                 Kind::Cleanup => self.has_known_names(id),
                 Kind::Repeat | Kind::Pass => true,
-                // At most one series.
+                // These nodes emit at most one series.
                 Kind::Number(_)
                 | Kind::Time
                 | Kind::Date(_)
@@ -102,7 +102,7 @@ impl<'a> Order<'a> {
                     way.push(node);
                     id = below;
                 }
-                // The operator holds all series and emits them in one go.
+                // The operator collects all series and emits them at the end.
                 _ => return Safety::Whole,
             }
         };
@@ -191,7 +191,7 @@ impl Flow {
     }
 }
 
-/// Returns whether a node emits series before all of them have come.
+/// Returns whether a node emits series before all of its input has arrived.
 fn passes_on(node: &Node) -> bool {
     match &node.kind {
         Kind::Sort(_) => node.grid.steps > 1,
@@ -231,7 +231,7 @@ fn checks(scan: &Scan, flow: &Flow) -> Vec<Check> {
         flow.set.iter().map(|label| check(Some(label), CheckOf::Any)).collect();
     if flow.drops_metadata {
         let after_metadata = is_of_one_name(scan);
-        // Series of one name stay distinct without it, unless a type or a unit is dropped too.
+        // Series of one name stay distinct without the name, unless type or unit are dropped, too.
         if after_metadata {
             checks.push(check(Some("__type__"), CheckOf::Metadata));
             checks.push(check(Some("__unit__"), CheckOf::Metadata));

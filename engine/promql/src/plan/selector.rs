@@ -14,13 +14,13 @@ use std::collections::HashMap;
 use super::invariant::bare;
 
 /// Maximum number of scans that a selector is compared with, and of consumers of a scan; without
-/// it, planning of thousands of selectors would be quadratic.
+/// this limit, planning of thousands of selectors would be quadratic.
 const SHARED_MAX: usize = 100;
 
 /// Approximate duration of a chunk: 120 samples, one each 15 seconds.
 const CHUNK_MS: i64 = 30 * 60_000;
 
-/// Approximate memory of a path to a consumer in bytes, without its steps.
+/// Approximate memory of a path to a consumer in bytes, without the entries of the path.
 const PATH_BYTES: usize = 64;
 
 impl Builder<'_> {
@@ -37,7 +37,7 @@ impl Builder<'_> {
         self.last(selector, kind, grid, span, span)
     }
 
-    /// Plans a function of the last sample of each series; `call` is the position of its user.
+    /// Plans a function of the last sample of each series; `call` is the position of the function.
     pub(super) fn last(
         &mut self,
         selector: &VectorSelector,
@@ -49,7 +49,7 @@ impl Builder<'_> {
         let when = self.when(&selector.shift)?;
         let lookback_ms = self.options.lookback_ms;
         let dropped = match kind {
-            // Series of one name stay distinct without it; others keep it until `WithoutName`.
+            // Series of one name stay distinct without it; other names stay until `WithoutName`.
             FoldKind::Timestamp | FoldKind::StartTimestamp if names_of(selector) != Names::Any => {
                 Dropped::Metadata
             }
@@ -61,7 +61,7 @@ impl Builder<'_> {
             offset_ms: when.offset_ms,
             range_ms: lookback_ms,
             margin_ms: match kind {
-                // Interpolation needs the next sample too, which is searched one lookback ahead.
+                // Interpolation needs the next sample, too, which is at most one lookback ahead.
                 FoldKind::Smoothed => (0, lookback_ms),
                 _ => (0, 0),
             },
@@ -116,8 +116,8 @@ impl Builder<'_> {
         })
     }
 
-    /// Adds a fold and its scan, unless an existing scan can be shared. The positions are those of
-    /// the selector and of its user.
+    /// Adds a fold and its scan, unless an existing scan can be shared. The positions are of the
+    /// selector and of the expression that uses it.
     pub(super) fn scan(
         &mut self,
         selector: &VectorSelector,
@@ -203,7 +203,7 @@ impl Builder<'_> {
 }
 
 /// Returns whether one read for both scans costs no more than two reads. Chunks between windows are
-/// skipped if all windows end at the times of one grid; otherwise all are read.
+/// skipped if all windows end at the times of one grid; otherwise all chunks are read.
 pub(super) fn are_read_at_once(a: &Scan, b: &Scan) -> bool {
     let span_ms = |start_ms: i64, end_ms: i64| end_ms.saturating_sub(start_ms) as f64 + 1.0;
     let read_ms = |scan: &Scan| {
@@ -218,10 +218,10 @@ pub(super) fn are_read_at_once(a: &Scan, b: &Scan) -> bool {
     end_together || span_ms(start_ms, end_ms) <= read_ms(a) + read_ms(b)
 }
 
-/// Extends a scan to the windows of another one.
+/// Extends a scan to the windows of another scan.
 pub(super) fn widen(scan: &mut Scan, other: &Scan) {
     let (hints, more) = (&mut scan.hints, &other.hints);
-    // Windows are given by the last one and the step; if these differ, all samples are needed.
+    // Hints describe windows by the last end and the step; if either differs, all samples are used.
     if scan.end_ms != other.end_ms || hints.step_ms != more.step_ms {
         hints.step_ms = 0;
     }
@@ -235,8 +235,8 @@ fn matchers_bytes(matchers: &[Matcher]) -> usize {
     texts.sum::<usize>() + size_of_val(matchers)
 }
 
-/// Returns whether two consumers may share a scan: the results of the second must not wait in full
-/// for those of the first, so an aggregation must lie on the second's path to their meeting point.
+/// Returns whether two consumers may share a scan. Results of the second wait for the first, so an
+/// aggregation must reduce them on the second's path to the point where both meet.
 fn may_join(paths: &HashMap<NodeId, Path>, with: NodeId, path: &Path) -> bool {
     let Some(other) = paths.get(&with) else { return false };
     // Numbers of expressions are unique, so equal numbers mean the same expression.
@@ -244,7 +244,7 @@ fn may_join(paths: &HashMap<NodeId, Path>, with: NodeId, path: &Path) -> bool {
     path[common..].iter().any(|(_, is_aggregate)| *is_aggregate)
 }
 
-/// Returns the knowledge about the names of a selector's series.
+/// Returns whether the series of a selector have no name, the same name or any names.
 fn names_of(selector: &VectorSelector) -> Names {
     let is_name = |m: &&crate::syntax::Matcher| m.name == "__name__" && m.op == MatchOp::Equal;
     match selector.matchers.iter().find(is_name) {
@@ -257,8 +257,8 @@ fn names_of(selector: &VectorSelector) -> Names {
 /// A reference time: `@` in milliseconds, and `offset`.
 type Reference = (Option<i64>, i64);
 
-/// Returns `@` and offset if all selectors of a vector have the same ones; `None` if they differ,
-/// or if a part of the vector has no selector.
+/// Returns `@` and offset if all selectors of a vector have the same values; `None` if selectors
+/// differ, or if a part of the vector has no selector.
 pub fn info_reference(expr: &Expr, options: &Options) -> Option<Reference> {
     let mut references = Vec::new();
     let is_complete = references_of(expr, options, &mut Vec::new(), &mut references);
@@ -271,7 +271,7 @@ pub fn info_reference(expr: &Expr, options: &Options) -> Option<Reference> {
     (is_complete && references.iter().all(is_same)).then_some(first)
 }
 
-/// Collects the references of all selectors; returns whether each part of the vector has one.
+/// Collects the references of all selectors; returns whether each part of the vector has any.
 fn references_of<'e>(
     expr: &'e Expr,
     options: &Options,

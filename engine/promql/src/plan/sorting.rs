@@ -7,9 +7,9 @@ use crate::syntax::{Expr, ExprKind, Span};
 const SORTS: [&str; 4] = ["sort", "sort_desc", "sort_by_label", "sort_by_label_desc"];
 
 impl Builder<'_> {
-    /// Collects the sort calls that are evaluated over a range. As upstream has it, a subquery is a
-    /// range unless it begins at its last time or has no step, so a subquery of one step may be a
-    /// range. Errors are ignored here; planning reports the same ones.
+    /// Collects the sort calls that are evaluated over a range. As in upstream, a subquery is a
+    /// range if its first time is before its last time, even with only one step. Errors are ignored
+    /// here, because planning reports the same errors.
     pub(super) fn add_sorts(&self, expr: &Expr, grid: Grid, is_range: bool, sorts: &mut Vec<Span>) {
         let is_once = self.invariance.get(expr).is_repeated;
         // A repeated part is evaluated as an instant query, where sorting has an effect.

@@ -1,13 +1,12 @@
-//! Decides whether the answer at a step depends on nothing but the step's time and samples that are
-//! not newer. Such a step has the same answer in every range query of the same step width, wherever
-//! the range begins and ends.
+//! Decides whether the answer at a step depends only on the step's time and on samples up to it.
+//! Such a step has the same answer in every range query of the same step width, wherever the range
+//! begins and ends.
 //!
 //! Not stepwise are: `@`, `start()`, `end()`, `range()` and `step()`, which see the whole range;
 //! negative offsets and `smoothed`, which look ahead; `limitk`, `limit_ratio`, `info` and sorting;
-//! and everything that may make series equal that are different series at different steps, which is
-//! an error in a range that holds both and none in a shorter one. The same holds for ties among the
-//! series of `or` and for sums that depend on the order of these series, because a series may come
-//! from either side.
+//! and all operations that may make two series equal, because a range that contains both fails, but
+//! not a range that contains only one. After `or`, operations that depend on the order of series
+//! (ties, rounding of sums) are not stepwise, because a series may come from either side.
 
 use super::order::is_of_one_name;
 use super::types::{FoldPlan, Kind, Leaf, Names, Node};
@@ -42,7 +41,7 @@ fn is_moving(shift: &TimeShift) -> bool {
 fn has_range(duration: &DurationValue) -> bool {
     fn names_range(expr: &DurationExpr) -> bool {
         match &expr.kind {
-            // Ranges that are compared have the same step, so a duration may use it.
+            // Ranges that are compared have the same step, so a duration may use `step()`.
             DurationExprKind::Number(_) | DurationExprKind::Step => false,
             DurationExprKind::Range => true,
             DurationExprKind::Unary(_, inner) => names_range(inner),
@@ -72,7 +71,7 @@ pub(super) fn look_back(nodes: &[Node], leaves: &[Leaf]) -> bool {
     let is_of_or = are_of_or(nodes);
     nodes.iter().enumerate().all(|(id, node)| match &node.kind {
         Kind::Fold(fold) => {
-            // Series of several names could become equal in a long range and not in a short one.
+            // Series of several names could become equal in a long range, but not in a short range.
             looks_back(fold) && (fold.dropped == Dropped::Nothing || is_of_one_name(id))
         }
         Kind::Subquery(fold, _) => {
@@ -84,7 +83,7 @@ pub(super) fn look_back(nodes: &[Node], leaves: &[Leaf]) -> bool {
         }
         Kind::Aggregate(plan) => match plan.op {
             AggregateOp::Limitk | AggregateOp::LimitRatio => false,
-            // Equal values, and rounding errors, follow the order in which series come.
+            // Ties and rounding errors depend on the order of the series.
             AggregateOp::Topk
             | AggregateOp::Bottomk
             | AggregateOp::Stddev
@@ -100,7 +99,7 @@ pub(super) fn look_back(nodes: &[Node], leaves: &[Leaf]) -> bool {
     })
 }
 
-/// Returns for each node whether series reach it in the order that `or` gave them.
+/// Returns for each node whether the order of its series depends on `or`.
 fn are_of_or(nodes: &[Node]) -> Vec<bool> {
     let mut are = vec![false; nodes.len()];
     // The inputs of a node come before the node, so one pass suffices.

@@ -21,7 +21,7 @@ pub struct Options {
     pub step_ms: Option<i64>,
     /// Maximum age of the sample that an instant vector selector returns (lookback delta).
     pub lookback_ms: i64,
-    /// Step of subqueries that have none of their own.
+    /// Step of subqueries that state no step.
     pub subquery_step_ms: i64,
     /// Limits of memory, samples, steps and nesting.
     pub limits: Limits,
@@ -82,7 +82,7 @@ pub struct Plan {
     pub returns: ValueType,
     /// The result, if the expression is a string literal.
     pub text: Option<String>,
-    /// Whether the answer at a step depends on nothing but its time and samples that are not newer.
+    /// Whether the answer at a step depends only on its time and on samples up to this time.
     pub is_stepwise: bool,
     /// Whether the answer's series are to be sorted by labels, if the memory limit permits.
     pub is_sorted: bool,
@@ -99,22 +99,22 @@ pub struct Node {
     pub span: Span,
     /// Node and port that receive the node's series; `None` for the root.
     pub parent: Option<(NodeId, Port)>,
-    /// Number of inputs; scans and generators fill one more port than there are scalar inputs.
+    /// Number of inputs, including the port that a scan or generator feeds.
     pub ports: usize,
     /// Knowledge about the metric names of the node's series.
     pub names: Names,
-    /// Behaviour while a scan gives series to both sides of a join.
+    /// Behaviour while a scan passes series to both sides of a join.
     pub lockstep: Lockstep,
 }
 
-/// Behaviour of a node while a scan gives each series to both sides of a join. The evaluation may
+/// Behaviour of a node while a scan passes each series to both sides of a join. The evaluation may
 /// find that a scan cannot run in lockstep; then the second side waits as usual.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lockstep {
     /// Not part of a lockstep scan.
     #[default]
     None,
-    /// Stands between the scan and the join, so the node emits the result for a series at once.
+    /// Is between the scan and the join, so the node emits the result for a series at once.
     Passes,
     /// Is the join: a series of the second side matches only the last series of the first side.
     Joins,
@@ -195,7 +195,7 @@ pub enum FoldKind {
     Samples,
 }
 
-/// Operation of a node. The inputs of each are listed in the order of the ports.
+/// Operation of a node. The inputs of an operation are listed in the order of the ports.
 #[derive(Debug)]
 pub enum Kind {
     /// Folds the samples of a scan; inputs are scalars.
@@ -228,7 +228,7 @@ pub enum Kind {
     VectorScalar(VectorScalar),
     /// A binary operator between two vectors; inputs are the held side, then the flowing side.
     Join(Join),
-    /// `and`, `or`, `unless`; inputs are the right operands, then the left one.
+    /// `and`, `or`, `unless`; inputs are the right operands, then the left operand.
     Set(BinaryOp, KeyLabels),
     /// An aggregation; inputs are its parameter, unless that is constant, then the series.
     Aggregate(AggregatePlan),
@@ -236,7 +236,7 @@ pub enum Kind {
     CountValues(KeyLabels, String),
     /// `label_replace`, with its compiled regular expression.
     LabelReplace(Box<LabelReplace>),
-    /// `label_join` of source labels into one.
+    /// `label_join` of source labels into a target label.
     LabelJoin {
         /// Label that receives the joined value.
         target: String,
@@ -268,8 +268,8 @@ pub enum Kind {
 pub struct Root {
     /// Whether and when series are sorted.
     pub sorting: Sorting,
-    /// Whether a later series may have the labels of an earlier one, which is an error: then no
-    /// series is delivered before the last one is known.
+    /// Whether a later series may have the labels of an earlier series, which is an error: then no
+    /// series is delivered before all series are known.
     pub may_fail: bool,
 }
 
@@ -278,7 +278,7 @@ pub struct Root {
 pub enum Sorting {
     /// Not sorted; series keep the order of evaluation.
     None,
-    /// Sorted by construction, unless an operator holds some series: then as [`Sorting::All`].
+    /// Sorted by construction, unless an operator delays some series: then as [`Sorting::All`].
     IfHeld,
     /// All series are collected and sorted.
     All,
@@ -297,7 +297,7 @@ pub struct VectorScalar {
     pub returns_bool: bool,
 }
 
-/// A binary operator between two vectors; the flowing side is joined with the held side.
+/// A binary operator of vectors: one side is held in memory, the other flows past it.
 #[derive(Clone, Debug)]
 pub struct Join {
     /// Arithmetic, comparison or trim operator.

@@ -16,11 +16,11 @@ pub struct ClassicBucket {
     pub count: f64,
 }
 
-/// Returns the quantile, interpolated within its bucket. Changes the buckets: they are sorted,
-/// those of equal bounds merged, and counts raised to those of lower buckets. A quantile in the
-/// last bucket is the lower bound of that bucket. The first bucket begins at zero, or gives its
-/// upper bound if that is not positive. The result is NaN without observations, with fewer than two
-/// buckets, or without a bucket for infinity.
+/// Returns the quantile, interpolated within its bucket. Sorts the buckets, merges buckets of equal
+/// bounds, and raises counts to the counts of lower buckets. A quantile in the last bucket is the
+/// lower bound of that bucket. The first bucket begins at zero; if its upper bound is not positive,
+/// the quantile is this bound. The result is NaN without observations, with fewer than two buckets,
+/// or without a bucket for infinity.
 ///
 /// Also returns the counts that were raised, for an evaluation at `time_ms`.
 pub fn bucket_quantile(
@@ -115,7 +115,7 @@ fn rank(value: f64, buckets: &[ClassicBucket], count: f64) -> f64 {
     }
 }
 
-/// Sorts buckets and merges those of equal bounds; false without a bucket for infinity.
+/// Sorts buckets and merges buckets of equal bounds; false without a bucket for infinity.
 fn sort(buckets: &mut Vec<ClassicBucket>) -> bool {
     // The sort is stable, so counts of equal bounds are added in the order of their series.
     buckets.sort_by(|a, b| a.upper.total_cmp(&b.upper));

@@ -15,8 +15,8 @@ pub enum Skew {
     Lost,
 }
 
-/// Returns the quantile, interpolated on a logarithmic scale in exponential buckets, linearly in
-/// others.
+/// Returns the quantile, interpolated on a logarithmic scale in exponential buckets, and linearly
+/// in other buckets.
 ///
 /// NaN observations count as the highest. Quantiles of at least 0.5 are counted from the top,
 /// unless NaN observations are possible.
@@ -30,7 +30,7 @@ pub fn histogram_quantile(q: f64, histogram: &Histogram) -> (f64, Skew) {
     if histogram.count == 0.0 || q.is_nan() {
         return (f64::NAN, Skew::Nothing);
     }
-    // A NaN sum means that there may be NaN observations, which are in no bucket at the top.
+    // A NaN sum means that NaN observations may exist, which no bucket contains.
     let from_below = histogram.sum.is_nan() || q < 0.5;
     let rank = if from_below { q * histogram.count } else { (1.0 - q) * histogram.count };
     let mut buckets = histogram.buckets();
@@ -39,7 +39,7 @@ pub fn histogram_quantile(q: f64, histogram: &Histogram) -> (f64, Skew) {
     let mut bucket = found.bucket;
     if histogram.has_custom_buckets() {
         if bucket.lower == f64::NEG_INFINITY {
-            // As upstream, begins at zero, or gives its upper bound if that is not positive.
+            // As in upstream, begins at zero; an upper bound that is not positive is the result.
             if bucket.upper <= 0.0 {
                 return (bucket.upper, Skew::Nothing);
             }
@@ -62,7 +62,7 @@ pub fn histogram_quantile(q: f64, histogram: &Histogram) -> (f64, Skew) {
     let rank = if from_below { rank - (count - bucket.count) } else { count - rank };
     let is_skewed = histogram.sum.is_nan() && found.total < histogram.count;
     if histogram.sum.is_nan() {
-        // Upstream iterates on to count the rest, and then interpolates in the last bucket.
+        // Upstream iterates over the rest to count it, and then interpolates in the last bucket.
         bucket = found.last.unwrap_or(bucket);
     }
     let skew = if is_skewed { Skew::Skewed } else { Skew::Nothing };
@@ -77,7 +77,7 @@ struct RankBucket {
     /// Observations up to this bucket, included.
     count: f64,
     total: f64,
-    /// Last bucket behind this one.
+    /// Last bucket of the iteration, if it is after this bucket.
     last: Option<Bucket>,
 }
 
@@ -87,7 +87,7 @@ impl RankBucket {
             Bucket { lower: 0.0, upper: 0.0, has_lower: false, has_upper: false, count: 0.0 };
         let mut found = RankBucket { bucket, count: 0.0, total: 0.0, last: None };
         while let Some(bucket) = next() {
-            // Set before the test, so that a rank beyond all buckets ends in the last one.
+            // Set before the test, so that a rank beyond all buckets ends in the last bucket.
             found.bucket = bucket;
             if bucket.count == 0.0 {
                 continue;
@@ -116,7 +116,7 @@ impl Bucket {
         }
     }
 
-    /// Returns the value below which this fraction of the bucket lies.
+    /// Returns the value below which this fraction of the bucket's observations is.
     fn at(&self, fraction: f64, is_linear: bool) -> f64 {
         if is_linear {
             return self.lower + (self.upper - self.lower) * fraction;
@@ -142,7 +142,7 @@ pub fn histogram_fraction(lower: f64, upper: f64, histogram: &Histogram) -> (f64
     for mut bucket in histogram.buckets() {
         counted += bucket.count;
         let is_zero = bucket.lower <= 0.0 && bucket.upper >= 0.0;
-        // Only the zero bucket contains zero, and it has no logarithmic scale.
+        // Only the zero bucket contains zero, which has no logarithm.
         if is_zero {
             bucket.end_at_zero(histogram);
         }
@@ -151,7 +151,7 @@ pub fn histogram_fraction(lower: f64, upper: f64, histogram: &Histogram) -> (f64
         }
         below += bucket.count;
     }
-    // NaN observations are in no bucket, so they must not fill up an upper rank.
+    // NaN observations are in no bucket, so a rank must not include them.
     let count = if histogram.sum.is_nan() { counted } else { histogram.count };
     let is_skewed = histogram.sum.is_nan() && counted < histogram.count;
     let [lower, upper] = ranks.map(|rank| match rank.below {

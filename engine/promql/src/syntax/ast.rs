@@ -7,7 +7,7 @@ use super::{AggregateOp, BinaryOp, DurationOp, MatchOp, Text, UnaryOp};
 pub struct Span {
     /// Offset of the first byte.
     pub start: u32,
-    /// Offset behind the last byte.
+    /// Offset after the last byte.
     pub end: u32,
 }
 
@@ -16,7 +16,7 @@ pub struct Span {
 pub enum ValueType {
     /// A float without labels or time.
     Scalar,
-    /// A string, as literals write it.
+    /// A string, the value of a string literal.
     String,
     /// One sample for each series.
     Vector,
@@ -101,7 +101,7 @@ impl Expr {
     }
 
     /// Returns this expression and its left operands while they are binary expressions, outermost
-    /// first. Chains are as deep as they are long, so they are walked in loops.
+    /// first. The tree of a chain is as deep as the chain is long, so chains are walked in loops.
     pub fn chain(&self) -> Vec<(&Expr, &Binary)> {
         let mut chain = Vec::new();
         let mut expr = self;
@@ -114,7 +114,7 @@ impl Expr {
 
     /// Returns the operands of a chain in the order of the text; empty for other expressions.
     pub fn operands(&self) -> Vec<&Expr> {
-        // The outermost operator comes first, but it is the last one in the text.
+        // The outermost operator comes first in `chain`, but last in the text.
         let chain = self.chain();
         let first = chain.last().map(|(_, binary)| &binary.lhs);
         first.into_iter().chain(chain.iter().rev().map(|(_, binary)| &binary.rhs)).collect()
@@ -153,7 +153,7 @@ impl Expr {
     }
 }
 
-/// A number or duration, as literals write it.
+/// A literal number, or a literal duration with units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NumberLiteral {
     /// The value; seconds of a duration.
@@ -179,9 +179,9 @@ pub enum RangeBounds {
     /// Only the samples within the range are used.
     #[default]
     Samples,
-    /// `anchored`: the last samples at or before its ends are used.
+    /// `anchored`: the last samples at or before the ends of the range are used.
     Anchored,
-    /// `smoothed`: values are interpolated at its ends.
+    /// `smoothed`: values are interpolated at the ends of the range.
     Smoothed,
 }
 
@@ -190,7 +190,7 @@ pub enum RangeBounds {
 pub struct VectorSelector {
     /// Metric name before the braces; empty if there is none.
     pub name: String,
-    /// All matchers, including the one of `__name__`.
+    /// All matchers, including the matcher of `__name__`.
     pub matchers: Vec<Matcher>,
     /// The modifiers `@` and `offset`.
     pub shift: TimeShift,
@@ -294,11 +294,11 @@ pub struct Binary {
     pub lhs: Expr,
     /// The right operand of the operator.
     pub rhs: Expr,
-    /// Whether a comparison has `bool`: it gives 0 or 1 instead of filtering.
+    /// Whether a comparison has `bool`: it returns 0 or 1 instead of filtering.
     pub returns_bool: bool,
     /// Matching of series; `None` if an operand is a scalar.
     pub matching: Option<Matching>,
-    /// Type of the result: a scalar if both operands are, else a vector.
+    /// Type of the result: a scalar if both operands are scalars, else a vector.
     pub value_type: ValueType,
 }
 
@@ -325,7 +325,7 @@ impl Drop for Binary {
 pub struct Matching {
     /// Number of series of one side that may match a series of the other.
     pub cardinality: Cardinality,
-    /// Whether `labels` are the labels that must be equal (`on`), or the ignored ones.
+    /// Whether `labels` must be equal (`on`) or are ignored (`ignoring`).
     pub is_on: bool,
     /// Labels of `on` or `ignoring`, in the order of the text.
     pub labels: Vec<String>,

@@ -71,9 +71,9 @@ impl Check<'_> {
         }
     }
 
-    /// Checks a chain of operators from the innermost one on.
+    /// Checks a chain of operators from the innermost operator outwards.
     fn chain(&self, binary: &mut Binary, span: Span) -> Checked {
-        // Taken apart and rebuilt in loops, because a chain may be longer than the stack is deep.
+        // The chain is taken apart and rebuilt in loops, because recursion may exhaust the stack.
         let mut chain: Vec<Box<Binary>> = Vec::new();
         let mut left = binary.take_left();
         while let ExprKind::Binary(mut inner) = left {
@@ -106,7 +106,7 @@ impl Check<'_> {
             return self.error(sign, "comparisons between scalars must use BOOL modifier");
         }
         let Some(matching) = &mut binary.matching else { return Ok(()) };
-        // The parser cannot know the cardinality of set operators: it has no keyword.
+        // The parser cannot know the cardinality of set operators, because no keyword states it.
         if op.is_set() && matching.cardinality == Cardinality::OneToOne {
             matching.cardinality = Cardinality::ManyToMany;
         }
@@ -152,8 +152,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Returns the range from the operator to the byte before the right operand, without blanks
-    /// around. Its end leaves out the last byte, as upstream's positions do.
+    /// Returns the range from the operator to the byte before the right operand, without blanks at
+    /// its ends. The range omits the last byte, as upstream's positions do.
     fn operator_span(&self, binary: &Binary) -> Span {
         let is_blank = |at: u32| {
             matches!(self.text.as_bytes().get(at as usize), Some(b' ' | b'\t' | b'\n' | b'\r'))
@@ -187,7 +187,7 @@ impl Check<'_> {
             return self.error(span, format!("{wrong} argument(s) in call to {name}, got {given}"));
         }
         let is_info = function.name == "info";
-        // Checked first and in its own way: the argument selects labels, so all of it may be empty.
+        // Checked first, with a rule of its own: the matchers may all accept an empty value.
         if let Some(selector) = call.args.get(1).filter(|_| is_info) {
             self.info_selector(selector, span)?;
         }
@@ -195,7 +195,7 @@ impl Check<'_> {
             if is_info && i == 1 {
                 continue;
             }
-            // Arguments beyond the listed types have the last one.
+            // Arguments beyond the listed types have the last type.
             let Some(wanted) = function.args.get(i).or(function.args.last()) else { break };
             self.expect(arg, *wanted, &format!("call to function {name}"))?;
         }
@@ -249,7 +249,7 @@ fn is_operand(found: ValueType) -> bool {
 }
 
 impl super::Matcher {
-    /// Returns whether the matcher accepts a value; compiles an expression each time.
+    /// Returns whether the matcher accepts a value; compiles a regular expression on each call.
     pub fn matches(&self, value: &str) -> bool {
         let fits = || Pattern::new(&self.value).is_ok_and(|pattern| pattern.is_match(value));
         match self.op {

@@ -7,7 +7,7 @@ use super::ValueType;
 pub struct Function {
     /// Name of the function in PromQL.
     pub name: &'static str,
-    /// Types of the arguments; optional ones are last.
+    /// Types of the arguments; optional arguments are last.
     pub args: &'static [ValueType],
     /// 0 if there are as many arguments as types. Otherwise the argument of the last type may be
     /// missing, or occur up to this many times, or any number of times for -1.

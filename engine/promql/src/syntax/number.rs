@@ -33,7 +33,7 @@ pub fn duration(text: &str) -> Result<i64, String> {
         let letters = rest.find(|letter: char| letter.is_ascii_digit()).unwrap_or(rest.len());
         let unit = &rest[..letters];
         rest = &rest[letters..];
-        // Unknown units have an error of their own; known ones in the wrong order are invalid.
+        // Unknown units have an error of their own; known units in the wrong order are invalid.
         if !UNITS.iter().any(|(name, _)| *name == unit) {
             return Err(format!("unknown unit {} in duration {}", quoted(unit), quoted(text)));
         }
@@ -42,13 +42,13 @@ pub fn duration(text: &str) -> Result<i64, String> {
             .and_then(|ms| sum.checked_add(ms))
             .filter(|ms| *ms <= DURATION_MS_MAX)
             .ok_or("duration out of range")?;
-        // A unit may only be followed by smaller ones, so each occurs once.
+        // Only smaller units may follow, so each unit occurs once.
         units = &units[place + 1..];
     }
     Ok(sum as i64)
 }
 
-/// Appends a duration in milliseconds. Years and weeks are written only if nothing is left over.
+/// Appends a duration in milliseconds. Years and weeks are written only if nothing remains.
 pub fn push_duration(ms: i64, out: &mut String) {
     if ms == 0 {
         return out.push_str("0s");
@@ -80,7 +80,7 @@ pub fn number(text: &str) -> Result<f64, String> {
         return Err(wrong("invalid syntax"));
     }
     match text.parse::<f64>() {
-        // Words such as `inf` are infinite too, but by intention.
+        // Words such as `inf` are infinite by intention, so only digits are out of range.
         Ok(number) if number.is_infinite() && text.starts_with(|l: char| l.is_ascii_digit()) => {
             Err(wrong("value out of range"))
         }

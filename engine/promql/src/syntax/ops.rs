@@ -65,17 +65,17 @@ pub enum BinaryOp {
     Pow,
     /// `atan2`: angle of two coordinates, in radians.
     Atan2,
-    /// `==`: filters equal numbers or histograms.
+    /// `==`: keeps equal numbers or histograms.
     Equal,
-    /// `!=`: filters different numbers or histograms.
+    /// `!=`: keeps different numbers or histograms.
     NotEqual,
-    /// `<`: filters smaller numbers on the left.
+    /// `<`: keeps numbers smaller than the right operand.
     Less,
-    /// `<=`: filters smaller or equal numbers.
+    /// `<=`: keeps smaller or equal numbers.
     LessEqual,
-    /// `>`: filters larger numbers on the left.
+    /// `>`: keeps numbers larger than the right operand.
     Greater,
-    /// `>=`: filters larger or equal numbers.
+    /// `>=`: keeps larger or equal numbers.
     GreaterEqual,
     /// `</`: keeps the buckets of a histogram below a value.
     TrimUpper,

@@ -15,7 +15,7 @@ impl Expr {
     }
 }
 
-/// Appends an expression with its indentation: on one line, or on several if that is too long.
+/// Appends an expression with its indentation, on several lines if one line is too long.
 fn push(expr: &Expr, level: usize, line_bytes_max: usize, out: &mut String) {
     let start = out.len();
     indent(level, out);
@@ -23,7 +23,7 @@ fn push(expr: &Expr, level: usize, line_bytes_max: usize, out: &mut String) {
     push_expr(expr, out);
     if out.len() - text_start <= line_bytes_max {
         if matches!(expr.kind, ExprKind::Subquery(_)) {
-            // Upstream writes a short subquery without the blanks before it.
+            // Upstream writes a short subquery without indentation.
             out.replace_range(start..text_start, "");
         }
         return;
@@ -57,13 +57,13 @@ fn push(expr: &Expr, level: usize, line_bytes_max: usize, out: &mut String) {
         }
         ExprKind::Subquery(subquery) => {
             out.truncate(start);
-            // The inner expression brings its own blanks, and the range follows its last line.
+            // The inner expression has its own indentation, and the range follows its last line.
             push(&subquery.expr, level, line_bytes_max, out);
             push_subquery_range(subquery, out);
         }
         ExprKind::Unary(op, inner) => {
             out.truncate(text_start);
-            // The inner expression brings its own blanks, which must not follow the sign.
+            // The inner expression has its own indentation, which must not follow the sign.
             let mut text = String::new();
             push(inner, level, line_bytes_max, &mut text);
             out.push(sign(*op));

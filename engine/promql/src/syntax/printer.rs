@@ -184,7 +184,7 @@ fn push_selector(selector: &VectorSelector, out: &mut String) {
 }
 
 fn push_series(selector: &VectorSelector, out: &mut String) {
-    // The matcher that the name stands for is not printed again.
+    // The matcher that the parser made of the name is not printed again.
     let is_name = |matcher: &Matcher| {
         let VectorSelector { name, .. } = selector;
         let is_equal = matcher.op == super::MatchOp::Equal && matcher.name == "__name__";
@@ -227,7 +227,7 @@ fn push_at(shift: &TimeShift, out: &mut String) {
         Some(At::End) => out.push_str(" @ end()"),
         Some(At::Time(ms)) => {
             let sign = if ms < 0 { "-" } else { "" };
-            // A sign apart keeps times between -1 and 0 seconds negative.
+            // The separate sign keeps times between -1 and 0 seconds negative.
             let ms = ms.unsigned_abs();
             out.push_str(&format!(" @ {sign}{}.{:03}", ms / 1000, ms % 1000));
         }

@@ -1,6 +1,6 @@
 //! Quoting and unquoting of strings by Go's rules.
 
-/// Appends a letter as it is written within quotes of this mark.
+/// Appends a letter, escaped as in a text that is quoted with `mark`.
 fn push_letter(letter: char, mark: char, out: &mut String) {
     use std::fmt::Write as _;
     match letter {
@@ -22,8 +22,8 @@ fn push_letter(letter: char, mark: char, out: &mut String) {
     }
 }
 
-/// Returns whether a letter is printable, judged by the library's escapes. The letter before it
-/// carries combining marks, which would be escaped when alone.
+/// Returns whether a letter is printable, judged by the escapes of `escape_debug`. The `a` before
+/// the letter keeps combining marks from being escaped.
 fn is_printable(letter: char) -> bool {
     let mut bytes = [b'a', 0, 0, 0, 0];
     let len = letter.encode_utf8(&mut bytes[1..]).len();
@@ -70,7 +70,7 @@ pub fn quoted_letter(letter: char) -> String {
 /// Returns the bytes of a quoted token whose escapes are valid; `None` for other texts.
 pub fn unquoted(token: &str) -> Option<Vec<u8>> {
     let inner = token.get(1..token.len().saturating_sub(1))?;
-    // Raw strings have no escapes, and most others use none.
+    // Raw strings have no escapes, and most other strings use none.
     if token.starts_with('`') || !inner.contains('\\') {
         return Some(inner.into());
     }

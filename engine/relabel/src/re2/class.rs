@@ -6,8 +6,8 @@ use super::{SyntaxError, Wrong};
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 use std::collections::HashMap;
 
-/// Maximum number of ranges in all classes of an expression, and of characters to fold: bounds on
-/// the cost of parsing. A larger expression would be too large once compiled.
+/// `RANGES_MAX` bounds the ranges in all classes of an expression, `FOLDED_MAX` the characters to
+/// fold, and so the cost of parsing. A larger expression would be too large once compiled.
 const RANGES_MAX: usize = 100_000;
 const FOLDED_MAX: usize = 500_000;
 
@@ -57,7 +57,7 @@ impl Classes {
         self.finished(ranges_of(code, code).collect(), folds, ClassUnicode::empty())
     }
 
-    /// Parses a bracketed class behind the bracket at `start`.
+    /// Parses a bracketed class after the bracket at `start`.
     pub(super) fn bracketed(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -69,7 +69,7 @@ impl Classes {
         let mut ranges = Vec::new();
         let mut done = Vec::new();
         let mut is_first = true;
-        // A bracket at the first place is a member of the class.
+        // A closing bracket at the first position is a member of the class.
         while is_first || cursor.peek() != Some(']') {
             is_first = false;
             if let Some(class) = self.named(cursor, folds)? {
@@ -100,7 +100,7 @@ impl Classes {
         Ok(class)
     }
 
-    /// Parses a Perl or Unicode class behind the backslash at `start`. Returns `None` and reads
+    /// Parses a Perl or Unicode class after the backslash at `start`. Returns `None` and reads
     /// nothing for other escapes.
     pub(super) fn escaped(
         &mut self,
@@ -131,7 +131,7 @@ impl Classes {
         if !ahead.skip("[:") {
             return Ok(None);
         }
-        // Without the end it is not a named class: `[[:]` holds two characters.
+        // Without `:]` this is no named class: `[[:]` contains two characters.
         let Some(name) = ahead.until(":]") else { return Ok(None) };
         *cursor = ahead;
         let plain = name.strip_prefix('^');
@@ -154,7 +154,7 @@ impl Classes {
         Ok(class)
     }
 
-    /// Parses a Unicode class behind the backslash: `pN`, `p{Greek}`, `P{^Lu}`.
+    /// Parses a Unicode class after the backslash: `pN`, `p{Greek}`, `P{^Lu}`.
     fn of_unicode(
         &mut self,
         cursor: &mut Cursor<'_>,
@@ -182,7 +182,7 @@ impl Classes {
             None => name,
         };
         let key = (name.to_owned(), folds);
-        // Tables are large, and expressions repeat them, so each is built and folded once.
+        // Tables are large, and expressions repeat them, so each table is built and folded once.
         let mut class = match self.tables.get(&key) {
             Some(known) => known.clone(),
             None => {
@@ -210,8 +210,8 @@ impl Classes {
     ) -> Result<ClassUnicode, SyntaxError> {
         let mut class = ClassUnicode::new(ranges);
         if folds {
-            // The library looks up each character, so only those that may have another case are
-            // folded.
+            // `case_fold_simple` looks up each character, so only characters that may have another
+            // case are folded.
             let with_case = ClassUnicodeRange::new('\0', LAST_WITH_CASE);
             let mut folded = ClassUnicode::new([with_case]);
             folded.intersect(&class);
@@ -229,7 +229,7 @@ impl Classes {
     }
 
     fn count(&mut self, class: &ClassUnicode) -> Result<(), SyntaxError> {
-        // A single character costs no more than its place in the expression.
+        // Up to two ranges cost no more than their text in the expression.
         self.ranges += class.ranges().len().saturating_sub(2);
         match self.ranges > RANGES_MAX {
             true => Err(SyntaxError::new(Wrong::TooLarge, "")),
@@ -284,12 +284,12 @@ fn ranges_of(low: u32, high: u32) -> impl Iterator<Item = ClassUnicodeRange> {
 }
 
 /// Returns a general category or a script by its name, or `Any`, `ASCII` or `Assigned`. Case,
-/// spaces, hyphens and underscores are ignored. The tables are the library's, which has more of
-/// them than RE2.
+/// spaces, hyphens and underscores are ignored. The tables are those of `regex-syntax`, which has
+/// more tables than RE2.
 fn table(name: &str) -> Option<ClassUnicode> {
     let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_- ".contains(&byte);
     let mut plain = name.bytes().filter(u8::is_ascii_alphanumeric);
-    // The library ignores a leading `is`, which RE2 does not.
+    // `regex-syntax` ignores a leading `is`, but RE2 does not.
     let begins_with_is = plain.next().is_some_and(|byte| byte.eq_ignore_ascii_case(&b'i'))
         && plain.next().is_some_and(|byte| byte.eq_ignore_ascii_case(&b's'));
     if begins_with_is || !name.bytes().all(is_of_name) {

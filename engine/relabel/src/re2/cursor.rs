@@ -36,7 +36,7 @@ impl<'e> Cursor<'e> {
         Some(letter)
     }
 
-    /// Skips a text, if it comes next, and returns whether it did.
+    /// Skips `text` if it is next, and returns whether it was skipped.
     pub(super) fn skip(&mut self, text: &str) -> bool {
         let comes = self.rest().starts_with(text);
         if comes {

@@ -1,9 +1,9 @@
-//! Escapes that stand for one character, within classes and outside.
+//! Escapes of a single character, within classes and outside.
 
 use super::cursor::Cursor;
 use super::{SyntaxError, Wrong};
 
-/// Parses an escape behind the backslash at `start`; returns the code point, which may be a
+/// Parses an escape after the backslash at `start`; returns the code point, which may be a
 /// surrogate.
 pub(super) fn escape(cursor: &mut Cursor<'_>, start: usize) -> Result<u32, SyntaxError> {
     let Some(letter) = cursor.next() else {
@@ -41,7 +41,7 @@ fn octal(cursor: &mut Cursor<'_>, first: char) -> u32 {
     code
 }
 
-/// Reads two hexadecimal digits, or any number of them in braces.
+/// Reads two hexadecimal digits, or any number of digits in braces.
 fn hexadecimal(cursor: &mut Cursor<'_>) -> Option<u32> {
     let digit = |letter: char| letter.to_digit(16);
     let first = cursor.next()?;

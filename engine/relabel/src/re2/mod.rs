@@ -1,7 +1,7 @@
 //! Parser of regular expressions in RE2's syntax, as Go's package `regexp/syntax` with its flags
 //! `Perl`. All expressions that users write are parsed here.
 //!
-//! The result is the tree that `regex-automata` compiles. The library's own syntax differs too much
+//! The result is the tree that `regex-automata` compiles. This library's syntax differs too much
 //! for a translation of the text: here a lone `{` is a letter, an escape such as `\<` or a
 //! repetition such as `a**` is an error, `\w` and `\b` are ASCII only, a class has no operators,
 //! and `(?U)` or `(?x)` mean other things.

@@ -20,7 +20,7 @@ struct Flags {
 #[derive(Debug)]
 struct Part {
     hir: Hir,
-    /// Product of the counts by which its innermost part is repeated.
+    /// Largest product of the counts of nested repetitions within the part.
     repeats: u32,
     height: u32,
 }
@@ -34,7 +34,7 @@ struct Group {
     number: Option<u32>,
     branches: Vec<Hir>,
     parts: Vec<Part>,
-    /// Characters behind the parts; each is a part of its own.
+    /// Characters after `parts`; each character is a part of its own.
     text: String,
     repeats: u32,
     height: u32,
@@ -72,7 +72,7 @@ impl<'e> Parser<'e> {
         loop {
             let start = self.cursor.at();
             let Some(letter) = self.cursor.next() else { break };
-            // Only a repetition directly behind another one is an error.
+            // Only a repetition directly after another repetition is an error.
             let before = self.repetition.take();
             match letter {
                 '(' => self.open(start)?,
@@ -162,7 +162,7 @@ impl<'e> Parser<'e> {
         self.character(code)
     }
 
-    /// Opens a group, or sets flags of the current one.
+    /// Opens a group, or sets flags of the current group.
     fn open(&mut self, start: usize) -> Result<(), SyntaxError> {
         if !self.cursor.skip("?") {
             self.captures += 1;
@@ -244,8 +244,8 @@ impl<'e> Parser<'e> {
         Ok(())
     }
 
-    /// Repeats the last part. The operator begins at `start`, the one directly before it at
-    /// `before`.
+    /// Repeats the last part. The operator begins at `start`, and a repetition operator directly
+    /// before it, which is an error, at `before`.
     fn repeat(
         &mut self,
         start: usize,
@@ -278,8 +278,8 @@ impl<'e> Parser<'e> {
         Ok(())
     }
 
-    /// Parses `{2}`, `{2,}` or `{2,3}` behind the brace at `start`. Returns `None` and reads
-    /// nothing if the brace stands for itself.
+    /// Parses `{2}`, `{2,}` or `{2,3}` after the brace at `start`. Returns `None` and reads nothing
+    /// if the brace is a literal.
     fn counts(&mut self, start: usize) -> Result<Option<(u32, Option<u32>)>, SyntaxError> {
         let mut ahead = self.cursor.clone();
         let Some(min) = count(&mut ahead) else { return Ok(None) };
@@ -348,7 +348,7 @@ impl Group {
 
     fn end_branch(&mut self) {
         self.end_text();
-        // A single part needs no sequence around it, so no level.
+        // A single part needs no sequence around it, which would be a level.
         let level = u32::from(self.parts.len() > 1);
         let parts = std::mem::take(&mut self.parts);
         for part in &parts {

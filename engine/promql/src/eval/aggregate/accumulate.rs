@@ -96,7 +96,7 @@ impl Accumulate {
                 _ => {
                     let note = Note::HistogramIgnoredInAggregation(op.name());
                     context.annotations.note(note, "", self.plan.expr_span);
-                    // One note suffices: it names neither step nor series.
+                    // One annotation suffices, because its text names neither step nor series.
                     break;
                 }
             }
@@ -146,7 +146,7 @@ impl Operator for Accumulate {
             floats.drop_histograms();
             let group = &self.groups[number];
             for (step, sum) in group.histograms.iter().enumerate() {
-                // Nothing counts after histograms that could not be added.
+                // Samples after histograms that could not be added are ignored at this step.
                 if sum.as_ref().is_some_and(|sum| sum.is_broken()) {
                     floats.clear_step(step);
                 }

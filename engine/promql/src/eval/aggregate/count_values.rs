@@ -65,7 +65,7 @@ impl Operator for CountValues {
         for step in 0..series.column.len() {
             let Some(value) = series.column.value(step) else { continue };
             let number = match &last {
-                // Most values repeat from step to step, so text and key are not made again.
+                // Most values repeat from step to step, so text and key are not computed again.
                 Some((before, number)) if is_same(before, &value) => *number,
                 _ => self.group(&mut series.labels, &value, out)?,
             };
@@ -89,7 +89,7 @@ impl Operator for CountValues {
     }
 }
 
-/// Returns whether two values have the same text; zero and negative zero do not.
+/// Returns whether two values have the same text. Zero and negative zero differ.
 fn is_same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),

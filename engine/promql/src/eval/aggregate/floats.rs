@@ -4,15 +4,15 @@ use crate::eval::column::{Bits, Column};
 use crate::kahan;
 use crate::syntax::AggregateOp;
 
-/// State of a group's floats. The numbers depend on the operator: a sum and its compensation; the
-/// smallest or largest value; a sum of squared differences and a mean.
+/// State of a group's floats. `value` and `second` are a sum and its compensation, or a sum of
+/// squared differences and a mean; for `min` and `max`, `value` is the result so far.
 #[derive(Debug)]
 pub struct Floats {
     value: Vec<f64>,
     second: Vec<f64>,
     count: Vec<f64>,
     present: Bits,
-    /// Steps whose sum would overflow; `value` is a mean there.
+    /// Steps whose sum would overflow; at these steps `value` is a mean.
     means: Option<Bits>,
 }
 
@@ -39,7 +39,7 @@ impl Floats {
     }
 
     pub fn add(&mut self, op: AggregateOp, column: &Column) {
-        // The common case without a branch for each step.
+        // A branch for each step would slow down the common sum over full columns.
         if op == AggregateOp::Sum && column.is_full() && self.present.is_full() {
             let sums = self.value.iter_mut().zip(&mut self.second);
             for ((sum, lost), value) in sums.zip(column.floats()) {
@@ -70,7 +70,7 @@ impl Floats {
             AggregateOp::Count => self.count[step] = 1.0,
             AggregateOp::Group => {}
             AggregateOp::Stddev | AggregateOp::Stdvar => {
-                // The deviation of an infinite value is NaN, even if it is the only one.
+                // The deviation of an infinite value is NaN, even if the group has no other value.
                 self.value[step] = if value.is_finite() { 0.0 } else { f64::NAN };
                 self.second[step] = value;
                 self.count[step] = 1.0;
@@ -98,7 +98,7 @@ impl Floats {
             }
             AggregateOp::Stddev | AggregateOp::Stdvar => {
                 self.count[step] += 1.0;
-                // Welford's algorithm, without compensation, as upstream has it.
+                // Welford's algorithm, without compensation, as in upstream.
                 let delta = value - self.second[step];
                 self.second[step] += delta / self.count[step];
                 self.value[step] += delta * (value - self.second[step]);

@@ -1,12 +1,11 @@
-//! Heap of the selected values.
+//! Heap of the values that `topk` or `bottomk` selects.
 //!
-//! Among equal values, upstream keeps those that its heap happens to keep, and returns them in the
-//! order of that heap. This heap moves entries as Go's `container/heap` does, so that answers are
-//! the same.
+//! Upstream's heap decides which of several equal values are kept and in which order they are
+//! returned. This heap moves entries as Go's `container/heap` does, so that answers are the same.
 
 use tidepool_model::sort;
 
-/// Largest number of entries whose equal values keep their order, as in Go's sorting.
+/// Maximum number of entries that Go's sort keeps in order if their values are equal.
 const STABLE_MAX: usize = 12;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,11 +14,11 @@ pub struct Entry {
     pub series: u32,
 }
 
-/// The largest values with the smallest of them on top, or the reverse.
+/// The largest values with the smallest on top, or the smallest values with the largest on top.
 #[derive(Clone, Debug, Default)]
 pub struct Heap(Vec<Entry>);
 
-/// Returns whether an entry is above another one. NaN is above everything.
+/// Returns whether `a` belongs nearer to the top than `b`. NaN belongs above everything.
 fn is_above(a: &Entry, b: &Entry, is_largest: bool) -> bool {
     a.value.is_nan() || if is_largest { a.value < b.value } else { a.value > b.value }
 }
@@ -29,8 +28,8 @@ impl Heap {
         self.0.len()
     }
 
-    /// Adds an entry if there is room, or if it is ahead of the top, which it replaces. Returns
-    /// whether the entry was added, and the one that was replaced.
+    /// Adds an entry while the heap has fewer than `room`; later an entry that beats the top
+    /// replaces the top. Returns whether the entry was added, and the entry that was replaced.
     pub fn offer(&mut self, entry: Entry, room: i64, is_largest: bool) -> (bool, Option<Entry>) {
         let Heap(entries) = self;
         if (entries.len() as i64) < room {
@@ -80,7 +79,7 @@ impl Heap {
         }
     }
 
-    /// Returns all entries, the best one first.
+    /// Returns all entries, the best entry first.
     pub fn into_sorted(self, is_largest: bool) -> Vec<Entry> {
         let Heap(mut entries) = self;
         if entries.len() > STABLE_MAX {
@@ -94,7 +93,7 @@ impl Heap {
             });
             return entries;
         }
-        // Go sorts so few entries by insertion, which decides the order of equal ones.
+        // Go sorts so few entries by insertion, which decides the order of equal values.
         for end in 1..entries.len() {
             let mut at = end;
             while at > 0 && is_above(&entries[at - 1], &entries[at], is_largest) {

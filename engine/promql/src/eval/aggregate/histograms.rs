@@ -7,7 +7,7 @@ use crate::model::{CounterReset, Histogram};
 /// A sum or a mean of histograms, with compensation for rounding errors.
 #[derive(Debug, Default)]
 pub struct HistogramSum {
-    /// `None` if a float came first; then there is no result.
+    /// `None` if the group had a float before its first histogram; then the result is `None`, too.
     value: Option<Box<Histogram>>,
     lost: Compensation,
     count: f64,
@@ -18,7 +18,7 @@ pub struct HistogramSum {
 }
 
 impl HistogramSum {
-    /// Starts with the first histogram of a group, which is ignored if floats came before.
+    /// Starts with the first histogram of a group, which is ignored if the group has had floats.
     pub fn first(histogram: &Histogram, after_floats: bool) -> HistogramSum {
         let mut sum = HistogramSum { count: 1.0, ..HistogramSum::default() };
         if !after_floats {
@@ -33,7 +33,7 @@ impl HistogramSum {
         self.has_no_reset |= histogram.counter_reset == CounterReset::NotReset;
     }
 
-    /// Returns whether some histograms could not be added, after which nothing counts.
+    /// Returns whether a histogram could not be added; then the group ignores samples of this step.
     pub fn is_broken(&self) -> bool {
         self.is_broken
     }
@@ -57,7 +57,7 @@ impl HistogramSum {
         }
     }
 
-    /// Returns whether bucket bounds were reconciled; `None` if that is impossible.
+    /// Adds to the sum; returns whether bounds were reconciled, or `None` if they cannot be.
     fn sum(&mut self, histogram: &Histogram) -> Option<bool> {
         let value = self.value.as_mut()?;
         Some(value.add_compensated(histogram, &mut self.lost).ok()?.custom_bounds)
@@ -87,7 +87,7 @@ impl HistogramSum {
         Some(value.add_compensated(&term, &mut self.lost).ok()?.custom_bounds || is_reconciled)
     }
 
-    /// Returns the result, and whether only some of the histograms had a counter reset.
+    /// Returns the result, and whether the counter reset hints of the histograms conflict.
     pub fn result(&mut self, is_average: bool) -> (Option<Histogram>, bool) {
         let collides = self.has_reset && self.has_no_reset;
         if self.is_broken {

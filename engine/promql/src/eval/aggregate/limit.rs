@@ -28,10 +28,10 @@ pub fn series_port(plan: &AggregatePlan) -> Port {
     usize::from(matches!(plan.param, Some(ScalarArg::Port(_))))
 }
 
-/// Returns whether any series is requested; fails if a count is no 64-bit integer.
+/// Returns whether any count is at least 1; fails if a count does not fit a 64-bit integer.
 pub fn check_count(param: &Param) -> Result<bool, EvalError> {
     let extent = param.extent();
-    // NaN fails this comparison, so it is refused below.
+    // NaN fails this comparison, so NaN is refused below.
     if extent.max < 1.0 {
         return Ok(false);
     }
@@ -107,7 +107,7 @@ impl LimitOf {
             let is_kept = match ratio {
                 0.0 => false,
                 ratio if ratio > 0.0 => place < ratio,
-                // The complement of `1 + ratio`: both together select every series once.
+                // The complement of the series that the positive ratio `1 + ratio` selects.
                 ratio => place >= 1.0 + ratio,
             };
             if !is_kept {

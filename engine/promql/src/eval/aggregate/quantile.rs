@@ -1,4 +1,4 @@
-//! `quantile`, which holds all floats of its input.
+//! `quantile`, which keeps all floats of its input in memory.
 
 use super::param::Param;
 use crate::annotations::Note;
@@ -12,7 +12,7 @@ use crate::plan::{AggregatePlan, Grid, Port};
 use crate::quantile::of_values;
 use crate::syntax::Span;
 
-/// Memory of a column without its values: the struct, and its place in the list of a step.
+/// Memory of a column besides its values: the struct, and its float in the list of a step.
 const COLUMN_BYTES: usize = size_of::<Column>() + size_of::<f64>();
 
 pub struct Quantile {

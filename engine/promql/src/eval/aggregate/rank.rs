@@ -26,7 +26,7 @@ pub struct Rank {
     index: KeyIndex,
     /// Heaps of the selected values of each group and step, the worst value on top.
     heaps: Vec<Vec<Heap>>,
-    /// Labels of series, as long as one of their values is selected.
+    /// Series in order of arrival; labels are kept while a value of their series is selected.
     series: Vec<Ranked>,
     held: Usage,
 }
@@ -86,7 +86,7 @@ impl Rank {
             };
             if let Some(ranked) = self.series.get_mut(out.series as usize) {
                 ranked.entries -= 1;
-                // Labels take most of the memory, so they are freed with the last entry.
+                // Labels need most of the memory, so they are freed with the last selected value.
                 if ranked.entries == 0 {
                     ranked.labels = Labels::default();
                 }
@@ -112,7 +112,7 @@ impl Rank {
     }
 
     fn in_order_of_series(&mut self, out: &mut Out<'_>) -> Result<(), EvalError> {
-        // Entries are held twice until the heaps are freed.
+        // Entries are in memory twice until the heaps are freed.
         let count = self.heaps.iter().flatten().map(Heap::len).sum::<usize>();
         let copy = Usage { bytes: count * size_of::<(u32, u32, f64)>(), samples: 0 };
         out.context.budget.take(copy, self.span)?;
@@ -169,7 +169,7 @@ impl Operator for Rank {
     }
 
     fn end(&mut self, port: Port, out: &mut Out<'_>) -> Result<(), EvalError> {
-        // Errors of the parameter are reported even if no series came.
+        // Errors of the parameter are reported even if no series has arrived.
         if port != self.series_port || !self.open()? {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! One-to-one joins over several steps: results replace the held values.
+//! One-to-one joins over several steps: results replace the values of the held ("one") side.
 
 use super::join::{Group, Joiner, Pair, is_arithmetic, several_matches};
 use crate::binop;
@@ -10,7 +10,7 @@ use crate::model::Value;
 use std::rc::Rc;
 
 impl Joiner {
-    /// Returns whether results of a one-to-one join may replace the held values: each key has one
+    /// Returns whether results may replace the held values: in a one-to-one join, each key has one
     /// result, to which several flowing series may contribute.
     pub(super) fn may_replace(&self) -> bool {
         let matching = &self.plan.matching;
@@ -23,7 +23,7 @@ impl Joiner {
         if group.result.is_none() {
             group.result = Some(self.labels.of(&series.labels, &labels));
             group.histograms = Bits::new(self.grid.steps);
-            // Results overwrite histograms, but their presence decides errors of later series.
+            // Results overwrite histograms, but errors of later series depend on the former types.
             if held.has_histograms() {
                 let steps = (0..self.grid.steps).filter(|step| held.histogram(*step).is_some());
                 steps.for_each(|step| group.histograms.set(step));
@@ -34,7 +34,7 @@ impl Joiner {
                 continue;
             }
             if group.matched.get(step) {
-                // Operands of types that the operator does not accept are no match.
+                // A second match is an error, unless the operator refuses the operand types.
                 let was_histogram = group.histograms.get(step);
                 match self.kinds(series.column.histogram(step).is_some(), was_histogram) {
                     element if element.value.is_none() => drop(self.result(element, step)),
@@ -43,7 +43,7 @@ impl Joiner {
                 continue;
             }
             let values = Pair { flowing: &series.column, held: &held };
-            // The common case of two floats avoids `Value`s.
+            // Two floats are the common case and need no `Value`s.
             if is_arithmetic(self.plan.op)
                 && let (Some(left), Some(right)) = (series.column.float(step), held.float(step))
             {
@@ -53,7 +53,7 @@ impl Joiner {
             }
             let Some(element) = self.element(values, step) else { continue };
             if let Some(value) = self.result(element, step) {
-                // A filtered value is removed, and still counts as matched.
+                // A value that a comparison filters is removed; its step still is matched.
                 held.put(step, value);
                 group.matched.set(step);
             }
@@ -62,7 +62,7 @@ impl Joiner {
         Ok(())
     }
 
-    /// Applies the operator to operand types alone.
+    /// Applies the operator to any values of these types, because the held value is overwritten.
     fn kinds(&self, flows_histogram: bool, holds_histogram: bool) -> binop::Element {
         let any = |is_histogram| match is_histogram {
             true => Value::Histogram(Rc::default()),

@@ -1,4 +1,4 @@
-//! Joins: the "one" side is held by key, and the other side flows past it.
+//! Joins: the "one" side is held in memory by key; each "flowing" series is joined on arrival.
 //!
 //! Source: prometheus/prometheus, `promql/engine.go` (`VectorBinop`).
 
@@ -20,7 +20,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use tidepool_model::sort;
 
-/// Approximate memory of an entry of [`Group::given`] in bytes, without its bits.
+/// Approximate bytes of an entry of [`Group::given`], without the bits of its steps.
 const GIVEN_BYTES: usize = 64;
 
 /// A binary operator between two vectors.
@@ -47,11 +47,11 @@ pub(super) struct Group {
     pub(super) held: Vec<(Labels, Column)>,
     /// Steps at which a flowing series was joined.
     pub(super) matched: Bits,
-    /// The same for each label set of a many-to-one result, if label sets may be equal.
+    /// For many-to-one joins whose result labels may be equal: steps with results, by label hash.
     given: HashMap<u64, Bits>,
     /// Labels of the result, if results replace the held values at the steps in `matched`.
     pub(super) result: Option<Labels>,
-    /// With `result`: steps at which a histogram was held.
+    /// If `result` is set: steps at which the held series had histograms before they were replaced.
     pub(super) histograms: Bits,
 }
 
@@ -85,12 +85,12 @@ impl Joiner {
         context.budget.take(held, self.span)
     }
 
-    /// Returns whether a flowing series is the only one of its key.
+    /// Returns whether the sides arrive in lockstep, where a key has only one flowing series.
     fn is_lockstep(&self, context: &Context) -> bool {
         self.lockstep != Lockstep::None && context.is_lockstep
     }
 
-    /// Drops what is held; the series that follow have other keys.
+    /// Drops all held series, because the series that follow have other keys.
     fn forget(&mut self, context: &mut Context) {
         self.index.clear();
         for group in self.groups.drain(..) {
@@ -120,7 +120,7 @@ impl Joiner {
         Ok(())
     }
 
-    /// Records the steps at which a held series has the same key, unless another pair has them.
+    /// Records new steps at which both `series` and a held series of the same key have values.
     fn find_duplicates(
         &mut self,
         number: usize,
@@ -169,7 +169,7 @@ impl Joiner {
         )
     }
 
-    /// Fails if the held side has duplicates at a step where this series has a value.
+    /// Fails if the held side has duplicates at a step where the flowing `column` has a value.
     fn check(&self, column: &Column) -> Result<(), EvalError> {
         for (steps, text) in &self.duplicates {
             if steps.iter().any(|step| column.has(step)) {
@@ -180,10 +180,10 @@ impl Joiner {
     }
 
     fn flow(&mut self, series: Series, out: &mut Out<'_>) -> Result<(), EvalError> {
-        // Upstream fails at such a step even if no flowing series has the duplicate key.
+        // Upstream fails at a step with duplicates even if no flowing series has their key.
         self.check(&series.column)?;
         let fill = self.plan.matching.fill_rhs;
-        // With a fill value, a flowing series has a result even without a held one.
+        // With a fill value, a flowing series has a result even without a held series.
         let number = match fill {
             Some(_) => Some(self.group(&series.labels, out.context)?),
             None => self.index.find(&self.by, &series.labels),
@@ -192,7 +192,7 @@ impl Joiner {
             out.context.recycle(series.column);
             return Ok(());
         };
-        // Taken out, because `join` borrows all of `self`; put back below.
+        // Moved out, because `join` borrows all of `self`; the group is put back below.
         let mut group = std::mem::take(&mut self.groups[number]);
         // In lockstep no other flowing series has the key, so results are emitted at once.
         if !self.is_lockstep(out.context) && self.may_replace() && group.held.len() == 1 {
@@ -202,10 +202,10 @@ impl Joiner {
             return result;
         }
         let distinct = match self.labels.is_distinct(&series.labels) {
-            // Results of `fill_left` come later and may have the same labels.
+            // Results of `fill_left` follow at the end and may have the same labels.
             _ if self.plan.matching.fill_lhs.is_some() => Distinct::No,
             true if group.held.len() + usize::from(fill.is_some()) == 1 => Distinct::Known,
-            // Two series of one key at the only step are an error.
+            // A second flowing series of the key at the only step is an error, found by `mark`.
             _ if self.is_one_to_one() && self.grid.steps == 1 => Distinct::Checked,
             _ => Distinct::No,
         };
@@ -338,7 +338,7 @@ impl Joiner {
         Ok(())
     }
 
-    /// Joins held series that were not matched with the fill value.
+    /// Joins the unmatched values of held series with `value`, the fill value of the flowing side.
     fn fill(&mut self, value: f64, out: &mut Out<'_>) -> Result<(), EvalError> {
         let missing = Column::constant(self.grid.steps, value);
         for number in 0..self.groups.len() {
@@ -355,14 +355,14 @@ impl Joiner {
     }
 }
 
-/// Knowledge about equal labels among the results of flowing series.
+/// Whether results of different flowing series may have equal labels.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Distinct {
-    /// No other flowing series can give the same labels.
+    /// No result of another flowing series can have the same labels.
     Known,
-    /// Equal labels would be an error, which is detected.
+    /// Equal labels are an error, which `mark` detects.
     Checked,
-    /// Results have to be merged.
+    /// Labels may be equal, so results have to be merged.
     No,
 }
 
@@ -398,7 +398,7 @@ impl Operator for Joiner {
             _ if !self.is_lockstep(out.context) => self.flow(series, out),
             _ => {
                 self.flow(series, out)?;
-                // Both series of the key have come, so the held one is not needed any more.
+                // Both series of the key have arrived, so the held series is not needed any more.
                 if self.lockstep == Lockstep::Joins {
                     self.forget(out.context);
                 }
@@ -411,12 +411,12 @@ impl Operator for Joiner {
         let matching = &self.plan.matching;
         let fill = matching.fill_lhs;
         if port == 0 {
-            // Missing values of the other side are filled, so they count as present.
+            // Fill values make the other side present at all steps, so any duplicate is an error.
             let has_fill = fill.is_some() || matching.fill_rhs.is_some();
             return match self.duplicates.first() {
                 Some((_, text)) if has_fill => Err(EvalError::execution(text.as_str())),
                 Some(_) => {
-                    // Whether duplicates matter depends on series that have not come yet.
+                    // Whether duplicates matter depends on series that have not arrived yet.
                     out.context.may_fail = true;
                     Ok(())
                 }

@@ -9,10 +9,10 @@ pub struct ResultLabels {
     drops: bool,
     by: KeyLabels,
     is_one_to_one: bool,
-    /// Whether `ignoring` lists the name, which one-to-one joins then drop.
+    /// Whether `ignoring` lists `__name__`; one-to-one joins then drop the name.
     ignores_name: bool,
     include: Vec<String>,
-    /// Whether flowing series of different labels have different keys, without their names.
+    /// Whether flowing series have different keys if they differ in more than their names.
     keys_differ: bool,
     names: Names,
 }
@@ -23,7 +23,7 @@ impl ResultLabels {
         ResultLabels {
             drops: match dropped(plan.op, plan.returns_bool) {
                 Dropped::Nothing => false,
-                // Arithmetic makes a new metric; that is not delayed.
+                // Arithmetic makes a new metric, so its name is dropped even with delayed removal.
                 _ => !is_delayed || !plan.op.is_comparison(),
             },
             by,
@@ -51,24 +51,24 @@ impl ResultLabels {
             let is_with = self.by.is_with();
             labels.retain(|name, _| match is_with {
                 true => self.by.has(name),
-                // Upstream keeps the name of a filter unless `ignoring` lists it.
+                // After a filter, upstream keeps the name unless `ignoring` lists `__name__`.
                 false if name == "__name__" => !self.ignores_name,
                 false => self.by.has(name),
             });
         }
         for name in &self.include {
-            // An empty value removes the label: `group_left(x)` copies absence as well.
+            // An empty value removes the label: `group_left(x)` also copies the absence of `x`.
             labels.set(name, held.get(name));
         }
         labels
     }
 
-    /// Returns whether no other flowing series can give the same labels or one-to-one key.
+    /// Returns whether no other flowing series can have the same result labels or one-to-one key.
     pub fn is_distinct(&self, flowing: &Labels) -> bool {
         let are_unique = self.names != Names::Any && !has_metadata(flowing);
         let keeps = match self.is_one_to_one {
             true => self.keys_differ,
-            // Copied labels overwrite those of the series, which may have told series apart.
+            // Copied labels may overwrite a label that distinguished two series.
             false => self.include.iter().all(|name| flowing.get(name).is_empty()),
         };
         are_unique && keeps

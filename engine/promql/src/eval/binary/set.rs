@@ -12,7 +12,7 @@ use crate::model::{KeyLabels, Labels};
 use crate::plan::{Lockstep, Port};
 use crate::syntax::Span;
 
-/// Steps at which keys have values.
+/// For each key, the steps at which its series have values.
 struct Presence {
     by: KeyLabels,
     index: KeyIndex,
@@ -101,12 +101,12 @@ impl Operator for And {
     }
 }
 
-/// `or` of two or more terms. Terms after the first are held; series of the first term pass, unless
-/// a later term has a series with the same labels.
+/// `or` of two or more terms. Series of later terms are held; a series of the first term is emitted
+/// at once, unless a later term has a series with the same labels.
 pub struct Or {
-    /// Steps at which keys have values in the terms before.
+    /// Steps at which keys have values in the terms that were read or emitted so far.
     left: Presence,
-    /// Series of the terms after the first, the last term first, with the numbers of their labels.
+    /// Series of the terms after the first, the last term first, with their numbers in `index`.
     terms: Vec<Vec<(usize, Series)>>,
     index: KeyIndex,
     results: Vec<Option<Series>>,
@@ -144,14 +144,14 @@ impl Or {
                     steps.iter().for_each(|step| series.column.clear_step(step));
                 }
             }
-            // `left` hides series of later terms only, and none follows the last term.
+            // `left` hides series of later terms only, so the last term need not be marked.
             if !self.terms.is_empty() {
                 for (_, series) in &term {
                     self.left.mark(series, self.span, out.context)?;
                 }
             }
             for (number, series) in term {
-                // Equal labels of two terms form one series, in the place of the first.
+                // Series of two terms with equal labels form one series, in the order of the first.
                 order.push(number);
                 match &mut self.results[number] {
                     Some(result) => merge(&mut result.column, &series.column)?,
@@ -185,7 +185,7 @@ impl Operator for Or {
         self.left.mark(&series, self.span, out.context)?;
         match self.index.find_all(&series.labels) {
             None => self.unite.push(series, true, self.span, out),
-            // A later term may have values at other steps, so this series waits for it.
+            // The later term may have values at other steps, so this series waits for that term.
             Some(number) => {
                 self.take(series.held(), out.context)?;
                 match &mut self.results[number] {

@@ -8,8 +8,8 @@ use crate::plan::FoldKind;
 use crate::syntax::RangeBounds;
 
 impl Fold {
-    /// Evaluates the steps of which all samples are known, if all are floats and the function has a
-    /// short path; returns whether that was the case.
+    /// Evaluates the steps whose samples are all known, if all samples are floats and the function
+    /// has a short path. Returns whether the short path was taken.
     pub(super) fn floats(&mut self, buffer: &Buffer, stats: &mut Stats) -> bool {
         let (samples, stale, base) = buffer.parts();
         let function: Option<RunFunction> = match self.plan.kind {
@@ -21,13 +21,13 @@ impl Fold {
         let has_more = !samples.histograms.is_empty() || !samples.float_starts.is_empty();
         let is_shifted = self.plan.at_ms.is_some() || self.plan.margin_ms != (0, 0);
         let Some(function) = function else { return false };
-        // Statistics per step need a count for each window, which a run does not give.
+        // Statistics per step need a number of samples per window; a run returns only the total.
         if has_more || is_shifted || !stats.samples_per_step.is_empty() {
             return false;
         }
         let end_ms = self.reference(self.step);
         let left = self.grid.steps - self.step;
-        // The number of steps is computed at once, instead of a test for each step.
+        // The number of ready steps is computed once, which saves a test for each step.
         let ready = match (buffer.known_ms.checked_sub(end_ms), self.grid.step_ms) {
             (_, _) if buffer.known_ms == i64::MAX => left,
             (Some(ahead_ms @ 0..), step_ms @ 1..) => (ahead_ms / step_ms) as usize + 1,

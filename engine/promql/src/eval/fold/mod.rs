@@ -1,4 +1,4 @@
-//! Folds: from the samples of a series to one value at each step.
+//! Folds: operators that turn the samples of a series into one value for each step.
 
 mod floats;
 
@@ -21,7 +21,7 @@ use crate::plan::{CounterCheck, FoldKind, FoldPlan, Grid, Port};
 use crate::syntax::{RangeBounds, Span};
 use std::ops::Range;
 
-/// Suffixes of the names of counters, classic and summary components included.
+/// Suffixes of the names of counters, including components of classic histograms and summaries.
 const COUNTER_ENDS: [&str; 4] = ["_total", "_sum", "_count", "_bucket"];
 
 /// Folds the samples of one series after the other into columns.
@@ -36,7 +36,7 @@ pub struct Fold {
     memory: functions::Memory,
     column: Column,
     step: usize,
-    /// Places of the first sample of the window and of the first sample after it.
+    /// Positions of the first sample in the window (`first`) and after the window (`behind`).
     first: Places,
     behind: Places,
 }
@@ -74,9 +74,9 @@ impl Fold {
         self.behind = Places::default();
     }
 
-    /// Evaluates steps whose samples are known; returns the first samples that later ones need.
+    /// Evaluates steps whose samples are known; returns the first positions that later steps need.
     pub fn advance(&mut self, buffer: &Buffer, context: &mut Context) -> Result<Places, EvalError> {
-        // The short path covers most queries; both paths give the same values.
+        // The short path covers most queries; both paths return the same values.
         if self.floats(buffer, &mut context.stats) {
             return Ok(self.first);
         }
@@ -85,7 +85,7 @@ impl Fold {
             FoldKind::Range(function) => self.windows(buffer, context, function.window)?,
             FoldKind::Smoothed => self.smoothed(buffer, context),
             FoldKind::Samples => {
-                // The window of a range selector is the answer, so it has to be complete first.
+                // The window of a range selector is the answer, so the window has to be complete.
                 if buffer.known_ms == i64::MAX {
                     self.samples(buffer, context)?;
                 }
@@ -112,7 +112,7 @@ impl Fold {
         let mut series = Series { labels, drop_name: false, column };
         if self.plan.dropped != Dropped::Nothing {
             series.drop(self.plan.dropped, context.is_delayed);
-            // Upstream does not merge series that become equal by a range function.
+            // Upstream fails if a range function makes series equal, instead of merging them.
             if !context.is_delayed && !series.column.is_empty() {
                 if !self.seen.insert(hash_labels(series.labels.iter())) {
                     return Err(EvalError::same_labels());
@@ -123,14 +123,14 @@ impl Fold {
         Ok(series)
     }
 
-    /// Frees the memory by which equal label sets were found.
+    /// Frees the function's memory, and the hashes that detect equal label sets.
     pub fn release(&mut self, context: &mut Context) {
         self.memory = functions::Memory::default();
         let bytes = std::mem::take(&mut self.seen).len() * HASH_BYTES;
         context.budget.give(Usage { bytes, samples: 0 });
     }
 
-    /// Notes an info about a rate of something that does not look like a counter.
+    /// Adds an info if the metric of a rate does not look like a counter.
     fn note_counter(&mut self, context: &mut Context) {
         let Some(check) = self.plan.counter_check else { return };
         if self.name.is_empty() || self.column.present().is_empty() {
@@ -170,7 +170,7 @@ impl Fold {
         let (samples, stale, base) = buffer.parts();
         while self.step < self.grid.steps {
             let end_ms = self.reference(self.step);
-            // A newer sample may still come, so later steps wait for the next read.
+            // A newer sample may still arrive, so later steps wait for the next read.
             if end_ms > buffer.known_ms {
                 break;
             }
@@ -263,7 +263,7 @@ impl Fold {
         self.behind.float += floats.iter().take_while(|point| point.time_ms <= last_ms).count();
         let floats = &samples.floats[self.first.float - base.float..];
         self.first.float += floats.iter().take_while(|point| point.time_ms <= oldest_ms).count();
-        // Windows may lie apart: samples between them are skipped.
+        // Windows need not overlap: samples between two windows are skipped.
         self.behind.float = self.behind.float.max(self.first.float);
         if !samples.histograms.is_empty() {
             let histograms = &samples.histograms[self.behind.histogram - base.histogram..];
@@ -274,7 +274,7 @@ impl Fold {
             self.first.histogram += histograms.iter().take_while(is_before).count();
             self.behind.histogram = self.behind.histogram.max(self.first.histogram);
         }
-        // Range functions ignore stale markers, so none is kept.
+        // Range functions ignore stale markers, so no marker is kept.
         self.first.stale = base.stale + stale.len();
         Some(end_ms)
     }

@@ -1,5 +1,5 @@
-//! Change of a series between the ends of a window, where values at the ends replace samples: the
-//! last ones before the ends (`anchored`), or interpolated ones (`smoothed`).
+//! Change of a series between the ends of a window, with a value at each end: that of the last
+//! sample before the end (`anchored`), or an interpolated value (`smoothed`).
 
 use super::{Context, Kind, Window};
 use crate::annotations::{HistogramOperation, Note};
@@ -7,7 +7,7 @@ use crate::functions::combine;
 use crate::model::{CounterReset, FloatPoint, Histogram, HistogramPoint};
 use crate::syntax::RangeBounds;
 
-/// Returns the first and last index to use; `None` if all samples are before or behind the window.
+/// Returns the first and last index to use; `None` if all samples are before or after the window.
 fn ends(
     window: &Window<'_>,
     count: usize,
@@ -15,10 +15,10 @@ fn ends(
 ) -> Option<(usize, usize)> {
     let mut last = count.checked_sub(1)?;
     let is_smoothed = window.bounds == RangeBounds::Smoothed;
-    // The last sample at or before the start gives the value at the start.
+    // The last sample at or before the start has the value at the start.
     let first = (0..last).take_while(|i| time_ms(*i) <= window.start_ms).count().saturating_sub(1);
     if is_smoothed {
-        // The first sample at or behind the end is the far side of an interpolation.
+        // Interpolation at the end needs the first sample at or after the end.
         last = (0..last).take_while(|i| time_ms(*i) < window.end_ms).count();
     }
     let is_outside =
@@ -40,7 +40,7 @@ pub(super) fn floats(window: &Window<'_>, kind: Kind) -> Option<f64> {
     };
     let mut change = right - left;
     if kind.is_counter {
-        // `left` and `right` stand for samples at the ends, which must not be counted twice.
+        // `left` and `right` replace the samples at the ends, which are left out here.
         let from = first + usize::from(floats[first].time_ms <= window.start_ms);
         let to = last + usize::from(floats[last].time_ms < window.end_ms);
         change += lost(left, right, floats.get(from..to).unwrap_or(&[]));
@@ -54,7 +54,7 @@ fn between(a: &FloatPoint, b: &FloatPoint, time_ms: i64, kind: Kind) -> f64 {
     from + (b.value - from) * (time_ms - a.time_ms) as f64 / (b.time_ms - a.time_ms) as f64
 }
 
-/// Returns the sum of the values before resets, between two values at the ends.
+/// Returns the sum of the values before resets, from the value `left` to the value `right`.
 fn lost(left: f64, right: f64, within: &[FloatPoint]) -> f64 {
     let mut lost = 0.0;
     let mut before = left;

@@ -57,7 +57,7 @@ fn change(
         true => Cow::Owned(empty_like(&points[1].histogram)),
         false => Cow::Borrowed(first),
     };
-    // Upstream reduces to the lowest resolution in the window, used or not.
+    // Upstream reduces to the lowest resolution of all histograms, used or not.
     let schema = common_schema(points, &base, kind, context)?;
     let mut change = last.with_schema(schema);
     combine(&mut change, &base, HistogramOperation::Sub, context)?;
@@ -79,7 +79,7 @@ fn change(
     Some(change)
 }
 
-/// Returns the lowest resolution in use; `None` if exponential and custom buckets meet.
+/// Returns the lowest resolution in use; `None` if exponential and custom buckets are mixed.
 fn common_schema(
     points: &[HistogramPoint],
     base: &Histogram,

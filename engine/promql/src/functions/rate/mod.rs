@@ -31,7 +31,7 @@ pub(super) const TABLE: &[Entry] = &[
     ),
 ];
 
-/// Variant of the computation that a function asks for.
+/// Variant of the computation: `rate`, `increase` or `delta`.
 #[derive(Clone, Copy)]
 struct Kind {
     /// Whether a decrease is a reset of the counter.
@@ -66,7 +66,7 @@ fn extrapolated(
     kind: Kind,
     context: &mut Context<'_>,
 ) -> Result<Option<Value>, FunctionError> {
-    // Upstream drops elements whose window holds both kinds.
+    // Upstream drops elements whose window contains floats and histograms.
     if !window.floats.is_empty() && !window.histograms.is_empty() {
         context.note(0, Note::MixedFloatsHistograms);
         return Ok(None);
@@ -103,7 +103,7 @@ fn sample_floats(window: &Window<'_>, kind: Kind, context: &mut Context<'_>) -> 
     }
     let mut change = last.value - first.value;
     if kind.is_counter {
-        // Windows overlap: resets found by value are kept between windows, those by start are not.
+        // Windows overlap: resets found by value are kept for the next window, others are not.
         match window.float_starts.is_empty() {
             true => context.memory.resets.add_lost(window.floats, &mut change),
             false => add_known_lost(window, &mut change, context),
@@ -161,15 +161,15 @@ impl Sampled {
 
 /// Distances of the samples from the ends of their window, in seconds.
 ///
-/// The series is assumed to reach an end of the window if the distance is below 1.1 times the mean
-/// distance of samples. Otherwise it is assumed to end half a mean distance off.
+/// A series is assumed to reach an end of the window if the distance is below 1.1 times the mean
+/// distance of samples, and else to end half a mean distance beyond its first or last sample.
 #[derive(Clone, Copy)]
 struct Ends {
     /// From the first sample to the last.
     sampled: f64,
     /// Extrapolation before the first sample.
     before: f64,
-    /// Extrapolation behind the last sample.
+    /// Extrapolation after the last sample.
     after: f64,
 }
 
@@ -229,7 +229,7 @@ pub(super) struct StartPair {
 }
 
 impl StartPair {
-    /// Returns the start times of sample `i` and the next one.
+    /// Returns the start times of sample `i` and of the sample after it.
     pub(super) fn of(starts: &[i64], i: usize) -> StartPair {
         match starts.get(i..i + 2) {
             Some(pair) => StartPair { before_ms: pair[0], here_ms: pair[1] },
@@ -239,8 +239,8 @@ impl StartPair {
 
     /// Returns whether the counter was reset between two samples.
     ///
-    /// A start at the time of the previous sample is one of deltas, unless the start of that sample
-    /// is unknown or makes no sense. A start at the time of its own sample means "unknown".
+    /// A start at the time of the previous sample is a reset (samples are deltas), unless the start
+    /// of that sample is unknown or invalid. A start at the time of its own sample is unknown.
     pub(super) fn is_reset(self, sample_before_ms: i64, sample_ms: i64) -> bool {
         let StartPair { before_ms, here_ms } = self;
         if before_ms == here_ms || here_ms == 0 || here_ms >= sample_ms {
@@ -257,7 +257,7 @@ impl StartPair {
     }
 }
 
-/// Notes once per window that a start time lies before the previous sample.
+/// Annotates once per window that a start time is before the previous sample.
 #[derive(Default)]
 struct Overlap {
     is_noted: bool,

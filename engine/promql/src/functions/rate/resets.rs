@@ -8,7 +8,7 @@ use crate::model::FloatPoint;
 pub(in crate::functions) struct Resets {
     /// Time of the last sample that was examined.
     seen_ms: i64,
-    /// Time of the first sample after the reset, and the value before the reset.
+    /// For each reset, the time of the first sample after it, and the value before it.
     found: VecDeque<(i64, f64)>,
 }
 
@@ -23,7 +23,7 @@ impl Resets {
         self.found.capacity() * size_of::<(i64, f64)>()
     }
 
-    /// Records resets between neighbouring samples that follow the recorded ones.
+    /// Records resets between neighbouring samples, which must be newer than the recorded resets.
     pub(super) fn look(&mut self, floats: &[FloatPoint]) {
         for pair in floats.windows(2) {
             if pair[1].value < pair[0].value {
@@ -42,9 +42,9 @@ impl Resets {
         self.found.is_empty()
     }
 
-    /// Drops resets up to a time, and adds the values before the other ones.
+    /// Drops resets up to a time; adds the values before all remaining resets to `change`.
     pub(super) fn add_lost_after(&mut self, time_ms: i64, change: &mut f64) {
-        // A reset at the first sample lies between that sample and one before the window.
+        // A reset at the first sample is relative to a sample before the window.
         while self.found.front().is_some_and(|(reset_ms, _)| *reset_ms <= time_ms) {
             self.found.pop_front();
         }
@@ -59,7 +59,7 @@ impl Resets {
             return;
         };
         if last.time_ms < self.seen_ms {
-            // Windows moved back, and resets that were dropped are in them again.
+            // The caller moved windows back, so the window may contain resets that were dropped.
             *self = Resets::default();
         }
         let new = floats.iter().rev().take_while(|point| point.time_ms > self.seen_ms).count();

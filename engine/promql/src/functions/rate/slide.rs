@@ -1,13 +1,13 @@
-//! Rates of floats at all steps of a run.
+//! Rates of floats at all steps of a `Run`: consecutive steps of one series.
 //!
-//! Regular samples are as far from the ends of each window as from those of the previous one, so
-//! the extrapolation is computed once, without a division at each step.
+//! Regular samples have the same distances from the ends in each window, so the extrapolation is
+//! computed once, without a division at each step.
 
 use super::{Ends, Kind};
 use crate::functions::{Memory, Run};
 use crate::model::FloatPoint;
 
-/// Factor by which one product must exceed another to be larger in spite of rounding.
+/// Factor by which a product must exceed another product to be larger despite rounding.
 const SAFELY: f64 = 1.000_001;
 
 /// Position of the samples in a window, in milliseconds, and the extrapolation for it.
@@ -26,7 +26,7 @@ pub(super) fn extrapolated(run: &mut Run<'_>, kind: Kind, memory: &mut Memory) {
     let width = run.range_ms as f64 / 1000.0;
     let mut place: Option<WindowExtent> = None;
     run.each(|window| {
-        // Decreases are rare: a first pass without branches looks for any.
+        // Decreases are rare: a first pass without branches finds out whether any exists.
         if kind.is_counter && has_decrease(window.new_pairs()) {
             resets.look(window.new_pairs());
         }
@@ -39,7 +39,7 @@ pub(super) fn extrapolated(run: &mut Run<'_>, kind: Kind, memory: &mut Memory) {
         let sampled_ms = last.time_ms - first.time_ms;
         let before_ms = first.time_ms - window.start_ms;
         let after_ms = window.end_ms - last.time_ms;
-        // Nothing else influences the factor, so equal distances have an equal one.
+        // The factor depends on nothing else, so windows with equal distances share it.
         let is_same = |place: &&WindowExtent| {
             place.sampled_ms == sampled_ms
                 && place.before_ms == before_ms

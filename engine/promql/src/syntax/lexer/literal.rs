@@ -10,7 +10,7 @@ impl Lexer<'_> {
         loop {
             match self.bump() {
                 Some('\\') => self.escape(mark)?,
-                // Upstream cannot tell this letter from invalid UTF-8 and refuses it too.
+                // Upstream cannot distinguish this letter from invalid UTF-8, and refuses both.
                 Some(char::REPLACEMENT_CHARACTER) => return Err(self.error("invalid UTF-8 rune")),
                 None | Some('\n') => return Err(self.error("unterminated quoted string")),
                 Some(letter) if letter == mark => return Ok(TokenKind::Text),
@@ -19,7 +19,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Checks the rest of an escape, as far as its value allows.
+    /// Checks the rest of an escape sequence, including its code point.
     fn escape(&mut self, mark: char) -> Result<(), ParseError> {
         const UNENDED: &str = "escape sequence not terminated";
         let Some(letter) = self.bump() else { return Err(self.error(UNENDED)) };
@@ -27,7 +27,7 @@ impl Lexer<'_> {
             'a' | 'b' | 'f' | 'n' | 'r' | 't' | 'v' | '\\' => return Ok(()),
             _ if letter == mark => return Ok(()),
             '0'..='7' => {
-                // The first digit is one of the three.
+                // The digit that was read is the first of the three.
                 self.at -= 1;
                 (3, 8, 255)
             }
@@ -80,11 +80,11 @@ impl Lexer<'_> {
         Err(self.error(format!("bad number or duration syntax: {text}")))
     }
 
-    /// Reads a number; false if it ends in something else. The value may still be invalid.
+    /// Reads a number; false if other characters follow. The value may still be invalid.
     fn number(&mut self) -> bool {
         let is_hex = self.eat(|letter| letter == '0') && self.eat(|letter| "xX".contains(letter));
         if is_hex {
-            // The shape is that of upstream's `scanNumber`; the parser judges the value.
+            // The shape is that of upstream's `scanNumber`; the parser checks the value.
             self.eat(|letter| letter == '_');
         }
         let is_digit = |letter: char| letter.is_digit(if is_hex { 16 } else { 10 });
@@ -126,7 +126,7 @@ impl Lexer<'_> {
         !self.peek().is_some_and(is_name_part)
     }
 
-    /// Reads the units that make a number the first one of a duration; false for other letters.
+    /// Reads the rest of a duration after its first number; false for other letters.
     fn duration_units(&mut self) -> bool {
         if !self.eat(|letter| "smhdwy".contains(letter)) {
             return false;

@@ -1,7 +1,7 @@
 //! Splits the text of an expression into tokens, one at a time.
 //!
-//! The tokens depend on the place: within braces there are no keywords, within brackets only those
-//! of duration expressions.
+//! The tokens depend on the context: within braces no word is a keyword, within brackets only the
+//! words of duration expressions are.
 
 mod literal;
 
@@ -11,7 +11,7 @@ use super::{BinaryOp, Keyword, ParseError, Span, quote};
 /// The set of tokens that may come next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LexContext {
-    /// Any token, also within brackets behind a number.
+    /// Any token, also within brackets after a number.
     Expression,
     Braces,
     /// Tokens of a duration expression, up to its first number.
@@ -30,7 +30,7 @@ pub struct Lexer<'a> {
     has_colon: bool,
     /// Whether any brackets had a number.
     has_duration: bool,
-    /// Error behind the last returned token.
+    /// Error after the last returned token.
     failed: Option<ParseError>,
 }
 
@@ -51,9 +51,9 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Returns the next token; behind the last one always `End`.
+    /// Returns the next token; after the last token always `End`.
     pub fn next(&mut self) -> Result<Token<'a>, ParseError> {
-        // The parser may ask again, to build its own error, and must get the same one.
+        // The parser may call again to build its own error, and must get the same error.
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
@@ -120,7 +120,7 @@ impl<'a> Lexer<'a> {
         self.error(format!("{text} {}", quote::quoted_letter(letter)))
     }
 
-    /// Makes an error about a letter that is a token of its own, positioned behind it.
+    /// Makes an error about a letter that is a token of its own, positioned after the letter.
     fn wrong_behind(&mut self, text: &str, letter: char) -> ParseError {
         self.start = self.at;
         self.wrong(text, Some(letter))
@@ -156,7 +156,7 @@ impl<'a> Lexer<'a> {
                     Ok(TokenKind::Colon)
                 }
             },
-            // Behind a number in brackets upstream knows only the words of duration expressions.
+            // After a number in brackets, upstream knows only the words of duration expressions.
             _ if is_name_start(letter) || letter == ':' => match self.in_brackets {
                 false => Ok(self.word()),
                 true => self.duration_word(letter).ok_or_else(|| {
@@ -273,7 +273,7 @@ impl<'a> Lexer<'a> {
                 Ok(TokenKind::RightBracket)
             }
             ':' if !self.has_duration => {
-                // Upstream reports these two errors behind the colon.
+                // Upstream reports these two errors after the colon.
                 self.start = self.at;
                 Err(self.error("unexpected colon before duration in duration expression"))
             }
@@ -286,7 +286,7 @@ impl<'a> Lexer<'a> {
                 Ok(TokenKind::Colon)
             }
             '0'..='9' | '.' if letter != '.' || self.peek_is_digit() => {
-                // Behind the first number upstream's lexer is in its general state.
+                // After the first number, upstream's lexer is in its general state.
                 self.has_duration = true;
                 self.place = LexContext::Expression;
                 self.number_or_duration()
@@ -313,7 +313,7 @@ impl<'a> Lexer<'a> {
         while self.eat(|letter| is_name_part(letter) || letter == ':') {}
         let word = &self.text[self.start..self.at];
         match TokenKind::of_word(word) {
-            // Without a value these are names, which metrics may have had before the modifiers.
+            // Without a value, these words are names, which are older than the modifiers.
             Some(TokenKind::Keyword(Keyword::Fill | Keyword::FillLeft | Keyword::FillRight))
                 if !self.text[self.at..]
                     .trim_start_matches([' ', '\t', '\n', '\r'])

@@ -8,13 +8,13 @@ use crate::syntax::{Aggregate, AggregateOp, Keyword};
 type Grouping = (Vec<String>, bool);
 
 impl Parser<'_> {
-    /// Parses an aggregation behind its operator.
+    /// Parses an aggregation after its operator.
     pub(super) fn aggregate(&mut self, op: AggregateOp, word: Token<'_>) -> Parsed {
         let mut grouping = self.grouping()?;
         let outer = std::mem::replace(&mut self.in_aggregation, true);
         let mut args = self.arguments()?;
         self.in_aggregation = outer;
-        // The clause may stand before or behind the arguments, but only once.
+        // The clause may be before or after the arguments, but only once.
         if grouping.is_none() {
             grouping = self.grouping()?;
         }
@@ -42,7 +42,7 @@ impl Parser<'_> {
                 ));
             }
         };
-        // `arguments` left the height of the highest argument.
+        // `arguments` has set `height` to that of the highest argument.
         self.grow(self.height, span)?;
         let (grouping, is_without) = grouping.unwrap_or_default();
         let aggregate = Aggregate { op, expr, param, grouping, is_without };

@@ -29,7 +29,7 @@ impl Parser<'_> {
             }
             self.take()?;
             let modifiers = self.modifiers()?;
-            // `^` is right-associative: its right operand may have another one.
+            // `^` is right-associative: its right operand may contain another `^`.
             let rhs = self.binary(precedence + u8::from(op != BinaryOp::Pow))?;
             let span = Span { start: lhs.span.start, end: rhs.span.end };
             let matching = modifiers.matching;
@@ -71,7 +71,7 @@ impl Parser<'_> {
         // Signs bind as strongly as multiplication: only a power comes first.
         let mut inner = self.binary(BinaryOp::Pow.precedence())?;
         let span = Span { start, end: inner.span.end };
-        // Upstream folds the sign into the number, which is how it is printed.
+        // Upstream folds the sign into the number, and so prints both as one literal.
         if let ExprKind::Number(number) = &mut inner.kind {
             number.negate_if(op == UnaryOp::Minus);
             inner.span = span;
@@ -106,7 +106,7 @@ impl Parser<'_> {
             if let Some(cardinality) = cardinality {
                 self.take()?;
                 matching.cardinality = cardinality;
-                // Anything that can be an operand is not a list of labels.
+                // A token other than `(` that can begin an operand means that no labels follow.
                 let kind = self.peek()?.kind;
                 if kind == TokenKind::LeftParen || !kind.begins_expression() {
                     matching.include = self.labels()?;

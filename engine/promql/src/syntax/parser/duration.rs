@@ -28,7 +28,7 @@ impl Parser<'_> {
         self.duration_binary(0, (context, wanted))
     }
 
-    /// Parses an offset's duration. Operators behind a literal belong to the enclosing expression.
+    /// Parses an offset's duration. Operators after a literal belong to the enclosing expression.
     pub(super) fn offset_duration(&mut self) -> Parsed {
         let place = ("offset", "number, duration, step(), or range()");
         let start = self.peek()?.start;
@@ -44,7 +44,7 @@ impl Parser<'_> {
             return self.signed(start, sign, inner);
         }
         let has_signed_parens = sign.is_some() && token.kind == TokenKind::LeftParen;
-        // Operators behind these operands belong to the enclosing expression too.
+        // Operators after these operands belong to the enclosing expression, too.
         if has_signed_parens || token.kind.is_duration_word() {
             let inner = self.duration_operand(place)?;
             return self.signed(start, sign, inner);
@@ -74,11 +74,11 @@ impl Parser<'_> {
         Ok(whole)
     }
 
-    /// Parses operators and operands behind the first operand.
+    /// Parses operators and operands after the first operand.
     fn duration_rest(&mut self, first: DurationExpr, least: u8, place: ErrorContext<'_>) -> Parsed {
         let mut lhs = first;
         let mut length = 0;
-        // A chain of subqueries stays as high as it is, whatever stands in the brackets.
+        // A chain of subqueries must not lose height because of its brackets.
         let height = self.height;
         loop {
             let token = self.peek()?;
@@ -104,7 +104,7 @@ impl Parser<'_> {
             let rhs = self.duration_binary(precedence + u8::from(sign != BinaryOp::Pow), place)?;
             // Upstream refuses a disabled expression once its operands are parsed.
             self.gate(lhs.span)?;
-            // Only a literal zero is known now; others are found in the evaluation.
+            // Only a literal zero is known now; all other zeros are found by the planner.
             let is_zero = rhs.literal().is_some_and(|number| number.value == 0.0);
             match op {
                 DurationOp::Div if is_zero => {

@@ -1,7 +1,7 @@
 //! Recursive descent parser with precedence climbing and one token of look-ahead.
 //!
-//! The look-ahead is read only where the grammar needs it, so that of several errors the same one
-//! is found first as by upstream's parser.
+//! The next token is read only where the grammar needs it, so that of several errors the first is
+//! the same as in upstream's parser.
 
 mod aggregate;
 mod binary;
@@ -20,13 +20,13 @@ const TEXT_BYTES_MAX: usize = 1 << 20;
 /// Maximum nesting of an expression.
 const NESTING_MAX: u32 = 200;
 
-/// Maximum height of a tree, in which a chain of operators counts once and each subquery counts.
+/// Maximum height of a tree; a chain of operators is one level, and each subquery is a level.
 const HEIGHT_MAX: u32 = 1000;
 
 /// Maximum number of consecutive operators, as in `a + b + c`.
 const CHAIN_MAX: u32 = 10_000;
 
-/// Switch of upstream's programs for experimental functions; a host may name another one.
+/// Switch of upstream's programs for experimental functions; a host may name another switch.
 const UPSTREAM_SWITCH: &str = "--enable-feature=promql-experimental-functions";
 
 /// Extensions of the stable language to accept.
@@ -87,7 +87,7 @@ pub fn parse(text: &str, options: &ParserOptions) -> Result<Expr, ParseError> {
     Ok(expr)
 }
 
-/// Parses a series selector, as `match[]` takes it.
+/// Parses a series selector, as in the parameter `match[]`.
 pub fn parse_selector(text: &str) -> Result<VectorSelector, ParseError> {
     let mut parser = Parser::new(text, &ParserOptions::default())?;
     let expr = match parser.peek()?.kind {
@@ -107,9 +107,9 @@ type Parsed = Result<Expr, ParseError>;
 struct Parser<'a> {
     text: &'a str,
     lexer: Lexer<'a>,
-    /// The next token, once the parser has looked at it.
+    /// The next token, if it was read already.
     next: Option<Token<'a>>,
-    /// Offset behind the last token that was taken.
+    /// Offset after the last token that was taken.
     end: u32,
     options: ParserOptions,
     nesting: u32,
@@ -121,7 +121,7 @@ struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     fn new(text: &'a str, options: &ParserOptions) -> Result<Parser<'a>, ParseError> {
-        // Bounds the memory of the tree, and lets 32 bits hold any position.
+        // Bounds the memory of the tree, and lets any position fit into 32 bits.
         if text.len() > TEXT_BYTES_MAX {
             let reason = format!("the expression has more than {TEXT_BYTES_MAX} bytes");
             return Err(ParseError::new(Span::default(), reason, text));
@@ -199,7 +199,7 @@ impl<'a> Parser<'a> {
         Span { start, end: self.end }
     }
 
-    /// Counts a node above trees of at most this height.
+    /// Adds a node above trees of at most this height; fails if the tree is too high.
     fn grow(&mut self, height: u32, span: Span) -> Result<(), ParseError> {
         self.height = height + 1;
         match self.height > HEIGHT_MAX {

@@ -1,4 +1,4 @@
-//! Parsing of modifiers behind an operand: ranges, `offset`, `@`, `anchored`, `smoothed`.
+//! Parsing of modifiers after an operand: ranges, `offset`, `@`, `anchored`, `smoothed`.
 
 use super::{Expr, ExprKind, ParseError, Parsed, Parser, Span, TokenKind};
 use crate::syntax::{
@@ -37,7 +37,7 @@ impl Parser<'_> {
                 let text = "ranges only allowed for vector selectors";
                 return Err(self.error(self.span_from(bracket.start), text));
             };
-            // Modifiers follow the range; upstream has errors for those before it.
+            // Modifiers follow the range; upstream has errors for modifiers before a range.
             let early = match &selector.shift {
                 TimeShift { offset: Some(_), .. } => "no offset modifiers allowed before range",
                 TimeShift { at: Some(_), .. } => "no @ modifiers allowed before range",
@@ -89,7 +89,7 @@ impl Parser<'_> {
         if shift.offset.is_some() {
             return Err(self.error(span, "offset may not be set multiple times"));
         }
-        // Upstream does not record an offset of zero, so another one may follow.
+        // Upstream does not record an offset of zero, so another offset may follow.
         shift.offset = Some(offset.into()).filter(|offset| *offset != DurationValue::Ms(0));
         expr.span.end = self.end;
         Ok(expr)
@@ -171,7 +171,7 @@ impl Parser<'_> {
     }
 }
 
-/// Returns the field for `offset` and `@` of an expression; `None` if it takes neither.
+/// Returns the field for `offset` and `@` of an expression; `None` if it accepts neither.
 fn shift_of(expr: &mut Expr) -> Option<&mut TimeShift> {
     match &mut expr.kind {
         ExprKind::Vector(selector) => Some(&mut selector.shift),
@@ -182,7 +182,7 @@ fn shift_of(expr: &mut Expr) -> Option<&mut TimeShift> {
 }
 
 impl From<DurationExpr> for DurationValue {
-    /// Computes a literal at once; others are computed when the query's range is known.
+    /// Computes a literal at once; expressions are computed when the query's range is known.
     fn from(expr: DurationExpr) -> DurationValue {
         match (&expr.kind, expr.is_wrapped) {
             (DurationExprKind::Number(number), false) => {

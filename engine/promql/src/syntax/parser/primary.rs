@@ -74,7 +74,7 @@ impl<'a> Parser<'a> {
         Ok(Expr { span, kind: ExprKind::Call(Call { function, args }) })
     }
 
-    /// Parses expressions in parentheses. Sets the height to that of the highest one.
+    /// Parses expressions in parentheses. Sets the height to that of the highest expression.
     pub(super) fn arguments(&mut self) -> Result<Vec<Expr>, ParseError> {
         self.expect(TokenKind::LeftParen)?;
         let mut args = Vec::new();

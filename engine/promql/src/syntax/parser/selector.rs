@@ -19,7 +19,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses a selector behind its name, or one without a name.
+    /// Parses a selector after its name, or a selector without a name.
     pub(super) fn selector_of(&mut self, name: Option<Token<'a>>) -> Parsed {
         let start = match name {
             Some(name) => name.start,
