@@ -1,4 +1,4 @@
-//! An answer, whose body comes as a stream with a bound, under the request's deadline.
+//! A response, whose body is read with a size limit and the request's deadline.
 
 use crate::ClientError;
 use crate::upload::AnswerBody;
@@ -16,17 +16,17 @@ pub struct Answer {
     pub status: StatusCode,
     pub version: Version,
     pub headers: HeaderMap,
-    /// URL of the server that has answered, after all redirects.
+    /// URL of the server that responded, after all redirects.
     pub url: Url,
     body: Incoming,
     deadline: Option<Deadline>,
     bytes_max: u64,
-    /// Bytes of the bound that are still allowed.
+    /// Number of bytes that the body may still have.
     bytes_left: u64,
     is_too_large: bool,
 }
 
-/// The end of an exchange, and the time that it was given.
+/// Time at which an exchange must end, and the timeout from which it was computed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline {
     at: Instant,
@@ -34,7 +34,7 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// Returns a deadline that begins now; `None` if no clock can show its end.
+    /// Returns a deadline from now; `None` if the time is out of the clock's range.
     pub fn after(timeout: Duration) -> Option<Deadline> {
         Instant::now().checked_add(timeout).map(|at| Deadline { at, timeout })
     }
@@ -75,8 +75,8 @@ impl Answer {
         }
     }
 
-    /// Returns the next bytes of the body; `None` at its end. A body that is longer than the
-    /// request allows ends in [`ClientError::TooLarge`], after all bytes that the request allows.
+    /// Returns the next bytes of the body; `None` at its end. A body beyond the request's limit
+    /// returns all bytes within the limit, and then [`ClientError::TooLarge`].
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, ClientError> {
         loop {
             if self.is_too_large {
@@ -86,20 +86,20 @@ impl Answer {
                 return Ok(None);
             };
             let frame = frame.map_err(|error| ClientError::broken(&error))?;
-            // Trailers are no part of the body.
+            // Trailers are not part of the body.
             let Ok(mut data) = frame.into_data() else { continue };
             let allowed = usize::try_from(self.bytes_left).unwrap_or(usize::MAX);
             self.is_too_large = data.len() > allowed;
             data.truncate(allowed);
             self.bytes_left -= data.len() as u64;
-            // Without data the next turn returns the end or the error.
+            // Without data, the next iteration returns the end or the error.
             if !data.is_empty() {
                 return Ok(Some(data));
             }
         }
     }
 
-    /// Returns the rest of the body as a stream, however long it is.
+    /// Returns the rest of the body as a stream without a size limit.
     pub fn into_body(self) -> AnswerBody {
         let deadline = self
             .deadline
@@ -109,7 +109,7 @@ impl Answer {
 
     /// Returns the rest of the body as a whole.
     pub async fn bytes(mut self) -> Result<Bytes, ClientError> {
-        // Most bodies come in one piece, which needs no copy.
+        // Most bodies arrive in one piece, which is returned without a copy.
         let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
         let Some(second) = self.chunk().await? else { return Ok(first) };
         let mut all = BytesMut::from(first);

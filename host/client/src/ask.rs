@@ -11,28 +11,28 @@ use url::Url;
 #[derive(Clone, Debug)]
 pub struct Ask {
     pub method: Method,
-    /// Credentials in the URL are sent, unless there are others.
+    /// URL of the request. Its credentials are sent unless others are configured.
     pub url: Url,
     /// The zone of an IPv6 address in the URL, such as `eth0`.
     pub zone: Option<String>,
-    /// Headers, to which those of the configuration are added.
+    /// Headers of the caller; configured headers are added to these.
     pub headers: HeaderMap,
     pub body: Bytes,
-    /// Maximum time until the end of the answer's body; `None` waits as long as it takes.
+    /// Maximum time until the end of the response's body; `None` means no limit.
     pub timeout: Option<Duration>,
-    /// Maximum size of an answer's body.
+    /// Maximum size of the response's body in bytes.
     pub answer_bytes_max: u64,
 }
 
 impl Ask {
-    /// Creates a GET request without headers, body and bounds.
+    /// Creates a GET request without headers, body and limits.
     pub fn get(url: Url) -> Ask {
         let (headers, body) = Default::default();
         let (method, zone) = (Method::GET, None);
         Ask { method, url, zone, headers, body, timeout: None, answer_bytes_max: u64::MAX }
     }
 
-    /// The same for a URL as text, in which an IPv6 address may have a zone.
+    /// Like [`Ask::get`] for a URL as text, in which an IPv6 address may have a zone.
     pub fn get_text(url: &str) -> Result<Ask, url::ParseError> {
         let (url, zone) = zone::parse(url)?;
         Ok(Ask { zone, ..Ask::get(url) })
@@ -55,7 +55,7 @@ pub(crate) fn with_port(host: String, url: &Url) -> String {
     }
 }
 
-/// Converts a URL to the URI of a request: without credentials and fragment.
+/// Converts a URL to the URI of a request, without credentials and fragment.
 pub(crate) fn uri(url: &Url, zone: Option<&str>) -> Result<Uri, ClientError> {
     let wrong = |what: &str| ClientError::Url(what.to_owned());
     let (Some(host), true) = (url.host_str(), matches!(url.scheme(), "http" | "https")) else {

@@ -1,5 +1,5 @@
 //! Reads parts of a certificate (RFC 5280, section 4.1): names, key, and validity. The library that
-//! verifies chains shows none of them, and reads no certificate of version 1.
+//! verifies chains exposes none of these parts, and rejects certificates of version 1.
 //!
 //! ```text
 //! Certificate ::= SEQUENCE { tbsCertificate SEQUENCE {
@@ -13,7 +13,7 @@ const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 const VERSION: u8 = 0xa0;
 
-/// Parts of a certificate; names and keys are compared as they are encoded.
+/// Parts of a certificate. Names and keys are in their encoded form, for comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate<'a> {
     /// Encoded name of the signer.
@@ -21,7 +21,7 @@ pub struct Certificate<'a> {
     /// Encoded name of the owner.
     pub subject: &'a [u8],
     pub key: &'a [u8],
-    /// Beginning of validity, in seconds since the epoch.
+    /// Start of validity, in seconds since the epoch.
     pub begins: i64,
     /// Time of expiry, in seconds since the epoch.
     pub expires: i64,
@@ -32,7 +32,7 @@ impl<'a> Certificate<'a> {
     pub fn read(der: &'a [u8]) -> Option<Certificate<'a>> {
         let (outer, _) = expect(der, SEQUENCE)?;
         let (body, _) = expect(outer, SEQUENCE)?;
-        // Version 1 is encoded by leaving the version out.
+        // A certificate of version 1 has no version field.
         let rest = match element(body)? {
             (VERSION, _, rest) => rest,
             _ => body,
@@ -55,7 +55,7 @@ fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[tag, first], rest) = der.split_first_chunk::<2>()?;
     let (length, rest) = match first {
         0..=0x7f => (usize::from(first), rest),
-        // DER's long form: the low bits count the bytes of the length.
+        // DER's long form: the low bits are the number of length bytes.
         0x81..=0x84 => {
             let (bytes, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
             let length = bytes.iter().fold(0_u64, |length, byte| length << 8 | u64::from(*byte));
@@ -96,11 +96,11 @@ fn time(tag: u8, text: &[u8]) -> Option<i64> {
 }
 
 /// Returns the days from the epoch to a day of the Gregorian calendar. Years begin in March, so
-/// that the leap day is the last.
+/// that the leap day is the last day.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    // 719468 days from March 1 of the year 0 to the epoch; five months from March on have 153.
+    // 719468 days from March 1 of year 0 to the epoch; each five months from March have 153 days.
     year * 365 + leap_days + (month * 153 + 2) / 5 + day - 1 - 719_468
 }
 

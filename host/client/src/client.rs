@@ -1,4 +1,4 @@
-//! The client: requests with a token where one is configured, and answers within a deadline.
+//! The client: sends requests, with a token if configured, and limits them by a deadline.
 
 use crate::answer::Deadline;
 use crate::ask::Ask;
@@ -22,18 +22,18 @@ pub struct Client {
 }
 
 impl Client {
-    /// Reads all files that the configuration names, so that errors in them appear when it is
-    /// loaded, not with each request. Does not connect.
+    /// Reads all files that the configuration names, so that errors in them appear when the
+    /// configuration is loaded, not in each request. Does not connect.
     pub fn open(config: &HttpClientConfig) -> Result<Client, ClientError> {
         Client::new(config, None, ConnectLimits::default())
     }
 
-    /// The same for requests that all go to a Unix socket, whatever host their URL has.
+    /// Like [`Client::open`], but all requests use a Unix socket, whatever host their URL has.
     pub fn open_unix(config: &HttpClientConfig, socket: &Path) -> Result<Client, ClientError> {
         Client::new(config, Some(socket.to_owned()), ConnectLimits::default())
     }
 
-    /// The same with bounds on connections.
+    /// Like [`Client::open`], with limits on connections.
     pub fn open_bounded(
         config: &HttpClientConfig,
         limits: ConnectLimits,
@@ -53,12 +53,12 @@ impl Client {
         Ok(Client { exchange: Exchange::open(config, unix_socket, limits)?, tokens })
     }
 
-    /// Checks that a request could be made: an error would come with each request.
+    /// Checks that a request could be made, which reports errors before the first request.
     pub fn check(&self, ask: &Ask) -> Result<(), ClientError> {
         self.exchange.check(ask)
     }
 
-    /// Sends a request, follows redirects if configured, and returns the head of the answer.
+    /// Sends a request, follows redirects if configured, and returns the response's head.
     pub async fn send(&self, ask: impl Borrow<Ask>) -> Result<Answer, ClientError> {
         let ask = ask.borrow();
         let deadline = ask.timeout.and_then(Deadline::after);
@@ -68,7 +68,7 @@ impl Client {
         Ok(Answer::new(answer, url, deadline, ask.answer_bytes_max))
     }
 
-    /// Sends a request whose body comes as a stream, in place of the one in `ask`. It is sent once,
+    /// Sends a request with a streamed body instead of the body in `ask`. The request is sent once,
     /// and no redirect is followed.
     pub async fn send_stream(&self, ask: &Ask, body: StreamedBody) -> Result<Answer, ClientError> {
         let deadline = ask.timeout.and_then(Deadline::after);
@@ -78,10 +78,10 @@ impl Client {
         Ok(Answer::new(answer, ask.url.clone(), deadline, ask.answer_bytes_max))
     }
 
-    /// Adds a configured token as a header of the request, which no redirect takes to another host.
+    /// Adds a configured token as a header. A redirect to another host does not carry the header.
     async fn with_token<'a>(&self, ask: &'a Ask) -> Result<Cow<'a, Ask>, ClientError> {
         let mut ask = Cow::Borrowed(ask);
-        // A header of the caller's wins, as over configured credentials.
+        // A header of the caller takes precedence, as it does over configured credentials.
         if let Some(tokens) = &self.tokens
             && !ask.headers.contains_key(AUTHORIZATION)
         {
@@ -92,7 +92,7 @@ impl Client {
     }
 }
 
-/// Shows nothing that may be secret.
+/// Shows the configuration without secrets.
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").field("config", self.exchange.config()).finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! Makes connections to a host, to a Unix socket, or through a proxy, with TLS for https URLs.
+//! Connects to a host, to a Unix socket, or through a proxy, with TLS for https URLs.
 
 use crate::ClientError;
 use crate::proxy::{Proxies, Proxy};
@@ -26,23 +26,23 @@ use tower_service::Service;
 
 type BoxedStream = Box<dyn Stream>;
 
-/// Bounds on connections, besides the deadline of the request that makes one.
+/// Limits on connections, in addition to the deadline of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectLimits {
-    /// Maximum time until a connection is made.
+    /// Maximum time for establishing a connection.
     pub connect: Option<Duration>,
-    /// Maximum time for which sent bytes may go unacknowledged (`TCP_USER_TIMEOUT` of `tcp(7)`).
+    /// Maximum time that sent bytes may remain unacknowledged (`TCP_USER_TIMEOUT` of `tcp(7)`).
     pub unacknowledged: Option<Duration>,
 }
 
-/// Makes connections; clones share their settings.
+/// Establishes connections; clones share their settings.
 #[derive(Clone)]
 pub(crate) struct Connector(Arc<Parts>);
 
 struct Parts {
     tls: LazyTls,
     proxies: Arc<Proxies>,
-    /// Socket that all requests go to, whatever their host.
+    /// Socket for all requests, whatever host they have.
     unix_socket: Option<PathBuf>,
     limits: ConnectLimits,
 }
@@ -86,7 +86,7 @@ impl Parts {
     async fn connect(&self, to: &Uri) -> Result<Socket, ClientError> {
         let is_https = to.scheme() == Some(&Scheme::HTTPS);
         let address = looked_up(to.host().unwrap_or_default());
-        // The zone selects an interface of this machine; certificates and proxies do not know it.
+        // The zone selects an interface of this machine; proxies and certificates ignore it.
         let host = address.split('%').next().unwrap_or_default();
         let port = to.port_u16().unwrap_or(if is_https { 443 } else { 80 });
         let proxy = self.proxies.for_host(is_https, host, port);
@@ -99,7 +99,7 @@ impl Parts {
                 )
             }
             (None, None) => (self.tcp(&address, port).await?, false),
-            // A proxy is given the whole URL of plain http; https goes through a tunnel.
+            // For http URLs, the proxy receives the whole URL; https goes through a tunnel.
             (None, Some(proxy)) => (self.through(proxy, to, is_https, port).await?, !is_https),
         };
         if !is_https {
@@ -113,7 +113,7 @@ impl Parts {
         Ok(Socket::new(Box::new(stream), is_http2, false))
     }
 
-    /// Connects to a proxy, and for https further to the host.
+    /// Connects to a proxy, and for https through a tunnel to the host.
     async fn through(
         &self,
         proxy: &Proxy,
@@ -124,14 +124,14 @@ impl Parts {
         let failed = |error: ClientError| {
             ClientError::Connection(format!("proxy {}: {error}", shown(&proxy.url)))
         };
-        // A socket takes an IPv6 address without the brackets of a URL.
+        // `connect` needs an IPv6 address without the brackets of a URL.
         let host = proxy.url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         let proxy_port = proxy.url.port_or_known_default().unwrap_or(80);
         let mut stream = self.tcp(host, proxy_port).await.map_err(failed)?;
         if proxy.url.scheme() == "https" {
             let connector = TlsConnector::from(self.tls.get()?);
             let name = self.tls.server_name(host)?;
-            // `CONNECT` is sent by HTTP/1.1, so the proxy must not be offered HTTP/2.
+            // `CONNECT` is sent in HTTP/1.1, so HTTP/2 must not be negotiated with the proxy.
             let connector = connector.with_alpn(vec![b"http/1.1".to_vec()]);
             let connected = connector.connect(name, stream).await;
             stream = Box::new(connected.map_err(|error| failed(ClientError::broken(&error)))?);
@@ -146,18 +146,18 @@ impl Parts {
     async fn tcp(&self, host: &str, port: u16) -> Result<BoxedStream, ClientError> {
         let stream = TcpStream::connect((host, port)).await;
         let stream = stream.map_err(|error| ClientError::broken(&error))?;
-        // Without `nodelay`, requests of two segments wait for an acknowledgement.
+        // Without `nodelay`, a request of two segments would wait for an acknowledgement.
         let _ = stream.set_nodelay(true);
         if let Some(limit) = self.limits.unacknowledged {
             let millis = u32::try_from(limit.as_millis()).unwrap_or(u32::MAX);
-            // Where the system does not know the option, the deadline of the request remains.
+            // If the system lacks the option, the deadline of the request still applies.
             let _ = set_tcp_user_timeout(&stream, millis);
         }
         Ok(Box::new(stream))
     }
 }
 
-/// Asks a proxy for a connection to a host and a port.
+/// Requests a tunnel to a host and port from a proxy.
 async fn tunnel(
     stream: BoxedStream,
     authority: &str,
@@ -166,7 +166,7 @@ async fn tunnel(
     let broken = |error: hyper::Error| ClientError::broken(&error);
     let (mut sender, connection) = handshake(TokioIo::new(stream)).await.map_err(broken)?;
     tokio::spawn(async move {
-        // The error reaches the request that waits for the answer.
+        // The request that waits for the response returns the same error.
         let _ = connection.with_upgrades().await;
     });
     let request = Request::builder().method(Method::CONNECT).uri(authority).header(HOST, authority);

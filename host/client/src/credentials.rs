@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use tidepool_settings::Secret;
 
-/// Returns the value of `Authorization`; `None` without credentials, or with those of a token.
+/// Returns the value of `Authorization`; `None` without credentials or with OAuth 2.
 pub fn authorization(credentials: &Credentials) -> Result<Option<HeaderValue>, ClientError> {
     match credentials {
         Credentials::None | Credentials::OAuth2(_) => Ok(None),
@@ -23,7 +23,7 @@ pub fn authorization(credentials: &Credentials) -> Result<Option<HeaderValue>, C
     }
 }
 
-/// Encodes name and password (RFC 7617). Errors name this key.
+/// Encodes name and password (RFC 7617). Errors name `key`.
 pub(crate) fn basic(
     key: &'static str,
     username: &str,
@@ -33,14 +33,14 @@ pub(crate) fn basic(
     secret_value(key, &format!("Basic {pair}"))
 }
 
-/// Makes a value that is never shown. Errors name this key.
+/// Creates a header value that is never shown. Errors name `key`.
 pub(crate) fn secret_value(key: &'static str, text: &str) -> Result<HeaderValue, ClientError> {
     let mut value = HeaderValue::from_str(text).map_err(|_| ClientError::Credentials(key))?;
     value.set_sensitive(true);
     Ok(value)
 }
 
-/// Adds the headers that are configured.
+/// Adds the configured headers.
 pub fn add_headers(
     to: &mut HeaderMap,
     headers: &[(HeaderName, HeaderConfig)],

@@ -1,5 +1,5 @@
-//! Requests and their answers: headers with the configured credentials, redirects, and the pool of
-//! connections. Tokens are obtained by exchanges of their own, so nothing is known of them here.
+//! Sends requests: headers with the configured credentials, redirects, and the connection pool.
+//! Tokens are not handled here, because `oauth2` obtains them by exchanges of its own.
 
 use crate::ClientError;
 use crate::ask::{Ask, uri, with_port};
@@ -27,19 +27,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use url::Url;
 
-/// Text of the hyper error that has no predicate.
+/// Text of a hyper error that no method of hyper's error type identifies.
 const UNEXPECTED: &str = "unexpected message from connection";
 
-/// Maximum number of headers of an answer. Go bounds their bytes alone.
+/// Maximum number of headers of a response. Go limits only their size.
 const HEADERS_MAX: usize = 512;
 
 /// Maximum number of idle connections to one host.
 const IDLE_MAX: usize = 256;
 
-/// Upstream's time for which an idle connection is kept; periodic requests come more often.
+/// Time for which an idle connection is kept, as upstream; requests are usually more frequent.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
-/// Interval of pings on an HTTP/2 connection by which nothing comes. Upstream's.
+/// Interval of pings on an HTTP/2 connection that receives nothing; as upstream.
 const PING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// User agent of requests that set none.
@@ -47,7 +47,7 @@ const AGENT: &str = concat!("tidepool/", env!("CARGO_PKG_VERSION"));
 
 type Pool = legacy::Client<Connector, Either<Full<Bytes>, StreamedBody>>;
 
-/// Sends requests as configured, but without tokens. Clones share connections.
+/// Sends requests as configured, but without OAuth 2 tokens. Clones share connections.
 #[derive(Clone)]
 pub(crate) struct Exchange(Arc<Inner>);
 
@@ -59,7 +59,7 @@ struct Inner {
     live: Mutex<Live>,
 }
 
-/// Connections, and the state of the certificate and key files that they use.
+/// Connection pool, and the state of the certificate and key files that its connections use.
 struct Live {
     stamps: Stamps,
     pool: Pool,
@@ -73,9 +73,9 @@ enum Trust {
 }
 
 impl Exchange {
-    /// Reads all files that the configuration names, so that errors in them appear when it is
-    /// loaded, not with each request. Does not connect. With a socket, all requests go to it,
-    /// whatever host their URL has.
+    /// Reads all files that the configuration names, so that errors in them appear when the
+    /// configuration is loaded, not in each request. Does not connect. With `unix_socket`, all
+    /// requests use this socket, whatever the host of their URL.
     pub fn open(
         config: &HttpClientConfig,
         unix_socket: Option<PathBuf>,
@@ -83,7 +83,7 @@ impl Exchange {
     ) -> Result<Exchange, ClientError> {
         let variable = |name: &str| std::env::var(name).ok();
         let proxies = Arc::new(Proxies::new(&config.proxy, variable)?);
-        // Read for their errors alone: each request reads them again.
+        // Read only to report errors; each request reads the files again.
         authorization(&config.credentials)?;
         add_headers(&mut HeaderMap::new(), &config.headers)?;
         let stamps = stamps(&config.tls);
@@ -105,7 +105,7 @@ impl Exchange {
         &self.0.config
     }
 
-    /// Checks that a request could be made: an error would come with each request.
+    /// Checks that a request could be made, which reports errors before the first request.
     pub fn check(&self, ask: &Ask) -> Result<(), ClientError> {
         let inner = &self.0;
         if ask.url.scheme() == "https" {
@@ -116,13 +116,13 @@ impl Exchange {
         inner.request(ask, &ask.url, &ask.method, Trust::NoSecrets).map(drop)
     }
 
-    /// Sends a request, follows redirects if configured, and returns the head of the answer with
-    /// the URL that it came from.
+    /// Sends a request, follows redirects if configured, and returns the response's head with the
+    /// URL that was requested last.
     pub async fn send(&self, ask: &Ask) -> Result<(Response<Incoming>, Url), ClientError> {
         let follows = self.0.config.follow_redirects.unwrap_or(true);
         let mut url = ask.url.clone();
         let mut asked_by = ask.method.clone();
-        // Most requests are not redirected, and need no copy.
+        // Cloned only on a redirect; most requests are not redirected.
         let mut ask = Cow::Borrowed(ask);
         let mut trust = Trust::All;
         for _ in 0..REDIRECTS_MAX {
@@ -134,13 +134,13 @@ impl Exchange {
             };
             let Some(next) = next else { return Ok((answer, url)) };
             if !next.repeats {
-                // A GET without a body needs no content type either.
+                // A GET without a body needs no content type.
                 asked_by = method(&asked_by);
                 let ask = ask.to_mut();
                 ask.body = Bytes::new();
                 ask.headers.remove(CONTENT_TYPE);
             }
-            // A chain that has left the first host gets no secrets, even if it comes back.
+            // After leaving the first host, no secrets are sent, even on return to that host.
             if !is_trusted(&ask.url, &next.url) {
                 trust = Trust::NoSecrets;
             }
@@ -149,7 +149,7 @@ impl Exchange {
         Err(ClientError::Redirects(REDIRECTS_MAX))
     }
 
-    /// Sends a request with a body that can be sent only once, and follows no redirect.
+    /// Sends a request with a body that can be sent only once; follows no redirect.
     pub async fn send_stream(
         &self,
         ask: &Ask,
@@ -163,7 +163,7 @@ impl Exchange {
 }
 
 impl Inner {
-    /// Makes a request, and returns the pool for it. Files are read where nobody waits for them.
+    /// Creates a request, and returns the pool for it. Files are read on another thread.
     async fn prepare(
         this: &Arc<Inner>,
         ask: &Ask,
@@ -179,7 +179,7 @@ impl Inner {
         off_network(move || Ok((inner.request(&ask, &url, &method, trust)?, inner.pool()))).await
     }
 
-    /// Makes a request with all headers. With tokens, credentials in the URL are not sent.
+    /// Creates a request with all headers. With OAuth 2, credentials in the URL are not sent.
     fn request(
         &self,
         ask: &Ask,
@@ -200,12 +200,12 @@ impl Inner {
                 headers.insert(AUTHORIZATION, value);
             }
         }
-        // After all headers that may be secret are in the map.
+        // After all headers that may be secret have been added.
         if trust == Trust::NoSecrets {
             headers = without_secrets(headers);
         }
         headers.entry(USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
-        // Only plain http shows its headers to the proxy; a tunnel gets its own.
+        // Only requests for http URLs carry proxy headers; a tunnel has its own `CONNECT` headers.
         if url.scheme() == "http" && self.unix_socket.is_none() {
             let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
             let port = url.port_or_known_default().unwrap_or(80);
@@ -214,11 +214,11 @@ impl Inner {
                 headers.insert(PROXY_AUTHORIZATION, value.clone());
             }
         }
-        // A redirect to another host leaves the zone of the first one.
+        // The zone applies to the first host only, not to another host of a redirect.
         let zone = ask.zone.as_deref().filter(|_| url.host() == ask.url.host());
         let uri = uri(url, zone)?;
         if let (Some(_), Some(host)) = (zone, url.host_str()) {
-            // The zone means nothing to the server: RFC 6874, section 4.
+            // The zone has no meaning for the server (RFC 6874, section 4).
             let host = HeaderValue::try_from(with_port(host.to_owned(), url));
             headers.insert(HOST, host.map_err(|error| ClientError::Url(error.to_string()))?);
         }
@@ -231,17 +231,17 @@ impl Inner {
         Ok(request)
     }
 
-    /// Returns connections that use the files as they are now. Files that cannot be used leave the
-    /// connections as they were.
+    /// Returns a pool that uses the current files. If changed files are not valid, returns the pool
+    /// with the earlier files.
     fn pool(&self) -> Pool {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
-        // Without files there is nothing that could change.
+        // Without files nothing can change.
         if live.stamps.is_empty() {
             return live.pool.clone();
         }
         let now = stamps(&self.config.tls);
         if now != live.stamps {
-            // Set before the files are known to be usable, so that each change is reported once.
+            // Updated even if the files are not valid, so that each change is reported once.
             live.stamps = now;
             let tls = lazy_tls(&self.config);
             match tls.get() {
@@ -260,14 +260,14 @@ impl Inner {
     }
 }
 
-/// Sends a request. The server may close an idle connection at the very moment of its reuse: that
-/// is no failure of a request that changes nothing.
+/// Sends a request. The server may close an idle connection just when it is reused; then a GET or
+/// HEAD is sent again.
 async fn once(
     pool: &Pool,
     request: Request<Full<Bytes>>,
 ) -> Result<Response<Incoming>, ClientError> {
     let changes_nothing = matches!(*request.method(), Method::GET | Method::HEAD);
-    // A cheap copy: the bytes of the body are shared.
+    // Cloning is cheap, because clones share the bytes of the body.
     let again = changes_nothing.then(|| request.clone());
     let sent = match (asked(pool, request.map(Either::Left)).await, again) {
         (Err(error), Some(request)) if has_waited(&error) => {
@@ -278,8 +278,8 @@ async fn once(
     answered(sent)
 }
 
-/// Hands a request to the pool. Apart, because the code of HTTP is compiled where the pool is
-/// called, and the code of an `async fn` in each crate that awaits it.
+/// Passes a request to the pool. A function of its own, because the HTTP code is compiled where the
+/// pool is called, and an `async fn` is compiled in each crate that awaits it.
 fn asked(
     pool: &Pool,
     request: Request<Either<Full<Bytes>, StreamedBody>>,
@@ -287,7 +287,7 @@ fn asked(
     pool.request(request)
 }
 
-/// Records that an answer has come by its connection.
+/// Records in the connection that it has delivered a response.
 fn answered(
     sent: Result<Response<Incoming>, legacy::Error>,
 ) -> Result<Response<Incoming>, ClientError> {
@@ -309,18 +309,18 @@ fn pool(connector: Connector) -> Pool {
         .pool_max_idle_per_host(IDLE_MAX)
         .timer(TokioTimer::new())
         .http2_keep_alive_interval(PING_INTERVAL)
-        // As Go's client, which is upstream's: servers of devices are often written by hand.
+        // As in Go's client, which upstream uses: servers of devices often send such headers.
         .http1_allow_spaces_after_header_name_in_responses(true)
         .http1_allow_obsolete_multiline_headers_in_responses(true)
         .http1_max_headers(HEADERS_MAX)
         .build(connector)
 }
 
-/// Returns whether a request failed on a reused connection, before any of an answer came.
+/// Returns whether a request failed on a reused connection, before any byte of a response.
 fn has_waited(error: &legacy::Error) -> bool {
     let mut cause = std::error::Error::source(error);
     let mut is_closed = false;
-    // The error of the system lies below those of the pool and of hyper.
+    // The system's error is among the causes of the pool's and hyper's errors.
     while let Some(error) = cause {
         let of_hyper = error.downcast_ref::<hyper::Error>();
         is_closed |= of_hyper.is_some_and(|error| {
@@ -336,14 +336,14 @@ fn has_waited(error: &legacy::Error) -> bool {
     is_closed && received(error).is_some_and(|received| received.has_answered())
 }
 
-/// Returns the record of a failed request's connection.
+/// Returns the record of the connection on which a request failed.
 fn received(error: &legacy::Error) -> Option<Received> {
     let mut extensions = hyper::http::Extensions::new();
     error.connect_info()?.get_extras(&mut extensions);
     extensions.remove()
 }
 
-/// Converts an error, without the pool's own words for it.
+/// Converts an error; leaves out the pool's own text.
 fn failed(error: &legacy::Error) -> ClientError {
     let cause = std::error::Error::source(error);
     let broken = match cause.and_then(|cause| cause.downcast_ref::<ClientError>()) {
@@ -359,7 +359,7 @@ fn failed(error: &legacy::Error) -> ClientError {
         Some(line) => ClientError::Connection(format!(
             "{what}: the server does not speak HTTP, it begins with {line:?}"
         )),
-        // hyper tells nothing of a connection on which bytes came before a request.
+        // hyper returns no connection info if bytes arrived before the request.
         None if what.contains(UNEXPECTED) => ClientError::Connection(
             "the server does not speak HTTP, it sends before it is asked".into(),
         ),

@@ -1,5 +1,5 @@
-//! Reads files where others do not wait for them: a file system may take its time, and a mount
-//! whose server is gone may never answer.
+//! Reads files on threads that may block: a file system may be slow, and a mount whose server is
+//! gone may never answer.
 
 use crate::ClientError;
 use std::sync::{Arc, LazyLock};
@@ -11,7 +11,7 @@ use tokio::time::timeout;
 /// Maximum time for reading the files of a request.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Threads that read files of requests; bounded, so that a mount which hangs takes no others.
+/// Limits the threads that read files, so that a hanging mount does not occupy all threads.
 static TURNS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(16)));
 
 /// Runs a function that reads files on a thread that may block.
@@ -20,7 +20,7 @@ pub(crate) async fn off_network<T: Send + 'static>(
 ) -> Result<T, ClientError> {
     let reading = async {
         let turn = Arc::clone(&TURNS).acquire_owned().await.ok();
-        // The thread gives the turn back, since it may outlive the request.
+        // Released by the thread, which may run longer than the request.
         let reading = spawn_blocking(move || {
             let read = read();
             drop(turn);

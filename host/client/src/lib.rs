@@ -8,12 +8,12 @@
 //! ```
 //!
 //! Begin with [`HttpClientConfig`], then [`Client`] and [`Answer`]. `exchange` sends a request, and
-//! `redirect` decides on the next URL; `connect` makes connections, by `proxy` and `tls`; `trust`
-//! verifies certificates; `credentials` identify the sender, and `oauth2` obtains tokens by
-//! exchanges of its own.
+//! `redirect` determines the next URL; `connect` establishes connections, with `proxy` and `tls`;
+//! `trust` verifies certificates; `credentials` makes the headers that identify the sender, and
+//! `oauth2` obtains tokens.
 //!
-//! Invariants: no error shows a secret; secrets are sent to no other host than the configured one;
-//! everything that takes time ends by the request's deadline, the body of its answer included.
+//! Invariants: no error shows a secret; secrets are sent to the configured host only; every wait,
+//! including that for the body of a response, ends at the request's deadline.
 //!
 //! Source: prometheus/common, `config/http_config.go`, and Go's `net/http` below that.
 
@@ -38,7 +38,7 @@ pub mod trust;
 mod upload;
 mod zone;
 
-/// Parts for clients that make connections of their own.
+/// Parts for clients that establish their own connections.
 pub mod parts {
     pub use crate::certificate::Certificate;
     pub use crate::credentials::{add_headers, authorization};

@@ -1,7 +1,7 @@
-//! Tokens by client credentials (RFC 6749, section 4.4), kept until shortly before they expire.
+//! Obtains tokens by client credentials (RFC 6749, section 4.4), and reuses each until it expires.
 //!
-//! Source: golang.org/x/oauth2, `internal/token.go`: the client identifies itself by
-//! `Authorization`, and by parameters if the server rejects that; a way that worked is kept.
+//! Source: golang.org/x/oauth2, `internal/token.go`: the client sends its credentials in the header
+//! `Authorization`, and as parameters if the server rejects the header; the accepted style is kept.
 
 use crate::ask::Ask;
 use crate::config::{HttpClientConfig, OAuth2Config};
@@ -19,35 +19,35 @@ use tidepool_settings::Secret;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// Time before its end from which a token is not used any more.
+/// Time before the expiry of a token at which the token is replaced.
 const MARGIN: Duration = Duration::from_secs(10);
 
-/// Maximum size of a token server's answer.
+/// Maximum size of a token server's response.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
-/// Maximum length of an error's text that is shown.
+/// Maximum length of the server's error text in an error.
 const TEXT_CHARS_MAX: usize = 256;
 
-/// Obtains tokens, and keeps the last one.
+/// Obtains tokens, and keeps the last token.
 pub(crate) struct TokenSource {
     config: OAuth2Config,
     exchange: Exchange,
-    /// One request at a time asks for a token; the others wait for it.
+    /// Locked during a request for a token; other requests wait for its result.
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     token: Option<Token>,
-    /// The way in which the client identifies itself, once that is known.
+    /// Style in which the client sends its credentials; `None` until the server accepted one.
     style: Option<Style>,
 }
 
 struct Token {
     value: HeaderValue,
-    /// The client's secret for which the token was given.
+    /// Client secret with which the token was obtained.
     secret: String,
-    /// Time until which the token is used; `None` if it has no end.
+    /// Time until which the token is used; `None` if it does not expire.
     until: Option<Instant>,
 }
 
@@ -57,13 +57,13 @@ enum Style {
     Parameters,
 }
 
-/// The parts of an answer that count.
+/// The fields of a token response that are used.
 #[derive(Deserialize)]
 struct Given {
     access_token: String,
     #[serde(default)]
     token_type: String,
-    /// Seconds, which some servers write as text.
+    /// Number of seconds, which some servers write as text.
     #[serde(default)]
     expires_in: Option<Seconds>,
 }
@@ -76,7 +76,7 @@ enum Seconds {
 }
 
 impl TokenSource {
-    /// Reads the files that the configuration names; asks for no token yet.
+    /// Reads the files that the configuration names; requests no token yet.
     pub fn open(config: &OAuth2Config) -> Result<TokenSource, ClientError> {
         let in_oauth2 = |error| ClientError::OAuth2(Box::new(error));
         let http = HttpClientConfig {
@@ -90,7 +90,7 @@ impl TokenSource {
         Ok(source)
     }
 
-    /// Returns the value of `Authorization` for a request.
+    /// Returns the value of the header `Authorization` for a request.
     pub async fn authorization(&self) -> Result<HeaderValue, ClientError> {
         let secret = match &self.config.client_secret {
             text @ Secret::Text(_) => read_secret(text)?,
@@ -100,7 +100,7 @@ impl TokenSource {
             }
         };
         let mut state = self.state.lock().await;
-        // A changed secret needs a token of its own.
+        // A token of another client secret is not reused.
         if let Some(token) = &state.token
             && token.secret == secret
             && token.until.is_none_or(|until| Instant::now() < until)
@@ -119,10 +119,10 @@ impl TokenSource {
         state: &mut State,
         secret: &str,
     ) -> Result<(HeaderValue, Option<Instant>), ClientError> {
-        // Before the request, so that the token never seems to last longer than it does.
+        // Taken before the request, so that the token is not used after its expiry.
         let asked_at = Instant::now();
         let mut answer = self.request(state.style.unwrap_or(Style::Header), secret).await?;
-        // Only until a way has worked: a later failure has another cause.
+        // Only before any style was accepted; afterwards, a failure has another cause.
         if !answer.0.is_success() && state.style.is_none() {
             answer = self.request(Style::Parameters, secret).await?;
             state.style = Some(Style::Parameters).filter(|_| answer.0.is_success());
@@ -135,7 +135,7 @@ impl TokenSource {
             let text: String = text.trim().chars().take(TEXT_CHARS_MAX).collect();
             return Err(self.refused(format!("{status}: {text}")));
         }
-        // The error leaves out the text, which may hold the token.
+        // The error omits the text, which may contain the token.
         let given: Given = serde_json::from_slice(&body)
             .map_err(|_| self.refused("with no token in JSON".into()))?;
         if given.access_token.is_empty() {
@@ -158,7 +158,7 @@ impl TokenSource {
         secret: &str,
     ) -> Result<(StatusCode, Bytes), ClientError> {
         let (answer, url) = self.exchange.send(&self.question(style, secret)?).await?;
-        // The deadline of the request that needs the token applies.
+        // No deadline here: the deadline of the request that needs the token applies.
         let answer = Answer::new(answer, url, None, ANSWER_BYTES_MAX);
         let status = answer.status;
         Ok((status, answer.bytes().await?))
@@ -177,7 +177,7 @@ impl TokenSource {
         let id = &self.config.client_id;
         match style {
             Style::Header => {
-                // Encoded as in forms (RFC 6749, section 2.3.1).
+                // Form-encoded, as RFC 6749, section 2.3.1 requires.
                 let encoded = |text: &str| -> String {
                     form_urlencoded::byte_serialize(text.as_bytes()).collect()
                 };
@@ -186,7 +186,7 @@ impl TokenSource {
             }
             Style::Parameters => {
                 body.append_pair("client_id", id);
-                // As upstream: an empty secret is left out.
+                // As upstream, an empty secret is omitted.
                 if !secret.is_empty() {
                     body.append_pair("client_secret", secret);
                 }
@@ -206,7 +206,7 @@ impl TokenSource {
 }
 
 impl Seconds {
-    /// Returns the duration; `None` if there is no end.
+    /// Returns the duration; `None` if the token does not expire.
     fn duration(self) -> Option<Duration> {
         let seconds = match self {
             Seconds::Number(seconds) => seconds,
@@ -216,7 +216,7 @@ impl Seconds {
     }
 }
 
-/// Reads the client's secret as it is now.
+/// Reads the current secret of the client.
 fn read_secret(secret: &Secret) -> Result<String, ClientError> {
     Ok(secret.read("oauth2.client_secret_file")?)
 }

@@ -1,9 +1,9 @@
-//! Chooses the proxy of a request: a configured one, or one that the environment names.
+//! Chooses the proxy of a request from the configuration or from environment variables.
 //!
 //! Source: golang.org/x/net, `http/httpproxy`. A proxy without `no_proxy` is used for all hosts;
-//! rules for hosts that are reached without it also leave out loopback addresses.
+//! with `no_proxy`, loopback addresses are always reached without the proxy, too.
 //!
-//! hyper-util's `client::proxy::matcher` knows neither ports nor loopback addresses in `no_proxy`.
+//! hyper-util's `client::proxy::matcher` supports neither ports nor loopback rules in `no_proxy`.
 
 use crate::ClientError;
 use crate::config::ProxyConfig;
@@ -14,7 +14,7 @@ use percent_encoding::percent_decode_str;
 use std::net::IpAddr;
 use url::Url;
 
-/// The proxies and their exceptions. Made once: a process' environment does not change.
+/// The proxies and exceptions. Created once, because a process's environment does not change.
 #[derive(Debug, Default)]
 pub(crate) struct Proxies {
     http: Option<Proxy>,
@@ -25,7 +25,7 @@ pub(crate) struct Proxies {
 #[derive(Clone, Debug)]
 pub(crate) struct Proxy {
     pub url: Url,
-    /// Headers of `CONNECT`, credentials included.
+    /// Headers of `CONNECT` requests, including credentials.
     pub connect_headers: HeaderMap,
 }
 
@@ -42,13 +42,13 @@ struct Exceptions {
 struct Name {
     /// The name with a dot before it.
     suffix: String,
-    /// Whether the name itself counts, besides names below it.
+    /// Whether the name itself matches, in addition to its subdomains.
     itself: bool,
     port: Option<u16>,
 }
 
 impl Proxies {
-    /// Makes the proxies of a configuration; `variable` reads the environment.
+    /// Creates the proxies of a configuration; `variable` reads the environment.
     pub fn new(
         config: &ProxyConfig,
         variable: impl Fn(&str) -> Option<String>,
@@ -57,7 +57,7 @@ impl Proxies {
         if config.from_environment {
             let either = |upper: &str, lower: &str| {
                 let set = |name: &str| variable(name).filter(|text| !text.is_empty());
-                // Upper case first, as Go looks.
+                // As in Go, the upper-case name takes precedence.
                 set(upper).or_else(|| set(lower))
             };
             let found = |upper: &str, lower: &str| match either(upper, lower) {
@@ -81,7 +81,7 @@ impl Proxies {
         })
     }
 
-    /// Returns the proxy for a host, which is given without brackets.
+    /// Returns the proxy for a host; `host` has no brackets.
     pub fn for_host(&self, is_https: bool, host: &str, port: u16) -> Option<&Proxy> {
         let proxy = if is_https { &self.https } else { &self.http };
         let is_exception = |exceptions: &Exceptions| exceptions.has(host, port);
@@ -97,20 +97,20 @@ impl Proxy {
                 connect_headers.append(name.clone(), value.clone());
             }
         }
-        // A configured header wins over the credentials in the URL.
+        // A configured header takes precedence over credentials in the URL.
         if let Some(value) = url_credentials("proxy_url", url)? {
             connect_headers.entry(PROXY_AUTHORIZATION).or_insert(value);
         }
         Ok(Proxy { url: url.clone(), connect_headers })
     }
 
-    /// Returns the credentials for requests that are not tunnelled.
+    /// Returns the credentials for requests without a tunnel.
     pub fn authorization(&self) -> Option<&HeaderValue> {
         self.connect_headers.get(PROXY_AUTHORIZATION)
     }
 }
 
-/// Returns the credentials in a URL. Errors name this key.
+/// Returns the credentials in a URL. Errors name `key`.
 pub fn url_credentials(key: &'static str, url: &Url) -> Result<Option<HeaderValue>, ClientError> {
     if url.username().is_empty() && url.password().is_none() {
         return Ok(None);
@@ -119,12 +119,12 @@ pub fn url_credentials(key: &'static str, url: &Url) -> Result<Option<HeaderValu
     basic(key, &percent_decoded(url.username()), &percent_decoded(password)).map(Some)
 }
 
-/// Decodes a part of a URL that is percent-encoded.
+/// Decodes a percent-encoded part of a URL.
 pub fn percent_decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
-/// Parses a proxy of the environment, whose scheme may be left out.
+/// Parses a proxy of the environment, which may lack the scheme.
 fn of_environment(name: &str, text: &str) -> Result<Url, ClientError> {
     let with_scheme = match text.contains("://") {
         true => text.to_owned(),
@@ -132,7 +132,7 @@ fn of_environment(name: &str, text: &str) -> Result<Url, ClientError> {
     };
     let is_usable = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
     let url = Url::parse(&with_scheme).ok().filter(is_usable);
-    // The error leaves out the text, which may hold a password.
+    // The error omits the text, which may contain a password.
     let wrong = || ClientError::Url(format!("the variable {name} is no http or https URL"));
     url.ok_or_else(wrong)
 }
@@ -164,7 +164,7 @@ impl Exceptions {
                 true => host.to_owned(),
                 false => format!(".{host}"),
             };
-            // An entry such as `:80` names no host.
+            // An entry such as `:80` has no host, and is ignored.
             if suffix.len() > 1 {
                 exceptions.names.push(Name { suffix, itself: !host.starts_with('.'), port });
             }
@@ -173,14 +173,14 @@ impl Exceptions {
     }
 
     fn has(&self, host: &str, port: u16) -> bool {
-        // A trailing dot makes a name absolute, which is the same host.
+        // A trailing dot makes a name absolute, but means the same host.
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         let is_port = |wanted: Option<u16>| wanted.is_none_or(|wanted| wanted == port);
         if self.all || host == "localhost" {
             return true;
         }
         if let Ok(address) = host.parse::<IpAddr>() {
-            // An IPv4 address may be written as one of IPv6.
+            // An IPv4 address may be written as a mapped IPv6 address.
             let address = address.to_canonical();
             return address.is_loopback()
                 || self.networks.iter().any(|network| network.contains(&address))
@@ -194,7 +194,7 @@ impl Exceptions {
     }
 }
 
-/// Splits `host`, `host:80`, `[::1]:80` and `::1`.
+/// Splits a host and an optional port: `host`, `host:80`, `[::1]:80` or `::1`.
 fn host_and_port(entry: &str) -> (&str, Option<u16>) {
     if let Some((host, behind)) = entry.strip_prefix('[').and_then(|entry| entry.split_once(']')) {
         return (host, behind.strip_prefix(':').and_then(|port| port.parse().ok()));

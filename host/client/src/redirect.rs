@@ -1,7 +1,7 @@
-//! Decides on the next URL of a redirected request.
+//! Determines the next URL of a redirected request.
 //!
-//! Source: `net/http` of Go, `client.go`: a redirect of 301, 302 or 303 leads to a GET, one of 307
-//! or 308 to the same request again; ten of them are the limit.
+//! Source: `net/http` of Go, `client.go`: after 301, 302 or 303 a GET follows, after 307 or 308 the
+//! same request again; at most ten redirects are followed.
 
 use crate::ClientError;
 use hyper::header::{AUTHORIZATION, COOKIE, HeaderMap, HeaderName, LOCATION, PROXY_AUTHORIZATION};
@@ -12,7 +12,7 @@ use url::Url;
 /// Maximum number of redirects that are followed.
 pub const REDIRECTS_MAX: usize = 10;
 
-/// The next request that an answer asks for.
+/// The next request that a response asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Redirect {
     pub url: Url,
@@ -20,7 +20,7 @@ pub struct Redirect {
     pub repeats: bool,
 }
 
-/// Returns the redirect in the answer to a request for a URL; `None` if there is none.
+/// Returns the redirect in the response to a request for `url`; `None` if there is none.
 pub fn redirect(
     url: &Url,
     status: StatusCode,
@@ -38,13 +38,13 @@ pub fn redirect(
     if !matches!(next.scheme(), "http" | "https") || !next.has_host() {
         return Err(ClientError::RedirectTarget(shown(&next)));
     }
-    // A redirect names a URL, and must not choose the sender.
+    // Credentials in the Location are dropped: a server must not choose the client's identity.
     let _ = next.set_username("");
     let _ = next.set_password(None);
     Ok(Some(Redirect { url: next, repeats }))
 }
 
-/// Returns the method after a redirect that does not ask for the same request again.
+/// Returns the method after a redirect that does not repeat the request.
 pub fn method(method: &Method) -> Method {
     match *method {
         Method::HEAD => Method::HEAD,
@@ -52,19 +52,19 @@ pub fn method(method: &Method) -> Method {
     }
 }
 
-/// Returns whether a host may get the secrets of the first: it is the same one, or below it.
+/// Returns whether a host may receive the first host's secrets: it is equal or a subdomain.
 pub fn is_trusted(first: &Url, next: &Url) -> bool {
     let (Some(first), Some(next)) = (first.host_str(), next.host_str()) else { return false };
     if first == next {
         return true;
     }
-    // A host in brackets is an address, with nothing below it.
+    // A host in brackets is an IPv6 address, which has no subdomains.
     let is_below = |rest: &str| rest.ends_with('.') && !next.starts_with('[');
     next.strip_suffix(first).is_some_and(is_below)
 }
 
-/// Removes the headers that another host than the configured one must not get: those that Go leaves
-/// out, and those marked as secret.
+/// Removes the headers that only the configured host may receive: those that Go removes, and those
+/// with sensitive values.
 pub fn without_secrets(headers: HeaderMap) -> HeaderMap {
     const SECRET: [HeaderName; 3] = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];
     const SECRET_TEXTS: [&str; 3] = ["cookie2", "proxy-authenticate", "www-authenticate"];

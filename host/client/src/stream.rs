@@ -1,4 +1,4 @@
-//! A connection for the pool: bytes, and a record of those that came.
+//! A connection for the pool, which records the first received bytes.
 
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use std::io;
@@ -9,14 +9,14 @@ use std::task::{Context, Poll};
 use tidepool_turns::ReadTurns;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Maximum size of one read, which may hold as many interim responses as fit.
+/// Maximum number of bytes per read, because a read may contain many interim responses.
 const READ_BYTES_MAX: usize = 64 * 1024;
 
 /// A stream of bytes in both directions.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
-/// Record of the answers and the first bytes of a connection.
+/// Record of a connection: whether it has delivered a response, and its first bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Received(Arc<Known>);
 
@@ -26,11 +26,11 @@ struct Known {
     beginning: OnceLock<Vec<u8>>,
 }
 
-/// Number of first bytes that are kept.
+/// Number of first bytes that are recorded.
 const BEGINNING_BYTES_MAX: usize = 80;
 
-/// A connection. Its reader lets others have their turn: hyper reads on after interim responses,
-/// however many a server sends.
+/// A connection. Reading yields to other tasks regularly, because hyper continues to read as long
+/// as a server sends interim responses.
 pub(crate) struct Socket {
     stream: Box<dyn Stream>,
     turns: ReadTurns,
@@ -40,17 +40,17 @@ pub(crate) struct Socket {
 }
 
 impl Received {
-    /// Records that an answer has come.
+    /// Records that a response was received.
     pub fn set_answered(&self) {
         self.0.has_answered.store(true, Relaxed);
     }
 
-    /// Returns whether an answer has come before.
+    /// Returns whether a response was received before.
     pub fn has_answered(&self) -> bool {
         self.0.has_answered.load(Relaxed)
     }
 
-    /// Returns the beginning of the first line, if it is not one of HTTP/1.
+    /// Returns the beginning of the first line, if it is not an HTTP/1 status line.
     pub fn foreign_line(&self) -> Option<String> {
         let beginning = self.0.beginning.get().filter(|bytes| !bytes.starts_with(b"HTTP/1."))?;
         let line = beginning.split(|byte| matches!(byte, b'\r' | b'\n')).next()?;
@@ -63,7 +63,7 @@ impl Received {
 }
 
 impl Socket {
-    /// Creates a connection. With `is_proxied`, requests name the whole URL for the proxy.
+    /// Creates a connection. With `is_proxied`, requests contain the whole URL for the proxy.
     pub fn new(stream: Box<dyn Stream>, is_http2: bool, is_proxied: bool) -> Socket {
         let (turns, received) = (ReadTurns::default(), Received::default());
         Socket { stream, turns, is_http2, is_proxied, received }
@@ -76,7 +76,7 @@ impl AsyncRead for Socket {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        // A server that sends without end must not hold the thread.
+        // A server that sends endlessly must not block the thread.
         if self.turns.is_over(context) {
             return Poll::Pending;
         }
@@ -84,12 +84,12 @@ impl AsyncRead for Socket {
         let mut part = ReadBuf::new(buffer.initialize_unfilled_to(room));
         let read = Pin::new(&mut self.stream).poll_read(context, &mut part);
         let bytes = part.filled().len();
-        // HTTP/2 is known from the handshake, and begins with no line.
+        // HTTP/2 is known from the handshake, and has no first line.
         if bytes > 0 && !self.is_http2 {
             self.received.begin(part.filled());
         }
         buffer.advance(bytes);
-        // A read that waits lets others have their turn anyway.
+        // A pending read lets other tasks run anyway.
         if read.is_pending() {
             self.turns.end();
         }

@@ -1,4 +1,4 @@
-//! Makes TLS settings of a configuration: certificates and keys, trust, versions.
+//! Creates TLS settings from a configuration: certificates and keys, trust, versions.
 
 use crate::config::{TlsConfig, TlsVersion};
 use crate::{ClientError, trust};
@@ -12,7 +12,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName}
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 
-/// Names in errors of the keys of files.
+/// Names of the file keys in errors.
 const CA_FILE: &str = "tls_config.ca_file";
 const CERT_FILE: &str = "tls_config.cert_file";
 const KEY_FILE: &str = "tls_config.key_file";
@@ -20,11 +20,11 @@ const KEY_FILE: &str = "tls_config.key_file";
 const NO_AUTHORITY: &str = "this system trusts no certificate authority, so no server can be reached \
      by https; install its certificates, or name one in tls_config.ca_file";
 
-/// State that differs once a file has changed: for each file its inode, length, and times of
-/// writing and change; `None` for one that cannot be looked at.
+/// State of files, which differs after a change: for each file its inode, length, modification time
+/// and change time; `None` for an inaccessible file.
 pub(crate) type Stamps = Vec<Option<[i64; 6]>>;
 
-/// TLS settings, made when first needed: the system's trust store takes time and memory.
+/// TLS settings, created at first use: loading the system's trust store costs time and memory.
 pub struct LazyTls {
     config: TlsConfig,
     offers_http2: bool,
@@ -36,7 +36,7 @@ impl LazyTls {
         LazyTls { config: config.clone(), offers_http2, made: OnceLock::new() }
     }
 
-    /// Returns the settings, which the first call makes.
+    /// Returns the settings; the first call creates them.
     pub fn get(&self) -> Result<Arc<ClientConfig>, ClientError> {
         if let Some(made) = self.made.get() {
             return Ok(Arc::clone(made));
@@ -45,7 +45,7 @@ impl LazyTls {
         if self.offers_http2 {
             made.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         }
-        // If another thread was faster, all use its settings.
+        // If another thread was faster, its settings are used.
         Ok(Arc::clone(self.made.get_or_init(|| Arc::new(made))))
     }
 
@@ -56,11 +56,11 @@ impl LazyTls {
     }
 }
 
-/// Returns the state of the certificate and key files.
+/// Returns the current state of the certificate and key files.
 pub(crate) fn stamps(config: &TlsConfig) -> Stamps {
     let stamp = |path: &Path| {
         let meta = std::fs::metadata(path).ok()?;
-        // Only compared, so a change of sign does no harm.
+        // The value is only compared, so a wrong sign does no harm.
         let inode = i64::from_ne_bytes(meta.ino().to_ne_bytes());
         let size = i64::try_from(meta.size()).unwrap_or(i64::MAX);
         Some([inode, size, meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()])
@@ -68,7 +68,7 @@ pub(crate) fn stamps(config: &TlsConfig) -> Stamps {
     config.files().map(stamp).collect()
 }
 
-/// Returns settings that trust the system's authorities.
+/// Returns settings that trust the system's certificate authorities.
 pub fn system_config() -> Result<ClientConfig, ClientError> {
     client_config(&TlsConfig::default())
 }
@@ -76,7 +76,7 @@ pub fn system_config() -> Result<ClientConfig, ClientError> {
 fn client_config(tls: &TlsConfig) -> Result<ClientConfig, ClientError> {
     let wrong = |error: &dyn std::fmt::Display| ClientError::Tls(error.to_string());
     let provider = Arc::new(default_provider());
-    // The trust store is read even if nothing is verified: a wrong file must be reported.
+    // The CA file is read even if nothing is verified, so that a wrong file is reported.
     let roots = match &tls.ca {
         Some(ca) => Arc::new(roots_of(ca)?),
         None => system_roots(),
@@ -86,7 +86,7 @@ fn client_config(tls: &TlsConfig) -> Result<ClientConfig, ClientError> {
         .with_protocol_versions(&versions)
         .map_err(|error| wrong(&error))?;
     let verifier = match tls.insecure_skip_verify {
-        // The library takes no trust store without certificates.
+        // The library rejects an empty trust store.
         false if !roots.is_empty() => {
             trust::servers(roots, provider).map_err(|error| wrong(&error))?
         }
@@ -121,7 +121,7 @@ fn versions(tls: &TlsConfig) -> Vec<&'static SupportedProtocolVersion> {
     all.into_iter().filter(|(version, _)| is_spoken(*version)).map(|(_, known)| known).collect()
 }
 
-/// Returns an error about a file, or about a text in its place.
+/// Returns an error about a file, or about the text given instead of the file.
 fn unusable(key: &'static str, pem: &Secret, what: String) -> ClientError {
     match pem {
         Secret::File(path) => FileError { key, path: path.clone(), what }.into(),
@@ -152,7 +152,7 @@ fn system_roots() -> Arc<RootCertStore> {
     static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
     let read = || {
         let mut roots = RootCertStore::empty();
-        // A certificate that does not parse keeps no other from being used.
+        // Certificates that do not parse are skipped.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if roots.is_empty() {
             tracing::warn!("{NO_AUTHORITY}");

@@ -1,9 +1,9 @@
 //! Verifies certificates as Go's `crypto/x509` does.
 //!
-//! The library beneath accepts a certificate only if another one, of an authority, has signed it.
-//! Most exporters have a certificate that its owner has signed and that others name as the
-//! authority to trust (`openssl req -x509`): Go accepts a certificate in the pool of trusted ones
-//! once its time and its name are right, and so does this.
+//! The library below (rustls with webpki) accepts a certificate only if another certificate, of an
+//! authority, has signed it. Most exporters have a self-signed certificate, which clients configure
+//! as the trusted certificate (`openssl req -x509`). Go accepts a certificate that is itself in the
+//! pool of trusted certificates if its time and name are valid, and so does this module.
 
 use crate::certificate::Certificate;
 use std::sync::Arc;
@@ -22,8 +22,8 @@ use tokio_rustls::rustls::{
     SignatureScheme,
 };
 
-/// Makes a pool of trusted certificates. One that cannot be read keeps no other from being used, as
-/// in Go; if there is no other, its error is returned.
+/// Makes a pool of trusted certificates. As in Go, certificates that cannot be read are skipped; if
+/// none can be read, returns an error.
 pub fn pool(certificates: Vec<CertificateDer<'static>>) -> Result<RootCertStore, Error> {
     let mut roots = RootCertStore::empty();
     let mut wrong = None;
@@ -36,7 +36,7 @@ pub fn pool(certificates: Vec<CertificateDer<'static>>) -> Result<RootCertStore,
     }
 }
 
-/// Accepts servers whose certificate is trusted, or signed by a trusted one.
+/// Accepts servers whose certificate is in the pool, or signed by a certificate in the pool.
 pub fn servers(
     roots: Arc<RootCertStore>,
     provider: Arc<CryptoProvider>,
@@ -45,8 +45,8 @@ pub fn servers(
     Ok(Arc::new(Servers { signed: builder.build()?, roots }))
 }
 
-/// Accepts clients whose certificate is trusted, or signed by a trusted one. Unless `each` must
-/// show one, clients without a certificate are accepted as well.
+/// Accepts clients whose certificate is in the pool, or signed by a certificate in the pool.
+/// Clients without a certificate are accepted unless `each` is true.
 pub fn clients(
     roots: Arc<RootCertStore>,
     provider: Arc<CryptoProvider>,
@@ -57,9 +57,9 @@ pub fn clients(
     Ok(Arc::new(Clients { signed: builder.build()?, roots }))
 }
 
-/// Accepts any server, as `insecure_skip_verify` asks. Nothing is verified: a signature by a key
-/// that no one has vouched for proves nothing, and the library reads neither certificates of
-/// version 1 nor keys that are weak today, which old devices have.
+/// Accepts any server, as `insecure_skip_verify` asks. Nothing is verified, not even signatures: a
+/// signature by an untrusted key proves nothing, and the library rejects certificates of version 1
+/// and weak keys, which old devices have.
 pub fn any_server(provider: Arc<CryptoProvider>) -> Arc<dyn ServerCertVerifier> {
     Arc::new(AnyServer { provider })
 }
@@ -81,8 +81,8 @@ struct AnyServer {
     provider: Arc<CryptoProvider>,
 }
 
-/// Checks the time of a certificate that is itself in the pool: another one of its owner's with the
-/// same key is as good. Returns `None` if there is none in the pool.
+/// Checks the validity period of a certificate that is in the pool, or has the same subject and key
+/// as a certificate in the pool. Returns `None` if there is no such certificate.
 fn pooled(
     roots: &RootCertStore,
     certificate: &CertificateDer<'_>,
@@ -113,9 +113,9 @@ impl ServerCertVerifier for Servers {
     ) -> Result<ServerCertVerified, Error> {
         let signed = self.signed.verify_server_cert(certificate, intermediates, name, ocsp, now);
         let Err(error) = signed else { return signed };
-        // The library refuses certificates that are in the pool themselves.
+        // The library rejects certificates that are in the pool themselves.
         pooled(&self.roots, certificate, now).unwrap_or(Err(error))?;
-        // The library checks the name only of certificates that it accepts.
+        // The library checks the name only if it accepts the certificate.
         verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
         Ok(ServerCertVerified::assertion())
     }
@@ -152,7 +152,7 @@ impl ClientCertVerifier for Clients {
     ) -> Result<ClientCertVerified, Error> {
         let signed = self.signed.verify_client_cert(certificate, intermediates, now);
         let Err(error) = signed else { return signed };
-        // As for servers; clients have no name that could be checked.
+        // As for servers, but clients have no name to check.
         pooled(&self.roots, certificate, now).unwrap_or(Err(error))?;
         Ok(ClientCertVerified::assertion())
     }
@@ -220,7 +220,7 @@ impl ServerCertVerifier for AnyServer {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         let mut schemes = self.provider.signature_verification_algorithms.supported_schemes();
-        // Schemes of certificates that nothing here could verify.
+        // Schemes of certificates that the provider cannot verify.
         for scheme in [
             SignatureScheme::ECDSA_NISTP521_SHA512,
             SignatureScheme::RSA_PKCS1_SHA1,

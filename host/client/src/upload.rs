@@ -1,4 +1,4 @@
-//! Bodies as streams in both directions, for callers that pass them on.
+//! Bodies as streams, for callers that send or forward bodies without buffering them.
 
 use crate::ClientError;
 use bytes::Bytes;
@@ -9,13 +9,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Sleep;
 
-/// Body of a request that comes as a stream.
+/// Body of a request that is streamed.
 pub type StreamedBody = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Body of an answer, until the deadline of its request.
+/// Body of a response; fails at the deadline of the request.
 pub struct AnswerBody {
     body: Incoming,
-    /// The deadline, and the time that the request was given.
+    /// Timer of the deadline, and the request's timeout for the error.
     deadline: Option<(Pin<Box<Sleep>>, Duration)>,
 }
 
@@ -33,7 +33,7 @@ impl Body for AnswerBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ClientError>>> {
-        // Before the body: a server that always has bytes must not escape the deadline.
+        // Checked before the body, so that a server that always sends cannot escape the deadline.
         if let Some((sleep, timeout)) = &mut self.deadline
             && sleep.as_mut().poll(context).is_ready()
         {

@@ -1,11 +1,11 @@
 //! Zones of IPv6 addresses: `http://[fe80::1%25eth0]/` is the host `fe80::1` on the link of the
-//! interface `eth0`. The `url` crate has no place for them, `http::Uri` does.
+//! interface `eth0`. The crate `url` does not support zones, `http::Uri` does.
 //!
 //! Source: RFC 6874, as Go's `net/url` and `net` understand it.
 
 use url::Url;
 
-/// Mark of a zone in a URL: an escaped `%`.
+/// Separates address and zone in a URL: an escaped `%`.
 const MARK: &str = "%25";
 
 /// Parses a URL, and the zone of its host if it has one.
@@ -22,18 +22,18 @@ pub(crate) fn parse(text: &str) -> Result<(Url, Option<String>), url::ParseError
     Ok((url, Some(zone.to_owned())))
 }
 
-/// Returns the beginning and end of a zone with its mark.
+/// Returns the range of a zone, including its mark.
 fn zone(text: &str) -> Option<(usize, usize)> {
     let (scheme, rest) = text.split_once("://")?;
     let begin = scheme.len() + "://".len();
-    // Behind the authority, `%25` is an ordinary character.
+    // After the authority, `%25` is an ordinary escape.
     let authority = &rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())];
     let end = authority.find(']')?;
     let mark = authority[..end].find(MARK)?;
     Some((begin + mark, begin + end))
 }
 
-/// Formats a host for a URI, in brackets, with a zone.
+/// Formats the host of a URI; inserts the zone before the closing bracket.
 pub(crate) fn with_zone(host: &str, zone: Option<&str>) -> String {
     match (host.strip_suffix(']'), zone) {
         (Some(address), Some(zone)) => format!("{address}{MARK}{zone}]"),

@@ -1,4 +1,4 @@
-//! Errors in bodies, with the place of each.
+//! Errors in bodies, with their positions.
 
 use crate::histogram::HistogramError;
 use crate::limits::{FAMILY_BYTES_MAX, LINE_BYTES_MAX, METRIC_BYTES_MAX, METRIC_FIELDS_MAX};
@@ -13,14 +13,14 @@ pub struct TextPosition {
     pub column: usize,
 }
 
-/// Error that interrupts or ends the reading of a body.
+/// Error in a body. After some errors, parsing can continue ([`ParseError::is_line`]).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ParseError {
     #[error("line {}: {what} at column {}: {}", place.line, place.column, shown(text))]
     Line {
         place: TextPosition,
         what: &'static str,
-        /// The line, or its beginning: errors are kept and shown, so they are bounded.
+        /// The line; truncated if it is long, because errors are stored and shown.
         text: String,
     },
     #[error("line {line}: longer than {LINE_BYTES_MAX} bytes")]
@@ -48,7 +48,7 @@ pub enum ParseError {
     FamilyCutOff {
         /// Number of the message, from 1.
         family: u64,
-        /// Lower bound of the missing bytes.
+        /// Minimum number of missing bytes.
         missing: u64,
     },
     /// A family message, or one of its metrics, is not valid.
@@ -56,7 +56,7 @@ pub enum ParseError {
     Family {
         /// Number of the message, from 1.
         family: u64,
-        /// Name of the family: empty if not known yet, and cut off if it is long.
+        /// Name of the family, truncated if long; empty if it is not known yet.
         name: String,
         /// Number of the metric in the family, from 1; 0 for the family itself.
         metric: usize,
@@ -94,7 +94,7 @@ pub enum FamilyError {
         /// Size of the encoded metric message.
         bytes: usize,
     },
-    /// A metric has too many labels, buckets and quantiles to be decoded.
+    /// A metric has too many labels, buckets or quantiles.
     #[error("it has more than {METRIC_FIELDS_MAX} fields")]
     TooManyFields,
     #[error("{0}")]
@@ -122,7 +122,7 @@ impl ParseError {
 #[error("{what}{}", at(place))]
 pub struct LabelError {
     pub what: &'static str,
-    /// Position in the text; absent in the protobuf format.
+    /// Position in the text; `None` in the protobuf format.
     pub place: Option<TextPosition>,
 }
 
@@ -136,7 +136,7 @@ fn at(place: &Option<TextPosition>) -> String {
 /// Number of characters of a text that a message shows.
 const SHOWN_CHARS: usize = 200;
 
-/// Number of characters of a text that an error keeps: one more than are shown reveals a cut.
+/// Number of characters that an error keeps. One more than is shown, to reveal a truncation.
 pub(crate) const KEPT_CHARS: usize = SHOWN_CHARS + 1;
 
 /// Returns the part of a text that an error keeps.
@@ -144,7 +144,7 @@ pub(crate) fn beginning(text: &str) -> String {
     text.chars().take(KEPT_CHARS).collect()
 }
 
-/// Quotes a text; a long one is cut after [`SHOWN_CHARS`] characters.
+/// Quotes a text; truncates it after [`SHOWN_CHARS`] characters.
 fn shown(line: &str) -> String {
     match line.char_indices().nth(SHOWN_CHARS) {
         Some((end, _)) => format!("{:?} …", line.get(..end).unwrap_or_default()),

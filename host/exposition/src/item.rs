@@ -39,7 +39,7 @@ pub struct Sample<'a> {
     pub value: f64,
     /// Timestamp in milliseconds, if the sample has one.
     pub timestamp_ms: Option<i64>,
-    /// Start timestamp, protobuf format only: OpenMetrics' `_created` is a sample of its own.
+    /// Start timestamp, only in the protobuf format: OpenMetrics' `_created` is a sample.
     pub created_ms: Option<i64>,
     pub exemplar: Option<Exemplar<'a>>,
 }
@@ -48,7 +48,7 @@ pub struct Sample<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistogramSample<'a> {
     pub series: Series<'a>,
-    /// Value with matching spans and buckets; the rest is unchecked
+    /// Histogram with as many buckets as its spans describe. Everything else is unchecked
     /// ([`NativeHistogram::validate`]).
     pub histogram: NativeHistogram,
     /// Timestamp in milliseconds, if the sample has one.
@@ -61,7 +61,7 @@ pub struct HistogramSample<'a> {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exemplar<'a> {
-    /// Labels in braces, as written.
+    /// Labels with braces, as written.
     pub(crate) text: Cow<'a, str>,
     pub value: f64,
     /// Timestamp in milliseconds, if the exemplar has one.
@@ -69,7 +69,7 @@ pub struct Exemplar<'a> {
 }
 
 impl Exemplar<'_> {
-    /// Returns the labels by ascending name, empty ones included.
+    /// Returns the labels by ascending name, including labels with empty values.
     pub fn labels(&self) -> LabelPairs {
         parse_exemplar(&self.text)
     }

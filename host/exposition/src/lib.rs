@@ -26,19 +26,19 @@
 //! ```
 //!
 //! - [`Parser`] is [`TextParser`] or [`ProtobufParser`]: `feed` takes a piece of any size, `next`
-//!   returns items until it needs the next piece, `end` marks the body as complete. Memory holds
-//!   one piece and one line ([`LINE_BYTES_MAX`]) or metric family ([`FAMILY_BYTES_MAX`]).
-//!   [`TextReader`] does the same over [`std::io::BufRead`].
-//! - [`Item`] is one line or a part of a message. A [`Sample`] borrows from the parser and has no
-//!   labels yet: [`Series::text`] is the key of a cache, [`Series::labels`] parses it. The protobuf
-//!   format gives text in the same notation.
+//!   returns items until it needs the next piece, `end` marks the body as complete. A parser holds
+//!   one piece, and one line ([`LINE_BYTES_MAX`]) or metric family ([`FAMILY_BYTES_MAX`]).
+//!   [`TextReader`] parses a [`std::io::BufRead`] the same way.
+//! - [`Item`] is one line or one part of a message. A [`Sample`] borrows from the parser, and its
+//!   labels are not parsed yet: [`Series::text`] is a key for caches, [`Series::labels`] parses the
+//!   text. The protobuf parser writes such texts, too.
 //! - [`ParseError`] names line and column, or family and metric. After [`ParseError::is_line`] the
 //!   next line can be read, as import does; a scrape ends at the first error.
 //! - The values of `le` and `quantile` are normalised ([`Series::labels`]).
-//! - [`ClassicToNative`] converts classic histograms among the items of a text to native ones;
-//!   [`HistogramOptions`] does that in the protobuf format. [`NativeHistogram::validate`] is for
-//!   callers that store one.
-//! - [`NameValidation`] and [`NameEscaping`] are the schemes for names.
+//! - [`ClassicToNative`] converts classic histograms in the items of a text to native ones;
+//!   [`HistogramOptions`] does so for the protobuf format. [`NativeHistogram::validate`] checks a
+//!   histogram before it is stored.
+//! - [`NameValidation`] and [`NameEscaping`] are the schemes for names of metrics and labels.
 //! - [`mod@lint`] checks metrics against Prometheus' conventions.
 //!
 //! The crate uses no network, no clock and no storage.

@@ -1,15 +1,15 @@
-//! Types of metrics, and their labels.
+//! Types of metrics, and label pairs.
 
 /// Names and values of labels, by ascending name.
 pub type LabelPairs = Vec<(String, String)>;
 
-/// Name of the label that holds the metric name.
+/// Name of the label with the metric's name.
 pub const METRIC_NAME: &str = "__name__";
 
 /// Type of a metric family.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MetricType {
-    /// The type is not known; `untyped` in the classic format.
+    /// Unknown type; `untyped` in the classic format.
     #[default]
     Unknown,
     Counter,
@@ -20,7 +20,7 @@ pub enum MetricType {
     Summary,
     /// Constant text in labels, with the value 1.
     Info,
-    /// One sample for each state, 1 if it holds.
+    /// One sample per state: 1 for states that are true, otherwise 0.
     Stateset,
 }
 

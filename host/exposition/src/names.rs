@@ -1,5 +1,5 @@
-//! Names of metrics and labels: which are valid, and how to escape names that are valid only since
-//! Prometheus 3.
+//! Names of metrics and labels: which names are valid, and how names that are valid only since
+//! Prometheus 3 are escaped.
 //!
 //! Source: `model/metric.go` in prometheus/common.
 
@@ -9,14 +9,14 @@ use std::fmt::Write as _;
 /// Validation scheme for names of metrics and labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NameValidation {
-    /// Any UTF-8 text except the empty one.
+    /// Any UTF-8 text that is not empty.
     #[default]
     Utf8,
     /// Letters, digits, `_` and, for metrics, `:`.
     Legacy,
 }
 
-/// Escaping scheme for names that [`NameValidation::Legacy`] refuses.
+/// Escaping scheme for names that are not valid under [`NameValidation::Legacy`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NameEscaping {
     #[default]
@@ -76,9 +76,9 @@ impl NameEscaping {
         }
     }
 
-    /// Escapes a name. [`NameEscaping::Dots`] changes valid names, too.
+    /// Escapes a name. [`NameEscaping::Dots`] also changes names that are already valid.
     pub fn escape(self, name: &str) -> Cow<'_, str> {
-        // Unescaping `Dots` halves double underscores, so those of valid names are doubled as well.
+        // Unescaping `Dots` halves double underscores, so they are doubled in valid names, too.
         let is_kept = match self {
             NameEscaping::AllowUtf8 => true,
             NameEscaping::Underscores | NameEscaping::Values => is_legacy(name),
@@ -107,10 +107,10 @@ impl NameEscaping {
         Cow::Owned(escaped)
     }
 
-    /// Returns the original of an escaped name, as far as it can be restored. Other names stay.
+    /// Returns the original of an escaped name, if it can be restored, or the name itself.
     pub fn unescape(self, name: &str) -> Cow<'_, str> {
         match self {
-            // An underscore may stand for any character, so nothing can be restored.
+            // An underscore may replace any character, so nothing can be restored.
             NameEscaping::AllowUtf8 | NameEscaping::Underscores => Cow::Borrowed(name),
             NameEscaping::Dots => Cow::Owned(name.replace("_dot_", ".").replace("__", "_")),
             NameEscaping::Values => match name.strip_prefix("U__").and_then(unescape_values) {
@@ -133,7 +133,7 @@ fn unescape_values(mut rest: &str) -> Option<String> {
             _ if code.len() > DIGITS_MAX || !code.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
                 return None;
             }
-            // Surrogates and numbers beyond Unicode come from no escaped name.
+            // No escaped name has surrogates or numbers beyond Unicode.
             _ => name.push(u32::from_str_radix(code, 16).ok().and_then(char::from_u32)?),
         }
         rest = after;

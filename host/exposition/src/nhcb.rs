@@ -1,8 +1,8 @@
 //! Converts classic histograms to native ones with custom bounds.
 //!
 //! Sources: `util/convertnhcb` and `model/textparse/nhcbparse.go` in prometheus/prometheus. Unlike
-//! there, a converted histogram has the timestamp of its own samples and not of the next sample,
-//! and classic samples that are kept keep their exemplars.
+//! upstream, a converted histogram has the timestamp of its own samples and not of the next sample,
+//! and classic samples that are kept retain their exemplars.
 
 use crate::error::LabelError;
 use crate::histogram::{CUSTOM_BUCKETS_SCHEMA, ClassicError, Counts, NativeHistogram, Span};
@@ -11,10 +11,10 @@ use crate::limits::CLASSIC_BUCKETS_MAX;
 use crate::metric::{LabelPairs, METRIC_NAME, MetricType};
 use crate::number::parse_value;
 
-/// Limit on the exemplars kept of one histogram.
+/// Maximum number of exemplars of one histogram.
 const EXEMPLARS_MAX: usize = 1024;
 
-/// A classic histogram, gathered sample by sample.
+/// A classic histogram, collected sample by sample.
 #[derive(Debug, Default)]
 pub struct ClassicHistogram {
     /// Bounds with cumulative counts, by ascending bound.
@@ -36,7 +36,7 @@ impl ClassicHistogram {
 
     /// Adds a bucket with its cumulative count. A repeated bound is ignored.
     pub fn bucket(&mut self, bound: f64, count: f64) {
-        // The first fault is the one that is reported.
+        // Only the first fault is reported.
         if self.fault.is_some() {
             return;
         }
@@ -53,7 +53,7 @@ impl ClassicHistogram {
         if after.is_some_and(|(other, _)| *other == bound) {
             return;
         }
-        // Buckets may come in any order: counts ascend if each fits between its neighbours.
+        // Buckets may arrive in any order; each count must be between those of its neighbours.
         let before = at.checked_sub(1).and_then(|before| self.buckets.get(before));
         let is_less = before.is_some_and(|(_, below)| count < *below);
         if is_less || after.is_some_and(|(_, above)| count > *above) {
@@ -83,10 +83,10 @@ impl ClassicHistogram {
             return Err(fault);
         }
         let last = self.buckets.last();
-        // Without `_count`, the last bucket has the number of all observations.
+        // Without `_count`, the count of the last bucket is the number of all observations.
         let count = self.count.or(last.map(|(_, count)| *count)).unwrap_or(0.0);
         let mut buckets = self.buckets.clone();
-        // The bucket of infinity may be missing; it has all observations.
+        // The bucket `+Inf` may be missing; its count is that of all observations.
         if last.is_none_or(|(bound, _)| *bound != f64::INFINITY) {
             buckets.push((f64::INFINITY, count));
         }
@@ -94,13 +94,13 @@ impl ClassicHistogram {
         if count != last {
             return Err(ClassicError::CountMismatch { count, last });
         }
-        // Larger counts do not fit into the deltas of 64 bits.
+        // Larger counts do not fit into deltas of 64 bits.
         let is_whole = |count: f64| count == count.trunc() && count < i64::MAX as f64;
         let counts = match buckets.iter().all(|(_, count)| is_whole(*count)) {
             true => {
                 let (mut below, mut before) = (0, 0);
                 let delta = |(_, count): &(f64, f64)| {
-                    // A count below that of a bucket is found by `NativeHistogram::validate`.
+                    // If `_count` is below a bucket, `NativeHistogram::validate` fails.
                     let own = (*count as i64).wrapping_sub(below);
                     let delta = own.wrapping_sub(before);
                     (below, before) = (*count as i64, own);
@@ -129,28 +129,28 @@ impl ClassicHistogram {
             counts,
             custom_values: buckets.iter().map(|(bound, _)| *bound).collect(),
         };
-        // Infinity is implied and not among the custom bounds.
+        // Infinity is implicit and not among the custom bounds.
         histogram.custom_values.pop();
         histogram.compact(if is_float { 0 } else { EMPTY_BUCKETS_KEPT });
         Ok(histogram)
     }
 }
 
-/// Number of empty buckets kept between two others in histograms with integer counts.
+/// Number of empty buckets kept between non-empty ones, for integer counts.
 const EMPTY_BUCKETS_KEPT: u32 = 2;
 
 /// Converts classic histograms among the items of a text to native ones.
 ///
-/// Samples of one histogram must follow one another, as the formats demand. Only a family with the
-/// type `histogram` is converted.
+/// Samples of one histogram must be consecutive, as the formats require. Only families with the
+/// type `histogram` are converted.
 #[derive(Debug, Default)]
 pub struct ClassicToNative {
     keeps_classic: bool,
-    /// Family of the newest `TYPE` line.
+    /// Family of the last `TYPE` line.
     family: String,
     kind: MetricType,
     gathered: Option<Gathered>,
-    /// Series of the newest native histogram, whose classic one is not converted.
+    /// Series of the last native histogram. Classic samples of the same series are not converted.
     native: Option<LabelPairs>,
     classic: ClassicHistogram,
 }
@@ -170,35 +170,34 @@ pub struct OwnedExemplar {
     pub timestamp_ms: Option<i64>,
 }
 
-/// A native histogram made of a classic one.
+/// A native histogram that was converted from a classic one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Converted {
-    /// Labels of the series without `le` and without the suffix of the name, as given
-    /// ([`crate::Series::given_labels`]).
+    /// Labels as given ([`crate::Series::given_labels`]), without `le` and with the family's name.
     pub labels: LabelPairs,
     pub histogram: NativeHistogram,
-    /// Timestamp of the newest sample, if it has one.
+    /// Timestamp of the last sample, if it has one.
     pub timestamp_ms: Option<i64>,
     /// Exemplars of the classic samples.
     pub exemplars: Vec<OwnedExemplar>,
 }
 
-/// Result of taking one item.
+/// Result of processing one item.
 #[derive(Debug, Default, PartialEq)]
 pub struct Step {
     /// Histogram that ended before the item.
     pub converted: Option<Converted>,
-    /// Whether the item belongs to a classic histogram that is not kept.
+    /// Whether the item was used for a conversion and must not be stored.
     pub is_taken: bool,
 }
 
 impl ClassicToNative {
-    /// Creates a converter. With `keeps_classic`, the classic samples are to be stored as well.
+    /// Creates a converter. `keeps_classic` means that classic samples are stored as well.
     pub fn new(keeps_classic: bool) -> ClassicToNative {
         ClassicToNative { keeps_classic, ..ClassicToNative::default() }
     }
 
-    /// Takes the next item, and returns a histogram that ended before it.
+    /// Processes the next item; returns a histogram that ended before it.
     pub fn step(&mut self, item: &Item<'_>) -> Result<Step, LabelError> {
         let sample = match item {
             Item::Sample(sample) => sample,
@@ -220,7 +219,7 @@ impl ClassicToNative {
         }
         let mut labels = sample.series.given_labels()?;
         let part = self.part_of(&mut labels);
-        // Samples of one histogram have equal labels but for `le` and the suffix of the name.
+        // Samples of one histogram have equal labels except `le` and the suffix of the name.
         let same = self.gathered.as_ref().is_some_and(|gathered| gathered.labels == labels);
         let converted = if same { None } else { self.finish() };
         if self.native.as_ref() == Some(&labels) {
@@ -232,12 +231,12 @@ impl ClassicToNative {
         Ok(Step { converted, is_taken: !self.keeps_classic })
     }
 
-    /// Returns the histogram that the items end with.
+    /// Returns the histogram that the last items form, at the end of the text.
     pub fn finish(&mut self) -> Option<Converted> {
         let Gathered { labels, timestamp_ms, exemplars } = self.gathered.take()?;
         let converted = self.classic.convert(false);
         self.classic.clear();
-        // An invalid histogram is passed over and does not fail the scrape.
+        // An invalid histogram is skipped, and does not fail the scrape.
         let histogram = converted.ok().filter(|histogram| histogram.validate().is_ok())?;
         Some(Converted { labels, histogram, timestamp_ms, exemplars })
     }
@@ -248,7 +247,7 @@ impl ClassicToNative {
             timestamp_ms: None,
             exemplars: Vec::new(),
         });
-        // Upstream takes the timestamp of the newest sample.
+        // As upstream, the timestamp of the last sample is used.
         gathered.timestamp_ms = sample.timestamp_ms;
         if let Some(exemplar) = &sample.exemplar
             && gathered.exemplars.len() < EXEMPLARS_MAX
@@ -266,13 +265,13 @@ impl ClassicToNative {
         }
     }
 
-    /// Returns the part that a sample is, and reduces its labels to those of the histogram.
+    /// Returns the role of a sample, and reduces its labels to the labels of the histogram.
     fn part_of(&self, labels: &mut LabelPairs) -> Option<Part> {
         let (_, name) = labels.iter_mut().find(|(name, _)| name == METRIC_NAME)?;
         let (stem, ending) = ["_bucket", "_sum", "_count"]
             .into_iter()
             .find_map(|ending| Some((name.strip_suffix(ending)?, ending)))?;
-        // Another family may have such a suffix without being a histogram.
+        // A name of another family may end with such a suffix without being a histogram's.
         if stem != self.family {
             return None;
         }

@@ -1,11 +1,11 @@
-//! Values and timestamps as text.
+//! Parses and formats values and timestamps.
 
 use std::borrow::Cow;
 
-/// Bits of the NaN that upstream stores for every NaN that it reads.
+/// Bits of the NaN that upstream stores for every NaN in an exposition.
 const ORDINARY_NAN_BITS: u64 = 0x7ff8_0000_0000_0001;
 
-/// Parses a value. Infinities and NaN have names; a number beyond the range of a float is refused.
+/// Parses a value: a finite number, or the name of an infinity or of NaN.
 pub fn parse_value(text: &str) -> Option<f64> {
     // Most values are small integers, which need no general parser.
     if let Some(whole) = small_integer(text) {
@@ -15,7 +15,7 @@ pub fn parse_value(text: &str) -> Option<f64> {
         return Some(f64::from_bits(ORDINARY_NAN_BITS));
     }
     let value: f64 = text.parse().ok()?;
-    // `1e999` parses as infinity, but only its names may mean infinity.
+    // `1e999` parses as infinity, but only the names of infinity are accepted.
     let is_named = !text.bytes().any(|byte| byte.is_ascii_digit());
     (value.is_finite() || (value.is_infinite() && is_named)).then_some(value)
 }
@@ -43,8 +43,8 @@ pub fn parse_digits(text: &str) -> Option<i64> {
     if is_plain { text.parse().ok() } else { None }
 }
 
-/// Parses seconds, as OpenMetrics writes timestamps, to milliseconds. Further digits are cut off; a
-/// time beyond the range becomes the nearest end.
+/// Parses seconds, as OpenMetrics writes timestamps, to milliseconds. Further digits are dropped; a
+/// time out of range becomes the nearest valid time.
 pub fn parse_seconds(text: &str) -> Option<i64> {
     exact_seconds(text).or_else(|| {
         let seconds = parse_value(text)?;
@@ -53,7 +53,7 @@ pub fn parse_seconds(text: &str) -> Option<i64> {
     })
 }
 
-/// Parses plain digits without the rounding of a float.
+/// Parses seconds in plain digits exactly, without a float's rounding.
 fn exact_seconds(text: &str) -> Option<i64> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (-1, digits),
@@ -66,7 +66,7 @@ fn exact_seconds(text: &str) -> Option<i64> {
     }
     let digit = |place: usize| i64::from(fraction.as_bytes().get(place).map_or(0, |b| b - b'0'));
     let ms = digit(0) * 100 + digit(1) * 10 + digit(2);
-    // On overflow the caller goes through a float, which saturates.
+    // After an overflow, the caller converts through a float, which saturates.
     seconds.parse::<i64>().ok()?.checked_mul(sign * 1000)?.checked_add(sign * ms)
 }
 
@@ -96,7 +96,7 @@ pub fn float_text(bound: f64) -> String {
     let scientific = format!("{bound:e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     match exponent.parse::<i32>() {
-        // Go's shortest `%g` has an exponent outside of this range.
+        // Go's shortest `%g` uses an exponent outside of this range.
         Ok(exponent) if !(-4..6).contains(&exponent) => {
             let sign = if exponent < 0 { '-' } else { '+' };
             format!("{digits}e{sign}{:02}", exponent.abs())

@@ -1,4 +1,4 @@
-//! A parser for any of the formats.
+//! A parser for all formats.
 
 use crate::error::ParseError;
 use crate::item::Item;
@@ -18,14 +18,14 @@ pub enum Format {
     Protobuf,
 }
 
-/// Parses a body that comes in pieces.
+/// Parser of a body that arrives in pieces.
 pub enum Parser {
     Text(TextParser),
     Protobuf(Box<ProtobufParser>),
 }
 
 impl Parser {
-    /// Creates a parser. The options are for the protobuf format; for text there is
+    /// Creates a parser. The options apply to the protobuf format only; for text formats, use
     /// [`crate::ClassicToNative`].
     pub fn new(format: Format, options: HistogramOptions) -> Parser {
         Parser::with_buffer(format, options, Vec::new())
@@ -49,7 +49,7 @@ impl Parser {
         }
     }
 
-    /// Takes the next piece. All items of the previous one are taken before, or its bytes are kept.
+    /// Adds the next piece. Bytes of earlier pieces that were not parsed are kept.
     pub fn feed(&mut self, piece: &[u8]) {
         match self {
             Parser::Text(parser) => parser.feed(piece),
@@ -66,7 +66,7 @@ impl Parser {
         }
     }
 
-    /// Marks the body as complete: no more pieces come.
+    /// Marks the body as complete, after the last piece.
     pub fn end(&mut self) {
         match self {
             Parser::Text(parser) => parser.end(),
@@ -82,9 +82,9 @@ impl Parser {
         }
     }
 
-    /// Returns the next item. `None`: there is none before the next piece, or before [`Self::end`];
-    /// after that, there is none at all. After an error that is not [`ParseError::is_line`] there
-    /// is no next item.
+    /// Returns the next item. Before [`Self::end`], `None` means that another piece is needed;
+    /// afterwards, that there are no more items. After an error, nothing can be read unless
+    /// [`ParseError::is_line`] is true.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Item<'_>>, ParseError> {
         match self {

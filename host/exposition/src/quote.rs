@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// Quotes a text with double quotes. Bytes that are not UTF-8 become `\x` and their number.
+/// Quotes a text with double quotes. Bytes that are not UTF-8 become `\x` and two digits.
 pub fn quoted(text: &[u8]) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -17,7 +17,7 @@ pub fn quoted(text: &[u8]) -> String {
     out
 }
 
-/// Quotes a byte with single quotes, as the character of its number (Go's `%q` of a byte).
+/// Quotes a byte with single quotes, as the character with its number (Go's `%q` of a byte).
 pub fn quoted_byte(byte: u8) -> String {
     let mut out = String::from("'");
     push(char::from(byte), '\'', &mut out);
@@ -46,8 +46,8 @@ fn push(letter: char, quote: char, out: &mut String) {
     };
 }
 
-/// Returns whether a letter is printable, judged by how the standard library escapes it. The letter
-/// before it carries combining marks, which are escaped only where nothing carries them.
+/// Returns whether a character is printable, judged by how the standard library escapes it. The `a`
+/// before it is needed for combining marks, which are escaped if nothing precedes them.
 fn is_printable(letter: char) -> bool {
     ['a', letter].iter().collect::<String>().escape_debug().count() == 2
 }

@@ -1,4 +1,4 @@
-//! Scans the text of a line from the front.
+//! Scans the text of one line or series from its beginning.
 
 use crate::error::TextPosition;
 use std::borrow::Cow;
@@ -20,11 +20,11 @@ pub(crate) struct LineError {
     pub offset: usize,
 }
 
-/// Fault of an unclosed quoted string. In the classic format it may continue behind a line break.
+/// Fault of an unclosed quoted string. In the classic format the string may end on a later line.
 pub(crate) const OPEN_STRING: &str = "a string does not end";
 
 impl LineError {
-    /// Converts the offset to a place in a text that begins at `start`.
+    /// Converts the offset to a position; the text begins at `start`.
     pub fn place(&self, start: TextPosition, text: &[u8]) -> TextPosition {
         let before = text.get(..self.offset).unwrap_or(text);
         // Label values may contain line breaks, so the fault may be on a later line.
@@ -66,7 +66,7 @@ impl<'a> Scanner<'a> {
         found
     }
 
-    /// Skips blanks; returns whether there were any.
+    /// Skips blanks; returns whether at least one was skipped.
     pub fn skip_blanks(&mut self) -> bool {
         let start = self.at;
         while matches!(self.peek(), Some(b' ' | b'\t')) {
@@ -83,7 +83,7 @@ impl<'a> Scanner<'a> {
         word
     }
 
-    /// Takes a name without quotes, which may be empty.
+    /// Takes an unquoted name, which may be empty.
     fn name(&mut self, is_part: impl Fn(u8) -> bool) -> &'a str {
         let rest = self.rest();
         let begins_with_digit = rest.bytes().next().is_some_and(|byte| byte.is_ascii_digit());
@@ -103,7 +103,7 @@ impl<'a> Scanner<'a> {
         self.name(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     }
 
-    /// Takes a quoted string, whose opening quote comes next; returns its inside with escapes.
+    /// Takes a quoted string at the current position; returns its content with escapes.
     pub fn quoted(&mut self) -> Result<&'a str, LineError> {
         let start = self.at + 1;
         let end = string_end(self.text.as_bytes(), self.at)?;
@@ -111,8 +111,8 @@ impl<'a> Scanner<'a> {
         Ok(self.text.get(start..end - 1).unwrap_or_default())
     }
 
-    /// Passes the labels in braces to `push`; the opening brace comes next. With `name`, the
-    /// metric's name may be among them.
+    /// Takes labels in braces at the current position, and passes them to `push`. If `name` is
+    /// given, the metric's name may be among the labels.
     pub fn labels(
         &mut self,
         format: TextFormat,
@@ -125,7 +125,7 @@ impl<'a> Scanner<'a> {
             if self.take("}") {
                 return Ok(());
             }
-            // Made before the label is taken, so that the error points at its beginning.
+            // Created before the label is taken, so that it points at the label's beginning.
             let start = self.error("a label name or } is missing");
             let is_quoted = self.peek() == Some(b'"');
             let label = match is_quoted {
@@ -143,7 +143,7 @@ impl<'a> Scanner<'a> {
                     return Err(self.error("a quoted value is missing"));
                 }
                 push(label, unescape(self.quoted()?));
-            // A quoted text without a value is the metric's name, the notation for UTF-8 names.
+            // A quoted text without a value is the metric's name, as UTF-8 names are written.
             } else if is_quoted && let Some(name) = name.as_deref_mut() {
                 if !name.is_empty() || label.is_empty() {
                     return Err(LineError { what: "the metric name is not given once", ..start });
@@ -153,7 +153,7 @@ impl<'a> Scanner<'a> {
                 return Err(if label.is_empty() { start } else { self.error("a = is missing") });
             }
             self.skip_lax(format);
-            // The classic format needs no comma behind a value.
+            // The classic format requires no comma after a value.
             let is_lax = format == TextFormat::Prometheus && is_label;
             if !self.take(",") && self.peek() != Some(b'}') && !is_lax {
                 return Err(self.error("a comma or } is missing"));
@@ -168,13 +168,13 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Returns the offset behind the closing quote of a string; `open` is that of its opening quote.
+/// Returns the offset after the closing quote of the string whose opening quote is at `open`.
 pub(crate) fn string_end(text: &[u8], open: usize) -> Result<usize, LineError> {
     let mut at = open + 1;
     while let Some(byte) = text.get(at) {
         match byte {
             b'"' => return Ok(at + 1),
-            // An escaped byte does not end the string; but a line break cannot be escaped.
+            // An escaped byte does not end the string, but a line break must not be escaped.
             b'\\' if text.get(at + 1) == Some(&b'\n') => {
                 return Err(LineError { what: "a line break behind a backslash", offset: at });
             }
@@ -185,7 +185,7 @@ pub(crate) fn string_end(text: &[u8], open: usize) -> Result<usize, LineError> {
     Err(LineError { what: OPEN_STRING, offset: open })
 }
 
-/// Replaces the three escapes of quoted strings and of OpenMetrics; other backslashes stay.
+/// Replaces the escapes `\\`, `\"` and `\n`; keeps other backslashes.
 pub(crate) fn unescape(text: &str) -> Cow<'_, str> {
     replace(text, |escaped| match escaped {
         b'\\' => Some('\\'),
@@ -195,7 +195,7 @@ pub(crate) fn unescape(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// Replaces the two escapes of help texts in the classic format.
+/// Replaces the escapes `\\` and `\n` of help texts in the classic format.
 pub(crate) fn unescape_help(text: &str) -> Cow<'_, str> {
     replace(text, |escaped| match escaped {
         b'\\' => Some('\\'),
@@ -205,7 +205,7 @@ pub(crate) fn unescape_help(text: &str) -> Cow<'_, str> {
 }
 
 fn replace(text: &str, stands_for: impl Fn(u8) -> Option<char>) -> Cow<'_, str> {
-    // Most texts have no escapes and are borrowed.
+    // Most texts have no escapes, and are not copied.
     let Some(first) = memchr::memchr(b'\\', text.as_bytes()) else { return Cow::Borrowed(text) };
     let mut plain = String::with_capacity(text.len());
     let (before, mut rest) = text.split_at(first);
@@ -214,7 +214,7 @@ fn replace(text: &str, stands_for: impl Fn(u8) -> Option<char>) -> Cow<'_, str> 
         let (before, after) = rest.split_at(at);
         plain.push_str(before);
         let replaced = after.as_bytes().get(1).and_then(|escaped| stands_for(*escaped));
-        // An unknown escape keeps its backslash, and the byte behind it is read as plain text.
+        // An unknown escape keeps its backslash, and the byte after it is read as plain text.
         plain.push(replaced.unwrap_or('\\'));
         rest = after.get(if replaced.is_some() { 2 } else { 1 }..).unwrap_or_default();
     }

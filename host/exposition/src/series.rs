@@ -1,4 +1,4 @@
-//! The notation of series, read and written.
+//! Parses and writes the notation of series.
 
 use crate::error::{LabelError, TextPosition};
 use crate::metric::{LabelPairs, METRIC_NAME, MetricType};
@@ -6,7 +6,7 @@ use crate::number::bound_text;
 use crate::scanner::{LineError, Scanner, TextFormat};
 use std::borrow::Cow;
 
-/// A series as it is written: `name{label="value",…}` or `{"name",label="value",…}`.
+/// A series as written in an exposition: `name{label="value",…}` or `{"name",label="value",…}`.
 ///
 /// Equal texts are the same series, as long as the type of the family does not change, but one
 /// series can be written in several ways. A reader that scrapes a target again and again therefore
@@ -15,7 +15,7 @@ use std::borrow::Cow;
 pub struct Series<'a> {
     pub(crate) text: &'a str,
     pub(crate) format: TextFormat,
-    /// Type of the family, by which numbers in `le` and `quantile` are normalised.
+    /// Type of the family, which decides whether `le` or `quantile` is normalised.
     pub(crate) kind: MetricType,
     pub(crate) place: Option<TextPosition>,
 }
@@ -26,19 +26,19 @@ impl<'a> Series<'a> {
         self.text
     }
 
-    /// Returns the place where the text begins; absent in the protobuf format.
+    /// Returns the position of the text's first byte; `None` in the protobuf format.
     pub fn place(&self) -> Option<TextPosition> {
         self.place
     }
 
-    /// Returns the labels by ascending name, with the metric's name (`__name__`); none is empty.
+    /// Returns the non-empty labels by ascending name, including the metric's name (`__name__`).
     ///
-    /// `le` of histograms and `quantile` of summaries are written as OpenMetrics writes numbers, so
-    /// that `le="1"` and `le="1.0"` are one series, as in Prometheus 3. A repeated name is an error
-    /// here and not of the line, as in upstream.
+    /// `le` of histograms and `quantile` of summaries are formatted as OpenMetrics formats numbers,
+    /// so that `le="1"` and `le="1.0"` are one series, as in Prometheus 3. As upstream, the line
+    /// with a repeated name parses, but its labels are an error.
     pub fn labels(&self) -> Result<LabelPairs, LabelError> {
         let mut labels = self.given_labels()?;
-        // Names are sorted, so equal ones are neighbours.
+        // Names are sorted, so equal names are neighbours.
         if labels.windows(2).any(|pair| matches!(pair, [a, b] if a.0 == b.0)) {
             let place = self.place_of(self.text.len());
             return Err(LabelError { what: "a label name occurs twice", place });
@@ -48,19 +48,19 @@ impl<'a> Series<'a> {
     }
 
     /// Returns the labels as written, by ascending name: values may be empty, and names may repeat.
-    /// With `honor_labels`, an empty scraped label removes the target's.
+    /// With `honor_labels`, an empty scraped label removes the label of the target.
     pub fn given_labels(&self) -> Result<LabelPairs, LabelError> {
         parse_series(self.text, self.format, self.kind)
             .map_err(|error| LabelError { what: error.what, place: self.place_of(error.offset) })
     }
 
-    /// Returns the place of a byte of the text.
+    /// Returns the position of a byte of the text.
     fn place_of(&self, offset: usize) -> Option<TextPosition> {
         let error = LineError { what: "", offset };
         self.place.map(|place| error.place(place, self.text.as_bytes()))
     }
 
-    /// Returns the properties that a reader needs beside the text to parse its labels again.
+    /// Returns the properties that are needed, besides the text, to parse the labels again.
     pub fn form(&self) -> SeriesForm {
         SeriesForm { format: self.format, kind: self.kind }
     }
@@ -91,7 +91,7 @@ fn parse_series(text: &str, format: TextFormat, kind: MetricType) -> Result<Labe
     }
     if scanner.peek() == Some(b'{') {
         scanner.labels(format, Some(&mut name), |label, value| {
-            // In other types, `le` and `quantile` are labels like any other.
+            // In other types, `le` and `quantile` are ordinary labels.
             let is_number = match kind {
                 MetricType::Histogram => label == "le",
                 MetricType::Summary => label == "quantile",
@@ -136,7 +136,7 @@ pub fn series_text<'l>(name: &str, labels: impl IntoIterator<Item = (&'l str, &'
     text.end().to_owned()
 }
 
-/// Writes a series from its parts, so that [`parse_series`] returns them.
+/// Writes a series from its parts in a form that [`parse_series`] accepts.
 #[derive(Default)]
 pub(crate) struct SeriesText {
     text: String,
@@ -145,7 +145,7 @@ pub(crate) struct SeriesText {
 impl SeriesText {
     pub fn begin(&mut self, name: &str) {
         self.text.clear();
-        // Only a name that the scanner takes whole can be read without quotes.
+        // Without quotes, the scanner must read the whole name as a name.
         let mut scanner = Scanner::new(name);
         scanner.metric_name();
         if scanner.rest().is_empty() {
@@ -178,7 +178,7 @@ impl SeriesText {
     }
 
     pub fn end(&mut self) -> &str {
-        // A name without labels has no braces; an exemplar without labels has.
+        // A name without labels gets no braces; an exemplar without labels does.
         if self.text.ends_with('{') && self.text.len() > 1 {
             self.text.pop();
         } else {

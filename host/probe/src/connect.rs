@@ -1,4 +1,4 @@
-//! A connection, and the duration of each of its phases.
+//! Opens a connection and measures its phases.
 
 use crate::error::ProbeError;
 use crate::tls::TlsFacts;
@@ -20,7 +20,7 @@ pub(crate) struct Connection {
     pub stream: Box<dyn Stream>,
     /// Duration of the TCP handshake.
     pub connect: Duration,
-    /// Duration of the TLS handshake and its facts; none without TLS.
+    /// Duration of the TLS handshake, and facts about it; `None` without TLS.
     pub tls: Option<(Duration, TlsFacts)>,
     /// Whether ALPN has chosen HTTP/2.
     pub is_http2: bool,
@@ -45,8 +45,8 @@ pub(crate) async fn connect(
     let stream = TcpStream::connect(address).await;
     let stream = stream.map_err(|source| ProbeError::Connect { address, source })?;
     let connect = begun.elapsed();
-    // With Nagle's algorithm, a request of two segments would wait for an acknowledgement. A
-    // failure costs only time.
+    // With Nagle's algorithm, a request of two segments would wait for an acknowledgement. If
+    // setting the option fails, the probe is only slower.
     let _ = stream.set_nodelay(true);
     let Some(Tls { config, name, is_verified }) = tls else {
         return Ok(Connection { stream: Box::new(stream), connect, tls: None, is_http2: false });

@@ -11,7 +11,7 @@ pub(crate) enum ProbeError {
     /// The target is not a valid address or URL.
     #[error("{target:?} is no target: {what}")]
     Target {
-        /// The target as the configuration or service discovery gives it.
+        /// The target as configured or discovered.
         target: String,
         what: String,
     },
@@ -19,7 +19,7 @@ pub(crate) enum ProbeError {
     #[error("host {host:?}: {what}")]
     Lookup {
         host: String,
-        /// Reason, for people; may be the resolver's error.
+        /// Description of the failure; may be the resolver's error.
         what: String,
     },
     /// The TCP connection could not be made.
@@ -40,10 +40,10 @@ pub(crate) enum ProbeError {
     /// The request could not be built from the module and the target.
     #[error("request: {0}")]
     Request(#[from] hyper::http::Error),
-    /// The body exceeds the limit of this many bytes.
+    /// The body exceeds the limit, which is the number of bytes.
     #[error("the body has more than {0} bytes (body_size_limit)")]
     BodySize(u64),
-    /// The response violates a rule of the module; has the reason.
+    /// The response violates a rule of the module, which the text describes.
     #[error("{0}")]
     Unwanted(String),
 }

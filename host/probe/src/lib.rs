@@ -11,8 +11,8 @@
 //! handshake.
 //!
 //! Invariants: a probe ends by its timeout, and its report has everything measured until then; a
-//! body is read up to a limit; at most ten redirects are followed; no connection outlives its
-//! probe.
+//! body is read up to a limit; at most ten redirects are followed; a probe's connections end with
+//! the probe.
 //!
 //! Source: prometheus/blackbox_exporter, `prober/*.go` and `config/config.go`. Differences: a
 //! proxy, OAuth 2, compressed bodies and `query_response` are not supported; cookies are not kept
@@ -42,7 +42,7 @@ use std::time::{Duration, Instant};
 pub async fn run(module: &Module, target: &str, timeout: Duration) -> Report {
     let begun = Instant::now();
     let mut report = Report::default();
-    // The future borrows the report: after a timeout it is dropped, and what it has set remains.
+    // The future borrows the report. A timeout drops the future, and the values set so far remain.
     let probe = async {
         match &module.prober {
             Prober::Http(probe) => http::probe(probe, target, &mut report).await,
@@ -55,7 +55,7 @@ pub async fn run(module: &Module, target: &str, timeout: Duration) -> Report {
     report.set(report::DURATION, begun.elapsed().as_secs_f64());
     report.set(report::TIMEOUT, timeout.as_secs_f64());
     if let Err(error) = result {
-        // A failed probe is a result, which `probe_success` reports, and no fault to warn of.
+        // A failed probe is a result (`probe_success` is 0), not a fault to warn about.
         tracing::debug!(target, %error, "probe failed");
         report.failure = Some(error.to_string());
     }

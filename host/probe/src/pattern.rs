@@ -1,5 +1,5 @@
-//! Regular expressions over headers and bodies, with the semantics of Go's `regexp`: RE2 syntax, a
-//! match anywhere in the bytes.
+//! Regular expressions for headers and bodies. Syntax and semantics are those of Go's `regexp`
+//! (RE2); a match may be anywhere in the bytes.
 
 use serde::Deserialize;
 use std::fmt;

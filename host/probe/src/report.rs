@@ -78,7 +78,7 @@ type Values = BTreeMap<String, f64>;
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     families: BTreeMap<&'static str, (Family, Values)>,
-    /// Reason for the failure; none after a success.
+    /// Reason for the failure; `None` after a success.
     pub failure: Option<String>,
 }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpChoice {
     pub preferred: IpProtocol,
-    /// Whether the other version is used if the host has no address of the preferred one
+    /// Whether the other IP version is used if the host has no address of the preferred version
     /// (`ip_protocol_fallback`).
     pub falls_back: bool,
 }
@@ -47,7 +47,7 @@ pub(crate) async fn resolve(
 pub(crate) async fn lookup(host: &str, choice: IpChoice) -> Result<IpAddr, ProbeError> {
     let wrong = |what: String| ProbeError::Lookup { host: host.to_owned(), what };
     let found =
-        // The resolver wants a port; 0 stands for none.
+        // The function needs a port; it only copies the port into its results.
         tokio::net::lookup_host((host, 0)).await.map_err(|error| wrong(error.to_string()))?;
     let found: Vec<IpAddr> = found.map(|address| address.ip()).collect();
     chosen(&found, choice).ok_or_else(|| {
@@ -72,8 +72,8 @@ fn hash(address: IpAddr) -> u32 {
     };
     match address {
         IpAddr::V4(address) => of(&address.octets()),
-        // Go's `net.IP` does not tell a mapped IPv4 address from an IPv4 address; the hashes must
-        // agree.
+        // Go's `net.IP` does not distinguish a mapped IPv4 address from an IPv4 address, and the
+        // hashes must be equal to Go's.
         IpAddr::V6(address) => match address.to_ipv4_mapped() {
             Some(address) => of(&address.octets()),
             None => of(&address.octets()),

@@ -1,4 +1,4 @@
-//! A TCP probe: it succeeds if a connection can be made, with TLS if that is configured.
+//! A TCP probe. It succeeds if the connection, and TLS if configured, is established.
 //!
 //! Source: `prober/tcp.go` of prometheus/blackbox_exporter.
 
@@ -19,7 +19,7 @@ pub(crate) async fn probe(
     let address = SocketAddr::new(resolve(host, probe.ip, report).await?, port);
     let tls = match probe.tls {
         true => {
-            // Read for each probe, because certificate files may change.
+            // Created for each probe, because certificate files may change.
             let made = LazyTls::new(&probe.tls_config, false);
             let name = made.server_name(host)?;
             let is_verified = !probe.tls_config.insecure_skip_verify;
@@ -28,7 +28,7 @@ pub(crate) async fn probe(
         false => None,
     };
     let connection = connect(address, tls).await?;
-    // Upstream reports both for `query_response`, which is not supported here, so they are 0.
+    // Upstream sets both for `query_response`, which is not supported here, so they are 0.
     report.set(FAILED_REGEX, 0.0);
     report.set(FAILED_BYTES, 0.0);
     if let Some((_, facts)) = &connection.tls {
@@ -40,7 +40,7 @@ pub(crate) async fn probe(
 fn host_and_port(target: &str) -> Result<(&str, u16), ProbeError> {
     let wrong =
         |what: &str| ProbeError::Target { target: target.to_owned(), what: what.to_owned() };
-    // The last colon: an IPv6 address contains others.
+    // The last colon, because an IPv6 address contains colons.
     let (host, port) = target.rsplit_once(':').ok_or_else(|| wrong("it has no port"))?;
     let port = port.parse().map_err(|_| wrong("its port is no number"))?;
     let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));

@@ -7,7 +7,7 @@ use tokio_rustls::rustls::{ClientConnection, ProtocolVersion};
 /// Go's zero `time.Time` in seconds since the epoch: 1 January of the year 1.
 const NO_TIME: i64 = -62_135_596_800;
 
-/// Maximum number of certificates in a chain. The bound ends a loop among their names.
+/// Maximum number of certificates in a chain. The bound prevents an endless loop if names repeat.
 const CHAIN_MAX: usize = 32;
 
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct TlsFacts {
 }
 
 impl TlsFacts {
-    /// Reads the facts of a completed handshake. A chain that was not verified does not count.
+    /// Reads the facts of a completed handshake. The chain expiry is set for a verified chain only.
     pub fn of(connection: &ClientConnection, is_verified: bool) -> TlsFacts {
         let sent = connection.peer_certificates().unwrap_or_default();
         let read: Vec<Certificate<'_>> =
@@ -34,7 +34,7 @@ impl TlsFacts {
             _ => "unknown",
         };
         let cipher = connection.negotiated_cipher_suite().and_then(|suite| suite.suite().as_str());
-        // The IANA's names of cipher suites have no TLS version, unlike those of rustls.
+        // IANA names of cipher suites have no TLS version, unlike rustls' names.
         let cipher = cipher.unwrap_or("unknown").replacen("TLS13_", "TLS_", 1);
         TlsFacts {
             earliest_expiry: earliest.unwrap_or(NO_TIME),
@@ -64,7 +64,7 @@ fn chain_expiry(sent: &[Certificate<'_>]) -> Option<i64> {
         let Some(certificate) = next else { break };
         let expires = certificate.expires;
         earliest = Some(earliest.map_or(expires, |earliest: i64| earliest.min(expires)));
-        // A root is its own issuer and would be found again.
+        // A root certificate is its own issuer, and would be found again.
         let is_root = certificate.issuer == certificate.subject;
         let is_issuer = |other: &&Certificate<'_>| other.subject == certificate.issuer;
         next = sent.iter().filter(|_| !is_root).find(is_issuer);

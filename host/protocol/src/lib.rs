@@ -1,5 +1,5 @@
 //! Converts messages of other programs to rows of the store, and answers of the store to messages:
-//! remote write and read, OpenTelemetry's metrics, text.
+//! remote write, remote read, OpenTelemetry's metrics, text formats.
 //!
 //! ```text
 //! body ─▶ text, otlp ─▶ rows ─▶ pieces of remote-write requests: the store's one way in

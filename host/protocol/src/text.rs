@@ -1,5 +1,5 @@
-//! Imports a pushed text line by line: an invalid line does not keep the others out. The protobuf
-//! format is imported up to the first invalid message.
+//! Imports a pushed text line by line; an invalid line does not affect the other lines. The
+//! protobuf format is imported up to the first invalid message.
 
 use crate::prom::native::of_exposition;
 use crate::prom::rows::{self, Family, LabelSet, MetricType, ReceiverClosed, RowSink, RowValue};
@@ -10,16 +10,16 @@ use tidepool_exposition::{
     TextFormat, TextReader,
 };
 
-/// Number of invalid lines that are described.
+/// Maximum number of errors in the result.
 const ERRORS_MAX: usize = 10;
 
 /// Limit on the bytes copied at once.
 const PIECE_BYTES_MAX: usize = 64 * 1024;
 
-/// Number of metric families whose metadata is gathered before it is passed on.
+/// Maximum number of metric families whose metadata is collected before it is written.
 const FAMILIES_MAX: usize = 4096;
 
-/// Limit on the characters of a help text, which is above that of the store.
+/// Maximum number of characters of a help text; more than the store keeps.
 const HELP_CHARS_MAX: usize = 1024;
 
 /// Options for all lines of a text.
@@ -27,20 +27,20 @@ const HELP_CHARS_MAX: usize = 1024;
 pub struct ImportOptions {
     /// Timestamp of samples that have none.
     pub timestamp_ms: i64,
-    /// Labels that all series get, in place of their own of these names.
+    /// Labels that all series get; they replace labels of the same names.
     pub extra_labels: Vec<(String, String)>,
 }
 
 /// Result of importing a text.
 #[derive(Debug, Default)]
 pub struct Imported {
-    /// Number of lines that could not be read; a missing end of the text counts as one.
+    /// Number of invalid lines. A missing end of the text counts as one line.
     pub refused: u64,
     /// Errors of the first refused lines.
     pub errors: Vec<String>,
 }
 
-/// Metadata of a family, which may come in several lines.
+/// Metadata of a family, collected from several lines.
 #[derive(Default)]
 struct Said {
     kind: MetricType,
@@ -48,7 +48,7 @@ struct Said {
     unit: String,
 }
 
-/// Passes on the samples of a text, or of messages, as rows, then the metadata.
+/// Writes the samples of a text or of protobuf messages as rows, and then the metadata.
 pub fn import(
     body: impl BufRead,
     format: Format,
@@ -86,7 +86,7 @@ impl<S: RowSink> Import<'_, S> {
                 Err(error) => error,
             };
             self.refuse(&taken);
-            // After any other error there is no next line.
+            // After any other error, no further line can be read.
             if !matches!(taken, ReadError::Parse(error) if error.is_line()) {
                 return Ok(());
             }
@@ -120,7 +120,7 @@ impl<S: RowSink> Import<'_, S> {
                     0
                 }
                 Ok(piece) => {
-                    // A slice returns all it has at once, which would be copied whole.
+                    // A slice returns all its bytes at once, and the parser would copy all of them.
                     let piece = &piece[..piece.len().min(PIECE_BYTES_MAX)];
                     parser.feed(piece);
                     piece.len()
@@ -134,7 +134,7 @@ impl<S: RowSink> Import<'_, S> {
         }
     }
 
-    /// Takes an item; the inner error is about its labels.
+    /// Writes an item. The inner error is a fault of the item's labels.
     fn take(&mut self, item: Item<'_>) -> Result<Result<(), LabelError>, ReceiverClosed> {
         let time_ms = self.options.timestamp_ms;
         match item {
@@ -161,7 +161,7 @@ impl<S: RowSink> Import<'_, S> {
             }
             item => {
                 note(&mut self.families, item);
-                // A text may name any number of families, so their memory is bounded.
+                // A text may name any number of families, so their metadata is written in parts.
                 if self.families.len() >= FAMILIES_MAX {
                     hand_on(&mut self.families, self.sink)?;
                 }
@@ -187,7 +187,7 @@ fn exemplar_row(exemplar: &exposition::Exemplar<'_>, timestamp_ms: i64) -> rows:
 }
 
 fn all_labels(pairs: Vec<(String, String)>, options: &ImportOptions) -> LabelSet {
-    // Of pairs with the same name the last holds, so the extra ones come last.
+    // The last of equal names wins, so the extra labels are appended.
     LabelSet::of(pairs.into_iter().chain(options.extra_labels.iter().cloned()).collect())
 }
 

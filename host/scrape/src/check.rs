@@ -1,6 +1,6 @@
-//! Checks what a configuration names: whether files are there, whether lists of targets can be
-//! read, and whether all listed targets can be scraped. These are the checks of `promtool check
-//! config`, and no more.
+//! Checks what a configuration refers to: whether files exist, whether target lists can be read,
+//! and whether the listed targets can be scraped. The checks are exactly those of `promtool check
+//! config`.
 //!
 //! Source: `checkConfig` in `cmd/promtool/main.go` of prometheus/prometheus 3.15.
 
@@ -15,10 +15,10 @@ use tidepool_client::config::{Credentials, TlsConfig};
 use tidepool_relabel::Rule;
 use tidepool_settings::Secret;
 
-/// Faults of a job outside of its text.
+/// Faults of a job that its YAML does not show.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
-    /// A file is not there, or is inaccessible.
+    /// A file does not exist or is inaccessible.
     #[error("error checking {what} {}: {source}", path.display())]
     File {
         /// Purpose of the file, for the message.
@@ -26,7 +26,7 @@ pub enum CheckError {
         path: PathBuf,
         source: io::Error,
     },
-    /// A certificate in a file without a key in a file, or the reverse.
+    /// A certificate is in a file, but its key is not, or the reverse.
     #[error("client {what} file {} specified without client {other} file", path.display())]
     Alone {
         /// Part that is in a file: `cert` or `key`.
@@ -63,7 +63,7 @@ pub enum CheckError {
     Rule(#[from] PoolError),
 }
 
-/// A pattern without files of targets. They may come later, so this is no error.
+/// A pattern without matching files. The files may be created later, so this is no error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("file {:?} for file_sd in scrape job {job:?} does not exist", pattern.to_string())]
 pub struct MissingList {
@@ -71,7 +71,7 @@ pub struct MissingList {
     pub job: String,
 }
 
-/// Checks all jobs up to the first fault. Missing lists are collected.
+/// Checks all jobs up to the first fault. Patterns without files are added to `missing`.
 pub fn check(
     jobs: &[ScrapeConfig],
     depth: Depth,
@@ -80,8 +80,8 @@ pub fn check(
     jobs.iter().try_for_each(|job| check_job(job, depth, missing))
 }
 
-/// Returns the first job whose samples become stale before the next ones come, for queries with
-/// this lookback.
+/// Returns the first job whose interval is at least the lookback of queries. Its samples become
+/// stale before the next scrape.
 pub fn too_long_interval(jobs: &[ScrapeConfig], lookback: Duration) -> Option<&ScrapeConfig> {
     jobs.iter().find(|job| job.job.interval >= lookback)
 }
@@ -92,7 +92,7 @@ fn check_job(
     missing: &mut Vec<MissingList>,
 ) -> Result<(), CheckError> {
     let job = &config.job;
-    // promtool looks at this file, but not at those of a password or a CA.
+    // promtool checks this file, but not password files and CA files.
     if let (Depth::Files, Credentials::Authorization { credentials: Secret::File(path), .. }) =
         (depth, &job.client.credentials)
     {
@@ -118,7 +118,7 @@ fn check_job(
                     }
                 }
             }
-            // A check asks neither servers nor the DNS.
+            // Like promtool, the check contacts neither servers nor the DNS.
             DiscoveryConfig::File(_) | DiscoveryConfig::Http(_) | DiscoveryConfig::Dns(_) => {}
         }
     }

@@ -1,5 +1,5 @@
-//! Determines the format of a body from its content type. A format is never guessed: times are in
-//! seconds in OpenMetrics, in milliseconds in the classic text.
+//! Determines the format of a body from its content type. A format is never guessed, because
+//! timestamps are seconds in OpenMetrics, but milliseconds in the classic text format.
 //!
 //! Source: `extractMediaType` in `model/textparse/interface.go` of prometheus/prometheus.
 
@@ -9,8 +9,8 @@ use tidepool_exposition::Format;
 /// Longest content type that a message shows, in characters.
 const SHOWN_CHARS: usize = 200;
 
-/// Reasons why the format of a body is not known. `fallback_scrape_protocol` of the job resolves
-/// all of them.
+/// Reasons why the format of a body is unknown. Setting `fallback_scrape_protocol` for the job
+/// resolves each of them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContentTypeError {
     #[error(
@@ -27,7 +27,7 @@ pub enum ContentTypeError {
     Unsupported(String),
 }
 
-/// Returns the format of a content type, or that of the fallback if the content type is not known.
+/// Returns the format of a content type, or the fallback's format if the content type is unknown.
 pub fn format_of(
     content_type: Option<&[u8]>,
     fallback: Option<Protocol>,
@@ -45,7 +45,7 @@ fn format_of_protocol(protocol: Protocol) -> Format {
 
 fn stated(content_type: Option<&[u8]>) -> Result<Format, ContentTypeError> {
     let content_type = content_type.unwrap_or_default();
-    // Upstream treats an empty header as a missing one.
+    // As upstream, an empty header is treated as missing.
     if content_type.is_empty() {
         return Err(ContentTypeError::Missing);
     }
@@ -60,7 +60,7 @@ fn stated(content_type: Option<&[u8]>) -> Result<Format, ContentTypeError> {
     match media_type.as_str() {
         "text/plain" => Ok(Format::Prometheus),
         "application/vnd.google.protobuf" => Ok(Format::Protobuf),
-        // OpenMetrics 2.0 is experimental, and was not requested.
+        // OpenMetrics 2.0 is experimental, and scrapes do not request it.
         "application/openmetrics-text" if version(parameters) != Some("2.0.0") => {
             Ok(Format::Openmetrics)
         }
@@ -81,8 +81,8 @@ fn is_media_type(text: &str) -> bool {
     }
 }
 
-/// Returns names and values; a value may be quoted. `None` is a malformed parameter; an empty one
-/// is skipped.
+/// Yields names and values without quotes. Yields `None` for a malformed parameter; skips empty
+/// parameters.
 fn parameters(text: &str) -> impl Iterator<Item = Option<(&str, &str)>> {
     let parts = text.split(';').map(str::trim).filter(|part| !part.is_empty());
     parts.map(|part| {

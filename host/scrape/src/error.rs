@@ -4,16 +4,16 @@ use crate::content_type::ContentTypeError;
 use crate::store::{Refused, StoreError};
 use std::time::Duration;
 
-/// Reasons why a scrape failed: nothing of it is stored, and the target is down.
+/// Reasons why a scrape failed: none of its samples are stored, and `up` is 0.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScrapeError {
-    /// No answer: no connection, a broken one, or a redirect that is not followed.
+    /// No response: no connection, a broken connection, or a redirect that is not followed.
     #[error("{0}")]
     Request(String),
-    /// The answer was not complete in time.
+    /// The response was not complete in time.
     #[error("the scrape was not complete within its timeout of {}", shown(.0))]
     Timeout(Duration),
-    /// The status of the answer is not 200.
+    /// The status of the response is not 200.
     #[error("server returned HTTP status {0}")]
     Status(String),
     /// The content type names no known format.
@@ -26,7 +26,7 @@ pub enum ScrapeError {
     Gzip(String),
     #[error("body size limit exceeded (body_size_limit: {limit_bytes} bytes)")]
     BodySize {
-        /// Limit of the job, or of all jobs.
+        /// Limit of the job, or the default of all jobs.
         limit_bytes: u64,
     },
     /// The body is not in the format of its content type.
@@ -42,11 +42,11 @@ pub enum ScrapeError {
         /// The beginning of the metric's name.
         metric: String,
     },
-    /// A native histogram is not valid: its count is not that of its buckets, or its schema does
-    /// not exist.
+    /// A native histogram is invalid: its count differs from that of its buckets, or its schema
+    /// does not exist.
     #[error("the native histogram {series} is not valid: {why}")]
     Histogram {
-        /// The series, as the target exposes it.
+        /// The series in the text that the target exposes.
         series: String,
         why: String,
     },
@@ -100,20 +100,20 @@ pub enum ScrapeError {
         targets: usize,
         limit: u64,
     },
-    /// No memory is left for what the scrape would hold.
+    /// The memory bound of all targets refused the scrape.
     #[error(
         "no memory left for scrapes: this target would take {bytes} bytes, and all may take {limit_bytes} (--memory-limit)"
     )]
     Memory {
-        /// Bytes that the target would hold.
+        /// Bytes that the target would need.
         bytes: u64,
-        /// Bytes that all targets may hold.
+        /// Maximum bytes of all targets together.
         limit_bytes: u64,
     },
     /// The target cannot be scraped with its settings.
     #[error("{0}")]
     Settings(String),
-    /// The scrape was good, and the store refused some of its samples.
+    /// The scrape succeeded, but the store refused some of its samples.
     #[error(
         "the store refused {} of the scrape's samples: {refused}{}",
         .refused.total(),
@@ -121,16 +121,16 @@ pub enum ScrapeError {
     )]
     Refused {
         refused: Refused,
-        /// Explanation of the first refusal for which the store has one.
+        /// The store's first explanation of a refusal, if it has any.
         first: Option<String>,
     },
-    /// The scrape was good, and none of it is stored.
+    /// The scrape succeeded, but the store stored none of it.
     #[error("nothing of the scrape is stored: {0}")]
     Unstored(StoreError),
 }
 
 impl ScrapeError {
-    /// Returns whether the body had not arrived as a whole when the scrape failed.
+    /// Returns whether the scrape failed before the whole body had arrived.
     pub fn is_without_body(&self) -> bool {
         use ScrapeError::{
             BodySize, Encoding, Gzip, Memory, Request, Settings, Status, TargetLimit, Timeout,
@@ -150,13 +150,13 @@ impl ScrapeError {
     }
 }
 
-/// Maximum length of a target's text in a message, and so in the log and in the list of targets, in
-/// bytes.
+/// Maximum length in bytes of a target's text in a message, which appears in the log and in the
+/// list of targets.
 const SHOWN_BYTES_MAX: usize = 500;
 
 /// Returns the beginning of a target's text, for a message.
 pub fn beginning(text: &str) -> String {
-    // Cut between characters: a byte within one would panic.
+    // Cuts at a character boundary, because cutting within a character panics.
     match text.len() > SHOWN_BYTES_MAX {
         true => format!("{} …", &text[..text.floor_char_boundary(SHOWN_BYTES_MAX)]),
         false => text.to_owned(),

@@ -1,7 +1,7 @@
-//! Files that failed scrapes are logged to (`scrape_failure_log_file`), in lines of JSON.
+//! Logs failed scrapes to the files of `scrape_failure_log_file`, as lines of JSON.
 //!
-//! A file is opened for each line, so that others may move it. Its size is bounded; older lines are
-//! in one file beside it.
+//! A file is opened for each line, so that other programs may rename it. The size of a file is
+//! bounded; older lines are moved to one second file with the suffix `.1`.
 
 use crate::error::ScrapeError;
 use jiff::Timestamp;
@@ -16,16 +16,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Suffix of the file with older lines.
 const OLDER: &str = ".1";
 
-/// Maximum number of lines that wait for a slow disk.
+/// Maximum number of lines that may wait for a slow disk; further lines are lost.
 const WAITING_MAX: usize = 1000;
 
 /// Writes the files; clones share one writer.
 #[derive(Clone, Debug)]
 pub struct FailureLog {
     bytes_max: u64,
-    /// Reason why the last line was not written. The lock lets one line be written at a time.
+    /// Error of the last write, if it failed. The lock serializes the writes.
     last_error: Arc<Mutex<Option<String>>>,
-    /// Lines that wait for the disk.
+    /// Number of lines that wait for the disk.
     waiting: Arc<AtomicUsize>,
 }
 
@@ -35,10 +35,10 @@ impl FailureLog {
         FailureLog { bytes_max, last_error: Arc::default(), waiting: Arc::default() }
     }
 
-    /// Logs a failed scrape, in the background. A line that cannot be written is lost, and the
-    /// first one is an error in the program's log; lines beyond [`WAITING_MAX`] are lost, too.
+    /// Logs a failed scrape in the background. A line that cannot be written is lost; the program's
+    /// log reports each new error. Lines beyond [`WAITING_MAX`] are lost silently.
     pub fn write(&self, path: &Path, job: &str, target: &str, error: &ScrapeError) {
-        // Counted before the check, so that concurrent lines cannot pass it together.
+        // Counted before the check, so that concurrent calls cannot exceed the maximum.
         if self.waiting.fetch_add(1, Relaxed) >= WAITING_MAX {
             self.waiting.fetch_sub(1, Relaxed);
             return;
@@ -61,7 +61,7 @@ impl FailureLog {
     fn write_line(&self, path: &Path, line: &str) {
         let mut last_error = self.last_error.lock().unwrap_or_else(PoisonError::into_inner);
         let error = append(path, line, self.bytes_max).err().map(|error| error.to_string());
-        // Once per error: with a full disk, each line would fail.
+        // Logged once per error, because with a full disk each line fails.
         if let Some(error) = error.as_ref().filter(|error| Some(*error) != last_error.as_ref()) {
             let path = path.display();
             tracing::error!(%path, error, "scrape_failure_log_file cannot be written");
@@ -73,7 +73,7 @@ impl FailureLog {
 fn append(path: &Path, line: &str, bytes_max: u64) -> io::Result<()> {
     let mut file = open(path)?;
     let bytes = file.metadata()?.len();
-    // A line that is longer than the limit has a file of its own.
+    // A line longer than the limit is still written, alone in a file.
     if bytes > 0 && bytes.saturating_add(line.len() as u64) > bytes_max {
         let mut older: OsString = path.into();
         older.push(OLDER);

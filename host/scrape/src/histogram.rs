@@ -1,16 +1,16 @@
-//! Makes native histograms coarser, if a job asks for it.
+//! Reduces the resolution of native histograms, if a job limits it.
 //!
 //! Source: `bucketLimitAppenderV2`, `maxSchemaAppenderV2` and `pickSchema` in `scrape/` of
 //! prometheus/prometheus.
 
 use tidepool_exposition::{EXPONENTIAL_SCHEMAS, NativeHistogram};
 
-/// Schemas whose buckets are known, though not all can be stored (upstream's
+/// Exponential schemas that the format defines. Not all of them can be stored (upstream's
 /// `IsExponentialSchemaReserved`).
 const RESERVED_SCHEMAS: std::ops::RangeInclusive<i32> = -9..=52;
 
-/// Makes a histogram as coarse as a schema, if it is finer. The finest schema that can be stored is
-/// no limit.
+/// Reduces a histogram to a coarser schema, if its own schema is finer. The finest schema that can
+/// be stored means no limit.
 pub fn limit_schema(histogram: &mut NativeHistogram, schema: i32) {
     let is_limit = schema < *EXPONENTIAL_SCHEMAS.end();
     if is_limit && RESERVED_SCHEMAS.contains(&histogram.schema) && histogram.schema > schema {
@@ -18,12 +18,12 @@ pub fn limit_schema(histogram: &mut NativeHistogram, schema: i32) {
     }
 }
 
-/// Makes a histogram coarser until it has at most this many buckets; returns whether that is
-/// possible.
+/// Reduces a histogram until it has at most `buckets_max` buckets. Returns false if no coarser
+/// schema achieves that.
 pub fn limit_buckets(histogram: &mut NativeHistogram, buckets_max: u64) -> bool {
     while histogram.buckets() as u64 > buckets_max {
         let is_coarsest = histogram.schema == *EXPONENTIAL_SCHEMAS.start();
-        // Custom buckets, and those of unknown schemas, cannot be merged.
+        // Custom buckets, and buckets of unknown schemas, cannot be merged.
         if is_coarsest || !EXPONENTIAL_SCHEMAS.contains(&histogram.schema) {
             return false;
         }
@@ -32,7 +32,7 @@ pub fn limit_buckets(histogram: &mut NativeHistogram, buckets_max: u64) -> bool 
     true
 }
 
-/// Returns the finest schema whose buckets grow at least by a factor
+/// Returns the finest schema whose buckets grow at least by this factor
 /// (`native_histogram_min_bucket_factor`).
 pub fn schema_of_factor(factor: f64) -> i32 {
     /// The factor of the finest schema, rounded up.

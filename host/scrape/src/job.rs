@@ -1,4 +1,4 @@
-//! Settings of a job, as far as scraping needs them.
+//! Settings of a job that scraping uses.
 
 use crate::protocol::Protocol;
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ pub struct LabelLimits {
     pub value_bytes: u64,
 }
 
-/// A job: the settings by which its targets are made and scraped.
+/// A job: settings for making its targets and for scraping them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     pub name: String,
@@ -49,7 +49,7 @@ pub struct Job {
     pub honor_timestamps: bool,
     pub track_timestamps_staleness: bool,
     pub limits: Limits,
-    /// Least growth factor of native histograms' buckets (`native_histogram_min_bucket_factor`).
+    /// Minimum growth factor of native histogram buckets (`native_histogram_min_bucket_factor`).
     pub bucket_factor_min: f64,
     /// Rules for the labels of targets (`relabel_configs`).
     pub relabel: Vec<RuleSpec>,
@@ -59,7 +59,7 @@ pub struct Job {
     pub protocols: Vec<Protocol>,
     /// Format of a body whose content type is not known (`fallback_scrape_protocol`).
     pub fallback: Option<Protocol>,
-    /// Escaping of names that is requested (`metric_name_escaping_scheme`).
+    /// Escaping of metric names that requests ask for (`metric_name_escaping_scheme`).
     pub escaping: NameEscaping,
     /// Rule for valid names (`metric_name_validation_scheme`).
     pub validation: NameValidation,
@@ -70,16 +70,16 @@ pub struct Job {
     /// Whether classic histograms are scraped beside native ones
     /// (`always_scrape_classic_histograms`).
     pub always_classic_histograms: bool,
-    /// Whether classic histograms become native ones (`convert_classic_histograms_to_nhcb`).
+    /// Whether classic histograms are converted (`convert_classic_histograms_to_nhcb`).
     pub convert_classic_histograms: bool,
-    /// Whether the report has its extra series (`extra_scrape_metrics`).
+    /// Whether a scrape's report has the additional series (`extra_scrape_metrics`).
     pub extra_metrics: bool,
-    /// The file to which failures of scrapes are logged (`scrape_failure_log_file`).
+    /// File for logging failed scrapes (`scrape_failure_log_file`).
     pub failure_log_file: Option<PathBuf>,
     pub client: HttpClientConfig,
-    /// Whether a part of this process has the samples: [`crate::source::Builtin`].
+    /// Whether a [`crate::source::Builtin`] provides the samples, instead of targets over HTTP.
     pub is_builtin: bool,
-    /// Module that probes the targets, instead of a scrape.
+    /// Module that probes the targets; `None` for a scrape.
     pub probe: Option<Arc<Module>>,
 }
 
@@ -116,10 +116,10 @@ impl Job {
         }
     }
 
-    /// Returns whether the caches of targets stay valid with another job's settings: everything
-    /// that makes series of an exposition is equal.
+    /// Returns whether the caches of targets stay valid under another job's settings. They do if
+    /// all settings that influence labels and series are equal.
     pub fn keeps_caches(&self, other: &Job) -> bool {
-        // Only these settings may differ, so that a new setting loses the caches unless added here.
+        // Lists the settings that may differ. A new setting invalidates caches unless added here.
         let comparable = |job: &Job| Job {
             interval: Duration::ZERO,
             timeout: Duration::ZERO,

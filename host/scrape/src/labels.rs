@@ -1,4 +1,4 @@
-//! A label set as one piece of text that clones without copying.
+//! A label set, encoded as one text that clones share.
 //!
 //! ```text
 //! 8:__name__2:up3:job4:node
@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 use tidepool_exposition::series_text;
 
-/// The name of the label that holds the metric's name.
+/// The name of the label whose value is the metric's name.
 pub const METRIC_NAME: &str = "__name__";
 
 /// Prefix of label names that do not reach series.
@@ -23,12 +23,12 @@ pub const RESERVED_PREFIX: &str = "__";
 pub struct Labels(Arc<str>);
 
 impl Labels {
-    /// Encodes the labels of a map, without those whose value is empty.
+    /// Encodes the labels of a map; skips labels with an empty value.
     pub fn of(map: &BTreeMap<String, String>) -> Labels {
         Labels::sorted(map.iter().map(|(name, value)| (name.as_str(), value.as_str())))
     }
 
-    /// Encodes one label, or none if the value is empty.
+    /// Encodes one label, or an empty set if the value is empty.
     pub fn one(name: &str, value: &str) -> Labels {
         Labels::sorted([(name, value)].into_iter())
     }
@@ -37,7 +37,7 @@ impl Labels {
         self.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 
-    /// Encodes labels that ascend by name already.
+    /// Encodes labels, which must ascend by name.
     fn sorted<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Labels {
         use std::fmt::Write as _;
         let mut text = String::new();
@@ -48,12 +48,12 @@ impl Labels {
         Labels(text.into())
     }
 
-    /// Names and values, ascending by name.
+    /// Yields names and values, ascending by name.
     pub fn iter(&self) -> Pairs<'_> {
         Pairs(&self.0)
     }
 
-    /// Returns the value of a label; an absent label has an empty one.
+    /// Returns the value of a label, or an empty text if the label is absent.
     pub fn get(&self, name: &str) -> &str {
         // Label sets are short, so a linear search costs less than an index.
         self.iter().find(|(found, _)| *found == name).map_or("", |(_, value)| value)
@@ -81,7 +81,7 @@ impl Labels {
         series_text(self.metric(), self.iter().filter(|(name, _)| *name != METRIC_NAME))
     }
 
-    /// Returns the encoded text, which differs between different sets.
+    /// Returns the encoded text; different sets have different texts.
     pub fn as_text(&self) -> &str {
         &self.0
     }
@@ -119,14 +119,14 @@ impl fmt::Debug for Labels {
     }
 }
 
-/// The labels of a set that were not returned yet.
+/// Iterator over the labels of a set; holds the rest of the encoded text.
 #[derive(Clone)]
 pub struct Pairs<'a>(&'a str);
 
 impl<'a> Pairs<'a> {
-    /// Splits off a piece of text that follows its length.
+    /// Splits off the next name or value, which follows its length.
     fn piece(&mut self) -> Option<&'a str> {
-        // Only `sorted` makes the text, so that no piece of it is cut off.
+        // All texts come from `sorted`, so no text ends within a name or value.
         let (length, rest) = self.0.split_once(':')?;
         let (piece, rest) = rest.split_at_checked(length.parse().ok()?)?;
         self.0 = rest;

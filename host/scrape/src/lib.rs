@@ -9,23 +9,23 @@
 //!                              text → reference     labels, limits, report
 //! ```
 //!
-//! Begin with [`append::Appender`], which makes one batch of one scrape, and [`cache::Cache`],
-//! which makes that cheap. [`cycle`] repeats it, [`pool`] has a cycle for each target of a
-//! [`job::Job`], and [`manager`] has all jobs. [`check`] checks what a configuration names,
-//! [`trial`] shows one scrape, [`target`] makes targets of discovered labels. The host implements
-//! [`store::Store`] and [`clock::Clock`], and a [`source::Builtin`] for metrics of its own.
+//! Begin with [`append::Appender`], which turns one scrape into one batch, and [`cache::Cache`],
+//! which makes that cheap. A [`cycle`] repeats the scrape of a target, a [`pool`] has a cycle for
+//! each target of a [`job::Job`], and the [`manager`] has all pools. [`check`] checks the files of
+//! a configuration, [`trial`] makes one scrape for display, [`target`] makes targets of discovered
+//! labels. The host implements [`store::Store`], [`clock::Clock`] and [`source::Builtin`].
 //!
 //! Invariants:
-//! - A scrape is stored as a whole or not at all; its report is always stored.
-//! - Each iteration of a cache ends once, whatever the outcome of the scrape.
-//! - In the steady state a sample allocates nothing and costs no label work.
-//! - After a shutdown nothing is written, markers least of all.
+//! - A scrape is stored as a whole or not at all; the report of each scrape is always stored.
+//! - Each iteration of a cache (one scrape) ends once, whatever the outcome of the scrape.
+//! - A sample of an unchanged series allocates nothing, and its labels are not processed.
+//! - After a shutdown nothing is written, not even staleness markers.
 //!
-//! Differences from Prometheus 3.15: a clock that is set back begins a new schedule, instead of
-//! giving all scrapes one time; a job without `body_size_limit` has the limit of all jobs; a body
-//! is not read on after an error of the parser, so `scrape_body_size_bytes` counts up to the error;
-//! series of a failed scrape are not created; a series that a limit of the store refuses is left
-//! out, and the scrape is good.
+//! Differences from Prometheus 3.15: after a clock is set back, a new schedule starts, instead of
+//! many scrapes with one time; `body_size_limit` has a default for all jobs; reading a body ends at
+//! a parser error, so `scrape_body_size_bytes` has the bytes up to the error; series of a failed
+//! scrape are not created; if a limit of the store refuses a series, only that series is missing,
+//! and the scrape is good.
 //!
 //! This crate knows no WIT, no WebAssembly and no flag.
 

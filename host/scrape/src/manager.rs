@@ -1,8 +1,8 @@
 //! All jobs: configuration, targets, and their state for the API.
 //!
-//! Target groups are applied in the background, at most once per [`SYNC_INTERVAL`], but at once if
-//! a job has no targets yet. Source: `scrape/manager.go` of prometheus/prometheus, which waits in
-//! that case, too.
+//! Target groups are applied in the background, at most once per [`SYNC_INTERVAL`]. For a job
+//! without targets they are applied at once; upstream waits in this case, too. Source:
+//! `scrape/manager.go` of prometheus/prometheus.
 
 use crate::discovery::Groups;
 use crate::job::Job;
@@ -19,23 +19,23 @@ use tokio::time::{Instant, sleep_until};
 /// Shortest time between two changes of the targets.
 pub const SYNC_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Lists of target groups, by job.
+/// Lists of target groups by job name.
 pub type TargetSets = BTreeMap<String, Groups>;
 
 /// Applies configurations and target groups, and scrapes all jobs.
 pub struct Manager<S> {
     context: Arc<Context<S>>,
-    /// Sources of the built-in jobs, by job.
+    /// Sources of the built-in jobs, by job name.
     builtins: BTreeMap<String, Arc<dyn Builtin>>,
     inner: tokio::sync::Mutex<Inner<S>>,
-    /// The newest target groups, which wait for the next sync.
+    /// Newest target groups, which the next sync applies.
     sets: Mutex<TargetSets>,
     changed: Notify,
-    /// State for the API, which does not wait for a sync or a reload.
+    /// State for the API, in its own lock so that the API never waits for a sync or a reload.
     listed: Mutex<BTreeMap<String, ListedJob>>,
 }
 
-/// A job's settings, and its targets once it has had some.
+/// A job's settings, and the targets of its pool once it has a pool.
 type ListedJob = (Arc<Job>, Option<Arc<Shared>>);
 
 struct Inner<S> {
@@ -66,13 +66,13 @@ impl<S: Store> Manager<S> {
         }
     }
 
-    /// Replaces the jobs. Jobs that have changed keep their targets under the new settings; jobs
-    /// that are gone end. Scrapes under way are finished, so this may take as long as a timeout; it
-    /// must not be cancelled in the middle. A job whose new settings cannot be used keeps the old
-    /// ones; the first error is returned when all other jobs are applied. `offset_seed` is that of
+    /// Replaces the jobs. Changed jobs keep their targets under the new settings; removed jobs end.
+    /// Waits for scrapes under way, so this may take as long as a scrape timeout; the future must
+    /// not be dropped before its end. A job whose new settings are invalid keeps the old settings;
+    /// all other jobs are applied, and the first error is returned. `offset_seed` is the result of
     /// [`crate::target::offset_seed`].
     pub async fn apply(&self, jobs: Vec<Job>, offset_seed: u64) -> Result<(), PoolError> {
-        // Held to the end, so that no sync begins cycles between the reloads of pools.
+        // Locked to the end, so that no sync starts scrapes between the reloads of pools.
         let mut inner = self.inner.lock().await;
         inner.jobs = jobs.into_iter().map(|job| (job.name.clone(), Arc::new(job))).collect();
         inner.offset_seed = offset_seed;
@@ -89,7 +89,7 @@ impl<S: Store> Manager<S> {
                         (Some((name, pool)), result)
                     });
                 }
-                // A job that replaces a built-in one begins at the next sync.
+                // A job that replaces a built-in job of the same name starts at the next sync.
                 _ => {
                     tasks.spawn(async move {
                         pool.stop().await;
@@ -100,7 +100,7 @@ impl<S: Store> Manager<S> {
         }
         let mut result = Ok(());
         while let Some(done) = tasks.join_next().await {
-            // A task that panicked has lost its pool; the next sync makes another.
+            // A task that panicked has lost its pool; the next sync makes a new pool.
             let Ok((pool, reloaded)) = done else { continue };
             pools.extend(pool);
             if let Err(error) = reloaded {
@@ -109,23 +109,23 @@ impl<S: Store> Manager<S> {
             }
         }
         self.list(&inner);
-        // Targets are rebuilt with the new relabel settings.
+        // The next sync applies the new relabel rules to the target groups.
         self.changed.notify_one();
         result
     }
 
-    /// Sets the target groups for the next sync. A job that is not among them keeps its targets; a
-    /// job without targets has an empty list.
+    /// Sets the target groups for the next sync. A job without an entry keeps its targets; a job
+    /// whose targets are all gone has an entry with an empty list.
     pub fn update(&self, sets: TargetSets) {
         *self.sets.lock().unwrap_or_else(PoisonError::into_inner) = sets;
         self.changed.notify_one();
     }
 
-    /// Applies target groups when they change, until the shutdown. Then stops all scrapes.
+    /// Applies target groups whenever they change. After the shutdown, stops all scrapes.
     pub async fn run(&self) {
         let mut shutdown: watch::Receiver<bool> = self.context.shutdown.clone();
         let is_shut_down = async {
-            // An error means that the sender was dropped.
+            // An error means that the sender was dropped, which is a shutdown, too.
             let _ = shutdown.wait_for(|is_shut_down| *is_shut_down).await;
         };
         tokio::select! {
@@ -134,8 +134,8 @@ impl<S: Store> Manager<S> {
                 let mut next = Instant::now();
                 loop {
                     self.changed.notified().await;
-                    // Changes within the interval are one sync, but no job waits for its first
-                    // targets.
+                    // Changes within the interval are applied in one sync, unless a job waits for
+                    // its first targets.
                     while !self.has_job_to_begin() {
                         tokio::select! {
                             () = sleep_until(next) => break,
@@ -150,7 +150,7 @@ impl<S: Store> Manager<S> {
         self.stop().await;
     }
 
-    /// Returns whether a job has none of the targets that its lists have.
+    /// Returns whether a job has target lists with targets, but no targets yet.
     fn has_job_to_begin(&self) -> bool {
         let sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
         let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -174,7 +174,7 @@ impl<S: Store> Manager<S> {
         // Concurrently, because a pool waits for scrapes of targets that end.
         let mut tasks = JoinSet::new();
         for (name, groups) in sets {
-            // A job that is gone may have groups for a moment.
+            // A removed job may still have groups until discovery drops them.
             let Some(job) = jobs.get(&name) else { continue };
             if !pools.contains_key(&name) {
                 // Upstream's metric counts attempts, so this precedes the outcome.
@@ -198,7 +198,7 @@ impl<S: Store> Manager<S> {
             }
         }
         while let Some(done) = tasks.join_next().await {
-            // A task that panicked has lost its pool; the next sync makes another.
+            // A task that panicked has lost its pool; the next sync makes a new pool.
             pools.extend(done);
         }
         self.list(&inner);
@@ -224,7 +224,7 @@ impl<S: Store> Manager<S> {
         *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = jobs.collect();
     }
 
-    /// Returns the names of the jobs that have had targets.
+    /// Returns the names of the jobs that have a pool, which the first targets create.
     pub fn pools(&self) -> Vec<String> {
         let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         listed
@@ -239,14 +239,14 @@ impl<S: Store> Manager<S> {
         listed.get(name).map(|(job, _)| job.clone())
     }
 
-    /// Returns the targets of all jobs, or of one.
+    /// Returns the targets of all jobs, or of one job.
     pub fn targets(&self, job: Option<&str>) -> BTreeMap<String, Listed> {
         let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         let pools = listed.iter().filter(|(name, _)| job.is_none_or(|job| job == name.as_str()));
         pools.filter_map(|(name, (_, pool))| Some((name.clone(), pool.as_ref()?.list()))).collect()
     }
 
-    /// Entries and bytes of the metadata of each job's targets:
+    /// Returns for each job how many entries and bytes the metadata of its targets has:
     /// `prometheus_target_metadata_cache_entries` and `_bytes`.
     pub fn metadata_sizes(&self) -> BTreeMap<String, (usize, usize)> {
         let size = |listed: Listed| {

@@ -1,17 +1,17 @@
-//! One bound on the memory of all targets: caches of series and families, rows of scrapes under
-//! way, and lists of targets.
+//! One bound on the memory of all targets: caches of series and families, rows of current scrapes,
+//! and lists of targets.
 //!
-//! Memory is counted after each short step, so it may exceed the bound by what one step adds. A
-//! scrape that finds no memory fails, and gives back what it had added.
+//! Memory is counted after each short step, so one step may exceed the bound. A scrape that the
+//! bound refuses fails, and frees the memory that it had added.
 
 use crate::error::ScrapeError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Memory up to which a holder is never refused, whatever others hold.
+/// Size up to which a share is not refused when all memory is in use.
 const SMALL_BYTES: u64 = 128 * 1024;
 
-/// The bound; clones share it. One holder has half of it at most.
+/// The bound; clones share it. One share may have at most half of it.
 #[derive(Clone, Debug)]
 pub struct MemoryBound(Arc<Shared>);
 
@@ -34,7 +34,7 @@ impl MemoryBound {
         MemoryBound(Arc::new(Shared { bytes_max, held_bytes, refused }))
     }
 
-    /// Creates a bound that is never reached, for one scrape that a person looks at.
+    /// Creates a bound that is never reached, for trial scrapes.
     pub fn unbounded() -> MemoryBound {
         MemoryBound::new(u64::MAX)
     }
@@ -43,23 +43,23 @@ impl MemoryBound {
         self.0.bytes_max
     }
 
-    /// Returns the bytes of it that are held.
+    /// Returns the sum of all shares in bytes.
     pub fn held_bytes(&self) -> u64 {
         self.0.held_bytes.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of scrapes and targets that found no memory.
+    /// Returns how many times the bound refused a share.
     pub fn refused(&self) -> u64 {
         self.0.refused.load(Ordering::Relaxed)
     }
 
-    /// Creates a holder of no bytes.
+    /// Creates a share of no bytes.
     pub fn holder(&self) -> MemoryShare {
         MemoryShare { of: self.clone(), bytes: 0 }
     }
 }
 
-/// Memory of one holder, such as a target. Dropping it gives the memory back.
+/// Memory of one user of the bound, such as a target. Dropping the share releases the memory.
 #[derive(Debug)]
 pub struct MemoryShare {
     of: MemoryBound,
@@ -67,19 +67,19 @@ pub struct MemoryShare {
 }
 
 impl MemoryShare {
-    /// Sets the number of held bytes. If it grows and there is no memory, returns an error; the
-    /// bytes count all the same until fewer are set.
+    /// Sets the size of the share. Returns an error if the share grows beyond the bound. The new
+    /// size is counted even then, until a smaller size is set.
     pub fn set(&mut self, bytes: u64) -> Result<(), ScrapeError> {
         let shared = &self.of.0;
         let before = std::mem::replace(&mut self.bytes, bytes);
-        // Giving back never fails, so that a holder that was refused can shrink.
+        // Releasing memory never fails, so that a refused share can shrink.
         if bytes <= before {
             shared.held_bytes.fetch_sub(before - bytes, Ordering::Relaxed);
             return Ok(());
         }
         let more = bytes - before;
         let all = shared.held_bytes.fetch_add(more, Ordering::Relaxed).saturating_add(more);
-        // The bound of all spares small holders; the half holds for each.
+        // Small shares ignore the bound of all shares; no share may exceed half of the bound.
         let is_large = bytes > SMALL_BYTES && all > shared.bytes_max;
         if !is_large && bytes <= shared.bytes_max / 2 {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Metrics of scraping, with upstream's names. The host reads the numbers when its own metrics are
-//! requested.
+//! Metrics of scraping, with upstream's names. The host reads the numbers when its own metrics page
+//! is requested.
 //!
 //! Source: `scrape/metrics.go` of prometheus/prometheus. Summaries have a count and a sum, and no
 //! quantiles.
@@ -16,7 +16,7 @@ pub struct Counter(AtomicU64);
 
 impl Counter {
     pub fn add(&self, more: u64) {
-        // Most calls add nothing, and need not touch the cache line that all scrapes share.
+        // Most calls add zero, which must not touch the cache line that all scrapes share.
         if more > 0 {
             self.0.fetch_add(more, Ordering::Relaxed);
         }
@@ -27,7 +27,7 @@ impl Counter {
     }
 }
 
-/// Number of successive scrapes that the store could not take.
+/// Number of scrapes in a row that the store could not store.
 #[derive(Debug, Default)]
 pub struct Outage(AtomicU64);
 
@@ -37,9 +37,9 @@ impl Outage {
         self.0.fetch_add(1, Ordering::Relaxed) == 0
     }
 
-    /// Ends the outage at a scrape that was stored; returns how many were not.
+    /// Ends the outage after a stored scrape; returns how many scrapes were not stored.
     pub fn end(&self) -> u64 {
-        // A load first: there is rarely an outage, and all scrapes share the cache line.
+        // Loaded first, because outages are rare and a write takes the shared cache line.
         match self.0.load(Ordering::Relaxed) {
             0 => 0,
             _ => self.0.swap(0, Ordering::Relaxed),
@@ -62,7 +62,7 @@ pub struct PoolMetrics {
     pub targets: u64,
     pub target_limit: u64,
     pub syncs: u64,
-    /// Number of targets that could not be made.
+    /// Number of targets with invalid labels, or beyond the memory bound.
     pub sync_failed: u64,
     pub sync_length: Durations,
     pub refused: Refused,
@@ -85,9 +85,9 @@ pub struct Metrics {
     pub samples_out_of_order: Counter,
     pub samples_out_of_bounds: Counter,
     pub exemplars_out_of_order: Counter,
-    /// Outage of the store, while it takes no scrapes.
+    /// Scrapes that the store could not store since the last stored scrape.
     pub store_outage: Outage,
-    /// Actual intervals by the configured one in milliseconds.
+    /// Actual intervals, by the configured interval in milliseconds.
     intervals: Mutex<BTreeMap<u64, Durations>>,
     /// Metrics of each pool, by job.
     pools_by_job: Mutex<BTreeMap<String, PoolMetrics>>,
@@ -170,7 +170,7 @@ impl Metrics {
         ]
     }
 
-    /// Observes the time between two scrapes of a target with this interval.
+    /// Records the time between two scrapes of a target. `interval` is the target's interval.
     pub fn observe_interval(&self, interval: Duration, actual: Duration) {
         let interval_ms = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX);
         let mut intervals = self.intervals.lock().unwrap_or_else(PoisonError::into_inner);
@@ -185,20 +185,20 @@ impl Metrics {
         intervals.iter().map(|(ms, durations)| (Duration::from_millis(*ms), *durations)).collect()
     }
 
-    /// Changes the metrics of a job, which are created if needed.
+    /// Changes the metrics of a job; creates them if needed.
     pub(crate) fn of_pool(&self, job: &str, change: impl FnOnce(&mut PoolMetrics)) {
         let mut pools = self.pools_by_job.lock().unwrap_or_else(PoisonError::into_inner);
-        // Allocates only for a job that is new.
+        // Copies the name only for a new job.
         match pools.get_mut(job) {
             Some(pool) => change(pool),
             None => change(pools.entry(job.to_owned()).or_default()),
         }
     }
 
-    /// Counts samples that the store refused, unless their job is gone.
+    /// Counts samples that the store refused, unless the job was removed.
     pub(crate) fn count_refused(&self, job: &str, refused: Refused) {
         let mut pools = self.pools_by_job.lock().unwrap_or_else(PoisonError::into_inner);
-        // A commit may end after its job, whose metrics must not come back.
+        // A commit may outlive its job, whose metrics must not be created again.
         if let Some(pool) = pools.get_mut(job) {
             pool.refused.add_all(refused);
         }

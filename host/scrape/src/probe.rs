@@ -8,10 +8,10 @@ use std::time::Duration;
 use tidepool_exposition::MetricType;
 use tidepool_probe::{Module, run};
 
-/// Probes a target. A probe that fails is a good scrape: its metrics report the failure.
+/// Probes a target. A failed probe is a successful scrape, whose samples report the failure.
 pub struct ProbeSource {
     module: Arc<Module>,
-    /// Address of the target as it is written: a URL, or host and port.
+    /// Address of the target as configured: a URL, or host and port.
     target: String,
     timeout: Duration,
 }
@@ -19,7 +19,7 @@ pub struct ProbeSource {
 impl ProbeSource {
     pub fn new(module: Arc<Module>, target: &Target) -> ProbeSource {
         let address = target.labels().get(names::ADDRESS).cloned().unwrap_or_default();
-        // The module leaves time to store its result, so that a timeout is a result, too.
+        // Shorter than the scrape's timeout, so that a probe's timeout can still be reported.
         let timeout = module.timeout_within(target.timeout());
         ProbeSource { module, target: address, timeout }
     }

@@ -1,8 +1,8 @@
-//! The formats that a target may answer in.
+//! The formats that a scrape may request.
 //!
 //! Source: `ScrapeProtocolsHeaders` in `config/config.go` of prometheus/prometheus 3.15.
 
-/// A format that a target may answer in (`scrape_protocols`).
+/// A format that a scrape may request (`scrape_protocols`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
     PrometheusProto,
@@ -13,7 +13,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Formats that are requested without native histograms.
+    /// Formats that are requested if native histograms are off.
     pub const TEXTS: [Protocol; 4] = [
         Protocol::OpenMetricsText1_0_0,
         Protocol::OpenMetricsText0_0_1,
@@ -45,7 +45,7 @@ impl Protocol {
         }
     }
 
-    /// Returns whether the format can say how names are escaped.
+    /// Returns whether the media type has a parameter for the escaping of names.
     pub(crate) fn has_escaping(self) -> bool {
         // Upstream sends `escaping` with these two formats only.
         matches!(self, Protocol::OpenMetricsText1_0_0 | Protocol::PrometheusText1_0_0)

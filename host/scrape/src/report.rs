@@ -1,4 +1,4 @@
-//! The series that report how the scrape of a target went.
+//! The series that each scrape adds to report its outcome, such as `up`.
 //!
 //! Source: <https://prometheus.io/docs/concepts/jobs_instances/>, and `reportSample` in
 //! `scrape/scrape.go` of prometheus/prometheus.
@@ -13,7 +13,7 @@ pub struct ReportSeries {
     pub name: &'static str,
     pub help: &'static str,
     pub unit: &'static str,
-    /// Whether only `extra_scrape_metrics` adds the series.
+    /// Whether the series exists only with `extra_scrape_metrics`.
     pub is_extra: bool,
 }
 
@@ -87,13 +87,13 @@ pub struct Totals {
     pub scraped: u64,
     /// Number of samples after relabeling.
     pub added: u64,
-    /// Number of series that the cache did not know.
+    /// Number of series that the cache did not have.
     pub series_added: u64,
     /// Size of the uncompressed body in bytes.
     pub body_bytes: u64,
 }
 
-/// Outcome of a scrape, as its report has it.
+/// Outcome of a scrape, from which the report is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Report {
     pub is_up: bool,
@@ -108,7 +108,7 @@ pub struct Report {
 impl Report {
     /// Returns the values in the order of [`REPORT_SERIES`].
     pub fn values(&self) -> [f64; REPORT_SERIES.len()] {
-        // Upstream's value for a body that exceeds its limit.
+        // Upstream reports -1 for a body that exceeds its limit.
         let body_bytes = if self.is_body_too_large { -1.0 } else { self.totals.body_bytes as f64 };
         [
             f64::from(u8::from(self.is_up)),

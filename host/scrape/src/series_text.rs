@@ -1,11 +1,11 @@
-//! Texts that identify series. A text and its form are all that is kept of a series' labels, which
-//! are made again where they are needed.
+//! Texts that identify series. Of a series' labels, only its text and the text's form (its syntax)
+//! are kept; the labels are parsed from the text when needed.
 
 use crate::error::{ScrapeError, parse_error};
 use crate::labels::METRIC_NAME;
 use tidepool_exposition as exposition;
 
-/// Separates the parts of a text. It is in no text of an exposition.
+/// Separates the parts of a text. UTF-8 never contains this byte.
 const BORDER: u8 = 0xff;
 
 /// A series as a target exposes it.
@@ -14,8 +14,8 @@ pub trait Series {
     fn text(&self) -> &[u8];
     /// Returns the syntax of the text.
     fn form(&self) -> Form;
-    /// Returns the labels as they are exposed, the metric's name among them, in any order; values
-    /// may be empty. Fails on a syntax error.
+    /// Returns the exposed labels, including the metric's name, in any order; values may be empty.
+    /// Fails on a syntax error.
     fn labels(&self) -> Result<Vec<(String, String)>, ScrapeError> {
         self.form().labels(self.text())
     }
@@ -26,7 +26,7 @@ pub trait Series {
 pub enum Form {
     /// A series as an exposition writes it.
     Exposition(exposition::SeriesForm),
-    /// Parts as [`Parts::write`] joins them.
+    /// Parts that [`Parts::write`] joined.
     Parts,
 }
 
@@ -41,7 +41,7 @@ impl Form {
                 let mut parts = text
                     .split(|byte| *byte == BORDER)
                     .map(|part| String::from_utf8_lossy(part).into_owned());
-                // Without a first part, the name is among the labels.
+                // An empty first part means that the metric's name is among the labels.
                 let name = parts.next().filter(|name| !name.is_empty());
                 let mut labels: Vec<(String, String)> =
                     name.map(|name| (METRIC_NAME.to_owned(), name)).into_iter().collect();
@@ -54,12 +54,12 @@ impl Form {
     }
 }
 
-/// A series that is written from its parts: the name, then each label's name and value.
+/// Text of a series joined from parts: the metric's name, then each label's name and value.
 pub struct Parts<'a>(&'a [u8]);
 
 impl<'a> Parts<'a> {
-    /// Joins the parts of a series in `text`, whose memory is reused. An empty name means that the
-    /// metric's name is among the labels.
+    /// Joins the parts of a series in the buffer `text`. An empty `name` means that the metric's
+    /// name is among the labels.
     pub fn write<'l>(
         text: &'a mut Vec<u8>,
         name: &str,
@@ -94,7 +94,7 @@ impl Series for exposition::Series<'_> {
         Form::Exposition(exposition::Series::form(self))
     }
 
-    // Not the default: this error has the position in the body.
+    // Overridden, because this error has the position in the body.
     fn labels(&self) -> Result<Vec<(String, String)>, ScrapeError> {
         exposition::Series::given_labels(self).map_err(parse_error)
     }

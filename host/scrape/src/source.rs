@@ -1,4 +1,4 @@
-//! Sources of samples: a target over HTTP, or a part of this process.
+//! Sources of samples: a target over HTTP, a probe, or a part of this process.
 
 use crate::append::Appender;
 use crate::error::ScrapeError;
@@ -10,32 +10,32 @@ use tidepool_exposition::MetricType;
 /// Future of one scrape of a source.
 pub type Scraping<'a> = Pin<Box<dyn Future<Output = Result<(), ScrapeError>> + Send + 'a>>;
 
-/// Something that is scraped, one scrape at a time. A scrape that exceeds its timeout is dropped.
+/// Source of samples, scraped once at a time. A scrape that exceeds its timeout is dropped.
 pub trait Source: Send {
     /// Hands all samples to the appender, in the order of the exposition.
     fn scrape<'a>(&'a mut self, appender: &'a mut Appender) -> Scraping<'a>;
 
-    /// Returns whether the first scrape comes at once, instead of at a place in the interval that
-    /// spreads the scrapes of many targets.
+    /// Returns whether the first scrape starts at once. Otherwise it starts at the target's offset
+    /// in the interval, which spreads the scrapes of many targets.
     fn begins_at_once(&self) -> bool {
         false
     }
 }
 
-/// A part of this process that has the metrics of a job, instead of targets over HTTP.
+/// Part of this process that provides the metrics of a job, instead of targets over HTTP.
 pub trait Builtin: Send + Sync {
     /// Creates a source for one target of the job.
     fn source(&self) -> Box<dyn Source>;
 }
 
-/// Writes families of a part of this process. In the steady state a sample allocates nothing.
+/// Writes metric families of this process. A sample of a known series allocates nothing.
 pub struct FamilyWriter<'a> {
     appender: &'a mut Appender,
     text: Vec<u8>,
 }
 
 impl<'a> FamilyWriter<'a> {
-    /// Creates a writer to the scrape under way.
+    /// Creates a writer for the current scrape.
     pub fn new(appender: &'a mut Appender) -> FamilyWriter<'a> {
         FamilyWriter { appender, text: Vec::new() }
     }

@@ -1,7 +1,7 @@
-//! The store as scrapes need it: batches in, references and refusals out.
+//! The store as scrapes use it: takes batches, returns series references and refusals.
 //!
-//! The shape is that of `append` and `series-ref` in the store's interface: rows are columns of
-//! numbers, and labels cross only when a series is new. Times are milliseconds since the epoch.
+//! Follows `append` and `series-ref` in the store's interface: rows are columns of numbers, and
+//! labels are passed only for new series. Times are milliseconds since the epoch.
 
 use crate::labels::Labels;
 use std::fmt;
@@ -9,22 +9,22 @@ use std::future::Future;
 use std::sync::Arc;
 use tidepool_exposition::{MetricType, NativeHistogram};
 
-/// Number by which the store knows a series. It is valid until the store drops the series, which
-/// [`StoreError::UnknownSeries`] reports.
+/// Number of a series in the store. It is valid until the store drops the series; then
+/// [`Store::append`] fails with [`StoreError::UnknownSeries`].
 pub type SeriesRef = u64;
 
-/// All that one scrape stores, in one unit: readers see all of it or nothing, and other writes come
-/// before or after. The report is stored last, so that a scrape whose `up` is there is complete.
-/// [`Store::append`] tells what a crash or a full disk may leave of a batch.
+/// All rows of one scrape, stored as one unit: readers see all or none of them, and other writes
+/// come before or after. The report is stored last, so a stored `up` shows that the scrape is
+/// complete. [`Store::append`] states what a crash or a full disk may leave of a batch.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// Row i is sample (`timestamps_ms[i]`, `values[i]`) of `series[i]`. The samples of the target
-    /// come first, the report last.
+    /// precede the rows of the report.
     pub series: Vec<SeriesRef>,
     pub timestamps_ms: Vec<i64>,
     pub values: Vec<f64>,
-    /// Series that end: each gets a staleness marker, unless it has a sample at that time or later,
-    /// even if the store accepts out-of-order samples.
+    /// Ended series. Each gets a staleness marker, unless the series has a sample at or after
+    /// `markers_at_ms`, even if the store accepts out-of-order samples.
     pub markers: Vec<SeriesRef>,
     /// The time of all markers.
     pub markers_at_ms: i64,
@@ -50,7 +50,7 @@ pub struct ExemplarRow {
     /// Labels of the exemplar itself.
     pub labels: Labels,
     pub value: f64,
-    /// Own time of the exemplar, or that of its sample.
+    /// Timestamp of the exemplar; if it has none, the timestamp of its sample.
     pub timestamp_ms: i64,
 }
 
@@ -65,7 +65,7 @@ pub struct FamilyMetadata {
     pub unit: String,
 }
 
-/// Reasons for which the store refuses samples.
+/// Reasons why the store refuses samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The series has a sample that is newer by more than the out-of-order window.
@@ -79,7 +79,7 @@ pub enum Reason {
     /// The series is new, and the limit of series is reached.
     SeriesLimit,
     Memory,
-    /// The disk is full, or fails.
+    /// The disk is full or faulty.
     Disk,
     Other,
 }
@@ -129,7 +129,7 @@ impl Reason {
 pub struct Refused([u64; Reason::ALL.len()]);
 
 impl Refused {
-    /// Counts so many samples for one reason.
+    /// Creates a count of `count` samples for one reason.
     pub fn new(reason: Reason, count: u64) -> Refused {
         let mut refused = Refused::default();
         refused.add(reason, count);
@@ -137,7 +137,7 @@ impl Refused {
     }
 
     pub fn add(&mut self, reason: Reason, count: u64) {
-        // The variants are declared in the order of `ALL`, by which counts are read.
+        // The variants have the order of `ALL`, which [`Refused::each`] relies on.
         self.0[reason as usize] += count;
     }
 
@@ -154,7 +154,7 @@ impl Refused {
         self.0.iter().sum()
     }
 
-    /// Returns each reason with its count, also if that is zero.
+    /// Yields each reason with its count, including zeros.
     pub fn each(&self) -> impl Iterator<Item = (Reason, u64)> {
         Reason::ALL.into_iter().zip(self.0)
     }
@@ -171,28 +171,28 @@ impl fmt::Display for Refused {
     }
 }
 
-/// Outcome of a batch, whose rows are refused one by one.
+/// Outcome of a stored batch; each row is accepted or refused separately.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Appended {
     pub refused: Refused,
-    /// Explanation of the first refusal for which the store has one.
+    /// The store's first explanation of a refusal, if it has any.
     pub first_refusal: Option<String>,
-    /// Exemplars older than the newest one of their series.
+    /// Number of exemplars older than the newest exemplar of their series.
     pub exemplars_out_of_order: u64,
-    /// Refused rows of the columns, ascending, if the store knows them.
+    /// Indexes of refused rows, ascending; empty if the store does not report rows.
     pub refused_rows: Vec<u32>,
 }
 
-/// Reasons why the store stored nothing.
+/// Reasons why the store does not store a batch, or resolves no series.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// A reference of the batch is no longer valid: all have to be requested again.
+    /// The store has dropped a series of the batch: all references have to be requested again.
     #[error("the store does not know a series of the scrape any more")]
     UnknownSeries,
     /// The store cannot store anything now.
     #[error("the store refused the scrape: {what}")]
     Unavailable {
-        /// Reason that counts for all samples.
+        /// Reason that is reported for all samples.
         reason: Reason,
         /// Description for logs and the API.
         what: String,
@@ -200,7 +200,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Returns the reason that counts for all samples.
+    /// Returns the reason that is reported for all samples.
     pub fn reason(&self) -> Reason {
         match self {
             StoreError::UnknownSeries => Reason::Other,
@@ -213,12 +213,12 @@ impl StoreError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the store refused a series: {what}")]
 pub struct SeriesRefused {
-    /// Reason that counts for the samples of the series.
+    /// Reason that is reported for the samples of the series.
     pub reason: Reason,
     pub what: String,
 }
 
-/// The store that gives references and takes batches.
+/// The store: resolves series to references, and appends batches.
 pub trait Store: Send + Sync + 'static {
     /// Returns references of label sets, in their order; creates series if needed.
     fn resolve(
@@ -226,9 +226,9 @@ pub trait Store: Send + Sync + 'static {
         sets: Vec<Labels>,
     ) -> impl Future<Output = Result<Vec<Result<SeriesRef, SeriesRefused>>, StoreError>> + Send;
 
-    /// Stores a batch. `now_ms` is the current time. On an error the report was not stored, and
-    /// nothing else either if the batch is within the store's limit for one record; the stored part
-    /// of a larger one may stay.
+    /// Stores a batch. `now_ms` is the current time. After an error the report is not stored. If
+    /// the batch fits into one record of the store's log, no row is stored; of a larger batch, some
+    /// rows may be stored.
     fn append(
         &self,
         batch: Arc<Batch>,

@@ -1,4 +1,4 @@
-//! Flags for scraping and for built-in metrics. All other targets are in the configuration file.
+//! Flags for scraping and built-in jobs. All other jobs are in the configuration file.
 
 use super::{BuiltinConfig, ScrapeConfig};
 use clap::Args;
@@ -76,7 +76,7 @@ impl ScrapeFlags {
     /// Sections of the configuration file that a reload applies.
     pub const MARKS: Marks = Marks { reloadable: &["scrape_configs"], ..Marks::NONE };
 
-    /// Returns the part of the configuration that flags hold.
+    /// Returns the part of the configuration that comes from flags.
     pub fn config(self) -> ScrapeConfig {
         let paths = Paths {
             procfs: self.path_procfs,

@@ -1,11 +1,11 @@
-//! References to label sets, for scrapes that plugins see: their rows are sent as requests, with
-//! labels.
+//! Keeps label sets by reference, for scrapes that plugins see: the rows of such scrapes are sent
+//! as requests with labels, not by series numbers.
 //!
-//! A series that ends is dropped. All series are dropped when there are too many, as after a long
-//! time with series that never end by a marker; a scrape then asks for references again.
+//! The entry of an ended series is dropped. All entries are dropped when there are too many, for
+//! example if many series vanish without a marker. A scrape then requests its references again.
 //!
-//! A request cannot say that a marker must not be stored behind newer samples. So the newest time
-//! of each series that scrapes have stored is kept, and a marker that is not newer is left out.
+//! A request cannot prevent that a marker follows newer samples. So the time of each series' newest
+//! sample from scrapes is kept, and a marker that is not newer is left out.
 
 use std::collections::HashMap;
 use tidepool_scrape::labels::Labels;
@@ -21,7 +21,7 @@ const SETS_MAX: usize = 1_000_000;
 pub struct LabelledSeries {
     by_labels: HashMap<Labels, SeriesRef>,
     by_reference: HashMap<SeriesRef, Series>,
-    /// Number of references given so far; none is given twice.
+    /// Number of references created so far; no reference is used twice.
     given: u64,
 }
 
@@ -30,7 +30,7 @@ struct Series {
     newest_ms: i64,
 }
 
-/// Returns whether a reference is of a label set, not a series number of the head.
+/// Returns whether a reference is for a label set, not a series number of the head.
 pub fn is_labelled(reference: SeriesRef) -> bool {
     reference & LABELLED != 0
 }
@@ -40,8 +40,8 @@ impl LabelledSeries {
         if let Some(reference) = self.by_labels.get(labels) {
             return *reference;
         }
-        // A scrape that still holds dropped references gets `UnknownSeries`, and asks for all
-        // again.
+        // A scrape that uses dropped references gets `UnknownSeries`, and then requests all
+        // references again.
         if self.by_labels.len() >= SETS_MAX {
             self.by_labels.clear();
             self.by_reference.clear();
@@ -61,7 +61,7 @@ impl LabelledSeries {
         found.collect::<Option<_>>().ok_or(StoreError::UnknownSeries)
     }
 
-    /// Raises the newest times of series whose samples were stored.
+    /// Updates the newest times of series whose samples were stored.
     pub fn note(&mut self, references: &[SeriesRef], timestamps_ms: &[i64]) {
         for (reference, timestamp_ms) in references.iter().zip(timestamps_ms) {
             if let Some(series) = self.by_reference.get_mut(reference) {
@@ -70,10 +70,10 @@ impl LabelledSeries {
         }
     }
 
-    /// Drops series that end at a time, and returns their labels. Series with samples of that time
-    /// or later are neither dropped nor returned.
+    /// Drops series that end at a time, and returns their labels. Skips series with a sample at or
+    /// after that time.
     pub fn end(&mut self, references: &[SeriesRef], at_ms: i64) -> Result<Vec<Labels>, StoreError> {
-        // Checked before anything is dropped: a scrape that fails is stored again with new
+        // Checked before anything is dropped: after a failure, the scrape is stored again with new
         // references.
         if !references.iter().all(|reference| self.by_reference.contains_key(reference)) {
             return Err(StoreError::UnknownSeries);

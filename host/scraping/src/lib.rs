@@ -1,13 +1,13 @@
-//! Connects `tidepool_scrape` with this program: its thread, the store, the metrics of machine and
-//! program as built-in jobs, and the metrics of scraping.
+//! Connects `tidepool_scrape` with this program: runs it on a thread, gives it the store, adds
+//! metrics of machine and program as built-in jobs, and exposes the metrics of scraping.
 //!
-//! Invariant: nothing here runs on the threads of the network, and a scrape reaches the head as one
-//! unit. Decisions about a job are made in `tidepool_scrape`.
+//! Invariant: scraping never runs on the threads of the network, and a scrape reaches the head as
+//! one unit. Decisions about a job are made in `tidepool_scrape`.
 //!
 //! - [`Scraping`]: starts the configured jobs, and applies a reload.
 //! - `builtin`: jobs that need no configuration.
 //! - `thread`: the thread that scrapes.
-//! - `store`: storing samples by the numbers of their series; `request`: the parts without columns;
+//! - `store`: stores samples by series numbers; `request`: encodes rows that have labels;
 //!   `labelled`: references while plugins see writes.
 
 #![deny(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
@@ -49,13 +49,13 @@ use tidepool_scrape::target::offset_seed;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
 
-/// Directory of the last lists of HTTP servers and the DNS, in the data directory.
+/// Directory within the data directory for saved target lists of HTTP servers and the DNS.
 const SAVED_DIRECTORY: &str = "targets";
 
-/// File of the kernel with the host name of this machine.
+/// File in which the kernel provides the host name.
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 
-/// Interval of looking whether the log has been read.
+/// Interval of checking whether the WAL has been replayed.
 const READY_POLL: Duration = Duration::from_millis(20);
 
 /// Value of `User-Agent` in all requests of scraping.
@@ -65,18 +65,18 @@ pub const USER_AGENT: &str = concat!("tidepool/", env!("CARGO_PKG_VERSION"));
 pub struct ScrapeConfig {
     /// Sections of the configuration file.
     pub settings: ScrapeSettings,
-    /// Largest uncompressed body of a job without `body_size_limit`, in bytes.
+    /// Default of `body_size_limit`, in bytes.
     pub body_bytes_max: u64,
-    /// Maximum size of a file of failed scrapes, in bytes.
+    /// Maximum size of a `scrape_failure_log_file`, in bytes.
     pub failure_log_bytes_max: u64,
-    /// Jobs that need no section.
+    /// Settings of the built-in jobs.
     pub builtin: BuiltinConfig,
 }
 
-/// Reasons why something cannot be scraped as it is configured.
+/// Reasons why a configuration cannot be applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ScrapingError {
-    /// The HTTP client of a discovery is not valid, or static lists find no memory.
+    /// The HTTP client of a discovery is invalid, or static lists exceed the memory bound.
     #[error("scrape_configs: job {job:?}: {source}")]
     Discovery {
         job: String,
@@ -101,7 +101,7 @@ struct Shared {
     discovery: DiscoveryOptions,
     jobs: Mutex<HashMap<String, FoundTargets>>,
     sets: Mutex<Sets>,
-    /// Settings of each job that [`Job`] does not hold, as YAML without secrets.
+    /// Settings of each job that [`Job`] does not store, as YAML without secrets.
     untold: Mutex<HashMap<String, String>>,
     own_metrics: OwnMetrics,
     host_name: String,
@@ -111,14 +111,14 @@ struct Shared {
 #[derive(Default)]
 struct Sets {
     groups: TargetSets,
-    /// Number of each job's current discovery: a replaced one may still find targets, which do not
-    /// count.
+    /// Number of each job's current discovery. A replaced discovery may still send targets, which
+    /// are then ignored.
     discoveries: HashMap<String, u64>,
     discoveries_begun: u64,
 }
 
 impl Sets {
-    /// Returns the lists of a job, each once: while no discovery answers, each reload adds some.
+    /// Returns a job's lists without duplicates, which reloads add until a discovery answers.
     fn of(&self, job: &str) -> Groups {
         let mut all = Groups::new();
         for list in self.groups.get(job).into_iter().flatten() {
@@ -129,7 +129,7 @@ impl Sets {
         all
     }
 
-    /// Starts with the groups of a new discovery, and returns its number.
+    /// Registers a new discovery with its first groups, and returns its number.
     fn begin(&mut self, job: &str, groups: Groups) -> u64 {
         self.discoveries_begun += 1;
         self.discoveries.insert(job.to_owned(), self.discoveries_begun);
@@ -143,17 +143,17 @@ impl Sets {
     }
 }
 
-/// The clock of the store, so that scrapes and writes have the same.
+/// The clock of the store, so that scrapes and writes use the same time.
 struct StoreClock;
 
 impl Clock for StoreClock {
     fn now(&self) -> Duration {
-        // Finer than milliseconds, so that targets meet on the grid of their schedules.
+        // Finer than milliseconds, so that targets with the same offset start together.
         since_epoch()
     }
 }
 
-/// The discovery of one job, and the task that passes on its groups.
+/// The discovery of one job, and the task that passes its groups to the manager.
 struct FoundTargets {
     config: Vec<DiscoveryConfig>,
     _discovery: Discovery,
@@ -166,19 +166,19 @@ impl Drop for FoundTargets {
     }
 }
 
-/// The target groups of a job. Until its discovery has answered, they include those of the earlier
-/// configuration: targets must not end because a file is not read yet or a server is unreachable.
+/// The target groups of a job. The groups of the earlier configuration stay until the new discovery
+/// has answered: a file may not be read yet, a server may be unreachable.
 struct JobGroups {
     groups: watch::Receiver<Groups>,
     has_answered: watch::Receiver<bool>,
-    /// Groups of the earlier configuration.
+    /// Groups of the earlier configuration; emptied when the discovery has answered.
     before: Groups,
 }
 
 impl JobGroups {
-    /// Returns the current groups. If two list the same target, the last one describes it.
+    /// Returns the current groups. If two groups have the same target, the last one describes it.
     fn take(&mut self) -> Groups {
-        // Before the groups are read: they are there when the discovery has answered.
+        // Checked before the groups are read: `true` is only sent after the complete groups.
         if *self.has_answered.borrow_and_update() {
             self.before = Groups::new();
         }
@@ -187,7 +187,7 @@ impl JobGroups {
         groups
     }
 
-    /// Waits for the next change; returns false if there can be none.
+    /// Waits for the next change; returns false if no change can follow.
     async fn changed(&mut self) -> bool {
         tokio::select! {
             changed = self.groups.changed() => changed.is_ok(),
@@ -197,8 +197,8 @@ impl JobGroups {
 }
 
 impl Scraping {
-    /// Starts scraping in the background. It ends at the stop signal; the task is done when the
-    /// last scrape is.
+    /// Starts scraping in the background. Scraping ends at the stop signal; the returned task ends
+    /// after the last scrape.
     pub fn start<'a>(
         config: &'a ScrapeConfig,
         intake: Intake,
@@ -256,12 +256,12 @@ impl Scraping {
         let mut stopping = shutdown.clone();
         tokio::spawn(async move {
             shutdown.wait().await;
-            // All scrapes may have ended and dropped their receivers.
+            // Sending fails if all scrapes have ended, which needs no signal.
             let _ = stop.send(true);
         });
         let running = scraping.clone();
         let task = tokio::spawn(async move {
-            // Samples that are scraped before then could not be stored.
+            // The store cannot store samples before the WAL is replayed.
             let can_store = async {
                 while !(store.is_ready() && running.0.own_metrics.is_set()) {
                     tokio::time::sleep(READY_POLL).await;
@@ -273,13 +273,13 @@ impl Scraping {
             }
             drop(store);
             running.0.manager.run().await;
-            // The page holds the store and this handle, which holds the page.
+            // The page references the store and this handle, and this handle references the page.
             running.0.own_metrics.clear();
         });
         Ok((scraping, task))
     }
 
-    /// Applies a configuration. Targets whose job did not change go on. If a discovery cannot be
+    /// Applies a configuration. Targets of unchanged jobs continue. If a discovery cannot be
     /// started as configured, nothing changes.
     pub fn apply<'a>(
         &'a self,
@@ -297,7 +297,7 @@ impl Scraping {
         let configured = &config.settings.jobs;
         let builtin = config.builtin.jobs(configured, &self.0.host_name);
         let jobs: Vec<&JobConfig> = configured.iter().chain(&builtin).collect();
-        // All discoveries start before anything changes, so that an error leaves the old
+        // All discoveries start before anything else changes, so that an error keeps the old
         // configuration.
         let mut new = Vec::new();
         for job in &jobs {
@@ -331,7 +331,7 @@ impl Scraping {
         let all = jobs.iter().map(|job| job.job.clone()).collect();
         let applied = self.0.manager.apply(all, seed).await;
         for (name, config, discovery) in new {
-            // Drops the earlier discovery of the job, so that the next groups are the new ones.
+            // Drops the job's earlier discovery, so that its groups cannot replace the new ones.
             self.jobs().remove(&name);
             let mut found = JobGroups {
                 groups: discovery.groups(),
@@ -343,12 +343,12 @@ impl Scraping {
             let task = task.abort_handle();
             self.jobs().insert(name, FoundTargets { config, _discovery: discovery, task });
         }
-        // Also without a new discovery: jobs may have ended, whose groups were dropped above.
+        // Even without a new discovery, the groups of removed jobs have to be dropped.
         self.update(|_| ());
         Ok(applied?)
     }
 
-    /// Passes on the target groups of a discovery as often as they change.
+    /// Passes the target groups of a discovery to the manager whenever they change.
     async fn hand_on(self, job: String, discovery: u64, mut found: JobGroups) {
         // The loop ends at once for static groups, which never change.
         while found.changed().await {
@@ -361,16 +361,16 @@ impl Scraping {
         }
     }
 
-    /// Changes target groups and passes all of them on. Both happen under the lock, so that the
-    /// last change is the last one that the manager gets.
+    /// Changes target groups and passes all groups to the manager. Both happen under one lock, so
+    /// that the manager receives the changes in order.
     fn update(&self, change: impl FnOnce(&mut Sets)) {
         let mut sets = lock(&self.0.sets);
         change(&mut sets);
         self.0.manager.update(sets.groups.clone());
     }
 
-    /// Returns the seed that keeps servers which scrape the same targets from doing so at the same
-    /// time.
+    /// Returns the seed of the schedules, which differs between servers. Servers that scrape the
+    /// same targets thus do so at different times.
     fn seed(&self, external_labels: &ExternalLabels) -> u64 {
         let labels = external_labels.iter();
         let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -385,12 +385,12 @@ impl Scraping {
         &self.0.own_metrics
     }
 
-    /// Returns the targets of all jobs, or of one.
+    /// Returns the targets of all jobs, or of one job.
     pub fn targets(&self, job: Option<&str>) -> BTreeMap<String, Listed> {
         self.0.manager.targets(job)
     }
 
-    /// Returns the names of the jobs that have had targets.
+    /// Returns the names of the jobs that have a pool, which the first targets create.
     pub fn pools(&self) -> Vec<String> {
         self.0.manager.pools()
     }
@@ -399,7 +399,7 @@ impl Scraping {
         self.0.manager.job(name)
     }
 
-    /// Returns the settings of a job with all that it inherits, as YAML without secrets.
+    /// Returns the settings of a job, including inherited ones, as YAML without secrets.
     pub fn job_yaml(&self, name: &str) -> Option<String> {
         let job = self.job(name)?;
         let untold = lock(&self.0.untold).get(name).cloned().unwrap_or_default();

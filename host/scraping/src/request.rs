@@ -1,4 +1,4 @@
-//! A scrape as remote-write requests: the parts that have no columns, or everything.
+//! Encodes a scrape as remote-write requests: either only the parts without columns, or all of it.
 
 use tidepool_model::STALE_NAN;
 use tidepool_protocol::prom::native::of_exposition;
@@ -9,21 +9,21 @@ use tidepool_protocol::text::type_of;
 use tidepool_scrape::labels::Labels;
 use tidepool_scrape::store::{Batch, ExemplarRow, HistogramRow};
 
-/// Labels of the rows and markers of a batch, in their order.
+/// Labels of the rows and the markers of a batch, in the batch's order.
 pub struct Rows {
     pub series: Vec<Labels>,
     pub markers: Vec<Labels>,
 }
 
-/// Returns histograms, exemplars and metadata as requests, and with `rows` also samples and
-/// markers.
+/// Returns requests with the histograms, exemplars and metadata, and if `rows` is given, also with
+/// the samples and markers.
 pub fn pieces(batch: &Batch, rows: Option<&Rows>) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut writer = RequestWriter::new(|piece| {
         pieces.push(piece);
         Ok(())
     });
-    // The closure only pushes to a vector, so that writing cannot fail.
+    // Writing cannot fail, because the closure only pushes to a vector.
     let _ = write(batch, rows, &mut writer);
     drop(writer);
     pieces

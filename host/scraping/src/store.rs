@@ -1,4 +1,4 @@
-//! The store as scraping uses it.
+//! The store to which scrapes are written.
 //!
 //! ```text
 //! samples, report ─▶ columns, by the numbers of their series ─┐
@@ -6,11 +6,11 @@
 //! histograms, exemplars, metadata ─▶ requests, by labels ─────┘
 //! ```
 //!
-//! While a plugin sees writes, all of a scrape is sent as requests, one after the other, markers as
-//! samples.
+//! While a plugin sees writes, all rows of a scrape are sent as requests, one after the other, and
+//! markers are sent as samples.
 //!
-//! If the store drops a series in the middle, the scrape is stored again from its beginning:
-//! samples that are there already are equal.
+//! If the store drops a series in the meantime, the whole scrape is stored again. Samples that are
+//! already stored are equal, so they are accepted.
 
 use super::labelled::{LabelledSeries, is_labelled};
 use super::request::{self, Rows};
@@ -25,21 +25,21 @@ use tidepool_scrape::store::{self as scrape, Appended, Batch, Reason, SeriesRef,
 use tidepool_store::{BodyRoom, ScrapeRows, StoreError};
 use tokio::task::spawn_blocking;
 
-/// Bits of a reference that hold the series number. The bits above hold the generation of the head,
-/// so that a reference of an earlier head is never taken for one of this head.
+/// Number of low bits of a reference that hold the series number. The bits above hold the
+/// generation of the head, which distinguishes references of an earlier head.
 const NUMBER_BITS: u32 = 48;
 
-/// Rows with labels from which on writing them takes too long for the thread of all targets.
+/// Number of rows with labels above which encoding them takes too long for the scrape thread.
 const MANY: usize = 2000;
 
 pub struct ScrapeStore {
     intake: Intake,
-    /// Label sets that references stand for while a plugin sees writes.
+    /// Label sets behind references, used while a plugin sees writes.
     labelled: Mutex<LabelledSeries>,
 }
 
 impl ScrapeStore {
-    /// Creates the store of scrapes, which shares the intake of all writes.
+    /// Creates a store on the intake that all writes share.
     pub fn new(intake: Intake) -> ScrapeStore {
         ScrapeStore { intake, labelled: Mutex::default() }
     }
@@ -48,10 +48,10 @@ impl ScrapeStore {
         self.labelled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores a scrape as one job of the head, without labels for its samples.
+    /// Stores a scrape as one job of the head. Its samples are passed without labels.
     async fn append_at_once(&self, batch: Arc<Batch>) -> Result<Appended, scrape::StoreError> {
         let bodies = match batch.histograms.len() + batch.exemplars.len() + batch.metadata.len() {
-            // Targets share a thread, and all of them wait while these rows are written.
+            // Encoding many rows here would delay all targets, which share a thread.
             MANY.. => {
                 let batch = Arc::clone(&batch);
                 let made = spawn_blocking(move || request::pieces(&batch, None)).await;
@@ -77,7 +77,7 @@ impl ScrapeStore {
         let (of_bodies, refused_rows) =
             self.intake.store().append_scrape(rows).await.map_err(refused)?;
         let mut appended = Appended::default();
-        // Bodies and columns have outcomes of their own: both count.
+        // Bodies and columns have separate outcomes; both are added.
         count_refusals(&mut appended, &of_bodies);
         for RefusedRow { row, reason } in refused_rows {
             appended.refused.add(reason_of(reason), 1);
@@ -96,19 +96,19 @@ impl ScrapeStore {
     }
 
     /// Returns the labels of rows and markers if a plugin sees writes. Fails if the references are
-    /// of the other kind.
+    /// not of the kind that is then needed.
     fn labelled_rows(&self, batch: &Batch) -> Result<Option<Rows>, scrape::StoreError> {
         let is_watched = self.intake.is_watched();
         let first = batch.series.first().or(batch.markers.first());
         if first.is_some_and(|first| is_labelled(*first) != is_watched) {
-            // A plugin was added or removed since, so the scrape has to ask for references again.
+            // A plugin was added or removed, so the scrape has to request its references again.
             return Err(scrape::StoreError::UnknownSeries);
         }
         if !is_watched {
             return Ok(None);
         }
         let mut labelled = self.labelled();
-        // Markers come last: this drops series, and a failure before must leave them.
+        // Markers are last: `end` drops series, which a failure before must not do.
         let series = labelled.labels(&batch.series)?;
         let markers = labelled.end(&batch.markers, batch.markers_at_ms)?;
         Ok(Some(Rows { series, markers }))
@@ -131,7 +131,7 @@ impl scrape::Store for ScrapeStore {
         });
         let found = self.intake.store().series_numbers(label_sets).await.map_err(refused)?;
         let reference = |number: u64| match number >> NUMBER_BITS {
-            // Numbers above this bit would be taken for another generation.
+            // The bits above would be read as the generation.
             0 => Ok(found.generation << NUMBER_BITS | number),
             _ => Err(SeriesRefused {
                 reason: Reason::Other,
@@ -152,7 +152,7 @@ impl scrape::Store for ScrapeStore {
             None => self.append_at_once(batch).await,
             Some(rows) => {
                 let appended = self.append_requests(request::pieces(&batch, Some(&rows))).await?;
-                // After the append: a sample that is not stored must not hold a marker back.
+                // After the append: a sample that is not stored must not suppress a marker.
                 self.labelled().note(&batch.series, &batch.timestamps_ms);
                 Ok(appended)
             }
@@ -160,8 +160,8 @@ impl scrape::Store for ScrapeStore {
     }
 }
 
-/// Returns the generation of the head that gave all references of a batch. Two generations mean
-/// that one head is gone.
+/// Returns the generation of the head that all references of a batch have. References of two
+/// generations mean that one of the heads no longer exists.
 fn generation(batch: &Batch) -> Result<u64, scrape::StoreError> {
     let mut references = batch.series.iter().chain(&batch.markers);
     let generation = references.clone().next().map_or(0, |reference| reference >> NUMBER_BITS);
@@ -178,7 +178,7 @@ fn numbers(references: &[SeriesRef]) -> Vec<u64> {
 
 fn refused(error: StoreError) -> scrape::StoreError {
     let reason = match &error {
-        // Scrapes ask for all references again on this error, and on no other.
+        // On this error alone, a scrape requests all references again.
         StoreError::SeriesGone => return scrape::StoreError::UnknownSeries,
         StoreError::DiskFull { .. } => Reason::Disk,
         StoreError::ShortOfMemory(_) | StoreError::NotReplayed(_) => Reason::Memory,
@@ -188,15 +188,15 @@ fn refused(error: StoreError) -> scrape::StoreError {
     scrape::StoreError::Unavailable { reason, what: error.to_string() }
 }
 
-/// Counts refused samples. The engine tells the reasons of the first refusals of each call; all
-/// others count as the last of these.
+/// Counts refused samples. The engine gives the reasons of the first refusals of each call; all
+/// further refusals are counted under the last of these reasons.
 fn count_refusals(appended: &mut Appended, outcome: &WriteOutcome) {
     let mut rest = outcome.refused;
     let mut refusals = outcome.refusals.iter().peekable();
     while let Some(Refusal { reason, detail, .. }) = refusals.next() {
         let count = if refusals.peek().is_some() { 1 } else { rest };
         rest = rest.saturating_sub(1);
-        // Refused exemplars are no refused samples, which is what `lastError` counts.
+        // Not counted: `lastError` reports refused samples, not exemplars.
         if !is_of_exemplar(*reason) {
             appended.refused.add(reason_of(*reason), count);
             appended.first_refusal.get_or_insert_with(|| detail.clone());
@@ -208,7 +208,7 @@ fn is_of_exemplar(reason: RefusalReason) -> bool {
     matches!(reason, RefusalReason::InvalidExemplar | RefusalReason::ExemplarsOff)
 }
 
-/// Returns the reason that a refused row counts under.
+/// Returns the reason under which a refused row is counted.
 fn reason_of(reason: RefusalReason) -> Reason {
     match reason {
         RefusalReason::OutOfOrder => Reason::OutOfOrder,
@@ -221,7 +221,7 @@ fn reason_of(reason: RefusalReason) -> Reason {
     }
 }
 
-/// Returns the reason that a refused series counts under.
+/// Returns the reason under which a refused series is counted.
 fn reason_of_error(error: &Error) -> Reason {
     match error {
         Error::Invalid(_) => Reason::Labels,

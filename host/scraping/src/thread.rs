@@ -1,8 +1,8 @@
-//! The thread on which targets are scraped.
+//! The thread that makes all scrapes.
 //!
-//! One thread does all of it: a scrape is a chain of short steps that wait for each other, and
-//! handing them to other threads costs more than the steps of small targets. It stores some million
-//! samples a second; requests, forwarding and the store have threads of their own.
+//! One thread is enough: a scrape is a chain of short steps that depend on each other, and handing
+//! them to other threads costs more than the steps of small targets. The thread can store some
+//! million samples a second; requests, forwarding and the store have threads of their own.
 
 use std::io;
 use tokio::runtime::{Builder, Handle};
@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 pub struct ScrapeThread {
     runtime: Handle,
-    /// Dropping it ends the thread.
+    /// Dropping the sender ends the thread.
     _stop: oneshot::Sender<()>,
 }
 
@@ -20,7 +20,7 @@ impl ScrapeThread {
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         std::thread::Builder::new().name("scrape".into()).spawn(move || {
-            // The sender is never used: its drop is the signal to stop.
+            // Nothing is ever sent: dropping the sender is the signal to stop.
             let _ = runtime.block_on(stopped);
         })?;
         Ok(ScrapeThread { runtime: handle, _stop: stop })

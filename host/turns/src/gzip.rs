@@ -1,7 +1,7 @@
-//! Streaming gzip decompression: compressed pieces in, uncompressed pieces of 16 KiB at most out.
+//! Streaming gzip decompression: takes compressed pieces, returns at most 16 KiB at a time.
 //!
 //! Source: RFC 1952; a body may have several members. flate2's `write::MultiGzDecoder` does not
-//! tell where a member ends, so a body of a million empty members could not be refused.
+//! report the ends of members, so a body of a million empty members could not be refused.
 
 use crate::Idle;
 use flate2::{Crc, Decompress, FlushDecompress, Status};
@@ -9,7 +9,7 @@ use flate2::{Crc, Decompress, FlushDecompress, Status};
 /// Largest uncompressed piece that one step returns.
 pub const PIECE_BYTES: usize = 16 * 1024;
 
-/// Longest header of a member, which may hold a file name and a comment.
+/// Longest header of a member, which may contain a file name and a comment.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Trailer of a member: CRC-32 and size, four bytes each.
@@ -25,22 +25,22 @@ pub enum GunzipError {
     Checksum,
     #[error("it is cut off")]
     CutOff,
-    /// More small members than any sender writes.
+    /// More small members than any real sender writes.
     #[error("it has more than {MEMBERS_SMALL_MAX} members of fewer than {SMALL_BYTES} bytes")]
     Small,
 }
 
-/// Maximum number of small members in a body: each costs a hundred times what its size suggests.
+/// Maximum number of small members in a body: each costs a hundred times as much as its bytes.
 const MEMBERS_SMALL_MAX: u32 = 1000;
 
-/// Uncompressed size from which a member does not count as small: a line or two of text.
+/// Smallest uncompressed size at which a member is not small: a line or two of text.
 const SMALL_BYTES: u64 = 64;
 
-/// Decompressors for the next body of any target. Each takes some 60 kB, which a new one would have
-/// to allocate and clear.
+/// Idle decompressors for reuse by bodies of any target. A new decompressor has to allocate and
+/// clear some 60 kB.
 static IDLE: Idle<Gunzip> = Idle::new(IDLE_MAX);
 
-/// More than two bodies are read at the same time only when scrapes coincide.
+/// Scrapes rarely coincide, so more than two bodies are seldom decompressed at once.
 const IDLE_MAX: usize = 2;
 
 /// Decompressor of one body, which may have several members.
@@ -62,7 +62,7 @@ enum State {
     Head { is_first: bool },
     /// Compressed data of the member.
     Data,
-    /// Trailer behind the compressed data.
+    /// Trailer after the compressed data.
     Tail,
 }
 
@@ -85,21 +85,21 @@ impl Gunzip {
         IDLE.take().unwrap_or_default()
     }
 
-    /// Gives the decompressor back for the next body, wherever in its own body it stopped.
+    /// Keeps the decompressor for the next body, even if its own body was not read to the end.
     pub fn reuse(mut self) {
-        // A body needs at least one member, so the next one has to begin as the first.
+        // A body needs at least one member, so the state is that before a first member.
         self.next_member();
         self.members_small = 0;
         self.state = State::Head { is_first: true };
-        // A long file name may have grown the buffer to 64 KiB: idle decompressors stay small.
+        // Not kept if a long file name has grown the buffer: idle decompressors stay small.
         if self.held.capacity() <= PIECE_BYTES {
             IDLE.give(self);
         }
     }
 
-    /// Reads from a compressed piece and returns its next uncompressed bytes: at most
-    /// [`PIECE_BYTES`], and none at the end of a member. Returns `None` once the piece is used up.
-    /// Each call is a short step, whatever the piece holds.
+    /// Reads from a compressed piece and returns the next uncompressed bytes: at most
+    /// [`PIECE_BYTES`], and an empty slice at the end of a member. Returns `None` when the piece is
+    /// used up. Each call is a short step.
     pub fn next(&mut self, piece: &mut &[u8]) -> Result<Option<&[u8]>, GunzipError> {
         loop {
             match self.state {
@@ -107,7 +107,7 @@ impl Gunzip {
                 State::Head { .. } => *piece = self.head(piece)?,
                 State::Tail => {
                     *piece = self.tail(piece)?;
-                    // The step ends here, so that a body of empty members cannot hold the thread.
+                    // The step ends here, so that a body of empty members cannot block the thread.
                     return Ok(Some(&[]));
                 }
                 State::Data => {
@@ -123,8 +123,8 @@ impl Gunzip {
         }
     }
 
-    /// Uncompresses a whole piece and hands the bytes to `take`. Stops at the first error of
-    /// either.
+    /// Uncompresses a whole piece and passes the bytes to `take`. Stops at the first error of the
+    /// decompressor or of `take`.
     pub fn push<E: From<GunzipError>>(
         &mut self,
         mut piece: &[u8],
@@ -138,7 +138,7 @@ impl Gunzip {
         Ok(())
     }
 
-    /// Returns an error unless the body may end here.
+    /// Returns an error if the body is incomplete at this point.
     pub fn finish(&self) -> Result<(), GunzipError> {
         match self.state {
             State::Head { is_first: false } if self.held.is_empty() => Ok(()),
@@ -154,7 +154,7 @@ impl Gunzip {
     }
 
     fn head<'a>(&mut self, piece: &'a [u8]) -> Result<&'a [u8], GunzipError> {
-        // Read in place unless the piece cuts it: a piece may hold a million headers.
+        // Parsed in place unless it is split over pieces: a piece may contain a million headers.
         if self.held.is_empty()
             && let Some(bytes) = head_bytes(&piece[..HEAD_BYTES_MAX.min(piece.len())])?
         {
@@ -162,14 +162,14 @@ impl Gunzip {
             return Ok(&piece[bytes..]);
         }
         let held = self.held.len();
-        // The bound keeps a name without its zero byte from buffering the whole body.
+        // The bound keeps a name without its final zero byte from buffering the whole body.
         let room = HEAD_BYTES_MAX.saturating_sub(held).min(piece.len());
         self.held.extend_from_slice(&piece[..room]);
         match head_bytes(&self.held)? {
             Some(bytes) => {
                 self.held.clear();
                 self.state = State::Data;
-                // The bytes held before were no whole header, so it ends in this piece.
+                // Earlier pieces had only a part of the header, so it ends in this piece.
                 Ok(&piece[bytes - held..])
             }
             None if self.held.len() >= HEAD_BYTES_MAX => Err(GunzipError::Head),
@@ -177,8 +177,8 @@ impl Gunzip {
         }
     }
 
-    /// Decompresses once into `out` and returns the number of bytes. If there are none, more input
-    /// is needed or the data has ended.
+    /// Decompresses once into `out` and returns the number of bytes. Zero means that more input is
+    /// needed, or that the compressed data has ended.
     fn data(&mut self, piece: &mut &[u8]) -> Result<usize, GunzipError> {
         self.out.resize(PIECE_BYTES, 0);
         let (read, written) = (self.inflate.total_in(), self.inflate.total_out());
@@ -193,7 +193,7 @@ impl Gunzip {
         self.crc.update(self.out.get(..written).unwrap_or_default());
         match status {
             Status::StreamEnd => self.state = State::Tail,
-            // Without progress on the input that is left, the caller would loop forever.
+            // Without progress on the remaining input, the caller would loop forever.
             _ if (read, written) == (0, 0) && !piece.is_empty() => return Err(GunzipError::Data),
             _ => {}
         }
@@ -223,7 +223,7 @@ impl Gunzip {
     }
 }
 
-/// Returns the length of the header that begins here, or `None` if more bytes are needed.
+/// Returns the length of the header at the start of `bytes`, or `None` if it is incomplete.
 fn head_bytes(bytes: &[u8]) -> Result<Option<usize>, GunzipError> {
     const FIXED_BYTES: usize = 10;
     const CHECKSUM: u8 = 2;
@@ -231,7 +231,7 @@ fn head_bytes(bytes: &[u8]) -> Result<Option<usize>, GunzipError> {
     const NAME: u8 = 8;
     const REMARK: u8 = 16;
     let magic = [0x1f, 0x8b, 8];
-    // Only the bytes that are there: what is not gzip is refused before its header is complete.
+    // Compares only the bytes that have arrived, which refuses other data early.
     if bytes.iter().zip(magic).any(|(byte, expected)| *byte != expected) {
         return Err(GunzipError::Head);
     }

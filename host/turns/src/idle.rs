@@ -1,9 +1,9 @@
-//! Idle values for reuse by any task: allocating one costs more than keeping it, and thousands of
-//! targets need one in turn.
+//! Pool of idle values for reuse by any task. Allocating a value costs more than keeping it, and
+//! thousands of targets need one briefly, in turn.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A bounded number of values that nobody uses.
+/// A pool with a maximum number of idle values.
 pub struct Idle<T> {
     values: Mutex<Vec<T>>,
     max: usize,
@@ -18,7 +18,7 @@ impl<T> Idle<T> {
         self.lock().pop()
     }
 
-    /// Keeps a value for reuse, or drops it if [`Idle`] is full.
+    /// Keeps a value for reuse, or drops it if the pool is full.
     pub fn give(&self, value: T) {
         let mut values = self.lock();
         if values.len() < self.max {
@@ -27,7 +27,7 @@ impl<T> Idle<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<T>> {
-        // A panic elsewhere leaves the list whole: it is only pushed to and popped from.
+        // A panic elsewhere leaves the list intact: it is only pushed to and popped from.
         self.values.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,10 +1,10 @@
-//! Divides long work into short steps, so that it does not hold a thread that many tasks share. A
-//! node with two cores has one thread for all connections, targets and timers: work that holds it
+//! Divides long work into short steps, so that it does not block a thread that many tasks share. A
+//! node with two cores has one thread for all connections, targets and timers: work that blocks it
 //! for a second delays all of them.
 //!
 //! - [`Pace`] lets other tasks run every few milliseconds; [`ReadTurns`] does so for reads.
-//! - [`Gunzip`] uncompresses in short steps, whatever the compressed bytes hold.
-//! - [`Idle`] keeps values that are costly to make for the next task that needs one.
+//! - [`Gunzip`] uncompresses in short steps, even if a few bytes expand to many.
+//! - [`Idle`] keeps values that are costly to create, for reuse by the next task.
 //!
 //! This crate knows neither requests nor targets: the HTTP server and scrapes both use it.
 

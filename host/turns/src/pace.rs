@@ -1,12 +1,12 @@
-//! Turns on a thread that many tasks share: a task works for some milliseconds at most before
-//! others run, and at that point it can be dropped at its timeout.
+//! Turns on a thread that many tasks share. A task works for a few milliseconds at most before it
+//! yields to other tasks. While it yields, a timeout can drop it.
 
 use std::time::{Duration, Instant};
 
-/// Longest turn. The clock is read only between short steps.
+/// Longest turn. The time is checked only between short steps.
 pub(crate) const TURN: Duration = Duration::from_millis(2);
 
-/// Bytes of work that one call does; its caller calls again after other tasks had their turn.
+/// Number of bytes that one step processes; the caller yields between steps if needed.
 pub const STEP_BYTES: usize = 16 * 1024;
 
 #[derive(Debug)]
@@ -19,8 +19,8 @@ impl Pace {
         Pace { began: Instant::now() }
     }
 
-    /// Lets other tasks run if this turn was long enough. Call it after each step, where the work
-    /// may be dropped.
+    /// Yields to other tasks if the turn has lasted long enough. Call it after each step, at a
+    /// point where dropping the task is safe.
     pub async fn step(&mut self) {
         if self.began.elapsed() >= TURN {
             tokio::task::yield_now().await;

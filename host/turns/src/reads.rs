@@ -1,5 +1,5 @@
-//! Turns of reading from a connection: without them, a reader that always finds bytes holds the
-//! thread for as long as its peer sends.
+//! Limits how long a task reads from a connection without a break. A reader that always finds bytes
+//! would otherwise block the thread for as long as its peer sends.
 
 use crate::pace::TURN;
 use std::task::Context;
@@ -12,19 +12,19 @@ pub struct ReadTurns {
 }
 
 impl ReadTurns {
-    /// Returns whether other tasks have their turn now. If so, the reader returns pending; it is
-    /// woken at once.
+    /// Returns whether other tasks should run now. If so, the reader must return `Pending`; it is
+    /// woken again at once.
     pub fn is_over(&mut self, context: &Context<'_>) -> bool {
         let is_over = self.began.get_or_insert_with(Instant::now).elapsed() >= TURN;
         if is_over {
             self.began = None;
-            // The socket is not polled this time, so no readiness would wake the reader.
+            // The reader does not poll the socket, so the socket would not wake it.
             context.waker().wake_by_ref();
         }
         is_over
     }
 
-    /// Ends the turn, because a read found nothing and other tasks run anyway.
+    /// Ends the turn when a read found no bytes: then other tasks run anyway.
     pub fn end(&mut self) {
         self.began = None;
     }

@@ -1,12 +1,12 @@
 //! Settings of HTTP clients: the keys of Prometheus' `http_client_config` (prometheus/common,
 //! `config/http_config.go` and `config/headers.go`).
 //!
-//! A section that has these keys among its own is read as
-//! [`With`](tidepool_settings::yaml::With)`<HttpClientConfig, Rest>`. Paths are as they stand in
-//! the file until [`HttpClientConfig::set_directory`] resolves them.
+//! A section that has these keys besides its own is read as
+//! [`With`](tidepool_settings::yaml::With)`<HttpClientConfig, Rest>`. Relative paths are kept until
+//! [`HttpClientConfig::set_directory`] resolves them.
 //!
 //! Upstream's secrets by reference (`*_ref`), SOCKS proxies, and tokens by a signed JWT (RFC 7523)
-//! are not supported. Each is an error that says so.
+//! are not supported; each is an error that names the setting.
 
 mod section;
 
@@ -28,11 +28,11 @@ pub struct HttpClientConfig {
     pub proxy: ProxyConfig,
     /// Additional headers of each request.
     pub headers: Vec<(HeaderName, HeaderConfig)>,
-    /// Whether redirects are followed; `None` is the default of the section, which is yes unless
-    /// the section says otherwise.
+    /// Whether redirects are followed; `None` means the default of the section that has the
+    /// settings, which is usually yes.
     pub follow_redirects: Option<bool>,
-    /// Whether HTTP/2 is offered in TLS; `None` is the default of the section, which is yes unless
-    /// the section says otherwise.
+    /// Whether HTTP/2 is offered in TLS; `None` means the default of the section that has the
+    /// settings, which is usually yes.
     pub enable_http2: Option<bool>,
 }
 
@@ -43,17 +43,17 @@ pub enum Credentials {
     None,
     /// Basic authentication by name and password.
     Basic {
-        /// Name of the user: no secret, but it may be in a file.
+        /// Name of the user; it is not secret, but may be in a file.
         username: Secret,
         password: Secret,
     },
-    /// A type such as `Bearer`, and the text that follows it.
+    /// A scheme such as `Bearer`, and the text after the scheme.
     Authorization {
         /// The authentication scheme, `Bearer` by default.
         kind: String,
         credentials: Secret,
     },
-    /// A token that another server gives.
+    /// A token that a token server issues.
     OAuth2(Box<OAuth2Config>),
 }
 
@@ -84,13 +84,13 @@ pub struct TlsConfig {
     pub server_name: Option<String>,
     /// Whether any certificate is accepted, without verification.
     pub insecure_skip_verify: bool,
-    /// The oldest version that is spoken.
+    /// The oldest version that is used.
     pub min_version: Option<TlsVersion>,
-    /// The newest version that is spoken.
+    /// The newest version that is used.
     pub max_version: Option<TlsVersion>,
 }
 
-/// A version of TLS. The two oldest are never spoken, and only stand for the end of a range.
+/// A version of TLS. Versions 1.0 and 1.1 are never used; they may only bound a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsVersion {
     Tls10,
@@ -104,9 +104,9 @@ pub enum TlsVersion {
 #[serde(try_from = "section::ProxySection")]
 pub struct ProxyConfig {
     pub url: Option<ShownUrl>,
-    /// Hosts that are reached without the proxy; empty also lets loopback addresses go through it.
+    /// Hosts that are reached without the proxy. If empty, even loopback addresses use the proxy.
     pub no_proxy: String,
-    /// Whether the environment names the proxy and the exceptions.
+    /// Whether environment variables define the proxy and the exceptions.
     pub from_environment: bool,
     /// Additional headers of `CONNECT` requests.
     pub connect_headers: Vec<(HeaderName, Vec<HeaderValue>)>,
@@ -115,9 +115,9 @@ pub struct ProxyConfig {
 /// Values of a configured header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeaderConfig {
-    /// Values in the configuration; secret ones are marked as sensitive.
+    /// Values in the configuration; secret values are marked as sensitive.
     pub values: Vec<HeaderValue>,
-    /// Files with one value each, read for each request.
+    /// Files that each contain one value, read for each request.
     pub files: Vec<PathBuf>,
 }
 
@@ -126,7 +126,7 @@ pub struct HeaderConfig {
 pub struct ShownUrl(pub Url);
 
 impl HttpClientConfig {
-    /// Returns the settings without a configuration: the proxies that the environment names.
+    /// Returns the settings for use without a configuration: proxies of the environment only.
     pub fn of_environment() -> HttpClientConfig {
         let proxy = ProxyConfig { from_environment: true, ..ProxyConfig::default() };
         HttpClientConfig { proxy, ..HttpClientConfig::default() }
@@ -152,29 +152,29 @@ impl HttpClientConfig {
         }
     }
 
-    /// Returns whether files are read for each request.
+    /// Returns whether each request has to read or check files.
     pub(crate) fn names_files(&self) -> bool {
         let is_file = |secret: &Secret| matches!(secret, Secret::File(_));
         let of_credentials = match &self.credentials {
-            // The source of tokens reads its secret itself.
+            // The token source reads the client's secret.
             Credentials::None | Credentials::OAuth2(_) => false,
             Credentials::Basic { username, password } => is_file(username) || is_file(password),
             Credentials::Authorization { credentials, .. } => is_file(credentials),
         };
-        // Each request looks for changes in the files of TLS.
+        // Each request checks the TLS files for changes.
         of_credentials
             || self.headers.iter().any(|(_, header)| !header.files.is_empty())
             || self.tls.files().next().is_some()
     }
 
-    /// Returns a checksum that changes with any of the certificates and keys.
+    /// Returns a checksum over the contents of all certificate and key files.
     pub fn files_checksum(&self) -> u32 {
         let oauth2 = match &self.credentials {
             Credentials::OAuth2(oauth2) => Some(&oauth2.tls),
             _ => None,
         };
         let files = [Some(&self.tls), oauth2].into_iter().flatten().flat_map(TlsConfig::files);
-        // The client that needs an unreadable file reports it.
+        // An unreadable file counts as empty; the client that needs the file reports it.
         files.fold(0, |sum, path| {
             crc32c::crc32c_append(sum, &read_file("", path).unwrap_or_default())
         })
@@ -186,7 +186,7 @@ impl TlsConfig {
         *self != TlsConfig::default()
     }
 
-    /// Returns the files of certificates and keys.
+    /// Returns the paths of the certificate and key files.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         let client = self.client.iter().flat_map(|(certificate, key)| [certificate, key]);
         self.ca.iter().chain(client).filter_map(|pem| match pem {

@@ -1,4 +1,4 @@
-//! The keys of the configuration, as they stand in the file.
+//! The keys of the configuration as the file has them, and their conversion.
 
 use super::{
     Credentials, HeaderConfig, HttpClientConfig, OAuth2Config, ProxyConfig, ShownUrl, TlsConfig,
@@ -12,7 +12,7 @@ use tidepool_settings::redact::shown;
 use tidepool_settings::{Secret, yaml};
 use url::Url;
 
-/// Headers that the connection needs, or that each request has anyway; upstream's list.
+/// Headers that the connection or each request sets itself; upstream's list.
 const RESERVED_HEADERS: [&str; 18] = [
     "accept-encoding",
     "authorization",
@@ -34,7 +34,7 @@ const RESERVED_HEADERS: [&str; 18] = [
     "x-prometheus-scrape-timeout-seconds",
 ];
 
-/// All keys: those of a proxy, and the rest.
+/// All keys: those of a proxy, and those of [`Section`].
 pub(super) type FullSection = yaml::With<ProxyConfig, Section>;
 
 #[derive(Default, Deserialize)]
@@ -127,7 +127,7 @@ struct HeaderSection {
     files: Vec<PathBuf>,
 }
 
-/// A header that may be added.
+/// Name of an additional header, which must not be reserved.
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
 struct OwnHeader(HeaderName);
@@ -141,7 +141,7 @@ struct AnyHeader(HeaderName);
 #[serde(try_from = "String")]
 pub struct HeaderText(pub HeaderValue);
 
-/// The value of a header, which must not be shown.
+/// The value of a header that must not be shown.
 #[derive(Deserialize)]
 #[serde(try_from = "String")]
 struct SecretText(HeaderValue);
@@ -169,13 +169,13 @@ impl yaml::Part for ProxyConfig {
         &["proxy_url", "no_proxy", "proxy_from_environment", "proxy_connect_header"];
 }
 
-/// Returns a text that is not empty, or a file.
+/// Returns a secret as text or file, if one of them is given and not empty.
 fn secret(
     text: Option<String>,
     file: Option<PathBuf>,
     both: &'static str,
 ) -> Result<Option<Secret>, &'static str> {
-    // Upstream cannot tell an empty value from an absent one.
+    // As upstream, an empty value means the same as an absent value.
     let text = text.filter(|text| !text.is_empty());
     let file = file.filter(|file| !file.as_os_str().is_empty());
     Secret::of(text, file, both)
@@ -187,7 +187,7 @@ fn url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ShownUrl>, D
         if text.is_empty() {
             return Ok(None);
         }
-        // The error leaves out the URL itself, which may hold a password.
+        // The error omits the URL, which may contain a password.
         let url = Url::parse(text)
             .map_err(|error| format!("no URL such as http://127.0.0.1:3128: {error}"))?;
         let is_http = matches!(url.scheme(), "http" | "https") && url.host_str().is_some();
@@ -259,7 +259,7 @@ impl TryFrom<BasicAuth> for Credentials {
         let username = secret(username, username_file, both)?;
         let both = "password and password_file: only one of them is allowed";
         let password = secret(password, password_file, both)?;
-        // Upstream sends an empty name or password as well.
+        // As upstream, an absent name or password is sent as an empty text.
         let or_empty = |given: Option<Secret>| given.unwrap_or(Secret::Text(String::new()));
         Ok(Credentials::Basic { username: or_empty(username), password: or_empty(password) })
     }
@@ -271,7 +271,7 @@ impl TryFrom<Authorization> for Credentials {
     fn try_from(given: Authorization) -> Result<Credentials, &'static str> {
         let both = "credentials and credentials_file: only one of them is allowed";
         let credentials = secret(given.credentials, given.credentials_file, both)?;
-        // As upstream: without credentials the type alone is sent.
+        // As upstream, the type alone is sent without credentials.
         let credentials = credentials.unwrap_or(Secret::Text(String::new()));
         let kind = match given.r#type.trim() {
             "" => "Bearer".to_owned(),
@@ -404,7 +404,7 @@ impl TryFrom<String> for SecretText {
 
     fn try_from(text: String) -> Result<SecretText, InvalidHeaderValue> {
         let mut value = HeaderValue::from_str(&text)?;
-        // Sensitive values are neither printed nor sent to the host of a redirect.
+        // Sensitive values are neither shown nor sent to another host after a redirect.
         value.set_sensitive(true);
         Ok(SecretText(value))
     }

@@ -36,10 +36,10 @@ pub enum HistogramError {
     /// The schema is neither exponential nor -53 (custom bounds).
     #[error("its schema is {0}; from -4 to 8 and -53 are known")]
     Schema(i32),
-    /// Custom bounds do not ascend, are too few, or are not finite.
+    /// The custom bounds are not ascending, too few, or not finite.
     #[error("its custom bounds must be finite, ascend, and be as many as its buckets but one")]
     CustomBounds,
-    /// Custom bounds exclude a zero bucket, negative buckets and another schema.
+    /// Custom bounds do not allow a zero bucket, negative buckets or an exponential schema.
     #[error("custom bounds together with a zero bucket, negative buckets or another schema")]
     CustomMix,
     /// The classic histogram to be converted is not valid.

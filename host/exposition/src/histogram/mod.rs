@@ -1,4 +1,4 @@
-//! Native histograms as scrapes deliver them.
+//! Native histograms of a scrape or import.
 //!
 //! Sources: `model/histogram` in prometheus/prometheus and the "Native Histograms" specification.
 
@@ -15,31 +15,31 @@ pub const EXPONENTIAL_SCHEMAS: std::ops::RangeInclusive<i32> = -4..=8;
 pub struct NativeHistogram {
     /// Bucket layout: one of [`EXPONENTIAL_SCHEMAS`], or [`CUSTOM_BUCKETS_SCHEMA`].
     pub schema: i32,
-    /// Largest absolute value that the zero bucket counts.
+    /// Maximum absolute value of the observations in the zero bucket.
     pub zero_threshold: f64,
     pub sum: f64,
-    /// Whether the histogram is a gauge; a counter histogram grows until it is reset.
+    /// Whether the histogram is a gauge; otherwise it is a counter, which grows until a reset.
     pub is_gauge: bool,
     /// Positions of the buckets of positive observations.
     pub positive_spans: Vec<Span>,
     /// Positions of the buckets of negative observations.
     pub negative_spans: Vec<Span>,
     pub counts: Counts,
-    /// Upper bounds with [`CUSTOM_BUCKETS_SCHEMA`], without infinity; otherwise empty.
+    /// Upper bounds for [`CUSTOM_BUCKETS_SCHEMA`], without infinity; otherwise empty.
     pub custom_values: Vec<f64>,
 }
 
 /// A run of consecutive buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// Number of buckets skipped since the previous span; the bucket index in the first span.
+    /// Number of buckets between the previous span and this one; in the first span, its index.
     pub offset: i32,
     pub length: u32,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Counts {
-    /// Integer counts; those of buckets are deltas to the previous bucket.
+    /// Integer counts. Each bucket has the difference to the previous bucket.
     Integer {
         /// Number of all observations, NaN included.
         count: u64,
@@ -47,7 +47,7 @@ pub enum Counts {
         positive: Vec<i64>,
         negative: Vec<i64>,
     },
-    /// Float counts; those of buckets are absolute.
+    /// Float counts. Each bucket has its own count.
     Float {
         /// Number of all observations, NaN included.
         count: f64,
@@ -69,7 +69,7 @@ impl NativeHistogram {
         }
     }
 
-    /// Checks that spans and buckets match in number; otherwise the buckets cannot be read.
+    /// Checks that the spans describe as many buckets as there are.
     pub fn check_spans(&self) -> Result<(), HistogramError> {
         let (positive, negative) = match &self.counts {
             Counts::Integer { positive, negative, .. } => (positive.len(), negative.len()),
@@ -79,13 +79,13 @@ impl NativeHistogram {
         check_lengths(NEGATIVE, &self.negative_spans, negative)
     }
 
-    /// Checks that the histogram can be stored (`Validate` of upstream's two kinds).
+    /// Checks that the histogram can be stored (`Validate` of upstream's two histogram types).
     pub fn validate(&self) -> Result<(), HistogramError> {
         self.check_spans()?;
         if self.schema == CUSTOM_BUCKETS_SCHEMA {
             self.check_custom_bounds()?;
         } else if EXPONENTIAL_SCHEMAS.contains(&self.schema) {
-            // The first offset is an index and may be negative; the later ones are gaps.
+            // The first offset is an index and may be negative; later offsets are gaps.
             check_offsets(POSITIVE, self.positive_spans.get(1..), 2)?;
             check_offsets(NEGATIVE, self.negative_spans.get(1..), 2)?;
             if !self.custom_values.is_empty() {
@@ -98,9 +98,9 @@ impl NativeHistogram {
             Counts::Integer { count, zero_count, positive, negative } => {
                 let negative = sum_deltas(NEGATIVE, negative)?;
                 let positive = sum_deltas(POSITIVE, positive)?;
-                // Sums wrap as in Go, so hostile counts cannot panic.
+                // Sums wrap as in Go, so that hostile counts cannot panic.
                 let buckets = negative.wrapping_add(positive).wrapping_add(*zero_count);
-                // NaN observations are counted, but are in no bucket.
+                // NaN observations are in the count, but in no bucket.
                 let is_right =
                     if self.sum.is_nan() { buckets <= *count } else { buckets == *count };
                 match is_right {
@@ -109,7 +109,7 @@ impl NativeHistogram {
                 }
             }
             Counts::Float { count, zero_count, positive, negative } => {
-                // Float sums are rounded, so they are not compared with the count.
+                // Rounding makes float sums inexact, so they are not compared with the count.
                 check_counts(NEGATIVE, negative)?;
                 if *zero_count < 0.0 || *count < 0.0 {
                     return Err(HistogramError::Count);
@@ -123,16 +123,16 @@ impl NativeHistogram {
         let bounds = &self.custom_values;
         let ascend = bounds.windows(2).all(|pair| matches!(pair, [a, b] if a < b));
         let is_open = bounds.iter().any(|bound| bound.is_nan() || *bound == f64::INFINITY);
-        // Custom buckets begin at index 0, so even the first offset may not be negative.
+        // Custom buckets start at index 0, so even the first offset must not be negative.
         check_offsets(POSITIVE, Some(&self.positive_spans), 1)?;
-        // In 64 bits, offsets and lengths of 32 bits cannot overflow the sum.
+        // 64-bit sums cannot overflow, because offsets and lengths have 32 bits.
         let reach = |span: &Span| i64::from(span.offset) + i64::from(span.length);
         let reach: i64 = self.positive_spans.iter().map(reach).sum();
-        // The last bucket ends at infinity, which is not among the bounds: hence one more.
+        // The last bucket ends at infinity, which is not in the bounds: hence one more bucket.
         if !ascend || is_open || reach > bounds.len() as i64 + 1 {
             return Err(HistogramError::CustomBounds);
         }
-        // With custom bounds, all observations are in positive buckets.
+        // With custom bounds, all observations are in the positive buckets.
         let has_zeros = match &self.counts {
             Counts::Integer { zero_count, negative, .. } => {
                 *zero_count != 0 || !negative.is_empty()
@@ -147,15 +147,15 @@ impl NativeHistogram {
         }
     }
 
-    /// Removes empty buckets, except runs of up to `empty_max` between two others. Requires valid
-    /// spans ([`Self::check_spans`]).
+    /// Removes empty buckets, except runs of up to `empty_max` between non-empty buckets. Requires
+    /// valid spans ([`Self::check_spans`]).
     pub fn compact(&mut self, empty_max: u32) {
         self.rebuild(empty_max, None);
     }
 
-    /// Merges buckets down to a coarser schema. A schema that is not finer, or custom bounds, stay.
+    /// Merges buckets to reach a coarser schema. Keeps custom bounds and coarser schemas unchanged.
     pub fn reduce_schema(&mut self, schema: i32) {
-        // No schema above 52 or below -4 is defined; custom bounds (-53) are below every target.
+        // No schema above 52 or below -4 is defined; custom bounds (-53) cannot be merged.
         if self.schema <= schema || self.schema > 52 || schema < -4 {
             return;
         }
@@ -170,7 +170,7 @@ impl NativeHistogram {
         match counts {
             Counts::Integer { positive, negative, .. } => {
                 for (spans, deltas) in [(positive_spans, positive), (negative_spans, negative)] {
-                    // A delta depends on the bucket before, which may be merged or dropped.
+                    // Counts replace the deltas, which depend on the previous bucket.
                     let mut last = 0i64;
                     for delta in deltas.iter_mut() {
                         last = last.wrapping_add(*delta);
@@ -230,8 +230,8 @@ fn check_counts(side: &'static str, counts: &[f64]) -> Result<(), HistogramError
     }
 }
 
-/// Rebuilds the spans of one side around its non-empty buckets. With `shift`, each bucket is merged
-/// into one that is coarser by that number of schemas.
+/// Rebuilds the spans of one side around its non-empty buckets. With `shift`, merges buckets to a
+/// schema that is lower by `shift`.
 fn rebuild_side<T: Copy + PartialEq + Default>(
     spans: &mut Vec<Span>,
     counts: &mut Vec<T>,
@@ -242,7 +242,7 @@ fn rebuild_side<T: Copy + PartialEq + Default>(
     let empty = T::default();
     let mut new_spans: Vec<Span> = Vec::with_capacity(spans.len());
     let mut new_counts: Vec<T> = Vec::with_capacity(counts.len());
-    // Index behind the last bucket that was kept.
+    // Index after the last bucket that was kept.
     let mut end = 0i64;
     let mut index = 0i64;
     let mut left = counts.iter();
@@ -256,13 +256,13 @@ fn rebuild_side<T: Copy + PartialEq + Default>(
             }
             let gap = place - end;
             match (new_spans.last_mut(), new_counts.last_mut()) {
-                // Coarser bounds put this bucket into that of the previous one.
+                // With the coarser bounds, this bucket belongs to the previous one.
                 (Some(_), Some(same)) if gap == -1 && shift.is_some() => {
                     *same = add(*same, *count);
                     continue;
                 }
                 (Some(last), Some(_)) if (0..=i64::from(empty_max)).contains(&gap) => {
-                    // Filling a short gap takes less than a further span.
+                    // Filling a short gap needs less memory than another span.
                     last.length += gap as u32 + 1;
                     new_counts.extend(std::iter::repeat_n(empty, gap as usize));
                 }

@@ -6,22 +6,22 @@ use std::fmt::{self, Write as _};
 
 const PADDING: usize = 4;
 
-/// Number of series by metric. Displayed as promtool's table.
+/// Number of series by metric. Its `Display` prints promtool's table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cardinality {
-    /// Metrics with their numbers of series, largest first, then by name.
+    /// Metrics with their numbers of series; largest number first, equal ones by name.
     pub metrics: Vec<(String, usize)>,
     /// Number of series of all metrics.
     pub total: usize,
 }
 
 impl Families {
-    /// Counts the series. A histogram or summary counts as if each of its series had as many
-    /// buckets or quantiles as the first one.
+    /// Counts the series. For a histogram or summary, assumes that each series has as many buckets
+    /// or quantiles as the first series.
     pub fn cardinality(&self) -> Cardinality {
         let series = |family: &Family| match family.kind {
             Some(MetricType::Histogram | MetricType::Summary) => {
-                // `_sum` and `_count` are the two further series.
+                // Two further series: `_sum` and `_count`.
                 family.series.len() * (2 + family.parts_of_first)
             }
             _ => family.series.len(),
@@ -40,7 +40,7 @@ impl fmt::Display for Cardinality {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let header = ["Metric", "Cardinality", "Percentage"].map(str::to_owned);
         let row = |(name, count): &(String, usize)| {
-            // The total is not zero here: without series there is no row.
+            // The total is not zero here, because each row has at least one series.
             let share = *count as f64 / self.total as f64 * 100.0;
             [name.clone(), count.to_string(), format!("{share:.2}%")]
         };

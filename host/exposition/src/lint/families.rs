@@ -1,4 +1,4 @@
-//! Metric families, with the properties of their series that rules need.
+//! Metric families, with the properties of their series that the rules check.
 
 use crate::metric::MetricType;
 use std::collections::{HashMap, HashSet};
@@ -10,7 +10,7 @@ pub(super) const BUCKET_LABEL: &str = "le";
 /// Label that distinguishes the quantiles of a summary.
 pub(super) const QUANTILE_LABEL: &str = "quantile";
 
-/// Metric families of a text; only those with samples are judged.
+/// Metric families of a text. The rules check only families with samples.
 #[derive(Debug, Default)]
 pub struct Families {
     families: Vec<Family>,
@@ -22,18 +22,18 @@ pub(super) struct Family {
     pub name: String,
     /// Whether there is a help text that is not empty.
     pub has_help: bool,
-    /// Absent before the `TYPE` line or the first sample.
+    /// Type of the family; `None` before the `TYPE` line or the first sample.
     pub kind: Option<MetricType>,
-    /// Hashes of label sets in the order of the text; a repeated series has a repeated hash.
+    /// Hashes of the label sets in the order of the text; equal hashes mean a repeated series.
     pub series: Vec<u64>,
     pub labels: LabelCounts,
-    /// Hashes seen of histograms and summaries, whose series have several lines.
+    /// Hashes of the series so far; for histograms and summaries, whose series have several lines.
     known: HashSet<u64>,
     /// Number of buckets or quantiles of the first series.
     pub parts_of_first: usize,
 }
 
-/// Numbers of labels whose names rules check, over all series.
+/// Numbers of labels with names that the rules check, over all series.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LabelCounts {
     pub buckets: usize,
@@ -80,13 +80,13 @@ impl Family {
         self.kind == Some(MetricType::Summary)
     }
 
-    /// Records a sample. `is_part` means a bucket or quantile, whose own label is left out.
+    /// Records a sample. `is_part` means a bucket or quantile, whose own label is not in `pairs`.
     pub fn add_sample(&mut self, pairs: Pairs, is_part: bool) {
-        // The order of labels counts here: upstream takes another order for another series.
+        // Not sorted: upstream treats another order of labels as another series.
         if !self.is_histogram() && !self.is_summary() {
             return self.add_series(&pairs);
         }
-        // Lines of one histogram are one series, in whatever order each writes its labels.
+        // Sorted: all lines of a histogram are one series, whatever the order of their labels.
         let mut sorted = pairs.clone();
         sorted.sort_unstable();
         let hash = hash_of(&sorted);
@@ -94,7 +94,7 @@ impl Family {
             self.labels.add(&pairs);
             self.series.push(hash);
         }
-        // The cardinality assumes as many parts in every series as in the first.
+        // The cardinality assumes that each series has as many buckets as the first.
         if is_part && self.series.first() == Some(&hash) {
             self.parts_of_first += 1;
         }
@@ -116,14 +116,14 @@ impl LabelCounts {
     }
 }
 
-/// Returns whether a lowercase letter precedes an uppercase one.
+/// Returns whether a lowercase letter directly precedes an uppercase letter.
 pub(super) fn is_camel_case(name: &str) -> bool {
     let mut pairs = name.as_bytes().windows(2);
     pairs.any(|pair| matches!(pair, [b'a'..=b'z', b'A'..=b'Z']))
 }
 
 fn hash_of(pairs: &Pairs) -> u64 {
-    // A collision would report a duplicate that is none, which 64 bits make improbable.
+    // A collision would report a wrong duplicate, which is improbable with 64 bits.
     let mut hasher = DefaultHasher::new();
     pairs.hash(&mut hasher);
     hasher.finish()

@@ -7,16 +7,16 @@
 //!                             └▶ Cardinality: series of each metric
 //! ```
 //!
-//! Begin with [`Families::read`]. The text is in the classic format and is read as promtool reads
-//! it (`expfmt.TextParser` of prometheus/common), more strictly than in a scrape: a family has one
-//! `TYPE`, before its samples, each line ends with a line break, and the buckets of a histogram are
-//! one series. Only a hash of the labels is kept of a series: memory holds the names of families
-//! and 8 to 16 bytes a series.
+//! Begin with [`Families::read`]. The text is in the classic format and is parsed as promtool does
+//! (`expfmt.TextParser` of prometheus/common), which is stricter than a scrape: a family has one
+//! `TYPE` line, before its samples, each line ends with a line break, and all buckets of a
+//! histogram count as one series. Only the hash of a series' labels is kept: memory holds the names
+//! of families, and 8 to 16 bytes per series.
 //!
-//! Differences from upstream: a sample without a name is always an error, where upstream takes it
-//! for a part of the previous sample; labels before the name (`{a="b","name"}`) have the same
-//! meaning as behind it; a line has at most [`LINE_BYTES_MAX`](crate::LINE_BYTES_MAX) bytes and a
-//! text [`TEXT_BYTES_MAX`].
+//! Differences from upstream: a sample without a name is always an error, where upstream may treat
+//! it as a part of the previous sample; labels before the name (`{a="b","name"}`) mean the same as
+//! labels after it; a line has at most [`LINE_BYTES_MAX`](crate::LINE_BYTES_MAX) bytes and a text
+//! [`TEXT_BYTES_MAX`].
 //!
 //! Sources: `prometheus/testutil/promlint` in prometheus/client_golang 1.24, `expfmt/text_parse.go`
 //! in prometheus/common 0.71, `cmd/promtool/main.go` in prometheus/prometheus 3.15.
@@ -40,7 +40,7 @@ use std::io;
 pub enum LintError {
     #[error("{0}")]
     Input(#[from] io::Error),
-    /// A line is not valid; the message has upstream's words.
+    /// A line is not valid; `what` is in upstream's words.
     #[error("text format parsing error in line {line}: {what}")]
     Line {
         /// Number of the line, from 1.

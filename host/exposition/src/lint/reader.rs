@@ -11,26 +11,26 @@ use crate::quote::{quoted, quoted_byte};
 use std::collections::HashSet;
 use std::io::{BufRead, Read as _};
 
-/// Length limit of a text, in bytes.
+/// Maximum size of a text in bytes.
 pub const TEXT_BYTES_MAX: u64 = 1 << 30;
 
-/// The scheme that names must follow, and the families read so far.
+/// The validation scheme for names, and the families read so far.
 struct Reader {
     names: NameValidation,
     families: Families,
 }
 
-/// Family of a sample, and the part of it that the sample is.
+/// Family of a sample, and the role of the sample in it.
 #[derive(Clone, Copy)]
 struct Named {
     family: usize,
     part: Part,
 }
 
-/// Part of a histogram or a summary by the suffix of a name.
+/// Role of a sample in a histogram or summary, by the suffix of its name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
-    /// No part, or a bucket or quantile, which a label identifies.
+    /// Any other sample, including buckets and quantiles, which their labels identify.
     Other,
     Count,
     Sum,
@@ -47,13 +47,13 @@ struct Labels {
 }
 
 impl Families {
-    /// Reads a text; a name that is not valid by the scheme is an error.
+    /// Reads a text. A name that `names` does not allow is an error.
     pub fn read(mut input: impl BufRead, names: NameValidation) -> Result<Families, LintError> {
         let mut reader = Reader { names, families: Families::default() };
         let (mut line, mut number, mut bytes) = (Vec::new(), 0, 0);
         loop {
             line.clear();
-            // One byte beyond the limit reveals a long line without reading the rest of it.
+            // One byte more than the limit reveals a long line without reading its rest.
             let most = LINE_BYTES_MAX as u64 + 1;
             bytes += input.by_ref().take(most).read_until(b'\n', &mut line)? as u64;
             if line.is_empty() {
@@ -75,7 +75,7 @@ impl Families {
 impl Reader {
     fn line(&mut self, mut line: Scanner<'_>) -> Result<(), Wrong> {
         match line.skip_blanks() {
-            // A line of blanks may be the end of the text, without a line break.
+            // The error is the missing line break, which is allowed in a blank last line.
             Err(_) | Ok(b'\n') => Ok(()),
             Ok(b'#') => self.comment(line),
             Ok(first) => self.sample(line, first == b'{'),
@@ -101,7 +101,7 @@ impl Reader {
             _ => return Err("invalid metric name in comment".into()),
         }
         let family = self.named(&name)?.family;
-        // Upstream ignores a keyword and a name without a text behind them.
+        // Upstream ignores a keyword and a name without a text after them.
         if line.skip_blanks()? == b'\n' {
             return Ok(());
         }
@@ -114,7 +114,7 @@ impl Reader {
             family.has_help = true;
             return line.skip_help();
         }
-        // The first sample sets the type to unknown, so a `TYPE` behind it is refused as well.
+        // The first sample sets an unknown type, so a `TYPE` line after it is refused as well.
         if family.kind.is_some() {
             return Err(format!(
                 "second TYPE line for metric name {shown}, or TYPE reported after samples"
@@ -161,7 +161,7 @@ impl Reader {
         }
     }
 
-    /// Reads labels, from the opening brace to the first byte of the value. With `is_braced`, the
+    /// Reads labels, from the opening brace to the first byte of the value. If `is_braced`, the
     /// metric name may be among the labels.
     fn labels(
         &mut self,
@@ -189,7 +189,7 @@ impl Reader {
                 }
                 byte @ (b',' | b'}') => {
                     *named = Some(self.begun(&name)?);
-                    // Only now is the type known, and with it whether an earlier label is a bound.
+                    // The name determines whether labels before it, read as ordinary, are bounds.
                     for (name, value) in std::mem::take(&mut labels.pairs) {
                         self.label(*named, name, value, labels)?;
                     }
@@ -203,7 +203,7 @@ impl Reader {
                 }
             }
             let name = self.label_name(name)?;
-            // Bounds are no labels of the series, so upstream lets them repeat.
+            // Bounds are not labels of the series, so upstream allows repeated bounds.
             if !self.is_bound(*named, &name) && !labels.names.insert(name.clone()) {
                 return Err(format!("duplicate label names for metric {}", self.shown(*named)));
             }
@@ -239,7 +239,7 @@ impl Reader {
         }
     }
 
-    /// Returns whether a label is a bound or a quantile, which makes no further series.
+    /// Returns whether a label is a bucket's bound or a quantile, not part of the series.
     fn is_bound(&mut self, named: Option<Named>, name: &str) -> bool {
         let family = named.map(|named| self.families.at(named.family));
         family.is_some_and(|family| match name {
@@ -249,7 +249,7 @@ impl Reader {
         })
     }
 
-    /// Adds a label to the series, or parses it as bound.
+    /// Adds a label to the series, or parses it as a bound.
     fn label(
         &mut self,
         named: Option<Named>,
@@ -271,7 +271,7 @@ impl Reader {
 
     fn add(&mut self, named: Named, labels: Labels, value: f64) -> Result<(), Wrong> {
         let family = self.families.at(named.family);
-        // Upstream marks an absent bound by NaN, so a bound that is NaN counts as absent.
+        // Upstream represents an absent bound by NaN, so a bound that is NaN counts as absent.
         let is_part = labels.bound.is_some_and(|bound| !bound.is_nan());
         let is_part = is_part && named.part == Part::Other;
         if family.is_histogram() && value < 0.0 {
@@ -296,11 +296,11 @@ impl Reader {
         Ok(named)
     }
 
-    /// Returns the family of a name: its own, or the histogram or summary of which it is a part.
+    /// Returns the family of a name: its own, or the histogram or summary that it belongs to.
     fn named(&mut self, name: &[u8]) -> Result<Named, Wrong> {
         let text = std::str::from_utf8(name).ok().filter(|text| self.names.is_metric_name(text));
         let text = text.ok_or_else(|| format!("invalid metric name {}", quoted(name)))?;
-        // A family of the whole name comes first: `x_count` may be a metric beside the summary `x`.
+        // The whole name is tried first: `x_count` may be a metric besides the summary `x`.
         if let Some(family) = self.families.find(text) {
             return Ok(Named { family, part: Part::Other });
         }
@@ -329,7 +329,7 @@ impl Reader {
 }
 
 fn kind(text: &[u8]) -> Option<MetricType> {
-    // Upstream takes types in upper and lower case.
+    // Upstream accepts types in upper and lower case.
     let text = std::str::from_utf8(text).ok()?.to_uppercase();
     Some(match text.as_str() {
         "COUNTER" => MetricType::Counter,

@@ -21,8 +21,8 @@ impl fmt::Display for Problem {
 }
 
 impl Families {
-    /// Returns all problems by metric and text. A rule that several labels or series break is
-    /// reported for each of them.
+    /// Returns all problems, sorted by metric and text. A rule is reported once for each label or
+    /// series that breaks it.
     pub fn problems(&self) -> Vec<Problem> {
         let mut problems: Vec<Problem> = self.iter().flat_map(judged).collect();
         problems.sort_unstable();
@@ -45,13 +45,13 @@ fn judged(family: &Family) -> Vec<Problem> {
         MetricType::Counter if !is_total => {
             add(1, "counter metrics should have \"_total\" suffix");
         }
-        // An untyped metric may be a counter or not, so both names are right.
+        // An untyped metric may be a counter, so both names are allowed.
         MetricType::Counter | MetricType::Unknown => {}
         _ if is_total => add(1, "non-counter metrics should not have \"_total\" suffix"),
         _ => {}
     }
     if kind != MetricType::Unknown {
-        // Without a type, these suffixes and labels may be right.
+        // A metric without a type may be a histogram or summary, for which these are right.
         let is_histogram = kind == MetricType::Histogram;
         let is_summary = kind == MetricType::Summary;
         let (labels, ends) = (family.labels, |suffix| usize::from(name.ends_with(suffix)));
@@ -85,7 +85,7 @@ fn judged(family: &Family) -> Vec<Problem> {
 /// Returns whether a name has a word after a `_`, up to another `_` or the end.
 fn has_word(name: &str, word: &str) -> bool {
     let mut parts = name.split('_');
-    // Upstream looks for `_word`, so the first part does not count.
+    // Upstream searches for `_word`, so the part before the first `_` is skipped.
     parts.next();
     let (words, parts): (Vec<&str>, Vec<&str>) = (word.split('_').collect(), parts.collect());
     parts.windows(words.len()).any(|parts| parts == words)
@@ -93,13 +93,13 @@ fn has_word(name: &str, word: &str) -> bool {
 
 fn type_name(kind: MetricType) -> &'static str {
     match kind {
-        // Upstream's name has an underscore here, unlike OpenMetrics'.
+        // Upstream's name has an underscore, unlike the name in OpenMetrics.
         MetricType::Gaugehistogram => "gauge_histogram",
         kind => kind.as_str(),
     }
 }
 
-/// Returns how many numbers repeat an earlier one.
+/// Returns how many numbers are repetitions of an earlier number.
 fn repeated(numbers: &[u64]) -> usize {
     let mut sorted = numbers.to_vec();
     sorted.sort_unstable();

@@ -2,17 +2,17 @@
 
 use crate::quote::quoted;
 
-/// Message for a faulty line, in upstream's words.
+/// Error text for a faulty line, in upstream's words.
 pub(super) type Wrong = String;
 
-/// Kind of a name, which decides on its characters.
+/// Kind of a name, which determines the allowed characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NameKind {
     Metric,
     Label,
 }
 
-/// Reads one line with its line break; a line without one is cut off.
+/// Scans one line with its line break. The line break is required.
 pub(super) struct Scanner<'l> {
     bytes: &'l [u8],
     at: usize,
@@ -51,7 +51,7 @@ impl<'l> Scanner<'l> {
         self.at += 1;
     }
 
-    /// Skips blanks; returns the byte behind them.
+    /// Skips blanks; returns the byte after the blanks.
     pub fn skip_blanks(&mut self) -> Result<u8, Wrong> {
         while is_blank(self.byte()?) {
             self.advance();
@@ -59,7 +59,7 @@ impl<'l> Scanner<'l> {
         self.byte()
     }
 
-    /// Skips a byte and the blanks behind it; returns the byte behind them.
+    /// Skips a byte and the blanks after it; returns the next byte.
     pub fn skip(&mut self) -> Result<u8, Wrong> {
         self.advance();
         self.skip_blanks()
@@ -77,7 +77,7 @@ impl<'l> Scanner<'l> {
         }
     }
 
-    /// Takes the rest of the line, without backslashes: upstream drops those that escape nothing.
+    /// Takes the rest of the line and removes its backslashes, as upstream does.
     pub fn rest(&mut self) -> Result<Vec<u8>, Wrong> {
         let mut text = Vec::new();
         while self.byte()? != b'\n' {
@@ -111,7 +111,7 @@ impl<'l> Scanner<'l> {
         }
     }
 
-    /// Takes a name, quoted or not; returns an empty one if there is none.
+    /// Takes a name, quoted or not; returns an empty name if there is none.
     pub fn name(&mut self, kind: NameKind) -> Result<Vec<u8>, Wrong> {
         let mut name = Vec::new();
         let mut is_quoted = false;
@@ -122,7 +122,7 @@ impl<'l> Scanner<'l> {
             match self.byte()? {
                 b'"' if is_quoted => {
                     self.advance();
-                    // A name cannot end the line: upstream always reads the byte behind it.
+                    // A name must not end the line, because upstream always reads one more byte.
                     self.byte()?;
                     return Ok(name);
                 }
@@ -144,7 +144,7 @@ impl<'l> Scanner<'l> {
         }
     }
 
-    /// Takes the value of a label, from its opening quote to behind its closing one.
+    /// Takes a label value from its opening quote up to and including its closing quote.
     pub fn label_value(&mut self) -> Result<Vec<u8>, Wrong> {
         let mut value = Vec::new();
         loop {
@@ -172,7 +172,7 @@ fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// Returns the byte that an escape stands for.
+/// Returns the byte for the character after a backslash.
 fn unescaped(byte: u8) -> Result<u8, Wrong> {
     match byte {
         b'\\' | b'"' => Ok(byte),

@@ -1,6 +1,6 @@
 //! Units in the names of metrics (`validations/units.go`).
 
-/// Units with the base unit of each.
+/// Units, each with its base unit.
 const UNITS: [(&str, &str); 24] = [
     ("amperes", "amperes"),
     ("bytes", "bytes"),

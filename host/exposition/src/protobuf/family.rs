@@ -1,4 +1,4 @@
-//! The message of one family: its own fields, and the positions of its metrics.
+//! Reads the message of one family: its own fields, and the positions of its metrics.
 
 use crate::error::FamilyError;
 use crate::metric::MetricType;
@@ -11,7 +11,7 @@ pub(super) struct Family {
     pub help: String,
     pub unit: String,
     pub kind: MetricType,
-    /// Offset in the message from which on the next metric is searched.
+    /// Offset in the message at which the search for the next metric starts.
     pub next: usize,
 }
 
@@ -41,12 +41,12 @@ impl Family {
                 (3, Value::Varint(value)) => kind = value as i64,
                 (4, Value::Bytes(_)) => has_metrics = true,
                 (5, Value::Bytes(range)) => family.unit = text(message, range, number)?,
-                // A known field of another type is damage; unknown fields come from newer senders.
+                // A known field with a wrong type is damage; newer senders add unknown fields.
                 (1..=5, _) => return Err(FamilyError::Field { field: number }),
                 _ => {}
             }
         }
-        // Without metrics there is nothing to store, so the other fields need not be valid.
+        // A family without metrics stores nothing, so its other fields need not be valid.
         if !has_metrics {
             return Ok(None);
         }
@@ -77,7 +77,7 @@ impl Family {
     }
 }
 
-/// Counts the fields of a message, with those of the messages in the fields `within`.
+/// Counts the fields of a message and of the messages in its fields `within`.
 pub(super) fn fields(message: &[u8], within: &[u64]) -> Result<usize, FamilyError> {
     let (mut count, mut at) = (0, 0);
     while let Some((field, end)) = next_field(message, at)? {
@@ -129,7 +129,7 @@ fn next_field(message: &[u8], at: usize) -> Result<Option<(Field, usize)>, Famil
         _ => return Err(cut_off(number)),
     };
     let start = at + used;
-    // A hostile length must neither overflow nor reach beyond the message.
+    // A hostile length must neither overflow nor exceed the message.
     let end = start.checked_add(fixed).filter(|end| *end <= message.len());
     let end = end.ok_or(cut_off(number))?;
     let value = if tag & 7 == 2 { Value::Bytes(start..end) } else { Value::Other };

@@ -1,14 +1,14 @@
-//! Prometheus' protobuf format: metric families, each behind its length.
+//! Parses Prometheus' protobuf format: metric families, each after its length.
 //!
 //! ```text
 //! varint length │ MetricFamily │ varint length │ MetricFamily │ …
 //! ```
 //!
-//! Items have the order of upstream's parser (`model/textparse/protobufparse.go` in
-//! prometheus/prometheus): help, unit and type of a family, then its metrics; of a histogram or
-//! summary the count, the sum, then the buckets or quantiles. Unlike there, a native histogram
-//! keeps its exemplars whatever precedes it, and the first metric is decoded before the items of
-//! its family are returned.
+//! The items have the order of upstream's parser (`model/textparse/protobufparse.go` in
+//! prometheus/prometheus): help, unit and type of a family, then its metrics; for a histogram or
+//! summary the count, the sum, then the buckets or quantiles. Unlike upstream, a native histogram
+//! always keeps its exemplars, and the first metric is decoded before the items of its family are
+//! returned.
 
 mod family;
 mod parser;
@@ -25,13 +25,13 @@ pub mod client {
 
 pub use parser::ProtobufParser;
 
-/// Options for the treatment of histograms.
+/// Options for histograms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HistogramOptions {
-    /// Native histograms are skipped, and the classic ones sent with them are used.
+    /// Whether native histograms are skipped, and the classic ones sent with them used.
     pub ignores_native: bool,
-    /// Classic histograms are kept beside native ones.
+    /// Whether classic histograms are kept in addition to native ones.
     pub keeps_classic: bool,
-    /// Classic histograms without a native one are converted to custom bounds.
+    /// Whether classic histograms without a native one are converted to custom bounds.
     pub converts_classic: bool,
 }

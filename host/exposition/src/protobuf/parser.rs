@@ -1,7 +1,7 @@
-//! Parses messages in pieces, and returns their items.
+//! Parses messages that arrive in pieces, and returns their items.
 //!
-//! A family is buffered as received, and its metrics are decoded one after the other: memory holds
-//! one family and one piece.
+//! The message of a family is buffered, and its metrics are decoded one by one. So memory holds one
+//! encoded family, one metric and one piece.
 
 use super::HistogramOptions;
 use super::client::Metric;
@@ -16,10 +16,10 @@ use crate::series::{Series, SeriesText};
 use prost::Message as _;
 use std::borrow::Cow;
 
-/// Length limit of the varint before a message, in bytes.
+/// Maximum length of the varint before a message, in bytes.
 const LENGTH_BYTES_MAX: usize = 5;
 
-/// Parses messages that come in pieces.
+/// Parser of messages that arrive in pieces.
 pub struct ProtobufParser {
     options: HistogramOptions,
     buffer: Vec<u8>,
@@ -52,7 +52,7 @@ enum State {
     Unit,
     Type,
     Part(Part),
-    /// The first part of the next metric.
+    /// Before the first part of the next metric.
     NextMetric,
 }
 
@@ -71,9 +71,9 @@ impl ProtobufParser {
         }
     }
 
-    /// Takes the next piece. All items of the previous one are taken before, or its bytes are kept.
+    /// Adds the next piece. Bytes of earlier pieces that were not parsed are kept.
     pub fn feed(&mut self, piece: &[u8]) {
-        // The message of the current family stays: its metrics are decoded from it one by one.
+        // The message of the current family is kept, because its metrics are not all decoded.
         let parsed = self.current.as_ref().map_or(self.start, |current| current.message.start);
         self.buffer.drain(..parsed);
         self.dropped += parsed as u64;
@@ -84,7 +84,7 @@ impl ProtobufParser {
         self.buffer.extend_from_slice(piece);
     }
 
-    /// Marks the body as complete: no more pieces come.
+    /// Marks the body as complete, after the last piece.
     pub fn end(&mut self) {
         self.is_complete = true;
     }
@@ -93,8 +93,8 @@ impl ProtobufParser {
         self.dropped + self.start as u64
     }
 
-    /// Returns the next item. `None`: there is none before the next piece, or before [`Self::end`];
-    /// after that, there is none at all. Any error is the last.
+    /// Returns the next item. Before [`Self::end`], `None` means that another piece is needed;
+    /// afterwards, that there are no more items. After an error, nothing can be read.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Item<'_>>, ParseError> {
         let Some((mut current, state)) = self.advance()? else { return Ok(None) };
@@ -111,7 +111,7 @@ impl ProtobufParser {
                 }
             }
         };
-        // Read first, since the item borrows from `current` and `text` from here on.
+        // Copied first, because the item borrows from `self`.
         let (families, text) = (self.families, &mut self.text);
         let current = self.current.insert(current);
         let name = Cow::Borrowed(current.family.name.as_str());
@@ -126,7 +126,7 @@ impl ProtobufParser {
         item.map(Some).map_err(|what| current.error(families, what))
     }
 
-    /// Moves to the next item. Takes its family out of `current`; the caller puts it back.
+    /// Moves to the next item. Removes its family from `current`; the caller puts it back.
     fn advance(&mut self) -> Result<Option<(Current, State)>, ParseError> {
         loop {
             let mut current = match self.current.take() {
@@ -167,7 +167,7 @@ impl ProtobufParser {
         Ok(true)
     }
 
-    /// Returns the next family that has metrics, with the first of them decoded.
+    /// Returns the next family with metrics, and decodes its first metric.
     fn next_family(&mut self) -> Result<Option<Current>, ParseError> {
         loop {
             let rest = self.buffer.get(self.start..).unwrap_or_default();
@@ -179,7 +179,7 @@ impl ProtobufParser {
                 |what| ParseError::Family { family: number, name: String::new(), metric: 0, what };
             let Some((bytes, used)) = varint(rest).filter(|(_, used)| *used <= LENGTH_BYTES_MAX)
             else {
-                // Fewer bytes may be the beginning of a length.
+                // Fewer bytes may be an incomplete length.
                 return match rest.len() < LENGTH_BYTES_MAX {
                     true if self.is_complete => {
                         Err(ParseError::FamilyCutOff { family: number, missing: 1 })
@@ -219,7 +219,7 @@ impl ProtobufParser {
 }
 
 fn check_size(metric: &[u8]) -> Result<(), FamilyError> {
-    // Numbers of the fields in the schema that hold buckets and quantiles.
+    // Field numbers of the messages with buckets and quantiles.
     const SUMMARY: u64 = 4;
     const HISTOGRAM: u64 = 7;
     if metric.len() > METRIC_BYTES_MAX {
@@ -247,7 +247,7 @@ fn part_of<'a>(
     let kind = family.kind;
     series::write_text(text, &family.name, kind, metric, part)?;
     let format = TextFormat::Openmetrics;
-    // The bounds are written by `float_text` already, so no type is needed to normalise them.
+    // `float_text` has formatted the bounds, so the series needs no type to normalise them.
     let series = Series { text: text.end(), format, kind: MetricType::Unknown, place: None };
     // The format does not distinguish an absent timestamp from the epoch.
     let timestamp_ms = Some(metric.timestamp_ms()).filter(|timestamp_ms| *timestamp_ms != 0);

@@ -1,4 +1,4 @@
-//! Items of one metric: a sample, the parts of a summary or classic histogram, a native histogram.
+//! Converts one metric to items: samples of its parts, or a native histogram.
 
 use super::HistogramOptions;
 use super::client::{self, Histogram, LabelPair, Metric};
@@ -19,9 +19,9 @@ pub(super) enum Part {
     /// Count of a summary or classic histogram.
     Count,
     Sum,
-    /// Quantile or bucket by its index. The index behind the last bucket means infinity.
+    /// Quantile or bucket by its index. The index after the last bucket means infinity.
     Field(usize),
-    /// The histogram with custom bounds that replaces a classic one.
+    /// Native histogram with custom bounds, converted from a classic one.
     Converted,
 }
 
@@ -29,7 +29,7 @@ pub(super) fn first(kind: MetricType, metric: &Metric, options: HistogramOptions
     match kind {
         MetricType::Histogram | MetricType::Gaugehistogram => match is_native(metric, options) {
             true => Part::Native,
-            // If classic parts are kept, the converted histogram comes behind them.
+            // If classic parts are kept, the converted histogram follows them.
             false if options.converts_classic && !options.keeps_classic => Part::Converted,
             false => Part::Count,
         },
@@ -56,7 +56,7 @@ pub(super) fn behind(
                 let quantiles = metric.summary.as_ref().map_or(0, |summary| summary.quantile.len());
                 return (next < quantiles).then_some(Part::Field(next));
             }
-            // The bucket of infinity is the last, whether it was sent or not.
+            // The bucket `+Inf` is always the last, even if it was not sent.
             let is_last = match part {
                 Part::Field(at) => {
                     buckets.get(at).is_none_or(|bucket| bucket.upper_bound() == f64::INFINITY)
@@ -74,8 +74,8 @@ pub(super) fn behind(
     }
 }
 
-/// Returns whether a histogram is native: it has spans, or a zero bucket with a width or an integer
-/// count.
+/// Returns whether a histogram is native: it has spans, or a zero bucket with a positive width or
+/// integer count.
 fn is_native(metric: &Metric, options: HistogramOptions) -> bool {
     let Some(histogram) = &metric.histogram else { return false };
     !options.ignores_native
@@ -113,7 +113,7 @@ pub(super) fn write_text(
             }
             false => {
                 let buckets = metric.histogram.as_ref().map(|histogram| &histogram.bucket);
-                // The index behind the last bucket is that of infinity, which need not be sent.
+                // The index after the last bucket means infinity, which need not be sent.
                 let bucket = buckets.and_then(|buckets| buckets.get(at));
                 ("le", bucket.map_or(f64::INFINITY, |bucket| bucket.upper_bound()))
             }
@@ -165,7 +165,7 @@ pub(super) fn value_of(kind: MetricType, metric: &Metric, part: Part) -> f64 {
 }
 
 fn count_of(histogram: &Histogram) -> f64 {
-    // Integer histograms leave the float at zero.
+    // In integer histograms, the float count is zero.
     match histogram.sample_count_float() {
         0.0 => histogram.sample_count() as f64,
         count => count,
@@ -173,14 +173,14 @@ fn count_of(histogram: &Histogram) -> f64 {
 }
 
 fn below_of(bucket: &client::Bucket) -> f64 {
-    // Integer histograms leave the float at zero.
+    // In integer histograms, the float count is zero.
     match bucket.cumulative_count_float() {
         0.0 => bucket.cumulative_count() as f64,
         count => count,
     }
 }
 
-/// Returns the start timestamp, if there is one.
+/// Returns the start timestamp, if it was sent.
 pub(super) fn created_ms(kind: MetricType, metric: &Metric) -> Option<i64> {
     let created = match kind {
         MetricType::Counter => metric.counter.as_ref()?.created_timestamp,
@@ -193,12 +193,12 @@ pub(super) fn created_ms(kind: MetricType, metric: &Metric) -> Option<i64> {
     created.as_ref().map(millis).filter(|created_ms| *created_ms != 0)
 }
 
-/// Converts to milliseconds; finer digits are cut off.
+/// Converts to milliseconds; drops finer digits.
 pub(super) fn millis(time: &Timestamp) -> i64 {
     time.seconds.saturating_mul(1000).saturating_add(i64::from(time.nanos / 1_000_000))
 }
 
-/// Returns the exemplars of a part: of a number at most one, of a histogram all with a timestamp.
+/// Returns the exemplars of a part. A number has at most one; a histogram's need a timestamp.
 pub(super) fn exemplars(
     kind: MetricType,
     metric: &Metric,
@@ -213,7 +213,7 @@ pub(super) fn exemplars(
     let buckets = histogram.map_or(&[][..], |histogram| &histogram.bucket);
     let buckets = match part {
         Part::Field(at) => buckets.get(at..=at).unwrap_or_default(),
-        // Upstream uses the exemplars of the classic buckets if the histogram has none of its own.
+        // As upstream, a histogram without exemplars of its own gets those of the classic buckets.
         Part::Native | Part::Converted if native.is_empty() => buckets,
         _ => &[],
     };
@@ -242,7 +242,7 @@ pub(super) fn histogram_of(
         }
         return Ok(classic.convert(is_gauge)?);
     }
-    // Integer histograms leave both floats at zero.
+    // In integer histograms, both float counts are zero.
     let counts = match from.sample_count_float() > 0.0 || from.zero_count_float() > 0.0 {
         true => Counts::Float {
             count: from.sample_count_float(),
@@ -267,7 +267,7 @@ pub(super) fn histogram_of(
         counts,
         custom_values: Vec::new(),
     };
-    // Compaction relies on spans that match the buckets.
+    // `compact` requires that spans and buckets match in number.
     histogram.check_spans()?;
     histogram.compact(0);
     Ok(histogram)

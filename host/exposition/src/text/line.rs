@@ -1,7 +1,7 @@
-//! One line, or a sample whose label values have line breaks.
+//! Parses one line, or a sample with line breaks in its label values.
 //!
-//! A sample is measured in bytes first, and becomes text when it is returned, so that the parser
-//! learns its length without borrowing from the buffer.
+//! A sample is first measured as ranges of bytes, and converted to text when it is returned. So the
+//! parser learns its length without borrowing from the buffer.
 
 use crate::item::Item;
 use crate::metric::MetricType;
@@ -40,15 +40,15 @@ pub(super) fn is_blank(line: &[u8]) -> bool {
     blanks(line, 0) == line.len()
 }
 
-/// Measures a sample. In OpenMetrics it is one line; in the classic format line breaks may be
-/// within quotes.
+/// Measures a sample. In OpenMetrics a sample is one line; in the classic format, quoted values may
+/// have line breaks.
 pub(super) fn measure(line: &[u8], format: TextFormat) -> Result<SampleParts, LineError> {
     let is_lax = format == TextFormat::Prometheus;
     let start = if is_lax { blanks(line, 0) } else { 0 };
     let mut at = name_end(line, start);
     let brace = if is_lax { blanks(line, at) } else { at };
     if line.get(brace) == Some(&b'{') {
-        // The labels are not parsed: a reader that has the text in its cache does not need them.
+        // Labels are not parsed here: a reader with a cache needs only the text of a known series.
         at = braces_end(line, brace)?;
     }
     let series = start..at;
@@ -143,8 +143,8 @@ fn name_end(line: &[u8], start: usize) -> usize {
 /// Returns the end of braces without parsing their content.
 fn braces_end(line: &[u8], open: usize) -> Result<usize, LineError> {
     let mut at = open + 1;
-    // Nearly always the first closing brace is the end, with pairs of quotes before it: `memchr`
-    // finds that out many bytes at a time.
+    // In nearly all lines, the first closing brace is the end, and all quotes before it are closed.
+    // `memchr` tests for this quickly.
     let inside = line.get(at..).unwrap_or_default();
     if let Some(inside) = memchr::memchr(b'}', inside).and_then(|end| inside.get(..end))
         && memchr::memchr2(b'\\', b'\n', inside).is_none()
@@ -164,8 +164,8 @@ fn braces_end(line: &[u8], open: usize) -> Result<usize, LineError> {
     }
 }
 
-/// Parses a number, and returns its end. One space precedes it, or any blanks in the classic
-/// format, which needs none behind a brace.
+/// Parses a number, and returns it with its end. In OpenMetrics one space must precede it; in the
+/// classic format any blanks may, or none after a brace.
 fn number<T>(
     line: &[u8],
     at: usize,
@@ -180,7 +180,7 @@ fn number<T>(
         false => return Err(LineError { what: "a space is missing", offset: at }),
     };
     let rest = line.get(start..).unwrap_or_default();
-    // OpenMetrics has no tabs: one makes the number invalid.
+    // OpenMetrics allows no tabs, so a tab makes the number invalid.
     let is_end = |byte: &u8| *byte == b' ' || (is_lax && *byte == b'\t');
     let end = rest.iter().position(is_end).unwrap_or(rest.len());
     let word = rest.get(..end).and_then(|word| std::str::from_utf8(word).ok());
@@ -230,12 +230,12 @@ fn open_metrics_comment(line: &[u8]) -> Result<Item<'_>, LineError> {
     }
 }
 
-/// Parses a line with `#` of the classic format. A comment may have bytes of any kind.
+/// Parses a line with `#` of the classic format. A comment may contain any bytes.
 fn classic_comment(line: &[u8]) -> Result<Item<'_>, LineError> {
     let hash = blanks(line, 0);
     let start = blanks(line, hash + 1);
     let keyword = line.get(start..start + 4).unwrap_or_default();
-    // A comment may resemble metadata without being wrong.
+    // A comment may begin like metadata without being an error.
     let is_word = start > hash + 1 && matches!(keyword, b"TYPE" | b"HELP");
     if !is_word || !matches!(line.get(start + 4), Some(b' ' | b'\t')) {
         return Ok(Item::Comment);
@@ -246,7 +246,7 @@ fn classic_comment(line: &[u8]) -> Result<Item<'_>, LineError> {
     scanner.skip_blanks();
     let family = family(&mut scanner).map_err(place)?;
     let rest = scanner.rest();
-    // One character behind the name is not part of the text, whatever it is.
+    // Whatever character follows the name is not part of the text.
     let mut chars = rest.chars();
     chars.next();
     let text = chars.as_str();
@@ -295,7 +295,7 @@ fn family<'a>(scanner: &mut Scanner<'a>) -> Result<Cow<'a, str>, LineError> {
     if family.is_empty() { Err(missing) } else { Ok(Cow::Borrowed(family)) }
 }
 
-/// Returns bytes as text, or the position of the first invalid one.
+/// Returns bytes as text; the error has the offset of the first invalid byte.
 pub(super) fn text_of(bytes: &[u8]) -> Result<&str, LineError> {
     std::str::from_utf8(bytes)
         .map_err(|error| LineError { what: NOT_UTF8, offset: error.valid_up_to() })

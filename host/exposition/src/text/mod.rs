@@ -1,4 +1,4 @@
-//! Samples as text: OpenMetrics, and Prometheus' classic exposition format.
+//! Parses samples as text: OpenMetrics, and Prometheus' classic exposition format.
 //!
 //! ```text
 //! # TYPE http_requests counter
@@ -25,12 +25,12 @@
 //! | line break in a name, OpenMetrics | taken | refused | the specification has none |
 //! | `le` with hexadecimal digits or `_` | read as a number | stays | no exposer writes it |
 //! | times in OpenMetrics | through a float | exact | no millisecond is lost |
-//! | times beyond 64 bits | the smallest | the nearest end | refused by age alike |
-//! | garbage behind a value, OpenMetrics | refused with the next line | with its own | place of the error |
-//! | last line without its end, OpenMetrics | refused | `# EOF` is missed behind it | alike for a scrape |
+//! | times beyond 64 bits | the smallest | the nearest end | refused by age as well |
+//! | garbage after a value, OpenMetrics | refused with the next line | with its own | place of the error |
+//! | last line without its end, OpenMetrics | refused | then `# EOF` is missing | same for a scrape |
 //!
-//! Errors within braces are found by [`crate::Series::labels`], not by the parser, so that a reader
-//! that caches texts checks each of them once.
+//! [`crate::Series::labels`], not the parser, finds errors within braces, so that a reader that
+//! caches the texts of series checks each text once.
 
 mod line;
 mod parser;

@@ -1,12 +1,12 @@
-//! Parses a text in pieces, and returns its items.
+//! Parses a text that arrives in pieces, and returns its items.
 //!
 //! ```text
-//! buffer  │ parsed │ lines that came whole │ what came of the next line │
+//! buffer  │ parsed │ complete lines        │ beginning of the next line │
 //!         0        start                                                end
 //! ```
 //!
-//! Parsed bytes are removed when the next piece comes, so a parser holds one piece and at most one
-//! line, or twice as much after invalid lines.
+//! `feed` removes parsed bytes, so a parser holds one piece and at most one line, or twice as much
+//! after invalid lines.
 
 use super::line::{SampleParts, is_blank, is_comment, measure, parse_comment, text_of};
 use crate::error::{KEPT_CHARS, ParseError, TextPosition, beginning};
@@ -19,30 +19,30 @@ use crate::series::Series;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Bytes that may be examined in vain in any text: four lines of the greatest length.
+/// Number of bytes that may be examined in vain in any text: four lines of maximum length.
 const IN_VAIN_BYTES_MIN: u64 = 4 * LINE_BYTES_MAX as u64;
 
-/// Parses a text that comes in pieces.
+/// Parser of a text that arrives in pieces.
 pub struct TextParser {
     format: TextFormat,
     buffer: Vec<u8>,
     /// Offset of the first unparsed byte.
     start: usize,
-    /// Offset up to which there is no line break behind `start`.
+    /// Offset up to which no line break was found after `start`.
     searched: usize,
     /// Number of lines before `start`.
     lines: u64,
     /// Number of bytes removed from the front of the buffer.
     dropped: u64,
-    /// Type of the newest `TYPE` line, which holds for samples of all families, as in upstream.
+    /// Type of the last `TYPE` line. As upstream, it applies to samples of all families.
     kind: MetricType,
-    /// Whether no more pieces come.
+    /// Whether the last piece was fed.
     is_complete: bool,
     /// Whether the line `# EOF` was read.
     has_ended: bool,
-    /// Number of bytes needed before an open string is examined again.
+    /// Number of unparsed bytes needed before an unclosed quote is examined again.
     retry_bytes: usize,
-    /// Number of bytes behind lines with open strings that were examined in vain.
+    /// Number of bytes examined in vain after an unclosed quote.
     in_vain: u64,
     current: Current,
 }
@@ -85,10 +85,10 @@ impl TextParser {
         self.buffer
     }
 
-    /// Takes the next piece. All items of the previous one are taken before, or its bytes are kept.
+    /// Adds the next piece. Bytes of earlier pieces that were not parsed are kept.
     pub fn feed(&mut self, piece: &[u8]) {
         // Unparsed bytes move to the front. If there are many, after invalid lines, the move waits
-        // until as many were parsed, which keeps its cost linear.
+        // until as many bytes were parsed, which keeps the total cost linear.
         if self.start >= self.buffer.len() / 2 {
             self.buffer.drain(..self.start);
             self.dropped += self.start as u64;
@@ -98,7 +98,7 @@ impl TextParser {
         self.buffer.extend_from_slice(piece);
     }
 
-    /// Marks the text as complete: the rest is the last line.
+    /// Marks the text as complete, so that the rest is the last line.
     pub fn end(&mut self) {
         self.is_complete = true;
     }
@@ -122,22 +122,22 @@ impl TextParser {
         self.lines
     }
 
-    /// Returns the next item. `None`: there is none before the next piece, or before [`Self::end`];
-    /// after that, there is none at all.
+    /// Returns the next item. Before [`Self::end`], `None` means that another piece is needed;
+    /// afterwards, that there are no more items.
     ///
-    /// After [`ParseError::Line`] the next line can be read; any other error is the last.
+    /// After [`ParseError::Line`] the next line can be read; after any other error, nothing can.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Result<Option<Item<'_>>, ParseError> {
         if self.advance()? { self.item().map(Some) } else { Ok(None) }
     }
 
-    /// Takes the next line if it is a sample without a timestamp whose series has the text
-    /// `series`, which an earlier item of this format had. Returns its value; with `None`, nothing
-    /// was taken.
+    /// Takes the next line if it is a sample without a timestamp of the series with the text
+    /// `series`, which an earlier item had. Returns the value; `None` means that nothing was taken
+    /// and [`Self::next`] has to parse the line.
     ///
-    /// The text of a known series is not examined again, which is most of the work for a line.
+    /// The text of the series is only compared: checking it is most of the work for a line.
     pub fn take_known(&mut self, series: &[u8]) -> Option<f64> {
-        // The line belongs to a sample with an open string, which is to be measured whole.
+        // An unclosed quote is being examined, so the line may be within its string.
         if self.retry_bytes > 0 {
             return None;
         }
@@ -169,7 +169,7 @@ impl TextParser {
                     }
                     Longer::NotThere => return Ok(false),
                     Longer::Wrong(error) => {
-                        // `longer_entry` examines no more than one line of the greatest length.
+                        // `longer_entry` has examined at most one line of maximum length.
                         let looked_at = self.buffer.len() - entry.start;
                         self.in_vain += looked_at.min(LINE_BYTES_MAX) as u64;
                         return Err(self.refuse(entry, error));
@@ -201,14 +201,14 @@ impl TextParser {
         item.map_err(|error| line_error(bytes, start, error))
     }
 
-    /// Returns an error for the line that was read last, as a whole.
+    /// Returns an error for the last line as a whole.
     pub fn refused(&self, what: &'static str) -> ParseError {
         let place = TextPosition { line: self.current.line, column: 1 };
         let bytes = self.buffer.get(self.current.entry.clone()).unwrap_or_default();
         line_error(bytes, place, LineError { what, offset: 0 })
     }
 
-    /// Returns an error for the labels of the line that was read last.
+    /// Returns an error for the labels of the last line.
     pub fn refused_labels(&self, error: crate::LabelError) -> ParseError {
         match self.refused(error.what) {
             ParseError::Line { place, what, text } => {
@@ -226,7 +226,7 @@ impl TextParser {
                 Some(at) => self.searched + at,
                 None => {
                     self.searched = self.buffer.len();
-                    // Refused before its end is known, so that memory stays bounded.
+                    // Refused before its end is found, so that memory stays bounded.
                     if self.searched - self.start > LINE_BYTES_MAX {
                         return Err(ParseError::TooLong { line: self.lines + 1 });
                     }
@@ -234,7 +234,7 @@ impl TextParser {
                         return Ok(None);
                     }
                     if self.start == self.buffer.len() {
-                        // Only OpenMetrics has an end mark, without which the text was cut off.
+                        // OpenMetrics ends with a mark, and without it the text is truncated.
                         return match self.format == TextFormat::Prometheus || self.has_ended {
                             true => Ok(None),
                             false => Err(ParseError::NoEnd { lines: self.lines }),
@@ -252,7 +252,7 @@ impl TextParser {
             }
             let bytes = self.buffer.get(line.clone()).unwrap_or_default();
             if self.format == TextFormat::Openmetrics || !is_blank(bytes) {
-                // If the entry needs further lines, this one is found again without a search.
+                // If the entry needs more lines, this line is found again without a search.
                 self.searched = end;
                 return Ok(Some(line));
             }
@@ -260,7 +260,7 @@ impl TextParser {
         }
     }
 
-    /// Moves behind an entry with so many line breaks in it.
+    /// Moves to the line after an entry; the entry has `breaks` line breaks inside.
     fn consume(&mut self, entry: Range<usize>, breaks: u64) {
         self.lines += 1 + breaks;
         self.retry_bytes = 0;
@@ -278,24 +278,23 @@ impl TextParser {
         refused
     }
 
-    /// Returns whether the following lines may belong to a line. Bytes examined in vain may be
-    /// examined again for the next line: so that many invalid lines do not cost the square of their
-    /// length, each is taken alone once those bytes are more than the text itself.
+    /// Returns whether a line may continue on the next lines. A search in vain may examine the same
+    /// bytes again for each of them. So that many invalid lines cost no quadratic time, lines are
+    /// taken alone once the bytes searched in vain exceed those of the text.
     fn may_go_on(&self, error: LineError) -> bool {
         self.format == TextFormat::Prometheus
             && error.what == OPEN_STRING
             && self.in_vain <= IN_VAIN_BYTES_MIN + self.bytes()
     }
 
-    /// Measures a sample with a line break in a label value.
-    ///  Each attempt examines all bytes that are there. So that hostile pieces do not make that the
-    /// square
-    /// of the length, the next attempt waits for a quarter more.
+    /// Measures a sample with a line break in a label value. Each attempt examines all bytes so
+    /// far. The next attempt waits for a quarter more bytes, so that many small pieces cost no
+    /// quadratic time.
     fn longer_entry(&mut self, open: LineError) -> Longer {
         let all = self.buffer.get(self.start..).unwrap_or_default();
-        // A string that is left open must not cost a search in the whole buffer.
+        // An unclosed string must not cost a search in the whole buffer.
         let bounded = all.get(..LINE_BYTES_MAX).unwrap_or(all);
-        // The end of the text ends a sample; the end of the bound does not.
+        // The end of the text ends the sample; the end of the bounded part does not.
         match sample_end(bounded, open.offset, self.is_complete && bounded.len() == all.len()) {
             Some(end) => {
                 let entry = bounded.get(..end).unwrap_or_default();
@@ -327,13 +326,13 @@ fn count_breaks(text: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', text).count() as u64
 }
 
-/// Returns the end of a sample that has an open string at `open`: the first line break outside of
-/// quotes.
+/// Returns the end of a sample whose quote at `open` is not closed on its line: the first line
+/// break outside of quotes.
 fn sample_end(text: &[u8], open: usize, is_complete: bool) -> Option<usize> {
     let mut at = open;
     loop {
         let rest = text.get(at + 1..)?;
-        // Offset of `within`, behind the quote that opens a string.
+        // Offset of `within` in `text`; it starts after the quote that opens the string.
         let mut end = at + 1;
         let mut within = rest;
         loop {
@@ -380,13 +379,13 @@ fn sample_of(
     Ok(Item::Sample(Sample { series, value, timestamp_ms, created_ms: None, exemplar }))
 }
 
-/// Returns the error in an entry that begins at `start`, with the line of the fault.
+/// Returns the error in an entry that begins at `start`, with the line that has the fault.
 fn line_error(bytes: &[u8], start: TextPosition, error: LineError) -> ParseError {
     let place = error.place(start, bytes);
     let before = bytes.get(..error.offset).unwrap_or(bytes);
     let line = bytes.get(memchr::memrchr(b'\n', before).map_or(0, |last| last + 1)..);
     let line = line.and_then(|line| line.split(|byte| *byte == b'\n').next()).unwrap_or_default();
-    // A character has at most four bytes: no more is converted than can be kept.
+    // A character has at most four bytes, so no more than the kept text is converted.
     let text = beginning(&String::from_utf8_lossy(&line[..line.len().min(4 * KEPT_CHARS)]));
     ParseError::Line { place, what: error.what, text }
 }

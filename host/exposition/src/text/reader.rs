@@ -6,7 +6,7 @@ use crate::item::Item;
 use crate::scanner::TextFormat;
 use std::io::BufRead;
 
-/// Reads items from a text. Memory holds one read of the input, and one line.
+/// Reads items from a text. Keeps one piece of input and one line in memory.
 pub struct TextReader<R> {
     input: R,
     parser: TextParser,
@@ -25,14 +25,14 @@ impl<R: BufRead> TextReader<R> {
         self.parser.line_number()
     }
 
-    /// Returns the next item; `None` after the last.
+    /// Returns the next item; `None` after the last item.
     pub fn next_item(&mut self) -> Result<Option<Item<'_>>, ReadError> {
         while !self.parser.advance()? {
             if self.parser.is_complete() {
                 return Ok(None);
             }
             let piece = self.input.fill_buf()?;
-            // A slice returns all it has at once, which would be copied whole.
+            // A slice returns all its bytes at once, and the parser would copy all of them.
             let bytes = piece.len().min(PIECE_BYTES_MAX);
             match piece.get(..bytes) {
                 Some(piece) if bytes > 0 => self.parser.feed(piece),
@@ -52,5 +52,5 @@ impl<R: BufRead> TextReader<R> {
     }
 }
 
-/// Limit on the bytes copied at once.
+/// Maximum number of bytes that are copied at once.
 const PIECE_BYTES_MAX: usize = 64 * 1024;

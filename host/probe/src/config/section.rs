@@ -123,7 +123,7 @@ pub fn read(node: Option<&yaml::Node>, directory: &Path) -> Result<ModuleSet, ya
         }
     }
     if let Some(node) = node {
-        // Modules of the file come after the built-in ones, so that a file can redefine these.
+        // Inserted after the built-in modules, so that the file can redefine them.
         let All(read) = yaml::read(KEY, node)?;
         for (name, mut module) in read {
             module.set_directory(directory);
@@ -133,10 +133,10 @@ pub fn read(node: Option<&yaml::Node>, directory: &Path) -> Result<ModuleSet, ya
     Ok(modules)
 }
 
-/// Reads a size with a unit. An empty value and 0 give the default.
+/// Reads a size with a unit. An empty value and 0 mean the default.
 fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     yaml::parsed(deserializer, |text| match text {
-        // Upstream reads 0 as no limit; here every body has a bound.
+        // Upstream treats 0 as no limit; here every body has a limit.
         "" | "0" => Ok(BODY_BYTES_MAX),
         text => bytes(text),
     })
@@ -149,7 +149,7 @@ impl TryFrom<ModuleSection> for Module {
         let ModuleSection { prober, timeout, http, tcp } = section;
         let none =
             || yaml::With { part: HttpClientConfig::default(), rest: HttpSection::default() };
-        // A section of the other prober is validated too, so that its errors do not wait for a use.
+        // The other prober's section is validated, too, so that its errors appear early.
         let http = HttpProbe::try_from(http.unwrap_or_else(none))?;
         let tcp = TcpProbe::from(tcp.unwrap_or_default());
         let prober = match prober.as_str() {
@@ -158,7 +158,7 @@ impl TryFrom<ModuleSection> for Module {
             "" => return Err("prober is missing: http or tcp".to_owned()),
             _ => return Err(format!("prober {prober:?} is not supported: use http or tcp")),
         };
-        // No timeout and 0 both leave the time to the scrape.
+        // Without a timeout, or with 0, the scrape's timeout applies.
         Ok(Module { prober, timeout: Some(timeout).filter(|timeout| !timeout.is_zero()) })
     }
 }

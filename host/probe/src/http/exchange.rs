@@ -1,4 +1,4 @@
-//! One request over a connection of its own, and the durations of its phases.
+//! Sends one request over a connection of its own, and measures its phases.
 
 use crate::config::HttpProbe;
 use crate::connect::{Connection, Tls, connect};
@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::rustls::pki_types::ServerName;
 use url::Url;
 
-/// One request of a probe: the first one, or one that follows a redirect.
+/// A request of a probe: the first request, or a request after a redirect.
 pub(super) struct Hop {
     pub url: Url,
     /// Resolved address of the URL's host.
@@ -38,14 +38,14 @@ pub(super) struct Answer {
     pub method: Method,
     /// Time at which the response's headers arrived.
     pub begun: Instant,
-    /// Facts of the TLS handshake; none without TLS.
+    /// Facts of the TLS handshake; `None` without TLS.
     pub tls: Option<TlsFacts>,
-    /// The body as far as it was read; empty if no rule matches the body.
+    /// The body read so far; empty if no rule matches the body.
     pub body: BytesMut,
     _connection: Driver,
 }
 
-/// Task that moves the bytes of a connection until it is dropped.
+/// Task that drives a connection; dropping the handle aborts the task.
 struct Driver(JoinHandle<()>);
 
 impl Drop for Driver {
@@ -67,7 +67,7 @@ pub(super) async fn send(
     };
     let connection = connect(SocketAddr::new(hop.address, port), tls).await?;
     let Connection { stream, connect, tls, is_http2 } = connection;
-    // Phases add up over redirects, hence `add_of`.
+    // `add_of`, because phases are summed over redirects.
     let mut phase = |name: &str, seconds: f64| report.add_of(HTTP_DURATION, name, seconds);
     phase("connect", connect.as_secs_f64());
     if let Some((took, _)) = &tls {
@@ -82,7 +82,7 @@ pub(super) async fn send(
         (sender.send_request(request).await?, driver)
     } else {
         let (mut sender, connection) = http1::Builder::new()
-            // Go's client accepts such headers, so a target that upstream probes must not fail
+            // Go's client accepts such headers, so a target that upstream can probe must not fail
             // here.
             .allow_spaces_after_header_name_in_responses(true)
             .allow_obsolete_multiline_headers_in_responses(true)
@@ -104,21 +104,21 @@ pub(super) async fn send(
 
 fn drive(connection: impl Future<Output = hyper::Result<()>> + Send + 'static) -> Driver {
     Driver(tokio::spawn(async move {
-        // The request that waits for the response reports the error.
+        // `send_request` returns the same error, so it is ignored here.
         let _ = connection.await;
     }))
 }
 
-/// Reads the TLS settings. They are read for each request because certificate files may change.
+/// Creates the TLS settings for each request, because certificate files may change.
 fn tls(probe: &HttpProbe, hop: &Hop) -> Result<Tls, ProbeError> {
     let config = &probe.client.tls;
     let made = LazyTls::new(config, probe.client.enable_http2.unwrap_or(true));
     let host = super::host_of(&hop.url);
     let named = hop.headers.get(HOST).and_then(|value| value.to_str().ok());
     let name = match hop.is_first_host {
-        // A configured `Host` names the virtual host, whose certificate the server shows.
+        // A configured `Host` names the virtual host whose certificate the server presents.
         true => made.server_name(named.map_or(host, without_port))?,
-        // `server_name` in the configuration belongs to the target, not to a host it redirects to.
+        // `server_name` in the configuration applies to the target, not to other hosts.
         false => ServerName::try_from(host.to_owned())
             .map_err(|_| ClientError::ServerName(host.to_owned()))?,
     };
@@ -154,7 +154,7 @@ fn request(hop: &Hop, is_http2: bool) -> Result<Request<Full<Bytes>>, ProbeError
         false => {
             let value = HeaderValue::try_from(authority).map_err(hyper::http::Error::from)?;
             headers.entry(HOST).or_insert(value);
-            // Each request has a connection of its own, so the server need not keep it open.
+            // Each request has its own connection, so the server need not keep it open.
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
             hyper::Uri::builder().path_and_query(target).build()?
         }
@@ -166,7 +166,7 @@ fn request(hop: &Hop, is_http2: bool) -> Result<Request<Full<Bytes>>, ProbeError
 }
 
 impl Answer {
-    /// Reads the body up to `body_size_limit`. A longer one is an error.
+    /// Reads the body up to `body_size_limit`. A longer body is an error.
     pub async fn read(&mut self, probe: &HttpProbe, report: &mut Report) -> Result<(), ProbeError> {
         let limit = probe.body_bytes_max;
         let keeps = probe.looks_at_body();
@@ -177,7 +177,7 @@ impl Answer {
             let left = usize::try_from(limit - bytes).unwrap_or(usize::MAX);
             let taken = data.len().min(left);
             bytes += taken as u64;
-            // Set for each frame: a probe that ends by its timeout reports the length so far.
+            // Set for each frame, so that a probe that times out reports the length so far.
             report.set(HTTP_BODY_LENGTH, bytes as f64);
             if keeps {
                 self.body.extend_from_slice(&data[..taken]);

@@ -1,4 +1,4 @@
-//! Comparison of the last response with the module's rules.
+//! Compares the last response with the module's rules.
 
 use super::exchange::Answer;
 use super::version;
@@ -7,7 +7,7 @@ use crate::error::ProbeError;
 use crate::report::{FAILED_REGEX, Report};
 use hyper::header::HeaderMap;
 
-/// Judges a response whose body was read. The first violated rule is the error.
+/// Judges a response whose body was read. Returns the first violated rule as the error.
 pub(super) fn judge(
     probe: &HttpProbe,
     answer: &Answer,
@@ -53,7 +53,7 @@ fn unwanted_text(probe: &HttpProbe, headers: &HeaderMap, body: &[u8]) -> Option<
     missing.map(|missing| format!("the body does not match {missing}"))
 }
 
-/// Returns whether a header violates a rule: by a value that matches, or by no value that does.
+/// Returns whether a header violates a rule: some value matches, or no value matches.
 fn is_wrong(rule: &HeaderMatch, headers: &HeaderMap, fails_if_matches: bool) -> bool {
     let mut values = headers.get_all(&rule.header).iter().peekable();
     if values.peek().is_none() {

@@ -33,7 +33,7 @@ const AGENT: &str = concat!("tidepool/", env!("CARGO_PKG_VERSION"));
 /// Phases that follow the resolution of the address.
 const PHASES: [&str; 4] = ["connect", "tls", "processing", "transfer"];
 
-/// Probes a URL. A target without a scheme is probed by plain HTTP.
+/// Probes a URL. A target without a scheme is probed by HTTP without TLS.
 pub(crate) async fn probe(
     probe: &HttpProbe,
     target: &str,
@@ -74,7 +74,7 @@ pub(crate) async fn probe(
         let Some(next) = asked else { break answer };
         redirects += 1;
         report.set(HTTP_REDIRECTS, f64::from(redirects));
-        // As upstream, a redirect that is not followed counts, and its response is judged.
+        // As upstream, a redirect that is not followed is counted, and its response is judged.
         if redirects > REDIRECTS_MAX || !probe.client.follow_redirects.unwrap_or(true) {
             break answer;
         }
@@ -108,7 +108,7 @@ async fn followed(
     hop.is_first_host = next.url.host() == first.host()
         && next.url.port_or_known_default() == first.port_or_known_default();
     if !hop.is_first_host {
-        // A configured `Host` belongs to the target and would select a wrong virtual host here.
+        // A configured `Host` belongs to the target, and would be wrong on another host.
         hop.headers.remove(HOST);
     }
     hop.url = next.url;
@@ -134,8 +134,8 @@ async fn finish(
     }
     let read = answer.read(probe, report).await;
     report.add_of(HTTP_DURATION, "transfer", answer.begun.elapsed().as_secs_f64());
-    // Judged even if the body was cut, so that `probe_failed_due_to_regex` is reported; the error
-    // of the body takes precedence.
+    // Judged even if the body was cut off, because `probe_failed_due_to_regex` must be reported. An
+    // error of the body takes precedence.
     let judged = judge::judge(probe, &answer, report);
     read.and(judged)
 }
@@ -198,7 +198,7 @@ fn content_length(answer: &Answer) -> f64 {
     let said = answer.response.headers().get(CONTENT_LENGTH);
     let said = said.and_then(|value| value.to_str().ok()?.trim().parse::<u64>().ok());
     let is_head = answer.method == Method::HEAD;
-    // The response to `HEAD` has no body, so hyper's exact size of 0 says nothing of the resource.
+    // hyper reports a size of 0 for a response to `HEAD`, which says nothing about the resource.
     let known = || answer.response.body().size_hint().exact().filter(|_| !is_head);
     said.or_else(known).map_or(-1.0, |bytes| bytes as f64)
 }

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::collections::BTreeMap;
 
-/// Formats the value of a label; an absent one is empty.
+/// Formats an attribute value for a label; an absent value becomes an empty text.
 pub fn text(value: Option<&AnyValue>) -> String {
     match value.and_then(|value| value.value.as_ref()) {
         None => String::new(),
@@ -15,7 +15,7 @@ pub fn text(value: Option<&AnyValue>) -> String {
         Some(Value::IntValue(number)) => number.to_string(),
         Some(Value::DoubleValue(number)) => number_text(*number),
         Some(Value::BytesValue(bytes)) => STANDARD.encode(bytes),
-        // JSON has no NaN and no infinities: upstream then leaves the whole value empty.
+        // JSON has neither NaN nor infinities; for these, upstream makes the whole value empty.
         Some(inside) => json(inside).unwrap_or_default(),
     }
 }
@@ -77,7 +77,7 @@ fn json_of(value: &AnyValue) -> Option<String> {
 }
 
 fn quoted(text: &str) -> String {
-    // Upstream's encoder escapes these two, which JavaScript once took for line ends.
+    // Upstream's encoder escapes these characters, which old JavaScript took for line ends.
     let quoted = serde_json::Value::from(text).to_string();
     quoted.replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }

@@ -5,12 +5,12 @@ use super::proto::metrics::v1::Exemplar as OtlpExemplar;
 use super::proto::metrics::v1::exemplar::Value;
 use crate::prom::rows::Exemplar;
 
-/// Limit on the characters of an exemplar's labels, beyond which its attributes are left out
+/// Maximum number of characters in an exemplar's labels. Beyond it, the attributes are left out
 /// (OpenMetrics 1.0, section "Exemplars").
 const LABELS_CHARS_MAX: usize = 128;
 
-/// Translates a data point's exemplars; a stale point has none. An exemplar without a value is left
-/// out; one without a time has the point's.
+/// Translates the exemplars of a data point. Returns none for a stale point. Skips exemplars
+/// without a value. An exemplar without a time gets the time of the point.
 pub fn translate(exemplars: &[OtlpExemplar], flags: u32, point_ms: i64) -> Vec<Exemplar> {
     let exemplars = if super::is_stale(flags) { &[] } else { exemplars };
     exemplars.iter().filter_map(|exemplar| one(exemplar, point_ms)).collect()
@@ -23,7 +23,7 @@ fn one(exemplar: &OtlpExemplar, point_ms: i64) -> Option<Exemplar> {
     };
     let mut labels = Vec::new();
     for (name, id) in [("trace_id", &exemplar.trace_id), ("span_id", &exemplar.span_id)] {
-        // OTLP calls an id of zeros invalid.
+        // OTLP defines an id of zeros as invalid.
         if id.iter().any(|byte| *byte != 0) {
             labels.push((name.to_owned(), hex(id)));
         }
@@ -34,7 +34,7 @@ fn one(exemplar: &OtlpExemplar, point_ms: i64) -> Option<Exemplar> {
     let chars = |pairs: &[(String, String)]| -> usize {
         pairs.iter().map(|(name, value)| name.chars().count() + value.chars().count()).sum()
     };
-    // The ids are kept in any case: they lead to the trace.
+    // The ids are always kept, because they identify the trace.
     if chars(&labels) + chars(&own) <= LABELS_CHARS_MAX {
         labels.extend(own);
     }

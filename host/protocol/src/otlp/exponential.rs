@@ -16,10 +16,10 @@ use tidepool_model::STALE_NAN;
 const SCHEMA_MIN: i32 = -4;
 const SCHEMA_MAX: i32 = 8;
 
-/// Half the width of the zero bucket, which upstream sets for all points, whatever they state.
+/// Half the width of the zero bucket. Upstream ignores a point's own threshold, too.
 const ZERO_THRESHOLD: f64 = 1e-128;
 
-/// Largest gap of empty buckets that is filled, since a span costs more.
+/// Largest gap of empty buckets that is filled with zeros, because a new span costs more.
 const GAP_FILLED_MAX: i64 = 2;
 
 /// Faults of a data point that prevent a native histogram.
@@ -47,10 +47,10 @@ pub fn translate(point: &ExponentialHistogramDataPoint) -> Result<Histogram, Exp
         ..Histogram::default()
     };
     if is_stale(point.flags) {
-        // The sum carries the marker; a stale point has no observations.
+        // The NaN in the sum marks the histogram as stale; a stale point has no observations.
         return Ok(Histogram { sum: STALE_NAN, count: count(0), ..empty });
     }
-    // A shift by 64 or more would overflow, and no index has so many bits.
+    // A shift by 64 or more would overflow; after 63, only the sign of the index is left.
     let shift = point.scale.abs_diff(schema).min(63);
     let (positive_spans, positive_deltas) = layout(point.positive.as_ref(), shift)?;
     let (negative_spans, negative_deltas) = layout(point.negative.as_ref(), shift)?;
@@ -72,7 +72,7 @@ type Layout = (Vec<BucketSpan>, Vec<i64>);
 fn layout(buckets: Option<&Buckets>, shift: u32) -> Result<Layout, ExponentialError> {
     let mut spans: Vec<BucketSpan> = Vec::new();
     let mut deltas = Vec::new();
-    // Count of the previous bucket, and the index behind it.
+    // Count of the previous bucket, and the index after it.
     let (mut before, mut next) = (0, 0);
     for (index, count) in merged(buckets, shift)? {
         let gap = index - next;
@@ -101,7 +101,7 @@ fn merged(buckets: Option<&Buckets>, shift: u32) -> Result<Vec<(i64, i64)>, Expo
     let mut merged: Vec<(i64, i64)> = Vec::new();
     let Some(Buckets { offset, bucket_counts }) = buckets else { return Ok(merged) };
     for (index, count) in (i64::from(*offset)..).zip(bucket_counts).filter(|(_, n)| **n > 0) {
-        // Rounds down, also below zero. Prometheus counts by the upper bound, hence one more.
+        // Rounds down, also below zero. Prometheus' indices are one larger (table above).
         let index = (index >> shift) + 1;
         if i32::try_from(index).is_err() {
             return Err(ExponentialError::IndexTooLarge);

@@ -10,7 +10,7 @@ use crate::prom::rows::{NAME, RowSink, RowValue};
 const LE: &str = "le";
 
 impl<S: RowSink> Translator<'_, S> {
-    /// Translates a data point: the sum if it has one, the count, and all buckets, cumulated.
+    /// Translates a data point to rows: the sum if present, the count, and all cumulative buckets.
     pub(super) fn histogram(
         &mut self,
         metric: &Metric<'_>,
@@ -33,16 +33,16 @@ impl<S: RowSink> Translator<'_, S> {
         let mut exemplars = exemplars.as_slice();
         let mut below = 0u64;
         for (bound, in_bucket) in point.explicit_bounds.iter().zip(&point.bucket_counts) {
-            // Hostile counts may exceed 64 bits together, which must not panic.
+            // Hostile counts may overflow 64 bits; the addition must not panic.
             below = below.wrapping_add(*in_bucket);
             labels.set(LE, bound_text(*bound));
-            // Both ascend, so the exemplars of a bucket are the next ones.
+            // Bounds and exemplars ascend, so the next exemplars are those of this bucket.
             let beyond = exemplars.iter().position(|exemplar| exemplar.value > *bound);
             let (own, rest) = exemplars.split_at(beyond.unwrap_or(exemplars.len()));
             self.sink.row(&labels, timestamp_ms, row(below as f64), own)?;
             exemplars = rest;
         }
-        // Infinity covers all observations, so the last bucket has the point's own count.
+        // The bucket `+Inf` includes all observations, so its count is that of the point.
         labels.set(LE, "+Inf");
         Ok(self.sink.row(&labels, timestamp_ms, count, exemplars)?)
     }

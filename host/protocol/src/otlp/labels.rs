@@ -27,7 +27,7 @@ impl ResourceLabels {
         let job = match (namespace, name) {
             (Some(namespace), Some(name)) => format!("{namespace}/{name}"),
             (None, Some(name)) => name,
-            // Upstream derives no job from a namespace without a service name.
+            // Upstream sets no job if there is a namespace without a service name.
             (_, None) => String::new(),
         };
         let mut promoted = LabelSet::default();
@@ -50,7 +50,7 @@ impl ResourceLabels {
     }
 }
 
-/// Returns the labels of a named scope; `None` if they are not enabled.
+/// Returns the labels of a scope; `None` if they are disabled or the scope has no name.
 pub fn of_scope(
     settings: &Settings,
     scope: &InstrumentationScope,
@@ -64,14 +64,14 @@ pub fn of_scope(
         let name = settings.strategy.label(&format!("otel_scope_{}", attribute.key))?;
         labels.set(&name, attributes::text(attribute.value.as_ref()));
     }
-    // Set behind the attributes, one of which may be called `name`.
+    // Set after the attributes, because an attribute may be named `name`.
     labels.set("otel_scope_name", scope.name.as_str());
     labels.set("otel_scope_version", scope.version.as_str());
     labels.set("otel_scope_schema_url", schema_url);
     Ok(Some(labels))
 }
 
-/// Converts attributes to labels. Values whose names become the same are joined.
+/// Converts attributes to labels. Values whose translated names are equal are joined.
 pub fn of_attributes(
     settings: &Settings,
     attributes: &[KeyValue],
@@ -79,12 +79,12 @@ pub fn of_attributes(
 ) -> Result<LabelSet, NameError> {
     let kept = attributes.iter().filter(|attribute| !is_left_out(&attribute.key));
     let mut sorted: Vec<&KeyValue> = kept.collect();
-    // The original key decides on the order of joined values.
+    // Joined values are in the order of the original keys.
     sorted.sort_by(|one, other| one.key.cmp(&other.key));
     let mut labels = LabelSet::default();
     for attribute in sorted {
         let value = attributes::text(attribute.value.as_ref());
-        // Names that are kept cannot become the same.
+        // Without escaping, different keys cannot get the same name.
         if !settings.strategy.escapes() {
             labels.set(&attribute.key, value);
             continue;

@@ -12,7 +12,7 @@ use tidepool_remote_write::{Fields, Value};
 /// Numbers of the fields that hold a metric's data, one for each kind.
 pub const DATA: [u32; 5] = [5, 7, 9, 10, 11];
 
-/// Numbers of a metric's other fields with bytes: name, description, unit and metadata.
+/// Numbers of a metric's other length-delimited fields: name, description, unit and metadata.
 const NO_DATA: [u32; 4] = [1, 2, 3, 12];
 
 /// Number of the time field in data points of all kinds.
@@ -38,7 +38,7 @@ pub struct Metric<'a> {
 impl Kind {
     fn of(metric: &[u8]) -> Option<(Kind, &[u8])> {
         let found = DATA.iter().filter_map(|number| Some((*number, last(metric, *number)?)));
-        // Of several kinds, which no sender writes, the one that ends last counts.
+        // No sender writes several kinds; if one does, the last kind in the message is used.
         let (number, data) = found.max_by_key(|(_, data)| data.as_ptr_range().end)?;
         let kind = match number {
             5 => Kind::Gauge,
@@ -79,7 +79,7 @@ impl Kind {
     }
 }
 
-/// Counts the data points of unknown kinds, if their field has the usual number.
+/// Counts the data points of unknown kinds, assuming that they are in field 1 as in known kinds.
 fn unknown_points(metric: &[u8]) -> u64 {
     let data = Fields::new(metric).map_while(Result::ok).filter_map(|field| match field {
         (number, Value::Bytes(data)) if !NO_DATA.contains(&number) => Some(data),
@@ -89,14 +89,14 @@ fn unknown_points(metric: &[u8]) -> u64 {
 }
 
 impl<S: RowSink> Translator<'_, S> {
-    /// Translates a metric. One without data points is skipped.
+    /// Translates a metric. A metric without data points is skipped.
     pub(super) fn metric(
         &mut self,
         source: &Source<'_>,
         message: &[u8],
         times: &mut Times,
     ) -> Result<(), ReceiverClosed> {
-        // Rejected metrics make no rows, so a client that is gone must be noticed here.
+        // Rejected metrics write no rows, so a disconnected client must be noticed here.
         self.sink.go_on()?;
         let text = |number| String::from_utf8_lossy(last(message, number).unwrap_or_default());
         let (name, help, unit) = (text(1), text(2), text(3));
@@ -148,7 +148,7 @@ impl<S: RowSink> Translator<'_, S> {
                 Err(why) => self.reject(1, &shown, &format_args!("a data point: {why}")),
             }
         }
-        // Metadata of a family without rows would describe nothing.
+        // Metadata is written only for families with rows.
         if !is_used {
             return Ok(());
         }

@@ -10,13 +10,13 @@
 //!        └ summary ─▶ _sum, _count, quantile rows                     summary
 //! ```
 //!
-//! Source: `storage/remote/otlptranslator/prometheusremotewrite` of Prometheus 3.15, with the
-//! defaults of its configuration. Differences: for one data point that it cannot translate,
-//! upstream drops a whole request and answers 500; here all others are kept, and the answer is
-//! OTLP's partial success. Upstream writes samples of `target_info` between any data points. Zero
-//! buckets before a bucket that is made of finer ones move no observation here.
+//! Source: `storage/remote/otlptranslator/prometheusremotewrite` of Prometheus 3.15, with its
+//! default configuration. Differences: upstream drops a whole request and answers 500 if one data
+//! point cannot be translated; here the other points are kept, and the answer is OTLP's partial
+//! success. Upstream writes samples of `target_info` between data points at any distance. Upstream
+//! may move observations when it merges buckets after empty ones; here none move.
 //!
-//! Pure: no sockets, no clock. A request is read in place; one data point of bounded size is
+//! No sockets and no clock. A request is read in place, and one data point of bounded size is
 //! decoded at a time.
 
 mod attributes;
@@ -65,19 +65,19 @@ pub struct Settings {
     pub promote_scope: bool,
 }
 
-/// Size limit of a data point, resource or scope: a byte can take some sixty once decoded.
+/// Size limit of a data point, resource or scope: decoding can need sixty bytes for each byte.
 pub const PART_BYTES_MAX: usize = 256 * 1024;
 
 /// Limit on the attributes of a data point, resource or scope: each row repeats them.
 pub const ATTRIBUTES_MAX: usize = 256;
 
-/// Number of reasons that are kept.
+/// Maximum number of reasons in a report.
 const REASONS_MAX: usize = 10;
 
 /// Limit on the characters of a name in a reason.
 const NAME_CHARS_MAX: usize = 200;
 
-/// Returns the part of a name that errors keep.
+/// Returns the beginning of a name, for an error.
 fn beginning(name: &str) -> String {
     name.chars().take(NAME_CHARS_MAX).collect()
 }
@@ -94,7 +94,7 @@ pub struct Report {
 /// Error that ends a translation.
 #[derive(Debug, thiserror::Error)]
 pub enum TranslateError {
-    /// The body is no request; nothing of it was taken.
+    /// The body is not a valid request; no part of it was translated.
     #[error("the body is not an ExportMetricsServiceRequest: {0}")]
     Malformed(#[from] Malformed),
     #[error(transparent)]
@@ -120,8 +120,8 @@ enum PartError {
     ReceiverClosed(#[from] ReceiverClosed),
 }
 
-/// Numbers of the fields that lead to data points: resources of a request, scopes of a resource,
-/// metrics of a scope, data of a metric.
+/// Field numbers on the path to data points: resources of a request, scopes of a resource, metrics
+/// of a scope, data of a metric.
 const PATH: [&[u32]; 4] = [&[1], &[2], &[2], &metric::DATA];
 
 /// Translates a request; the report counts the parts that cannot be translated.
@@ -130,7 +130,7 @@ pub fn translate(
     settings: &Settings,
     sink: &mut impl RowSink,
 ) -> Result<Report, TranslateError> {
-    // Rows cannot be taken back, so damage has to be found before the first one.
+    // Written rows cannot be taken back, so damage must be found before the first row.
     walk(body, &PATH)?;
     let mut translator =
         Translator { settings, sink, report: Report::default(), targets: Targets::default() };
@@ -140,7 +140,7 @@ pub fn translate(
     Ok(translator.report)
 }
 
-/// Checks the structure down to the data points, so that a truncated body leaves no trace.
+/// Checks the structure down to the data points, so that a truncated body writes no rows.
 fn walk(message: &[u8], path: &[&[u32]]) -> Result<(), Malformed> {
     for field in Fields::new(message) {
         if let ((number, Value::Bytes(inside)), [numbers, path @ ..]) = (field?, path)
@@ -186,7 +186,7 @@ impl<S: RowSink> Translator<'_, S> {
         let (resource, labels) = match resource {
             Ok(found) => found,
             Err(why) => {
-                // Without the resource's labels, none of its data points has a known series.
+                // Without the resource's labels, the series of its data points are unknown.
                 self.reject(count_points(message, &PATH[1..]), "a resource", &why);
                 return Ok(());
             }
@@ -195,7 +195,7 @@ impl<S: RowSink> Translator<'_, S> {
         for scope_metrics in messages(message, 2) {
             self.scope_metrics(&labels, scope_metrics, &mut times)?;
         }
-        // Comes last, since the times of the data points decide on its samples.
+        // Written last, because the times of the data points determine its samples.
         self.target_info(&resource.attributes, &labels, &times)
     }
 
@@ -237,9 +237,9 @@ impl<S: RowSink> Translator<'_, S> {
     }
 }
 
-/// Decodes a part of bounded size; `attributes` is the number of the field with them.
+/// Decodes a message of bounded size; `attributes` is the number of its attributes field.
 fn part<M: Message + Default>(bytes: &[u8], attributes: u32) -> Result<M, PartError> {
-    // Both limits hold before decoding, which multiplies the size.
+    // Both limits are checked before decoding, which multiplies the size.
     if bytes.len() > PART_BYTES_MAX {
         return Err(PartError::TooLarge { bytes: bytes.len() });
     }
@@ -250,7 +250,7 @@ fn part<M: Message + Default>(bytes: &[u8], attributes: u32) -> Result<M, PartEr
     Ok(M::decode(bytes)?)
 }
 
-/// Converts to milliseconds; finer digits are cut off as in upstream.
+/// Converts to milliseconds, rounding toward zero as upstream does.
 fn millis(nanos: u64) -> i64 {
     // Wraps beyond 2^63 ns, as upstream's conversion does.
     nanos as i64 / 1_000_000

@@ -1,4 +1,4 @@
-//! Translates OpenTelemetry's names of metrics, units and attributes to Prometheus'.
+//! Translates OpenTelemetry's names of metrics, units and attributes to Prometheus' names.
 //!
 //! Source: the compatibility page of the OpenTelemetry specification ("OTLP Metric points to
 //! Prometheus"), in the reading of `github.com/prometheus/otlptranslator` v1, which Prometheus 3.15
@@ -30,12 +30,12 @@ pub enum Strategy {
 pub enum NameKind {
     /// A sum that only increases.
     Counter,
-    /// A gauge; a sum that may decrease is not one.
+    /// A gauge. A sum that may decrease is `Other`.
     Gauge,
     Other,
 }
 
-/// Error of a name of which nothing is left.
+/// Error of a name without any character that may be kept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the name {0:?} has no letter or digit that Prometheus could call it by")]
 pub struct NameError(pub String);
@@ -67,7 +67,7 @@ const UNITS: [(&str, &str); 24] = [
     ("Hz", "hertz"),
 ];
 
-/// Units that are not plain words; the unit `1` adds none.
+/// Units that are not plain words; the unit `1` appends no word.
 const OTHER_UNITS: [(&str, &str); 2] = [("1", ""), ("%", "percent")];
 
 const PER_UNITS: [(&str, &str); 7] = [
@@ -93,7 +93,7 @@ impl Strategy {
     pub fn metric(self, name: &str, unit: &str, kind: NameKind) -> Result<String, NameError> {
         let built = match (self.escapes(), self.appends()) {
             (true, true) => escaped_with_suffixes(name, unit, kind),
-            // Unlike with suffixes, upstream keeps runs of underscores here.
+            // Unlike the strategy with suffixes, upstream keeps runs of underscores here.
             (true, false) => {
                 let words: Vec<&str> = words(name, |c| is_plain(c) || c == '_').collect();
                 not_with_digit(words.join("_"))
@@ -101,7 +101,7 @@ impl Strategy {
             (false, true) => with_suffixes(name, unit, kind),
             (false, false) => name.to_owned(),
         };
-        // A name of underscores is valid only if the sender wrote it.
+        // A name of underscores only is valid if the sender wrote it so.
         let is_nothing = self.escapes() && built != name && built.chars().all(|c| c == '_');
         if built.is_empty() || is_nothing { Err(NameError(beginning(name))) } else { Ok(built) }
     }
@@ -115,7 +115,7 @@ impl Strategy {
             }
         };
         if self.escapes() {
-            // A label begins with no digit, and Prometheus reserves two leading underscores.
+            // A label must not begin with a digit, and Prometheus reserves two leading underscores.
             if built.starts_with(|c: char| c.is_ascii_digit()) {
                 built.insert_str(0, "key_");
             } else if built.starts_with('_') && !built.starts_with("__") {
@@ -127,7 +127,7 @@ impl Strategy {
     }
 }
 
-/// Returns the unit for metadata, whatever the strategy.
+/// Returns the unit for metadata, which does not depend on the strategy.
 pub fn unit_word(unit: &str) -> String {
     let (main, per) = unit_words(unit);
     let (main, per) = (escaped_unit(&main), escaped_unit(&per));
@@ -143,7 +143,7 @@ fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == ':'
 }
 
-/// Returns the runs of characters that stay.
+/// Returns the runs of characters for which `stays` is true.
 fn words(name: &str, stays: impl Fn(char) -> bool) -> impl Iterator<Item = &str> {
     name.split(move |c| !stays(c)).filter(|word| !word.is_empty())
 }
@@ -171,7 +171,7 @@ fn escaped_with_suffixes(name: &str, unit: &str, kind: NameKind) -> String {
         NameKind::Gauge | NameKind::Other => None,
     };
     if let Some(end) = end {
-        // The suffix is at the end and nowhere else.
+        // The suffix must be at the end, and only there.
         built.retain(|word| *word != end);
         built.push(end);
     }
@@ -183,7 +183,7 @@ fn with_suffixes(name: &str, unit: &str, kind: NameKind) -> String {
     let is_ratio = unit == "1" && kind == NameKind::Gauge;
     let mut ends = Vec::new();
     let mut built = name;
-    // Upstream removes the suffixes in this order and appends them in reverse.
+    // As upstream, suffixes are removed in this order and appended in reverse order.
     for (is_wanted, end) in
         [(is_ratio, "ratio"), (kind == NameKind::Counter, "total"), (!per.is_empty(), per.as_str())]
     {
@@ -203,18 +203,18 @@ fn with_suffixes(name: &str, unit: &str, kind: NameKind) -> String {
     built
 }
 
-/// Removes an end and the character before it, whichever that is.
+/// Removes an ending and the character before it, whatever character that is.
 fn without_end<'a>(name: &'a str, end: &str) -> &'a str {
     let Some(rest) = name.strip_suffix(end) else { return name };
     let mut chars = rest.chars();
-    // A name that consists of the end stays.
+    // A name that equals the ending is kept.
     match (chars.next_back(), chars.as_str()) {
         (Some(_), shorter) if !shorter.is_empty() => shorter,
         _ => name,
     }
 }
 
-/// Returns the unit in words, and the unit that divides it.
+/// Returns the words for the unit and for the unit after the slash, such as `per_second`.
 fn unit_words(unit: &str) -> (String, String) {
     let (main, per) = unit.split_once('/').unwrap_or((unit, ""));
     let main = unit_word_of(main, UNITS.iter().chain(&OTHER_UNITS));
@@ -228,14 +228,14 @@ fn unit_word_of<'a>(
     mut known: impl Iterator<Item = &'a (&'static str, &'static str)>,
 ) -> String {
     let unit = unit.trim();
-    // Braces hold an annotation, which is no unit.
+    // Braces enclose an annotation, which is not a unit.
     if unit.contains(['{', '}']) {
         return String::new();
     }
     known.find(|(short, _)| *short == unit).map_or(unit, |(_, word)| *word).to_owned()
 }
 
-/// Keeps valid characters; one underscore replaces each run of others, none at the front.
+/// Replaces each run of invalid characters by an underscore; removes one at the front.
 fn escaped_unit(unit: &str) -> String {
     let mut escaped = String::with_capacity(unit.len());
     for c in unit.chars() {

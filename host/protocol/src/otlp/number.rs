@@ -20,7 +20,7 @@ impl<S: RowSink> Translator<'_, S> {
         let value = match point.value {
             Some(Value::AsDouble(value)) => value,
             Some(Value::AsInt(value)) => value as f64,
-            // A stale point has no value: the marker replaces this one.
+            // A stale point has no value; `float` replaces this 0 by the marker.
             None => 0.0,
         };
         let timestamp_ms = millis(point.time_unix_nano);

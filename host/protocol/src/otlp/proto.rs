@@ -1,5 +1,5 @@
-//! The messages of OTLP, generated from `proto/`. Only small messages are decoded; requests are
-//! read in place, since a byte of a request can take a hundred once decoded.
+//! The messages of OTLP, generated from `proto/`. Only small messages are decoded. Requests are
+//! read in place, because decoding can need a hundred bytes for each byte of a request.
 
 // Generated: documentation follows the .proto files.
 #![allow(missing_docs, dead_code, clippy::all)]

@@ -1,4 +1,4 @@
-//! `target_info`: the attributes of a resource, as a series that others can be joined with.
+//! `target_info`: a series with the attributes of a resource, for joins with other series.
 
 use super::labels::{IDENTIFYING, ResourceLabels, of_attributes};
 use super::proto::common::v1::KeyValue;
@@ -10,24 +10,24 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 const TARGET_INFO: &str = "target_info";
 
-/// Distance of samples: half of Prometheus' lookback of five minutes, so that each query in the
-/// time of the data points finds one.
+/// Distance of samples: half of Prometheus' lookback of five minutes, so that each query between
+/// the first and the last data point finds a sample.
 const INTERVAL_MS: usize = 150_000;
 
-/// Data points further apart have no samples between them. Upstream writes some between any, also
-/// next to one with a wrong time, whose samples the store refuses.
+/// Between data points further apart, no samples are written. Upstream writes them at any distance,
+/// even next to a point with a wrong time, although the store refuses such samples.
 const GAP_MS_MAX: i64 = 600_000;
 
-/// Limit on the samples of a request, the last of each resource excluded: 17 days of one.
+/// Maximum number of samples per request, besides each resource's last: 17 days of one resource.
 const SAMPLES_MAX: usize = 10_000;
 
-/// Times of a resource's data points, in milliseconds; the latest ones.
+/// Times of a resource's data points in milliseconds; only the latest `SAMPLES_MAX` are kept.
 #[derive(Debug, Default)]
 pub struct Times(BTreeSet<i64>);
 
 /// Samples of `target_info` that a request has written.
 pub struct Targets {
-    /// Hash of the labels, and time: a request may name a resource many times.
+    /// Hash of the labels, and time of each sample: a request may repeat a resource.
     seen: HashSet<(u64, i64)>,
     samples_left: usize,
 }
@@ -64,8 +64,8 @@ impl Times {
 }
 
 impl<S: RowSink> Translator<'_, S> {
-    /// Writes a resource's samples: for data points that are close, one at the first time, one at
-    /// the last, and between them so many that no query misses them.
+    /// Writes a resource's samples. A run of close data points gets samples at its first and last
+    /// time, and between them at the distance at which no query misses a sample.
     pub(super) fn target_info(
         &mut self,
         attributes: &[KeyValue],
@@ -91,17 +91,17 @@ impl<S: RowSink> Translator<'_, S> {
             }
         };
         resource.identify(&mut labels);
-        // Without job and instance, no series can be joined with it.
+        // Without job and instance, other series cannot be joined with this one.
         if labels.get("job").is_empty() && labels.get("instance").is_empty() {
             return Ok(());
         }
         labels.set(NAME, TARGET_INFO);
-        // Hashed once, since the labels may be long and the samples many.
+        // Hashed once, because the labels may be long and the samples many.
         let mut hasher = DefaultHasher::new();
         labels.hash(&mut hasher);
         let hash = hasher.finish();
         let samples = times.of_samples();
-        // The last sample is not charged, so that no resource is left without one.
+        // The last sample is free, so that each resource gets at least one.
         let kept = samples.len().min(self.targets.samples_left.saturating_add(1));
         self.targets.samples_left -= kept.saturating_sub(1);
         self.sink.begin(RowsOf::Nothing);

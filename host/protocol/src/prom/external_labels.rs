@@ -1,6 +1,6 @@
 //! External labels, which distinguish this node from all others.
 //!
-//! Series are stored without them: data that leaves the node carries them.
+//! Series are stored without external labels; the labels are added to data that leaves the node.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -55,7 +55,7 @@ impl ExternalLabels {
     }
 }
 
-/// Of labels with the same name, the later one holds.
+/// Of labels with the same name, the later label wins.
 impl FromIterator<ExternalLabel> for ExternalLabels {
     fn from_iter<T: IntoIterator<Item = ExternalLabel>>(labels: T) -> ExternalLabels {
         ExternalLabels(labels.into_iter().map(|label| (label.name, label.value)).collect())

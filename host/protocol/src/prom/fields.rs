@@ -1,8 +1,8 @@
-//! Looks up fields of protobuf messages, without copying.
+//! Finds fields of protobuf messages without copying.
 
 use tidepool_remote_write::{Fields, Value};
 
-/// Returns how many bytes at the beginning are whole fields; the last field may be truncated.
+/// Returns the length of the complete fields at the beginning; the last field may be truncated.
 pub fn whole_fields(bytes: &[u8]) -> usize {
     let mut fields = Fields::new(bytes);
     let mut whole = 0;
@@ -12,8 +12,8 @@ pub fn whole_fields(bytes: &[u8]) -> usize {
     whole
 }
 
-/// Returns the length of the first fields, at least `bytes_min` if there are as many. At the end,
-/// or where a field does not decode, returns the length of all.
+/// Returns the length of the first fields that have at least `bytes_min` bytes together. If they
+/// are shorter or a field is invalid, returns the length of all bytes.
 pub fn first_fields(bytes: &[u8], bytes_min: usize) -> usize {
     let mut fields = Fields::new(bytes);
     while let Some(Ok(_)) = fields.next() {
@@ -25,8 +25,8 @@ pub fn first_fields(bytes: &[u8], bytes_min: usize) -> usize {
     bytes.len()
 }
 
-/// Returns the messages of a repeated field. A field that does not decode ends the list: the caller
-/// has checked the message before.
+/// Returns the messages of a repeated field. An invalid field ends the iteration, because callers
+/// have validated the message before.
 pub fn messages(message: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
     Fields::new(message).map_while(Result::ok).filter_map(move |field| match field {
         (found, Value::Bytes(bytes)) if found == number => Some(bytes),
@@ -34,12 +34,12 @@ pub fn messages(message: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Returns the last message or text of a field, which is the one that counts.
+/// Returns the last message or text of a field, which protobuf uses for a singular field.
 pub fn last(message: &[u8], number: u32) -> Option<&[u8]> {
     messages(message, number).last()
 }
 
-/// Returns the last number of a field; 0 if there is none.
+/// Returns the last number of a field; 0 if the field is absent.
 pub fn last_number(message: &[u8], number: u32) -> u64 {
     let found = Fields::new(message).map_while(Result::ok).filter_map(|field| match field {
         (found, Value::Varint(value) | Value::Fixed64(value)) if found == number => Some(value),

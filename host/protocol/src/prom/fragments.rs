@@ -6,9 +6,9 @@
 //! └─────────────────────────┴──────────────────────────┴───
 //! ```
 //!
-//! Snappy's encoders compress 64 KiB at a time, independently of those before. So only the length
-//! has to be known at the beginning, and the bytes are those that one call for the whole returns.
-//! Source: Snappy's `format_description.txt`.
+//! Snappy's encoders compress each 64 KiB independently. So only the total length must be known at
+//! the beginning, and the output equals that of a single call for the whole body. Source: Snappy's
+//! `format_description.txt`.
 
 use snap::raw::{Encoder, max_compress_len};
 use tidepool_remote_write::put_uvarint;
@@ -16,10 +16,10 @@ use tidepool_remote_write::put_uvarint;
 /// Number of bytes compressed at a time.
 const FRAGMENT_BYTES: usize = 64 * 1024;
 
-/// Size limit of a body: the format has no larger length.
+/// Maximum size of a body, because the format's length field has 32 bits.
 pub const BODY_BYTES_MAX: u64 = u32::MAX as u64;
 
-/// Longest preamble of a fragment that is compressed alone, in bytes.
+/// Maximum length of the preamble that the encoder writes for each fragment, in bytes.
 const PREAMBLE_BYTES_MAX: usize = 5;
 
 /// Errors of compressing in pieces.
@@ -31,7 +31,7 @@ pub enum FragmentError {
     OtherLength {
         /// Length in the preamble of the body.
         announced: u64,
-        /// Number of bytes given so far.
+        /// Number of bytes passed so far.
         given: u64,
     },
     #[error(transparent)]
@@ -58,13 +58,13 @@ impl FragmentEncoder {
         Ok(FragmentEncoder { encoder: Encoder::new(), pending, announced: bytes, given: 0 })
     }
 
-    /// Takes the next bytes, and appends the fragments that are complete.
+    /// Takes the next bytes, and appends each fragment that is complete to `out`.
     pub fn put(&mut self, mut bytes: &[u8], out: &mut Vec<u8>) -> Result<(), FragmentError> {
         self.given += bytes.len() as u64;
         if self.given > self.announced {
             return Err(self.other_length());
         }
-        // Fragments must be full: where they end decides on the compressed bytes.
+        // Fragments must be full, because their boundaries determine the compressed bytes.
         if !self.pending.is_empty() {
             let room = FRAGMENT_BYTES - self.pending.len();
             let (now, later) = bytes.split_at(bytes.len().min(room));
@@ -84,7 +84,7 @@ impl FragmentEncoder {
         Ok(())
     }
 
-    /// Appends the rest, if all announced bytes were given.
+    /// Appends the rest; fails unless all announced bytes were passed.
     pub fn finish(mut self, out: &mut Vec<u8>) -> Result<(), FragmentError> {
         if self.given != self.announced {
             return Err(self.other_length());
@@ -100,7 +100,7 @@ impl FragmentEncoder {
     }
 }
 
-/// Appends a fragment without the length that precedes one compressed alone.
+/// Appends a compressed fragment, without the length that the encoder writes before it.
 fn compress(
     encoder: &mut Encoder,
     fragment: &[u8],
@@ -110,7 +110,7 @@ fn compress(
     out.resize(start + max_compress_len(fragment.len()), 0);
     let place = out.get_mut(start..).unwrap_or_default();
     let bytes = encoder.compress(fragment, place)?;
-    // The encoder puts a varint with the length first, which only the whole body may have.
+    // The encoder writes the length as a varint first, but only the whole body may have a length.
     let is_last = |byte: &u8| *byte < 0x80;
     let preamble = place.iter().take(PREAMBLE_BYTES_MAX).position(is_last).map_or(0, |at| at + 1);
     place.copy_within(preamble..bytes, 0);

@@ -3,20 +3,20 @@
 use std::borrow::Cow;
 use tidepool_exposition::NameEscaping;
 
-/// Decodes the percent signs of a path's segment; `None` if the result is not UTF-8.
+/// Decodes percent escapes in a segment of a path; `None` if the result is not UTF-8.
 pub fn decode_path_segment(segment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut rest = segment.as_bytes();
     while let Some((first, after)) = rest.split_first() {
         let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        // The conversion would take a sign for a digit.
+        // `from_str_radix` would accept a sign before a digit.
         let digits = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
         match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
             Some(byte) if *first == b'%' => {
                 bytes.push(byte);
                 rest = after.get(2..).unwrap_or_default();
             }
-            // A percent sign without two digits stands for itself.
+            // A percent sign without two digits is kept.
             _ => {
                 bytes.push(*first);
                 rest = after;

@@ -1,29 +1,29 @@
 //! The labels of a row from another protocol.
 
-/// Labels by ascending name, none twice, none empty.
+/// Labels by ascending name, without repeated names and empty values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LabelSet {
     pairs: Vec<(String, String)>,
 }
 
 impl LabelSet {
-    /// Creates a set from pairs, as if each was [set](LabelSet::set) after the one before.
+    /// Creates a set from pairs, as if [`LabelSet::set`] was called for each pair in order.
     pub fn of(mut pairs: Vec<(String, String)>) -> LabelSet {
         pairs.sort_by(|a, b| a.0.cmp(&b.0));
         pairs.dedup_by(|later, kept| {
             let is_same = later.0 == kept.0;
-            // `dedup_by` keeps the first of equal names, but the later value holds.
+            // `dedup_by` keeps the first of equal names, but the later value must win.
             if is_same {
                 std::mem::swap(later, kept);
             }
             is_same
         });
-        // Empty values are removed last, since they may replace others.
+        // Empty values are removed last, because they may replace other values.
         pairs.retain(|(_, value)| !value.is_empty());
         LabelSet { pairs }
     }
 
-    /// Sets a label, or appends to its value after a semicolon.
+    /// Sets a label; if it exists, appends a semicolon and the value to its value.
     pub fn join(&mut self, name: &str, value: String) {
         match self.place(name) {
             Ok(at) => {

@@ -1,8 +1,8 @@
-//! Media types as HTTP writes them: `type/subtype; name=value; name="quoted value"`.
+//! Parses media types as in HTTP headers: `type/subtype; name=value; name="quoted value"`.
 //!
 //! Source: RFC 9110, sections 5.6 (tokens, quoted strings, parameters) and 8.3.1. Names of types
 //! and parameters are compared case-insensitively, values are not. White space around `=` is
-//! accepted, which the RFC calls bad.
+//! accepted, though the RFC forbids it.
 
 /// A media type with its parameters, in their order.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl<'a> MediaType<'a> {
         let mut parameters = Vec::new();
         while let Some(after) = rest.strip_prefix(';') {
             rest = trim_start(after);
-            // RFC 9110 allows nothing between two semicolons, and after the last.
+            // RFC 9110 allows empty parameters between semicolons and after the last one.
             if rest.is_empty() || rest.starts_with(';') {
                 continue;
             }
@@ -39,7 +39,7 @@ impl<'a> MediaType<'a> {
         rest.is_empty().then_some(MediaType { essence, parameters })
     }
 
-    /// Returns whether type and subtype are these, whatever the parameters.
+    /// Returns whether type and subtype equal `essence`; parameters are ignored.
     pub fn is(&self, essence: &str) -> bool {
         self.essence.eq_ignore_ascii_case(essence)
     }
@@ -50,7 +50,7 @@ impl<'a> MediaType<'a> {
     }
 }
 
-/// Takes a token or quoted string off the front.
+/// Splits a token or quoted string off the front.
 fn split_value(text: &str) -> Option<(String, &str)> {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([';', ' ', '\t']).unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! Messages of remote write and remote read, between the wire and the store; series selectors,
+//! Messages of remote write and remote read, converted between wire and store; series selectors,
 //! times, names. No sockets.
 
 pub mod external_labels;
@@ -20,13 +20,13 @@ pub mod time;
 pub mod work;
 pub mod write;
 
-/// Types of remote read, generated from `proto/`; the engine encodes those of answers.
+/// Types of remote read, generated from `proto/`. The engine encodes the types of answers itself.
 #[allow(missing_docs, dead_code, clippy::all)]
 mod proto {
     include!(concat!(env!("OUT_DIR"), "/prometheus.rs"));
 }
 
-/// An error in a compressed body.
+/// Fault of a request body.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
     #[error("the body would have {bytes} bytes decompressed; at most {bytes_max} are allowed")]
@@ -45,7 +45,7 @@ pub enum BodyError {
     },
     #[error("the body does not decode: {0}")]
     NotProtobuf(#[from] prost::DecodeError),
-    /// The bytes are not even fields of a message.
+    /// The bytes are not a sequence of protobuf fields.
     #[error("the body does not decode: {0}")]
     Malformed(#[from] tidepool_remote_write::Malformed),
 }
@@ -53,20 +53,20 @@ pub enum BodyError {
 /// Returns the decompressed length that a body in Snappy's block format states.
 pub fn decompressed_len(body: &[u8], bytes_max: usize) -> Result<usize, BodyError> {
     let bytes = snap::raw::decompress_len(body)?;
-    // Callers allocate as much, so both bounds come first.
+    // Callers allocate this many bytes, so both bounds are checked first.
     if bytes > bytes_max {
         return Err(BodyError::TooLarge { bytes, bytes_max });
     }
-    // Of all elements of the format, a copy with an offset of two bytes gives the most: 64 bytes
-    // for three.
+    // The densest element of the format, a copy with an offset of two bytes, encodes 64 bytes in
+    // three.
     if bytes > body.len().saturating_mul(64).div_ceil(3) {
         return Err(BodyError::Implausible { bytes, compressed: body.len() });
     }
     Ok(bytes)
 }
 
-/// Decompresses a body in Snappy's block format into `place`, which must hold as many bytes as the
-/// body states. Returns their number.
+/// Decompresses a body in Snappy's block format into `place`, which must be as long as the body
+/// states. Returns the number of bytes written.
 pub fn decompress(body: &[u8], place: &mut [u8]) -> Result<usize, BodyError> {
     Ok(snap::raw::Decoder::new().decompress(body, place)?)
 }

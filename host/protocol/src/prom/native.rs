@@ -12,13 +12,13 @@ pub fn zero_count(observations: u64) -> Option<ZeroCount> {
     Some(ZeroCount::ZeroCountInt(observations))
 }
 
-/// Converts a histogram of an exposition for remote write. Its counter may have been reset.
+/// Converts a histogram of an exposition for remote write.
 pub fn of_exposition(histogram: &NativeHistogram, timestamp_ms: i64) -> Histogram {
     let spans = |spans: &[Span]| {
         let span = |span: &Span| BucketSpan { offset: span.offset, length: span.length };
         spans.iter().map(span).collect()
     };
-    // An exposition does not tell whether a counter was reset.
+    // An exposition does not show whether the counter was reset.
     let hint = if histogram.is_gauge { ResetHint::Gauge } else { ResetHint::Unknown };
     let base = Histogram {
         sum: histogram.sum,

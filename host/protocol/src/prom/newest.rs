@@ -1,4 +1,4 @@
-//! The newest sample of each series of an answer to a read, for federation.
+//! Decodes the newest sample of each series in an answer to remote read, for federation.
 
 use super::proto::{self, BucketSpan, QueryResult, histogram};
 use prost::{DecodeError, Message};
@@ -45,7 +45,7 @@ pub struct FloatHistogram {
 impl Newest {
     /// Returns the approximate size in memory, in bytes.
     pub fn bytes(&self) -> usize {
-        // 48 bytes are the two strings themselves.
+        // 48 bytes are the two `String` values without their text.
         let labels: usize =
             self.labels.iter().map(|(name, value)| name.len() + value.len() + 48).sum();
         let value = match &self.value {
@@ -65,8 +65,8 @@ impl FloatHistogram {
         self.schema == CUSTOM_BUCKETS_SCHEMA
     }
 
-    /// Returns upper bounds with cumulative counts, without the infinite last one; for custom
-    /// bounds.
+    /// Returns the upper bounds of custom buckets with cumulative counts, without the last,
+    /// infinite bucket.
     pub fn classic_buckets(&self) -> Vec<(f64, f64)> {
         let mut counts = vec![0.0; self.custom_values.len()];
         let mut index = 0_i64;
@@ -74,7 +74,7 @@ impl FloatHistogram {
         for span in &self.positive_spans {
             index += i64::from(span.offset);
             for count in buckets.by_ref().take(span.length as usize) {
-                // Buckets of infinity, and those of damaged histograms, have no bound.
+                // The infinite bucket, and buckets of damaged histograms, have no bound here.
                 let place = usize::try_from(index).ok().and_then(|index| counts.get_mut(index));
                 if let Some(place) = place {
                     *place = *count;
@@ -91,8 +91,8 @@ impl FloatHistogram {
     }
 }
 
-/// Decodes the newest samples in whole fields of a `prometheus.QueryResult`. Series without a name,
-/// and those whose newest sample is a stale marker, are left out.
+/// Decodes the newest samples from complete fields of a `prometheus.QueryResult`. Skips series
+/// without a name, and series whose newest sample is a stale marker.
 pub fn newest(fields: &[u8]) -> Result<Vec<Newest>, DecodeError> {
     let result = QueryResult::decode(fields)?;
     Ok(result.timeseries.into_iter().filter_map(of_series).collect())
@@ -152,7 +152,7 @@ fn to_float(from: &proto::Histogram) -> FloatHistogram {
     }
 }
 
-/// Returns absolute counts, or the sums of deltas.
+/// Returns the absolute counts, or the running sums of the deltas.
 fn counts(counts: &[f64], deltas: &[i64]) -> Vec<f64> {
     // Only float histograms have counts; integer histograms have deltas.
     if !counts.is_empty() {

@@ -1,6 +1,6 @@
-//! Assigns the rows of a piece to data points: a sender counts those, and knows of no rows.
+//! Assigns rows to data points, because OTLP senders count rejected data points, not rows.
 
-/// Data points that the next rows belong to.
+/// Kind of the data point that the next rows belong to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RowsOf {
     /// A data point with one row.
@@ -12,16 +12,16 @@ pub enum RowsOf {
     Nothing,
 }
 
-/// The data points of a piece.
+/// Data points of a piece (a part of a request's rows).
 #[derive(Debug, Default)]
 pub struct Points {
-    /// Number of rows of each.
+    /// Number of rows of each data point.
     rows: Vec<u32>,
-    /// Whether the first one has rows in the previous piece.
+    /// Whether the first data point has rows in the previous piece.
     is_continued: bool,
 }
 
-/// Counts the rejected data points, of which a piece may hold only a part.
+/// Counts the rejected data points, some of which span two pieces.
 #[derive(Debug, Default)]
 pub struct Rejected {
     points: u64,
@@ -29,24 +29,24 @@ pub struct Rejected {
 }
 
 impl Points {
-    /// Begins a data point. One without rows does not count.
+    /// Begins a data point. A data point without rows is not counted.
     pub fn begin(&mut self) {
         match self.rows.as_slice() {
-            // The point before ended with its piece, so nothing continues here.
+            // The previous point ended with its piece, so no point continues in this piece.
             [0] => self.is_continued = false,
             [.., 0] => {}
             _ => self.rows.push(0),
         }
     }
 
-    /// Counts a row of the last data point, if there is any.
+    /// Counts a row of the last data point, if one has begun.
     pub fn count_row(&mut self) {
         if let Some(rows) = self.rows.last_mut() {
             *rows += 1;
         }
     }
 
-    /// Takes the points of a piece that ends here; the last one may continue in the next piece.
+    /// Returns the points of the piece that ends here. The last point may continue.
     pub fn take(&mut self) -> Points {
         let next = match self.rows.is_empty() {
             true => Points::default(),
@@ -55,14 +55,14 @@ impl Points {
         std::mem::replace(self, next)
     }
 
-    /// Returns the smallest number of data points that have so many rows. As a rule, whole points
-    /// are refused.
+    /// Returns the smallest number of data points that can have `refused_rows` rows, because
+    /// usually whole points are refused.
     fn of_refused(&self, refused_rows: u64) -> u64 {
         if refused_rows == 0 {
             return 0;
         }
         let mut rows = self.rows.clone();
-        // The smallest number is that of the widest points.
+        // The number is smallest if the points with the most rows were refused.
         rows.sort_unstable_by(|one, other| other.cmp(one));
         let mut left = refused_rows;
         let mut points = 0;
@@ -82,10 +82,10 @@ impl Points {
 }
 
 impl Rejected {
-    /// Adds a piece, of which `stored_rows` rows are stored.
+    /// Adds a piece; `stored_rows` of its rows were stored.
     pub fn add(&mut self, points: &Points, stored_rows: u64) {
         let refused = points.of_refused(points.rows().saturating_sub(stored_rows));
-        // A point in two pieces was counted with the previous one.
+        // A rejected point that spans two pieces was counted in the previous piece.
         self.points += refused - u64::from(points.is_continued && self.is_last && refused > 0);
         self.is_last = refused > 0;
     }

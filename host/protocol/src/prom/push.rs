@@ -1,4 +1,4 @@
-//! The URL of a push: timestamp and labels of the pushed samples.
+//! Parses the URL of a push: timestamp and labels for the pushed samples.
 //!
 //! ```text
 //! ?timestamp=1700000000000&extra_label=site=north&extra_label=rack=7    as VictoriaMetrics
@@ -12,7 +12,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 /// Timestamp and labels of a push.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Push {
-    /// Timestamp of samples that have none.
+    /// Timestamp of samples without one.
     pub timestamp_ms: Option<i64>,
     /// Labels that all series get.
     pub labels: Vec<(String, String)>,
@@ -29,14 +29,14 @@ pub enum PushError {
     Timestamp(String),
 }
 
-/// Padding is optional, as in the Pushgateway.
+/// Decoder in which padding is optional, as in the Pushgateway.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &URL_SAFE,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
 impl Push {
-    /// Parses the rest of the path behind that of the handler, and the query.
+    /// Parses the query, and the path after that of the handler.
     pub fn read(path: &str, query: &str) -> Result<Push, PushError> {
         let mut push = Push { timestamp_ms: None, labels: grouping(path)? };
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -72,7 +72,7 @@ fn grouping(path: &str) -> Result<Vec<(String, String)>, PushError> {
     for [name, value] in pairs {
         let label = match name.strip_suffix("@base64") {
             Some(name) => {
-                // The Pushgateway writes an empty value as one sign of padding.
+                // The Pushgateway encodes an empty value as a single padding character.
                 let value = if *value == "=" { "" } else { value };
                 let value = BASE64.decode(value).ok().and_then(|v| String::from_utf8(v).ok());
                 (name.to_owned(), value.ok_or_else(wrong)?)
@@ -80,7 +80,7 @@ fn grouping(path: &str) -> Result<Vec<(String, String)>, PushError> {
             None => (unescaped(name), unescaped(value)),
         };
         let is_job = label.0 == "job";
-        // The Pushgateway demands a job in front, which is not empty.
+        // The Pushgateway requires the job as the first label, with a value.
         if labels.is_empty() != is_job || label.0.is_empty() || (is_job && label.1.is_empty()) {
             return Err(wrong());
         }
@@ -89,9 +89,9 @@ fn grouping(path: &str) -> Result<Vec<(String, String)>, PushError> {
     Ok(labels)
 }
 
-/// Decodes percent signs; a plus sign stands for itself.
+/// Decodes percent escapes; a plus sign is kept.
 fn unescaped(part: &str) -> String {
-    // In a form, these three have other meanings.
+    // Escaped first, because these characters have other meanings in a form.
     let part = part.replace('+', "%2B").replace('&', "%26").replace('=', "%3D");
     form_urlencoded::parse(part.as_bytes()).map(|(name, _)| name.into_owned()).collect()
 }

@@ -1,7 +1,7 @@
-//! The answer to a query as a message, `tidepool.QueryResponse` of `proto/`.
+//! Encodes the answer to a query as a message, `tidepool.QueryResponse` of `proto/`.
 //!
 //! The engine writes the field `timeseries` piece by piece; this module writes the fields before
-//! and behind it. Concatenated, they are the message.
+//! and after it. All parts concatenated are the message.
 
 use prost::Message;
 
@@ -19,12 +19,12 @@ mod messages {
 
 pub use messages::tidepool::{QueryResponse, QueryStats, ResultType};
 
-/// Encodes the type of an answer, and its text if it is one.
+/// Encodes the result type of an answer, and the text of a string result.
 pub fn begin(kind: ResultType, text: String) -> Vec<u8> {
     QueryResponse { result_type: kind.into(), text, ..QueryResponse::default() }.encode_to_vec()
 }
 
-/// Encodes the fields that are known at the end.
+/// Encodes the fields that are known only at the end.
 pub fn end(warnings: Vec<String>, infos: Vec<String>, stats: Option<QueryStats>) -> Vec<u8> {
     QueryResponse { warnings, infos, stats, ..QueryResponse::default() }.encode_to_vec()
 }

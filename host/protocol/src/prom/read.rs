@@ -3,8 +3,8 @@
 //! Source: Prometheus' remote read protocol 1.0 (`prompb/remote.proto` and the remote-read API
 //! document).
 //!
-//! Hints are advice and are not used, not even `func="series"`: clients take frames of series
-//! without chunks for broken, and those that ask for SAMPLES expect samples.
+//! Hints are optional advice and are ignored, even `func="series"`: clients treat streamed series
+//! without chunks as broken, and clients that ask for SAMPLES expect samples.
 
 use super::BodyError;
 use super::external_labels::ExternalLabels;
@@ -22,7 +22,7 @@ pub const SAMPLES_CONTENT_TYPE: &str = "application/x-protobuf";
 pub const STREAMED_CONTENT_TYPE: &str =
     "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse";
 
-/// Numbers of fields of `prometheus.ReadRequest` and `prometheus.Query`.
+/// Field numbers of `prometheus.ReadRequest` (queries) and `prometheus.Query` (matchers).
 const QUERIES: u32 = 1;
 const MATCHERS: u32 = 3;
 
@@ -38,16 +38,16 @@ pub struct ReadQuery {
 /// Format and limits of the answer to a read.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadFormat {
-    /// Format of a part. A part of `samples` may end within a field; one of the other formats ends
-    /// between two frames or series.
+    /// Format of a part of the answer. A part of `samples` may end within a field; a part of
+    /// another format ends between two frames or series.
     pub frames: FrameFormat,
     /// Size limit of a streamed frame; 0 means the engine's default.
     pub frame_bytes_max: u32,
     /// Limit on the samples of one query; 0 means no limit.
     pub samples_max: u64,
-    /// For SAMPLES: the results make one `prometheus.ReadResponse` in Snappy's block format, of at
-    /// most so many bytes before compression; 0 means only the format's limit. Limits are checked
-    /// before the first part.
+    /// For SAMPLES: the results form one `prometheus.ReadResponse` in Snappy's block format. The
+    /// value limits its bytes before compression; 0 means only the format's limit. Limits are
+    /// checked before the first part.
     pub message_bytes_max: Option<u64>,
 }
 
@@ -56,7 +56,7 @@ impl ReadFormat {
     /// order, each with exactly the samples inside the range.
     pub const TIME_SERIES: ReadFormat = ReadFormat::of_frames(FrameFormat::Samples);
 
-    /// Series as one instance passes them to another.
+    /// Format in which one engine instance passes series to another.
     pub const CHUNKED_SERIES: ReadFormat = ReadFormat::of_frames(FrameFormat::ChunkedSeries);
 
     const fn of_frames(frames: FrameFormat) -> ReadFormat {
@@ -97,7 +97,7 @@ pub struct ReadLimits {
 /// A read request that can be answered.
 #[derive(Debug)]
 pub struct ReadPlan {
-    /// Format that the client prefers among the supported ones.
+    /// Format that the client prefers among the supported formats.
     pub format: ReadFormat,
     /// Queries in the order of the request.
     pub queries: Vec<ReadQuery>,
@@ -125,8 +125,8 @@ pub enum ReadRequestError {
 
 /// Decodes a decompressed request.
 ///
-/// An equality matcher for the value of an external label selects series without that label, which
-/// the answer adds. Other matchers are taken as they are.
+/// An equality matcher for an external label of this node selects series without that label,
+/// because the answer adds it. Other matchers are not changed.
 pub fn plan(
     body: &[u8],
     external: &ExternalLabels,
@@ -153,7 +153,7 @@ pub fn plan(
                     });
                 }
             };
-            // Series are stored without external labels, so an absent label is the one to match.
+            // Stored series lack external labels, so the matcher must select an absent label.
             let is_external = op == MatchOp::Equal
                 && external.get(&matcher.name).is_some_and(|value| value == matcher.value);
             let value = if is_external { String::new() } else { matcher.value };
@@ -166,8 +166,8 @@ pub fn plan(
     Ok(ReadPlan { format, queries })
 }
 
-/// Refuses too many queries and matchers before decoding: two bytes of a request can take fifty in
-/// a matcher.
+/// Refuses too many queries and matchers before decoding: two bytes of a request can need fifty
+/// bytes as a decoded matcher.
 fn count_queries(body: &[u8]) -> Result<(), ReadRequestError> {
     let mut count = SelectionCount::default();
     for query in Fields::new(body) {
@@ -191,8 +191,8 @@ fn preferred_format(accepted: &[i32], limits: ReadLimits) -> Option<ReadFormat> 
     known.next().map(|kind| ReadFormat::of_response(kind, limits))
 }
 
-/// Begins a query's result in a `prometheus.ReadResponse`. Fields of a `prometheus.QueryResult`
-/// with `result_bytes` bytes follow.
+/// Writes the head of a query's result in a `prometheus.ReadResponse`. The caller appends
+/// `result_bytes` bytes, the fields of a `prometheus.QueryResult`.
 pub fn put_query_result_head(response: &mut Vec<u8>, result_bytes: u64) {
     // Tag of the field `results`, which is 1.
     response.push(0x0a);

@@ -25,17 +25,17 @@ pub const PIECE_BYTES: usize = 256 * 1024;
 /// Tag of the sum in a `Histogram`.
 const HISTOGRAM_SUM: u8 = 3 << 3 | 1;
 
-/// Name of the label that holds the metric name.
+/// Name of the label with the metric's name.
 pub const NAME: &str = "__name__";
 
 #[derive(Clone, Copy, Debug)]
 pub enum RowValue<'a> {
     Float(f64),
-    /// A native histogram, whose own timestamp is used.
+    /// A native histogram. Its own timestamp is used instead of the row's.
     Histogram(&'a Histogram),
 }
 
-/// An example of the events that a row counts.
+/// Example of an event that a row counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exemplar {
     pub labels: Vec<(String, String)>,
@@ -52,7 +52,7 @@ pub struct Family<'a> {
     pub unit: &'a str,
 }
 
-/// The receiver of the rows is gone.
+/// The receiver of the rows has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the rows are no longer taken")]
 pub struct ReceiverClosed;
@@ -67,32 +67,32 @@ pub trait RowSink {
         exemplars: &[Exemplar],
     ) -> Result<(), ReceiverClosed>;
 
-    /// Takes the metadata of a family.
+    /// Writes the metadata of a family.
     fn family(&mut self, family: Family<'_>) -> Result<(), ReceiverClosed>;
 
-    /// Announces the data points of the next rows.
+    /// Announces which kind of data point the next rows belong to.
     fn begin(&mut self, _of: RowsOf) {}
 
-    /// Fails if no more rows are wanted. To be called in work that makes no rows, such as rejecting
-    /// parts of a request.
+    /// Fails if no more rows are accepted. To be called during work that writes no rows, such as
+    /// rejecting parts of a request.
     fn go_on(&self) -> Result<(), ReceiverClosed> {
         Ok(())
     }
 }
 
-/// A remote-write request, not compressed.
+/// An uncompressed remote-write request.
 #[derive(Debug)]
 pub struct Piece {
     pub version: RemoteWriteVersion,
     pub body: Vec<u8>,
-    /// Data points that the rows belong to.
+    /// Data points of the rows in the body.
     pub points: Points,
 }
 
-/// Writes rows as remote-write requests.
+/// Encodes rows as remote-write requests.
 pub struct RequestWriter<F> {
     hand_over: F,
-    /// One piece for each [`RowsOf`], so that refused rows are assigned to data points.
+    /// One piece for each [`RowsOf`], so that refused rows can be assigned to data points.
     pieces: [Unfinished; 3],
     of: RowsOf,
     metadata: Vec<u8>,
@@ -101,10 +101,10 @@ pub struct RequestWriter<F> {
     scratch: Scratch,
 }
 
-/// A piece that is not full.
+/// A piece that is still being filled.
 #[derive(Default)]
 struct Unfinished {
-    /// References of the symbols in the table.
+    /// References of the symbols that are in the table.
     symbols: HashMap<String, u32>,
     /// Encoded fields of the symbol table.
     table: Vec<u8>,
@@ -112,7 +112,7 @@ struct Unfinished {
     points: Points,
 }
 
-/// Buffers that are reused for each row.
+/// Buffers that each row reuses.
 #[derive(Default)]
 struct Scratch {
     refs: Vec<u32>,
@@ -135,12 +135,12 @@ impl<F: FnMut(Piece) -> Result<(), ReceiverClosed>> RequestWriter<F> {
         }
     }
 
-    /// Limits the work that the rows may cause.
+    /// Sets a limit on the work that the rows may cause.
     pub fn with_limit(self, limit: WorkLimit) -> RequestWriter<F> {
         RequestWriter { limit: Some(limit), ..self }
     }
 
-    /// Returns whether the rows would cost more than the limit allows.
+    /// Returns whether the rows have exceeded the limit.
     pub fn is_spent(&self) -> bool {
         self.limit.as_ref().is_some_and(WorkLimit::is_spent)
     }
@@ -149,7 +149,7 @@ impl<F: FnMut(Piece) -> Result<(), ReceiverClosed>> RequestWriter<F> {
         self.rows
     }
 
-    /// Passes on the rest. Metadata comes behind the series of its families.
+    /// Passes on all unfinished pieces; metadata after the series of its families.
     pub fn finish(&mut self) -> Result<(), ReceiverClosed> {
         for of in [RowsOf::Point, RowsOf::WidePoint, RowsOf::Nothing] {
             self.finish_piece(of)?;
@@ -181,7 +181,7 @@ impl<F: FnMut(Piece) -> Result<(), ReceiverClosed>> RequestWriter<F> {
         labels: impl Iterator<Item = (&'a str, &'a str)>,
         message: &mut Vec<u8>,
     ) {
-        // Moved out while other fields of `self` are borrowed.
+        // Moved out, because `self` is borrowed below.
         let mut refs = std::mem::take(&mut self.scratch.refs);
         refs.clear();
         let piece = &mut self.pieces[self.of as usize];
@@ -194,7 +194,7 @@ impl<F: FnMut(Piece) -> Result<(), ReceiverClosed>> RequestWriter<F> {
 }
 
 impl<F: FnMut(Piece) -> Result<(), ReceiverClosed>> RequestWriter<F> {
-    /// Takes an exemplar of a stored series, as a series without rows.
+    /// Writes an exemplar of a stored series, encoded as a series without samples.
     pub fn exemplar(
         &mut self,
         labels: &LabelSet,
@@ -209,7 +209,7 @@ impl<F: FnMut(Piece) -> Result<(), ReceiverClosed>> RequestWriter<F> {
         row: Option<(i64, RowValue<'_>)>,
         exemplars: &[Exemplar],
     ) -> Result<(), ReceiverClosed> {
-        // Charged before the labels are copied and hashed.
+        // Charged before the labels are copied and hashed, which costs the work.
         if let Some(limit) = &mut self.limit {
             limit.take(labels)?;
         }
@@ -225,7 +225,7 @@ impl<F: FnMut(Piece) -> Result<(), ReceiverClosed>> RequestWriter<F> {
             Some((_, RowValue::Histogram(histogram))) => {
                 part.clear();
                 part.extend_from_slice(&histogram.encode_to_vec());
-                // prost leaves out zeros, and with a negative one its sign.
+                // prost omits a zero sum, and thereby the sign of a negative zero.
                 if histogram.sum == 0.0 && histogram.sum.is_sign_negative() {
                     part.push(HISTOGRAM_SUM);
                     part.extend_from_slice(&histogram.sum.to_le_bytes());
@@ -248,7 +248,7 @@ impl<F: FnMut(Piece) -> Result<(), ReceiverClosed>> RequestWriter<F> {
             self.rows += 1;
             piece.points.count_row();
         }
-        // Checked behind the row, so a piece exceeds its size by one row at most.
+        // Checked after the row, so a piece exceeds its size by one row at most.
         let is_full = piece.table.len() + piece.series.len() >= PIECE_BYTES;
         if is_full { self.finish_piece(self.of) } else { Ok(()) }
     }
@@ -268,13 +268,13 @@ impl<F: FnMut(Piece) -> Result<(), ReceiverClosed>> RowSink for RequestWriter<F>
     fn family(&mut self, family: Family<'_>) -> Result<(), ReceiverClosed> {
         let Family { name, kind, help, unit } = family;
         put_family_metadata(&mut self.metadata, kind as u8, name, help, unit);
-        // `finish` passes on all series first, and metadata behind them.
+        // `finish` passes on all series first, and then the metadata.
         if self.metadata.len() >= PIECE_BYTES { self.finish() } else { Ok(()) }
     }
 
     fn begin(&mut self, of: RowsOf) {
         self.of = of;
-        // Rows about the sender belong to no data point.
+        // Rows about the sender itself belong to no data point.
         if of != RowsOf::Nothing {
             self.pieces[of as usize].points.begin();
         }
@@ -286,9 +286,9 @@ impl<F: FnMut(Piece) -> Result<(), ReceiverClosed>> RowSink for RequestWriter<F>
 }
 
 impl Unfinished {
-    /// Returns the reference of a symbol. The first symbol is empty.
+    /// Returns the reference of a symbol; adds the symbol to the table if needed.
     fn symbol(&mut self, text: &str) -> u32 {
-        // Remote write 2.0 demands that symbol 0 is empty.
+        // Remote write 2.0 requires that symbol 0 is empty.
         if self.symbols.is_empty() {
             self.add_symbol("");
         }
@@ -299,7 +299,7 @@ impl Unfinished {
     }
 
     fn add_symbol(&mut self, text: &str) -> u32 {
-        // Cannot overflow: a piece has about `PIECE_BYTES`.
+        // Cannot overflow, because a piece has about `PIECE_BYTES` bytes.
         let symbol_ref = self.symbols.len() as u32;
         put_symbol(&mut self.table, text);
         self.symbols.insert(text.to_owned(), symbol_ref);

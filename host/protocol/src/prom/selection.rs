@@ -1,14 +1,14 @@
-//! Limits on the matchers and selectors of one request: the same at every endpoint.
+//! Limits on the matchers and selectors of one request, equal for all endpoints.
 //!
 //! Each matcher costs work for every series or value that it is compared with, and each selector a
-//! list of series. So both are counted while a request is read, before anything is made of it.
+//! list of series. So both are counted while a request is parsed, before any of that work.
 
 use tidepool_runtime::Matcher;
 
 /// Limit on the selectors of one request; queries of a remote read count as selectors.
 pub const SELECTORS_MAX: usize = 100;
 
-/// Limit on the matchers of one request, over all selectors; a metric name is one.
+/// Limit on the matchers of one request, over all selectors; a metric name counts as a matcher.
 pub const MATCHERS_MAX: usize = 200;
 
 /// Error of a request with too many selectors or matchers.
@@ -39,7 +39,7 @@ impl SelectionCount {
         count(&mut self.matchers, SelectionError { what, max: MATCHERS_MAX })
     }
 
-    /// Counts selectors that are parsed already.
+    /// Checks selectors that are already parsed.
     pub fn check<'a>(
         selectors: impl IntoIterator<Item = &'a Vec<Matcher>>,
     ) -> Result<(), SelectionError> {

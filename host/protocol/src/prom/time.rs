@@ -1,19 +1,19 @@
-//! Parses times in parameters of requests: seconds since the epoch, or RFC 3339.
+//! Parses times in request parameters: seconds since the epoch, or RFC 3339.
 
 use jiff::civil::DateTime;
 
-/// Earliest time that Prometheus knows, in milliseconds, and its notation.
+/// Prometheus' earliest time in milliseconds; `TIME_MIN` is its text form.
 pub const TIME_MIN_MS: i64 = (i64::MIN / 1000 + 62_135_596_801) * 1000;
 const TIME_MIN: &str = "-292273086-05-16T16:47:06Z";
 
-/// Latest time that Prometheus knows, in milliseconds, and its notation.
+/// Prometheus' latest time in milliseconds; `TIME_MAX` is its text form.
 pub const TIME_MAX_MS: i64 = (i64::MAX / 1000 - 62_135_596_801) * 1000 + 999;
 const TIME_MAX: &str = "292277025-08-18T07:12:54.999999999Z";
 
 /// Parses a time to milliseconds since the epoch, limited to the range of Prometheus.
 pub fn parse_time(text: &str) -> Option<i64> {
     if let Ok(seconds) = text.parse::<f64>() {
-        // Seconds and fraction apart, so that large numbers keep their milliseconds.
+        // Whole seconds and fraction separately, so that large numbers keep their milliseconds.
         let fraction_ms = (seconds.fract() * 1000.0).round();
         let whole_ms = (seconds.trunc() as i64).saturating_mul(1000);
         let time_ms = whole_ms.saturating_add(fraction_ms as i64);
@@ -29,8 +29,8 @@ pub fn parse_time(text: &str) -> Option<i64> {
     }
 }
 
-/// Parses times of the last day of the year 9999, which mean no end. A `jiff::Timestamp` ends
-/// before that day, so that it has a date in every time zone.
+/// Parses times on the last days of the year 9999, which mean no end. `jiff::Timestamp` ends before
+/// the last day, so that each timestamp has a date in every time zone.
 fn last_day(text: &str) -> Option<i64> {
     let utc = text.strip_suffix('Z').filter(|text| text.starts_with("9999-12-3"))?;
     let time = utc.parse::<DateTime>().ok().filter(|_| utc.contains('T'))?;

@@ -1,21 +1,21 @@
-//! Limits the work that the rows of one request may cause, and ends it if the client is gone.
+//! Limits the work for the rows of one request, and stops it when the client disconnects.
 //!
-//! Each row repeats the labels of its resource, its scope or its URL, and its receiver copies and
-//! hashes them: a label of 250 kB above 260,000 buckets took 64 GB, from a request of 4 MB. So a
-//! request has a budget of label text that grows with its body.
+//! Each row repeats the labels of its resource, its scope or its URL, and the receiver of the rows
+//! copies and hashes them: a label of 250 kB with 260,000 buckets took 64 GB, from a request of 4
+//! MB. So the label text of a request has a budget, which grows with the body.
 
 use super::rows::{LabelSet, ReceiverClosed};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Cost of a label beside its text, in bytes: it is looked up and referred to.
+/// Cost of a label in addition to its text, in bytes, for the lookup and the reference.
 const BYTES_PER_LABEL: u64 = 256;
 
-/// Budget of each request, in bytes of label text.
+/// Minimum budget of a request, in bytes of label text.
 const BYTES_MIN: u64 = 1 << 30;
 
 /// Additional budget for each byte of the body. A data point of thirty bytes with twenty labels
-/// costs about this.
+/// costs about this much per byte.
 const BYTES_PER_BODY_BYTE: u64 = 256;
 
 /// Remaining budget of a request.
@@ -35,7 +35,7 @@ pub struct Client(Arc<AtomicBool>);
 pub struct Presence(Client);
 
 impl Client {
-    /// Returns a guard; the client counts as waiting until it is dropped.
+    /// Returns a guard; the client counts as waiting until the guard is dropped.
     pub fn presence(&self) -> Presence {
         Presence(self.clone())
     }
@@ -55,23 +55,23 @@ impl WorkLimit {
         WorkLimit { bytes_left, is_spent: false, client }
     }
 
-    /// Charges the labels of a row, before the row is taken.
+    /// Charges the labels of a row; to be called before the row is written.
     pub fn take(&mut self, labels: &LabelSet) -> Result<(), ReceiverClosed> {
         self.go_on()?;
         let text = |(name, value): (&str, &str)| (name.len() + value.len()) as u64;
         let bytes: u64 = labels.iter().map(|label| BYTES_PER_LABEL + text(label)).sum();
-        // Stays set through `go_on`: no shorter row is taken behind a refused one.
+        // `go_on` then fails, so that no shorter row is accepted after a refused row.
         self.is_spent = bytes > self.bytes_left;
         self.bytes_left = self.bytes_left.saturating_sub(bytes);
         if self.is_spent { Err(ReceiverClosed) } else { Ok(()) }
     }
 
-    /// Fails if no more rows are taken. To be called wherever work makes no row.
+    /// Fails if no more rows are accepted. To be called during work that writes no rows.
     pub fn go_on(&self) -> Result<(), ReceiverClosed> {
         if self.is_spent || self.client.0.load(Relaxed) { Err(ReceiverClosed) } else { Ok(()) }
     }
 
-    /// Returns whether the request asked for more than its budget.
+    /// Returns whether the request has exceeded its budget.
     pub fn is_spent(&self) -> bool {
         self.is_spent
     }

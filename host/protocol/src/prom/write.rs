@@ -9,10 +9,10 @@ use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
 use std::borrow::Cow;
 use tidepool_runtime::{RefusalReason, RemoteWriteVersion, WriteOutcome};
 
-/// Number of refusals that are described.
+/// Maximum number of refusals in an answer's text.
 pub const REFUSALS_MAX: usize = 10;
 
-/// Headers that tell a 2.0 sender how much was written.
+/// Headers that report to a 2.0 sender how much was written.
 pub const WRITTEN_HEADERS: [&str; 3] = [
     "x-prometheus-remote-write-samples-written",
     "x-prometheus-remote-write-histograms-written",
@@ -31,12 +31,12 @@ pub enum NegotiationError {
     ContentEncoding(String),
 }
 
-/// Returns the version of a request's message. No content type means 1.0, no encoding means Snappy;
-/// an empty header is none.
+/// Returns the version of a request's message. A missing or empty content type means 1.0, a missing
+/// or empty encoding means Snappy.
 pub fn negotiate(headers: &HeaderMap) -> Result<RemoteWriteVersion, NegotiationError> {
     let mut version = None;
     for text in texts(headers, CONTENT_TYPE) {
-        // A repeated header is accepted if it names the same message.
+        // A repeated header is accepted if all name the same message.
         let one = version_of(&text).filter(|one| version.is_none_or(|other| other == *one));
         version = Some(one.ok_or_else(|| NegotiationError::ContentType(text.into_owned()))?);
     }
@@ -48,7 +48,7 @@ pub fn negotiate(headers: &HeaderMap) -> Result<RemoteWriteVersion, NegotiationE
     Ok(version.unwrap_or(RemoteWriteVersion::V1))
 }
 
-/// Returns the values of all headers of a name that are not empty.
+/// Returns the values of all headers with a name, except for empty values.
 fn texts(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = Cow<'_, str>> {
     let values = headers.get_all(name).into_iter();
     let texts = values.map(|value| String::from_utf8_lossy(value.as_bytes().trim_ascii()));
@@ -58,7 +58,7 @@ fn texts(headers: &HeaderMap, name: HeaderName) -> impl Iterator<Item = Cow<'_, 
 fn version_of(content_type: &str) -> Option<RemoteWriteVersion> {
     let media_type = MediaType::parse(content_type)?;
     let mut messages = media_type.values("proto");
-    // Remote write 1.0 has no such parameter.
+    // Content types of remote write 1.0 have no parameter `proto`.
     let message = messages.next().unwrap_or("prometheus.WriteRequest");
     // Conflicting `proto` parameters are refused.
     if !media_type.is("application/x-protobuf") || messages.any(|other| other != message) {
@@ -71,7 +71,7 @@ fn version_of(content_type: &str) -> Option<RemoteWriteVersion> {
     }
 }
 
-/// Returns the answer about refused rows: counts, then the first few with their reasons.
+/// Returns the text about refused rows: counts, then the first refusals with their reasons.
 pub fn refusal_text(outcome: &WriteOutcome) -> String {
     let WriteOutcome { samples_written, histograms_written, exemplars_written, refused, .. } =
         outcome;
@@ -90,12 +90,12 @@ pub fn refusal_text(outcome: &WriteOutcome) -> String {
     text
 }
 
-/// Returns whether time can cure a refusal, so that the sender should try again.
+/// Returns whether a refusal may be temporary, so that the sender should retry.
 pub fn may_clear(outcome: &WriteOutcome) -> bool {
     outcome.refusals.iter().any(|refusal| clears(refusal.reason))
 }
 
-/// Returns whether time can cure refusals for a reason.
+/// Returns whether refusals for this reason may be temporary.
 pub fn clears(reason: RefusalReason) -> bool {
     matches!(reason, RefusalReason::SeriesLimit | RefusalReason::MemoryLimit)
 }

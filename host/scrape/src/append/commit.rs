@@ -8,16 +8,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 use tidepool_turns::Pace;
 
-/// Maximum number of label sets in one request for references, so that those of a first scrape of
-/// many series are never in memory together.
+/// Maximum number of label sets in one request for references, which bounds the memory for label
+/// sets in the first scrape of many series.
 const SETS_PER_REQUEST: usize = 1024;
 
-/// Cache entries and report series that share a reference.
+/// Owners of one series' reference: cache entries and report series, each with the old reference.
 type Owners<'a> = &'a [(SeriesRef, Owner)];
 
 impl Appender {
-    /// Stores the batch. `now_ms` is the current time. On an error nothing was stored, except that
-    /// new series may exist.
+    /// Stores the batch. `now_ms` is the current time. After an error nothing is stored, but new
+    /// series may exist.
     pub async fn commit<S: Store>(
         &mut self,
         store: &S,
@@ -31,19 +31,19 @@ impl Appender {
                 self.metrics.samples_duplicate.add(refused(Reason::Duplicate));
                 self.metrics.samples_out_of_bounds.add(refused(Reason::OutOfBounds));
                 self.metrics.exemplars_out_of_order.add(appended.exemplars_out_of_order);
-                // Only now: an exemplar that was not stored has to be stored by a later scrape.
+                // Only now, because a later scrape has to store an exemplar that was not stored.
                 let stored = std::mem::take(&mut self.scrape.exemplars);
                 stored.into_iter().for_each(|exemplar| self.cache.note_exemplar(exemplar));
             }
             Err(_) => {
-                // The changed metadata was in the batch that is lost.
+                // The batch with the changed metadata is lost, so all metadata is sent again.
                 let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
                 families.change_all();
                 drop(families);
             }
         }
         self.scrape.labels_bytes = 0;
-        // A stored scrape does not fail for memory any more; the next one does.
+        // A stored scrape does not fail for lack of memory; the next scrape would.
         let _ = self.hold();
         result
     }
@@ -56,8 +56,7 @@ impl Appender {
         let (mut refused, first_refusal) = self.resolve_pending(store).await?;
         let mut batch = Arc::new(std::mem::take(&mut self.scrape.batch));
         let appended = match store.append(batch.clone(), now_ms).await {
-            // The store may have dropped a series, or have restarted, since its reference was
-            // given.
+            // The store may have dropped a series or restarted after it returned the reference.
             Err(StoreError::UnknownSeries) => {
                 let mut renewed = Arc::unwrap_or_clone(batch);
                 refused.add_all(self.resolve_again(store, &mut renewed).await?);
@@ -70,7 +69,7 @@ impl Appender {
         if !appended.refused_rows.is_empty() {
             let ends = self.end_refused(&batch, &appended.refused_rows);
             if !ends.markers.is_empty() {
-                // Markers only, so its outcome has nothing to count.
+                // The batch contains only markers, so its outcome is not counted.
                 store.append(Arc::new(ends), now_ms).await?;
             }
         }
@@ -79,8 +78,8 @@ impl Appender {
         Ok(appended)
     }
 
-    /// Ends series whose samples were all refused, if the scrape before had them: they count as
-    /// absent. Upstream: TestScrapeLoopCreatesStaleMarkersOnOOOAppend.
+    /// Ends series whose samples were all refused, if the previous scrape had the series: a refused
+    /// series counts as absent. Upstream: TestScrapeLoopCreatesStaleMarkersOnOOOAppend.
     fn end_refused(&mut self, batch: &Batch, refused_rows: &[u32]) -> Batch {
         let rows: HashSet<u32> = refused_rows.iter().copied().collect();
         let (mut refused, mut stored) = (HashSet::new(), HashSet::new());
@@ -96,23 +95,23 @@ impl Appender {
         Batch { markers, markers_at_ms: batch.markers_at_ms, ..Batch::default() }
     }
 
-    /// Requests the references of new series, some at a time. Removes rows of series that the store
-    /// refuses; returns their number, and the store's reason for the first.
+    /// Requests the references of new series, in several requests. Removes rows of series that the
+    /// store refuses; returns the number of rows, and the store's first reason.
     async fn resolve_pending<S: Store>(
         &mut self,
         store: &S,
     ) -> Result<(Refused, Option<String>), StoreError> {
         let pending = std::mem::take(&mut self.scrape.pending);
-        // Ascending, since rows are requested in their order; `take_rows_out` relies on it.
+        // Ascending, since `pending` has the order of the rows; `take_rows_out` relies on it.
         let mut rows = Vec::new();
         let (mut refused, mut first_refusal) = (Refused::default(), None);
         let mut pace = Pace::begin();
         for pending in pending.chunks(SETS_PER_REQUEST) {
-            // A set, because several rows of one new series need one reference.
+            // A set, because several rows of a new series need only one request.
             let owners: BTreeSet<Owner> = pending.iter().map(|pending| pending.of).collect();
             let is_new = |owner: &Owner| self.reference_of(*owner).is_none();
             let new = owners.into_iter().filter(is_new);
-            // An appender adds no owner without labels.
+            // Every owner has labels; an owner without labels would be skipped.
             let new = new.filter_map(|owner| Some((owner, self.labels_of(owner)?)));
             let (new, sets): (Vec<Owner>, Vec<Labels>) = new.unzip();
             let mut reasons: BTreeMap<Owner, Reason> = BTreeMap::new();
@@ -140,14 +139,14 @@ impl Appender {
             }
             pace.step().await;
         }
-        // A new map, because clearing keeps the memory.
+        // A new map, because a cleared map keeps its memory.
         self.scrape.new_labels = HashMap::new();
         take_rows_out(&mut self.scrape.batch, &rows);
         Ok((refused, first_refusal))
     }
 
-    /// Requests the references of all series in a batch again, because one is no longer valid.
-    /// Removes rows of series that the store refuses now; returns their number.
+    /// Requests the references of all series in a batch again, because one reference is invalid.
+    /// Removes rows of series that the store now refuses; returns their number.
     async fn resolve_again<S: Store>(
         &mut self,
         store: &S,
@@ -156,7 +155,7 @@ impl Appender {
         let mut used: Vec<SeriesRef> = batch.series.iter().chain(&batch.markers).copied().collect();
         used.sort_unstable();
         used.dedup();
-        // Several texts of one series share its old and its new reference.
+        // Several texts may belong to one series, and share its old and new reference.
         let mut owners: Vec<(SeriesRef, Owner)> = Vec::with_capacity(used.len());
         owners.extend(self.cache.slots().map(|(old, slot)| (old, Owner::Series(slot))));
         owners.retain(|(old, _)| used.binary_search(old).is_ok());
@@ -164,9 +163,9 @@ impl Appender {
         owners.extend(report.filter_map(|(at, (_, old))| Some(((*old)?, Owner::Report(at)))));
         let ended = (0..).zip(&self.scrape.ended);
         owners.extend(ended.map(|(at, ended)| (ended.reference, Owner::Ended(at))));
-        // Sorted by the old reference, which makes groups and the search in `renewed` possible.
+        // Sorted by the old reference, for `chunk_by` and the binary search in `renewed`.
         owners.sort_unstable();
-        // Freed before the new references take as much.
+        // Freed before the new references need the same memory.
         drop(used);
         let groups: Vec<Owners<'_>> = owners.chunk_by(|(a, _), (b, _)| a == b).collect();
         let mut renewed: Vec<(SeriesRef, Result<SeriesRef, Reason>)> =
@@ -196,7 +195,7 @@ impl Appender {
             }
         }
         take_rows_out(batch, &lost);
-        // A series that the store refuses now has no samples to mark.
+        // A series that the store now refuses has no samples that a marker could end.
         batch.markers.retain(|old| new(old).is_some());
         for reference in batch.series.iter_mut().chain(&mut batch.markers) {
             *reference = new(reference).unwrap_or(*reference);
@@ -209,7 +208,7 @@ impl Appender {
             Owner::Series(slot) => self.labels_of_series(slot),
             Owner::Report(at) => self.report.get(at as usize).map(|(labels, _)| labels.clone()),
             Owner::Ended(at) => {
-                // The cache has dropped this series, so its text was kept.
+                // The cache has removed this series, so the text in `ended` is used.
                 let ended = self.scrape.ended.get(at as usize)?;
                 self.labels_of_text(&ended.text, ended.form)
             }
@@ -247,7 +246,7 @@ async fn resolve<S: Store>(
     }
     let asked = sets.len();
     let answers = store.resolve(sets).await?;
-    // A shorter answer could not be matched with the label sets.
+    // With another number of answers, it is unknown which answer belongs to which set.
     if answers.len() != asked {
         let what = format!("it gave {} references for {asked} series", answers.len());
         return Err(StoreError::Unavailable { reason: Reason::Other, what });
@@ -255,17 +254,17 @@ async fn resolve<S: Store>(
     Ok(answers)
 }
 
-/// Removes rows, which ascend, from all columns of a batch.
+/// Removes rows from all columns of a batch. `rows` must ascend.
 fn take_rows_out(batch: &mut Batch, rows: &[usize]) {
     without(&mut batch.series, rows);
     without(&mut batch.timestamps_ms, rows);
     without(&mut batch.values, rows);
 }
 
-/// Removes rows, which ascend, from a column.
+/// Removes rows from a column. `rows` must ascend.
 fn without<T>(column: &mut Vec<T>, rows: &[usize]) {
     let mut rows = rows.iter().copied().peekable();
-    // The usual case does not touch the column.
+    // Usually there are no rows to remove, and the column is not touched.
     if rows.peek().is_none() {
         return;
     }

@@ -1,4 +1,4 @@
-//! The end of a scrape: its outcome, markers, and the report.
+//! Ends a scrape: determines its outcome, and adds staleness markers and the report.
 
 use super::{Appender, Owner, Scrape};
 use crate::cache::{Cache, Families, Finished, StoredExemplar};
@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::spawn_blocking;
 
 impl Appender {
-    /// Ends a scrape. `result` is that of the source; returns the scrape's error. A body that did
-    /// not arrive as a whole counts as an empty one, whatever was read of it. Then the batch holds
-    /// all that is stored except the report.
+    /// Ends a scrape. `result` is the result of the source. Returns the error of the scrape. If the
+    /// body did not arrive as a whole, the scrape counts as empty. Afterwards the batch is complete
+    /// except for the report.
     pub fn finish(&mut self, result: Result<(), ScrapeError>) -> (Totals, Result<(), ScrapeError>) {
         let (totals, result) = self.conclude(result);
         let iteration = self.take_iteration(totals, &result).end();
@@ -20,8 +20,8 @@ impl Appender {
         (totals, result)
     }
 
-    /// Like [`Appender::finish`], but the work that looks at each known series runs on another
-    /// thread if there are many, so that other targets do not wait for it.
+    /// Like [`Appender::finish`], but visits the known series on another thread if there are many,
+    /// so that other targets do not wait.
     pub async fn finish_elsewhere(
         &mut self,
         result: Result<(), ScrapeError>,
@@ -37,7 +37,7 @@ impl Appender {
         (totals, result)
     }
 
-    /// Gives memory back as [`Appender::begin`] does; on another thread if the cache is large.
+    /// Frees memory as [`Appender::begin`] does, but on another thread if the cache is large.
     pub async fn shrink_elsewhere(&mut self) {
         if self.cache.places() > SERIES_MANY && self.cache.is_loose() {
             let mut cache = self.cache.take();
@@ -60,7 +60,7 @@ impl Appender {
         }
         metrics.samples_duplicate.add(scrape.duplicates);
         metrics.samples_out_of_bounds.add(scrape.out_of_bounds);
-        // A limit fails the scrape only here, because parsing went on for the totals.
+        // A limit fails the scrape only now, because the totals need the whole body.
         let result = match result {
             Ok(()) if scrape.is_over_samples => {
                 Err(ScrapeError::SampleLimit { limit: options.sample_limit })
@@ -70,14 +70,14 @@ impl Appender {
             }
             result => result,
         };
-        // Upstream parses only a body that arrived as a whole, so nothing of this one counts.
+        // Upstream parses only complete bodies, so nothing of an incomplete body counts.
         if result.as_ref().is_err_and(ScrapeError::is_without_body) {
             scrape.totals = Totals::default();
             self.cache.untrack();
         }
         if result.is_err() {
             let markers_at_ms = scrape.at_ms;
-            // Replaced, not cleared, so that a failing target gives its memory back.
+            // Replaced, not cleared, so that the memory of a failing target is freed.
             scrape.batch = Batch { markers_at_ms, ..Batch::default() };
             scrape.pending = Vec::new();
             scrape.new_labels = HashMap::new();
@@ -85,7 +85,7 @@ impl Appender {
             (scrape.last, scrape.labels_bytes) = (None, 0);
         } else {
             scrape.sort_exemplars();
-            // With the report, which is added to the columns later.
+            // Includes the rows of the report, which are added later.
             self.rows_before = scrape.batch.series.len() + REPORT_SERIES.len();
         }
         (self.scrape.totals, result)
@@ -93,7 +93,7 @@ impl Appender {
 
     fn take_iteration(&mut self, totals: Totals, result: &Result<(), ScrapeError>) -> Iteration {
         Iteration {
-            // Taken out, because the iteration may end on another thread.
+            // Moved out, because the iteration may end on another thread.
             cache: self.cache.take(),
             families: self.families.clone(),
             is_ok: result.is_ok(),
@@ -122,7 +122,7 @@ impl Appender {
         self.scrape.batch.metadata.extend(self.report_metadata());
     }
 
-    /// Adds markers for the report's series.
+    /// Adds markers for the series of the report.
     fn report_ends(&mut self) {
         let known = self.report.iter().filter_map(|(_, reference)| *reference);
         self.scrape.batch.markers.extend(known);
@@ -155,10 +155,10 @@ impl Appender {
             .collect()
     }
 
-    /// Makes a batch of markers for all series of a target that is gone, the report's among them.
+    /// Makes a batch of markers for all series of a target that is gone, including the report's.
     pub fn end(&mut self, at_ms: i64) {
         self.begin(at_ms, at_ms);
-        // As after a failed scrape: nothing is flushed, and metadata stays.
+        // Ended like a failed scrape: the cache is not flushed, and metadata stays.
         self.scrape.batch.markers = self.cache.stale();
         let mut families = self.families.lock().unwrap_or_else(PoisonError::into_inner);
         let finished = self.cache.finish(false, &self.scrape.batch.markers, &mut families);
@@ -174,24 +174,24 @@ impl Scrape {
         let rows = std::mem::take(&mut self.batch.exemplars);
         let stored = std::mem::take(&mut self.exemplars);
         let mut both: Vec<(StoredExemplar, ExemplarRow)> = stored.into_iter().zip(rows).collect();
-        // Stable, so that of two at one time the last counts.
+        // Stable, so that the last of several exemplars with one time stays last.
         both.sort_by_key(|(stored, _)| (stored.slot, stored.at_ms));
         (self.exemplars, self.batch.exemplars) = both.into_iter().unzip();
     }
 }
 
-/// Number of series and families from which on looking at all of them takes too long for the thread
+/// Number of series and families above which visiting all of them takes too long for the thread
 /// that all targets share.
 const SERIES_MANY: usize = 20_000;
 
-/// End of an iteration of the cache, with its results.
+/// The work at the end of a cache iteration, with its results.
 #[derive(Default)]
 struct Iteration {
     cache: Cache,
     families: Arc<Mutex<Families>>,
     is_ok: bool,
     is_good: bool,
-    /// Whether the memory of new series is given back.
+    /// Whether series that were not stored are removed, because the scrape ran out of memory.
     is_without_room: bool,
     markers: Vec<SeriesRef>,
     metadata: Vec<FamilyMetadata>,
@@ -212,7 +212,7 @@ impl Iteration {
             self.metadata = families.take_changed();
         }
         if self.is_without_room {
-            // Series without a reference are not in the store, and a later scrape makes them again.
+            // Series without a reference are not stored; a later scrape adds them again.
             self.cache.remove_unresolved(&mut families);
         }
         drop(families);

@@ -1,4 +1,4 @@
-//! Feeds the items of a parser to an appender.
+//! Passes the items of a parser to an appender.
 
 use super::{Appender, Exemplar};
 use crate::error::{ScrapeError, parse_error};
@@ -7,21 +7,21 @@ use tidepool_exposition as exposition;
 use tidepool_exposition::{ClassicToNative, Converted, Format, HistogramOptions, Item, Parser};
 use tidepool_turns::{Idle, STEP_BYTES};
 
-/// Buffers of finished readers, for the next reader of any target: the buffer of a short body would
-/// grow in steps each time.
+/// Buffers of finished readers, for reuse by readers of any target. A new buffer would have to grow
+/// in steps, even for a short body.
 static IDLE_BUFFERS: Idle<Vec<u8>> = Idle::new(IDLE_BUFFERS_MAX);
 
-/// More than two bodies are read at the same time only when scrapes coincide.
+/// Scrapes rarely coincide, so more than two bodies are seldom read at once.
 const IDLE_BUFFERS_MAX: usize = 2;
 
-/// Largest buffer that is kept: twice the longest piece of the decompressor. Longer lines are rare.
+/// Largest buffer that is kept: twice the largest piece of the decompressor. Longer lines are rare.
 const IDLE_BUFFER_BYTES_MAX: usize = 32 * 1024;
 
 /// Reads a body piece by piece into an appender.
 pub struct BodyReader {
     parser: Parser,
-    /// Makes native histograms of classic ones, if the job asks for it and the parser of the format
-    /// does not.
+    /// Converts classic histograms to native ones, if the job asks for it. The protobuf parser does
+    /// so itself.
     converter: Option<ClassicToNative>,
     /// Whether the whole body was fed.
     has_end: bool,
@@ -59,18 +59,18 @@ impl BodyReader {
         Ok(())
     }
 
-    /// Adds a piece without parsing it; [`BodyReader::step`] does.
+    /// Adds a piece of the body, which [`BodyReader::step`] parses.
     pub fn put(&mut self, piece: &[u8]) {
         self.parser.feed(piece);
     }
 
-    /// Marks the end of the body for [`BodyReader::step`].
+    /// Marks the end of the body, which [`BodyReader::step`] then handles.
     pub fn put_end(&mut self) {
         self.parser.end();
         self.has_end = true;
     }
 
-    /// Gives the buffer back for another reader, wherever in its body this one stopped.
+    /// Gives the parser's buffer to the next reader, even if the body was not read to its end.
     pub fn reuse(self) {
         let buffer = self.parser.into_buffer();
         if (1..=IDLE_BUFFER_BYTES_MAX).contains(&buffer.capacity()) {
@@ -78,9 +78,9 @@ impl BodyReader {
         }
     }
 
-    /// Parses items for a short time; returns whether there may be more.
+    /// Parses items for a short time; returns whether another step may find more.
     pub fn step(&mut self, appender: &mut Appender) -> Result<bool, ScrapeError> {
-        // Bounded, so that a large body does not hold the thread that all targets share.
+        // Bounded, so that a large body does not block the thread that all targets share.
         let mut left = STEP_BYTES;
         while left > 0 {
             self.take_known(appender);
@@ -91,7 +91,7 @@ impl BodyReader {
             left = left.saturating_sub(weight(&item));
             if let Some(converter) = &mut self.converter {
                 let step = converter.step(&item).map_err(parse_error)?;
-                // A histogram that this item completes consists of the items before it.
+                // The histogram that this item completes does not include the item.
                 if let Some(converted) = step.converted {
                     take_converted(converted, appender)?;
                 }
@@ -106,7 +106,7 @@ impl BodyReader {
 
     /// Adds the histogram that the end of the body completes.
     fn finish(&mut self, appender: &mut Appender) -> Result<(), ScrapeError> {
-        // Before the end of the body, the next piece may continue the histogram.
+        // Until the end of the body, the next piece may continue the histogram.
         let converter = self.converter.as_mut().filter(|_| self.has_end);
         match converter.and_then(ClassicToNative::finish) {
             Some(converted) => take_converted(converted, appender),
@@ -114,7 +114,7 @@ impl BodyReader {
         }
     }
 
-    /// Stages the samples of series that come in the order of the scrape before.
+    /// Stages the samples of series as long as the body has the order of the previous scrape.
     #[inline]
     fn take_known(&mut self, appender: &mut Appender) {
         // The fast path makes no items, and a converter needs each one.
@@ -140,8 +140,8 @@ pub struct Histograms {
     pub convert_classic: bool,
 }
 
-/// Returns the work of an item in bytes of text: in the protobuf format, a message of some bytes
-/// may stand for a long series.
+/// Returns the work that an item causes, in bytes of text. A short protobuf message may produce a
+/// long series.
 fn weight(item: &Item<'_>) -> usize {
     const ITEM_BYTES: usize = 32;
     let (series, exemplars) = match item {

@@ -1,4 +1,4 @@
-//! Turns the labels that a target exposes into those of the stored series.
+//! Turns exposed labels into the labels of the stored series.
 //!
 //! Source: `mutateSampleLabels`, `resolveConflictingExposedLabels` and `verifyLabelLimits` in
 //! `scrape/scrape.go` of prometheus/prometheus.
@@ -11,21 +11,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tidepool_exposition::NameValidation;
 use tidepool_relabel::{Rule, relabel};
 
-/// Prefix that renames an exposed label that conflicts with one of the target.
+/// Prefix that renames an exposed label whose name the target's labels have, too.
 const EXPORTED_PREFIX: &str = "exported_";
 
 /// Maximum length of names and values in messages, in characters.
 const SHOWN_CHARS: usize = 50;
 
-/// Rules of a job, which all its targets share. They run for new series only.
+/// Relabel rules of a job, shared by all its targets. They run for new series only.
 pub type Rules = Arc<Mutex<Vec<Rule>>>;
 
-/// Turns exposed labels of a target into those of its series.
+/// Turns the exposed labels of a target's series into the stored labels.
 #[derive(Clone, Debug)]
 pub struct Mutator {
     /// Labels of the target that its series get, ascending by name.
     pub target: Vec<(String, String)>,
-    /// Whether exposed labels prevail over those of the target.
+    /// Whether exposed labels override the labels of the target.
     pub honor_labels: bool,
     /// Compiled rules of `metric_relabel_configs` of the job.
     pub rules: Rules,
@@ -40,14 +40,14 @@ impl Mutator {
         let mut labels = BTreeMap::new();
         let mut repeated = None;
         for (name, value) in exposed {
-            // The first value counts, and the error waits: a rule may still drop the series.
+            // Keeps the first value. The error comes later, because a rule may drop the series.
             if let Some(first) = labels.insert(name.clone(), value) {
                 labels.insert(name.clone(), first);
                 repeated = Some(name);
             }
         }
         self.add_target(&mut labels);
-        // An empty value means no label, also for rules.
+        // A label with an empty value is absent, also for rules.
         labels.retain(|_, value| !value.is_empty());
         let is_kept = {
             let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,7 +68,7 @@ impl Mutator {
                 &Labels::of(&labels).to_string(),
             )));
         }
-        // Upstream: limits count the labels of the target, too.
+        // As upstream, limits include the labels of the target.
         self.limits.check(metric, &labels)?;
         Ok(Some(Labels::of(&labels)))
     }
@@ -87,9 +87,9 @@ impl Mutator {
                 conflicts.push((name, exposed));
             }
         }
-        // An empty exposed label does not exist, so it needs no other name.
+        // An empty exposed label is absent, so it is not renamed.
         conflicts.retain(|(_, exposed)| !exposed.is_empty());
-        // Shortest name first: a label gets fewer prefixes than one that had some already.
+        // Sorted by length, so that the shortest name gets its prefix first, as upstream does.
         conflicts.sort_by_key(|(name, _)| name.len());
         for (name, exposed) in conflicts {
             let mut renamed = format!("{EXPORTED_PREFIX}{name}");
@@ -100,15 +100,15 @@ impl Mutator {
         }
     }
 
-    /// Returns the labels of a report series. It belongs to the target, so relabeling and limits do
-    /// not apply.
+    /// Returns the labels of a report series. Relabeling and limits do not apply, because the
+    /// series describes the target itself.
     pub fn report(&self, name: &str) -> Labels {
         let target = self.target.iter().cloned();
         target.chain([(METRIC_NAME.to_owned(), name.to_owned())]).collect()
     }
 }
 
-/// Returns whether a label name is valid, and for the metric's name also its value.
+/// Returns whether a label name is valid, and if it is `__name__`, also its value.
 fn is_valid(validation: NameValidation, name: &str, value: &str) -> bool {
     validation.is_label_name(name) && (name != METRIC_NAME || validation.is_metric_name(value))
 }

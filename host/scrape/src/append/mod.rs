@@ -1,12 +1,12 @@
-//! One scrape on its way to the store, as one batch; of a scrape that fails, only its report.
+//! Turns one scrape into one batch for the store. A failed scrape stores only its report.
 //!
-//! A source hands over the exposition piece by piece, in its order. Samples are staged as columns,
-//! 24 bytes each; labels are made only for series that the cache does not know. When the source is
-//! done, the appender adds markers for vanished series and the report, and stores everything in one
-//! batch. A failure discards the staged samples, and makes markers for the series that the failed
-//! scrape did not have.
+//! A source passes the exposition piece by piece, in its order. Samples are staged as columns of 24
+//! bytes per row; labels are made only for series that the cache does not know. At the end of the
+//! body, the appender adds staleness markers for vanished series and the report, and stores all in
+//! one batch. A failure discards the staged samples, and adds markers for the series that the
+//! failed scrape did not expose.
 //!
-//! In the steady state a sample costs a comparison of its text with the expected one, and no
+//! A sample of an unchanged series costs one comparison of its text with the expected text, and no
 //! allocation. Source: `scrape/scrape_append_v2.go` of prometheus/prometheus.
 
 mod commit;
@@ -40,19 +40,19 @@ const FUTURE_LIMIT_MS: i64 = 10 * 60 * 1000;
 /// `ExemplarMaxLabelSetLength`.
 const EXEMPLAR_CHARS_MAX: usize = 128;
 
-/// Maximum number of label sets of new series that are kept until their references are requested.
-/// Those of further series are made a second time, so that a first scrape of many series does not
-/// hold all of them at once.
+/// Maximum number of new series whose labels are kept until their references are requested. The
+/// labels of further series are made twice, which bounds the memory of a first scrape of many
+/// series.
 const NEW_LABELS_MAX: usize = 4096;
 
-/// Settings by which samples of a target become rows.
+/// Settings for turning samples of a target into rows.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Turns exposed labels into those of the stored series.
+    /// Turns exposed labels into the labels of the stored series.
     pub mutator: Mutator,
-    /// Whether samples may have times of their own.
+    /// Whether timestamps of samples are used.
     pub honor_timestamps: bool,
-    /// Whether a series with times of its own gets a marker when it vanishes.
+    /// Whether a series with timestamps gets a marker when it vanishes.
     pub track_timestamps_staleness: bool,
     /// `sample_limit`; zero means no limit.
     pub sample_limit: u64,
@@ -60,23 +60,23 @@ pub struct Options {
     pub bucket_limit: u64,
     /// The finest schema of native histograms.
     pub schema_max: i32,
-    /// Whether the report has the extra series.
+    /// Whether the report has the additional series.
     pub extra_metrics: bool,
 }
 
-/// An exemplar as it is exposed.
+/// An exemplar in an exposition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exemplar {
     pub labels: Vec<(String, String)>,
     pub value: f64,
-    /// Own time of the exemplar, if it is exposed.
+    /// Timestamp of the exemplar, if one is exposed.
     pub timestamp_ms: Option<i64>,
 }
 
-/// A row whose reference is not known yet.
+/// A row whose series has no reference yet, or a request for a reference only.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
-    /// [`NO_ROW`] if only the reference is needed.
+    /// Index of the row, or [`NO_ROW`] if only the reference is needed.
     row: u32,
     of: Owner,
 }
@@ -92,7 +92,7 @@ enum Owner {
     Ended(u32),
 }
 
-/// Returns the bytes that a histogram has on the heap.
+/// Returns the number of bytes that a histogram uses on the heap.
 fn bytes_of(histogram: &NativeHistogram) -> usize {
     const BUCKET_BYTES: usize = size_of::<f64>();
     let spans = histogram.positive_spans.len() + histogram.negative_spans.len();
@@ -111,16 +111,16 @@ pub struct Appender {
     cache: Cache,
     families: Arc<Mutex<Families>>,
     report: [(Labels, Option<SeriesRef>); REPORT_SERIES.len()],
-    /// Number of rows of the scrape before: the capacity for the next one.
+    /// Number of rows of the previous scrape, used as the capacity for the next one.
     rows_before: usize,
     scrape: Scrape,
-    /// Samples that are not stored, if a person looks at them.
+    /// Samples that are not stored; only trial scrapes list them.
     refusals: Option<Box<Refusals>>,
     /// Share of the memory of all targets.
     held: MemoryShare,
 }
 
-/// The scrape that is under way.
+/// State of the current scrape.
 #[derive(Debug, Default)]
 struct Scrape {
     at_ms: i64,
@@ -132,18 +132,18 @@ struct Scrape {
     new_labels: HashMap<Slot, Labels>,
     /// Series that get markers and are no longer in the cache.
     ended: Vec<Ended>,
-    /// Samples that count against `sample_limit`.
+    /// Number of samples counted towards `sample_limit`.
     limited: u64,
     is_over_samples: bool,
     is_over_buckets: bool,
     duplicates: u64,
     out_of_bounds: u64,
-    /// Bytes of labels and histograms that the scrape holds.
+    /// Bytes of the labels and histograms in this struct.
     labels_bytes: usize,
-    /// Series of the last sample, which exemplars belong to, with the sample's time and whether the
-    /// sample is a native histogram.
+    /// Series of the last sample, the sample's time, and whether the sample is a native histogram.
+    /// Exemplars that follow belong to this sample.
     last: Option<(Slot, i64, bool)>,
-    /// Exemplars of the batch, in the same order, which those of later scrapes are compared with.
+    /// Exemplars of the batch, in its order, for comparing the exemplars of later scrapes.
     exemplars: Vec<StoredExemplar>,
 }
 
@@ -151,7 +151,7 @@ impl Scrape {
     fn memory_bytes(&self) -> usize {
         const ROW_BYTES: usize = size_of::<(SeriesRef, i64, f64)>();
         let Batch { series, histograms, exemplars, .. } = &self.batch;
-        // Capacities: these bytes are allocated whether they are used or not.
+        // Capacities, because unused capacity is allocated, too.
         series.capacity() * ROW_BYTES
             + self.pending.capacity() * size_of::<Pending>()
             + self.new_labels.capacity() * size_of::<(Slot, Labels)>()
@@ -161,13 +161,13 @@ impl Scrape {
             + self.labels_bytes
     }
 
-    /// Requests a reference, for the row that comes next or for none.
+    /// Requests a reference for the next row, or without a row.
     fn ask(&mut self, of: Owner, has_row: bool) {
         let next = u32::try_from(self.batch.series.len()).unwrap_or(NO_ROW);
         self.pending.push(Pending { row: if has_row { next } else { NO_ROW }, of });
     }
 
-    /// Counts a sample against `sample_limit`, unless it is exempt; returns whether it is within.
+    /// Counts a sample towards `sample_limit`, unless exempt; returns whether the limit holds.
     #[inline]
     fn counts_within(&mut self, limit: u64, is_exempt: bool) -> bool {
         if limit == 0 || is_exempt {
@@ -175,12 +175,12 @@ impl Scrape {
         }
         self.limited += 1;
         let is_over = self.limited > limit;
-        // The scrape fails at its end, because parsing goes on for the totals.
+        // The scrape fails at its end, because the totals need the whole body.
         self.is_over_samples |= is_over;
         !is_over
     }
 
-    /// Counts a sample if its time is too far ahead; returns whether it is.
+    /// Returns whether a time is too far ahead, and counts the sample if so.
     #[inline]
     fn is_too_far_ahead(&mut self, at_ms: i64) -> bool {
         let is_too_far = at_ms > self.newest_ms;
@@ -196,7 +196,7 @@ impl Appender {
         Appender::with_cache(options, metrics, Cache::new(seed), families)
     }
 
-    /// Creates an appender that continues with the cache of another one.
+    /// Creates an appender that continues with the cache of another appender.
     pub fn with_cache(
         options: Options,
         metrics: Arc<Metrics>,
@@ -210,13 +210,13 @@ impl Appender {
         Appender { options, metrics, cache, families, report, rows_before, scrape, refusals, held }
     }
 
-    /// Counts memory against a bound from now on.
+    /// Counts memory towards a bound from now on.
     pub fn within(mut self, memory: &MemoryBound) -> Appender {
         self.held = memory.holder();
         self
     }
 
-    /// Counts the memory that is held now. Fails if the bound is exceeded.
+    /// Counts the memory that is used now. Fails if the bound is exceeded.
     pub fn hold(&mut self) -> Result<(), ScrapeError> {
         let families = self.with_families(|families| families.memory_bytes());
         let bytes = self.cache.memory_bytes() + families + self.scrape.memory_bytes();
@@ -234,16 +234,16 @@ impl Appender {
         (self.cache, self.families)
     }
 
-    /// The metadata of the target's families.
+    /// Returns the metadata of the target's families.
     pub fn families(&self) -> Arc<Mutex<Families>> {
         self.families.clone()
     }
 
-    /// Starts a scrape. `at_ms` is the time of samples without one, `now_ms` the current time.
+    /// Starts a scrape. `now_ms` is the current time, `at_ms` the time for samples without one.
     pub fn begin(&mut self, at_ms: i64, now_ms: i64) {
-        // Not at the end of a scrape: its batch still refers to slots, which shrinking moves.
+        // Not at the end of a scrape, whose batch refers to slots: shrinking changes slots.
         self.cache.shrink();
-        // With the capacity of the last scrape, columns do not grow in the steady state.
+        // With the capacity of the last scrape, columns rarely grow.
         self.scrape = Scrape {
             at_ms,
             newest_ms: now_ms.saturating_add(FUTURE_LIMIT_MS),
@@ -262,7 +262,7 @@ impl Appender {
         self.scrape.totals.body_bytes += bytes;
     }
 
-    /// Bytes of the body so far, uncompressed.
+    /// Returns the bytes of the uncompressed body so far.
     pub fn body_bytes(&self) -> u64 {
         self.scrape.totals.body_bytes
     }
@@ -283,7 +283,7 @@ impl Appender {
         f(&mut self.families.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Stages a sample, with its own time if it has one.
+    /// Stages a sample, with its timestamp if it has one.
     #[inline]
     pub fn sample(
         &mut self,
@@ -291,7 +291,7 @@ impl Appender {
         timestamp_ms: Option<i64>,
         value: f64,
     ) -> Result<(), ScrapeError> {
-        // Upstream: a stale marker of a known series does not count against `sample_limit`.
+        // Upstream: a stale marker of a known series does not count towards `sample_limit`.
         let is_exempt = |is_known| is_known && is_stale_nan(value);
         let admitted = self.admit(series, timestamp_ms, true, is_exempt, || Ok(()))?;
         if let Some((slot, at_ms, is_timed)) = admitted {
@@ -300,21 +300,20 @@ impl Appender {
         Ok(())
     }
 
-    /// Returns the series that most likely comes next, with its text, if
-    /// [`Appender::expected_sample`] can take its sample.
+    /// Returns the series that most likely follows, and its text, if [`Appender::expected_sample`]
+    /// can stage the next sample.
     #[inline]
     pub fn expected(&self) -> Option<(Slot, &[u8])> {
-        // A refusal names its series, which the fast path does not look at.
+        // The fast path makes no labels, which listing a refusal needs.
         if self.refusals.is_some() { None } else { self.cache.expected() }
     }
 
-    /// Stages a sample, without a time of its own, of the series that [`Appender::expected`]
-    /// returned.
+    /// Stages a sample without a timestamp, of the series that [`Appender::expected`] returned.
     #[inline]
     pub fn expected_sample(&mut self, slot: Slot, value: f64) {
         self.cache.see(slot);
         let (scrape, limit) = (&mut self.scrape, self.options.sample_limit);
-        // Set again when the sample is staged: exemplars of one that is not have no owner.
+        // Set again by `stage`: exemplars of a sample that is not staged are ignored.
         scrape.last = None;
         scrape.totals.scraped += 1;
         scrape.totals.added += 1;
@@ -332,21 +331,21 @@ impl Appender {
         if reference.is_none() {
             scrape.ask(Owner::Series(slot), true);
         }
-        // A placeholder, which `resolve_pending` replaces, keeps the columns aligned.
+        // A placeholder keeps the columns aligned; `resolve_pending` replaces it.
         scrape.batch.series.push(reference.unwrap_or_default());
         scrape.batch.timestamps_ms.push(at_ms);
         scrape.batch.values.push(value);
         self.track(slot, is_timed);
     }
 
-    /// Stages a native histogram, with its own time if it has one. An invalid one fails the scrape.
+    /// Stages a native histogram, with its timestamp if any. An invalid histogram fails the scrape.
     pub fn histogram(
         &mut self,
         series: &impl Series,
         timestamp_ms: Option<i64>,
         mut histogram: NativeHistogram,
     ) -> Result<(), ScrapeError> {
-        // Upstream reduces the schema first, so that fewer buckets are left for the limit.
+        // Upstream reduces the schema first, which leaves fewer buckets to limit.
         limit_schema(&mut histogram, self.options.schema_max);
         let limit = self.options.bucket_limit;
         let fits = limit == 0 || limit_buckets(&mut histogram, limit);
@@ -365,19 +364,19 @@ impl Appender {
             self.scrape.batch.histograms.push(HistogramRow { labels, timestamp_ms, histogram });
         }
         self.track(slot, is_timed);
-        // A marker needs the reference, which a histogram row, stored by labels, does not request.
+        // A histogram row has labels, not a reference, but a later marker needs the reference.
         if self.cache.reference(slot).is_none() {
             self.scrape.ask(Owner::Series(slot), false);
         }
         Ok(())
     }
 
-    /// Adds an exemplar of the sample before. One that cannot be kept never fails a scrape. One
-    /// without a time that the series had before is the same, and is not stored again.
+    /// Adds an exemplar of the last sample. An exemplar that cannot be kept never fails a scrape.
+    /// An exemplar without a timestamp that equals the series' last exemplar is not stored again.
     pub fn exemplar(&mut self, exemplar: Exemplar) {
         let Some((slot, sample_ms, is_native)) = self.scrape.last else { return };
-        // Exemplars of native histograms are exposed again in each scrape, so they need their own
-        // time.
+        // A target exposes exemplars of native histograms again in each scrape, so only a timestamp
+        // of their own distinguishes them.
         let timestamp_ms = match exemplar.timestamp_ms {
             None if is_native => return,
             own => own.unwrap_or(sample_ms),
@@ -401,11 +400,11 @@ impl Appender {
         self.scrape.batch.exemplars.push(ExemplarRow { series, labels, value, timestamp_ms });
     }
 
-    /// Counts a sample and finds its series. Returns the series, the sample's time and whether that
-    /// is its own, or `None` if the sample is not stored. `fits` is whether a histogram is within
-    /// its limit. `is_exempt` tells whether a sample passes `sample_limit`, given whether its
-    /// series is known; `check` fails if the value of a sample that would be stored is invalid.
-    /// After a limit is exceeded, parsing goes on for the totals.
+    /// Counts a sample and finds its series. Returns the series, the sample's time, and whether the
+    /// time is the sample's own timestamp; `None` if the sample is not stored. `fits` is whether a
+    /// histogram meets the bucket limit. `is_exempt` returns whether `sample_limit` ignores the
+    /// sample, given whether the series is known. `check` validates a sample that would be stored.
+    /// After a limit is exceeded, samples are still counted, for the totals.
     #[inline]
     fn admit(
         &mut self,
@@ -417,7 +416,7 @@ impl Appender {
     ) -> Result<Option<(Slot, i64, bool)>, ScrapeError> {
         let scrape = &mut self.scrape;
         scrape.totals.scraped += 1;
-        // Exemplars of a sample that is not stored have no owner.
+        // Exemplars of a sample that is not stored are ignored.
         scrape.last = None;
         let own_ms = timestamp_ms.filter(|_| self.options.honor_timestamps);
         let at_ms = own_ms.unwrap_or(scrape.at_ms);
@@ -427,8 +426,8 @@ impl Appender {
                 return Ok(None);
             }
             Lookup::Known { slot, is_repeated } => {
-                // Of equal series the first counts; with times of their own they are different
-                // samples.
+                // Of equal series without timestamps, the first is stored. With timestamps, each is
+                // another sample.
                 if is_repeated && own_ms.is_none() {
                     scrape.duplicates += 1;
                     scrape.totals.added += 1;
@@ -440,7 +439,7 @@ impl Appender {
             Lookup::New => Err(self.new_labels(series)?),
         };
         if let Err(None) = found {
-            // Cached without a form, so that the rules do not run for this series again.
+            // Cached without a form, so that the rules do not run again for this series.
             self.cache.insert(series.text(), None);
             self.note(series, RefusalReason::Relabeled);
             return Ok(None);
@@ -459,7 +458,7 @@ impl Appender {
             return Ok(None);
         }
         if let Err(error) = check() {
-            // The scrape ends here. Upstream counts such a sample as scraped only.
+            // An error fails the scrape. Upstream counts such a sample as scraped only.
             scrape.totals.added -= 1;
             return Err(error);
         }
@@ -469,7 +468,7 @@ impl Appender {
                 let is_over = scrape.is_over_samples || scrape.is_over_buckets;
                 scrape.totals.series_added += u64::from(!is_over);
                 let slot = self.cache.insert(series.text(), Some(series.form()));
-                // Beyond the bound, labels are made again when the reference is requested.
+                // Beyond the maximum, labels are made again when the reference is requested.
                 if let Some(labels) = labels
                     && scrape.new_labels.len() < NEW_LABELS_MAX
                 {
@@ -484,7 +483,7 @@ impl Appender {
 
     /// Returns the final labels of a series.
     fn labels_of_series(&self, slot: Slot) -> Option<Labels> {
-        // In the steady state no labels are kept: text and form make them again.
+        // Labels of most series are not kept, and are made again from text and form.
         let known = self.cache.kept_labels(slot).or_else(|| self.scrape.new_labels.get(&slot));
         match known {
             Some(labels) => Some(labels.clone()),
@@ -492,12 +491,12 @@ impl Appender {
         }
     }
 
-    /// Makes the final labels of a text, which succeeded before.
+    /// Makes the final labels from a text that was valid before.
     fn labels_of_text(&self, text: &[u8], form: Form) -> Option<Labels> {
         self.options.mutator.series(form.labels(text).ok()?).ok()?
     }
 
-    /// Returns the final labels of a series that needs them in each scrape, and keeps them.
+    /// Returns the final labels of a series that needs labels in each scrape, and keeps them.
     fn kept_labels(&mut self, slot: Slot) -> Option<Labels> {
         let labels = self.labels_of_series(slot)?;
         self.cache.keep_labels(slot, &labels);
@@ -518,7 +517,7 @@ impl Appender {
 
     #[inline]
     fn track(&mut self, slot: Slot, is_timed: bool) {
-        // Upstream: a series with times of its own ends without a marker unless it is tracked.
+        // Upstream: without `track_timestamps_staleness`, a series with timestamps gets no marker.
         if !is_timed || self.options.track_timestamps_staleness {
             self.cache.track(slot);
         }

@@ -1,5 +1,5 @@
-//! Samples that a scrape exposes and does not store, for a person who looks at one scrape. A server
-//! only counts them.
+//! Lists the samples that a trial scrape exposes but does not store. Normal scrapes only count such
+//! samples.
 
 use super::Appender;
 use crate::series_text::Series;
@@ -10,7 +10,7 @@ use tidepool_exposition::{METRIC_NAME, series_text};
 /// A sample that is not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Stored series of the sample, or the exposed one if it has no valid labels.
+    /// The stored series of the sample, or the exposed series if its labels are not valid.
     pub series: String,
     pub reason: RefusalReason,
 }
@@ -19,7 +19,7 @@ pub struct Refusal {
 pub enum RefusalReason {
     /// A rule of `metric_relabel_configs` drops the series.
     Relabeled,
-    /// The scrape has had the series before, and the sample has no time of its own.
+    /// The scrape has had the series before, and the sample has no timestamp.
     Repeated,
     /// The sample's time is too far ahead of the clock.
     TooFarAhead,
@@ -27,7 +27,7 @@ pub enum RefusalReason {
     OutOfOrder,
     /// Another sample of the series has the same time and another value.
     Duplicate,
-    /// The store refuses the labels, for this reason.
+    /// The store refuses the labels, with this description.
     Labels(Arc<str>),
 }
 
@@ -69,7 +69,7 @@ impl Refusals {
 }
 
 impl Appender {
-    /// Notes from now on which samples are not stored, and lists so many of them.
+    /// Records from now on which samples are not stored, and lists up to `list_max` of them.
     pub fn note_refusals(&mut self, list_max: usize) {
         self.refusals = Some(Box::new(Refusals { list_max, ..Refusals::default() }));
     }
@@ -85,9 +85,9 @@ impl Appender {
     }
 }
 
-/// Returns a series as its target exposes it.
+/// Returns the text of a series as its target exposes it.
 pub(super) fn exposed(series: &impl Series) -> String {
-    // Labels that do not parse are themselves the reason for the refusal.
+    // Labels that do not parse may be the reason for the refusal, so the raw text is shown.
     let Ok(labels) = series.labels() else {
         return String::from_utf8_lossy(series.text()).into_owned();
     };

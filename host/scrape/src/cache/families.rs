@@ -1,4 +1,4 @@
-//! Metadata of a target's metric families, as its expositions give it.
+//! Metadata of a target's metric families (type, help, unit) from its expositions.
 
 use crate::store::FamilyMetadata;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ const ITERATIONS_KEPT: u32 = 10;
 pub struct Families {
     families: HashMap<Box<str>, Family>,
     iteration: u32,
-    /// Families that have changed since [`Families::take_changed`].
+    /// Number of families that have changed since [`Families::take_changed`].
     changed: usize,
     /// Bytes of all types, helps and units.
     bytes: usize,
@@ -78,7 +78,7 @@ impl Families {
 
     /// Returns the metadata that has changed since the last call.
     pub fn take_changed(&mut self) -> Vec<FamilyMetadata> {
-        // The usual case looks at no family.
+        // The usual case looks at no family: none has changed.
         if self.changed == 0 {
             return Vec::new();
         }
@@ -98,7 +98,7 @@ impl Families {
         self.changed = self.families.len();
     }
 
-    /// Ends an iteration. If the cache is flushed, removes families that were not exposed for long.
+    /// Ends an iteration. If the cache is flushed, removes families not exposed for ten iterations.
     pub(super) fn finish(&mut self, is_flushed: bool) {
         if is_flushed {
             let iteration = self.iteration;
@@ -107,7 +107,7 @@ impl Families {
         self.iteration += 1;
     }
 
-    /// Removes families that were not stored yet, and gives their memory back.
+    /// Removes families whose last change is not stored yet, and frees their memory.
     pub(super) fn remove_changed(&mut self) {
         self.retain(|family| !family.is_changed);
         self.families.shrink_to_fit();

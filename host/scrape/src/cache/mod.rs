@@ -1,14 +1,14 @@
-//! Memory of a target between scrapes: from the text of a series to the store's reference, so that
-//! an unchanged series costs no label work.
+//! Cache of a target between scrapes. It maps the text of a series to the store's reference, so
+//! that the labels of an unchanged series are neither parsed nor relabeled again.
 //!
-//! Entries are in one list, and their texts one after the other in one buffer. A series is found as
-//! the entry that followed the last one in the scrape before, or, if the order has changed, in a
-//! table of text hashes. Series that relabeling drops are entries, too. Labels are not kept: the
-//! text and its form make them again, for the few series that need them after the first scrape.
+//! Entries are in one list, their texts in one buffer. A lookup first tries the entry that followed
+//! the last found entry in the previous scrape, and then a table of text hashes. Series that
+//! relabeling drops have entries, too. Labels are not kept: the few series that need labels after
+//! the first scrape get them from the text and its form.
 //!
-//! An iteration is one scrape, good or failed; [`Cache::finish`] ends each exactly once, so that a
-//! series of a failed scrape is no duplicate in the next one (prometheus/prometheus#16160). An
-//! entry is *seen* if the iteration's scrape had its text, and *tracked* if the series gets a
+//! An iteration is one scrape, good or failed. [`Cache::finish`] ends it exactly once, so that a
+//! series of a failed scrape is no duplicate in the next (prometheus/prometheus#16160). An entry is
+//! *seen* if the iteration's scrape had its text, and *tracked* if its series gets a staleness
 //! marker when it vanishes. Source: `scrapeCache` in `scrape/scrape.go` of prometheus/prometheus.
 
 mod families;
@@ -24,11 +24,11 @@ use std::collections::HashMap;
 use texts::{TextPlace, Texts};
 use tidepool_remote_write::{bytes_equal, hash_bytes};
 
-/// Number of entries that failing scrapes may add before the cache is flushed, on top of twice
-/// those of the last good scrape.
+/// Failing scrapes may fill the cache up to this number of entries above twice the number after the
+/// last good scrape; then the cache is flushed.
 const GROWTH_FREE: usize = 1000;
 
-/// Reference of a series that has none yet.
+/// Placeholder for the reference of a series that the store has not numbered yet.
 const UNRESOLVED: SeriesRef = SeriesRef::MAX;
 
 /// Index of an entry in its cache.
@@ -42,35 +42,35 @@ pub enum Lookup {
     Dropped,
     Known {
         slot: Slot,
-        /// Whether the scrape has had this text before.
+        /// Whether the current scrape has had the text before.
         is_repeated: bool,
     },
 }
 
-/// The series of one target, from text to reference.
+/// The series of one target: texts, references and tracking.
 #[derive(Debug)]
 pub struct Cache {
     entries: Vec<Entry>,
     texts: Texts,
-    /// Places that are free for new entries.
+    /// Indexes of free entries.
     free: Vec<u32>,
     table: HashTable<u32>,
-    /// Labels of series that need them in each scrape.
+    /// Final labels of the series that need labels in each scrape.
     labels: HashMap<Slot, Labels>,
     /// Bytes of the labels in `labels`.
     labels_bytes: usize,
-    /// The newest stored exemplar of a series, with the time of its sample, if that exemplar has no
-    /// time of its own.
+    /// Newest stored exemplar of a series, with the time of its sample. Only exemplars without a
+    /// time of their own are kept.
     exemplars: HashMap<Slot, (TimelessExemplar, i64)>,
-    /// Random number that keeps targets from crafting collisions.
+    /// Random seed of the hashes, so that targets cannot craft collisions.
     seed: u64,
-    /// Number of the current iteration. It starts at 2, so that no new entry counts as seen or
-    /// tracked.
+    /// Number of the current iteration. It starts at 2, so that the 0 in [`Entry::tracked`] is
+    /// neither the current nor the previous iteration.
     iteration: u32,
-    /// The entry of the last lookup.
+    /// Index of the entry of the last lookup.
     last: u32,
-    /// Whether the last lookup found the expected entry, so that expecting the next one is
-    /// worthwhile.
+    /// Whether the last lookup found the expected entry. If not, [`Cache::expected`] returns
+    /// `None`.
     is_in_order: bool,
     /// Entries seen in this iteration.
     seen: usize,
@@ -78,7 +78,7 @@ pub struct Cache {
     tracked_before: usize,
     /// Entries tracked in this iteration.
     tracked: usize,
-    /// Entries tracked in both iterations.
+    /// Entries tracked in both the previous and this iteration.
     tracked_still: usize,
     /// Number of entries and families after the last good scrape.
     count_at_success: usize,
@@ -97,7 +97,7 @@ struct Entry {
     tracked: u32,
     /// Whether the iteration before `tracked` tracked the series, too.
     was_tracked: bool,
-    /// Place of the entry that came next the last time.
+    /// Index of the entry that followed this entry in the last scrape.
     next: u32,
 }
 
@@ -108,7 +108,7 @@ pub struct TimelessExemplar {
     pub value: f64,
 }
 
-/// A stored exemplar, as far as later ones of its series are compared with it.
+/// Parts of a stored exemplar that are compared with later exemplars of its series.
 #[derive(Clone, Debug)]
 pub struct StoredExemplar {
     pub slot: Slot,
@@ -132,11 +132,11 @@ pub struct Ended {
 pub struct Finished {
     /// Whether the cache was flushed because failing scrapes had made it grow too far.
     pub is_forced: bool,
-    /// Removed series among those that need markers.
+    /// Removed series that need markers.
     pub ended: Vec<Ended>,
 }
 
-// There are hundreds of thousands of entries.
+// Entries stay small, because a node may have hundreds of thousands of entries.
 const _: () = assert!(size_of::<Entry>() <= 32);
 
 impl Default for Cache {
@@ -168,7 +168,7 @@ impl Cache {
         }
     }
 
-    /// Takes the content, and leaves an empty cache with the same seed, to be replaced.
+    /// Moves the content out, and leaves an empty cache with the same seed.
     pub fn take(&mut self) -> Cache {
         let seed = self.seed;
         std::mem::replace(self, Cache::new(seed))
@@ -199,8 +199,8 @@ impl Cache {
         }
     }
 
-    /// Returns the series that came next the last time, with its text. Returns `None` if relabeling
-    /// drops it, this iteration has had it, its reference is not known, or the order has changed.
+    /// Returns the series after the last found series in the previous scrape, with its text. `None`
+    /// if it is dropped, already seen or without a reference, or if the order has changed.
     #[inline]
     pub fn expected(&self) -> Option<(Slot, &[u8])> {
         if !self.is_in_order {
@@ -214,7 +214,7 @@ impl Cache {
     }
 
     fn expected_place(&self) -> u32 {
-        // An iteration begins at the first entry.
+        // At the start of an iteration there is no last entry; then the first entry is expected.
         self.entries.get(self.last as usize).map_or(0, |last| last.next)
     }
 
@@ -242,15 +242,15 @@ impl Cache {
         self.texts.get(self.entries[place as usize].text)
     }
 
-    /// Records that an entry came after the one of the last lookup.
+    /// Records that an entry followed the entry of the last lookup.
     fn follow(&mut self, place: u32) {
         if let Some(last) = self.entries.get_mut(self.last as usize) {
             last.next = place;
         }
     }
 
-    /// Adds a text that [`Cache::look_up`] does not know, seen in this iteration. Its form is
-    /// `None` if relabeling drops the series.
+    /// Adds a text that [`Cache::look_up`] does not know, and marks it as seen. Its form is `None`
+    /// if relabeling drops the series.
     pub fn insert(&mut self, text: &[u8], form: Option<Form>) -> Slot {
         let entry = Entry {
             text: self.texts.add(text),
@@ -315,8 +315,8 @@ impl Cache {
         });
     }
 
-    /// Returns whether this is the newest stored exemplar of the series, which is still exposed:
-    /// without a time of its own, it cannot be told apart. Upstream: `Exemplar.Equals`.
+    /// Returns whether the exemplar equals the newest stored exemplar of its series: then the
+    /// target still exposes the stored exemplar. Upstream: `Exemplar.Equals`.
     pub fn is_repeated(&self, slot: Slot, exemplar: &TimelessExemplar) -> bool {
         self.exemplars.get(&slot).is_some_and(|(known, _)| {
             known.value == exemplar.value && known.labels == exemplar.labels
@@ -326,7 +326,7 @@ impl Cache {
     /// Records an exemplar that was stored.
     pub fn note_exemplar(&mut self, exemplar: StoredExemplar) {
         let StoredExemplar { slot, at_ms, timeless } = exemplar;
-        // An older exemplar is not stored, or is not the newest.
+        // An exemplar that is older than the known exemplar is not the newest of its series.
         if self.exemplars.get(&slot).is_some_and(|(_, newest_ms)| *newest_ms > at_ms) {
             return;
         }
@@ -341,7 +341,7 @@ impl Cache {
     pub fn track(&mut self, slot: Slot) {
         let iteration = self.iteration;
         let Some(entry) = self.entries.get_mut(slot.0 as usize) else { return };
-        // A second call would take the iteration before for this one in `was_tracked`.
+        // A second call would clear `was_tracked`, because `tracked` is this iteration by then.
         if entry.tracked == iteration {
             return;
         }
@@ -351,7 +351,7 @@ impl Cache {
         self.tracked_still += usize::from(entry.was_tracked);
     }
 
-    /// Undoes the tracking of this iteration, because its scrape counts as an empty one.
+    /// Undoes the tracking of this iteration: its scrape has no complete body and counts as empty.
     pub fn untrack(&mut self) {
         for entry in self.entries.iter_mut().filter(|entry| entry.tracked == self.iteration) {
             entry.tracked = if entry.was_tracked { self.iteration - 1 } else { 0 };
@@ -359,9 +359,9 @@ impl Cache {
         (self.tracked, self.tracked_still) = (0, 0);
     }
 
-    /// Undoes the tracking of series in the iteration before, which has ended, because the store
-    /// refused all their samples. Returns those that were tracked before that, too: they end with
-    /// it.
+    /// Undoes the tracking in the last iteration of series for which `is_refused` returns true,
+    /// because the store refused all their samples. Returns the series among these that were also
+    /// tracked one iteration earlier: such series have ended.
     pub fn untrack_refused(&mut self, is_refused: impl Fn(SeriesRef) -> bool) -> Vec<SeriesRef> {
         let last = self.iteration - 1;
         let mut ended = Vec::new();
@@ -378,10 +378,10 @@ impl Cache {
         ended
     }
 
-    /// Returns the series that the previous iteration tracked and this one does not, not even under
-    /// another text. References ascend, without duplicates.
+    /// Returns the series that the previous iteration tracked and this iteration tracks under no
+    /// text. References ascend, without duplicates.
     pub fn stale(&self) -> Vec<SeriesRef> {
-        // The usual case looks at no entry: all series that were tracked still are.
+        // The usual case looks at no entry: all series tracked before are tracked again.
         if self.tracked_still == self.tracked_before {
             return Vec::new();
         }
@@ -394,7 +394,7 @@ impl Cache {
         let mut stale: Vec<SeriesRef> = of(self.iteration - 1).collect();
         if self.tracked > 0 {
             let now: HashSet<SeriesRef, numbers::State> = of(self.iteration).collect();
-            // Another text of the same series keeps the series going.
+            // A series that this scrape exposes under another text has not ended.
             stale.retain(|known| !now.contains(known));
         }
         // Two texts of one series make one marker.
@@ -403,7 +403,7 @@ impl Cache {
         stale
     }
 
-    /// Returns all known references with their slots, for a store that has dropped a series.
+    /// Returns all references with their slots, for renewal after the store dropped a series.
     pub fn slots(&self) -> impl Iterator<Item = (SeriesRef, Slot)> {
         let entries = self.entries.iter().enumerate();
         entries
@@ -411,9 +411,9 @@ impl Cache {
             .map(|(place, entry)| (entry.reference, Slot(place as u32)))
     }
 
-    /// Ends the iteration. After a good scrape, entries that it did not have are removed; after a
-    /// failed one, only if the cache has grown far beyond the last good scrape. `stale` is the
-    /// result of [`Cache::stale`].
+    /// Ends the iteration. After a good scrape, removes entries that the scrape did not have. After
+    /// a failed scrape, removes them only if the cache has grown far beyond the last good scrape.
+    /// `stale` is the result of [`Cache::stale`].
     pub fn finish(
         &mut self,
         is_good: bool,
@@ -442,7 +442,7 @@ impl Cache {
 
     fn flush(&mut self, stale: &[SeriesRef]) -> Vec<Ended> {
         let mut ended = Vec::new();
-        // The usual case looks at no entry: all of them were seen.
+        // The usual case looks at no entry: all entries were seen.
         if self.seen == self.len() {
             return ended;
         }
@@ -482,8 +482,8 @@ impl Cache {
         (text, form, reference)
     }
 
-    /// Removes series that are not in the store, because their scrape found no memory, and gives
-    /// memory back. Entries move, so no [`Slot`] may be kept from before.
+    /// Removes series without a reference, which were not stored because memory was short, and
+    /// frees memory. Entries move, so every [`Slot`] from before is invalid.
     pub fn remove_unresolved(&mut self, families: &mut Families) {
         for place in 0..self.entries.len() as u32 {
             let entry = &self.entries[place as usize];
@@ -505,7 +505,7 @@ impl Cache {
             + self.exemplars.capacity() * size_of::<(Slot, (TimelessExemplar, i64))>()
     }
 
-    /// Returns whether [`Cache::shrink`] has something to do.
+    /// Returns whether [`Cache::shrink`] would free memory.
     pub fn is_loose(&self) -> bool {
         self.texts.are_mostly_removed() || self.has_free_places()
     }
@@ -514,8 +514,8 @@ impl Cache {
         self.free.len() >= GROWTH_FREE && self.free.len() >= self.entries.len() / 2
     }
 
-    /// Gives memory back if most places are free. Entries move, so no [`Slot`] may be kept from
-    /// before.
+    /// Frees memory if most of the texts or half of the entries are unused. Entries move, so every
+    /// [`Slot`] from before is invalid.
     pub fn shrink(&mut self) {
         if self.texts.are_mostly_removed() {
             let entries = self.entries.iter_mut().map(|entry| &mut entry.text);
@@ -524,7 +524,7 @@ impl Cache {
         if !self.has_free_places() {
             return;
         }
-        // Exemplars move with their entries: unlike labels, they cannot be made again.
+        // Exemplars move with their entries, because unlike labels they cannot be made again.
         let mut exemplars = std::mem::take(&mut self.exemplars);
         let (mut before, mut place) = (0, 0);
         self.entries.retain(|entry| {
@@ -538,7 +538,7 @@ impl Cache {
             is_kept
         });
         self.entries.shrink_to_fit();
-        // Slots have changed; series that need labels get them kept again.
+        // The labels are keyed by the old slots. Each is kept again when its series needs it.
         (self.labels, self.labels_bytes) = (HashMap::new(), 0);
         self.free = Vec::new();
         let (entries, texts, seed) = (&self.entries, &self.texts, self.seed);
@@ -555,7 +555,7 @@ impl Cache {
         self.table.len()
     }
 
-    /// Returns the number of places, free ones included: the cost of looking at all entries.
+    /// Returns the number of entries, including free entries: the cost of visiting all.
     pub fn places(&self) -> usize {
         self.entries.len()
     }
@@ -573,7 +573,7 @@ fn reserve_some<T>(list: &mut Vec<T>, more: usize) {
     }
 }
 
-/// Hash of the store's references, which no target chooses.
+/// Hasher of the store's references. It has no seed, because no target chooses a reference.
 mod numbers {
     use std::hash::{BuildHasherDefault, Hasher};
     use tidepool_remote_write::hash_word;

@@ -1,5 +1,5 @@
-//! Texts one after the other in one buffer: a target has thousands, which are compared in the order
-//! in which they were added.
+//! Stores the series texts of a target in one buffer. A target has thousands of texts, and a scrape
+//! compares them in the order in which they were added.
 //!
 //! ```text
 //! buffer  up{a="1"} ▒ up{a="2"} ▒ removed ▒ …      places: offset in units, length
@@ -12,10 +12,10 @@ use super::reserve_some;
 
 const UNIT_BYTES: usize = 8;
 
-/// Removed bytes that a buffer may have before it is copied.
+/// Number of removed bytes up to which a buffer is never compacted.
 const REMOVED_FREE: usize = 4096;
 
-/// Place of a text in the buffer. The default is that of an empty text.
+/// Place of a text in the buffer. The default is an empty text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TextPlace {
     unit: u32,
@@ -39,7 +39,7 @@ impl TextPlace {
 }
 
 impl Texts {
-    /// Adds a text. One that finds no place in 32 GiB is added as an empty text.
+    /// Adds a text. A text that does not fit into 32 GiB is added as an empty text.
     pub fn add(&mut self, text: &[u8]) -> TextPlace {
         let start = self.buffer.len().next_multiple_of(UNIT_BYTES);
         let unit = u32::try_from(start / UNIT_BYTES);
@@ -53,7 +53,7 @@ impl Texts {
         TextPlace { unit, bytes }
     }
 
-    /// Returns a text, as long as [`Texts::keep`] has not passed over its place.
+    /// Returns a text. A removed text can be read until [`Texts::keep`] moves the texts.
     #[inline]
     pub fn get(&self, place: TextPlace) -> &[u8] {
         let start = place.start();
@@ -62,7 +62,7 @@ impl Texts {
 
     /// Marks a text as no longer needed.
     pub fn remove(&mut self, place: TextPlace) {
-        // With its padding, which goes with the text.
+        // Includes the padding, which is freed with the text.
         self.removed += (place.bytes as usize).next_multiple_of(UNIT_BYTES);
     }
 

@@ -13,17 +13,17 @@ use tidepool_settings::duration::read_duration_if_any;
 use tidepool_settings::yaml;
 use url::Url;
 
-/// Default time between requests of a list by HTTP, and their timeout; as upstream.
+/// Default time between requests of an HTTP list, and timeout of each request; as upstream.
 const HTTP_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Default time between lookups of names; as upstream.
 const DNS_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Default time between looks at files. Upstream watches files and reads them every five minutes;
-/// nothing is watched here (see [`crate::discovery`]), and a look costs little.
+/// Default time between checks of files. Upstream watches files and rereads them every five
+/// minutes; no file is watched here (see [`crate::discovery`]), and a check is cheap.
 const FILE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// A source of targets, as it is configured.
+/// Configuration of one source of targets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiscoveryConfig {
     Static(Arc<Vec<TargetGroup>>),
@@ -44,7 +44,7 @@ pub struct FileConfig {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpConfig {
     pub url: ShownUrl,
-    /// The URL as it is written, which is a label of the targets.
+    /// URL as the file has it, but without credentials; the targets get it as a label.
     pub url_text: String,
     /// Time between requests, and the timeout of each.
     pub refresh_interval: Duration,
@@ -87,7 +87,7 @@ impl TryFrom<Vec<Option<Group>>> for StaticSection {
     }
 }
 
-/// Targets and labels, as static lists have them.
+/// Targets and their common labels, an item of `static_configs`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Group {
@@ -248,7 +248,7 @@ fn url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(ShownUrl, String),
         if text.is_empty() {
             return Err("URL is missing".to_owned());
         }
-        // Without the text in errors: it may hold a password.
+        // Errors omit the URL, because it may contain a password.
         let url = Url::parse(text).map_err(|error| match error {
             url::ParseError::EmptyHost => "host is missing in URL".to_owned(),
             url::ParseError::RelativeUrlWithoutBase => {

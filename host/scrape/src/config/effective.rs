@@ -1,6 +1,6 @@
-//! The settings of a job as YAML, including defaults and those that it inherits.
+//! Writes the effective settings of a job as YAML, including defaults and inherited settings.
 //!
-//! Settings that no other one changes, such as targets, are shown as the file has them. Secrets are
+//! Settings that depend on no other setting, such as targets, are copied from the file. Secrets are
 //! hidden. Source: `scrapePoolConfig` in `web/api/v1/api.go` of prometheus/prometheus.
 
 use super::job::DISCOVERY_SUFFIX;
@@ -13,14 +13,14 @@ use tidepool_settings::duration::duration_text;
 use tidepool_settings::shown::{quoted, shown_entries};
 use tidepool_settings::yaml::{Data, Node, Part};
 
-/// Keys of a job that [`Job`] does not hold in full, besides discovery and the HTTP client.
+/// Keys of a job, besides discovery and the HTTP client, that [`Job`] does not store in full.
 const UNTOLD: [&str; 3] = ["module", "params", "static_configs"];
 
-/// Keys of the HTTP client that have a default, and are shown with it.
+/// `follow_redirects` and `enable_http2` have a default, which is shown if the key is absent.
 const REDIRECTS: &str = "follow_redirects";
 const HTTP2: &str = "enable_http2";
 
-/// Returns the settings in an item of a section that [`Job`] does not hold, as YAML.
+/// Returns as YAML the settings of item `number` of a section that [`Job`] does not store.
 pub(super) fn untold(section: &Node, number: usize) -> String {
     let Data::List(items) = &section.data else { return String::new() };
     let Some(Data::Map(entries)) = items.get(number).map(|item| &item.data) else {
@@ -34,8 +34,8 @@ fn is_untold(key: &str) -> bool {
     UNTOLD.contains(&key) || key.ends_with(DISCOVERY_SUFFIX) || is_of_client
 }
 
-/// Returns the settings of a job as YAML, with those of
-/// [`ScrapeConfig::untold`](super::ScrapeConfig).
+/// Returns the settings of a job as YAML. `untold` is
+/// [`ScrapeConfig::untold`](super::ScrapeConfig), and is appended.
 pub fn effective(job: &Job, untold: &str) -> String {
     let mut lines = Lines(String::new());
     lines.text("job_name", &job.name);
@@ -63,14 +63,14 @@ impl Lines {
         self.put(key, quoted(value));
     }
 
-    /// Writes a flag. Upstream omits those that are false.
+    /// Writes a flag. Upstream omits a flag that is false.
     fn flag(&mut self, key: &str, is_on: bool) {
         if is_on {
             self.put(key, is_on);
         }
     }
 
-    /// Writes a limit. Upstream omits those that are zero.
+    /// Writes a limit. Upstream omits a limit of zero.
     fn limit(&mut self, key: &str, limit: u64) {
         if limit > 0 {
             self.put(key, limit);
@@ -133,7 +133,7 @@ impl Lines {
                 self.0 += &format!("source_labels: [{}]\n  ", names.join(", "));
             }
             self.0 += &format!("separator: {}\n  ", quoted(&rule.separator));
-            // Upstream omits the default.
+            // Upstream omits the default regex.
             if rule.regex != RuleSpec::new(rule.action).regex {
                 self.0 += &format!("regex: {}\n  ", quoted(&rule.regex));
             }

@@ -16,7 +16,7 @@ const JOBS: &str = "scrape_configs";
 /// Maximum number of further files.
 pub(super) const FILES_MAX: usize = 10_000;
 
-/// Fault of the configuration, with its place.
+/// Fault in the configuration, with its file and position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigError {
     /// Fault in the configuration file itself.
@@ -63,7 +63,7 @@ pub(super) fn patterns(node: &yaml::Node, directory: &Path) -> Result<Vec<Patter
     texts.into_iter().map(pattern).collect()
 }
 
-/// Adds the jobs of all files that the patterns match. `place` is that of the section.
+/// Adds the jobs of all files that the patterns match. `place` is the position of the section.
 pub(super) fn read_all(
     patterns: &[Pattern],
     place: yaml::Position,
@@ -92,7 +92,7 @@ pub(super) fn read_all(
                     return Err(ConfigError::Further { path, source });
                 }
                 first_found.insert(name.clone(), format!("{:?}", path.display().to_string()));
-                // Upstream: relative paths begin at the file that has them.
+                // As upstream, relative paths are resolved against the directory of their own file.
                 job.set_directory(folder);
                 jobs.push(job);
             }
@@ -102,7 +102,7 @@ pub(super) fn read_all(
     Ok(())
 }
 
-/// Reads the jobs of a file, with the place of their section.
+/// Reads the jobs of a file, with the position of its section `scrape_configs`.
 fn read(
     path: &Path,
     global: &GlobalConfig,

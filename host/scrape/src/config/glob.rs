@@ -1,6 +1,6 @@
 //! Patterns of files with at most one `*` in the last part of the path, as upstream allows.
 //!
-//! The crate `glob` accepts more than upstream (`**`, classes), and does not tell the directory.
+//! The crate `glob` accepts more than upstream (`**`, classes), and does not return the directory.
 
 use std::fmt;
 use std::io;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     directory: PathBuf,
-    /// Beginning and end of a name; without an end, the whole name.
+    /// Name before the `*`, and after it in `end`; the whole name if `end` is `None`.
     begin: String,
     end: Option<String>,
 }
@@ -37,7 +37,7 @@ impl Pattern {
         path.parent() == Some(&self.directory)
     }
 
-    /// Makes a relative path begin at a directory.
+    /// Resolves a relative path against a directory.
     pub(crate) fn set_directory(&mut self, directory: &Path) {
         self.directory = directory.join(&self.directory);
     }
@@ -54,7 +54,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Returns the files that match now, by name. A directory that is missing has none.
+/// Returns the files that match now, sorted by name. A missing directory has no files.
 pub(crate) fn matching(pattern: &Pattern) -> io::Result<Vec<PathBuf>> {
     let Some(end) = &pattern.end else {
         let path = pattern.directory.join(&pattern.begin);
@@ -77,12 +77,12 @@ pub(crate) fn matching(pattern: &Pattern) -> io::Result<Vec<PathBuf>> {
         let name = entry?.file_name();
         let Some(name) = name.to_str() else { continue };
         let rest = name.strip_prefix(pattern.begin.as_str());
-        // In the rest of the name, so that beginning and end do not overlap.
+        // `end` is looked for in the rest only, so that `begin` and `end` do not overlap.
         if rest.is_some_and(|rest| rest.ends_with(end.as_str())) {
             found.push(pattern.directory.join(name));
         }
     }
-    // The system lists a directory in any order.
+    // `read_dir` lists a directory in any order.
     found.sort();
     Ok(found)
 }

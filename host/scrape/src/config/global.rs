@@ -16,7 +16,7 @@ const INTERVAL: Duration = Duration::from_secs(60);
 /// Default of `scrape_timeout`, unless the interval is shorter.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Settings of all jobs, which jobs inherit unless they have their own. Limits of zero are none.
+/// Settings that jobs inherit unless they have their own. A limit of zero means no limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GlobalConfig {
     pub scrape_interval: Duration,
@@ -38,7 +38,7 @@ pub struct GlobalConfig {
     pub convert_classic_histograms: bool,
     pub always_classic_histograms: bool,
     pub extra_metrics: bool,
-    /// Settings that are given and have no effect: there are neither rules nor a query log.
+    /// Settings in the file that have no effect: rules and a query log are not supported.
     pub unused: Vec<&'static str>,
 }
 
@@ -182,8 +182,8 @@ impl Section {
     }
 }
 
-/// Expands `$name` and `${name}` to variables; `$$` is a dollar. A variable that is not set is
-/// empty, as for upstream (`os.Expand` of Go).
+/// Expands `$name` and `${name}` to environment variables; `$$` becomes a dollar sign. A variable
+/// that is not set becomes empty, as for upstream (`os.Expand` of Go).
 fn expanded(text: &str, variable: impl Fn(&str) -> Option<String>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -193,7 +193,7 @@ fn expanded(text: &str, variable: impl Fn(&str) -> Option<String>) -> String {
         let (name, after) = match behind.strip_prefix('{') {
             Some(inner) => match inner.split_once('}') {
                 Some(parts) => parts,
-                // Go drops both characters.
+                // Like Go, drops a `${` that has no closing brace.
                 None => ("", inner),
             },
             None if behind.starts_with('$') => behind.split_at(1),

@@ -21,10 +21,10 @@ use tidepool_settings::yaml::{self, At, Data};
 
 const KEY: &str = "scrape_configs";
 
-/// Suffix of the keys of all discovery.
+/// Suffix of the keys of all discovery sections.
 pub(super) const DISCOVERY_SUFFIX: &str = "_sd_configs";
 
-/// Keys of the discovery that is supported.
+/// Keys of the supported discovery sections, besides `static_configs`.
 const DISCOVERY: [&str; 3] = ["file_sd_configs", "http_sd_configs", "dns_sd_configs"];
 
 const PROTOCOLS: [Protocol; 5] = [
@@ -35,7 +35,7 @@ const PROTOCOLS: [Protocol; 5] = [
     Protocol::PrometheusText0_0_4,
 ];
 
-/// A job: the keys of all HTTP clients, and its own.
+/// All keys of a job: the keys that all HTTP clients share, and those of [`Section`].
 pub(super) type FullSection = yaml::With<HttpClientConfig, Section>;
 
 #[derive(Deserialize)]
@@ -154,7 +154,7 @@ pub(super) fn read_all(
     Ok(jobs)
 }
 
-/// Refuses discovery that is not supported, before any other fault of its keys.
+/// Refuses unsupported discovery with a hint, before the check that refuses unknown keys.
 pub(super) fn check_discovery(section: &str, node: &yaml::Node) -> Result<(), yaml::Error> {
     let Data::List(items) = &node.data else { return Ok(()) };
     for (number, item) in items.iter().enumerate() {
@@ -170,7 +170,7 @@ pub(super) fn check_discovery(section: &str, node: &yaml::Node) -> Result<(), ya
     Ok(())
 }
 
-/// Checks that all listed addresses can be scraped, unless rules may change them.
+/// Checks that all listed addresses can be scraped, unless relabel rules may change them.
 fn check_addresses(section: &Section) -> Result<(), String> {
     let StaticSection(groups) = &section.static_configs;
     let mut addresses = groups.iter().flat_map(Group::addresses);
@@ -188,12 +188,13 @@ pub(super) fn resolved(whole: FullSection, global: &GlobalConfig) -> Result<Scra
     if name.is_empty() {
         return Err("job_name is empty".into());
     }
-    // Zero means that it is not set, as for upstream.
+    // As upstream, zero means that the interval is not set.
     let interval = match section.scrape_interval {
         Duration::ZERO => global.scrape_interval,
         interval => interval,
     };
-    // Upstream lowers an inherited timeout to the interval, but refuses a longer one of the job.
+    // Upstream lowers an inherited timeout to the interval, but refuses a longer timeout of the
+    // job.
     let timeout = match section.scrape_timeout {
         Duration::ZERO => global.scrape_timeout.min(interval),
         timeout if timeout > interval => {
@@ -246,7 +247,7 @@ pub(super) fn resolved(whole: FullSection, global: &GlobalConfig) -> Result<Scra
     if !static_groups.is_empty() {
         let groups = static_groups.into_iter().enumerate();
         let groups = groups.map(|(number, group)| group.target_group(number.to_string()));
-        // After the groups were numbered, so that the others keep their numbers.
+        // Filtered after numbering, so that an empty group does not change the numbers of others.
         let groups = groups.filter(|group| !group.targets.is_empty());
         discovery.push(DiscoveryConfig::Static(Arc::new(groups.collect())));
     }
@@ -289,7 +290,7 @@ pub(super) fn resolved(whole: FullSection, global: &GlobalConfig) -> Result<Scra
     Ok(ScrapeConfig::new(job, discovery))
 }
 
-/// Checks the names of labels that a rule sets. A template makes names only when it is used.
+/// Checks the label name that a rule sets. Names that a template makes are known only at use.
 fn check_names(rule: &RuleSpec, validation: NameValidation) -> Result<(), String> {
     let RuleSpec { action, target_label, .. } = rule;
     let sets = [
@@ -348,7 +349,7 @@ fn scheme<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error
     })
 }
 
-/// Reads a size with a unit; only zero may go without.
+/// Reads a size with a unit; only zero may lack the unit.
 pub(super) fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     yaml::parsed(deserializer, |text| match text {
         "" | "0" => Ok(0),

@@ -14,9 +14,9 @@
 //! `files` the further files, `glob` their patterns; `effective` writes the settings of a job as
 //! YAML.
 //!
-//! Differences from upstream: discovery is by static lists, files, HTTP and DNS only (any other is
-//! an error that says so), DNS is without MX and NS, and a scheme other than http and https is an
-//! error.
+//! Differences from upstream: only static lists, files, HTTP and DNS are supported as discovery
+//! (any other kind is an error that names it), DNS lacks the records MX and NS, and a scheme other
+//! than http and https is an error.
 
 mod discovery;
 mod effective;
@@ -43,7 +43,7 @@ pub struct ScrapeConfig {
     /// Settings for making and scraping the targets.
     pub job: Job,
     pub discovery: Vec<DiscoveryConfig>,
-    /// Settings of the file that [`Job`] does not hold, as YAML without secrets.
+    /// Settings in the file that [`Job`] does not store, as YAML without secrets.
     pub untold: String,
 }
 
@@ -52,16 +52,16 @@ pub struct ScrapeConfig {
 pub struct ScrapeSettings {
     /// Settings that all jobs inherit.
     pub global: GlobalConfig,
-    /// The jobs in their order, those of further files last.
+    /// The jobs in file order, followed by the jobs of further files.
     pub jobs: Vec<ScrapeConfig>,
-    /// Patterns of further files with jobs.
+    /// Patterns of `scrape_config_files`, which match further files with jobs.
     pub files: Vec<Pattern>,
 }
 
 /// Depth to which a configuration is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Depth {
-    /// The text alone: files that it names need not be there.
+    /// Only the text; files that the text names need not exist.
     Syntax,
     /// Also the files that the text names.
     #[default]
@@ -84,14 +84,14 @@ pub struct Sections<'n> {
 }
 
 impl ScrapeSettings {
-    /// Returns the further files that there are now. A directory that cannot be read has none.
+    /// Returns the further files that exist now. An unreadable directory counts as empty.
     pub fn further_files(&self) -> Vec<PathBuf> {
         let found = self.files.iter().filter_map(|pattern| matching(pattern).ok());
         found.flatten().take(files::FILES_MAX).collect()
     }
 
-    /// Reads the sections and the files that they name. Relative paths begin at the directory of
-    /// the configuration file.
+    /// Reads the sections and the files that they name. Relative paths are resolved against
+    /// `directory`, which contains the configuration file.
     pub fn read(sections: Sections<'_>, directory: &Path) -> Result<ScrapeSettings, ConfigError> {
         let raw = match sections.global {
             Some(node) => GlobalConfig::read(node)?,
@@ -104,7 +104,7 @@ impl ScrapeSettings {
         for job in &mut jobs {
             job.set_directory(directory);
         }
-        // What jobs of further files inherit is relative to this file, not to theirs.
+        // Jobs of further files inherit paths that are relative to this file.
         let mut global = raw.clone();
         global.set_directory(directory);
         let files = match sections.files {
@@ -119,7 +119,7 @@ impl ScrapeSettings {
         };
         let modules = tidepool_probe::config::read(sections.probe_modules, directory)?;
         if let Some(node) = sections.probes {
-            // Only these: jobs of further files have directories of their own.
+            // Only probe jobs: the paths of all jobs before them are resolved already.
             let first = jobs.len();
             probe::read_all(node, &raw, &modules, &mut jobs)?;
             jobs[first..].iter_mut().for_each(|job| job.set_directory(directory));
@@ -134,7 +134,7 @@ impl ScrapeConfig {
         ScrapeConfig { job, discovery, untold: String::new() }
     }
 
-    /// Makes relative paths begin at a directory.
+    /// Resolves relative paths against a directory.
     fn set_directory(&mut self, directory: &Path) {
         self.job.client.set_directory(directory);
         self.discovery.iter_mut().for_each(|discovery| discovery.set_directory(directory));

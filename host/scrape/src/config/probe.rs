@@ -1,5 +1,5 @@
-//! The items of `probe_configs`: jobs whose targets are probed. They have the keys of a scrape job
-//! that concern targets, schedule, labels and limits, and `module`.
+//! The items of `probe_configs`: jobs whose targets are probed. An item has `module`, and those
+//! keys of a scrape job that concern targets, schedule, labels and limits.
 
 use super::discovery::{DnsSection, FileSection, HttpSection, StaticSection};
 use super::effective::untold;
@@ -40,7 +40,7 @@ struct ProbeSection {
     metric_relabel_configs: Vec<RelabelConfig>,
 }
 
-/// Reads the jobs of the section, and adds them to others.
+/// Reads the jobs of the section and appends them to `jobs`.
 pub(super) fn read_all(
     node: &yaml::Node,
     global: &GlobalConfig,
@@ -54,7 +54,7 @@ pub(super) fn read_all(
         let section = value.ok_or_else(|| wrong("empty or null section".to_owned()))?;
         let mut job = probed(section, global, modules).map_err(wrong)?;
         job.untold = untold(node, number);
-        // Also against scrape jobs: series of both have the label `job`.
+        // Scrape jobs are compared, too: both kinds of jobs set the label `job`.
         if jobs.iter().any(|other| other.job.name == job.job.name) {
             let name = &job.job.name;
             return Err(wrong(format!("found multiple jobs with job name {name:?}")));
@@ -79,7 +79,7 @@ fn probed(
     })?;
     let rest = Section {
         job_name: section.job_name,
-        // Empty, so that targets get no labels of a request that is not made.
+        // Empty, so that targets lack `__metrics_path__` and `__scheme__`, which no probe uses.
         metrics_path: String::new(),
         scheme: String::new(),
         scrape_interval: section.scrape_interval,

@@ -1,4 +1,4 @@
-//! The scrapes of one target, one after the other, until the target ends.
+//! Repeats the scrapes of one target until the target ends.
 //!
 //! ```text
 //! offset ── scrape ── tick ── scrape ── tick ── … ── ended ── tick ── tick ── 10 % ── markers
@@ -30,14 +30,14 @@ use tokio::time::{
     Instant, Interval, MissedTickBehavior, interval_at, sleep, sleep_until, timeout,
 };
 
-/// State that a target's next cycle continues with: series and metadata.
+/// Cache and metadata that a target's next cycle continues with.
 pub type Memory = (Cache, Arc<Mutex<Families>>);
 
 /// Orders to a running cycle.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Orders {
     pub phase: Phase,
-    /// Error with which all scrapes fail, without being made.
+    /// Error that all scrapes report instead of requesting the target.
     pub forced: Option<ScrapeError>,
 }
 
@@ -45,7 +45,7 @@ pub struct Orders {
 pub enum Phase {
     #[default]
     Running,
-    /// Another cycle goes on with its cache.
+    /// Ends the cycle; its successor continues with its cache.
     Replaced,
     Ended,
 }
@@ -54,11 +54,11 @@ pub enum Phase {
 pub struct Cycle<S> {
     pub target: Arc<Target>,
     pub appender: Appender,
-    /// Source of the samples, or the error that each scrape fails with.
+    /// Source of the samples, or the error that each scrape reports.
     pub source: Result<Box<dyn Source>, ScrapeError>,
     pub store: Arc<S>,
     pub clock: Arc<dyn Clock>,
-    /// Separates this server's schedule from those of others.
+    /// Seed that separates this server's schedule from other servers' schedules.
     pub offset_seed: u64,
     /// Setting `sample_limit`, which the report shows.
     pub sample_limit: u64,
@@ -76,15 +76,15 @@ pub struct Failures {
 
 enum Stop {
     Replaced,
-    /// With the timer of the scrapes, unless there was none yet.
+    /// Has the timer of the scrapes; `None` if there was no scrape yet.
     Ended(Option<Interval>),
     Shutdown,
 }
 
 impl<S: Store> Cycle<S> {
-    /// Scrapes until ordered to stop. `stopped` gets the cache if another cycle continues with it,
-    /// and is answered before markers are written. Once `shutdown` is true or gone, a scrape under
-    /// way is abandoned and nothing more is written.
+    /// Scrapes until ordered to stop. `stopped` receives the cache if another cycle continues with
+    /// it, and is sent before markers are written. When `shutdown` is true or its sender dropped, a
+    /// scrape under way is abandoned, and nothing more is written.
     pub async fn run(
         mut self,
         mut orders: watch::Receiver<Orders>,
@@ -92,7 +92,7 @@ impl<S: Store> Cycle<S> {
         stopped: oneshot::Sender<Option<Memory>>,
     ) {
         let stop = self.scrape_on(&mut orders, &mut shutdown).await;
-        // The receiver may be dropped: then the caller does not wait.
+        // Sending fails if the receiver was dropped; then nobody waits for the cache.
         match stop {
             Stop::Replaced => drop(stopped.send(Some(self.appender.into_cache()))),
             Stop::Shutdown | Stop::Ended(None) => drop(stopped.send(None)),
@@ -117,8 +117,8 @@ impl<S: Store> Cycle<S> {
             _ => offset(self.clock.now(), interval, self.target.hash(), self.offset_seed),
         };
         let first = Instant::now() + wait;
-        // In this order, here and below: a stop that comes with a shutdown must not lead to
-        // markers.
+        // `biased` checks the shutdown first, here and below: a stop that comes with a shutdown
+        // must not write markers.
         tokio::select! {
             biased;
             () = is_shut_down(shutdown) => return Stop::Shutdown,
@@ -126,20 +126,20 @@ impl<S: Store> Cycle<S> {
             () = sleep_until(first) => {}
         }
         let mut ticks = interval_at(first + interval, interval);
-        // As upstream, missed scrapes are not made up for.
+        // As upstream, missed scrapes are skipped.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let mut schedule = Schedule::new(self.clock.now(), interval);
         let mut last: Option<Instant> = None;
         loop {
-            // Samples have the time at which the scrape began, however long it takes.
+            // Samples get the time at which the scrape starts, however long the scrape takes.
             let at = schedule.align(self.clock.now());
             let start = Instant::now();
             if let Some(last) = last.replace(start) {
                 self.metrics.observe_interval(interval, start.duration_since(last));
             }
-            // Cloned, because a borrow would keep new orders out during the scrape.
+            // Cloned, because a borrow would block the sender of orders during the scrape.
             let forced = orders.borrow().forced.clone();
-            // Orders wait for the end of the scrape: a reload does not cut it off.
+            // Orders take effect after the scrape: a reload does not abort a scrape.
             tokio::select! {
                 biased;
                 () = is_shut_down(shutdown) => return Stop::Shutdown,
@@ -154,13 +154,13 @@ impl<S: Store> Cycle<S> {
         }
     }
 
-    /// Does one scrape, whose samples get the time `at`; returns its error.
+    /// Makes one scrape, whose samples get the time `at`; returns the scrape's error.
     pub async fn scrape(
         &mut self,
         at: Duration,
         forced: Option<ScrapeError>,
     ) -> Result<(), ScrapeError> {
-        // Before the clock starts: this is no part of the scrape's duration.
+        // Before the timer starts, because shrinking is no part of the scrape's duration.
         self.appender.shrink_elsewhere().await;
         let start = Instant::now();
         self.appender.begin(milliseconds(at), self.clock.now_ms());
@@ -184,7 +184,7 @@ impl<S: Store> Cycle<S> {
             is_body_too_large: matches!(result, Err(ScrapeError::BodySize { .. })),
         };
         self.appender.report(&report);
-        // Before the commit, which adds to this state what the store refuses.
+        // Before the commit, which may add refusals of the store to the state.
         self.target.report(at, duration, &result);
         if let Err(error) = &result {
             tracing::debug!(target = self.target.shown_url(), %error, "scrape failed");
@@ -197,7 +197,7 @@ impl<S: Store> Cycle<S> {
     }
 
     async fn commit(&mut self) {
-        // Before the commit, which takes the batch.
+        // Counted before the commit, which empties the batch.
         let rows = self.appender.rows();
         match self.appender.commit(&*self.store, self.clock.now_ms()).await {
             Ok(appended) => {
@@ -226,8 +226,8 @@ impl<S: Store> Cycle<S> {
             }
             Err(error) => {
                 let target = self.target.shown_url();
-                // One line for all targets: what keeps scrapes out of the store, such as a full
-                // disk, may be what the log is written to.
+                // Logged once for all targets: a full disk, for example, may also be the disk that
+                // holds the log.
                 match self.metrics.store_outage.begin() {
                     true => tracing::error!(
                         target, %error,
@@ -243,11 +243,11 @@ impl<S: Store> Cycle<S> {
         }
     }
 
-    /// Marks all series of a target that is gone. The target may come back under another cycle, so
-    /// this waits for two intervals and a little more. The markers have the time of the first
-    /// scrape that was not made, and are refused where there are newer samples.
+    /// Writes markers for all series of a target that is gone. Waits for two intervals and a tenth,
+    /// in case another cycle scrapes the same series. The markers have the time of the first
+    /// missing scrape; the store refuses a marker if the series has newer samples.
     async fn mark_end(&mut self, mut ticks: Interval) {
-        // The tick of the first scrape that is not made.
+        // The first scrape that is not made would have started at this tick.
         ticks.tick().await;
         let at_ms = self.clock.now_ms();
         ticks.tick().await;

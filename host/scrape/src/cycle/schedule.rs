@@ -1,36 +1,36 @@
-//! Schedule of a target: each has its own place in the interval, and its times are whole intervals
+//! Schedule of a target: an offset in the interval, and scrape times that are whole intervals
 //! apart.
 //!
-//! Places lie on a grid, on which targets meet: a processor that wakes for one scrape does several,
-//! and waking is most of what a small scrape costs.
+//! Offsets are multiples of 100 ms, so that several targets share a time. A processor that wakes
+//! then makes several scrapes, and waking is most of the cost of a small scrape.
 //!
-//! Source: `Target.offset` and `scrapeLoop.run` in `scrape/` of prometheus/prometheus, which has no
-//! grid. Equal distances of times compress better (prometheus/prometheus#7846).
+//! Source: `Target.offset` and `scrapeLoop.run` in `scrape/` of prometheus/prometheus, with exact
+//! offsets. Times with equal distances compress better (prometheus/prometheus#7846).
 
 use std::time::Duration;
 
-/// Largest deviation from the schedule at which a scrape gets the scheduled time; as upstream.
+/// Maximum deviation from the schedule at which samples get the scheduled time; as upstream.
 const TOLERANCE_MAX: Duration = Duration::from_millis(2);
 
-/// Distance between places of the grid, in intervals that have at least [`PLACES_MIN`] of them.
+/// Distance of possible offsets, in intervals with at least [`PLACES_MIN`] offsets.
 const PLACE: Duration = Duration::from_millis(100);
 
-/// Number of places in shorter intervals.
+/// Number of possible offsets in shorter intervals.
 const PLACES_MIN: u32 = 10;
 
-/// Returns the time to wait for the first scrape of a target. `hash` is the target's, `seed` the
-/// server's.
+/// Returns the time until the first scrape of a target. `hash` is the target's hash, `seed` the
+/// server's seed.
 pub fn offset(now: Duration, interval: Duration, hash: u64, seed: u64) -> Duration {
     let distance = PLACE.min(interval / PLACES_MIN).as_nanos().max(1);
     let interval = interval.as_nanos().max(1);
     let place = u128::from(hash ^ seed) % interval / distance * distance;
-    // Relative to the epoch, so that a target keeps its place when the server restarts.
+    // Offsets count from the epoch, so that a target keeps its offset over a restart.
     let next = interval - now.as_nanos() % interval + place;
     let next = if next > interval { next - interval } else { next };
     Duration::from_nanos(u64::try_from(next).unwrap_or(u64::MAX))
 }
 
-/// The times of a target's scrapes.
+/// Computes the times of a target's scrapes.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
     interval: Duration,
@@ -39,25 +39,25 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Creates a schedule that begins at a time.
+    /// Creates a schedule whose first time is `start`.
     pub fn new(start: Duration, interval: Duration) -> Schedule {
         let tolerance = TOLERANCE_MAX.min(interval / 100);
         Schedule { interval, tolerance, aligned: start }
     }
 
-    /// Returns the time for the samples of a scrape that begins now: that of the schedule if it is
-    /// near, however many ticks were missed.
+    /// Returns the timestamp for a scrape that starts now: the scheduled time if it is near, even
+    /// after missed ticks.
     pub fn align(&mut self, now: Duration) -> Duration {
         match now.checked_sub(self.aligned) {
             Some(ahead) => {
                 let missed = ahead.as_nanos() / self.interval.as_nanos().max(1);
-                // A clock that jumps by more than this many intervals begins a new schedule.
+                // After a jump of the clock by more intervals than this, a new schedule starts.
                 self.aligned = match u32::try_from(missed) {
                     Ok(missed) => self.aligned.saturating_add(self.interval.saturating_mul(missed)),
                     Err(_) => now,
                 };
             }
-            // Upstream would give all scrapes one time until the clock is back where it was.
+            // Upstream would use one timestamp for all scrapes until the clock catches up.
             None if now + self.tolerance < self.aligned => self.aligned = now,
             None => {}
         }

@@ -15,12 +15,12 @@ use tidepool_settings::file::open_regular;
 /// Label with the file that lists a target.
 const FILE_LABEL: &str = "__meta_filepath";
 
-/// Discoverer that looks at files.
+/// Discoverer that reads files at regular intervals.
 pub(super) struct FileDiscovery {
     config: FileConfig,
     figures: Arc<DiscoveryFigures>,
     memory: MemoryBound,
-    /// Files of the last look, with their groups.
+    /// State of the files that the last refresh found.
     files: BTreeMap<PathBuf, FileState>,
     has_looked: bool,
 }
@@ -28,11 +28,11 @@ pub(super) struct FileDiscovery {
 /// A file as it was last read.
 #[derive(Clone, Default)]
 struct FileState {
-    /// Hash of the content; `None` if it could not be read, or found no memory.
+    /// Hash of the content; `None` if the file could not be read or memory was short.
     hash: Option<u64>,
     /// Last fault of the file.
     wrong: Option<ListError>,
-    /// List of the last content without a fault.
+    /// List from the last content without a fault.
     list: Option<Arc<List>>,
 }
 
@@ -51,18 +51,18 @@ impl FileDiscovery {
         self.config.refresh_interval
     }
 
-    /// Returns whether all files that there are were read.
+    /// Returns whether all files that exist were read without a fault.
     pub fn has_answered(&self) -> bool {
         self.has_looked && self.files.values().all(|seen| seen.wrong.is_none())
     }
 
-    /// Looks at all files, and returns all lists if any has changed.
+    /// Reads all files, and returns all lists if any has changed.
     pub async fn refresh(&mut self) -> Option<Vec<Arc<List>>> {
         let (config, figures) = (self.config.clone(), Arc::clone(&self.figures));
         let (memory, before) = (self.memory.clone(), self.files.clone());
-        // Not on this thread, because a file system may take long.
+        // Runs on another thread, because a file system may take long.
         let look = move || look(&config, &figures, &memory, &before);
-        // If this panics, the files stay as they were.
+        // If the task panics, the files keep their state.
         let after = tokio::task::spawn_blocking(look).await.ok()?;
         let is_first = !std::mem::replace(&mut self.has_looked, true);
         let (before, found) = (lists(&self.files), lists(&after));
@@ -96,7 +96,7 @@ fn look(
             Err(error) => {
                 figures.file_read_errors.fetch_add(1, Relaxed);
                 tracing::warn!(?pattern, %error, "could not look for files with targets");
-                // Nothing tells that the files of this pattern are gone.
+                // The error does not tell that files are gone, so the files of this pattern stay.
                 for (path, seen) in before.iter().filter(|(path, _)| pattern.is_beside(path)) {
                     after.insert(path.clone(), seen.clone());
                 }
@@ -106,7 +106,7 @@ fn look(
     after
 }
 
-/// Reads a file, and keeps its list if the content has not changed.
+/// Reads a file; keeps the state from before if the content has not changed.
 fn read(
     path: &Path,
     before: FileState,
@@ -120,7 +120,7 @@ fn read(
     }
     match raw.and_then(|raw| list(path, raw)) {
         Ok(list) => {
-            // An equal list keeps its identity, by which changes are found.
+            // An equal list keeps its `Arc`, because [`FileDiscovery::refresh`] compares pointers.
             let same = before.list.filter(|before| before.is_same(&list));
             FileState { hash, wrong: None, list: Some(same.unwrap_or_else(|| Arc::new(list))) }
         }
@@ -134,7 +134,7 @@ fn read(
                     "a file with targets cannot be used; those that were read before stay"
                 );
             }
-            // Without a hash the file is read again: there may be memory next time.
+            // Without a hash, the file is read again next time, when there may be memory.
             let hash = hash.filter(|_| !wrong.is_memory);
             FileState { hash, wrong: Some(wrong), list: before.list }
         }
@@ -147,7 +147,7 @@ fn raw(path: &Path, memory: &MemoryBound) -> Result<Raw, ListError> {
     Ok(raw)
 }
 
-/// Returns the list of a file as it is now.
+/// Returns the current list of a file.
 pub fn listed(path: &Path) -> Result<List, String> {
     let raw = raw(path, &MemoryBound::unbounded());
     raw.and_then(|raw| list(path, raw)).map_err(|error| error.what)

@@ -1,4 +1,4 @@
-//! Targets that a server lists, as JSON.
+//! Targets from a JSON list that an HTTP server provides.
 //!
 //! Source: `discovery/http` of prometheus/prometheus, which does not save the last list.
 
@@ -32,7 +32,7 @@ pub(super) struct HttpDiscovery {
     wrong: Option<ListError>,
 }
 
-/// A list that was read, and its hash.
+/// A parsed list, and the hash of its bytes.
 #[derive(Clone)]
 struct Known {
     hash: u64,
@@ -40,7 +40,7 @@ struct Known {
 }
 
 impl HttpDiscovery {
-    /// Creates a discoverer with the saved list, which may be long. Sends no request.
+    /// Creates a discoverer and loads the saved list, which may be long. Sends no request.
     pub fn open(
         config: &HttpConfig,
         options: &DiscoveryOptions,
@@ -57,11 +57,11 @@ impl HttpDiscovery {
             has_answered: false,
             wrong: None,
         };
-        // Here and not in each request, so that the configuration is refused.
+        // Checked here, so that invalid settings make the configuration invalid, not each request.
         discovery.client.check(&discovery.ask())?;
         match discovery.read_saved() {
             Ok(known) => discovery.known = known,
-            // The next list replaces it.
+            // The next list of the server replaces the file.
             Err(error) => tracing::warn!(
                 url = %discovery.config.url,
                 error = error.what,
@@ -83,12 +83,12 @@ impl HttpDiscovery {
         self.config.refresh_interval
     }
 
-    /// Returns the last list, which may be the saved one.
+    /// Returns the last list, which may be from an earlier run.
     pub fn known(&self) -> Vec<Arc<List>> {
         self.known.iter().map(|known| Arc::clone(&known.list)).collect()
     }
 
-    /// Returns whether there is a list, of this or of an earlier run.
+    /// Returns whether there is a list, from this or an earlier run.
     pub fn has_answered(&self) -> bool {
         self.has_answered || self.known.is_some()
     }
@@ -105,7 +105,7 @@ impl HttpDiscovery {
                     tracing::info!(url = %self.config.url, "the list of targets can be read again");
                 }
                 self.has_answered = true;
-                // The same bytes as before change nothing.
+                // `None` means that the bytes are the same as before, so nothing changes.
                 let new = changed?;
                 let is_same = |known: &Known| Arc::ptr_eq(&known.list, &new.list);
                 let changes = !self.known.as_ref().is_some_and(is_same);
@@ -114,7 +114,7 @@ impl HttpDiscovery {
             }
             Err(error) => {
                 self.figures.http_failures.fetch_add(1, Relaxed);
-                // Once per fault, however long it lasts.
+                // Logged once per fault, however long it lasts.
                 if !self.wrong.as_ref().is_some_and(|wrong| wrong.is_same(&error)) {
                     let url = &self.config.url;
                     let error = &error.what;
@@ -159,8 +159,8 @@ impl HttpDiscovery {
         Ok(raw)
     }
 
-    /// Reads a list unless its bytes are the same, and saves it for the next start. Runs on another
-    /// thread, because a long list would hold this one for a second.
+    /// Parses a list unless its bytes are the same, and saves it for the next start. Runs on
+    /// another thread, because parsing a long list would block this thread for a second.
     async fn read(&self, raw: Raw) -> Result<Option<Known>, ListError> {
         let (config, saved, known) = (self.config.clone(), self.saved.clone(), self.known.clone());
         let work = move || read(raw, &config, saved.as_ref(), known.as_ref());
@@ -192,7 +192,7 @@ fn read(
             "the list of targets could not be kept for the next start"
         );
     }
-    // Equal groups in other bytes are no change.
+    // Equal groups in different bytes are no change.
     let list = match before {
         Some(before) if before.list.is_same(&list) => Arc::clone(&before.list),
         _ => Arc::new(list),
@@ -204,7 +204,7 @@ fn origin(config: &HttpConfig) -> Origin<'_> {
     Origin { source: config.url.to_string(), label: (names::URL, &config.url_text) }
 }
 
-/// Returns whether a content type is that of JSON in UTF-8.
+/// Returns whether a content type is JSON, in UTF-8 if it names a character set.
 fn is_json(kind: &str) -> bool {
     let kind = kind.to_ascii_lowercase();
     let (kind, parameter) = kind.split_once(';').unwrap_or((&kind, ""));

@@ -1,4 +1,4 @@
-//! Lists of targets, and the memory that they take.
+//! Lists of targets, and the memory that they need.
 //!
 //! ```text
 //! bytes of a list ─▶ Raw ─▶ groups, as they are read ─▶ List, shared by all that need it
@@ -6,9 +6,9 @@
 //!                     └───────┴── Room: counted first ────┘
 //! ```
 //!
-//! Memory is counted before it is allocated: the bytes of a list as they arrive, each group, label
-//! and address as it is read. A list that finds no memory is abandoned there, and its memory is
-//! given back.
+//! Memory is counted before it is allocated: for the bytes of a list as they arrive, and for each
+//! group, label and address as it is read. Reading a list stops where the bound refuses memory;
+//! then the memory of the list is freed.
 
 use super::LIST_BYTES_MAX;
 use crate::error::{ScrapeError, beginning};
@@ -21,33 +21,33 @@ use std::sync::Arc;
 /// Overhead of an allocation, in bytes.
 const ALLOCATION_BYTES: usize = 16;
 
-/// Reference counts of a shared text, in bytes.
+/// Size of the reference counts of a shared text, in bytes.
 const COUNTERS_BYTES: usize = 2 * size_of::<usize>();
 
 /// Minimum capacity for the bytes of a list.
 const RAW_BYTES_MIN: usize = 4096;
 
-/// Bytes of a file that are read at a time.
+/// Number of bytes that one read of a file requests.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Groups that one file, server or name lists, with their share of the memory of targets.
+/// Groups of one file, server or DNS name, with their share of the memory of targets.
 #[derive(Debug)]
 pub struct List {
     groups: Arc<Vec<TargetGroup>>,
     targets: usize,
     /// Hash of all groups, so that long lists need not be compared.
     digest: u64,
-    /// Given back when the last user drops the list.
+    /// Share of the memory bound, released when the last user drops the list.
     _room: Option<Room>,
 }
 
 impl List {
-    /// Creates a list that counts against no bound.
+    /// Creates a list whose memory is not counted.
     pub fn unbounded(groups: Vec<TargetGroup>) -> List {
         List::new(Arc::new(groups), None)
     }
 
-    /// Creates a list whose groups were counted.
+    /// Creates a list whose memory `room` has counted.
     pub(super) fn held(groups: Arc<Vec<TargetGroup>>, room: Room) -> List {
         List::new(groups, Some(room))
     }
@@ -79,18 +79,18 @@ impl List {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ListError {
     pub what: String,
-    /// Whether the list found no memory. There may be some next time.
+    /// Whether the memory bound refused the list. The next attempt may succeed.
     pub is_memory: bool,
 }
 
 impl ListError {
-    /// Makes an error of a fault. Only the beginning of the text is kept, since a list may hold
-    /// anything.
+    /// Creates an error. Only the beginning of the text is kept, because the text may quote the
+    /// list.
     pub fn wrong(what: impl ToString) -> ListError {
         ListError { what: beginning(&what.to_string()), is_memory: false }
     }
 
-    /// Returns whether both have the same cause, however much memory there was.
+    /// Returns whether both have the same cause. Numbers of bytes are not compared.
     pub fn is_same(&self, other: &ListError) -> bool {
         self == other || (self.is_memory && other.is_memory)
     }
@@ -102,19 +102,19 @@ impl From<NoRoom> for ListError {
     }
 }
 
-/// No memory is left for a list.
+/// A list would exceed the memory bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no memory left for this list of targets: it would take {bytes} bytes, and all targets may take {limit_bytes}, one list half of that; shorten the list, or raise --memory-limit"
 )]
 pub struct NoRoom {
-    /// Bytes that the list would hold.
+    /// Bytes that the list would need.
     pub bytes: u64,
-    /// Bytes that all targets and lists may hold.
+    /// Maximum bytes of all targets and lists together.
     pub limit_bytes: u64,
 }
 
-/// Share of one list in the memory of targets.
+/// Memory counted for one list, as a share of the memory of all targets.
 #[derive(Debug)]
 pub(super) struct Room {
     held: MemoryShare,
@@ -127,14 +127,14 @@ impl Room {
         Room { held: memory.holder(), bytes: 0, is_refused: false }
     }
 
-    /// Counts so many bytes, before they are allocated.
+    /// Counts bytes before they are allocated.
     pub fn take(&mut self, bytes: usize) -> Result<(), NoRoom> {
         let bytes = self.bytes.saturating_add(bytes as u64);
         self.held.set(bytes).map_err(|error| {
             self.is_refused = true;
             match error {
                 ScrapeError::Memory { bytes, limit_bytes } => NoRoom { bytes, limit_bytes },
-                // Holders fail for no other reason.
+                // A share fails for no other reason.
                 _ => NoRoom { bytes, limit_bytes: u64::MAX },
             }
         })?;
@@ -142,7 +142,7 @@ impl Room {
         Ok(())
     }
 
-    /// Counts a text that is shared.
+    /// Counts a text that is reference-counted.
     pub fn take_text(&mut self, bytes: usize) -> Result<(), NoRoom> {
         self.take(ALLOCATION_BYTES + COUNTERS_BYTES + bytes)
     }
@@ -151,16 +151,16 @@ impl Room {
         self.bytes
     }
 
-    /// Gives back all that was counted beyond so many bytes.
+    /// Releases all memory that was counted above this number of bytes.
     pub fn back_to(&mut self, bytes: u64) {
         self.bytes = self.bytes.min(bytes);
-        // Less is never refused.
+        // Setting a smaller number never fails.
         let _ = self.held.set(self.bytes);
     }
 
-    /// Adds to a vector, and counts its growth.
+    /// Adds an item to a vector, and counts the vector's growth.
     pub fn push<T>(&mut self, list: &mut Vec<T>, item: T) -> Result<(), NoRoom> {
-        // The growth of the vector itself could not be counted before it happens.
+        // The vector is grown here, because its own growth could not be counted before.
         if list.len() == list.capacity() {
             let more = list.capacity().max(1);
             self.take(more * size_of::<T>())?;
@@ -184,7 +184,7 @@ impl Room {
     }
 }
 
-/// Unparsed bytes of a list, and their memory.
+/// Unparsed bytes of a list, and their memory share.
 #[derive(Debug)]
 pub(super) struct Raw {
     bytes: Vec<u8>,
@@ -200,7 +200,7 @@ impl Raw {
     pub fn push(&mut self, more: &[u8]) -> Result<(), NoRoom> {
         let (capacity, needed) = (self.bytes.capacity(), self.bytes.len() + more.len());
         if needed > capacity {
-            // Doubled, but not beyond the limit, which a file may exceed by one piece only.
+            // Doubles, but up to the limit only, which a file may exceed by one piece.
             let larger = (2 * capacity).min(LIST_BYTES_MAX as usize).max(needed).max(RAW_BYTES_MIN);
             self.room.take(larger - capacity)?;
             self.bytes.reserve_exact(larger - self.bytes.len());
@@ -211,7 +211,7 @@ impl Raw {
 
     /// Adds all bytes of a file, at most [`LIST_BYTES_MAX`].
     pub fn read(&mut self, file: impl Read) -> Result<(), ListError> {
-        // One byte more, by which a file that is too long is known.
+        // Reads one byte more than the limit, which shows that a file is too long.
         let mut file = file.take(LIST_BYTES_MAX + 1);
         let mut piece = vec![0; READ_BYTES];
         loop {
@@ -225,15 +225,15 @@ impl Raw {
         }
     }
 
-    /// Returns a hash of the bytes. A sender who makes lists of equal hashes only delays its own
-    /// list.
+    /// Returns a hash of the bytes. A sender who crafts lists with equal hashes only prevents
+    /// updates of its own list.
     pub fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         hasher.write(&self.bytes);
         hasher.finish()
     }
 
-    /// Makes the list, by a function that reads groups from the bytes, which are freed then.
+    /// Makes the list by a function that parses the bytes, and frees the bytes.
     pub fn into_list(
         self,
         read: impl FnOnce(&[u8], &mut Room) -> Result<Vec<TargetGroup>, String>,
@@ -242,7 +242,7 @@ impl Raw {
         let read = read(&bytes, &mut room);
         let groups = read
             .map_err(|what| ListError { is_memory: room.is_refused, ..ListError::wrong(what) })?;
-        // Freed before its memory counts as free.
+        // The bytes are freed before their memory is counted as free.
         let taken = bytes.capacity() as u64;
         drop(bytes);
         room.back_to(room.bytes.saturating_sub(taken));

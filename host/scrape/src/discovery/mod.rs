@@ -7,16 +7,15 @@
 //! static ─────────────────────────────────────▲
 //! ```
 //!
-//! Begin with [`Discovery`]. A group is one of upstream's `targetgroup`: its source, the labels of
-//! its targets, and labels of them all.
+//! Begin with [`Discovery`]. A group is upstream's `targetgroup`: a source, the labels of each
+//! target, and labels that all targets have.
 //!
-//! A failure changes nothing: a file that does not parse, a server that does not answer and a name
-//! that cannot be looked up leave the targets that there were. The last list of a server and the
-//! last answer of the DNS are saved in files, so that a node that starts without its uplink knows
-//! its targets.
+//! A failure changes nothing: if a file does not parse, a server does not answer or a name cannot
+//! be looked up, the known targets stay. The last list of a server and the last answer of the DNS
+//! are saved in files, so that a node that starts without a network knows its targets.
 //!
-//! Files are read and compared, not watched: a swapped symbolic link of a directory above, as in
-//! mounted configuration, notifies no watcher of the file.
+//! Files are read and compared, not watched: swapping a symbolic link of a parent directory, as
+//! mounted configuration does, notifies no watcher of the file.
 
 pub mod dns;
 mod figures;
@@ -45,8 +44,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Largest list of targets, in bytes. A list counts against the memory of targets, so most nodes
-/// refuse shorter ones.
+/// Largest list of targets, in bytes. Lists count towards the memory limit of targets, which is
+/// reached earlier on most nodes.
 const LIST_BYTES_MAX: u64 = 32 << 20;
 
 /// All lists of a job, by discoverer in the order of the configuration.
@@ -55,16 +54,16 @@ pub type Groups = Vec<Arc<List>>;
 /// Settings that all discoverers share.
 #[derive(Clone, Debug, Default)]
 pub struct DiscoveryOptions {
-    /// Directory for lists of servers and answers of the DNS; without it, nothing is saved.
+    /// Directory for the saved lists and DNS answers; without it, nothing is saved.
     pub saved_dir: Option<PathBuf>,
     /// Bound on the memory of lists.
     pub memory: MemoryBound,
-    /// Resolver of names; without it, the settings of the system hold.
+    /// Resolver for SRV records; if absent, the system's settings are used.
     pub resolver: Option<dns::Resolver>,
     pub figures: Arc<DiscoveryFigures>,
 }
 
-/// The discovery of one job. It ends when this is dropped.
+/// Discovery of one job. Dropping it ends its tasks.
 #[derive(Debug)]
 pub struct Discovery {
     groups: watch::Receiver<Groups>,
@@ -72,14 +71,14 @@ pub struct Discovery {
     _tasks: JoinSet<()>,
 }
 
-/// A discoverer, which looks at regular intervals.
+/// A discoverer, which refreshes its lists at regular intervals.
 enum Discoverer {
     File(FileDiscovery),
     Http(Box<HttpDiscovery>),
     Dns(DnsDiscovery),
 }
 
-/// Result of one look of a discoverer.
+/// Result of one refresh of a discoverer.
 struct DiscoveryUpdate {
     /// Index of the discoverer in the configuration.
     number: usize,
@@ -100,9 +99,9 @@ pub enum DiscoveryError {
 }
 
 impl Discovery {
-    /// Starts all discoverers of a job, inside of a runtime. Static lists, saved lists and saved
-    /// answers are there at once. They may be long, so this must not run on a thread of the
-    /// network. Fails if requests cannot be made as configured, or static lists find no memory.
+    /// Starts all discoverers of a job; needs a tokio runtime. Static and saved lists and answers
+    /// are available when it returns. Reading them may take long, so this must not run on a network
+    /// thread. Fails if the settings of requests are invalid or static lists exceed the memory.
     pub fn start(
         configs: &[DiscoveryConfig],
         options: &DiscoveryOptions,
@@ -147,7 +146,7 @@ impl Discovery {
                         *part = groups;
                         publish.send_replace(parts.concat());
                     }
-                    // After the groups are published, so that an answer is never seen before them.
+                    // After the groups are published: a complete answer must include them.
                     if has_answered && silent.remove(&number) && silent.is_empty() {
                         all_answered.send_replace(true);
                     }
@@ -157,21 +156,21 @@ impl Discovery {
         Ok(Discovery { groups, has_answered, _tasks: tasks })
     }
 
-    /// Returns whether the groups are complete: each list was read, each server has answered and
-    /// each name was looked up, in this or in an earlier run. It becomes true after the groups are
-    /// there.
+    /// Returns whether the groups are complete: each file was read, each server has answered and
+    /// each name was looked up, in this or in an earlier run. Becomes true after the groups are
+    /// published.
     pub fn has_answered(&self) -> watch::Receiver<bool> {
         self.has_answered.clone()
     }
 
-    /// Returns all groups as they are, and each change of them.
+    /// Returns a channel with the current groups, which also announces each change.
     pub fn groups(&self) -> watch::Receiver<Groups> {
         self.groups.clone()
     }
 }
 
 impl Discoverer {
-    /// Returns the lists that are known before the first look.
+    /// Returns the lists that are known before the first refresh.
     fn known(&self) -> Groups {
         match self {
             Discoverer::File(_) => Vec::new(),
@@ -180,7 +179,7 @@ impl Discoverer {
         }
     }
 
-    /// Returns whether all lists are known that are configured.
+    /// Returns whether all configured lists are known.
     fn has_answered(&self) -> bool {
         match self {
             Discoverer::File(file) => file.has_answered(),
@@ -197,7 +196,7 @@ impl Discoverer {
         }
     }
 
-    /// Looks, and returns all lists if any has changed.
+    /// Refreshes, and returns all lists if any has changed.
     async fn refresh(&mut self) -> Option<Groups> {
         match self {
             Discoverer::File(file) => file.refresh().await,
@@ -208,7 +207,7 @@ impl Discoverer {
 
     async fn run(mut self, number: usize, send: mpsc::Sender<DiscoveryUpdate>) {
         let mut ticks = interval(self.interval());
-        // A look that takes long is followed by a whole interval.
+        // After a slow refresh, a whole interval passes before the next one.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;

@@ -1,4 +1,4 @@
-//! Parses a list into groups, each of which is counted before it is allocated.
+//! Parses a list into groups. The memory of each group is counted before it is allocated.
 
 use super::list::Room;
 use crate::labels::Labels;
@@ -10,13 +10,13 @@ use tidepool_settings::yaml;
 /// The keys of a group.
 const KEYS: &[&str] = &["targets", "labels"];
 
-/// Memory of an entry of a map besides its texts: its part of a node, and their allocations.
+/// Memory of a map entry besides its texts: its share of a map node, and two allocations.
 const ENTRY_BYTES: usize = 96;
 
-/// Memory of a label in a set besides its texts: two lengths.
+/// Memory of a label in a set besides its texts: two length fields.
 const LENGTHS_BYTES: usize = 8;
 
-/// Origin of a list, for its groups.
+/// Origin of a list, which its groups carry.
 pub(super) struct Origin<'a> {
     /// Prefix of the sources of the groups.
     pub source: String,
@@ -24,8 +24,8 @@ pub(super) struct Origin<'a> {
     pub label: (&'static str, &'a str),
 }
 
-/// Reads a list in JSON. Its keys may be in capitals, as Go accepts them: servers in other
-/// languages write them so.
+/// Reads a list in JSON. Keys may be in capitals, because Go accepts capitals and servers in other
+/// languages send them.
 pub(super) fn json(
     bytes: &[u8],
     origin: &Origin<'_>,
@@ -51,16 +51,16 @@ pub(super) fn yaml(
     let groups = Groups { room: &mut *room, origin, ignores_case: false };
     let groups = yaml::read_seed("", &node, groups);
     let groups = groups.map_err(|error| error.to_string())?;
-    // Freed before its memory counts as free.
+    // The node is freed before its memory is counted as free.
     drop(node);
     room.back_to(room.bytes() - nodes_bytes);
     groups
 }
 
-/// Groups of a list, or upstream's message for a null in the place of a group.
+/// Groups of a list, or upstream's error message for a `null` instead of a group.
 type Listed = Result<Vec<TargetGroup>, String>;
 
-/// Reads a list. Groups without targets have a number, but nothing of them is kept.
+/// Reads a list. A group without targets gets a number, but is not kept.
 struct Groups<'a> {
     room: &'a mut Room,
     origin: &'a Origin<'a>,
@@ -181,7 +181,7 @@ impl<'de> Visitor<'de> for Group<'_> {
         let before = room.bytes();
         let (mut targets, mut map) = (Vec::new(), LabelMap::new());
         let (mut targets_bytes, mut map_bytes) = (0, 0);
-        // Of a repeated key the last value counts, as for Go. YAML refuses it before.
+        // The last value of a repeated key wins, as in Go. YAML has refused repeated keys before.
         while let Some(key) = entries.next_key_seed(KeyOf { ignores_case })? {
             let bytes = match key {
                 Key::Targets => {
@@ -193,7 +193,7 @@ impl<'de> Visitor<'de> for Group<'_> {
                     &mut map_bytes
                 }
             };
-            // The value that this one replaces is dropped.
+            // This value replaces an earlier value of the key, whose memory is free now.
             room.back_to(room.bytes() - *bytes);
             let start = room.bytes();
             match key {
@@ -206,20 +206,20 @@ impl<'de> Visitor<'de> for Group<'_> {
             return Err(A::Error::custom("a label has no name"));
         }
         if targets.is_empty() {
-            // Nothing of the group is kept, its labels neither.
+            // Neither the targets nor the labels of the group are kept.
             room.back_to(before);
             return Ok(Some(TargetGroup::default()));
         }
         let (name, value) = origin.label;
         map.insert(name.to_owned(), value.to_owned());
         let lengths = |(name, value): (&String, &String)| name.len() + value.len() + LENGTHS_BYTES;
-        // Counted before the labels are encoded, while the map is still there.
+        // Counted before the labels are encoded, because map and encoded labels exist together.
         room.take_text(map.iter().map(lengths).sum()).map_err(A::Error::custom)?;
         let labels = Labels::of(&map);
         drop(map);
         room.back_to(room.bytes() - map_bytes);
         let mut source = format!("{}:{number}", origin.source);
-        // Only its length is counted, so the capacity must not exceed it.
+        // Only the length is counted, so the capacity must not exceed it.
         source.shrink_to_fit();
         room.take_text(source.len()).map_err(A::Error::custom)?;
         Ok(Some(TargetGroup { source, targets, labels }))
@@ -312,8 +312,8 @@ impl<'de> Visitor<'de> for LabelsOf<'_> {
     }
 }
 
-/// Decodes a text with U+FFFD for each byte that is part of no character, and for half a surrogate
-/// pair, as Go's `encoding/json` does.
+/// Decodes a text as Go's `encoding/json` does: a byte that is part of no character and half a
+/// surrogate pair each become U+FFFD.
 fn replaced(mut bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 3);
     while let Some(chunk) = bytes.utf8_chunks().next() {
@@ -328,7 +328,7 @@ fn replaced(mut bytes: &[u8]) -> String {
     text
 }
 
-/// Reads a text, and makes a value of it that takes so many bytes more.
+/// Reads a text and makes a value of it, which needs `bytes` more than the text.
 struct Text<'a, F> {
     room: &'a mut Room,
     bytes: usize,
@@ -339,7 +339,7 @@ impl<'de, T, F: FnOnce(&str) -> T> DeserializeSeed<'de> for Text<'_, F> {
     type Value = T;
 
     fn deserialize<D: Deserializer<'de>>(self, text: D) -> Result<T, D::Error> {
-        // A JSON string that is not UTF-8 comes as bytes, with halves of surrogate pairs as WTF-8.
+        // serde_json passes invalid UTF-8 as bytes, in which half a surrogate pair is WTF-8.
         text.deserialize_bytes(self)
     }
 }
@@ -351,7 +351,7 @@ impl<T, F: FnOnce(&str) -> T> Visitor<'_> for Text<'_, F> {
         match std::str::from_utf8(bytes) {
             Ok(text) => self.visit_str(text),
             Err(_) => {
-                // One replaced byte becomes three at most.
+                // A replaced byte becomes three bytes.
                 self.room.take(bytes.len() * 3).map_err(E::custom)?;
                 let text = replaced(bytes);
                 self.room.back_to(self.room.bytes() - bytes.len() as u64 * 3);

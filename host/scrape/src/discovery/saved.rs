@@ -1,4 +1,4 @@
-//! The last list of a server, or answer of the DNS, in a file for the next start.
+//! Saves the last list of a server, or the last DNS answer, in a file for the next start.
 
 use super::list::{ListError, Raw};
 use crate::memory::MemoryBound;
@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Numbers temporary files: two jobs may save a list of one server.
+/// Numbers the temporary files, because two jobs may save the list of the same server.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 
 /// File of one saved list.
@@ -18,14 +18,14 @@ pub(super) struct Saved {
 }
 
 impl Saved {
-    /// Returns the file for a URL, or for another key of a list.
+    /// Returns the file for a key: the URL of a list, or a text with type and name of a lookup.
     pub fn new(directory: &Path, key: &str) -> Saved {
-        // The length tells most keys with equal checksums apart.
+        // The length distinguishes most keys whose checksums are equal.
         let name = format!("{:08x}-{}.json", crc32c::crc32c(key.as_bytes()), key.len());
         Saved { directory: directory.to_owned(), name }
     }
 
-    /// Reads the list, if it was saved.
+    /// Reads the saved list; returns `None` if the file does not exist.
     pub fn read(&self, memory: &MemoryBound) -> Result<Option<Raw>, ListError> {
         let file = match File::open(self.directory.join(&self.name)) {
             Ok(file) => file,
@@ -37,7 +37,7 @@ impl Saved {
         Ok(Some(raw))
     }
 
-    /// Saves a list, on another thread. The file is whole at any moment.
+    /// Saves a list on another thread. The file is replaced atomically.
     pub async fn write(&self, list: Vec<u8>) -> io::Result<()> {
         let saved = self.clone();
         let written = tokio::task::spawn_blocking(move || saved.write_now(&list)).await;

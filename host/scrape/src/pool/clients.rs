@@ -1,5 +1,5 @@
-//! The HTTP clients of a job: one for addresses, and one for each Unix socket, so that no
-//! connection to one socket is used for another.
+//! The HTTP clients of a job: one for addresses, and one per Unix socket, so that a connection to
+//! one socket is never used for another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,7 +15,7 @@ impl Clients {
         Ok(Clients { client: Client::open(config)?, by_socket: BTreeMap::new() })
     }
 
-    /// Returns the client of a target; that of a Unix socket is created when first needed.
+    /// Returns the client of a target; creates the client of a Unix socket at its first use.
     pub fn of(
         &mut self,
         config: &HttpClientConfig,
@@ -30,7 +30,7 @@ impl Clients {
         Ok(client)
     }
 
-    /// Drops the clients of sockets that no target has any more.
+    /// Drops the clients of sockets that no target uses any more.
     pub fn keep_sockets<'a>(&mut self, used: impl Iterator<Item = &'a str>) {
         let used: BTreeSet<&str> = used.collect();
         self.by_socket.retain(|socket, _| used.contains(socket.as_str()));

@@ -42,19 +42,19 @@ pub struct Context<S> {
     pub metrics: Arc<Metrics>,
     /// Value of the header `User-Agent`.
     pub user_agent: String,
-    /// Largest uncompressed body of a job without `body_size_limit`, in bytes.
+    /// Default of `body_size_limit`, in bytes.
     pub body_bytes_max: u64,
     /// Bound on the memory of all targets.
     pub memory: MemoryBound,
-    /// Files of jobs that log failed scrapes.
+    /// Writes the failure log files of all jobs.
     pub failure_log: FailureLog,
-    /// Random number that keeps targets from crafting collisions.
+    /// Random seed of the hashes, so that targets cannot craft collisions.
     pub hash_seed: u64,
-    /// True, or dropped, once nothing more is to be written.
+    /// Becomes true, or its sender is dropped, when nothing more may be written.
     pub shutdown: watch::Receiver<bool>,
 }
 
-/// Reasons why a pool cannot be made.
+/// Reasons why a pool cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum PoolError {
     /// A relabel rule does not compile.
@@ -64,7 +64,7 @@ pub enum PoolError {
         /// Fault of the rule's settings.
         source: RuleError,
     },
-    /// The HTTP client cannot be made.
+    /// The HTTP client cannot be created.
     #[error("job {job:?}: {source}")]
     Client {
         job: String,
@@ -81,13 +81,13 @@ pub struct Pool<S> {
     offset_seed: u64,
     cycles: BTreeMap<Identity, Handle>,
     shared: Arc<Shared>,
-    /// Memory of the targets, without their caches.
+    /// Memory of the targets except for their caches.
     held: MemoryShare,
     /// Memory of the dropped targets that are listed.
     held_by_dropped: MemoryShare,
 }
 
-/// A target by labels and URL: targets that are equal in both are one.
+/// A target as a map key. Targets that agree in labels and URL are the same target.
 #[derive(Clone)]
 struct Identity(Arc<Target>);
 
@@ -117,11 +117,11 @@ struct TargetChanges {
     targets: BTreeSet<Identity>,
     dropped: Vec<Labels>,
     dropped_total: usize,
-    /// Number of targets that cannot be scraped, or find no memory.
+    /// Number of targets that cannot be scraped, or that exceed the memory bound.
     failed: u64,
 }
 
-/// Selects the dropped targets that are listed: as many as the job says, as far as memory allows.
+/// Selects the dropped targets to list, within `keep_dropped_targets` and the memory bound.
 struct DroppedRoom {
     held: MemoryShare,
     bytes: u64,
@@ -143,7 +143,7 @@ impl DroppedRoom {
     fn takes(&mut self, dropped: &Labels) -> bool {
         let bytes = self.bytes + DROPPED_BYTES + dropped.bytes() as u64;
         if self.left == 0 || bytes > self.bytes_max || self.held.set(bytes).is_err() {
-            // Less is never refused. Without memory for one, none that follow are listed.
+            // Shrinking never fails. After one target without memory, no further target is listed.
             let _ = self.held.set(self.bytes);
             self.left = 0;
             return false;
@@ -165,17 +165,17 @@ struct Settings {
 /// Memory of a target without its labels: cycle, client and buffers.
 const TARGET_BYTES: u64 = 16 * 1024;
 
-/// Copies of a target's labels: one identifies the target, one is for its series.
+/// Copies of a target's labels: one in the target itself, one for its series.
 const LABELS_COPIES: u64 = 2;
 
-/// Divisor of the memory of all targets: the dropped targets of a job may take this part. Those
-/// beyond are counted, and not listed.
+/// Divisor of the memory of all targets; the quotient is the limit for the dropped targets of a
+/// job. Dropped targets beyond it are counted, but not listed.
 const DROPPED_PART: u64 = 8;
 
 /// Memory of a dropped target without its labels.
 const DROPPED_BYTES: u64 = 64;
 
-/// Maximum number of targets that a sync logs one by one because they cannot be scraped.
+/// Maximum number of invalid targets that one sync logs individually.
 const LOGGED_MAX: u64 = 10;
 
 fn target_bytes(labels: &LabelMap, discovered: &Labels) -> u64 {
@@ -213,7 +213,7 @@ impl Shared {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether there are no targets, not even dropped ones.
+    /// Returns whether there are neither active nor dropped targets.
     pub fn is_empty(&self) -> bool {
         let listed = self.lock();
         listed.active.is_empty() && listed.dropped_total == 0
@@ -242,7 +242,7 @@ pub(crate) fn rules(job: &str, specs: &[RuleSpec]) -> Result<Vec<Rule>, PoolErro
 
 #[expect(clippy::mutable_key_type, reason = "labels and URL of a target never change")]
 impl<S: Store> Pool<S> {
-    /// Creates a pool without targets. With a built-in source, no target is requested over HTTP.
+    /// Creates a pool without targets. If `builtin` is given, it provides the samples.
     pub fn new(
         context: Arc<Context<S>>,
         job: Arc<Job>,
@@ -272,9 +272,9 @@ impl<S: Store> Pool<S> {
         metrics.of_pool(&self.settings.job.name, |pool| pool.target_limit = limit);
     }
 
-    /// Makes the targets those of the lists: begins cycles of new targets, and ends those of
-    /// others. Returns when no cycle that ended scrapes any more. Other tasks have their turns
-    /// meanwhile.
+    /// Replaces the targets by the targets of the lists: starts the cycles of new targets, and ends
+    /// the cycles of removed targets. Returns after the last scrapes of ended cycles. Yields to
+    /// other tasks regularly.
     pub async fn sync(&mut self, lists: &[Arc<List>]) {
         let start = Instant::now();
         let TargetChanges { targets, dropped, dropped_total, failed } = self.found(lists).await;
@@ -289,7 +289,7 @@ impl<S: Store> Pool<S> {
         }
         let ended: Vec<Handle> =
             gone.iter().filter_map(|identity| self.cycles.remove(identity)).collect();
-        // All are stopped before one is waited for, so that their last scrapes end side by side.
+        // All are stopped before the first wait, so that their last scrapes run concurrently.
         ended.iter().for_each(|handle| handle.stop(Phase::Ended));
         let forced = self.over_limit(targets.len());
         for identity in targets {
@@ -305,7 +305,7 @@ impl<S: Store> Pool<S> {
             }
             pace.step().await;
         }
-        // Sent only if it differs, because each order wakes its cycle.
+        // Sent only on a change, because each order wakes its cycle.
         for handle in self.cycles.values() {
             handle.orders.send_if_modified(|orders| {
                 let is_changed = orders.forced != forced;
@@ -316,7 +316,7 @@ impl<S: Store> Pool<S> {
         let used = self.cycles.values().filter_map(|handle| handle.target.unix_socket());
         self.settings.clients.keep_sockets(used);
         let active = self.cycles.values().map(|handle| handle.target.clone()).collect();
-        // Before the wait for ended cycles, so that the API does not lag behind by a timeout.
+        // Before the wait for ended cycles, which would delay the API by up to a timeout.
         *self.shared.lock() = Listed { active, dropped: dropped.into(), dropped_total };
         for handle in ended {
             handle.stopped().await;
@@ -349,7 +349,7 @@ impl<S: Store> Pool<S> {
                             without_room += 1;
                         } else {
                             held_bytes = bytes;
-                            // Of equal targets, the last one has the discovered labels that count.
+                            // Of equal targets, the last target determines the discovered labels.
                             let target = Identity(Arc::new(Target::new(&job, labels, known)));
                             found.targets.replace(target);
                         }
@@ -371,7 +371,7 @@ impl<S: Store> Pool<S> {
                 pace.step().await;
             }
         }
-        // Not more than before, so that it is not refused.
+        // Never fails, because this number was accepted before.
         let _ = self.held.set(held_bytes);
         self.held_by_dropped = dropped_room.held;
         if wrong > LOGGED_MAX {
@@ -391,7 +391,7 @@ impl<S: Store> Pool<S> {
         found
     }
 
-    /// Returns the error of all targets if the job has too many.
+    /// Returns the error that all targets report if the job has too many targets.
     fn over_limit(&self, targets: usize) -> Option<ScrapeError> {
         let limit = self.settings.job.limits.targets;
         let is_over = limit > 0 && targets as u64 > limit;
@@ -401,13 +401,13 @@ impl<S: Store> Pool<S> {
         is_over.then_some(ScrapeError::TargetLimit { targets, limit })
     }
 
-    /// Continues with other settings. Targets stay as they are until the next [`Pool::sync`]; they
-    /// keep their caches if the series of an exposition stay the same. On an error nothing has
-    /// changed.
+    /// Continues with other settings. The set of targets changes only at the next [`Pool::sync`].
+    /// Targets keep their caches if the settings that influence series are equal. After an error
+    /// nothing has changed.
     pub async fn reload(&mut self, job: Arc<Job>, offset_seed: u64) -> Result<(), PoolError> {
         let metrics = self.context.metrics.clone();
         metrics.pool_reloads.add(1);
-        // First, so that an error leaves the pool as it was.
+        // Created first, so that an error leaves the pool unchanged.
         let settings = Settings::new(job).inspect_err(|_| metrics.pool_reloads_failed.add(1))?;
         let keeps = settings.job.keeps_caches(&self.settings.job);
         self.settings = settings;
@@ -415,7 +415,7 @@ impl<S: Store> Pool<S> {
         self.note_limit();
         let phase = if keeps { Phase::Replaced } else { Phase::Ended };
         let cycles = std::mem::take(&mut self.cycles);
-        // All stop, then each is waited for: a scrape under way is not cut off.
+        // All are stopped before the first wait; scrapes under way are completed.
         cycles.values().for_each(|handle| handle.stop(phase));
         let forced = self.over_limit(cycles.len());
         let mut pace = Pace::begin();
@@ -429,8 +429,8 @@ impl<S: Store> Pool<S> {
         Ok(())
     }
 
-    /// Ends all cycles; their series get markers later, unless there is a shutdown. Returns when no
-    /// cycle scrapes any more.
+    /// Ends all cycles, whose series get staleness markers later, unless there is a shutdown.
+    /// Returns after the last scrape.
     pub async fn stop(&mut self) {
         let cycles = std::mem::take(&mut self.cycles);
         cycles.values().for_each(|handle| handle.stop(Phase::Ended));
@@ -438,7 +438,7 @@ impl<S: Store> Pool<S> {
             handle.stopped().await;
         }
         *self.shared.lock() = Listed::default();
-        // New holders: the old ones give their memory back.
+        // Replacing the shares releases their memory.
         (self.held, self.held_by_dropped) =
             (self.context.memory.holder(), self.context.memory.holder());
         self.context.metrics.remove_pool(&self.settings.job.name);
@@ -459,7 +459,7 @@ impl<S: Store> Pool<S> {
             .within(&self.context.memory);
         // The API reads metadata through the target.
         target.set_families(appender.families());
-        // An error is that of each scrape, so that the target is listed with it.
+        // An error does not fail here: each scrape returns it, so that the target shows it.
         let source = self.source(&job, &target);
         let cycle = Cycle {
             target: target.clone(),
@@ -504,9 +504,9 @@ impl Handle {
         self.orders.send_modify(|orders| orders.phase = phase);
     }
 
-    /// Waits until the cycle has stopped; returns its cache if another cycle continues with it.
+    /// Waits until the cycle has stopped; returns its cache if the next cycle may continue with it.
     async fn stopped(self) -> Option<Memory> {
-        // A cycle that ended without an answer leaves no cache.
+        // A cycle that panicked sends no answer and leaves no cache.
         self.stopped.await.ok().flatten()
     }
 }

@@ -1,11 +1,11 @@
-//! Settings of a job as options of a target's appender.
+//! Derives the options of a target's appender from the settings of its job.
 
 use crate::append::{Mutator, Options, Rules};
 use crate::histogram::schema_of_factor;
 use crate::job::Job;
 use crate::target::Target;
 
-/// Returns the options of a target, whose series are relabeled by these rules.
+/// Returns the options of a target; `rules` relabel its series.
 pub(crate) fn options(job: &Job, target: &Target, rules: Rules) -> Options {
     Options {
         mutator: Mutator {

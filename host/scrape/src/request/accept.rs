@@ -7,11 +7,11 @@ use std::fmt::Write as _;
 use std::time::Duration;
 use tidepool_exposition::NameEscaping;
 
-/// Number of formats that Prometheus 3.15 knows, that of OpenMetrics 2.0 among them. The quality of
-/// the first format in a request follows from it.
+/// Number of formats that Prometheus 3.15 knows, including OpenMetrics 2.0. The first format of a
+/// request gets the quality (this number + 1) / 10.
 const KNOWN_PROTOCOLS: usize = 6;
 
-/// Returns the header `Accept`: the formats by falling quality, then anything.
+/// Returns the header `Accept`: the formats in order of decreasing quality, then `*/*`.
 pub fn accept_header(protocols: &[Protocol], escaping: NameEscaping) -> String {
     let mut header = String::new();
     let mut quality = KNOWN_PROTOCOLS + 1;

@@ -1,4 +1,4 @@
-//! A target over HTTP: the request, and its body as it arrives.
+//! Scrapes a target over HTTP: sends the request, and parses the body as it arrives.
 
 use super::{TIMEOUT_HEADER, accept_header, timeout_header};
 use crate::append::{Appender, BodyReader, Histograms};
@@ -21,14 +21,14 @@ use tidepool_exposition::Format;
 use tidepool_settings::redact::shown_request;
 use tidepool_turns::{Gunzip, GunzipError, Pace, STEP_BYTES};
 
-/// Content encodings that are refused. Any other value means identity, as for upstream: some
-/// exporters put a media type or a character set there.
+/// Content encodings that are refused. Any other value is treated as identity, as upstream does:
+/// some exporters put a media type or a character set into the header.
 const ENCODINGS: [&str; 7] = ["deflate", "br", "zstd", "compress", "x-compress", "snappy", "lz4"];
 
 /// Maximum number of bytes that are read after an error, so that the connection can be reused.
 const DISCARDED_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes by which a compressed body may exceed the limit of the uncompressed one.
+/// Bytes by which a compressed body may exceed the limit for uncompressed bodies.
 const OVERHEAD_BYTES_MAX: u64 = 64 * 1024;
 
 /// Source that requests a target over HTTP.
@@ -41,16 +41,16 @@ pub struct HttpSource {
     histograms: Histograms,
     body_limit: u64,
     metrics: Arc<Metrics>,
-    /// Copy of the answer, if a person looks at it.
+    /// Summary of the last response; set for trial scrapes only.
     seen: Option<Arc<Mutex<ResponseSummary>>>,
 }
 
-/// Answer of a target, for a person who looks at one scrape.
+/// Summary of a target's response, shown after a trial scrape.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResponseSummary {
-    /// The head of the answer, once there is one.
+    /// Head of the response; `None` until the head has arrived.
     pub head: Option<Head>,
-    /// Bytes of the body as they arrived.
+    /// Bytes of the body as received, before decompression.
     pub body_bytes: u64,
 }
 
@@ -68,17 +68,17 @@ pub struct Head {
     pub format: Option<Format>,
 }
 
-/// A body on its way into an appender.
+/// State of parsing one body into an appender.
 struct BodyOf<'a> {
     format: Result<Format, ContentTypeError>,
-    /// Parser of the body; `None` until there is a byte.
+    /// Parser of the body; `None` until the first byte arrives.
     reader: Option<BodyReader>,
     appender: &'a mut Appender,
     pace: Pace,
 }
 
 impl HttpSource {
-    /// Creates a source for a target of a job. `body_bytes_max` holds for a job without
+    /// Creates a source for a target of a job. `body_bytes_max` limits the bodies of a job without
     /// `body_size_limit`.
     pub fn new(
         job: &Job,
@@ -104,7 +104,7 @@ impl HttpSource {
             headers.insert(name, value);
         }
         let ask = Ask { headers, timeout: Some(target.timeout()), ..ask };
-        // Once, so that settings that cannot work are not found by each scrape.
+        // Checked once here, so that invalid settings do not have to fail in each scrape.
         client.check(&ask).map_err(|error| wrong(error.to_string()))?;
         Ok(HttpSource {
             client,
@@ -126,7 +126,7 @@ impl HttpSource {
         })
     }
 
-    /// Also records the answers of the target.
+    /// Makes the source also record a summary of each response in `seen`.
     pub fn seen_by(mut self, seen: Arc<Mutex<ResponseSummary>>) -> HttpSource {
         self.seen = Some(seen);
         self
@@ -158,13 +158,13 @@ impl HttpSource {
         let encoding = header(CONTENT_ENCODING).unwrap_or_default();
         let encoding = String::from_utf8_lossy(encoding).trim().to_ascii_lowercase();
         let is_gzip = matches!(encoding.as_str(), "gzip" | "x-gzip");
-        // A list of encodings was not requested, whatever its parts are.
+        // A list is refused even if it contains gzip: only a single encoding was requested.
         let is_other = encoding.contains(',') || ENCODINGS.contains(&encoding.as_str());
         if is_other {
             return Err(ScrapeError::Encoding(beginning(&encoding)));
         }
         let format = format_of(header(CONTENT_TYPE), self.fallback);
-        // The error of the format waits for a byte: an empty body needs no format.
+        // An unknown format is an error only once a byte arrives: an empty body needs no format.
         let mut body = BodyOf { format, reader: None, appender, pace: Pace::begin() };
         let mut result = self.read_body(answer, is_gzip, &mut body).await;
         if result.is_ok() {
@@ -186,7 +186,7 @@ impl HttpSource {
         let mut received_bytes = 0;
         while let Some(piece) = answer.chunk().await.map_err(|error| self.failed(error))? {
             self.note(|seen| seen.body_bytes += piece.len() as u64);
-            // Compressed bytes that expand to nothing cost work, too.
+            // Received bytes are limited, too: compressed bytes that expand to nothing cost work.
             received_bytes += piece.len() as u64;
             self.check_size(received_bytes.saturating_sub(OVERHEAD_BYTES_MAX))?;
             let mut rest = &piece[..];
@@ -197,19 +197,19 @@ impl HttpSource {
                 }
                 continue;
             }
-            // Not before the body arrives: while this target is waited for, others use the
-            // decompressor.
+            // Taken only when the body arrives, so that other targets can use the idle decompressor
+            // while this target has not answered.
             let gunzip = gunzip.get_or_insert_with(Gunzip::idle);
             while let Some(bytes) = gunzip.next(&mut rest)? {
                 self.take(bytes, body).await?;
             }
         }
         if let Some(gunzip) = gunzip {
-            // A body that was cut off fails, though all its bytes were parsed.
+            // A truncated body fails here, although all received bytes were parsed.
             gunzip.finish()?;
             gunzip.reuse();
         } else if is_gzip {
-            // No byte arrived, and even an empty text has a gzip header.
+            // No byte arrived, but even an empty text has a gzip header.
             return Err(GunzipError::CutOff.into());
         }
         Ok(())
@@ -254,7 +254,7 @@ impl HttpSource {
 }
 
 impl BodyOf<'_> {
-    /// Parses all items that are there, step by step.
+    /// Parses all complete items that were received, step by step.
     async fn take_all(&mut self) -> Result<(), ScrapeError> {
         if let Some(reader) = &mut self.reader {
             while reader.step(self.appender)? {
@@ -263,7 +263,7 @@ impl BodyOf<'_> {
             }
             self.appender.hold()?;
         }
-        // Also if there were no items: a gzip member without data is a step, too.
+        // A step even without items: a gzip member without data costs work, too.
         self.pace.step().await;
         Ok(())
     }

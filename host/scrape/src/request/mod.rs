@@ -1,4 +1,4 @@
-//! The request of a scrape: formats that are requested, and the head of the answer.
+//! The HTTP request of a scrape: its headers, and how the response is read.
 
 mod accept;
 mod http;

@@ -11,8 +11,8 @@ use tidepool_relabel::{Rule, relabel};
 use tidepool_settings::duration::{duration_or_zero, duration_text};
 use tidepool_settings::redact::HIDDEN;
 
-/// Shortest interval that a label may ask for, unless the interval of the job is shorter: others
-/// write the discovered lists, and one thread scrapes all targets.
+/// Shortest interval that a label may set, unless the job's own interval is shorter. One thread
+/// scrapes all targets, and third parties write the discovered lists.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 
 /// Names of the labels that control the scrapes of a target.
@@ -34,18 +34,18 @@ pub mod names {
     pub const CONVERT_CLASSIC: &str = "__convert_classic_histograms_to_nhcb__";
     /// Path of a Unix socket that takes the place of the address.
     pub const UNIX_SOCKET: &str = "__unix_socket__";
-    /// The URL of the list that names the target.
+    /// URL of the discovery list that contains the target.
     pub const URL: &str = "__meta_url";
-    /// Prefix of labels that only discovery has.
+    /// Prefix of labels that discovery sets; removed after relabeling.
     pub const META_PREFIX: &str = "__meta_";
     pub const JOB: &str = "job";
-    /// The target within its job.
+    /// Identifies the target within its job; by default the address.
     pub const INSTANCE: &str = "instance";
 }
 
 pub type LabelMap = BTreeMap<String, String>;
 
-/// Reasons why something discovered is no target.
+/// Reasons why discovered labels do not make a valid target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     #[error("no address")]
@@ -62,7 +62,7 @@ pub enum TargetError {
     },
     #[error("{0} cannot be 0")]
     Zero(&'static str),
-    /// The interval is shorter than a label may ask for.
+    /// The interval is shorter than the minimum for a label.
     #[error("scrape interval cannot be less than {} ({interval:?})", duration_text(*least))]
     IntervalTooShort {
         /// Value of the label `__scrape_interval__`.
@@ -85,8 +85,8 @@ pub enum TargetError {
     },
 }
 
-/// Returns the labels that the service discovery page shows: those of the target, of its group, and
-/// of the job if neither has them.
+/// Returns the labels that the service discovery page shows: labels of the target and of its group,
+/// and defaults of the job for labels that neither has.
 pub fn discovered_labels(job: &Job, target: &Labels, group: &Labels) -> LabelMap {
     let mut labels = group.to_map();
     labels.extend(target.iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
@@ -126,7 +126,7 @@ pub fn target_labels(
     labels.retain(|_, value| !value.is_empty());
     let address = labels.get(names::ADDRESS).ok_or(TargetError::NoAddress)?.clone();
     if job.probe.is_none() && address.contains(['/', '?', '#', '@']) {
-        // Credentials may precede the `@`, and the error is logged.
+        // Hides credentials before the `@`, because the error is logged.
         let shown = address.rsplit_once('@').map(|(_, host)| format!("{HIDDEN}@{host}"));
         return Err(TargetError::Address(shown.unwrap_or(address)));
     }
@@ -151,7 +151,7 @@ pub fn target_labels(
             return Err(TargetError::Truth { what, value: value.to_owned() });
         }
     }
-    // Not before the relabel rules, which read these labels.
+    // Removed only here, because the relabel rules may read these labels.
     labels.retain(|name, _| !name.starts_with(names::META_PREFIX));
     labels.entry(names::INSTANCE.to_owned()).or_insert(address);
     Ok(Some(labels))

@@ -19,7 +19,7 @@ use tidepool_settings::duration::duration;
 use tidepool_settings::redact::{HIDDEN, is_secret_name, shown_request};
 use url::Url;
 
-/// Targets that discovery found together.
+/// A group of targets with common labels, as a discovery source lists it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TargetGroup {
     /// Source that lists the targets, such as a file.
@@ -33,7 +33,7 @@ pub struct TargetGroup {
 /// Outcome of the last scrape of a target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Health {
-    /// There was no scrape yet.
+    /// Not scraped yet.
     #[default]
     Unknown,
     Up,
@@ -55,9 +55,9 @@ impl Health {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct State {
     pub health: Health,
-    /// Reason why the last scrape failed, or is not stored as a whole.
+    /// Reason why the last scrape failed, or why the store refused some of its samples.
     pub last_error: Option<ScrapeError>,
-    /// Time of the last scrape since the epoch.
+    /// Time of the last scrape since the Unix epoch.
     pub last_scrape: Option<Duration>,
     pub last_duration: Duration,
 }
@@ -79,9 +79,9 @@ struct Shared {
 }
 
 impl Target {
-    /// Creates a target with these labels, which [`target_labels`] made of the discovered ones.
+    /// Creates a target from the labels that [`target_labels`] returned and the discovered labels.
     pub fn new(job: &Job, labels: LabelMap, discovered: Labels) -> Target {
-        // The labels were checked, so that the default is only for those that are absent.
+        // `target_labels` has checked the labels, so the default is only for absent labels.
         let length = |name, default| {
             labels.get(name).and_then(|text| duration(text).ok()).unwrap_or(default)
         };
@@ -105,7 +105,7 @@ impl Target {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns all labels, including those that control its scrapes.
+    /// Returns all labels, including the labels that control its scrapes.
     pub fn labels(&self) -> &LabelMap {
         &self.labels
     }
@@ -153,19 +153,19 @@ impl Target {
         self.labels.get(name).and_then(|value| labels::truth(value)).unwrap_or(default)
     }
 
-    /// Returns labels and URL: targets that are equal in both are one.
+    /// Returns labels and URL. Targets that agree in both are scraped as one target.
     pub fn identity(&self) -> (&LabelMap, &str) {
         (&self.labels, &self.url)
     }
 
-    /// Returns a number that spreads targets over the interval.
+    /// Returns a hash that determines the offset of the target's scrapes in the interval.
     pub fn hash(&self) -> u64 {
         let labels = self.labels.iter().flat_map(|(name, value)| [name, value]);
         let texts = labels.map(String::as_str).chain([self.url()]);
         let mut hash = FNV_START;
         for text in texts {
             hash = fnv(hash, text.as_bytes());
-            // Separates the texts, and is in none of them.
+            // Separates the texts: UTF-8 never contains this byte.
             hash = fnv(hash, &[0xff]);
         }
         hash
@@ -216,8 +216,8 @@ pub(crate) fn fnv(hash: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME))
 }
 
-/// Returns a seed of host name and external labels, which separates the schedules of servers that
-/// scrape the same targets.
+/// Returns a seed made of host name and external labels. Different seeds make servers scrape the
+/// same targets at different times.
 pub fn offset_seed(host_name: &str, external_labels: &LabelMap) -> u64 {
     let mut hash = fnv(FNV_START, host_name.as_bytes());
     for (name, value) in external_labels {
@@ -226,7 +226,7 @@ pub fn offset_seed(host_name: &str, external_labels: &LabelMap) -> u64 {
     hash
 }
 
-/// Returns the URL of a target. Some labels make an invalid one, which the request reports.
+/// Returns the URL of a target. Labels can make it invalid; creating the request reports that.
 fn url_text(labels: &LabelMap, params: &BTreeMap<String, Vec<String>>) -> String {
     let of = |name: &str| labels.get(name).map_or("", String::as_str);
     let mut params = params.clone();
@@ -251,7 +251,7 @@ fn url_text(labels: &LabelMap, params: &BTreeMap<String, Vec<String>>) -> String
     format!("{}://{host}{}{mark}{query}", of(names::SCHEME), escaped_path(of(names::METRICS_PATH)))
 }
 
-/// Returns the labels before relabeling, without secrets in parameters, paths and URLs of lists.
+/// Returns the labels before relabeling, without secrets in parameters, paths, addresses and URLs.
 pub fn shown_discovered(labels: &Labels) -> BTreeMap<String, String> {
     let shown = |(name, value): (&str, &str)| {
         let is_secret = name.strip_prefix(names::PARAM_PREFIX).is_some_and(is_secret_name);
@@ -277,7 +277,7 @@ fn probed_url(module: &Module, labels: &LabelMap) -> String {
 /// Escapes a path for a URL.
 fn escaped_path(path: &str) -> String {
     let Ok(mut url) = Url::parse("http://localhost/") else { return path.to_owned() };
-    // No escape is kept: the path is not yet one of a URL.
+    // A `%` in the label is a literal character, not the start of an escape.
     url.set_path(&path.replace('%', "%25"));
     url.path().to_owned()
 }

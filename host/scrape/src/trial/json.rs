@@ -1,4 +1,4 @@
-//! The outcome as JSON. Values of samples are strings, as in the HTTP API.
+//! The outcome of a trial scrape as JSON. Values of samples are strings, as in the HTTP API.
 
 use super::outcome::{Outcome, Sample, Value};
 use super::text::protocol;
@@ -91,7 +91,7 @@ fn labels_json(labels: &Labels) -> Json {
     labels.iter().map(|(name, value)| (name.to_owned(), Json::from(value))).collect()
 }
 
-/// Writes spans as they are stored, and absolute counts.
+/// Writes spans as they are stored, but absolute counts instead of deltas.
 fn histogram_json(histogram: &NativeHistogram) -> Json {
     let spans = |spans: &[Span]| -> Json {
         spans.iter().map(|span| json!({"offset": span.offset, "length": span.length})).collect()
@@ -100,7 +100,7 @@ fn histogram_json(histogram: &NativeHistogram) -> Json {
         |numbers: &[f64]| -> Json { numbers.iter().map(|number| plain(*number)).collect() };
     let absolute = |deltas: &[i64]| -> Json {
         let counts = deltas.iter().scan(0i64, |count, delta| {
-            // Wrapping, because the deltas come from a target.
+            // Wraps, because a target may send any deltas.
             *count = count.wrapping_add(*delta);
             Some(count.to_string())
         });

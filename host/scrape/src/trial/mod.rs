@@ -1,12 +1,12 @@
-//! One scrape that stores nothing: it shows a person the result of scraping a target.
+//! Trial scrapes, which store nothing and show the result of scraping one target.
 //!
 //! ```text
-//! URL, job ─▶ target ─▶ Cycle, one scrape ─▶ Kept, a store in memory ─▶ Outcome ─▶ text, JSON
+//! URL, job ─▶ target ─▶ Cycle, one scrape ─▶ TrialStore, in memory ─▶ Outcome ─▶ text, JSON
 //! ```
 //!
-//! Begin with [`Trial::run`]. All but the store is as in every other scrape: the request, the
-//! parser, relabeling, limits and the report. The store is an empty one with the limits of a real
-//! one, so that it refuses samples that are too large or contradict each other within the scrape.
+//! Begin with [`Trial::run`]. Everything except the store is the same as in a normal scrape. The
+//! store is in memory and starts empty, with the limits of the real store, so that it refuses
+//! samples that are invalid or contradict each other within the scrape.
 
 mod json;
 mod outcome;
@@ -42,28 +42,28 @@ use target_url::TargetUrl;
 use tidepool_client::Client;
 use tidepool_settings::duration::duration_text;
 
-/// Maximum number of refused samples that are listed.
+/// Maximum number of refused samples in the outcome's list.
 const REFUSALS_MAX: usize = 1000;
 
 /// Checks the names and values of a label set; the error describes the fault.
 pub type LabelCheck = Arc<dyn Fn(&[(&str, &str)]) -> Result<(), String> + Send + Sync>;
 
-/// Settings of one scrape that is shown.
+/// Settings of one trial scrape.
 #[derive(Clone)]
 pub struct Trial {
-    /// URL, or host and port. The job has the parts that this leaves out.
+    /// URL, or host and port. Missing parts are taken from the job.
     pub url: String,
-    /// The job. If it lists a target with this address, that target is scraped, with its labels.
+    /// The job. If it lists a target with the same address, that target's labels are used.
     pub config: ScrapeConfig,
-    /// Timeout that replaces the job's.
+    /// Timeout that replaces the timeout of the job.
     pub timeout: Option<Duration>,
     /// Value of the header `User-Agent`.
     pub user_agent: String,
-    /// Largest uncompressed body of a job without `body_size_limit`, in bytes.
+    /// Default of `body_size_limit`, in bytes.
     pub body_bytes_max: u64,
-    /// Maximum age of a sample, relative to the newest one of its series.
+    /// Maximum age of a sample, relative to the newest sample of its series.
     pub out_of_order_window: Duration,
-    /// Checks whether the store takes the labels of a series.
+    /// Checks whether the store accepts the labels of a series.
     pub check_labels: LabelCheck,
 }
 
@@ -82,17 +82,17 @@ pub enum TrialError {
         "the URL has credentials: put them into basic_auth of a job, and name the job by --config and --job"
     )]
     Credentials,
-    /// A rule does not compile, or the client cannot be made.
+    /// A relabel rule does not compile, or the HTTP client cannot be created.
     #[error(transparent)]
     Pool(#[from] PoolError),
-    /// The job makes no valid target of the URL.
+    /// The labels that the job and the URL give are not a valid target.
     #[error("job {job:?} makes no target of it: {source}")]
     Target {
         job: String,
         /// Fault of the target's labels.
         source: TargetError,
     },
-    /// A rule of the job drops the target.
+    /// A relabel rule of the job drops the target.
     #[error("relabel_configs of job {job:?} drop this target: it would not be scraped")]
     Dropped {
         /// Name of the job with the rule.
@@ -101,7 +101,7 @@ pub enum TrialError {
 }
 
 impl Trial {
-    /// Scrapes once, inside of a runtime. A scrape that fails has an outcome, too.
+    /// Scrapes once; needs a tokio runtime. A failed scrape is an outcome, not an error.
     pub async fn run(self) -> Result<Outcome, TrialError> {
         let job = &self.config.job.name;
         let (job, target) = self.target(&TargetUrl::parse(&self.url)?)?.ok_or_else(|| {
@@ -111,7 +111,7 @@ impl Trial {
         let metric_relabel = rules(&job.name, &job.metric_relabel)?;
         let options = options(&job, &target, Arc::new(Mutex::new(metric_relabel)));
         let metrics = Arc::<Metrics>::default();
-        // Keeps a target from crafting collisions.
+        // A random seed, so that a target cannot craft collisions.
         let seed = RandomState::new().hash_one(&self.url);
         let mut appender = Appender::new(options, Arc::clone(&metrics), seed);
         appender.note_refusals(REFUSALS_MAX);
@@ -156,11 +156,12 @@ impl Trial {
         })
     }
 
-    /// Returns the job with the parameters of the URL, and the target; `None` if a rule drops it.
+    /// Returns the target, and the job with the URL's parameters; `None` if a rule drops the
+    /// target.
     fn target(&self, asked: &TargetUrl) -> Result<Option<(Job, Target)>, TrialError> {
         let mut job = self.config.job.clone();
         let (mut labels, mut group) = self.listed(&asked.address);
-        // The parts of the URL replace those of a listed target.
+        // The parts of the URL replace the same labels of a listed target.
         labels.insert(names::ADDRESS.to_owned(), asked.address.clone());
         let mut say = |name: &str, value: &str| labels.insert(name.to_owned(), value.to_owned());
         if let Some(scheme) = &asked.scheme {
@@ -170,12 +171,12 @@ impl Trial {
             say(names::METRICS_PATH, path);
         }
         if let Some(timeout) = self.timeout {
-            // The interval grows with it, because a target with a longer timeout is refused.
+            // The interval grows with the timeout, because a timeout above it is refused.
             say(names::SCRAPE_TIMEOUT, &duration_text(timeout));
             say(names::SCRAPE_INTERVAL, &duration_text(job.interval.max(timeout)));
         }
         if let Some(params) = &asked.params {
-            // The parameters of the URL replace all others, so that none of them remain.
+            // The parameters of the URL replace all parameters of job, target and group.
             job.params.clone_from(params);
             for labels in [&mut labels, &mut group] {
                 labels.retain(|name, _| !name.starts_with(names::PARAM_PREFIX));
@@ -191,7 +192,7 @@ impl Trial {
         }))
     }
 
-    /// Returns the labels of the listed target with this address, and those of its group.
+    /// Returns the labels of the listed target with this address, and the labels of its group.
     fn listed(&self, address: &str) -> (LabelMap, LabelMap) {
         let of = |groups: &[TargetGroup]| {
             groups.iter().find_map(|group| {
@@ -204,7 +205,7 @@ impl Trial {
             DiscoveryConfig::Static(groups) => of(groups),
             DiscoveryConfig::File(files) => {
                 let paths = files.files.iter().filter_map(|pattern| matching(pattern).ok());
-                // A list that cannot be read has no targets now.
+                // A list that cannot be read counts as empty.
                 let groups = |path: &Path| listed(path).ok();
                 paths.flatten().find_map(|path| of(groups(&path)?.groups()))
             }

@@ -1,4 +1,4 @@
-//! Outcome of one scrape that stores nothing.
+//! Outcome of one trial scrape.
 
 use crate::append::Refusals;
 use crate::error::ScrapeError;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidepool_exposition::{MetricType, NativeHistogram};
 
-/// Suffixes of the names of a family's series.
+/// Suffixes that the names of a family's series may have.
 const SUFFIXES: [&str; 8] =
     ["_total", "_created", "_bucket", "_count", "_sum", "_gcount", "_gsum", "_info"];
 
@@ -20,32 +20,32 @@ const SUFFIXES: [&str; 8] =
 pub struct Outcome {
     /// The target, with its URL and labels.
     pub target: Arc<Target>,
-    /// Answer of the target: its head and size.
+    /// Response of the target: its head and size.
     pub answer: ResponseSummary,
-    /// The time of the scrape, and of samples without one.
+    /// Time of the scrape, and of samples without a timestamp.
     pub at_ms: i64,
     pub took: Duration,
     /// Size of the uncompressed body in bytes.
     pub body_bytes: u64,
-    /// Reason why the scrape failed; nothing but the report is stored then.
+    /// Reason why the scrape failed; then only the report would be stored.
     pub error: Option<ScrapeError>,
     /// Stored samples in the order of the exposition, native histograms last.
     pub samples: Vec<Sample>,
-    /// The series that report how the scrape went.
+    /// Series of the report, such as `up`, with their values.
     pub report: Vec<(Labels, f64)>,
-    /// Samples that are exposed and not stored.
+    /// Samples that the target exposes, but that would not be stored.
     pub refusals: Refusals,
-    /// Metadata of the families, as it is stored.
+    /// Metadata of the metric families that would be stored.
     pub metadata: Vec<FamilyMetadata>,
 }
 
-/// A sample that is stored.
+/// A sample that would be stored.
 #[derive(Clone, Debug)]
 pub struct Sample {
     /// Labels of the series after relabeling.
     pub labels: Labels,
     pub timestamp_ms: i64,
-    /// Whether the sample has another time than the scrape.
+    /// Whether the sample's timestamp differs from the scrape's time.
     pub is_timed: bool,
     pub value: Value,
     pub exemplars: Vec<ExemplarRow>,
@@ -65,10 +65,10 @@ impl Sample {
 }
 
 impl Value {
-    /// Returns whether both are equal to the bit.
+    /// Returns whether both are bitwise equal.
     pub(super) fn is_same(&self, other: &Value) -> bool {
         match (self, other) {
-            // By their bits, because a NaN does not equal itself.
+            // Compares bits, because a NaN does not equal itself.
             (Value::Float(one), Value::Float(other)) => one.to_bits() == other.to_bits(),
             (Value::Histogram(one), Value::Histogram(other)) => one == other,
             (Value::Float(_), Value::Histogram(_)) | (Value::Histogram(_), Value::Float(_)) => {
@@ -114,12 +114,12 @@ impl Outcome {
     }
 }
 
-/// Returns the family of a metric. Relabeling may have renamed the metric, so that it has none.
+/// Returns the family of a metric; `None` if there is none, for example after a renaming rule.
 fn family_of<'f>(
     metric: &str,
     known: &HashMap<&str, &'f FamilyMetadata>,
 ) -> Option<&'f FamilyMetadata> {
     let bases = SUFFIXES.iter().filter_map(|suffix| metric.strip_suffix(suffix));
-    // The whole name first, because a family may have such a suffix in its name.
+    // The whole name is tried first, because a family's name may end with such a suffix.
     [metric].into_iter().chain(bases).find_map(|name| known.get(name).copied())
 }

@@ -1,4 +1,4 @@
-//! A store in memory that keeps one scrape.
+//! A store in memory for one trial scrape.
 
 use super::LabelCheck;
 use super::outcome::{Sample, Value};
@@ -11,24 +11,24 @@ use crate::store::{
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A store that keeps one scrape.
+/// Store that records the rows of one scrape.
 pub(super) struct TrialStore {
     rules: Rules,
     inner: Mutex<Inner>,
 }
 
-/// Limits by which the store refuses samples.
+/// Rules by which the store accepts samples.
 #[derive(Clone)]
 pub(super) struct Rules {
     /// Number of rows at the end of a batch that are the report.
     pub report_rows: usize,
-    /// Maximum age of a sample, relative to the newest one of its series.
+    /// Maximum age of a sample, relative to the newest sample of its series.
     pub out_of_order_ms: i64,
     /// Checks the labels of new series.
     pub check_labels: LabelCheck,
 }
 
-/// Samples that were stored, by series and time.
+/// Samples of the current batch that were accepted, by series and time.
 struct There {
     out_of_order_ms: i64,
     series: HashMap<Labels, BTreeMap<i64, Value>>,
@@ -43,7 +43,7 @@ struct Inner {
 /// Everything that a scrape has stored.
 #[derive(Debug, Default)]
 pub(super) struct Content {
-    /// In the order of the exposition, native histograms last.
+    /// Samples in the order of the exposition, native histograms last.
     pub samples: Vec<Sample>,
     pub report: Vec<(Labels, f64)>,
     pub refused: Vec<(Labels, RefusalReason)>,
@@ -95,14 +95,14 @@ impl Store for TrialStore {
 }
 
 impl Content {
-    /// Adds a batch; returns `None` if it has a series without known labels.
+    /// Adds a batch; returns `None` if a reference in it is unknown.
     fn add(&mut self, series: &[Labels], batch: &Batch, rules: &Rules) -> Option<Appended> {
         let out_of_order_ms = rules.out_of_order_ms;
         let mut there = There { out_of_order_ms, series: HashMap::new() };
         let mut appended = Appended::default();
         let rows = batch.series.iter().zip(&batch.timestamps_ms).zip(&batch.values);
         let labels = |reference: &SeriesRef| series.get(usize::try_from(*reference).ok()?);
-        // The report comes last in a batch.
+        // The rows of the report are the last ones of a batch.
         let exposed = batch.series.len().saturating_sub(rules.report_rows);
         for (row, ((reference, timestamp_ms), value)) in rows.enumerate() {
             let (labels, value) = (labels(reference)?.clone(), *value);
@@ -120,7 +120,7 @@ impl Content {
             self.put(sample, &mut there, &mut appended);
         }
         let mut places: HashMap<Labels, usize> = HashMap::new();
-        // Only exemplars need to find samples by their labels.
+        // Built only if there are exemplars, which look up samples by labels.
         if !batch.exemplars.is_empty() {
             let samples = self.samples.iter().enumerate();
             places = samples.map(|(place, sample)| (sample.labels.clone(), place)).collect();
@@ -135,12 +135,12 @@ impl Content {
         Some(appended)
     }
 
-    /// Stores a sample, unless it contradicts one that is there.
+    /// Stores a sample, unless it contradicts a sample of the same series.
     fn put(&mut self, sample: Sample, there: &mut There, appended: &mut Appended) {
         let Sample { labels, timestamp_ms, value, .. } = &sample;
         let samples = there.series.entry(labels.clone()).or_default();
         if let Some(other) = samples.get(timestamp_ms) {
-            // An equal sample is no second one.
+            // An equal sample is ignored as a repetition.
             if !other.is_same(value) {
                 appended.refused.add(Reason::Duplicate, 1);
                 self.refused.push((labels.clone(), RefusalReason::Duplicate));

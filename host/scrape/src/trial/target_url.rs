@@ -1,4 +1,4 @@
-//! The parts of a URL that make a target.
+//! Splits the URL of a trial scrape into the parts that labels and settings of a target hold.
 
 use super::TrialError;
 use std::collections::BTreeMap;
@@ -9,11 +9,11 @@ use tidepool_settings::redact::shown_text;
 /// Separator of scheme and host.
 const MARK: &str = "://";
 
-/// Parts of a URL; the job has those that are absent.
+/// Parts of a URL. For absent parts, the settings of the job are used.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TargetUrl {
     pub scheme: Option<String>,
-    /// Host and port as they are written.
+    /// Host and port as written in the URL.
     pub address: String,
     pub path: Option<String>,
     pub params: Option<BTreeMap<String, Vec<String>>>,
@@ -32,7 +32,7 @@ impl TargetUrl {
         }
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (address, behind) = rest.split_at(end);
-        // A zone may be escaped, as in a URL, or not, as in a list of targets.
+        // A zone is escaped in URLs, but not in lists of targets; both are accepted.
         let address = address.replace("%25", "%");
         let escaped = address.replace('%', "%25");
         let whole = format!("{}{MARK}{escaped}{behind}", scheme.as_deref().unwrap_or("http"));
@@ -47,7 +47,7 @@ impl TargetUrl {
             }
             params
         });
-        // Decoded, because a path in the configuration is not escaped.
+        // Decoded, because paths in the configuration are not escaped.
         let path = behind.starts_with('/').then(|| percent_decoded(url.path()));
         Ok(TargetUrl { scheme, address, path, params })
     }

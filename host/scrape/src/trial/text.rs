@@ -1,4 +1,4 @@
-//! The outcome as lines that resemble an exposition.
+//! Prints the outcome of a trial scrape in lines that resemble an exposition.
 
 use super::outcome::{Outcome, Sample, Value};
 use crate::request::Head;
@@ -74,7 +74,7 @@ impl Shown<'_> {
     fn family(&self, f: &mut fmt::Formatter<'_>, family: &FamilyMetadata) -> fmt::Result {
         let FamilyMetadata { family: name, kind, help, unit } = family;
         if self.with_metadata && !help.is_empty() {
-            // As the text formats escape it.
+            // Escaped as in the text formats.
             writeln!(f, "# HELP {name} {}", help.replace('\\', r"\\").replace('\n', r"\n"))?;
         }
         if *kind != MetricType::Unknown {
@@ -95,7 +95,7 @@ impl Shown<'_> {
         for refusal in &refusals.list {
             writeln!(f, "# {}: {}", refusal.series, refusal.reason)?;
         }
-        // Each refusal in the list was counted, so this does not underflow.
+        // `count` includes each refusal in the list, so this does not underflow.
         match refusals.count - refusals.list.len() as u64 {
             0 => Ok(()),
             more => writeln!(f, "# and {more} more"),

@@ -1,5 +1,5 @@
-//! Metrics of the machine. They pass as text, so that files of the textfile collector and figures
-//! of the kernel take the path of every other scrape; the parser takes a fifth of a round's time.
+//! Metrics of the machine. They are passed as text, so that files of the textfile collector and
+//! figures of the kernel are handled like any other scrape. Parsing is a fifth of a round's time.
 
 use super::text_files::TextFiles;
 use std::sync::{Arc, Mutex, TryLockError};
@@ -11,7 +11,7 @@ use tidepool_scrape::append::{Appender, BodyReader, Histograms};
 use tidepool_scrape::error::ScrapeError;
 use tidepool_scrape::source::{Builtin, Scraping, Source};
 
-/// Metrics of the machine that this process runs on; all sources share them.
+/// Metrics of the machine that this process runs on, shared by all sources.
 pub struct MachineMetrics {
     machine: Arc<Mutex<Machine>>,
 }
@@ -21,7 +21,7 @@ struct Machine {
     round: Round,
 }
 
-/// Output of a round, and state that is kept for the next one.
+/// Output of a round (one collection of all metrics), and state for the next round.
 #[derive(Default)]
 struct Round {
     exposition: Exposition,
@@ -49,8 +49,8 @@ impl Source for MachineSource {
     fn scrape<'a>(&'a mut self, appender: &'a mut Appender) -> Scraping<'a> {
         Box::pin(async move {
             let machine = Arc::clone(&self.machine);
-            // A file system that does not answer must not block other scrapes. A scrape that
-            // exceeds its timeout leaves the thread behind, with the lock on the machine.
+            // Another thread, because a file system may not answer. After the scrape's timeout that
+            // thread may still run, and keeps the machine locked.
             let round = tokio::task::spawn_blocking(move || collect(&machine));
             let text = round.await.map_err(|error| ScrapeError::Request(error.to_string()))??;
             feed(&text, appender)
@@ -65,9 +65,9 @@ impl Source for MachineSource {
 fn collect(machine: &Mutex<Machine>) -> Result<String, ScrapeError> {
     let mut machine = match machine.try_lock() {
         Ok(machine) => machine,
-        // A panic leaves no state that the next round cannot start from.
+        // A panic leaves no state that would disturb the next round.
         Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-        // Waiting would pile up one blocked thread per round while a file system does not answer.
+        // Waiting would block one more thread per round while a file system does not answer.
         Err(TryLockError::WouldBlock) => {
             let what = "an earlier round still waits for a file of this machine to be read";
             return Err(ScrapeError::Request(what.to_owned()));
@@ -79,7 +79,7 @@ fn collect(machine: &Mutex<Machine>) -> Result<String, ScrapeError> {
     Ok(round.exposition.take())
 }
 
-/// Parses a text into an appender.
+/// Parses a text and passes its samples to an appender.
 pub(super) fn feed(text: &str, appender: &mut Appender) -> Result<(), ScrapeError> {
     appender.add_body_bytes(text.len() as u64);
     let mut reader = BodyReader::new(Format::Prometheus, Histograms::default());
@@ -100,8 +100,8 @@ impl Sink for Round {
         self.text_files.add(file, &mut self.exposition)
     }
 
-    /// Logs at debug level only: `node_scrape_collector_success` reports it in each round, and most
-    /// machines lack something for good.
+    /// Logs at debug level only. Each round reports failures in `node_scrape_collector_success`,
+    /// and most machines permanently lack some data.
     fn failed(&mut self, collector: &'static str, error: &CollectError) {
         tracing::debug!(collector, %error, "a collector of host metrics failed");
     }

@@ -22,12 +22,12 @@ const NODE: &str = "node";
 const OWN: &str = "tidepool";
 /// Scheme in the URLs of the built-in targets.
 const SCHEME: &str = "builtin";
-/// Upstream's default timeout; a shorter interval lowers it.
+/// Upstream's default timeout, used if the interval is not shorter.
 const TIMEOUT_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
 pub struct BuiltinConfig {
-    /// Options of host metrics; `None` turns them off.
+    /// Options of host metrics; `None` disables host metrics.
     pub host: Option<Options>,
     /// Whether metrics of this process are recorded.
     pub own: bool,
@@ -43,7 +43,7 @@ impl Default for BuiltinConfig {
 }
 
 impl BuiltinConfig {
-    /// Returns the built-in jobs, without those whose names are configured.
+    /// Returns the built-in jobs, except those with the name of a configured job.
     pub fn jobs(&self, configured: &[JobConfig], host_name: &str) -> Vec<JobConfig> {
         let wanted = [(NODE, self.host.is_some()), (OWN, self.own)];
         let is_taken = |name: &str| configured.iter().any(|config| config.job.name == name);
@@ -56,7 +56,7 @@ impl BuiltinConfig {
             interval: self.interval,
             timeout: self.interval.min(TIMEOUT_MAX),
             is_builtin: true,
-            // Lists of targets show URLs: the scheme tells that nothing is requested over HTTP.
+            // Shown in URLs of targets; the scheme indicates that nothing is requested over HTTP.
             scheme: SCHEME.to_owned(),
             metrics_path: String::new(),
             ..Job::new(name)
@@ -71,7 +71,7 @@ impl BuiltinConfig {
         JobConfig::new(job, discovery)
     }
 
-    /// Returns the sources of the jobs' samples, by job.
+    /// Returns the sources of the built-in jobs' samples, by job name.
     pub fn sources(&self, own: OwnMetrics) -> BTreeMap<String, Arc<dyn Builtin>> {
         let mut sources: BTreeMap<String, Arc<dyn Builtin>> = BTreeMap::new();
         if let Some(options) = &self.host {

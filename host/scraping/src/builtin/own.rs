@@ -9,7 +9,7 @@ use tidepool_scrape::source::{Builtin, Scraping, Source};
 
 type MetricsPage = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = String> + Send>> + Send + Sync>;
 
-/// Metrics of this process; clones share the page that renders them.
+/// Metrics of this process. Clones share the page, a function that renders the metrics.
 #[derive(Clone, Default)]
 pub struct OwnMetrics(Arc<Mutex<Option<MetricsPage>>>);
 
@@ -22,12 +22,12 @@ impl OwnMetrics {
         *self.page() = Some(Arc::new(move || Box::pin(page())));
     }
 
-    /// Returns whether the page is set, which scrapes wait for.
+    /// Returns whether the page is set; scraping starts only then.
     pub fn is_set(&self) -> bool {
         self.page().is_some()
     }
 
-    /// Drops the page, and with it the store that it holds.
+    /// Drops the page, and with it the store that the page references.
     pub fn clear(&self) {
         *self.page() = None;
     }
@@ -54,7 +54,7 @@ impl Source for OwnMetrics {
     }
 
     fn begins_at_once(&self) -> bool {
-        // There is one target, so that nothing has to be spread over the interval.
+        // There is one target only, so scrapes need not be spread over the interval.
         true
     }
 }

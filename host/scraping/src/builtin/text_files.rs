@@ -1,7 +1,7 @@
-//! Files of the textfile collector, read as node_exporter does (`collector/textfile.go`): a file
-//! with an error or a timestamp is refused as a whole; if helps or types of a family differ, the
-//! first counts, and the family of the later file is left out; a family without help names its
-//! file, or has the help of an earlier file.
+//! Reads files of the textfile collector as node_exporter does (`collector/textfile.go`). A file
+//! with an error or a timestamp is refused as a whole. If two files have different help or types
+//! for a family, the later file's family is left out. A family without help gets the help of an
+//! earlier file, or a text that names its file.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -11,16 +11,16 @@ use tidepool_node_metrics::{Exposition, TextFile, TextFileOutcome};
 /// State of the files in this round, and their faults in the round before.
 #[derive(Default)]
 pub(super) struct TextFiles {
-    /// Families of this round by name.
+    /// Families of this round by name, from all files so far.
     known: HashMap<String, Known>,
-    /// Faults of files, by path. Each is logged once.
+    /// Faults of this round by path. A fault is logged unless the round before had it, too.
     faults: HashMap<String, String>,
     faults_before: HashMap<String, String>,
 }
 
 struct Known {
     help: String,
-    /// Whether the help was made up because no file had one.
+    /// Whether the help was generated because no file had one.
     is_help_made: bool,
     kind: MetricType,
     series: HashSet<String>,
@@ -64,8 +64,8 @@ impl TextFiles {
         outcome
     }
 
-    /// Writes a family of a file, and returns its fault. A family with another help or type is left
-    /// out; of repeated series, the first counts.
+    /// Writes a family of a file, and returns its fault. A family with different help or type is
+    /// left out. Of a repeated series, only the first sample is written.
     fn write(
         &mut self,
         path: &str,
@@ -80,7 +80,7 @@ impl TextFiles {
             kind,
             series: HashSet::new(),
         });
-        // A help that was made up is no statement, so a later file cannot contradict it.
+        // A generated help is no statement, so a later file may have its own.
         let has_other = help.is_some_and(|help| help != known.help) && !known.is_help_made;
         let differs = match (has_other, kind == known.kind) {
             (true, _) => Some("help text"),
@@ -96,7 +96,7 @@ impl TextFiles {
         let mut lines = String::new();
         let mut repeated = None;
         for (series, value) in samples {
-            // Written twice, the series would count as a duplicate of the scrape.
+            // A second sample of a series would count as a duplicate in the scrape.
             if known.series.contains(&series) {
                 repeated.get_or_insert(series);
                 continue;
@@ -105,7 +105,7 @@ impl TextFiles {
             known.series.insert(series);
         }
         let kind = match kind {
-            // The classic format has this word for a type that is not known.
+            // The classic format calls an unknown type `untyped`.
             MetricType::Unknown => "untyped",
             kind => kind.as_str(),
         };
@@ -124,12 +124,12 @@ impl TextFiles {
 
 fn parse(content: &[u8]) -> Result<Families, String> {
     if content.last().is_some_and(|last| *last != b'\n') {
-        // A file that is being written may end within a number, which would be stored cut off.
+        // A file that is being written may end within a number, which would be read truncated.
         return Err("its last line has no line feed: write the file elsewhere, then move it".into());
     }
     let mut parser = Parser::new(Format::Prometheus, HistogramOptions::default());
     for line in content.split_inclusive(|byte| *byte == b'\n') {
-        // Line by line, because the type is lowered per line.
+        // Split into lines, because `with_small_type` works on one line.
         parser.feed(&with_small_type(line));
     }
     parser.end();
@@ -148,8 +148,8 @@ fn parse(content: &[u8]) -> Result<Families, String> {
     Ok(families)
 }
 
-/// Lowers the type of a `# TYPE` line. Upstream's parser of these files takes any case, that of
-/// scrapes does not (`readingType` in `expfmt/text_parse.go` of prometheus/common).
+/// Lowers the case of the type in a `# TYPE` line. Upstream's parser of these files ignores case,
+/// its parser of scrapes does not (`readingType` in `expfmt/text_parse.go` of prometheus/common).
 fn with_small_type(line: &[u8]) -> Cow<'_, [u8]> {
     if !line.starts_with(b"# TYPE ") {
         return Cow::Borrowed(line);
@@ -188,9 +188,9 @@ impl Families {
         Ok(())
     }
 
-    /// Returns the name of the family that samples of this name belong to.
+    /// Returns the name of the family that samples with this name belong to.
     fn family_of(&self, name: &str) -> String {
-        // A gauge may be called `x_count`, so a suffix alone makes no part of a family.
+        // A gauge may be named `x_count`, so a suffix counts only for a histogram or summary.
         let parts = ["_bucket", "_sum", "_count"].into_iter();
         let mut owners = parts.filter_map(|part| name.strip_suffix(part));
         let is_owner = |owner: &&str| {

@@ -1,7 +1,7 @@
-//! Parses series selectors of PromQL: `up{job="x",instance=~"a.*"}`, or with names of any
-//! characters in quotes, `{"my.metric","my.label"="x"}`.
+//! Parses series selectors of PromQL: `up{job="x",instance=~"a.*"}`, or with quoted names of any
+//! characters, `{"my.metric","my.label"="x"}`.
 //!
-//! Offsets, ranges and functions are refused. Rules of names and quotes are upstream's
+//! Offsets, ranges and functions are refused. Names and quotes follow upstream's rules
 //! (`promql/parser/lex.go` and `util/strutil/quote.go` in prometheus/prometheus); the engine checks
 //! the expressions of `=~` and `!~`.
 
@@ -31,7 +31,7 @@ pub fn parse_selector(text: &str) -> Result<Vec<Matcher>, SelectorError> {
     parse_counted(text, &mut SelectionCount::default())
 }
 
-/// Parses one of several selectors of a request, whose totals are limited.
+/// Parses one of several selectors of a request; `count` limits all selectors together.
 pub fn parse_counted(
     text: &str,
     count: &mut SelectionCount,
@@ -117,7 +117,7 @@ impl<'a> Parser<'a, '_> {
             if self.take_if('}') {
                 return Ok(());
             }
-            // Counted before it is parsed, so that too many matchers cost nothing.
+            // Counted before parsing, so that excess matchers cost no work.
             self.count.matcher()?;
             matchers.push(self.matcher()?);
             self.skip_space();
@@ -159,14 +159,14 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    /// Takes a text in quotes of any of the three kinds.
+    /// Parses a text in quotes of any of the three kinds.
     fn quoted(&mut self) -> Result<String, SelectorError> {
         let begin = self.at;
         let at_begin =
             |reason: &str| SelectorError::Syntax { column: begin + 1, reason: reason.to_owned() };
         let unterminated = || at_begin("unterminated quoted string");
         let quote = self.take().ok_or_else(unterminated)?;
-        // Escapes may spell a character byte by byte.
+        // Collected as bytes, because escapes may encode a character byte by byte.
         let mut bytes = Vec::new();
         loop {
             match self.take().ok_or_else(unterminated)? {
@@ -179,8 +179,8 @@ impl<'a> Parser<'a, '_> {
         String::from_utf8(bytes).map_err(|_| at_begin("the quoted string is not UTF-8"))
     }
 
-    /// Takes the escape behind a backslash. Octal and hexadecimal numbers stand for bytes, `u` and
-    /// `U` for characters.
+    /// Parses the escape after a backslash. Octal and hexadecimal numbers are bytes; numbers after
+    /// `u` and `U` are characters.
     fn escape(&mut self, quote: char, bytes: &mut Vec<u8>) -> Result<(), SelectorError> {
         let begin = self.at;
         let wrong = |reason: String| SelectorError::Syntax { column: begin + 1, reason };
@@ -190,7 +190,7 @@ impl<'a> Parser<'a, '_> {
             'u' => (4, 16),
             'U' => (8, 16),
             '0'..='7' => {
-                // The digit belongs to the number.
+                // The digit is part of the number, so it is read again.
                 self.at = begin;
                 (3, 8)
             }
@@ -237,11 +237,11 @@ impl<'a> Parser<'a, '_> {
 }
 
 /// Returns whether a matcher selects series without its label; false for an invalid expression,
-/// which the engine reports. Nothing is compiled.
+/// which the engine reports. Only parses the expression.
 pub fn matches_empty(matcher: &Matcher) -> bool {
     let read = || re2::parse(&matcher.value, Dot::Any).ok();
     let takes_empty = || {
-        // The engine refuses longer expressions, so they need not be parsed.
+        // The engine refuses longer expressions, so parsing them is not needed.
         let parsed = (matcher.value.len() <= REGEX_BYTES_MAX).then(read).flatten()?;
         Some(re2::takes_empty(&parsed.hir))
     };

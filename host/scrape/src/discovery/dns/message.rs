@@ -6,12 +6,12 @@
 //! │ id   │ flags │ questions │ answers │ authorities │ additional │ question │ records …
 //! ```
 //!
-//! Numbers are big-endian. A name is a run of labels, each after its length, that ends with a
-//! length of zero or with a pointer (two bytes, `0xc0` above the offset) to its rest, earlier in
-//! the message.
+//! Numbers are big-endian. A name is a sequence of labels, each with its length before it. It ends
+//! with a zero length, or with a pointer to the rest of the name earlier in the message: two bytes,
+//! `0xc000` plus the offset.
 
-/// Largest answer by UDP that a question allows, in bytes (RFC 6891): it passes nearly everywhere
-/// whole.
+/// Largest UDP answer that a question allows, in bytes (RFC 6891). Nearly all networks carry this
+/// size without fragmentation.
 pub(super) const UDP_BYTES_MAX: u16 = 1232;
 
 /// Maximum number of answers of a message that are read.
@@ -35,20 +35,20 @@ pub(super) struct Service {
 /// Content of an answer to [`question`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// The name is there, with these records.
+    /// The name exists and has these records.
     Found(Vec<Service>),
     /// There is no such name.
     NoName,
-    /// The answer did not fit into UDP; TCP has it whole.
+    /// The answer did not fit into UDP; over TCP it is complete.
     Truncated,
     /// The server refused, with this response code.
     Refused(u8),
 }
 
-/// Reasons why bytes are no message, or not the expected one.
+/// Reasons why bytes are not a valid message, or not the expected answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
-    /// A name cannot be asked for.
+    /// The name cannot be encoded in a question.
     #[error("the name has an empty label, or one of more than 63 bytes, or more than 255 in all")]
     Name,
     /// The message ends too early, or its parts do not fit.
@@ -59,7 +59,7 @@ pub enum MessageError {
     Other,
 }
 
-/// Makes the question for the services of a name. `udp_bytes` allows answers of more than 512
+/// Encodes a question for the SRV records of a name. `udp_bytes` allows UDP answers larger than 512
 /// bytes.
 pub(super) fn question(
     id: u16,
@@ -90,7 +90,7 @@ pub(super) fn question(
         message.extend(number.to_be_bytes());
     }
     if let Some(bytes) = udp_bytes {
-        // The root's name, then type, the size in the place of the class, flags, and no data.
+        // OPT record: root name, type, size instead of a class, flags, no data.
         message.push(0);
         message.extend(TYPE_OPT.to_be_bytes());
         message.extend(bytes.to_be_bytes());
@@ -111,7 +111,7 @@ pub(super) fn answer(message: &[u8], id: u16, name: &str) -> Result<Answer, Mess
     let questions = reader.number()?;
     let answers = usize::from(reader.number()?);
     let (_authorities, _additional) = (reader.number()?, reader.number()?);
-    // An answer repeats its question; another one may be forged.
+    // An answer repeats its question; a message with a different question may be forged.
     for _ in 0..questions {
         let asked = reader.name()?;
         let (kind, class) = (reader.number()?, reader.number()?);
@@ -131,23 +131,23 @@ pub(super) fn answer(message: &[u8], id: u16, name: &str) -> Result<Answer, Mess
     for _ in 0..answers.min(RECORDS_MAX) {
         reader.name()?;
         let (kind, class) = (reader.number()?, reader.number()?);
-        // The time to live.
+        // Skips the time to live.
         reader.skip(4)?;
         let length = usize::from(reader.number()?);
         let end = reader.at + length;
         if end > message.len() {
             return Err(MessageError::Malformed);
         }
-        // Aliases come before the records that they lead to, and are passed over.
+        // Alias records precede the SRV records that they lead to, and are skipped.
         if kind == TYPE_SRV && class == CLASS_INTERNET {
-            // Priority and weight.
+            // Skips priority and weight.
             reader.skip(4)?;
             let port = reader.number()?;
             let target = reader.name()?;
             if reader.at != end {
                 return Err(MessageError::Malformed);
             }
-            // RFC 2782: a single dot says that there is no such service.
+            // RFC 2782: a single dot means that the service does not exist.
             if target != "." {
                 services.push(Service { target, port });
             }
@@ -178,7 +178,7 @@ impl Reader<'_> {
         if self.at > self.message.len() { Err(MessageError::Malformed) } else { Ok(()) }
     }
 
-    /// Reads a name with its final dot, and moves behind it.
+    /// Reads a name with its final dot, and moves to the byte after it.
     fn name(&mut self) -> Result<String, MessageError> {
         let mut name = String::new();
         let mut behind = None;
@@ -191,8 +191,8 @@ impl Reader<'_> {
                     let label = self.message.get(self.at..end).ok_or(MessageError::Malformed)?;
                     self.at = end;
                     for &byte in label {
-                        // Bytes that host names do not have are written as numbers, as in zone
-                        // files.
+                        // Bytes that are not valid in host names are written as decimal escapes, as
+                        // in zone files.
                         match byte {
                             b'.' | b'\\' => name.extend(['\\', char::from(byte)]),
                             b'!'..=b'~' => name.push(char::from(byte)),
@@ -200,16 +200,16 @@ impl Reader<'_> {
                         }
                     }
                     name.push('.');
-                    // Four characters for a byte at most, so a valid name is never longer.
+                    // A byte needs at most four characters, so a valid name is never longer.
                     if name.len() > 4 * NAME_BYTES_MAX {
                         return Err(MessageError::Malformed);
                     }
                 }
                 high @ 0xc0.. => {
                     let offset = usize::from(u16::from_be_bytes([high & 0x3f, self.byte()?]));
-                    // After the first pointer, the message goes on.
+                    // After the name, reading continues after its first pointer.
                     behind.get_or_insert(self.at);
-                    // Each pointer leads further to the front, so that the loop ends.
+                    // Each pointer must lead backwards, so that the loop ends.
                     if offset >= start {
                         return Err(MessageError::Malformed);
                     }

@@ -1,13 +1,13 @@
 //! Targets from the DNS: hosts with ports by SRV records, addresses by A and AAAA.
 //!
-//! Addresses are looked up as the system does, so that `/etc/hosts` and its other sources count.
-//! The system has no call for SRV records. [`Resolver`] asks for these: one type of record over UDP
-//! and TCP, with the settings of `/etc/resolv.conf`. hickory-resolver can do it, too; it brings
-//! some thirty crates, a cache, DNS over TLS, zones and signatures, of which nothing is used here.
+//! Addresses are looked up by the system, so that `/etc/hosts` and other local sources are used.
+//! The system has no call for SRV records: [`Resolver`] queries them over UDP and TCP with the
+//! settings of `/etc/resolv.conf`. The crate hickory-resolver can do so, too, but adds some thirty
+//! crates with a cache, DNS over TLS, zones and signatures, none of which is needed here.
 //!
 //! Source: `discovery/dns` of prometheus/prometheus. Upstream drops all targets of a name that does
-//! not exist. This does so for SRV only, because the system does not tell whether a name does not
-//! exist or no server could be reached.
+//! not exist. For A and AAAA this module keeps them, because the system does not report whether the
+//! name does not exist or no server could be reached.
 
 mod message;
 mod resolv_conf;
@@ -38,11 +38,11 @@ const SRV_TARGET_LABEL: &str = "__meta_dns_srv_record_target";
 /// Label with the port of an SRV record.
 const SRV_PORT_LABEL: &str = "__meta_dns_srv_record_port";
 
-/// Maximum memory per byte of a saved answer while it is read: an empty map and its place have two
-/// bytes in JSON.
+/// Maximum memory per byte of a saved answer while it is read. An empty map needs the most: it has
+/// two bytes in JSON.
 const MAP_BYTES_PER_BYTE: usize = 16;
 
-/// Discoverer that looks names up.
+/// Discoverer that looks names up in the DNS.
 pub(super) struct DnsDiscovery {
     config: DnsConfig,
     resolver: Option<Resolver>,
@@ -52,12 +52,12 @@ pub(super) struct DnsDiscovery {
     /// List of the last answer, by name.
     lists: BTreeMap<String, Arc<List>>,
     memory: MemoryBound,
-    /// Fault of the last lookup, by name.
+    /// Fault of the last lookup of each failing name.
     wrong: BTreeMap<String, ListError>,
 }
 
 impl DnsDiscovery {
-    /// Creates a discoverer with the saved answers. Sends no query.
+    /// Creates a discoverer and loads the saved answers. Sends no query.
     pub fn new(config: &DnsConfig, options: &DiscoveryOptions) -> DnsDiscovery {
         let mut discovery = DnsDiscovery {
             config: config.clone(),
@@ -71,7 +71,7 @@ impl DnsDiscovery {
         for name in &config.names {
             match discovery.read_saved(name) {
                 Ok(list) => discovery.lists.extend(list.map(|list| (name.clone(), Arc::new(list)))),
-                // The next answer replaces it.
+                // The next answer replaces the file.
                 Err(error) => tracing::warn!(
                     name,
                     error = error.what,
@@ -83,12 +83,12 @@ impl DnsDiscovery {
         discovery
     }
 
-    /// Returns the lists of the last answers, which may be saved ones.
+    /// Returns the lists of the last answers, which may be from an earlier run.
     pub fn known(&self) -> Vec<Arc<List>> {
         self.lists.values().cloned().collect()
     }
 
-    /// Returns whether each name has an answer, of this or of an earlier run.
+    /// Returns whether each name has an answer, from this or an earlier run.
     pub fn has_answered(&self) -> bool {
         self.config.names.iter().all(|name| self.lists.contains_key(name))
     }
@@ -102,7 +102,7 @@ impl DnsDiscovery {
         let Some(saved) = self.saved(name) else { return Ok(None) };
         let Some(raw) = saved.read(&self.memory)? else { return Ok(None) };
         let list = raw.into_list(|bytes, room| {
-            // A saved answer is short: a file that finds no memory here is another one.
+            // Saved answers are short; a file that exceeds the bound is not a saved answer.
             room.take(bytes.len() * MAP_BYTES_PER_BYTE).map_err(|error| error.to_string())?;
             let targets: Vec<LabelMap> =
                 serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
@@ -147,7 +147,7 @@ impl DnsDiscovery {
                 }
                 Err(error) => {
                     self.figures.dns_lookup_failures.fetch_add(1, Relaxed);
-                    // Once per fault, however long it lasts.
+                    // Logged once per fault, however long it lasts.
                     if !self.wrong.get(&name).is_some_and(|wrong| wrong.is_same(&error)) {
                         let error = &error.what;
                         tracing::warn!(name, error, "a name of targets could not be looked up");
@@ -159,7 +159,7 @@ impl DnsDiscovery {
         changes.then(|| self.known())
     }
 
-    /// Returns the targets of a name, and their list. An answer of the DNS has 64 KiB at most.
+    /// Returns the targets of a name, and their list. A DNS answer has at most 64 KiB.
     async fn look_up(&self, name: &str) -> Result<(Vec<LabelMap>, List), ListError> {
         let targets = self.targets(name).await.map_err(ListError::wrong)?;
         let groups = vec![group(name, &targets)];
@@ -174,7 +174,7 @@ impl DnsDiscovery {
             DnsType::A(port) => addresses(name, port, true).await?,
             DnsType::Aaaa(port) => addresses(name, port, false).await?,
         };
-        // Servers rotate the order of records.
+        // Sorted, because servers rotate the order of records.
         targets.sort();
         targets.dedup();
         for labels in &mut targets {
@@ -186,7 +186,7 @@ impl DnsDiscovery {
     async fn services(&self, name: &str) -> Result<Vec<LabelMap>, String> {
         let resolver = match &self.resolver {
             Some(resolver) => resolver.clone(),
-            // Read each time, because networks change.
+            // Read for each lookup, because the network of a node may change.
             None => Resolver::of_system().map_err(|error| error.to_string())?,
         };
         let services = resolver.services(name).await.map_err(|error| error.to_string())?;

@@ -1,15 +1,15 @@
-//! `/etc/resolv.conf`: servers to ask, and names to look up (`resolv.conf(5)`).
+//! Parses `/etc/resolv.conf`: DNS servers, and rules for search domains (`resolv.conf(5)`).
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-/// Maximum number of servers; the system's own bound.
+/// Maximum number of servers, as in the C library.
 const SERVERS_MAX: usize = 3;
 
-/// Maximum number of search domains; a former bound of the system.
+/// Maximum number of search domains, as in older C libraries.
 const SEARCH_MAX: usize = 6;
 
-/// Settings of the file that matter here.
+/// Settings of the file that the resolver uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ResolvConf {
     pub servers: Vec<IpAddr>,
@@ -19,7 +19,7 @@ pub(super) struct ResolvConf {
     pub attempts: u32,
 }
 
-/// Parses the text. Settings that are not known are ignored, as the system does.
+/// Parses the text. Unknown settings are ignored, as the C library does.
 pub(super) fn parse(text: &str) -> ResolvConf {
     let mut conf = ResolvConf {
         servers: Vec::new(),
@@ -33,12 +33,12 @@ pub(super) fn parse(text: &str) -> ResolvConf {
         let mut words = line.split_whitespace();
         match words.next() {
             Some("nameserver") if conf.servers.len() < SERVERS_MAX => {
-                // An address may name the interface by which it is reached; that needs no name
+                // The zone of an address (the part after `%`) names an interface, and is not needed
                 // here.
                 let address = words.next().map(|word| word.split('%').next().unwrap_or(word));
                 conf.servers.extend(address.and_then(|word| word.parse::<IpAddr>().ok()));
             }
-            // Of `domain` and `search`, the last line counts.
+            // Of all `domain` and `search` lines, the last one is used.
             Some("domain") => conf.search = words.take(1).map(str::to_owned).collect(),
             Some("search") => conf.search = words.take(SEARCH_MAX).map(str::to_owned).collect(),
             Some("options") => {
@@ -59,7 +59,7 @@ pub(super) fn parse(text: &str) -> ResolvConf {
             _ => {}
         }
     }
-    // resolv.conf(5): without any, the server on this machine is asked.
+    // resolv.conf(5): without a `nameserver` line, the server on this machine is asked.
     if conf.servers.is_empty() {
         conf.servers.push(Ipv4Addr::LOCALHOST.into());
     }
@@ -67,8 +67,8 @@ pub(super) fn parse(text: &str) -> ResolvConf {
 }
 
 impl ResolvConf {
-    /// Returns the names under which a name is looked up, in this order. A name with a final dot is
-    /// complete.
+    /// Returns the full names to look up for a name, in this order. A name with a final dot gets no
+    /// search domain.
     pub fn names(&self, name: &str) -> Vec<String> {
         let whole = || name.strip_suffix('.').unwrap_or(name).to_owned();
         if name.ends_with('.') {

@@ -1,8 +1,8 @@
 //! Asks DNS servers for SRV records.
 //!
-//! As upstream does (`lookupWithSearchPath`): the first name that exists counts. There are no
-//! records only if all servers say of all names that they do not exist; otherwise the result is
-//! unknown.
+//! The first candidate name that exists is used, as upstream does (`lookupWithSearchPath`). The
+//! result is empty only if each candidate is known not to exist; if a candidate got no answer, the
+//! result is an error.
 
 use super::message::{self, Answer, MessageError, Service, UDP_BYTES_MAX};
 use super::resolv_conf::{self, ResolvConf};
@@ -35,7 +35,7 @@ pub enum DnsError {
     #[error("could not resolve {name:?}: {last}")]
     NoAnswer {
         name: String,
-        /// Reason why the last server had none.
+        /// Reason why the last server asked gave no answer.
         last: String,
     },
 }
@@ -48,8 +48,8 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// Creates a resolver with the system's settings. Without any, a server on this machine is
-    /// asked.
+    /// Creates a resolver with the system's settings. Without a settings file, the server on this
+    /// machine is asked.
     pub fn of_system() -> Result<Resolver, DnsError> {
         match std::fs::read_to_string(RESOLV_CONF) {
             Ok(text) => Ok(Resolver::parse(&text, PORT)),
@@ -58,14 +58,14 @@ impl Resolver {
         }
     }
 
-    /// Creates a resolver from settings in the form of `/etc/resolv.conf`, with another port.
+    /// Creates a resolver from settings in the format of `/etc/resolv.conf`, with another port.
     pub fn parse(settings: &str, port: u16) -> Resolver {
         let conf = resolv_conf::parse(settings);
         let servers = conf.servers.iter().map(|address| SocketAddr::new(*address, port)).collect();
         Resolver { conf, servers }
     }
 
-    /// Returns the services of a name; none if the name does not exist.
+    /// Returns the services of a name; an empty list if the name does not exist.
     pub(super) async fn services(&self, name: &str) -> Result<Vec<Service>, DnsError> {
         let mut failed = None;
         for candidate in self.conf.names(name) {
@@ -75,7 +75,7 @@ impl Resolver {
                 Err(Failure::Name(source)) => {
                     return Err(DnsError::Name { name: name.to_owned(), source });
                 }
-                // A later name may exist.
+                // Another candidate name may exist.
                 Err(Failure::NoAnswer(why)) => failed = Some(why),
             }
         }
@@ -85,9 +85,9 @@ impl Resolver {
         }
     }
 
-    /// Asks one server after the other until one answers; returns `None` if there is no such name.
+    /// Asks the servers in turn until one answers. Returns `None` if the name does not exist.
     async fn ask_any(&self, name: &str) -> Result<Option<Vec<Service>>, Failure> {
-        // A name that is not valid fails at once, not at each server.
+        // Checked first, so that an invalid name fails once and not at each server.
         message::question(0, name, None).map_err(Failure::Name)?;
         let mut last = String::new();
         for _ in 0..self.conf.attempts {
@@ -114,7 +114,7 @@ enum Failure {
     NoAnswer(String),
 }
 
-/// Asks by UDP, and by TCP if the answer is too long for that.
+/// Asks by UDP, and again by TCP if the answer does not fit into UDP.
 async fn ask(server: SocketAddr, name: &str) -> io::Result<Answer> {
     let id = random();
     match ask_udp(server, name, id).await? {
@@ -128,7 +128,7 @@ async fn ask_udp(server: SocketAddr, name: &str, id: u16) -> io::Result<Answer> 
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    // The system chooses an unpredictable port, and passes on only what comes from the server.
+    // The system chooses an unpredictable port, and delivers only packets of this server.
     let socket = UdpSocket::bind((any, 0)).await?;
     socket.connect(server).await?;
     let question = message::question(id, name, Some(UDP_BYTES_MAX)).map_err(io::Error::other)?;
@@ -137,14 +137,14 @@ async fn ask_udp(server: SocketAddr, name: &str, id: u16) -> io::Result<Answer> 
     loop {
         let bytes = socket.recv(&mut buffer).await?;
         match message::answer(buffer.get(..bytes).unwrap_or_default(), id, name) {
-            // A forged answer, or one to an earlier question.
+            // The packet is forged, or answers an earlier question.
             Err(MessageError::Other) => {}
             answer => return answer.map_err(io::Error::other),
         }
     }
 }
 
-/// Asks by TCP, where each message follows its length.
+/// Asks by TCP, where the length of a message precedes it.
 async fn ask_tcp(server: SocketAddr, name: &str, id: u16) -> io::Result<Answer> {
     let mut stream = TcpStream::connect(server).await?;
     let question = message::question(id, name, None).map_err(io::Error::other)?;
@@ -156,7 +156,7 @@ async fn ask_tcp(server: SocketAddr, name: &str, id: u16) -> io::Result<Answer> 
     message::answer(&answer, id, name).map_err(io::Error::other)
 }
 
-/// Returns a number that cannot be guessed, from the seed of hash tables.
+/// Returns an unpredictable number, made of the random seed of hash tables.
 fn random() -> u16 {
     (RandomState::new().build_hasher().finish() & 0xffff) as u16
 }
